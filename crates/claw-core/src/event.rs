@@ -1,0 +1,1 @@
+//! Every event the system emits.

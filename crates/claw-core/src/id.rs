@@ -1,0 +1,228 @@
+//! Identifiers as types, so that a user is never passed where an agent belongs.
+//!
+//! Names that people write are checked where they enter ([`InvalidId`] says what is wrong and what is
+//! allowed). Ids that we make are UUIDv7: they sort by time.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use smol_str::SmolStr;
+use uuid::Uuid;
+
+/// A name or key that does not have the form its type asks for.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{value}` is not a {what}; {rule}")]
+pub struct InvalidId {
+    what: &'static str,
+    value: String,
+    rule: &'static str,
+}
+
+macro_rules! text_id {
+    ($(#[$doc:meta])* $name:ident, $what:literal, $ok:expr, $rule:literal) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(try_from = "SmolStr", into = "SmolStr")]
+        pub struct $name(SmolStr);
+
+        impl $name {
+            /// Checks the text and takes it as an id.
+            pub fn new(text: impl AsRef<str>) -> Result<Self, InvalidId> {
+                let text = text.as_ref();
+                let ok: fn(&str) -> bool = $ok;
+                if ok(text) {
+                    return Ok(Self(SmolStr::new(text)));
+                }
+                let value = text.chars().take(80).collect();
+                Err(InvalidId { what: $what, value, rule: $rule })
+            }
+
+            /// The id as text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl TryFrom<SmolStr> for $name {
+            type Error = InvalidId;
+            fn try_from(text: SmolStr) -> Result<Self, InvalidId> {
+                Self::new(text)
+            }
+        }
+
+        impl From<$name> for SmolStr {
+            fn from(id: $name) -> SmolStr {
+                id.0
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = InvalidId;
+            fn from_str(text: &str) -> Result<Self, InvalidId> {
+                Self::new(text)
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl AsRef<str> for $name {
+            fn as_ref(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl schemars::JsonSchema for $name {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($name).into()
+            }
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!({ "type": "string", "description": $rule })
+            }
+            fn inline_schema() -> bool {
+                true
+            }
+        }
+    };
+}
+
+fn is_plain(text: &str, max: usize) -> bool {
+    !text.is_empty()
+        && text.len() <= max
+        && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.' | b'@' | b'+'))
+        && !text.starts_with('.')
+}
+
+fn is_session_key(text: &str) -> bool {
+    text.len() <= 256
+        && text.split_once(':').is_some_and(|(kind, rest)| !kind.is_empty() && !rest.is_empty())
+        && !text.chars().any(|c| c.is_control() || c.is_whitespace())
+}
+
+const fn is_tool_name(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    if bytes.is_empty() || bytes.len() > 64 || !bytes[0].is_ascii_alphabetic() {
+        return false;
+    }
+    let mut i = 0;
+    while i < bytes.len() {
+        if !(bytes[i].is_ascii_alphanumeric() || bytes[i] == b'_' || bytes[i] == b'-') {
+            return false;
+        }
+        i += 1;
+    }
+    true
+}
+
+text_id!(
+    /// Whose data it is. Every row and every call carries one; no query crosses it.
+    TenantId, "tenant id", |t| is_plain(t, 64), "use 1 to 64 letters, digits, `_`, `-`, `.`, `@` or `+`"
+);
+text_id!(
+    /// Which agent acts.
+    AgentId, "agent id", |t| is_plain(t, 64), "use 1 to 64 letters, digits, `_`, `-`, `.`, `@` or `+`"
+);
+text_id!(
+    /// For whom the agent acts.
+    UserId, "user id", |t| is_plain(t, 128), "use 1 to 128 letters, digits, `_`, `-`, `.`, `@` or `+`"
+);
+text_id!(
+    /// Which machine of an installation.
+    NodeId, "node id", |t| is_plain(t, 64), "use 1 to 64 letters, digits, `_`, `-`, `.`, `@` or `+`"
+);
+text_id!(
+    /// The conversation a call belongs to, such as `cli:me` or `http:key-7`: a kind, a colon, the rest.
+    ///
+    /// It keys the rate limiter and the sandbox, so it is never empty.
+    SessionKey, "session key", is_session_key, "write a kind, a colon and a name without blanks, such as `cli:me`"
+);
+text_id!(
+    /// What a model calls a tool by.
+    ToolName, "tool name", is_tool_name, "start with a letter, then at most 63 letters, digits, `_` or `-`"
+);
+
+impl TenantId {
+    /// The tenant of an installation that has only one.
+    pub fn main() -> Self {
+        Self(SmolStr::new_static("main"))
+    }
+}
+
+impl SessionKey {
+    /// The part before the first colon: `cli`, `http`, `mcp`, `agent`, ...
+    pub fn kind(&self) -> &str {
+        self.0.split(':').next().unwrap_or_default()
+    }
+}
+
+impl ToolName {
+    /// A name written in the source; a bad one does not compile.
+    #[expect(clippy::panic, reason = "evaluated at compile time, where a panic is a compile error")]
+    pub const fn literal(name: &'static str) -> Self {
+        if !is_tool_name(name) {
+            panic!("not a tool name: start with a letter, then at most 63 letters, digits, `_` or `-`");
+        }
+        Self(SmolStr::new_static(name))
+    }
+}
+
+impl std::borrow::Borrow<str> for ToolName {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
+macro_rules! uuid_id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(Uuid);
+
+        impl $name {
+            /// A new id, later than all before it on this machine.
+            #[expect(clippy::new_without_default, reason = "a default that differs every time would surprise")]
+            pub fn new() -> Self {
+                Self(Uuid::now_v7())
+            }
+
+            /// The sixteen bytes, most significant first.
+            pub fn as_bytes(&self) -> &[u8; 16] {
+                self.0.as_bytes()
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = uuid::Error;
+            fn from_str(text: &str) -> Result<Self, uuid::Error> {
+                Uuid::parse_str(text).map(Self)
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+    };
+}
+
+uuid_id!(
+    /// One call of one tool: ours, never the model's (some models repeat theirs).
+    CallId
+);
+uuid_id!(
+    /// One question to a person.
+    ApprovalId
+);
+uuid_id!(
+    /// One kept text or file that a result points to.
+    ArtifactId
+);
+
+#[cfg(test)]
+mod tests;

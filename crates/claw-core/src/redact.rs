@@ -1,0 +1,24 @@
+//! Which bytes of a text are secret.
+//!
+//! The policy compiles a scrubber that implements [`Redactor`]; the registry applies it to everything that
+//! leaves a call, and hosts apply it to what they read, so that positions can be mapped back.
+
+use std::ops::Range;
+
+/// What stands in place of a secret.
+pub const PLACEHOLDER: &str = "[REDACTED]";
+
+/// One secret found in a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Redaction {
+    /// The secret's bytes. Ranges of one text are sorted, do not touch and do not overlap.
+    pub range: Range<usize>,
+    /// What it looks like: `github-token`, `pem-private-key`, `value`, ...
+    pub kind: &'static str,
+}
+
+/// Finds secrets in bytes that are mostly text.
+pub trait Redactor: Send + Sync {
+    /// Adds the secrets of `text` to `found`, sorted and apart.
+    fn find(&self, text: &[u8], found: &mut Vec<Redaction>);
+}

@@ -1,0 +1,3 @@
+//! Pure decisions: no clock, no I/O, no state, no async.
+
+pub mod scrub;

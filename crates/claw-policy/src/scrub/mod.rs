@@ -1,0 +1,1 @@
+//! Compiles an immutable scrubber: one pass, streaming.
