@@ -1,3 +1,4 @@
 //! Pure decisions: no clock, no I/O, no state, no async.
 
+pub mod approval;
 pub mod scrub;

@@ -1,1 +1,117 @@
-//! What a tool may ask of the world.
+//! What a tool may ask of the world, one file per thing asked.
+//!
+//! Each port has two faces. A tool sees the *guarded* one through its [`Call`](crate::tool::Call): bound to
+//! its caller, refusing what the plan did not name. The world implements the *host* one, which is told for
+//! whom and within which scope it acts. The registry stands between them; nobody else may.
+
+mod agents;
+mod artifacts;
+mod catalogue;
+mod clock;
+mod files;
+mod sessions;
+mod shell;
+
+use std::fmt;
+use std::sync::Arc;
+
+pub use agents::{AgentCard, AgentDirectory, Agents};
+pub use artifacts::{Artifact, ArtifactStore, Artifacts, Part};
+pub use catalogue::{Catalogue, Hit};
+pub use clock::{Clock, UnixMillis};
+pub use files::{Access, Files, FsBridge, Place, Root, Scope, Stat};
+pub use sessions::{SessionStatus, Sessions};
+pub use shell::{Ran, RunContext, Shell, ShellHost};
+
+use crate::id::{SessionKey, TenantId};
+use crate::tool::Need;
+
+/// To whom a thing belongs.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Owner {
+    /// Whose data it is.
+    pub tenant: TenantId,
+    /// In which conversation it came up.
+    pub session: SessionKey,
+}
+
+/// The real world, as one deployment has it. What is `None` is not there, and tools that need it are listed
+/// as unavailable.
+#[derive(Clone)]
+pub struct World {
+    /// The clock.
+    pub clock: Arc<dyn Clock>,
+    /// Files.
+    pub bridge: Option<Arc<dyn FsBridge>>,
+    /// Commands.
+    pub shell: Option<Arc<dyn ShellHost>>,
+    /// Kept results.
+    pub artifacts: Option<Arc<dyn ArtifactStore>>,
+    /// The configured agents.
+    pub agents: Option<Arc<dyn AgentDirectory>>,
+}
+
+impl World {
+    /// A world with nothing but a clock.
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
+        Self { clock, bridge: None, shell: None, artifacts: None, agents: None }
+    }
+
+    /// Why `need` cannot be met here, or `None` where it can.
+    pub fn lacks(&self, need: Need) -> Option<&'static str> {
+        let (there, reason) = match need {
+            Need::Files => (self.bridge.is_some(), "no file bridge is set up in this build"),
+            Need::Shell => (self.shell.is_some(), "no shell is set up in this build"),
+            Need::Artifacts => (self.artifacts.is_some(), "no artifact store is set up"),
+            Need::Agents => (self.agents.is_some(), "no agent directory is set up"),
+            Need::Sessions | Need::Catalogue => (true, ""),
+        };
+        (!there).then_some(reason)
+    }
+}
+
+impl fmt::Debug for World {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let has = |there: bool| if there { "there" } else { "absent" };
+        f.debug_struct("World")
+            .field("bridge", &has(self.bridge.is_some()))
+            .field("shell", &has(self.shell.is_some()))
+            .field("artifacts", &has(self.artifacts.is_some()))
+            .field("agents", &has(self.agents.is_some()))
+            .finish_non_exhaustive()
+    }
+}
+
+/// What one call can reach, guarded. A port that the tool did not declare in its needs is `None`.
+#[derive(Clone)]
+pub struct Ports {
+    /// The clock.
+    pub clock: Arc<dyn Clock>,
+    /// Files of the workspace.
+    pub files: Option<Arc<dyn Files>>,
+    /// Running commands.
+    pub shell: Option<Arc<dyn Shell>>,
+    /// Kept results.
+    pub artifacts: Option<Arc<dyn Artifacts>>,
+    /// The configured agents.
+    pub agents: Option<Arc<dyn Agents>>,
+    /// The figures of the caller's session.
+    pub sessions: Option<Arc<dyn Sessions>>,
+    /// Searching the tools themselves.
+    pub catalogue: Option<Arc<dyn Catalogue>>,
+}
+
+impl Ports {
+    /// Nothing but a clock.
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
+        Self {
+            clock,
+            files: None,
+            shell: None,
+            artifacts: None,
+            agents: None,
+            sessions: None,
+            catalogue: None,
+        }
+    }
+}

@@ -1,1 +1,53 @@
-//! What a tool is.
+//! What a tool is, and what travels with a call of one.
+//!
+//! - Authors write a [`Tool`]: typed arguments, a constant [`Meta`], a pure [`plan`](Tool::plan), a `run`.
+//! - The registry stores [`AnyTool`], made by [`erase`]; tools whose schema is known only at run time (MCP,
+//!   custom) implement that one directly.
+//! - A [`Plan`] says, before anything happens, what one call would do.
+//! - A [`Call`] carries who calls, and the ports through which the tool acts.
+//! - An [`Output`] or a [`ToolError`] is what comes back.
+//!
+//! ```
+//! use claw_core::tool::{Call, Group, Meta, Output, Tool, ToolError};
+//!
+//! struct Greet;
+//!
+//! #[derive(serde::Deserialize, schemars::JsonSchema)]
+//! #[serde(deny_unknown_fields)]
+//! struct Args {
+//!     /// Who to greet.
+//!     name: String,
+//! }
+//!
+//! impl Tool for Greet {
+//!     type Args = Args;
+//!     const META: Meta = Meta::new("greet", Group::Named("demo")).about("Say hello to someone.");
+//!
+//!     async fn run(&self, _call: &Call, args: Args) -> Result<Output, ToolError> {
+//!         Ok(Output::text(format!("Hello, {}!", args.name)))
+//!     }
+//! }
+//! ```
+
+mod call;
+pub mod dialect;
+mod effect;
+mod erase;
+mod error;
+mod group;
+mod meta;
+mod output;
+mod plan;
+mod source;
+mod spec;
+
+pub use call::{Call, CallParts, Caller, PeerKind, Progress, SubagentDepth};
+pub use effect::{Effect, Effects, UnknownEffect};
+pub use erase::{AnyTool, Tool, erase};
+pub use error::{ErrorKind, ToolError};
+pub use group::{Group, Section};
+pub use meta::{Cost, Meta, Need, Profile, Source};
+pub use output::{Block, Media, Output, Usage};
+pub use plan::{Argv, Ask, Digest, Facts, Origin, Plan, Script, Sight, Target};
+pub use source::{ToolSource, Unavailable};
+pub use spec::Spec;

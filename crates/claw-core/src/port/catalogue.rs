@@ -1,0 +1,24 @@
+//! Finding tools that are not listed.
+
+use serde::Serialize;
+
+use crate::id::ToolName;
+
+/// The tools that the caller may use but was not sent.
+pub trait Catalogue: Send + Sync {
+    /// The best matches, best first. What it returns becomes callable for this session.
+    fn search(&self, query: &str, limit: usize) -> Vec<Hit>;
+    /// How many tools can be found.
+    fn deferred(&self) -> usize;
+}
+
+/// A tool that was found.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Hit {
+    /// Its name.
+    pub name: ToolName,
+    /// What it does.
+    pub about: String,
+    /// The schema of its arguments.
+    pub parameters: serde_json::Value,
+}

@@ -1,0 +1,59 @@
+//! Commands: what a tool may run, and what a place that runs them implements.
+
+use std::path::PathBuf;
+
+use async_trait::async_trait;
+use smol_str::SmolStr;
+use tokio_util::sync::CancellationToken;
+
+use crate::tool::{Argv, Effects, Progress, Script, Sight, Target, ToolError};
+
+/// Running commands, as a tool sees it: exactly what the plan named, nothing else.
+#[async_trait]
+pub trait Shell: Send + Sync {
+    /// Runs a script that the plan asked for.
+    async fn run(&self, script: &Script) -> Result<Ran, ToolError>;
+    /// Runs a program that the plan asked for.
+    async fn spawn(&self, argv: &Argv) -> Result<Ran, ToolError>;
+}
+
+/// A place where commands run.
+#[async_trait]
+pub trait ShellHost: Send + Sync {
+    /// Looks at what a plan leads to, where it would run, without changing anything. Answers in order.
+    async fn look(&self, context: &RunContext, targets: &[Target]) -> Result<Vec<Sight>, ToolError>;
+    /// Runs a script.
+    async fn run(&self, context: &RunContext, script: &Script) -> Result<Ran, ToolError>;
+    /// Runs a program.
+    async fn spawn(&self, context: &RunContext, argv: &Argv) -> Result<Ran, ToolError>;
+}
+
+/// For whom and within what a command runs.
+#[derive(Debug, Clone)]
+pub struct RunContext {
+    /// The workspace.
+    pub workspace: PathBuf,
+    /// Which sandbox it shares.
+    pub sandbox_key: SmolStr,
+    /// Whether it must run in one.
+    pub sandboxed: bool,
+    /// The effects the policy left; the sandbox enforces the absence of the others.
+    pub effects: Effects,
+    /// What was seen when the plan was judged; compared again before running.
+    pub sights: Vec<Sight>,
+    /// Rings when the command must end.
+    pub cancel: CancellationToken,
+    /// Where its output streams to.
+    pub progress: Progress,
+}
+
+/// What came of a command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ran {
+    /// The exit code; `None` where a signal ended it.
+    pub exit: Option<i32>,
+    /// The signal that ended it.
+    pub signal: Option<i32>,
+    /// What it printed, both streams in order.
+    pub output: String,
+}

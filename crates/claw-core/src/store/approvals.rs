@@ -1,0 +1,126 @@
+//! Questions to a person, durable, answered once.
+
+use std::fmt;
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
+
+use super::StoreError;
+use crate::id::{AgentId, ApprovalId, CallId, SessionKey, TenantId, ToolName, UserId};
+use crate::port::UnixMillis;
+use crate::tool::{Digest, Effects};
+
+/// Where a question stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ApprovalState {
+    /// Nobody has answered.
+    Pending,
+    /// Yes, and the call has not begun.
+    Approved,
+    /// No.
+    Denied,
+    /// Nobody answered in time.
+    Expired,
+    /// The call was given up.
+    Cancelled,
+    /// Yes, and the call has begun: it covers nothing more.
+    Used,
+}
+
+impl ApprovalState {
+    /// The state as a word.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Approved => "approved",
+            Self::Denied => "denied",
+            Self::Expired => "expired",
+            Self::Cancelled => "cancelled",
+            Self::Used => "used",
+        }
+    }
+}
+
+impl fmt::Display for ApprovalState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A question before it is stored.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NewApproval {
+    /// Whose data it is.
+    pub tenant: TenantId,
+    /// In which conversation.
+    pub session: SessionKey,
+    /// Which agent wants it.
+    pub agent: AgentId,
+    /// For whom.
+    pub user: Option<UserId>,
+    /// Which call waits.
+    pub call: CallId,
+    /// What exactly is being asked; an answer covers this and nothing else.
+    pub digest: Digest,
+    /// Which tool.
+    pub tool: ToolName,
+    /// What it would do.
+    pub effects: Effects,
+    /// The request as a person reads it, scrubbed: the command, the directory, the arguments.
+    pub summary: String,
+    /// The rule that asked, and why.
+    pub reason: String,
+    /// When the question was put.
+    pub asked: UnixMillis,
+    /// When it lapses.
+    pub expires: UnixMillis,
+}
+
+/// A stored question.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Approval {
+    /// Its id.
+    pub id: ApprovalId,
+    /// What is asked.
+    #[serde(flatten)]
+    pub request: NewApproval,
+    /// Where it stands.
+    pub state: ApprovalState,
+    /// Who answered.
+    pub answered_by: Option<String>,
+}
+
+/// A person's answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// Yes or no.
+    pub approve: bool,
+    /// Who says so.
+    pub by: String,
+}
+
+/// Keeps questions and their answers.
+#[async_trait]
+pub trait Approvals: Send + Sync {
+    /// Puts a question, or finds the one that this call put before a restart: same tenant, call and digest.
+    /// A question of the same call about something else is cancelled.
+    async fn request(&self, new: NewApproval) -> Result<Approval, StoreError>;
+    /// One question; `None` where this tenant has none of that id.
+    async fn approval(&self, tenant: &TenantId, id: ApprovalId) -> Result<Option<Approval>, StoreError>;
+    /// The questions that wait, oldest first.
+    async fn pending(&self, tenant: &TenantId) -> Result<Vec<Approval>, StoreError>;
+    /// Answers a pending question. The first answer stands.
+    async fn answer(&self, tenant: &TenantId, id: ApprovalId, answer: Answer)
+    -> Result<Approval, StoreError>;
+    /// Ends a question nobody will use: it expired, or its call was cancelled. One that is over stays so.
+    async fn close(
+        &self,
+        tenant: &TenantId,
+        id: ApprovalId,
+        state: ApprovalState,
+    ) -> Result<Approval, StoreError>;
+    /// Changes its value whenever a question changes; whoever waits reads the row again.
+    fn changes(&self) -> watch::Receiver<u64>;
+}

@@ -1,0 +1,144 @@
+//! What was refused, intended and done.
+
+use std::fmt;
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::StoreError;
+use crate::id::{AgentId, ApprovalId, CallId, NodeId, SessionKey, TenantId, ToolName, UserId};
+use crate::port::UnixMillis;
+use crate::tool::{Digest, Effects};
+
+/// One line of the ledger before it is written. What it holds is scrubbed already.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// When.
+    pub at: UnixMillis,
+    /// Whose data it is.
+    pub tenant: TenantId,
+    /// In which conversation.
+    pub session: SessionKey,
+    /// Which agent.
+    pub agent: AgentId,
+    /// For whom.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub user: Option<UserId>,
+    /// Which call.
+    pub call: CallId,
+    /// Which tool, as far as one was found.
+    pub tool: String,
+    /// What happened.
+    #[serde(flatten)]
+    pub event: Event,
+}
+
+/// What happened to a call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Event {
+    /// It was turned away before anything happened.
+    Refused {
+        /// Which step of the road.
+        step: String,
+        /// Which rule, in words.
+        reason: String,
+    },
+    /// It is about to run.
+    Intent {
+        /// Binds tool, arguments, plan and what the ports saw.
+        digest: Digest,
+        /// What it would do.
+        effects: Effects,
+        /// The arguments.
+        args: Value,
+        /// The approval it uses.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        approval: Option<ApprovalId>,
+    },
+    /// It ended.
+    Outcome {
+        /// How.
+        outcome: Outcome,
+        /// How long it ran, in microseconds.
+        micros: u64,
+        /// The size of what the model was sent.
+        bytes: u64,
+        /// The error, if it failed.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        error: Option<String>,
+    },
+}
+
+/// How a call ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Outcome {
+    /// It worked.
+    Done,
+    /// It failed, or was cancelled or timed out.
+    Failed,
+    /// Nobody knows: it had begun when the program died.
+    Unknown,
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Done => "done",
+            Self::Failed => "failed",
+            Self::Unknown => "unknown",
+        })
+    }
+}
+
+/// A written line.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Entry {
+    /// Its number in the chain, counted from 1.
+    pub seq: u64,
+    /// Which machine wrote it.
+    pub node: NodeId,
+    /// What it says.
+    #[serde(flatten)]
+    pub record: Record,
+    /// The hash of the line before it.
+    pub prev: Digest,
+}
+
+/// What became of the calls of a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Tally {
+    /// Those that worked.
+    pub done: u64,
+    /// Those that failed.
+    pub failed: u64,
+    /// Those that were refused.
+    pub refused: u64,
+    /// Those that began and whose end is not recorded: running, or unknown.
+    pub open: u64,
+}
+
+/// Keeps what was refused, intended and done.
+#[async_trait]
+pub trait Ledger: Send + Sync {
+    /// Writes that a call was refused.
+    async fn refuse(&self, record: Record) -> Result<(), StoreError>;
+    /// Writes the intent of a call and, in the same transaction, marks its approval used. A call id that has
+    /// an intent is not begun again.
+    async fn begin_call(&self, record: Record) -> Result<(), StoreError>;
+    /// Writes how a call ended.
+    async fn finish_call(&self, record: Record) -> Result<(), StoreError>;
+    /// The last `limit` lines of a tenant, oldest first.
+    async fn recent(&self, tenant: &TenantId, limit: usize) -> Result<Vec<Entry>, StoreError>;
+    /// What became of the calls of a session.
+    async fn tally(&self, tenant: &TenantId, session: &SessionKey) -> Result<Tally, StoreError>;
+}
+
+impl Record {
+    /// The tool's name, where it is one.
+    pub fn tool_name(&self) -> Option<ToolName> {
+        ToolName::new(&self.tool).ok()
+    }
+}

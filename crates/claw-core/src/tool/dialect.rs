@@ -1,0 +1,1 @@
+//! Schemas as each provider takes them.

@@ -1,0 +1,177 @@
+//! What a call can do to the world, as a small set.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// One way in which a call reaches outside itself.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+#[repr(u8)]
+pub enum Effect {
+    /// Reads files, memory or other stored state.
+    Read,
+    /// Changes files, memory or other stored state.
+    Write,
+    /// Runs programs.
+    Execute,
+    /// Talks to other machines.
+    Network,
+    /// Costs money.
+    Spend,
+    /// Sends something to a person.
+    Message,
+    /// Starts other agents.
+    Spawn,
+    /// Changes the installation itself.
+    Admin,
+}
+
+impl Effect {
+    /// All of them, in order.
+    pub const ALL: [Self; 8] = [
+        Self::Read,
+        Self::Write,
+        Self::Execute,
+        Self::Network,
+        Self::Spend,
+        Self::Message,
+        Self::Spawn,
+        Self::Admin,
+    ];
+
+    /// The name used in policies: `read`, `write`, ...
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Execute => "execute",
+            Self::Network => "network",
+            Self::Spend => "spend",
+            Self::Message => "message",
+            Self::Spawn => "spawn",
+            Self::Admin => "admin",
+        }
+    }
+}
+
+impl fmt::Display for Effect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A word that is no effect.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not an effect; use read, write, execute, network, spend, message, spawn or admin")]
+pub struct UnknownEffect(pub String);
+
+impl FromStr for Effect {
+    type Err = UnknownEffect;
+    fn from_str(text: &str) -> Result<Self, UnknownEffect> {
+        Self::ALL.into_iter().find(|e| e.name() == text).ok_or_else(|| UnknownEffect(text.to_owned()))
+    }
+}
+
+/// A set of effects.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Effects(u8);
+
+impl Effects {
+    /// No effect at all: a pure computation.
+    pub const NONE: Self = Self(0);
+    /// Every effect. What a tool that declares nothing is taken to have.
+    pub const ALL: Self = Self(u8::MAX);
+
+    /// The set of the effects listed.
+    pub const fn of(list: &[Effect]) -> Self {
+        let mut bits = 0;
+        let mut i = 0;
+        while i < list.len() {
+            bits |= 1 << list[i] as u8;
+            i += 1;
+        }
+        Self(bits)
+    }
+
+    /// Whether `effect` is in the set.
+    pub const fn has(self, effect: Effect) -> bool {
+        self.0 & (1 << effect as u8) != 0
+    }
+
+    /// Whether every effect of this set is in `other`.
+    pub const fn within(self, other: Self) -> bool {
+        self.0 & !other.0 == 0
+    }
+
+    /// Both sets together.
+    pub const fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// This set less `other`.
+    pub const fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
+    /// What both sets have.
+    pub const fn common(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
+    /// Whether there is none.
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Whether a call with these effects changes nothing, so that several may run at once.
+    pub const fn read_only(self) -> bool {
+        self.within(Self::of(&[Effect::Read]))
+    }
+
+    /// The effects in order.
+    pub fn iter(self) -> impl Iterator<Item = Effect> {
+        Effect::ALL.into_iter().filter(move |e| self.has(*e))
+    }
+}
+
+impl FromIterator<Effect> for Effects {
+    fn from_iter<I: IntoIterator<Item = Effect>>(effects: I) -> Self {
+        effects.into_iter().fold(Self::NONE, |set, e| set.and(Self::of(&[e])))
+    }
+}
+
+impl fmt::Display for Effects {
+    /// `read, write`, or `none`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_empty() {
+            return f.write_str("none");
+        }
+        for (i, effect) in self.iter().enumerate() {
+            let comma = if i == 0 { "" } else { ", " };
+            write!(f, "{comma}{effect}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Effects {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Effects({self})")
+    }
+}
+
+impl Serialize for Effects {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.iter())
+    }
+}
+
+impl<'de> Deserialize<'de> for Effects {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(Vec::<Effect>::deserialize(deserializer)?.into_iter().collect())
+    }
+}

@@ -1,0 +1,314 @@
+//! What is known of a tool before it is built or called.
+
+use std::borrow::Cow;
+use std::mem;
+
+use serde::{Deserialize, Serialize};
+use smol_str::SmolStr;
+
+use super::{Effect, Effects, Group, Section};
+use crate::id::ToolName;
+
+/// A tool's name, place and ceiling.
+///
+/// Built-in tools hold theirs as a constant and name only what differs from the defaults; tools that come
+/// at run time build one with owned strings.
+///
+/// ```
+/// use claw_core::tool::{Effect, Group, Meta};
+/// const META: Meta = Meta::new("read_file", Group::Fs)
+///     .effects(&[Effect::Read])
+///     .aliases(&["read", "Read"])
+///     .about("Read a text file from the workspace, with line numbers.");
+/// assert!(META.effects.has(Effect::Read) && !META.effects.has(Effect::Write));
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Meta {
+    /// What a model calls it by.
+    pub name: ToolName,
+    /// What a person reads; the name where none was given.
+    pub label: Option<SmolStr>,
+    /// What it does, in a sentence or two. The model reads this.
+    pub about: SmolStr,
+    /// The group it belongs to first of all.
+    pub group: Group,
+    /// Further groups it is a member of.
+    pub also_in: Cow<'static, [Group]>,
+    /// The heading it is listed under; the group's where none was given.
+    pub section: Option<Section>,
+    /// The most a call of it may do. Nothing declared means everything.
+    pub effects: Effects,
+    /// Effects that a policy can take away while the tool stays, because its sandbox enforces the rest.
+    pub removable: Effects,
+    /// What one call weighs in the rate limiter.
+    pub cost: Cost,
+    /// Other names it answers to. They are resolved, never sent to a model.
+    pub aliases: Cow<'static, [&'static str]>,
+    /// Profiles that include it beyond those that name its group.
+    pub profiles: Cow<'static, [Profile]>,
+    /// Who brought it.
+    pub source: Source,
+    /// The ports it cannot work without.
+    pub needs: Cow<'static, [Need]>,
+    /// Offered whatever profile and allow lists say, when there is something for it to do; deny lists hold.
+    pub standing: bool,
+    /// How long one call may run, in seconds; the deployment's default where none was given.
+    pub timeout_secs: Option<u32>,
+    /// Results come from outside and are marked as data, not instructions.
+    pub untrusted: bool,
+}
+
+impl Meta {
+    /// A tool of this name in this group. Until effects are declared it is taken to have all of them.
+    pub const fn new(name: &'static str, group: Group) -> Self {
+        Self::of(ToolName::literal(name), group)
+    }
+
+    /// The same for a name known only at run time.
+    pub const fn of(name: ToolName, group: Group) -> Self {
+        Self {
+            name,
+            label: None,
+            about: SmolStr::new_static(""),
+            group,
+            also_in: Cow::Borrowed(&[]),
+            section: None,
+            effects: Effects::ALL,
+            removable: Effects::NONE,
+            cost: Cost::Normal,
+            aliases: Cow::Borrowed(&[]),
+            profiles: Cow::Borrowed(&[]),
+            source: Source::Core,
+            needs: Cow::Borrowed(&[]),
+            standing: false,
+            timeout_secs: None,
+            untrusted: false,
+        }
+    }
+
+    /// What it does, for the model.
+    pub const fn about(mut self, about: &'static str) -> Self {
+        mem::forget(mem::replace(&mut self.about, SmolStr::new_static(about)));
+        self
+    }
+
+    /// What people read instead of the name.
+    pub const fn label(mut self, label: &'static str) -> Self {
+        mem::forget(self.label.replace(SmolStr::new_static(label)));
+        self
+    }
+
+    /// Further groups it is in.
+    pub const fn also_in(mut self, groups: &'static [Group]) -> Self {
+        mem::forget(mem::replace(&mut self.also_in, Cow::Borrowed(groups)));
+        self
+    }
+
+    /// The most a call may do; `&[]` for a pure computation.
+    pub const fn effects(mut self, effects: &[Effect]) -> Self {
+        self.effects = Effects::of(effects);
+        self
+    }
+
+    /// Effects that can be taken away while the tool stays.
+    pub const fn removable(mut self, effects: &[Effect]) -> Self {
+        self.removable = Effects::of(effects);
+        self
+    }
+
+    /// What one call weighs in the rate limiter.
+    pub const fn cost(mut self, cost: Cost) -> Self {
+        self.cost = cost;
+        self
+    }
+
+    /// Other names it answers to.
+    pub const fn aliases(mut self, aliases: &'static [&'static str]) -> Self {
+        mem::forget(mem::replace(&mut self.aliases, Cow::Borrowed(aliases)));
+        self
+    }
+
+    /// Further profiles that include it.
+    pub const fn profiles(mut self, profiles: &'static [Profile]) -> Self {
+        mem::forget(mem::replace(&mut self.profiles, Cow::Borrowed(profiles)));
+        self
+    }
+
+    /// The ports it cannot work without.
+    pub const fn needs(mut self, needs: &'static [Need]) -> Self {
+        mem::forget(mem::replace(&mut self.needs, Cow::Borrowed(needs)));
+        self
+    }
+
+    /// Who brought it.
+    pub const fn source(mut self, source: Source) -> Self {
+        mem::forget(mem::replace(&mut self.source, source));
+        self
+    }
+
+    /// Offered past profile and allow steps; see [`Meta::standing`](#structfield.standing).
+    pub const fn standing(mut self) -> Self {
+        self.standing = true;
+        self
+    }
+
+    /// How long one call may run.
+    pub const fn timeout_secs(mut self, seconds: u32) -> Self {
+        self.timeout_secs = Some(seconds);
+        self
+    }
+
+    /// Results come from outside.
+    pub const fn untrusted(mut self) -> Self {
+        self.untrusted = true;
+        self
+    }
+
+    /// What a person reads: the label, or the name.
+    pub fn title(&self) -> &str {
+        self.label.as_deref().unwrap_or(self.name.as_str())
+    }
+
+    /// The heading it is listed under.
+    pub fn heading(&self) -> Section {
+        self.section.clone().unwrap_or_else(|| self.group.section())
+    }
+
+    /// All groups it is in, the first one first.
+    pub fn groups(&self) -> impl Iterator<Item = &Group> {
+        std::iter::once(&self.group).chain(self.also_in.iter())
+    }
+}
+
+/// What one call of a tool weighs in the rate limiter.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Default,
+    Serialize,
+    Deserialize,
+    schemars::JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Cost {
+    /// Answers from memory.
+    Light,
+    /// Touches files or a process.
+    #[default]
+    Normal,
+    /// Takes long, costs money or starts agents.
+    Heavy,
+}
+
+impl Cost {
+    /// All classes, lightest first.
+    pub const ALL: [Self; 3] = [Self::Light, Self::Normal, Self::Heavy];
+
+    /// The name used in configuration.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Light => "light",
+            Self::Normal => "normal",
+            Self::Heavy => "heavy",
+        }
+    }
+}
+
+/// A preset collection of tools for a kind of agent.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Default,
+    Serialize,
+    Deserialize,
+    schemars::JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Profile {
+    /// Everything.
+    #[default]
+    Full,
+    /// Files, commands, sessions, memory, web, knowledge, media and skills.
+    Coding,
+    /// Messages, web, sessions and reading media.
+    Messaging,
+    /// `session_status` alone.
+    Minimal,
+}
+
+impl Profile {
+    /// All profiles.
+    pub const ALL: [Self; 4] = [Self::Full, Self::Coding, Self::Messaging, Self::Minimal];
+
+    /// The name used in configuration.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Full => "full",
+            Self::Coding => "coding",
+            Self::Messaging => "messaging",
+            Self::Minimal => "minimal",
+        }
+    }
+}
+
+/// Who brought a tool.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Source {
+    /// Built into Clawsmith.
+    Core,
+    /// Registered by the program that embeds Clawsmith.
+    Embedder,
+    /// An MCP server.
+    Mcp {
+        /// The server's name.
+        server: SmolStr,
+    },
+    /// Defined at run time.
+    Custom,
+}
+
+/// A port that a tool cannot work without.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Need {
+    /// Files of the workspace.
+    Files,
+    /// Running commands.
+    Shell,
+    /// Kept results.
+    Artifacts,
+    /// The configured agents.
+    Agents,
+    /// The figures of the caller's session.
+    Sessions,
+    /// Searching the tools themselves.
+    Catalogue,
+}
+
+impl Need {
+    /// The name that listings show.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Files => "files",
+            Self::Shell => "shell",
+            Self::Artifacts => "artifacts",
+            Self::Agents => "agents",
+            Self::Sessions => "sessions",
+            Self::Catalogue => "catalogue",
+        }
+    }
+}

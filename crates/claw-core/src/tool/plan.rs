@@ -1,0 +1,273 @@
+//! What one call would do, said before it does anything.
+//!
+//! A plan is pure: it is computed from [`Facts`] and the arguments, so asking a person can take as long as
+//! it takes. The policy judges it, a person may answer it, its [`Digest`] binds the answer, and the guarded
+//! ports refuse whatever it does not name.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+use smol_str::SmolStr;
+
+use super::{Effect, Effects, Meta};
+
+/// What a plan may be computed from.
+#[derive(Debug, Clone, Default)]
+pub struct Facts {
+    /// The workspace of the caller.
+    pub workspace: PathBuf,
+    /// The directory that relative paths start from, inside the workspace.
+    pub directory: PathBuf,
+    /// The tool's settings.
+    pub settings: Arc<Value>,
+    /// Whether commands of this caller run in a sandbox.
+    pub sandboxed: bool,
+}
+
+/// What one call would do: its effects, and what it asks of the world.
+///
+/// Reads are bounded by the scope and not named here.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Plan {
+    /// The effects of this call, never more than the tool's ceiling.
+    pub effects: Effects,
+    /// What it asks for, in order.
+    pub asks: Vec<Ask>,
+}
+
+/// One thing a call asks of the world.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "ask", rename_all = "snake_case")]
+pub enum Ask {
+    /// Run a shell script.
+    Script(Script),
+    /// Run a program directly, with no shell.
+    Argv(Argv),
+    /// Create, change or delete this path of the workspace.
+    Write {
+        /// As the tool will give it to the files port.
+        path: String,
+    },
+    /// Talk to this server.
+    Host {
+        /// Which one.
+        origin: Origin,
+    },
+    /// Do something that cannot be told beforehand, such as an MCP server's tool.
+    Opaque,
+}
+
+/// A shell script with everything that decides what it does.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Script {
+    /// The text for the shell.
+    pub text: String,
+    /// The directory it starts in.
+    pub directory: String,
+    /// Variables added to its environment, sorted by name.
+    pub env: Vec<(String, String)>,
+}
+
+/// A program and its arguments.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Argv {
+    /// The program, then its arguments.
+    pub argv: Vec<String>,
+    /// The directory it starts in.
+    pub directory: String,
+    /// Variables added to its environment, sorted by name.
+    pub env: Vec<(String, String)>,
+}
+
+/// A server: scheme, host and port.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Origin {
+    /// `http` or `https`.
+    pub scheme: SmolStr,
+    /// A name or a literal address, lower case.
+    pub host: SmolStr,
+    /// The port, always said.
+    pub port: u16,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}://{}:{}", self.scheme, self.host, self.port)
+    }
+}
+
+impl Plan {
+    /// The plan of a tool that says nothing about a call: all of its ceiling, and no ask that a port would
+    /// grant. A tool that writes, runs or connects has to name what.
+    pub const fn of(meta: &Meta) -> Self {
+        Self { effects: meta.effects, asks: Vec::new() }
+    }
+
+    /// A call that does nothing beyond reading.
+    pub const fn read() -> Self {
+        Self { effects: Effects::of(&[Effect::Read]), asks: Vec::new() }
+    }
+
+    /// The plan of a tool whose doing cannot be told beforehand.
+    pub fn opaque(effects: Effects) -> Self {
+        Self { effects, asks: vec![Ask::Opaque] }
+    }
+
+    /// Runs this script.
+    pub fn script(script: Script) -> Self {
+        Self { effects: Effects::of(&[Effect::Execute]), asks: vec![Ask::Script(script)] }
+    }
+
+    /// Changes this path.
+    pub fn write(path: impl Into<String>) -> Self {
+        Self {
+            effects: Effects::of(&[Effect::Read, Effect::Write]),
+            asks: vec![Ask::Write { path: path.into() }],
+        }
+    }
+
+    /// Adds an effect.
+    #[must_use]
+    pub const fn with(mut self, effect: Effect) -> Self {
+        self.effects = self.effects.and(Effects::of(&[effect]));
+        self
+    }
+
+    /// Adds an ask.
+    #[must_use]
+    pub fn asking(mut self, ask: Ask) -> Self {
+        self.asks.push(ask);
+        self
+    }
+}
+
+/// Something in the world that a plan leads to and a port can look at before the call runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "target", rename_all = "snake_case")]
+pub enum Target {
+    /// A program, by the name the command uses and the directory it is used from.
+    Program {
+        /// The word in command position.
+        name: String,
+        /// Where it would run.
+        directory: String,
+    },
+    /// A file of the workspace.
+    File {
+        /// As the plan names it.
+        path: String,
+    },
+    /// The place where commands run.
+    Sandbox,
+}
+
+/// What a port saw when it looked at a target. Compared again when the call runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Sight {
+    /// What was looked at.
+    pub target: Target,
+    /// Where it really is, where that makes sense.
+    pub path: Option<String>,
+    /// Which thing it is: device and inode, a content hash, the name of a sandbox.
+    pub identity: Option<String>,
+    /// The registered credential that would be used.
+    pub credential: Option<SmolStr>,
+}
+
+/// A SHA-256 over everything an approval binds: tool, arguments, plan and what the ports saw.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Digest([u8; 32]);
+
+impl Digest {
+    /// The digest of one call: nothing that decides what it would do is left out.
+    ///
+    /// The parts are JSON texts of maps with sorted keys, each closed by a byte that JSON text cannot hold,
+    /// so that no two different calls give the same bytes.
+    pub fn of_call(tool: &str, args: &Value, plan: &Plan, sights: &[Sight]) -> Self {
+        let mut hash = HashWriter(Sha256::new());
+        hash.part(tool);
+        hash.part(args);
+        hash.part(plan);
+        hash.part(sights);
+        Self(hash.0.finalize().into())
+    }
+
+    /// The digest of bytes.
+    pub fn of_bytes(bytes: &[u8]) -> Self {
+        Self(Sha256::digest(bytes).into())
+    }
+
+    /// The raw bytes.
+    pub const fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+struct HashWriter(Sha256);
+
+impl HashWriter {
+    fn part<T: Serialize + ?Sized>(&mut self, part: &T) {
+        // Strings, maps with string keys and sequences always serialise; were one not to, its absence is
+        // still marked, so the digest differs from that of every part that does.
+        if serde_json::to_writer(&mut *self, part).is_err() {
+            self.0.update([0xfe]);
+        }
+        self.0.update([0xff]);
+    }
+}
+
+impl std::io::Write for HashWriter {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("sha256:")?;
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl Serialize for Digest {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Digest {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = SmolStr::deserialize(deserializer)?;
+        parse_digest(&text)
+            .ok_or_else(|| serde::de::Error::custom(format!("`{text}` is not a sha256 digest")))
+    }
+}
+
+fn parse_digest(text: &str) -> Option<Digest> {
+    let hex = text.strip_prefix("sha256:")?;
+    if hex.len() != 64 || !hex.is_ascii() {
+        return None;
+    }
+    let mut bytes = [0; 32];
+    for (byte, pair) in bytes.iter_mut().zip(hex.as_bytes().chunks_exact(2)) {
+        *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
+    }
+    Some(Digest(bytes))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,1 @@
+//! Whether a planned call may run: allow, ask or deny.
