@@ -1,1 +1,168 @@
 //! Whether a planned call may run: allow, ask or deny.
+//!
+//! The caller is already authorised to use the tool; this judges what one call of it would do. It decides
+//! from the plan and from what the ports saw, and does nothing itself.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use claw_core::port::{Access, Scope};
+use claw_core::tool::{Ask, Effect, Effects, Plan, Target};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// When a person is asked before a call runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ApprovalConfig {
+    /// Whether people are asked at all. What would be asked is refused under `off`.
+    pub ask: AskMode,
+    /// What to do with calls that have an effect: `allow`, `ask` or `deny`. Effects not named are allowed.
+    pub effects: BTreeMap<Effect, EffectRule>,
+    /// How long a question waits for an answer, in seconds.
+    pub wait_secs: u32,
+}
+
+impl Default for ApprovalConfig {
+    fn default() -> Self {
+        Self { ask: AskMode::default(), effects: BTreeMap::new(), wait_secs: 120 }
+    }
+}
+
+/// Whether people are asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum AskMode {
+    /// Never: what would be asked is refused.
+    Off,
+    /// When a rule says so, or nothing shows that the call is harmless.
+    #[default]
+    OnMiss,
+    /// Before every call that does more than read.
+    Always,
+}
+
+/// What to do with calls that have an effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum EffectRule {
+    /// Let them run.
+    Allow,
+    /// Ask a person.
+    Ask,
+    /// Refuse them.
+    Deny,
+}
+
+/// What is to become of a call, with the rule that says so.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Judgement {
+    /// It may run.
+    Allow,
+    /// A person decides.
+    Ask {
+        /// The rule that asks, and why.
+        reason: String,
+    },
+    /// It may not run.
+    Deny {
+        /// The rule that denies, and why.
+        reason: String,
+    },
+}
+
+/// The circumstances a plan is judged in.
+#[derive(Debug, Clone, Copy)]
+pub struct Circumstances<'a> {
+    /// The most the tool may do.
+    pub ceiling: Effects,
+    /// What the policy left of that for this caller.
+    pub left: Effects,
+    /// The directory that the plan's paths start from.
+    pub directory: &'a Path,
+    /// What files the caller may reach.
+    pub scope: &'a Scope,
+}
+
+/// What a port should look at before the plan is judged.
+pub fn targets(plan: &Plan) -> Vec<Target> {
+    let mut targets = Vec::new();
+    for ask in &plan.asks {
+        match ask {
+            Ask::Script(_) => targets.push(Target::Sandbox),
+            Ask::Argv(argv) => {
+                targets.push(Target::Sandbox);
+                if let Some(name) = argv.argv.first() {
+                    let directory = argv.directory.clone();
+                    targets.push(Target::Program { name: name.clone(), directory });
+                }
+            }
+            Ask::Write { path } => targets.push(Target::File { path: path.clone() }),
+            Ask::Host { .. } | Ask::Opaque => {}
+        }
+    }
+    targets
+}
+
+/// Judges a plan. The hardest judgement of any part stands.
+pub fn judge(config: &ApprovalConfig, plan: &Plan, circumstances: &Circumstances<'_>) -> Judgement {
+    if let Some(reason) = beyond_ceiling(plan, circumstances) {
+        return Judgement::Deny { reason };
+    }
+    let mut asked = None;
+    for (effect, rule) in plan.effects.iter().filter_map(|e| Some((e, config.effects.get(&e)?))) {
+        match rule {
+            EffectRule::Allow => {}
+            EffectRule::Ask => {
+                asked.get_or_insert_with(|| format!("`approvals.effects.{effect}` says ask"));
+            }
+            EffectRule::Deny => {
+                return Judgement::Deny { reason: format!("`approvals.effects.{effect}` says deny") };
+            }
+        }
+    }
+    for ask in &plan.asks {
+        match judge_ask(ask, circumstances) {
+            Judgement::Allow => {}
+            Judgement::Ask { reason } => asked = asked.or(Some(reason)),
+            deny @ Judgement::Deny { .. } => return deny,
+        }
+    }
+    if config.ask == AskMode::Always && !plan.effects.read_only() {
+        asked.get_or_insert_with(|| "`approvals.ask` is `always`".to_owned());
+    }
+    match asked {
+        None => Judgement::Allow,
+        Some(reason) if config.ask == AskMode::Off => {
+            Judgement::Deny { reason: format!("{reason}, and `approvals.ask` is `off`") }
+        }
+        Some(reason) => Judgement::Ask { reason },
+    }
+}
+
+fn beyond_ceiling(plan: &Plan, circumstances: &Circumstances<'_>) -> Option<String> {
+    let beyond = plan.effects.without(circumstances.ceiling);
+    if !beyond.is_empty() {
+        return Some(format!("the call plans more than its tool declares: {beyond}"));
+    }
+    let taken = plan.effects.without(circumstances.left);
+    (!taken.is_empty()).then(|| format!("the policy has taken these effects away from this caller: {taken}"))
+}
+
+fn judge_ask(ask: &Ask, circumstances: &Circumstances<'_>) -> Judgement {
+    match ask {
+        Ask::Script(_) | Ask::Argv(_) => Judgement::Ask {
+            reason: "the command is not covered by any rule, so nothing shows what it would do".to_owned(),
+        },
+        Ask::Write { path } => {
+            match circumstances.scope.resolve_text(circumstances.directory, path, Access::Write) {
+                Ok(_) => Judgement::Allow,
+                Err(error) => Judgement::Deny { reason: error.message },
+            }
+        }
+        Ask::Host { .. } | Ask::Opaque => Judgement::Allow,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,11 +1,11 @@
 //! Files: what tools see of them, and what a place that holds them implements.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use async_trait::async_trait;
 
 use super::UnixMillis;
-use crate::tool::{Sight, ToolError};
+use crate::tool::{ErrorKind, Sight, ToolError};
 
 /// The files of a workspace, as a tool sees them: confined to the caller's scope, writing only what the
 /// plan names.
@@ -52,6 +52,53 @@ pub struct Scope {
     pub denied: Vec<PathBuf>,
 }
 
+impl Scope {
+    /// The workspace, read and write, and nothing else.
+    pub fn workspace(path: impl Into<PathBuf>) -> Self {
+        Self { roots: vec![Root { path: path.into(), access: Access::Write }], denied: Vec::new() }
+    }
+
+    /// Where `path` leads as text, or why it is out of reach.
+    ///
+    /// This judges plans and confines bridges that know nothing of the file system. It follows no link, so
+    /// a bridge that has links must still resolve beneath the roots itself.
+    pub fn resolve_text(&self, directory: &Path, path: &str, access: Access) -> Result<PathBuf, ToolError> {
+        if path.is_empty() || path.contains('\0') {
+            return Err(ToolError::invalid(format!("`{}` is not a path", path.escape_debug())));
+        }
+        let outside = || {
+            let message = format!("`{path}` is outside the workspace");
+            ToolError::new(ErrorKind::Forbidden, message).try_instead("use a path relative to the workspace")
+        };
+        let target = normalise(&directory.join(path)).ok_or_else(outside)?;
+        let root = self.roots.iter().find(|root| target.starts_with(&root.path)).ok_or_else(outside)?;
+        if self.denied.iter().any(|denied| target.starts_with(denied)) {
+            return Err(ToolError::not_found(format!("`{path}` does not exist")));
+        }
+        if access == Access::Write && root.access == Access::Read {
+            return Err(ToolError::new(ErrorKind::Forbidden, format!("`{path}` is read-only")));
+        }
+        Ok(target)
+    }
+}
+
+/// Resolves `.` and `..` as text; `None` where `..` climbs above the top.
+fn normalise(path: &Path) -> Option<PathBuf> {
+    let mut clean = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                if !clean.pop() {
+                    return None;
+                }
+            }
+            other => clean.push(other),
+        }
+    }
+    Some(clean)
+}
+
 /// One directory of a scope.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Root {
@@ -80,3 +127,6 @@ pub struct Stat {
     /// When it last changed.
     pub modified: UnixMillis,
 }
+
+#[cfg(test)]
+mod tests;

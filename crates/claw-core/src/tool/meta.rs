@@ -55,8 +55,6 @@ pub struct Meta {
     pub standing: bool,
     /// How long one call may run, in seconds; the deployment's default where none was given.
     pub timeout_secs: Option<u32>,
-    /// Results come from outside and are marked as data, not instructions.
-    pub untrusted: bool,
 }
 
 impl Meta {
@@ -83,7 +81,6 @@ impl Meta {
             needs: Cow::Borrowed(&[]),
             standing: false,
             timeout_secs: None,
-            untrusted: false,
         }
     }
 
@@ -156,12 +153,6 @@ impl Meta {
     /// How long one call may run.
     pub const fn timeout_secs(mut self, seconds: u32) -> Self {
         self.timeout_secs = Some(seconds);
-        self
-    }
-
-    /// Results come from outside.
-    pub const fn untrusted(mut self) -> Self {
-        self.untrusted = true;
         self
     }
 
