@@ -1,0 +1,128 @@
+//! The tool policy as people write it: plain lists of entries, checked when the policy is compiled.
+//!
+//! An entry is a tool's name (`exec`), a name with wildcards (`sessions_*`), a group (`group:fs`) or an
+//! effect (`effect:write`). Nothing here decides anything; see [`pipeline`](crate::pipeline).
+
+use std::collections::BTreeMap;
+
+use claw_core::tool::Profile;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Which tools each agent gets.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "snake_case")]
+pub struct PolicyConfig {
+    /// What holds for all agents.
+    pub tools: ToolsPolicy,
+    /// What holds for one agent, by its id.
+    pub agents: BTreeMap<String, AgentTools>,
+}
+
+/// The tool policy that holds for all agents.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "snake_case")]
+pub struct ToolsPolicy {
+    /// The collection of tools to start from.
+    pub profile: Profile,
+    /// Only these tools are kept. Left out: all of them; an empty list: none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allow: Option<Vec<String>>,
+    /// These tools are removed. `effect:write` removes every tool that may write, except those that can do
+    /// without, which stay and lose the effect.
+    pub deny: Vec<String>,
+    /// These tools are added whatever profile, `allow` and, unless `deny_wins` is set, `deny` say.
+    pub also_allow: Vec<String>,
+    /// Whether `also_allow` may not bring back what a `deny` list names.
+    pub deny_wins: bool,
+    /// What holds where a model of this provider is used, by the provider's name.
+    pub by_provider: BTreeMap<String, ProviderTools>,
+    /// What holds in one group chat, by the chat's id.
+    pub groups: BTreeMap<String, GroupTools>,
+    /// What subagents do not get.
+    pub subagents: SubagentTools,
+}
+
+/// The tools that agents get with models of one provider.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "snake_case")]
+pub struct ProviderTools {
+    /// Replaces `tools.profile`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub profile: Option<Profile>,
+    /// Only these tools are kept, of those that `tools.allow` keeps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allow: Option<Vec<String>>,
+}
+
+/// The tools that agents get in one group chat.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "snake_case")]
+pub struct GroupTools {
+    /// Only these tools are kept, of those that all other `allow` lists keep.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allow: Option<Vec<String>>,
+}
+
+/// The tools that subagents do not get, whatever the other lists say.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "snake_case")]
+pub struct SubagentTools {
+    /// Removed from every subagent.
+    pub deny: Vec<String>,
+    /// Removed as well from a subagent that may start no further ones.
+    pub leaf_deny: Vec<String>,
+}
+
+impl SubagentTools {
+    /// Tools about the installation, the parent's session and its memory: none of a subagent's business.
+    pub const DENY: [&'static str; 8] = [
+        "gateway",
+        "agents_list",
+        "whatsapp_login",
+        "session_status",
+        "cron",
+        "memory_search",
+        "memory_get",
+        "sessions_send",
+    ];
+    /// Tools that start agents or look after them.
+    pub const LEAF_DENY: [&'static str; 6] =
+        ["sessions_list", "sessions_history", "sessions_spawn", "spawn", "subagent", "subagents"];
+}
+
+impl Default for SubagentTools {
+    fn default() -> Self {
+        Self {
+            deny: Self::DENY.map(str::to_owned).to_vec(),
+            leaf_deny: Self::LEAF_DENY.map(str::to_owned).to_vec(),
+        }
+    }
+}
+
+/// The tool policy of one agent. It can narrow what `tools` gives, and add to it with `also_allow`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "snake_case")]
+pub struct AgentTools {
+    /// Only these tools are kept, of those that `tools` keeps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allow: Option<Vec<String>>,
+    /// These tools are removed, besides those in `tools.deny`.
+    pub deny: Vec<String>,
+    /// These tools are added, besides those in `tools.also_allow`.
+    pub also_allow: Vec<String>,
+    /// What holds where this agent uses a model of this provider, by the provider's name.
+    pub by_provider: BTreeMap<String, AgentProviderTools>,
+}
+
+/// The tools that one agent gets with models of one provider.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "snake_case")]
+pub struct AgentProviderTools {
+    /// Only these tools are kept, of those that the agent's `allow` keeps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allow: Option<Vec<String>>,
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,276 @@
+//! One entry of a list, and the lists they stand in.
+//!
+//! An entry that cannot be read is refused when the policy is compiled: a deny list that silently lost an
+//! entry would open what it was written to close. An entry that names nothing known is read all the same,
+//! since MCP servers and custom tools come and go; `policy lint` reports it.
+
+use std::fmt;
+
+use claw_core::tool::{Effect, Effects};
+use serde::{Serialize, Serializer};
+use smol_str::SmolStr;
+
+use crate::group;
+use crate::pipeline::ToolSet;
+
+/// One entry, as written and as understood.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    text: SmolStr,
+    target: Target,
+}
+
+/// What an entry speaks of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    /// The tool of this name or alias.
+    Tool(SmolStr),
+    /// Tools of whose names one fits.
+    Tools(Pattern),
+    /// The members of the group of this name.
+    Group(SmolStr),
+    /// The members of groups whose name fits.
+    Groups(Pattern),
+    /// Tools by what they may do.
+    Effect(Effect),
+    /// Nothing: what a message sent cannot be read, and an unreadable entry allows nothing.
+    Unreadable,
+}
+
+/// Whether a list gives tools or takes them; effects mean different things in the two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Use {
+    /// The list gives.
+    Allow,
+    /// The list takes.
+    Deny,
+}
+
+/// Why an entry cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum EntryError {
+    /// There is nothing in it.
+    #[error("an entry is empty; name a tool, a `group:` or an `effect:`, or remove it")]
+    Empty,
+    /// `group:` and nothing after it.
+    #[error("`{0}` names no group; write one after the colon, such as `group:fs`")]
+    NoGroup(SmolStr),
+    /// `effect:` and a word that is none.
+    #[error("`{text}` is not an effect; {}", hint(.near, "use read, write, execute, network, spend, message, spawn or admin"))]
+    NotAnEffect {
+        /// The entry as written.
+        text: SmolStr,
+        /// What was probably meant.
+        near: Option<String>,
+    },
+    /// A colon after a word that is neither `group` nor `effect`.
+    #[error("`{text}` is no kind of entry; {}", hint(.near, "write a tool's name, `group:NAME` or `effect:NAME`"))]
+    NoSuchKind {
+        /// The entry as written.
+        text: SmolStr,
+        /// What was probably meant.
+        near: Option<String>,
+    },
+    /// Characters that no name has.
+    #[error("`{0}` can match no name; use letters, digits, `_` and `-`, and `*` for any characters")]
+    BadName(SmolStr),
+}
+
+fn hint(near: &Option<String>, otherwise: &str) -> String {
+    near.as_ref().map_or_else(|| otherwise.to_owned(), |near| format!("did you mean `{near}`?"))
+}
+
+impl Entry {
+    /// Reads an entry.
+    pub fn parse(text: &str) -> Result<Self, EntryError> {
+        let target = match text.split_once(':') {
+            None => Self::tool(text)?,
+            Some(("group", name)) => Self::group(text, name)?,
+            Some(("effect", name)) => Self::effect(text, name)?,
+            Some((kind, rest)) => return Err(no_such_kind(text, kind, rest)),
+        };
+        Ok(Self { text: text.into(), target })
+    }
+
+    fn tool(text: &str) -> Result<Target, EntryError> {
+        let fits = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'*');
+        match text {
+            "" => Err(EntryError::Empty),
+            _ if !text.bytes().all(fits) => Err(EntryError::BadName(text.into())),
+            _ if text.contains('*') => Ok(Target::Tools(Pattern(text.into()))),
+            _ => Ok(Target::Tool(text.into())),
+        }
+    }
+
+    fn group(text: &str, name: &str) -> Result<Target, EntryError> {
+        let misfit = |c: char| c.is_whitespace() || c.is_control() || "?[]{}!,".contains(c);
+        match name {
+            "" | "mcp:" => Err(EntryError::NoGroup(text.into())),
+            _ if name.contains(misfit) => Err(EntryError::BadName(text.into())),
+            _ if name.contains('*') => Ok(Target::Groups(Pattern(name.into()))),
+            _ => Ok(Target::Group(group::canonical(name).into())),
+        }
+    }
+
+    fn effect(text: &str, name: &str) -> Result<Target, EntryError> {
+        name.parse().map(Target::Effect).map_err(|_| {
+            let near = nearest(name, Effect::ALL.map(Effect::name));
+            EntryError::NotAnEffect { text: text.into(), near: near.map(|near| format!("effect:{near}")) }
+        })
+    }
+
+    /// The entry as written.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// What it speaks of.
+    pub fn target(&self) -> &Target {
+        &self.target
+    }
+
+    /// Gives `hit` the place of each tool that the entry speaks of, in a list that is used so and whose
+    /// entries name these effects altogether.
+    pub(crate) fn each(&self, tools: &ToolSet, list: (Use, Effects), mut hit: impl FnMut(usize)) {
+        match (&self.target, list) {
+            (Target::Tool(name), _) => tools.place(name).into_iter().for_each(hit),
+            (Target::Tools(pattern), _) => {
+                tools.names().filter(|(name, _)| pattern.fits(name)).for_each(|(_, place)| hit(place));
+            }
+            (Target::Group(name), _) => tools.members(name).iter().copied().for_each(hit),
+            (Target::Groups(pattern), _) => tools
+                .groups()
+                .filter(|(name, _)| pattern.fits(name))
+                .for_each(|(_, places)| places.iter().copied().for_each(&mut hit)),
+            (Target::Effect(_), (Use::Allow, together)) => {
+                tools.places(|meta| meta.effects.within(together)).for_each(hit);
+            }
+            (Target::Effect(effect), (Use::Deny, _)) => {
+                let stays = |meta: &claw_core::tool::Meta| meta.removable.has(*effect);
+                tools.places(|meta| meta.effects.has(*effect) && !stays(meta)).for_each(hit);
+            }
+            (Target::Unreadable, _) => {}
+        }
+    }
+}
+
+fn no_such_kind(text: &str, kind: &str, rest: &str) -> EntryError {
+    let near = match kind {
+        group::MCP => Some(format!("group:{text}")),
+        _ => nearest(kind, ["group", "effect"]).map(|kind| format!("{kind}:{rest}")),
+    };
+    EntryError::NoSuchKind { text: text.into(), near }
+}
+
+impl fmt::Display for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl Serialize for Entry {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.text)
+    }
+}
+
+/// Text in which each `*` stands for any characters, or none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pattern(SmolStr);
+
+impl Pattern {
+    /// Whether a name fits.
+    pub fn fits(&self, name: &str) -> bool {
+        let Some((head, rest)) = self.0.split_once('*') else { return name == self.0 };
+        let Some(mut left) = name.strip_prefix(head) else { return false };
+        let (middle, tail) = rest.rsplit_once('*').unwrap_or(("", rest));
+        for part in middle.split('*') {
+            let Some(at) = left.find(part) else { return false };
+            left = &left[at + part.len()..];
+        }
+        left.ends_with(tail)
+    }
+}
+
+/// A list of entries, and where in the configuration it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct List {
+    at: SmolStr,
+    entries: Vec<Entry>,
+    effects: Effects,
+}
+
+impl List {
+    fn new(at: &str, entries: Vec<Entry>) -> Self {
+        let effects = entries.iter().filter_map(|e| match e.target {
+            Target::Effect(effect) => Some(effect),
+            _ => None,
+        });
+        Self { at: at.into(), effects: effects.collect(), entries }
+    }
+
+    /// Reads a list. What cannot be read is added to `bad`.
+    pub(crate) fn parse(at: &str, entries: &[String], bad: &mut Vec<BadEntry>) -> Self {
+        let good = entries.iter().filter_map(|text| {
+            let refuse = |why| bad.push(BadEntry { list: at.into(), entry: text.into(), why });
+            Entry::parse(text).map_err(refuse).ok()
+        });
+        Self::new(at, good.collect())
+    }
+
+    /// Reads an allow list that came with a message, in which an unreadable entry allows nothing.
+    pub(crate) fn of_request(entries: &[String]) -> Self {
+        let unreadable = |text| Entry { text: SmolStr::new(text), target: Target::Unreadable };
+        let entries = entries.iter().map(|text| Entry::parse(text).unwrap_or_else(|_| unreadable(text)));
+        Self::new("request.allow", entries.collect())
+    }
+
+    /// Where it stands, such as `tools.by_provider.openai.allow`.
+    pub fn at(&self) -> &str {
+        &self.at
+    }
+
+    /// Its entries, as written.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// The effects that its entries name.
+    pub fn effects(&self) -> Effects {
+        self.effects
+    }
+
+    /// For each tool the first entry that speaks of it.
+    pub(crate) fn hits(&self, tools: &ToolSet, how: Use) -> Vec<Option<u32>> {
+        let mut hits = vec![None; tools.known()];
+        for (rule, entry) in self.entries.iter().enumerate().rev() {
+            entry.each(tools, (how, self.effects), |place| hits[place] = Some(rule as u32));
+        }
+        hits
+    }
+}
+
+/// An entry that cannot be read, and the list it stands in.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{list}`: {why}")]
+pub struct BadEntry {
+    /// Where the list stands.
+    pub list: SmolStr,
+    /// The entry as written.
+    pub entry: SmolStr,
+    /// What is wrong with it.
+    pub why: EntryError,
+}
+
+/// The candidate most like a word, if one is like it at all.
+pub(crate) fn nearest<S: AsRef<str>>(word: &str, candidates: impl IntoIterator<Item = S>) -> Option<S> {
+    let likeness = |candidate: S| (strsim::jaro_winkler(word, candidate.as_ref()), candidate);
+    let best = candidates
+        .into_iter()
+        .map(likeness)
+        .max_by(|(a, x), (b, y)| a.total_cmp(b).then_with(|| y.as_ref().cmp(x.as_ref())));
+    best.filter(|(likeness, _)| *likeness > 0.8).map(|(_, candidate)| candidate)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,35 @@
+//! Groups as policies name them. Who is in a group is said by each tool's [`Meta`] and nowhere else, so a
+//! `group:` entry can never be inert while its tools are there.
+
+use std::borrow::Cow;
+
+use claw_core::tool::{Group, Meta, Source};
+
+/// All tools built into Clawsmith.
+pub const CLAWSMITH: &str = "clawsmith";
+/// The tools of all MCP servers; those of one are `mcp:{server}`.
+pub const MCP: &str = "mcp";
+
+/// Older names, which policies may still use.
+const ALIASES: [(&str, &str); 2] = [("goclaw", CLAWSMITH), ("team", "teams")];
+
+/// The name that a group goes by today.
+pub fn canonical(name: &str) -> &str {
+    ALIASES.iter().find(|(old, _)| *old == name).map_or(name, |(_, new)| new)
+}
+
+/// The names of all groups that a tool is in, the composite ones too.
+pub fn names_of(meta: &Meta) -> impl Iterator<Item = Cow<'static, str>> {
+    let core = (meta.source == Source::Core).then_some(Cow::Borrowed(CLAWSMITH));
+    let mcp = meta.groups().any(|g| matches!(g, Group::Mcp(_))).then_some(Cow::Borrowed(MCP));
+    // An embedder's group of the same name does not make its tools ours.
+    meta.groups().map(Group::name).filter(|name| name != CLAWSMITH).chain(core).chain(mcp)
+}
+
+/// The names that always mean something, whatever tools there are.
+pub fn known() -> impl Iterator<Item = Cow<'static, str>> {
+    Group::BUILT_IN.iter().chain(&[Group::Custom]).map(Group::name).chain([CLAWSMITH.into(), MCP.into()])
+}
+
+#[cfg(test)]
+mod tests;

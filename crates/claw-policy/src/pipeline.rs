@@ -1,0 +1,238 @@
+//! Which tools a caller gets, and why: profile, allow lists, deny lists, `also_allow`, subagents, request.
+//!
+//! [`Policy::compile`] checks the configuration, [`Policy::view`] prepares it for one caller, and
+//! [`View::judge`] decides on a tool. The decision is folded from the very marks that the trace shows, so an
+//! explanation cannot differ from what is enforced. Within a list the order of entries decides nothing but
+//! which of several matching entries the trace names: the first.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use claw_core::tool::{Caller, Effects, Meta, PeerKind, Profile, SubagentDepth};
+use serde::Serialize;
+
+use crate::config::{AgentTools, PolicyConfig, ProviderTools};
+use crate::entry::{BadEntry, List};
+
+mod tool_set;
+mod trace;
+mod view;
+
+pub use tool_set::ToolSet;
+pub use trace::{Kind, Mark, Reason, Rule, Step, Trace};
+pub use view::View;
+
+/// A checked policy. It knows no tools: they are given with each question.
+#[derive(Debug, Clone)]
+pub struct Policy {
+    profile: Profile,
+    allow: Option<Arc<List>>,
+    deny: Arc<List>,
+    also_allow: Arc<List>,
+    deny_wins: bool,
+    providers: BTreeMap<String, Provider>,
+    groups: BTreeMap<String, Option<Arc<List>>>,
+    agents: BTreeMap<String, Agent>,
+    subagent_deny: Arc<List>,
+    leaf_deny: Arc<List>,
+}
+
+#[derive(Debug, Clone)]
+struct Provider {
+    profile: Option<Profile>,
+    allow: Option<Arc<List>>,
+}
+
+#[derive(Debug, Clone)]
+struct Agent {
+    allow: Option<Arc<List>>,
+    deny: Arc<List>,
+    also_allow: Arc<List>,
+    providers: BTreeMap<String, Option<Arc<List>>>,
+}
+
+/// Entries that cannot be read. A policy with one is no policy: nothing is allowed until it is mended.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}", lines(.0))]
+pub struct PolicyError(pub Vec<BadEntry>);
+
+fn lines(bad: &[BadEntry]) -> String {
+    bad.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+}
+
+/// Who asks for tools, as far as a policy can tell callers apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Subject<'a> {
+    /// Which agent acts.
+    pub agent: &'a str,
+    /// Whose model it uses.
+    pub provider: Option<&'a str>,
+    /// The chat, where several people are in it.
+    pub chat_group: Option<&'a str>,
+    /// Its place in a tree of subagents.
+    pub subagent: SubagentDepth,
+    /// The tools that the message itself allows; `None` where it says nothing.
+    pub request_allow: Option<&'a [String]>,
+}
+
+impl<'a> From<&'a Caller> for Subject<'a> {
+    fn from(caller: &'a Caller) -> Self {
+        Self {
+            agent: caller.agent.as_str(),
+            provider: caller.provider.as_deref(),
+            chat_group: caller.chat_id.as_deref().filter(|_| caller.peer_kind == PeerKind::Group),
+            subagent: caller.subagent,
+            request_allow: caller.request_allow.as_deref(),
+        }
+    }
+}
+
+impl Policy {
+    /// Checks a configuration. All entries that cannot be read are reported at once.
+    pub fn compile(config: &PolicyConfig) -> Result<Self, PolicyError> {
+        let mut reader = Reader::default();
+        let tools = &config.tools;
+        let policy = Self {
+            profile: tools.profile,
+            allow: reader.optional("tools.allow", tools.allow.as_deref()),
+            deny: reader.list("tools.deny", &tools.deny),
+            also_allow: reader.list("tools.also_allow", &tools.also_allow),
+            deny_wins: tools.deny_wins,
+            providers: each(&tools.by_provider, |name, tools| reader.provider(name, tools)),
+            groups: each(&tools.groups, |chat, tools| {
+                reader.optional(&format!("tools.groups.{chat}.allow"), tools.allow.as_deref())
+            }),
+            agents: each(&config.agents, |name, tools| reader.agent(name, tools)),
+            subagent_deny: reader.list("tools.subagents.deny", &tools.subagents.deny),
+            leaf_deny: reader.list("tools.subagents.leaf_deny", &tools.subagents.leaf_deny),
+        };
+        if reader.bad.is_empty() { Ok(policy) } else { Err(PolicyError(reader.bad)) }
+    }
+
+    /// The policy as one caller meets it, ready to judge many tools.
+    pub fn view<'t>(&self, tools: &'t ToolSet, subject: &Subject<'_>) -> View<'t> {
+        View::new(tools, self.rules(subject), self.deny_wins)
+    }
+
+    /// What becomes of every tool there is, sorted by name.
+    pub fn decide(&self, tools: &ToolSet, subject: &Subject<'_>) -> Decision {
+        self.view(tools, subject).decide()
+    }
+
+    /// What becomes of one tool. One that is not in the set is refused.
+    pub fn judge(&self, tools: &ToolSet, subject: &Subject<'_>, meta: &Meta) -> Verdict {
+        self.view(tools, subject).judge(meta.name.as_str())
+    }
+
+    /// The rule of each step, in the order of [`Step::ALL`].
+    fn rules(&self, subject: &Subject<'_>) -> [Rule; Step::COUNT] {
+        let provider = subject.provider.and_then(|name| self.providers.get_key_value(name));
+        let provider_profile = provider.and_then(|(name, p)| Some((name, p.profile?)));
+        let agent = self.agents.get(subject.agent);
+        let agent_provider =
+            agent.zip(subject.provider).and_then(|(a, name)| a.providers.get(name)?.as_ref());
+        let chat = subject.chat_group.and_then(|chat| self.groups.get(chat)?.as_ref());
+        let subagent = subject.subagent.depth > 0;
+        let request = subject.request_allow.map(|entries| Arc::new(List::of_request(entries)));
+        [
+            match provider_profile {
+                None => Rule::Profile { at: "tools.profile".into(), profile: self.profile },
+                Some(_) => Rule::Replaced(self.profile),
+            },
+            provider_profile.map_or(Rule::Unset, |(name, profile)| Rule::Profile {
+                at: format!("tools.by_provider.{name}.profile").into(),
+                profile,
+            }),
+            Rule::allow(self.allow.as_ref()),
+            Rule::allow(provider.and_then(|(_, p)| p.allow.as_ref())),
+            Rule::allow(agent.and_then(|a| a.allow.as_ref())),
+            Rule::allow(agent_provider),
+            Rule::allow(chat),
+            Rule::unless_empty(Some(&self.deny)),
+            Rule::unless_empty(agent.map(|a| &a.deny)),
+            Rule::unless_empty(Some(&self.also_allow)),
+            Rule::unless_empty(agent.map(|a| &a.also_allow)),
+            Rule::unless_empty(subagent.then_some(&self.subagent_deny)),
+            Rule::unless_empty((subagent && subject.subagent.leaf).then_some(&self.leaf_deny)),
+            Rule::allow(request.as_ref()),
+        ]
+    }
+}
+
+/// What a policy says of one tool, and why.
+#[derive(Debug, Clone, Serialize)]
+pub struct Verdict {
+    /// Whether the caller gets it.
+    pub allowed: bool,
+    /// The most a call of it may still do; nothing where it is not allowed.
+    pub effects: Effects,
+    /// How this came about. Its `Display` gives the deciding step in words.
+    pub trace: Trace,
+}
+
+/// What becomes of every tool, sorted by name.
+#[derive(Debug, Clone)]
+pub struct Decision(Vec<(Arc<Meta>, Verdict)>);
+
+impl Decision {
+    /// Every tool with its verdict.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&Arc<Meta>, &Verdict)> {
+        self.0.iter().map(|(meta, verdict)| (meta, verdict))
+    }
+
+    /// The tools the caller gets.
+    pub fn allowed(&self) -> impl Iterator<Item = (&Arc<Meta>, &Verdict)> {
+        self.iter().filter(|(_, verdict)| verdict.allowed)
+    }
+
+    /// The names of the tools the caller gets.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.allowed().map(|(meta, _)| meta.name.as_str())
+    }
+
+    /// The verdict on the tool of this name.
+    pub fn get(&self, name: &str) -> Option<&Verdict> {
+        let place = self.0.binary_search_by(|(meta, _)| meta.name.as_str().cmp(name)).ok()?;
+        self.0.get(place).map(|(_, verdict)| verdict)
+    }
+}
+
+/// Reads lists and keeps what it could not read.
+#[derive(Default)]
+struct Reader {
+    bad: Vec<BadEntry>,
+}
+
+impl Reader {
+    fn list(&mut self, at: &str, entries: &[String]) -> Arc<List> {
+        Arc::new(List::parse(at, entries, &mut self.bad))
+    }
+
+    fn optional(&mut self, at: &str, entries: Option<&[String]>) -> Option<Arc<List>> {
+        entries.map(|entries| self.list(at, entries))
+    }
+
+    fn provider(&mut self, name: &str, tools: &ProviderTools) -> Provider {
+        let at = format!("tools.by_provider.{name}.allow");
+        Provider { profile: tools.profile, allow: self.optional(&at, tools.allow.as_deref()) }
+    }
+
+    fn agent(&mut self, name: &str, tools: &AgentTools) -> Agent {
+        Agent {
+            allow: self.optional(&format!("agents.{name}.allow"), tools.allow.as_deref()),
+            deny: self.list(&format!("agents.{name}.deny"), &tools.deny),
+            also_allow: self.list(&format!("agents.{name}.also_allow"), &tools.also_allow),
+            providers: each(&tools.by_provider, |provider, tools| {
+                let at = format!("agents.{name}.by_provider.{provider}.allow");
+                self.optional(&at, tools.allow.as_deref())
+            }),
+        }
+    }
+}
+
+fn each<T, U>(map: &BTreeMap<String, T>, mut read: impl FnMut(&str, &T) -> U) -> BTreeMap<String, U> {
+    map.iter().map(|(name, value)| (name.clone(), read(name, value))).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,125 @@
+//! The tools a policy is asked about, indexed by name, alias and group.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use claw_core::tool::Meta;
+use smol_str::SmolStr;
+
+use crate::group;
+
+/// All tools of a registry, as it is at one moment, and those it knows of but was built without.
+///
+/// The latter are never offered; they are here so that a policy which names them is not called wrong, and
+/// so that `policy explain` can speak of them.
+#[derive(Debug, Clone, Default)]
+pub struct ToolSet {
+    /// Present ones first, each part sorted by name.
+    metas: Vec<Arc<Meta>>,
+    present: usize,
+    names: HashMap<SmolStr, usize>,
+    groups: BTreeMap<SmolStr, Vec<usize>>,
+}
+
+impl ToolSet {
+    /// The tools there are, and those known but absent from this build. A name belongs to the first tool
+    /// that has it; an alias never hides a name.
+    pub fn new(
+        metas: impl IntoIterator<Item = Arc<Meta>>,
+        absent: impl IntoIterator<Item = Arc<Meta>>,
+    ) -> Self {
+        let mut metas = sorted(metas);
+        let present = metas.len();
+        let mut absent = sorted(absent);
+        absent.retain(|meta| !holds(&metas, meta));
+        metas.append(&mut absent);
+        let mut set = Self { present, ..Self::default() };
+        for (place, meta) in metas.iter().enumerate() {
+            set.names.insert(meta.name.as_str().into(), place);
+            for name in group::names_of(meta) {
+                let members = set.groups.entry(name.into()).or_default();
+                if members.last() != Some(&place) {
+                    members.push(place);
+                }
+            }
+        }
+        for (place, meta) in metas.iter().enumerate() {
+            for alias in meta.aliases.iter() {
+                set.names.entry(SmolStr::new_static(alias)).or_insert(place);
+            }
+        }
+        set.metas = metas;
+        set
+    }
+
+    /// How many tools there are.
+    pub fn len(&self) -> usize {
+        self.present
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.present == 0
+    }
+
+    /// The tools there are, sorted by name.
+    pub fn iter(&self) -> std::slice::Iter<'_, Arc<Meta>> {
+        self.metas[..self.present].iter()
+    }
+
+    /// The tool of this name or alias, if it is there.
+    pub fn find(&self, name: &str) -> Option<&Arc<Meta>> {
+        self.metas[..self.present].get(self.place(name)?)
+    }
+
+    /// The tool of this name or alias, if it is known but not in this build.
+    pub fn find_absent(&self, name: &str) -> Option<&Arc<Meta>> {
+        self.metas.get(self.place(name)?).filter(|_| self.find(name).is_none())
+    }
+
+    /// How many tools there are, the absent ones too.
+    pub(crate) fn known(&self) -> usize {
+        self.metas.len()
+    }
+
+    /// Where the tool of this name or alias stands.
+    pub(crate) fn place(&self, name: &str) -> Option<usize> {
+        self.names.get(name).copied()
+    }
+
+    /// The tool that stands in a place.
+    pub(crate) fn meta(&self, place: usize) -> &Arc<Meta> {
+        &self.metas[place]
+    }
+
+    /// Where the tools stand that fit.
+    pub(crate) fn places(&self, fits: impl Fn(&Meta) -> bool) -> impl Iterator<Item = usize> {
+        self.metas.iter().enumerate().filter(move |(_, meta)| fits(meta)).map(|(place, _)| place)
+    }
+
+    /// Every name and alias, with the place of its tool.
+    pub(crate) fn names(&self) -> impl Iterator<Item = (&str, usize)> {
+        self.names.iter().map(|(name, place)| (name.as_str(), *place))
+    }
+
+    /// Every group that has members, with their places.
+    pub(crate) fn groups(&self) -> impl Iterator<Item = (&str, &[usize])> {
+        self.groups.iter().map(|(name, members)| (name.as_str(), members.as_slice()))
+    }
+
+    /// Where the members of a group stand.
+    pub(crate) fn members(&self, group: &str) -> &[usize] {
+        self.groups.get(group).map_or(&[], Vec::as_slice)
+    }
+}
+
+fn sorted(metas: impl IntoIterator<Item = Arc<Meta>>) -> Vec<Arc<Meta>> {
+    let mut metas = Vec::from_iter(metas);
+    metas.sort_by(|a, b| a.name.cmp(&b.name));
+    metas.dedup_by(|a, b| a.name == b.name);
+    metas
+}
+
+fn holds(sorted: &[Arc<Meta>], meta: &Meta) -> bool {
+    sorted.binary_search_by(|other| other.name.cmp(&meta.name)).is_ok()
+}
