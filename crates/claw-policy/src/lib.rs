@@ -1,4 +1,5 @@
 //! Pure decisions: no clock, no I/O, no state, no async.
 
 pub mod approval;
+pub mod rate;
 pub mod scrub;
