@@ -152,6 +152,13 @@ impl TenantId {
     }
 }
 
+impl NodeId {
+    /// The machine of an installation that has only one.
+    pub fn local() -> Self {
+        Self(SmolStr::new_static("local"))
+    }
+}
+
 impl SessionKey {
     /// The part before the first colon: `cli`, `http`, `mcp`, `agent`, ...
     pub fn kind(&self) -> &str {

@@ -6,4 +6,5 @@ pub mod entry;
 pub mod group;
 pub mod pipeline;
 pub mod profile;
+pub mod rate;
 pub mod scrub;

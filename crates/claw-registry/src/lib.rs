@@ -1,1 +1,3 @@
-//! claw-registry
+//! The one road to a tool.
+
+pub mod limit;

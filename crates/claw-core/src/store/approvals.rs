@@ -104,8 +104,9 @@ pub struct Answer {
 /// Keeps questions and their answers.
 #[async_trait]
 pub trait Approvals: Send + Sync {
-    /// Puts a question, or finds the one that this call put before a restart: same tenant, call and digest.
-    /// A question of the same call about something else is cancelled.
+    /// Puts a question, or finds the one that this call put before a restart: same tenant, call and digest,
+    /// answered or not. One that was cancelled is put anew. A question of the same call about something else
+    /// is cancelled, whether it waits or was approved and not used.
     async fn request(&self, new: NewApproval) -> Result<Approval, StoreError>;
     /// One question; `None` where this tenant has none of that id.
     async fn approval(&self, tenant: &TenantId, id: ApprovalId) -> Result<Option<Approval>, StoreError>;
@@ -114,7 +115,8 @@ pub trait Approvals: Send + Sync {
     /// Answers a pending question. The first answer stands.
     async fn answer(&self, tenant: &TenantId, id: ApprovalId, answer: Answer)
     -> Result<Approval, StoreError>;
-    /// Ends a question nobody will use: it expired, or its call was cancelled. One that is over stays so.
+    /// Ends a question nobody will use: it expired, or its call was cancelled. One that is over stays so, and
+    /// one that was approved in time does not expire.
     async fn close(
         &self,
         tenant: &TenantId,

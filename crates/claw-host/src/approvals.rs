@@ -1,0 +1,161 @@
+//! The questions to people, kept in memory, for every store that does not keep them elsewhere.
+//!
+//! It knows how a question moves from state to state and nothing of who waits for it or how long.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use claw_core::store::{Answer, Approval, ApprovalState, EntryEvent, NewApproval, Record, StoreError};
+use claw_core::{ApprovalId, TenantId};
+use tokio::sync::watch;
+
+/// A table of questions, and a bell that rings when one changes.
+#[derive(Debug)]
+pub(crate) struct ApprovalTable {
+    // Ids sort by time, so the first row is the oldest.
+    rows: Mutex<BTreeMap<ApprovalId, Approval>>,
+    most: usize,
+    changes: watch::Sender<u64>,
+}
+
+impl ApprovalTable {
+    /// A table that keeps about `most` rows: the oldest that are over make room, and one that waits or is
+    /// still to be used is never dropped.
+    pub(crate) fn new(most: usize) -> Self {
+        Self { rows: Mutex::default(), most, changes: watch::Sender::new(0) }
+    }
+
+    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    pub(crate) fn request(&self, new: NewApproval) -> Approval {
+        let mut rows = self.rows();
+        let mut found = None;
+        for row in rows.values_mut().filter(|row| is_of_call(row, &new)) {
+            if row.request.digest == new.digest {
+                found = (row.state != ApprovalState::Cancelled).then(|| row.clone());
+            } else if !is_over(row.state) {
+                row.state = ApprovalState::Cancelled;
+                self.ring();
+            }
+        }
+        if let Some(found) = found {
+            return found;
+        }
+        if rows.len() >= self.most {
+            let oldest = rows.iter().find(|(_, row)| is_over(row.state)).map(|(id, _)| *id);
+            oldest.map(|id| rows.remove(&id));
+        }
+        let id = ApprovalId::new();
+        let row = Approval { id, request: new, state: ApprovalState::Pending, answered_by: None };
+        rows.insert(id, row.clone());
+        self.ring();
+        row
+    }
+
+    pub(crate) fn get(&self, tenant: &TenantId, id: ApprovalId) -> Option<Approval> {
+        self.rows().get(&id).filter(|row| row.request.tenant == *tenant).cloned()
+    }
+
+    pub(crate) fn pending(&self, tenant: &TenantId) -> Vec<Approval> {
+        let waits = |row: &&Approval| row.state == ApprovalState::Pending && row.request.tenant == *tenant;
+        self.rows().values().filter(waits).cloned().collect()
+    }
+
+    pub(crate) fn answer(
+        &self,
+        tenant: &TenantId,
+        id: ApprovalId,
+        answer: Answer,
+    ) -> Result<Approval, StoreError> {
+        self.change(tenant, id, |row| {
+            if row.state != ApprovalState::Pending {
+                return Err(wrong_state(row));
+            }
+            row.state = if answer.approve { ApprovalState::Approved } else { ApprovalState::Denied };
+            row.answered_by = Some(answer.by);
+            Ok(())
+        })
+    }
+
+    pub(crate) fn close(
+        &self,
+        tenant: &TenantId,
+        id: ApprovalId,
+        state: ApprovalState,
+    ) -> Result<Approval, StoreError> {
+        self.change(tenant, id, |row| match (row.state, state) {
+            (ApprovalState::Pending, ApprovalState::Expired | ApprovalState::Cancelled)
+            | (ApprovalState::Approved, ApprovalState::Cancelled) => {
+                row.state = state;
+                Ok(())
+            }
+            (_, ApprovalState::Expired | ApprovalState::Cancelled) => Ok(()),
+            _ => Err(wrong_state(row)),
+        })
+    }
+
+    /// Writes an intent with `write` and marks the approval that it names used: both or neither.
+    ///
+    /// The table is locked meanwhile, so that no approval covers two calls.
+    pub(crate) fn spend<T>(
+        &self,
+        intent: &Record,
+        write: impl FnOnce() -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let EntryEvent::Intent { approval: Some(id), digest, .. } = &intent.event else {
+            return write();
+        };
+        let mut rows = self.rows();
+        let row = rows.get_mut(id).ok_or_else(|| missing(*id))?;
+        let asked = &row.request;
+        if asked.tenant != intent.tenant || asked.call != intent.call || asked.digest != *digest {
+            return Err(missing(*id));
+        }
+        if row.state != ApprovalState::Approved {
+            return Err(wrong_state(row));
+        }
+        let written = write()?;
+        row.state = ApprovalState::Used;
+        self.ring();
+        Ok(written)
+    }
+
+    fn change(
+        &self,
+        tenant: &TenantId,
+        id: ApprovalId,
+        change: impl FnOnce(&mut Approval) -> Result<(), StoreError>,
+    ) -> Result<Approval, StoreError> {
+        let mut rows = self.rows();
+        let row = rows.get_mut(&id).filter(|row| row.request.tenant == *tenant).ok_or_else(|| missing(id))?;
+        change(row)?;
+        self.ring();
+        Ok(row.clone())
+    }
+
+    fn ring(&self) {
+        self.changes.send_modify(|count| *count = count.wrapping_add(1));
+    }
+
+    fn rows(&self) -> MutexGuard<'_, BTreeMap<ApprovalId, Approval>> {
+        self.rows.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn is_of_call(row: &Approval, new: &NewApproval) -> bool {
+    row.request.call == new.call && row.request.tenant == new.tenant
+}
+
+fn is_over(state: ApprovalState) -> bool {
+    !matches!(state, ApprovalState::Pending | ApprovalState::Approved)
+}
+
+fn wrong_state(row: &Approval) -> StoreError {
+    StoreError::ApprovalState { id: row.id, state: row.state.name() }
+}
+
+fn missing(id: ApprovalId) -> StoreError {
+    StoreError::ApprovalState { id, state: "missing" }
+}

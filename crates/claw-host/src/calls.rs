@@ -1,0 +1,52 @@
+//! Which calls have begun and what became of them, in bounded memory.
+
+use std::collections::BTreeMap;
+
+use claw_core::CallId;
+use claw_core::store::Outcome;
+
+/// The fate of calls by id. Ids sort by time, so what is forgotten is always older than what is kept.
+#[derive(Debug)]
+pub(crate) struct Calls {
+    fates: BTreeMap<CallId, Outcome>,
+    most: usize,
+    forgotten: Option<CallId>,
+}
+
+/// What is known of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Known {
+    /// It has not begun.
+    Fresh,
+    /// It has begun; unknown while its end is not recorded.
+    Begun(Outcome),
+    /// It is as old as a call that was forgotten, so it may have begun.
+    Forgotten,
+}
+
+impl Calls {
+    /// Remembers at least the `most` latest ids.
+    pub(crate) fn new(most: usize) -> Self {
+        Self { fates: BTreeMap::new(), most, forgotten: None }
+    }
+
+    pub(crate) fn known(&self, call: CallId) -> Known {
+        match self.fates.get(&call) {
+            Some(outcome) => Known::Begun(*outcome),
+            None if self.forgotten.is_some_and(|last| call <= last) => Known::Forgotten,
+            None => Known::Fresh,
+        }
+    }
+
+    pub(crate) fn record(&mut self, call: CallId, outcome: Outcome) {
+        self.fates.insert(call, outcome);
+        if self.fates.len() > self.most
+            && let Some((oldest, _)) = self.fates.pop_first()
+        {
+            self.forgotten = self.forgotten.max(Some(oldest));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

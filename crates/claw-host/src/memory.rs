@@ -1,0 +1,235 @@
+//! What is remembered of calls, in memory: the default of an embedder, and of most tests.
+//!
+//! Nothing here survives the process and nothing is chained.
+//! What it keeps is bounded by [`MemoryLimits`].
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use claw_core::store::{
+    Answer, Approval, ApprovalState, Approvals, Entry, EntryEvent, Ledger, NewApproval, Outcome, Record,
+    StoreError, Tally,
+};
+use claw_core::tool::Digest;
+use claw_core::{ApprovalId, NodeId, SessionKey, TenantId};
+use tokio::sync::watch;
+
+use crate::approvals::ApprovalTable;
+use crate::calls::{Calls, Known};
+
+/// How much a [`MemoryStore`] keeps, for each tenant.
+#[derive(Debug, Clone, Copy)]
+pub struct MemoryLimits {
+    /// Ledger entries; the oldest make room.
+    pub entries: usize,
+    /// Calls whose fate is known one by one. Beyond it the oldest are forgotten, and a call as old as a
+    /// forgotten one counts as begun: refused in doubt, never run twice.
+    pub calls: usize,
+    /// Sessions whose figures are kept. Beyond it those with no call running start from zero again.
+    pub sessions: usize,
+    /// Questions to people, of all tenants together; the oldest that are over make room.
+    pub approvals: usize,
+}
+
+impl Default for MemoryLimits {
+    fn default() -> Self {
+        Self { entries: 10_000, calls: 1_000_000, sessions: 100_000, approvals: 10_000 }
+    }
+}
+
+/// A ledger and approvals that live as long as the process.
+#[derive(Debug)]
+pub struct MemoryStore {
+    books: Mutex<HashMap<TenantId, Book>>,
+    approvals: ApprovalTable,
+    limits: MemoryLimits,
+    node: NodeId,
+    unchained: Digest,
+}
+
+/// What is kept for one tenant.
+#[derive(Debug)]
+struct Book {
+    written: u64,
+    entries: VecDeque<Entry>,
+    calls: Calls,
+    tallies: HashMap<SessionKey, Tally>,
+    sessions: usize,
+}
+
+impl MemoryStore {
+    /// An empty store with the default limits.
+    pub fn new() -> Self {
+        Self::with_limits(MemoryLimits::default())
+    }
+
+    /// An empty store with these limits.
+    pub fn with_limits(limits: MemoryLimits) -> Self {
+        Self {
+            books: Mutex::default(),
+            approvals: ApprovalTable::new(limits.approvals),
+            limits,
+            node: NodeId::local(),
+            unchained: Digest::of_bytes(b""),
+        }
+    }
+
+    /// Lets `check` see the book of the record's tenant, then enters the record, in one critical section.
+    fn enter(
+        &self,
+        record: Record,
+        check: impl FnOnce(&mut Book, &Record) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        let mut books = self.books();
+        let book = books.entry(record.tenant.clone()).or_insert_with(|| Book::new(self.limits));
+        check(book, &record)?;
+        book.written += 1;
+        if book.entries.len() >= self.limits.entries {
+            book.entries.pop_front();
+        }
+        let (seq, node, prev) = (book.written, self.node.clone(), self.unchained);
+        book.entries.push_back(Entry { seq, node, record, prev });
+        Ok(())
+    }
+
+    fn books(&self) -> MutexGuard<'_, HashMap<TenantId, Book>> {
+        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Default for MemoryStore {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[async_trait]
+impl Ledger for MemoryStore {
+    async fn refuse(&self, record: Record) -> Result<(), StoreError> {
+        self.enter(record, |book, record| {
+            book.tally(&record.session).refused += 1;
+            Ok(())
+        })
+    }
+
+    async fn begin_call(&self, record: Record) -> Result<(), StoreError> {
+        self.enter(record, |book, record| {
+            let call = record.call;
+            match book.calls.known(call) {
+                Known::Fresh => {}
+                Known::Begun(outcome) => return Err(StoreError::AlreadyBegun { call, outcome }),
+                Known::Forgotten => {
+                    return Err(StoreError::AlreadyBegun { call, outcome: Outcome::Unknown });
+                }
+            }
+            self.approvals.spend(record, || {
+                book.calls.record(call, Outcome::Unknown);
+                book.tally(&record.session).open += 1;
+                Ok(())
+            })
+        })
+    }
+
+    async fn finish_call(&self, record: Record) -> Result<(), StoreError> {
+        self.enter(record, |book, record| {
+            if let EntryEvent::Outcome { outcome, .. } = record.event {
+                book.finish(record, outcome);
+            }
+            Ok(())
+        })
+    }
+
+    async fn recent(&self, tenant: &TenantId, limit: usize) -> Result<Vec<Entry>, StoreError> {
+        let books = self.books();
+        let Some(book) = books.get(tenant) else { return Ok(Vec::new()) };
+        let skip = book.entries.len().saturating_sub(limit);
+        Ok(book.entries.iter().skip(skip).cloned().collect())
+    }
+
+    async fn tally(&self, tenant: &TenantId, session: &SessionKey) -> Result<Tally, StoreError> {
+        let books = self.books();
+        Ok(books.get(tenant).and_then(|book| book.tallies.get(session)).copied().unwrap_or_default())
+    }
+}
+
+#[async_trait]
+impl Approvals for MemoryStore {
+    async fn request(&self, new: NewApproval) -> Result<Approval, StoreError> {
+        Ok(self.approvals.request(new))
+    }
+
+    async fn approval(&self, tenant: &TenantId, id: ApprovalId) -> Result<Option<Approval>, StoreError> {
+        Ok(self.approvals.get(tenant, id))
+    }
+
+    async fn pending(&self, tenant: &TenantId) -> Result<Vec<Approval>, StoreError> {
+        Ok(self.approvals.pending(tenant))
+    }
+
+    async fn answer(
+        &self,
+        tenant: &TenantId,
+        id: ApprovalId,
+        answer: Answer,
+    ) -> Result<Approval, StoreError> {
+        self.approvals.answer(tenant, id, answer)
+    }
+
+    async fn close(
+        &self,
+        tenant: &TenantId,
+        id: ApprovalId,
+        state: ApprovalState,
+    ) -> Result<Approval, StoreError> {
+        self.approvals.close(tenant, id, state)
+    }
+
+    fn changes(&self) -> watch::Receiver<u64> {
+        self.approvals.changes()
+    }
+}
+
+impl Book {
+    fn new(limits: MemoryLimits) -> Self {
+        Self {
+            written: 0,
+            entries: VecDeque::new(),
+            calls: Calls::new(limits.calls),
+            tallies: HashMap::new(),
+            sessions: limits.sessions,
+        }
+    }
+
+    fn tally(&mut self, session: &SessionKey) -> &mut Tally {
+        if self.tallies.len() >= self.sessions && !self.tallies.contains_key(session) {
+            self.tallies.retain(|_, tally| tally.open > 0);
+        }
+        self.tallies.entry(session.clone()).or_default()
+    }
+
+    /// Counts a call under its new fate instead of its old one.
+    fn finish(&mut self, record: &Record, outcome: Outcome) {
+        let before = match self.calls.known(record.call) {
+            Known::Fresh => return,
+            Known::Begun(outcome) => outcome,
+            Known::Forgotten => Outcome::Unknown,
+        };
+        self.calls.record(record.call, outcome);
+        let tally = self.tally(&record.session);
+        let old = count_of(tally, before);
+        *old = old.saturating_sub(1);
+        *count_of(tally, outcome) += 1;
+    }
+}
+
+fn count_of(tally: &mut Tally, outcome: Outcome) -> &mut u64 {
+    match outcome {
+        Outcome::Done => &mut tally.done,
+        Outcome::Failed => &mut tally.failed,
+        Outcome::Unknown => &mut tally.open,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,152 @@
+//! How many calls a session may make in a minute: the arithmetic of one sliding window.
+//!
+//! Pure: who asks, and when, comes from outside, and so does the place where windows are kept.
+
+use std::time::Duration;
+
+use claw_core::port::UnixMillis;
+use claw_core::tool::Cost;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The span that limits speak of.
+pub const WINDOW: Duration = Duration::from_secs(60);
+
+/// The window is counted in slots. One more than it holds is looked at, so that a slot which is only partly
+/// inside counts whole: never too few calls are counted, and a call is forgotten after 60 to 65 seconds.
+const SLOT_MILLIS: u64 = 5_000;
+const SLOTS: u64 = 13;
+
+/// How many calls one session may make in any 60 seconds; 0 means without limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct RateConfig {
+    /// Calls of any kind. Default 600.
+    pub total: u16,
+    /// Calls that answer from memory. Default 600.
+    pub light: u16,
+    /// Calls that touch files or a process. Default 240.
+    pub normal: u16,
+    /// Calls that take long, cost money or start agents. Default 30.
+    pub heavy: u16,
+}
+
+impl Default for RateConfig {
+    fn default() -> Self {
+        Self { total: 600, light: 600, normal: 240, heavy: 30 }
+    }
+}
+
+impl RateConfig {
+    /// No limit at all.
+    pub const UNLIMITED: Self = Self { total: 0, light: 0, normal: 0, heavy: 0 };
+
+    /// The limit of one class.
+    pub const fn of(&self, cost: Cost) -> u16 {
+        match cost {
+            Cost::Light => self.light,
+            Cost::Normal => self.normal,
+            Cost::Heavy => self.heavy,
+        }
+    }
+}
+
+/// A call that came too soon.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{by}: at most {limit} in {} s; try again in {} s", WINDOW.as_secs(), whole_secs(*.retry_after))]
+pub struct Limited {
+    /// Which limit was met.
+    pub by: LimitedBy,
+    /// How many it lets pass in [`WINDOW`].
+    pub limit: usize,
+    /// When the call would pass, if nobody else calls before.
+    pub retry_after: Duration,
+}
+
+/// Which limit a call met.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum LimitedBy {
+    /// The session's limit for all calls.
+    #[error("too many calls in this session")]
+    Session,
+    /// The session's limit for calls of one class.
+    #[error("too many {} calls in this session", .0.name())]
+    Class(Cost),
+    /// As many sessions are active as can be counted.
+    #[error("too many sessions are active")]
+    Sessions,
+}
+
+/// The calls of one session that passed lately, by slot of time and class.
+#[derive(Debug, Clone, Default)]
+pub struct Window {
+    /// The slot of the last call that passed.
+    last: u64,
+    passed: [[u16; Cost::ALL.len()]; SLOTS as usize],
+}
+
+impl Window {
+    /// Lets a call pass and counts it, or says when to try again. One that is refused does not count.
+    pub fn check(&mut self, config: &RateConfig, cost: Cost, now: UnixMillis) -> Result<(), Limited> {
+        let now = millis(now);
+        // A clock that was set back counts as standing still.
+        let slot = (now / SLOT_MILLIS).max(self.last);
+        let limits = [(LimitedBy::Session, config.total), (LimitedBy::Class(cost), config.of(cost))];
+        for (by, limit) in limits {
+            if limit > 0 && self.count(by, slot) >= usize::from(limit) {
+                let opens = self.opens(config, cost, slot);
+                let retry_after = Duration::from_millis((opens * SLOT_MILLIS).saturating_sub(now));
+                return Err(Limited { by, limit: limit.into(), retry_after });
+            }
+        }
+        for stale in (self.last + 1..=slot).rev().take(SLOTS as usize) {
+            self.passed[index(stale)] = Default::default();
+        }
+        self.last = slot;
+        let passed = &mut self.passed[index(slot)][cost as usize];
+        *passed = passed.saturating_add(1);
+        Ok(())
+    }
+
+    /// When nothing counts any more, so that the window can be dropped.
+    pub fn idle_at(&self) -> UnixMillis {
+        UnixMillis::default().plus(Duration::from_millis((self.last + SLOTS) * SLOT_MILLIS))
+    }
+
+    /// The first later slot in which a call of this class passes.
+    fn opens(&self, config: &RateConfig, cost: Cost, slot: u64) -> u64 {
+        let room = |by, limit: u16, at| limit == 0 || self.count(by, at) < usize::from(limit);
+        (slot + 1..slot + SLOTS)
+            .find(|at| {
+                room(LimitedBy::Session, config.total, *at)
+                    && room(LimitedBy::Class(cost), config.of(cost), *at)
+            })
+            .unwrap_or(slot + SLOTS)
+    }
+
+    /// The calls that count when it is `slot`.
+    fn count(&self, by: LimitedBy, slot: u64) -> usize {
+        let oldest = (slot + 1).saturating_sub(SLOTS);
+        (oldest..=self.last)
+            .map(|slot| match by {
+                LimitedBy::Class(cost) => usize::from(self.passed[index(slot)][cost as usize]),
+                _ => self.passed[index(slot)].iter().copied().map(usize::from).sum(),
+            })
+            .sum()
+    }
+}
+
+fn index(slot: u64) -> usize {
+    (slot % SLOTS) as usize
+}
+
+fn millis(time: UnixMillis) -> u64 {
+    u64::try_from(time.0).unwrap_or(0)
+}
+
+fn whole_secs(duration: Duration) -> u64 {
+    duration.as_millis().div_ceil(1000).try_into().unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests;

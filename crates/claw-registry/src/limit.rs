@@ -1,0 +1,85 @@
+//! The windows of all sessions: how many calls each may still make.
+//!
+//! Holds a bounded number of them and fails closed. An active session is never forgotten to make room for
+//! another, since forgetting would let it start from zero.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, Hash, RandomState};
+use std::sync::{Mutex, PoisonError};
+
+use claw_core::port::UnixMillis;
+use claw_core::tool::Cost;
+use claw_policy::rate::{Limited, LimitedBy, RateConfig, Window};
+
+const SHARDS: usize = 16;
+
+/// Lets calls pass at the rate that the configuration allows.
+#[derive(Debug)]
+pub struct Limiter {
+    config: RateConfig,
+    // A session is known by a keyed hash of 64 bits: small, and nobody can choose to share another's.
+    hasher: RandomState,
+    shards: [Mutex<Shard>; SHARDS],
+    keys_per_shard: usize,
+}
+
+#[derive(Debug, Default)]
+struct Shard {
+    windows: HashMap<u64, Window>,
+    /// Until then a full shard has no idle window, so there is nothing to look for.
+    full_until: UnixMillis,
+}
+
+impl Limiter {
+    /// A limiter that counts about `max_keys` sessions at a time, some hundred bytes each.
+    pub fn new(config: RateConfig, max_keys: usize) -> Self {
+        Self {
+            config,
+            hasher: RandomState::new(),
+            shards: Default::default(),
+            keys_per_shard: max_keys.div_ceil(SHARDS).max(1),
+        }
+    }
+
+    /// Lets a call pass and counts it, or says when to try again. `key` is whose calls are counted together:
+    /// the tenant and the session.
+    pub fn check<K: Hash + ?Sized>(&self, key: &K, cost: Cost, now: UnixMillis) -> Result<(), Limited> {
+        if self.config == RateConfig::UNLIMITED {
+            return Ok(());
+        }
+        let key = self.hasher.hash_one(key);
+        let mut shard = self.shards[key as usize % SHARDS].lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(window) = shard.windows.get_mut(&key) {
+            return window.check(&self.config, cost, now);
+        }
+        shard.make_room(self.keys_per_shard, now)?;
+        shard.windows.entry(key).or_default().check(&self.config, cost, now)
+    }
+
+    /// How many sessions are being counted.
+    pub fn keys(&self) -> usize {
+        let count = |shard: &Mutex<Shard>| shard.lock().unwrap_or_else(PoisonError::into_inner).windows.len();
+        self.shards.iter().map(count).sum()
+    }
+}
+
+impl Shard {
+    /// Drops idle windows if the shard is full, and refuses if there are none.
+    fn make_room(&mut self, most: usize, now: UnixMillis) -> Result<(), Limited> {
+        if self.windows.len() < most {
+            return Ok(());
+        }
+        if now >= self.full_until {
+            self.windows.retain(|_, window| window.idle_at() > now);
+            self.full_until = self.windows.values().map(Window::idle_at).min().unwrap_or_default();
+        }
+        if self.windows.len() < most {
+            return Ok(());
+        }
+        let (by, limit) = (LimitedBy::Sessions, most * SHARDS);
+        Err(Limited { by, limit, retry_after: self.full_until.since(now) })
+    }
+}
+
+#[cfg(test)]
+mod tests;
