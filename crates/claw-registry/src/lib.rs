@@ -1,1 +1,3 @@
-//! claw-registry
+//! The registry of tools and the one road every call takes.
+
+pub mod validate;
