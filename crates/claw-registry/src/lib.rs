@@ -1,3 +1,4 @@
 //! The one road to a tool.
 
 pub mod limit;
+pub mod validate;

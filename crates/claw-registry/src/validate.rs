@@ -1,0 +1,162 @@
+//! Arguments checked before a tool sees them, for built-in, MCP and custom tools alike.
+//!
+//! - [`Arguments::parse`] turns a model's text into JSON, or says where it broke off.
+//! - A [`Validator`] is compiled once per tool. Arguments that satisfy its schema pass untouched; otherwise
+//!   unambiguous slips are [repaired](mod@self#repairs), and what is still wrong is told field by field.
+//!
+//! It never invents a value, never drops a field that the schema does not know, and never fetches a schema:
+//! a reference that leads out of the schema makes the tool unavailable.
+//!
+//! # Repairs
+//!
+//! | sent | wanted | becomes |
+//! |---|---|---|
+//! | `"10"`, `"true"`, `"{\"a\":1}"` | not a string | the JSON in the text |
+//! | `10` | a string | `"10"` |
+//! | `"a.txt"` | a list | `["a.txt"]` |
+//! | `filePath`, `File-Path` | `file_path`, which is absent | `file_path` |
+//! | `null` | an optional field | nothing |
+//!
+//! ```
+//! use claw_registry::validate::Validator;
+//! use serde_json::json;
+//!
+//! let schema = json!({
+//!     "type": "object",
+//!     "properties": { "file_path": { "type": "string" }, "offset": { "type": "integer" } },
+//!     "required": ["file_path"],
+//!     "additionalProperties": false,
+//! });
+//! let validator = Validator::compile(&schema)?;
+//!
+//! let checked = validator.check(json!({ "filePath": "a.txt", "offset": "10" }))?;
+//! assert_eq!(checked.args, json!({ "file_path": "a.txt", "offset": 10 }));
+//! assert_eq!(checked.notes.len(), 2);
+//!
+//! let error = validator.check(json!({ "file_path": "a.txt", "offset": "ten" })).unwrap_err();
+//! assert_eq!(error.to_string(), "`offset`: expected an integer, got the string \"ten\"");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod error;
+mod message;
+mod parse;
+mod repair;
+mod shape;
+#[cfg(test)]
+mod tests;
+
+use jsonschema::{PatternOptions, error::ValidationErrorKind};
+use serde_json::Value;
+
+pub use error::{ArgsError, Problem};
+pub use parse::Arguments;
+
+/// Nesting that neither arguments nor schemas may pass. `serde_json` refuses deeper text as well.
+const MAX_DEPTH: usize = 128;
+/// Values in a schema; the largest of some thousand public MCP schemas stay below a tenth of it.
+const MAX_SCHEMA_NODES: usize = 50_000;
+/// Steps that one `pattern` with look-arounds may take on one string.
+const MAX_BACKTRACKS: usize = 100_000;
+
+/// The compiled schema of one tool's arguments.
+#[derive(Debug)]
+pub struct Validator {
+    schema: Value,
+    compiled: jsonschema::Validator,
+}
+
+/// Arguments that satisfy the schema.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Checked {
+    /// What the tool gets.
+    pub args: Value,
+    /// What was repaired, in words for the model. Empty when the arguments are as they were sent.
+    pub notes: Vec<String>,
+}
+
+/// Why a schema cannot be used. The tool that brought it is unavailable, for this reason.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SchemaError {
+    /// It is not a valid JSON Schema.
+    #[error("its schema is not valid at `{at}`: {reason}")]
+    Invalid {
+        /// Where in the schema.
+        at: String,
+        /// What is wrong there.
+        reason: String,
+    },
+    /// It refers to something outside of itself, or to nothing.
+    #[error("its schema has a reference that cannot be followed: {0}; only references within the schema are")]
+    Reference(String),
+    /// It is nested too deeply or too large to be checked safely.
+    #[error("its schema is too {0} to be checked safely")]
+    Excessive(&'static str),
+}
+
+impl Validator {
+    /// Compiles a schema. Nothing is fetched: a reference out of the schema is an error.
+    pub fn compile(schema: &Value) -> Result<Self, SchemaError> {
+        if is_deeper_than(schema, MAX_DEPTH) {
+            return Err(SchemaError::Excessive("deeply nested"));
+        }
+        if count(schema) > MAX_SCHEMA_NODES {
+            return Err(SchemaError::Excessive("large"));
+        }
+        let compiled = jsonschema::options()
+            .offline()
+            .with_pattern_options(PatternOptions::fancy_regex().backtrack_limit(MAX_BACKTRACKS))
+            .build(schema)
+            .map_err(|error| refusal(&error))?;
+        Ok(Self { schema: schema.clone(), compiled })
+    }
+
+    /// Arguments that satisfy the schema, repaired where that is unambiguous.
+    pub fn check(&self, mut args: Value) -> Result<Checked, ArgsError> {
+        if is_deeper_than(&args, MAX_DEPTH) {
+            return Err(ArgsError::too_deep(MAX_DEPTH));
+        }
+        if self.accepts(&args) {
+            return Ok(Checked { args, notes: Vec::new() });
+        }
+        let notes = repair::repair(&self.schema, &mut args);
+        if is_deeper_than(&args, MAX_DEPTH) {
+            return Err(ArgsError::too_deep(MAX_DEPTH));
+        }
+        if self.accepts(&args) {
+            return Ok(Checked { args, notes });
+        }
+        Err(message::explain(&self.schema, &self.compiled, &args, notes))
+    }
+
+    fn accepts(&self, args: &Value) -> bool {
+        args.is_object() && self.compiled.is_valid(args)
+    }
+}
+
+fn refusal(error: &jsonschema::ValidationError<'_>) -> SchemaError {
+    match error.kind() {
+        ValidationErrorKind::Referencing(cause) => SchemaError::Reference(cause.to_string()),
+        _ => SchemaError::Invalid {
+            at: error.instance_path().to_string(),
+            reason: error.masked_with("this value").to_string(),
+        },
+    }
+}
+
+/// Stops at the limit, so that the depth of what it looks at is no danger to the stack.
+fn is_deeper_than(value: &Value, limit: usize) -> bool {
+    match value {
+        Value::Array(items) => limit == 0 || items.iter().any(|item| is_deeper_than(item, limit - 1)),
+        Value::Object(fields) => limit == 0 || fields.values().any(|field| is_deeper_than(field, limit - 1)),
+        _ => false,
+    }
+}
+
+fn count(value: &Value) -> usize {
+    1 + match value {
+        Value::Array(items) => items.iter().map(count).sum(),
+        Value::Object(fields) => fields.values().map(count).sum(),
+        _ => 0,
+    }
+}

@@ -1,0 +1,97 @@
+//! Arguments that do not fit, as data and as the text that a model reads.
+
+use std::fmt;
+
+use claw_core::tool::ToolError;
+use serde_json::{Value, json};
+
+pub(super) const CUT_OFF: &str =
+    "your output may have been cut; send the call again, long content in several shorter calls";
+
+/// Arguments that do not fit. Its text is what the model reads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ArgsError {
+    /// What is wrong, at most eight of them.
+    pub problems: Vec<Problem>,
+    /// What to try.
+    pub advice: Option<String>,
+    /// What had been repaired before it was found that the rest does not fit.
+    pub notes: Vec<String>,
+}
+
+/// One thing that is wrong.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Problem {
+    /// Where, such as `edits[0].old_text`; empty for the arguments as a whole.
+    pub path: String,
+    /// What would fit there.
+    pub expected: String,
+    /// What was sent, shortened.
+    pub got: String,
+    /// The name or option that was probably meant.
+    pub nearest: Option<String>,
+    /// All of it as a sentence.
+    pub message: String,
+}
+
+impl ArgsError {
+    pub(super) fn too_large(bytes: usize, max: usize) -> Self {
+        Self::whole(format!("the arguments are {bytes} bytes long, and at most {max} are taken"))
+            .advising("send less at once, in several calls")
+    }
+
+    pub(super) fn too_deep(max: usize) -> Self {
+        Self::whole(format!("the arguments are nested more than {max} levels deep"))
+            .advising("send them flatter")
+    }
+
+    pub(super) fn cut_off(line: usize, column: usize) -> Self {
+        Self::whole(format!("the arguments are JSON that ends too early, at line {line} column {column}"))
+            .advising(CUT_OFF)
+    }
+
+    pub(super) fn malformed(error: &serde_json::Error) -> Self {
+        Self::whole(format!("the arguments are not valid JSON: {error}"))
+            .advising("send one JSON object; quotes and line breaks inside of strings need a backslash")
+    }
+
+    fn whole(message: String) -> Self {
+        let problem = Problem { message, ..Problem::default() };
+        Self { problems: vec![problem], advice: None, notes: Vec::new() }
+    }
+
+    fn advising(mut self, advice: &str) -> Self {
+        self.advice = Some(advice.into());
+        self
+    }
+
+    fn summary(&self) -> String {
+        let messages: Vec<_> = self.problems.iter().map(|problem| problem.message.as_str()).collect();
+        messages.join("; ")
+    }
+}
+
+impl fmt::Display for ArgsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.summary())?;
+        self.advice.iter().try_for_each(|advice| write!(f, "; {advice}"))?;
+        if !self.notes.is_empty() {
+            write!(f, " (otherwise {})", self.notes.join(", "))?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for ArgsError {}
+
+impl From<ArgsError> for ToolError {
+    fn from(error: ArgsError) -> Self {
+        let problem = |p: &Problem| json!({ "field": p.path, "expected": p.expected, "got": p.got, "nearest": p.nearest });
+        let details = error.problems.iter().map(problem).collect();
+        let told = ToolError::invalid(error.summary()).with_details(Value::Array(details));
+        match error.advice {
+            Some(advice) => told.try_instead(advice),
+            None => told,
+        }
+    }
+}

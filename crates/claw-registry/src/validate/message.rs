@@ -1,0 +1,357 @@
+//! What is wrong with arguments, told field by field: expected, got, the nearest name.
+
+use std::fmt::Write as _;
+use std::io;
+
+use jsonschema::error::ValidationErrorKind as Kind;
+use jsonschema::paths::{Location, LocationSegment};
+use jsonschema::{ValidationError, Validator};
+use serde_json::Value;
+
+use super::error::{ArgsError, CUT_OFF, Problem};
+use super::repair::folded;
+use super::shape::{Shape, Types};
+
+/// Problems told at once; whoever makes more mends these first.
+const MAX_PROBLEMS: usize = 8;
+/// Names and options listed at once.
+const MAX_LISTED: usize = 24;
+/// Characters of a value that are shown.
+const MAX_SHOWN: usize = 60;
+
+/// Says what is wrong with arguments that the compiled schema refuses.
+pub(super) fn explain(schema: &Value, compiled: &Validator, args: &Value, notes: Vec<String>) -> ArgsError {
+    let mut explainer = Explainer { schema, problems: Vec::new(), advice: None };
+    if args.is_object() {
+        for error in compiled.iter_errors(args).take(MAX_PROBLEMS) {
+            explainer.error(&error);
+        }
+    } else {
+        explainer.misfit(&Location::new(), "an object".into(), args);
+        explainer.list_fields(&Location::new());
+    }
+    let is_empty = args.as_object().is_some_and(serde_json::Map::is_empty);
+    let advice = match explainer.advice {
+        Some(fields) if is_empty => Some(format!("no arguments arrived, {CUT_OFF}; {fields}")),
+        advice => advice,
+    };
+    explainer.problems.truncate(MAX_PROBLEMS);
+    ArgsError { problems: explainer.problems, advice, notes }
+}
+
+struct Explainer<'a> {
+    schema: &'a Value,
+    problems: Vec<Problem>,
+    /// The fields of the first object that lacks one or has one too many.
+    advice: Option<String>,
+}
+
+impl<'a> Explainer<'a> {
+    fn error(&mut self, error: &ValidationError<'_>) {
+        let at = error.instance_path();
+        match error.kind() {
+            Kind::Required { property } => self.missing(at, property.as_str().unwrap_or_default()),
+            Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } => {
+                unexpected.iter().for_each(|name| self.unknown(at, name));
+            }
+            Kind::AnyOf { context } | Kind::OneOfNotValid { context } => match closest(context, at) {
+                Some(branch) => branch.iter().for_each(|error| self.error(error)),
+                None => match options(context) {
+                    options if options.is_empty() => {
+                        self.misfit(at, self.shape(at).described(), error.instance())
+                    }
+                    options => self.not_among(at, &options, error.instance()),
+                },
+            },
+            Kind::Type { .. } => self.misfit(at, self.shape(at).described(), error.instance()),
+            Kind::Enum { options } => {
+                let options: Vec<_> = options.as_array().into_iter().flatten().collect();
+                self.not_among(at, &options, error.instance());
+            }
+            Kind::Constant { expected_value } => self.not_among(at, &[expected_value], error.instance()),
+            kind => self.misfit(at, limit(kind).unwrap_or_else(|| rule(error)), error.instance()),
+        }
+    }
+
+    fn missing(&mut self, at: &Location, name: &str) {
+        let path = Place::of(&at.join(name)).0;
+        let expected = Shape::of(self.schema, self.shape(at).property(name)).described();
+        self.problems.push(Problem {
+            message: format!("`{path}` is missing, expected {expected}"),
+            path,
+            expected,
+            got: "nothing".into(),
+            nearest: None,
+        });
+        self.list_fields(at);
+    }
+
+    fn unknown(&mut self, at: &Location, name: &str) {
+        let shape = self.shape(at);
+        let nearest = nearest(name, shape.properties.keys().copied());
+        let path = Place::of(&at.join(name)).0;
+        let hint = nearest.as_ref().map(|name| format!(", did you mean `{name}`?")).unwrap_or_default();
+        self.problems.push(Problem {
+            message: format!("`{path}` is not a field{hint}"),
+            path,
+            expected: "one of the fields".into(),
+            got: format!("the field `{}`", clipped(name)),
+            nearest,
+        });
+        self.list_fields(at);
+    }
+
+    fn not_among(&mut self, at: &Location, options: &[&Value], value: &Value) {
+        let texts = options.iter().filter_map(|option| option.as_str());
+        let nearest = value.as_str().and_then(|value| nearest(value, texts));
+        let expected = match options {
+            [one] => shortened(one),
+            many => format!("one of {}", listed(many.iter().map(|option| shortened(option)))),
+        };
+        self.misfit(at, expected, value);
+        if let (Some(problem), Some(nearest)) = (self.problems.last_mut(), nearest) {
+            let _ = write!(problem.message, ", did you mean \"{nearest}\"?");
+            problem.nearest = Some(nearest);
+        }
+    }
+
+    fn misfit(&mut self, at: &Location, expected: String, value: &Value) {
+        let place = Place::of(at);
+        let got = described_value(value);
+        self.problems.push(Problem {
+            message: place.say(&format!("expected {expected}, got {got}")),
+            path: place.0,
+            expected,
+            got,
+            nearest: None,
+        });
+    }
+
+    fn list_fields(&mut self, at: &Location) {
+        if self.advice.is_some() {
+            return;
+        }
+        let shape = self.shape(at);
+        let field = |(name, alternatives): (&&str, &Vec<&'a Value>)| {
+            let need = if shape.required.contains(name) { ", required" } else { "" };
+            format!("`{name}` ({}{need})", Shape::of(self.schema, alternatives).described())
+        };
+        let place = Place::of(at).0;
+        let of = if place.is_empty() { String::new() } else { format!(" of `{place}`") };
+        self.advice = Some(match shape.properties.is_empty() {
+            true => format!("no fields{of} are known"),
+            false => format!("the fields{of} are {}", listed(shape.properties.iter().map(field))),
+        });
+    }
+
+    /// The shape of a place in the arguments.
+    fn shape(&self, at: &Location) -> Shape<'a> {
+        at.segments().fold(Shape::of(self.schema, &[self.schema]), |shape, segment| match segment {
+            LocationSegment::Property(name) => Shape::of(self.schema, shape.property(&name)),
+            LocationSegment::Index(_) => Shape::of(self.schema, shape.items()),
+        })
+    }
+}
+
+/// The alternative that the value was probably meant for: one whose type it has, with the fewest errors.
+fn closest<'e>(
+    context: &'e [Vec<ValidationError<'static>>],
+    at: &Location,
+) -> Option<&'e [ValidationError<'static>]> {
+    let is_other = |error: &ValidationError<'_>| {
+        error.instance_path() == at
+            && matches!(error.kind(), Kind::Type { .. } | Kind::Constant { .. } | Kind::Enum { .. })
+    };
+    let is_tag = |error: &&ValidationError<'_>| matches!(error.kind(), Kind::Constant { .. });
+    let distance = |branch: &&Vec<ValidationError<'_>>| (branch.iter().filter(is_tag).count(), branch.len());
+    let near = context.iter().filter(|branch| !branch.is_empty() && !branch.iter().any(is_other));
+    near.min_by_key(distance).map(Vec::as_slice)
+}
+
+/// The values allowed, where all alternatives are constants.
+fn options<'e>(context: &'e [Vec<ValidationError<'static>>]) -> Vec<&'e Value> {
+    let of_branch = |branch: &'_ Vec<ValidationError<'static>>| {
+        branch.iter().any(|error| matches!(error.kind(), Kind::Constant { .. } | Kind::Enum { .. }))
+    };
+    if !context.iter().all(of_branch) {
+        return Vec::new();
+    }
+    context
+        .iter()
+        .flatten()
+        .flat_map(|error| match error.kind() {
+            Kind::Constant { expected_value } => vec![&**expected_value],
+            Kind::Enum { options } => options.as_array().into_iter().flatten().collect(),
+            _ => Vec::new(),
+        })
+        .collect()
+}
+
+fn limit(kind: &Kind) -> Option<String> {
+    Some(match kind {
+        Kind::Minimum { limit } => format!("at least {limit}"),
+        Kind::Maximum { limit } => format!("at most {limit}"),
+        Kind::ExclusiveMinimum { limit } => format!("more than {limit}"),
+        Kind::ExclusiveMaximum { limit } => format!("less than {limit}"),
+        Kind::MultipleOf { multiple_of } => format!("a multiple of {multiple_of}"),
+        Kind::MinLength { limit } => format!("at least {limit} characters"),
+        Kind::MaxLength { limit } => format!("at most {limit} characters"),
+        Kind::MinItems { limit } => format!("at least {limit} items"),
+        Kind::MaxItems { limit } => format!("at most {limit} items"),
+        Kind::AdditionalItems { limit } => format!("at most {limit} items"),
+        Kind::MinProperties { limit } => format!("at least {limit} fields"),
+        Kind::MaxProperties { limit } => format!("at most {limit} fields"),
+        Kind::UniqueItems => "items that all differ".into(),
+        Kind::Pattern { pattern } => format!("text that matches `{}`", clipped(pattern)),
+        Kind::Format { format } => format!("text of the format `{format}`"),
+        Kind::FalseSchema => "nothing here".into(),
+        Kind::OneOfMultipleValid { .. } => "what fits only one of the alternatives".into(),
+        _ => return None,
+    })
+}
+
+/// The rule that was broken, in the words of the validator.
+fn rule(error: &ValidationError<'_>) -> String {
+    format!("what satisfies `{}`", error.kind().keyword())
+}
+
+impl Shape<'_> {
+    /// What fits, such as "a string or null".
+    pub(super) fn described(&self) -> String {
+        const NAMES: [(Types, &str); 7] = [
+            (Types::STRING, "a string"),
+            (Types::NUMBER, "a number"),
+            (Types::INTEGER, "an integer"),
+            (Types::BOOLEAN, "true or false"),
+            (Types::ARRAY, "a list"),
+            (Types::OBJECT, "an object"),
+            (Types::NULL, "null"),
+        ];
+        if self.types == Types::ALL {
+            return "any value".into();
+        }
+        let mut rest = self.types;
+        let mut names = Vec::new();
+        for (types, name) in NAMES {
+            if rest.has(types) {
+                rest = rest.without(types);
+                names.push(name);
+            }
+        }
+        if names.is_empty() { "nothing".into() } else { names.join(" or ") }
+    }
+}
+
+/// The name that was probably meant: another spelling, a close one, or the only one it is a part of.
+fn nearest<'n>(name: &str, names: impl Iterator<Item = &'n str>) -> Option<String> {
+    const CLOSE: f64 = 0.6;
+    let wanted = folded(name);
+    let names: Vec<(&str, String)> = names.map(|name| (name, folded(name))).collect();
+    let likeness = |other: &str| strsim::normalized_damerau_levenshtein(&wanted, other);
+    let best = names.iter().max_by(|a, b| likeness(&a.1).total_cmp(&likeness(&b.1)))?;
+    if likeness(&best.1) >= CLOSE {
+        return Some(best.0.to_owned());
+    }
+    let is_part = |other: &str| wanted.len() > 2 && (other.contains(&wanted) || wanted.contains(other));
+    let mut parts = names.iter().filter(|(_, other)| !other.is_empty() && is_part(other));
+    match (parts.next(), parts.next()) {
+        (Some((name, _)), None) => Some((*name).to_owned()),
+        _ => None,
+    }
+}
+
+/// A place in the arguments, as people write it: `edits[0].old_text`.
+#[derive(Debug, Default)]
+pub(super) struct Place(String);
+
+impl Place {
+    fn of(location: &Location) -> Self {
+        let mut place = Self::default();
+        for segment in location.segments() {
+            match segment {
+                LocationSegment::Property(name) => place.enter_field(&name),
+                LocationSegment::Index(index) => place.enter_item(index),
+            };
+        }
+        place
+    }
+
+    /// Goes down to a field; the answer leads back up.
+    pub(super) fn enter_field(&mut self, name: &str) -> usize {
+        let back = self.0.len();
+        if back > 0 {
+            self.0.push('.');
+        }
+        self.0.push_str(&clipped(name));
+        back
+    }
+
+    pub(super) fn enter_item(&mut self, index: usize) -> usize {
+        let back = self.0.len();
+        let _ = write!(self.0, "[{index}]");
+        back
+    }
+
+    pub(super) fn leave(&mut self, back: usize) {
+        self.0.truncate(back);
+    }
+
+    /// Something said of this place.
+    pub(super) fn say(&self, what: &str) -> String {
+        if self.0.is_empty() { what.to_owned() } else { format!("`{}`: {what}", self.0) }
+    }
+}
+
+fn described_value(value: &Value) -> String {
+    let kind = match value {
+        Value::Null | Value::Bool(_) => return value.to_string(),
+        Value::Number(_) => "the number",
+        Value::String(_) => "the string",
+        Value::Array(_) => "the list",
+        Value::Object(_) => "the object",
+    };
+    format!("{kind} {}", shortened(value))
+}
+
+/// A value as JSON, at most [`MAX_SHOWN`] characters of it.
+pub(super) fn shortened(value: &Value) -> String {
+    let mut start = Start(Vec::new());
+    let whole = serde_json::to_writer(&mut start, value).is_ok();
+    let text = String::from_utf8_lossy(&start.0);
+    if whole && text.chars().count() <= MAX_SHOWN {
+        return text.into_owned();
+    }
+    text.chars().take(MAX_SHOWN).chain("...".chars()).collect()
+}
+
+fn clipped(text: &str) -> String {
+    if text.chars().count() <= MAX_SHOWN {
+        return text.to_owned();
+    }
+    text.chars().take(MAX_SHOWN).chain("...".chars()).collect()
+}
+
+fn listed(items: impl ExactSizeIterator<Item = String>) -> String {
+    let more = items.len().saturating_sub(MAX_LISTED);
+    let mut list = items.take(MAX_LISTED).collect::<Vec<_>>().join(", ");
+    if more > 0 {
+        let _ = write!(list, " and {more} more");
+    }
+    list
+}
+
+/// Takes the start of what is written and stops the writer: a value of 10 MB is not copied to show a line.
+struct Start(Vec<u8>);
+
+impl io::Write for Start {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let room = (4 * MAX_SHOWN + 4).saturating_sub(self.0.len());
+        let taken = bytes.len().min(room);
+        self.0.extend(&bytes[..taken]);
+        Ok(taken)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
