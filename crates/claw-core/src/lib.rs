@@ -13,4 +13,6 @@ pub mod redact;
 pub mod store;
 pub mod tool;
 
-pub use id::{AgentId, ApprovalId, ArtifactId, CallId, NodeId, SessionKey, TenantId, ToolName, UserId};
+pub use id::{
+    AgentId, ApprovalId, ArtifactId, CallId, InvalidId, NodeId, SessionKey, TenantId, ToolName, UserId,
+};

@@ -4,6 +4,7 @@ pub mod approval;
 pub mod config;
 pub mod entry;
 pub mod group;
+pub mod nearest;
 pub mod pipeline;
 pub mod profile;
 pub mod rate;

@@ -1,4 +1,33 @@
-//! The one road to a tool.
+//! The registry of tools, and the one road every call takes.
+//!
+//! ```text
+//!  find → authorise → limit → validate → plan, look, judge (ask) → record → run → finish
+//! ```
+//!
+//! [`Registry`] holds tools and answers who they are. [`Executor`] runs them, and nothing else does. An
+//! [`Offer`] is what one caller may call; a [`Request`] against it gives a [`Reply`].
 
+mod approval;
+mod batch;
+mod bound;
+mod execute;
+mod executor;
+mod guard;
 pub mod limit;
+mod offer;
+mod output;
+mod registry;
+mod reply;
+mod scrub;
+mod search;
 pub mod validate;
+
+pub use bound::BoundTool;
+pub use execute::{Arguments, Asking, Request};
+pub use executor::{Executor, ExecutorBuilder, Limits};
+pub use offer::{Offer, OfferOptions};
+pub use registry::{
+    Context, Discovered, Discovery, Factory, Listing, RegisterError, Registry, Status, Version,
+};
+pub use reply::{CallError, Refusal, Reply, Step};
+pub use scrub::{Scrubbers, SecretError};

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use smol_str::SmolStr;
 use tokio_util::sync::CancellationToken;
 
-use crate::tool::{Argv, Effects, Progress, Script, Sight, Target, ToolError};
+use crate::tool::{Argv, Effects, Progress, Script, Secrets, Sight, Target, ToolError};
 
 /// Running commands, as a tool sees it: exactly what the plan named, nothing else.
 #[async_trait]
@@ -45,6 +45,8 @@ pub struct RunContext {
     pub cancel: CancellationToken,
     /// Where its output streams to.
     pub progress: Progress,
+    /// Values that this command is given and that its output must not show.
+    pub secrets: Secrets,
 }
 
 /// What came of a command.

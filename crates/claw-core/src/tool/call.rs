@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -145,6 +145,45 @@ impl Progress {
 impl fmt::Debug for Progress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.is_silent() { "Progress(silent)" } else { "Progress(..)" })
+    }
+}
+
+/// Values that are secret for one call: credentials opened for a child, a key in a header.
+///
+/// Whoever opens one adds it before it can show up anywhere; what the call gives back and tells is scrubbed
+/// of it. It holds them for the call's time and shows none of them.
+#[derive(Clone, Default)]
+pub struct Secrets(Arc<Mutex<Vec<String>>>);
+
+impl Secrets {
+    /// Adds a value.
+    pub fn add(&self, value: impl Into<String>) {
+        self.lock().push(value.into());
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.lock().len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The values, for the scrubber alone.
+    pub fn reveal(&self) -> Vec<String> {
+        self.lock().clone()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<String>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Secrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Secrets({})", self.len())
     }
 }
 

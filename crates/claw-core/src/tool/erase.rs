@@ -29,7 +29,7 @@ pub trait Tool: Send + Sync + 'static {
 
 /// A tool, as the registry stores it.
 ///
-/// Only the road runs one: whoever else calls [`run`](AnyTool::run) is found by a tidy check.
+/// Only the road runs one: whoever else calls [`run_erased`](AnyTool::run_erased) is found by a tidy check.
 #[async_trait]
 pub trait AnyTool: Send + Sync {
     /// Its name, place and ceiling.
@@ -42,7 +42,7 @@ pub trait AnyTool: Send + Sync {
     fn plan(&self, facts: &Facts, args: &Value) -> Result<Plan, ToolError>;
 
     /// Does it.
-    async fn run(&self, call: &Call, args: Value) -> Result<Output, ToolError>;
+    async fn run_erased(&self, call: &Call, args: Value) -> Result<Output, ToolError>;
 }
 
 /// Makes a typed tool fit for the registry.
@@ -77,7 +77,7 @@ impl<T: Tool> AnyTool for Erased<T> {
         Ok(self.tool.plan(facts, &args))
     }
 
-    async fn run(&self, call: &Call, value: Value) -> Result<Output, ToolError> {
+    async fn run_erased(&self, call: &Call, value: Value) -> Result<Output, ToolError> {
         let args = T::Args::deserialize(value).map_err(|e| misfit(&e))?;
         self.tool.run(call, args).await
     }

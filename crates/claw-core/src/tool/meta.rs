@@ -55,6 +55,8 @@ pub struct Meta {
     pub standing: bool,
     /// How long one call may run, in seconds; the deployment's default where none was given.
     pub timeout_secs: Option<u32>,
+    /// What its definition costs in tokens, where that was counted; estimated where not.
+    pub tokens: Option<u32>,
 }
 
 impl Meta {
@@ -81,6 +83,7 @@ impl Meta {
             needs: Cow::Borrowed(&[]),
             standing: false,
             timeout_secs: None,
+            tokens: None,
         }
     }
 

@@ -1,0 +1,98 @@
+//! Asking a person, and waiting for the answer.
+//!
+//! The question is a row; waiting is watching the store. A program that dies while it waits leaves the row
+//! behind, and the same call with the same digest finds it again. Waiting is not the tool's time.
+
+use std::time::Duration;
+
+use claw_core::event::What;
+use claw_core::store::{Approval, ApprovalState, NewApproval, StoreError};
+use claw_core::{ApprovalId, CallId};
+use tokio_util::sync::CancellationToken;
+
+use crate::reply::{Refusal, Step};
+use crate::{Executor, Offer};
+
+/// Puts the question, or finds it again, and waits until it is over. Only a yes is `Ok`.
+pub(crate) async fn ask(
+    executor: &Executor,
+    offer: &Offer,
+    question: NewApproval,
+    cancel: &CancellationToken,
+) -> Result<ApprovalId, Refusal> {
+    let store = &executor.0.store;
+    let caller = offer.caller();
+    let call = question.call;
+    // Subscribed before the row is read, so that no answer falls between.
+    let mut changes = store.changes();
+    let mut row = store.request(question).await.map_err(|error| unasked(&error))?;
+    if row.state == ApprovalState::Pending {
+        let shown = Box::new(row.clone());
+        executor.emit(caller, call, || What::ApprovalRequested { approval: shown });
+    }
+    while row.state == ApprovalState::Pending {
+        let left = row.request.expires.since(offer.0.registry.world().clock.now());
+        let ended = tokio::select! {
+            biased;
+            () = cancel.cancelled() => Some(ApprovalState::Cancelled),
+            changed = changes.changed() => changed.is_err().then_some(ApprovalState::Cancelled),
+            () = tokio::time::sleep(left) => Some(ApprovalState::Expired),
+        };
+        row = match ended {
+            // An answer that came at the same moment stands: `close` leaves what is over as it is.
+            Some(state) => store.close(&caller.tenant, row.id, state).await,
+            None => reread(executor, offer, &row).await,
+        }
+        .map_err(|error| unasked(&error))?;
+    }
+    executor.emit(caller, call, || What::ApprovalClosed { id: row.id, state: row.state });
+    answer(&row, cancel)
+}
+
+async fn reread(executor: &Executor, offer: &Offer, row: &Approval) -> Result<Approval, StoreError> {
+    let tenant = &offer.caller().tenant;
+    let missing = || StoreError::ApprovalState { id: row.id, state: "missing" };
+    executor.0.store.approval(tenant, row.id).await?.ok_or_else(missing)
+}
+
+fn answer(row: &Approval, cancel: &CancellationToken) -> Result<ApprovalId, Refusal> {
+    let by = row.answered_by.as_deref().unwrap_or("someone");
+    let refuse = |reason: String| Err(Refusal::at(Step::Judge, reason));
+    match row.state {
+        ApprovalState::Approved if cancel.is_cancelled() => refuse("the call was cancelled".to_owned()),
+        ApprovalState::Approved => Ok(row.id),
+        ApprovalState::Denied => {
+            let refusal = Refusal::at(Step::Judge, format!("{by} said no to this call"));
+            Err(refusal.try_instead("do it another way, or ask the user what they would accept"))
+        }
+        ApprovalState::Expired => {
+            let waited = row.request.expires.since(row.request.asked);
+            refuse(format!("nobody answered within {}", in_words(waited)))
+        }
+        ApprovalState::Used => refuse("the approval of this call was used already".to_owned()),
+        ApprovalState::Cancelled | ApprovalState::Pending => {
+            refuse("the call was cancelled while it waited for an answer".to_owned())
+        }
+    }
+}
+
+fn unasked(error: &StoreError) -> Refusal {
+    tracing::error!(%error, "a question could not be put or read");
+    Refusal::at(Step::Judge, "this call needs an approval, and approvals cannot be stored right now")
+        .try_instead("try again later")
+}
+
+fn in_words(duration: Duration) -> String {
+    match duration.as_secs() {
+        seconds if seconds >= 120 && seconds % 60 == 0 => format!("{} minutes", seconds / 60),
+        1 => "1 second".to_owned(),
+        seconds => format!("{seconds} seconds"),
+    }
+}
+
+/// A call that nobody can be asked about.
+pub(crate) fn nobody_to_ask(reason: &str, call: CallId) -> Refusal {
+    tracing::debug!(%call, reason, "nobody can be asked");
+    Refusal::at(Step::Judge, format!("this call needs an approval ({reason}), and nobody can be asked here"))
+        .try_instead("run it where someone can answer, or change the rule")
+}

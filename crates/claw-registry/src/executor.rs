@@ -1,0 +1,310 @@
+//! What the road runs on: registry, policy, limits, scrubber, stores.
+//!
+//! Configuration can change while calls run: each call takes what holds at the moment, and an offer made
+//! before a change is checked against the decision of today.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use claw_core::event::{Event, Listener, What};
+use claw_core::store::CallStore;
+use claw_core::tool::{Caller, Meta, Need, Profile, Unavailable};
+use claw_core::{AgentId, CallId, ToolName};
+use claw_policy::approval::ApprovalConfig;
+use claw_policy::pipeline::{Policy, Subject};
+use claw_policy::profile;
+use claw_policy::rate::RateConfig;
+
+use crate::bound::BoundTool;
+use crate::limit::Limiter;
+use crate::offer::{Offer, OfferOptions, Offered, State};
+use crate::registry::Registry;
+use crate::scrub::Scrubbers;
+
+/// How many sessions the rate limiter counts at a time.
+const SESSIONS: usize = 100_000;
+
+/// How far a call may go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limits {
+    /// How long a call may run where neither the tool nor the request says.
+    pub timeout: Duration,
+    /// How long a tool may take to clean up once it was told to stop.
+    pub grace: Duration,
+    /// How many bytes of a result the model is sent; the whole is kept as an artifact.
+    pub output_bytes: usize,
+    /// How many bytes of arguments a call may have.
+    pub argument_bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            timeout: Duration::from_secs(60),
+            grace: Duration::from_secs(2),
+            output_bytes: 32 * 1024,
+            argument_bytes: 4 * 1024 * 1024,
+        }
+    }
+}
+
+/// The one road to a tool. Cheap to clone.
+#[derive(Clone)]
+pub struct Executor(pub(crate) Arc<Parts>);
+
+pub(crate) struct Parts {
+    pub(crate) registry: Arc<Registry>,
+    overlays: ArcSwap<HashMap<AgentId, Arc<Registry>>>,
+    policy: ArcSwap<Policy>,
+    policy_version: AtomicU64,
+    pub(crate) approvals: ArcSwap<ApprovalConfig>,
+    pub(crate) limiter: ArcSwap<Limiter>,
+    pub(crate) scrubbers: Scrubbers,
+    pub(crate) store: Arc<dyn CallStore>,
+    listener: Option<Arc<dyn Listener>>,
+    pub(crate) limits: Limits,
+}
+
+/// What to build an [`Executor`] from; everything but registry, store and policy has a default.
+pub struct ExecutorBuilder {
+    registry: Arc<Registry>,
+    store: Arc<dyn CallStore>,
+    policy: Policy,
+    approvals: ApprovalConfig,
+    limiter: Limiter,
+    scrubbers: Scrubbers,
+    listener: Option<Arc<dyn Listener>>,
+    limits: Limits,
+}
+
+impl ExecutorBuilder {
+    /// When a person is asked.
+    #[must_use]
+    pub fn approvals(mut self, approvals: ApprovalConfig) -> Self {
+        self.approvals = approvals;
+        self
+    }
+
+    /// How many calls a session may make.
+    #[must_use]
+    pub fn limiter(mut self, limiter: Limiter) -> Self {
+        self.limiter = limiter;
+        self
+    }
+
+    /// What is secret.
+    #[must_use]
+    pub fn scrubbers(mut self, scrubbers: Scrubbers) -> Self {
+        self.scrubbers = scrubbers;
+        self
+    }
+
+    /// Who hears of what happens.
+    #[must_use]
+    pub fn listener(mut self, listener: Arc<dyn Listener>) -> Self {
+        self.listener = Some(listener);
+        self
+    }
+
+    /// How far a call may go.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// The executor.
+    pub fn build(self) -> Executor {
+        Executor(Arc::new(Parts {
+            registry: self.registry,
+            overlays: ArcSwap::default(),
+            policy: ArcSwap::from_pointee(self.policy),
+            policy_version: AtomicU64::new(0),
+            approvals: ArcSwap::from_pointee(self.approvals),
+            limiter: ArcSwap::from_pointee(self.limiter),
+            scrubbers: self.scrubbers,
+            store: self.store,
+            listener: self.listener,
+            limits: self.limits,
+        }))
+    }
+}
+
+impl Executor {
+    /// Starts building one over these tools and this store, under this policy.
+    pub fn builder(registry: Arc<Registry>, store: Arc<dyn CallStore>, policy: Policy) -> ExecutorBuilder {
+        ExecutorBuilder {
+            registry,
+            store,
+            policy,
+            approvals: ApprovalConfig::default(),
+            limiter: Limiter::new(RateConfig::default(), SESSIONS),
+            scrubbers: Scrubbers::default(),
+            listener: None,
+            limits: Limits::default(),
+        }
+    }
+
+    /// The tools that all agents have.
+    pub fn registry(&self) -> &Arc<Registry> {
+        &self.0.registry
+    }
+
+    /// Where calls and approvals are remembered; front ends answer questions here.
+    pub fn store(&self) -> &Arc<dyn CallStore> {
+        &self.0.store
+    }
+
+    /// What is secret; values are added and removed here.
+    pub fn scrubbers(&self) -> &Scrubbers {
+        &self.0.scrubbers
+    }
+
+    /// The policy of now.
+    pub fn policy(&self) -> Arc<Policy> {
+        self.0.policy.load_full()
+    }
+
+    /// Puts another policy in place. Offers made before are held to it.
+    pub fn set_policy(&self, policy: Policy) {
+        self.0.policy.store(Arc::new(policy));
+        self.0.policy_version.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Gives an agent tools of its own on top of the common ones; `None` takes them away.
+    pub fn set_overlay(&self, agent: AgentId, overlay: Option<Arc<Registry>>) {
+        self.0.overlays.rcu(|overlays| {
+            let mut overlays = HashMap::clone(overlays);
+            match &overlay {
+                Some(overlay) => overlays.insert(agent.clone(), Arc::clone(overlay)),
+                None => overlays.remove(&agent),
+            };
+            overlays
+        });
+    }
+
+    /// The tools of this agent.
+    pub fn registry_for(&self, agent: &AgentId) -> Arc<Registry> {
+        self.0.overlays.load().get(agent).unwrap_or(&self.0.registry).clone()
+    }
+
+    /// What this caller may call now.
+    pub async fn offer(&self, caller: Caller) -> Offer {
+        self.offer_with(caller, OfferOptions::default()).await
+    }
+
+    /// The same, for a session that was offered tools before or has a token budget.
+    pub async fn offer_with(&self, caller: Caller, options: OfferOptions) -> Offer {
+        let caller = Arc::new(caller);
+        let registry = self.registry_for(&caller.agent);
+        let made_from = (registry.version(), self.policy_version());
+        let tools = registry.tool_set();
+        let decision = self.policy().decide(&tools, &Subject::from(caller.as_ref()));
+        let something_to_read = self.has_artifacts(&caller).await;
+        let (mut offered, mut unavailable) = (Vec::new(), Vec::new());
+        for (meta, verdict) in decision.allowed() {
+            let Some(entry) = registry.find(meta.name.as_str()) else { continue };
+            if let Some(reason) = registry.lacking(&entry) {
+                unavailable.push((Arc::clone(&entry.meta), reason));
+                continue;
+            }
+            let dormant =
+                entry.meta.standing && !(something_to_read && entry.meta.needs.contains(&Need::Artifacts));
+            let state = if dormant { State::Dormant } else { State::Listed };
+            offered.push(Offered::new(entry, verdict.effects, state));
+        }
+        self.keep_withdrawn(&registry, &mut offered, &options.previous);
+        stable_order(&mut offered, &options.previous);
+        let offer = Offer::new(caller, registry, made_from, offered, unavailable);
+        match options.token_budget {
+            Some(budget) => offer.fit(budget, &options.previous, &options.uses),
+            None => offer,
+        }
+    }
+
+    /// One tool, to be called by hand: its `execute` takes the road. `None` where the offer has none.
+    pub fn resolve(&self, offer: &Offer, name: &str) -> Option<BoundTool> {
+        let tool = offer.find(name)?;
+        matches!(tool.state(), State::Listed).then(|| self.bind(offer, &tool.entry.meta))
+    }
+
+    /// Every tool of the offer. One that cannot be made is left out and told to `observe`.
+    pub fn resolve_all(&self, offer: &Offer, mut observe: impl FnMut(&Meta, &Unavailable)) -> Vec<BoundTool> {
+        let mut tools = Vec::new();
+        for meta in offer.metas() {
+            match offer.find(meta.name.as_str()).map(|tool| offer.built(tool)) {
+                Some(Err(error)) => observe(&meta, &error),
+                _ => tools.push(self.bind(offer, &meta)),
+            }
+        }
+        tools
+    }
+
+    /// The tools of the offer that a profile includes.
+    pub fn resolve_by_profile(
+        &self,
+        offer: &Offer,
+        wanted: Profile,
+        observe: impl FnMut(&Meta, &Unavailable),
+    ) -> Vec<BoundTool> {
+        let mut tools = self.resolve_all(offer, observe);
+        tools.retain(|tool| profile::includes(wanted, tool.meta()));
+        tools
+    }
+
+    pub(crate) fn policy_version(&self) -> u64 {
+        self.0.policy_version.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn is_heard(&self) -> bool {
+        self.0.listener.is_some()
+    }
+
+    pub(crate) fn emit(&self, caller: &Caller, call: CallId, what: impl FnOnce() -> What) {
+        if let Some(listener) = &self.0.listener {
+            let (tenant, session) = (caller.tenant.clone(), caller.session.clone());
+            listener.hear(Event { tenant, session, call, what: what() });
+        }
+    }
+
+    fn bind(&self, offer: &Offer, meta: &Arc<Meta>) -> BoundTool {
+        BoundTool::new(self.clone(), offer.clone(), Arc::clone(meta))
+    }
+
+    async fn has_artifacts(&self, caller: &Caller) -> bool {
+        let Some(artifacts) = &self.0.registry.world().artifacts else { return false };
+        let owner = crate::guard::owner(caller);
+        artifacts.list(&owner).await.is_ok_and(|list| !list.is_empty())
+    }
+
+    /// What the session was told of and may no longer call stays listed, so that the prompt does not change;
+    /// calls of it are refused.
+    fn keep_withdrawn(&self, registry: &Registry, offered: &mut Vec<Offered>, previous: &[ToolName]) {
+        for name in previous {
+            let there = offered.iter().any(|tool| tool.entry.meta.name == *name);
+            if let (false, Some(entry)) = (there, registry.find(name.as_str())) {
+                let effects = claw_core::tool::Effects::NONE;
+                offered.push(Offered::new(entry, effects, State::Withdrawn));
+            }
+        }
+    }
+}
+
+/// What was offered before comes first and in that order; the rest by name.
+fn stable_order(offered: &mut [Offered], previous: &[ToolName]) {
+    let rank: HashMap<_, _> = previous.iter().enumerate().map(|(at, name)| (name, at)).collect();
+    offered.sort_by(|a, b| {
+        let (a, b) = (&a.entry.meta.name, &b.entry.meta.name);
+        let place = |name| rank.get(name).copied().unwrap_or(usize::MAX);
+        place(a).cmp(&place(b)).then_with(|| a.cmp(b))
+    });
+}
+
+impl std::fmt::Debug for Executor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Executor").field("registry", &self.0.registry).finish_non_exhaustive()
+    }
+}

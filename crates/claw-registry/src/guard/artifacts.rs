@@ -1,0 +1,28 @@
+//! Kept results of the caller's own session.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use claw_core::ArtifactId;
+use claw_core::port::{Artifact, ArtifactStore, Artifacts, Owner, Part};
+use claw_core::tool::{Caller, ToolError};
+
+pub(super) fn guard(store: Arc<dyn ArtifactStore>, caller: &Caller) -> Arc<dyn Artifacts> {
+    Arc::new(OwnArtifacts { store, owner: super::owner(caller) })
+}
+
+struct OwnArtifacts {
+    store: Arc<dyn ArtifactStore>,
+    owner: Owner,
+}
+
+#[async_trait]
+impl Artifacts for OwnArtifacts {
+    async fn list(&self) -> Result<Vec<Artifact>, ToolError> {
+        self.store.list(&self.owner).await
+    }
+
+    async fn lines(&self, id: ArtifactId, first: usize, count: usize) -> Result<Part, ToolError> {
+        self.store.lines(&self.owner, id, first, count).await
+    }
+}

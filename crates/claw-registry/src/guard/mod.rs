@@ -1,0 +1,117 @@
+//! The guarded side of the ports: bound to one caller and one plan.
+//!
+//! A tool reaches the world only through what is made here, and only through the ports that its metadata
+//! declares. Each guard refuses what the plan did not name.
+
+mod agents;
+mod artifacts;
+mod catalogue;
+mod files;
+mod sessions;
+mod shell;
+
+use std::sync::Arc;
+
+use claw_core::port::{Access, Owner, Place, Ports, Scope};
+use claw_core::tool::{Caller, Effects, ErrorKind, Need, Plan, Progress, Secrets, Sight, Target, ToolError};
+use tokio_util::sync::CancellationToken;
+
+use crate::{Executor, Offer};
+
+/// What one call was granted.
+pub(crate) struct Grant {
+    pub(crate) plan: Plan,
+    pub(crate) sights: Vec<Sight>,
+    /// What the policy left of the tool's ceiling.
+    pub(crate) effects: Effects,
+    pub(crate) scope: Scope,
+    pub(crate) cancel: CancellationToken,
+    pub(crate) progress: Progress,
+    pub(crate) secrets: Secrets,
+}
+
+/// The ports of one call: those that the tool needs, and no others.
+pub(crate) fn ports(executor: &Executor, offer: &Offer, needs: &[Need], grant: &Arc<Grant>) -> Ports {
+    let world = offer.0.registry.world();
+    let caller = offer.caller();
+    let mut ports = Ports::new(Arc::clone(&world.clock));
+    for need in needs {
+        match need {
+            Need::Files => {
+                ports.files = world.bridge.clone().map(|bridge| files::guard(bridge, caller, grant));
+            }
+            Need::Shell => ports.shell = world.shell.clone().map(|host| shell::guard(host, caller, grant)),
+            Need::Artifacts => {
+                ports.artifacts = world.artifacts.clone().map(|store| artifacts::guard(store, caller));
+            }
+            Need::Agents => {
+                ports.agents = world.agents.clone().map(|directory| agents::guard(directory, caller));
+            }
+            Need::Sessions => ports.sessions = Some(sessions::guard(executor, offer)),
+            Need::Catalogue => ports.catalogue = Some(catalogue::guard(offer)),
+        }
+    }
+    ports
+}
+
+/// Has the bridge look at files that a plan names.
+pub(crate) async fn look_at_files(offer: &Offer, targets: &[Target]) -> Result<Vec<Sight>, ToolError> {
+    let world = offer.0.registry.world();
+    let Some(bridge) = &world.bridge else { return Ok(Vec::new()) };
+    let caller = offer.caller();
+    let scope = scope(caller);
+    let place = Place { directory: &caller.workspace, scope: &scope };
+    let mut sights = Vec::with_capacity(targets.len());
+    for target in targets {
+        // What is out of scope is not looked at; the policy denies it.
+        if let Target::File { path } = target
+            && scope.resolve_text(place.directory, path, Access::Write).is_ok()
+        {
+            sights.push(bridge.look(&place, path).await?);
+        }
+    }
+    Ok(sights)
+}
+
+/// Has the shell look at programs that a plan leads to, where they would run.
+pub(crate) async fn look_at_commands(
+    offer: &Offer,
+    targets: &[Target],
+    effects: Effects,
+    cancel: &CancellationToken,
+) -> Result<Vec<Sight>, ToolError> {
+    let Some(host) = &offer.0.registry.world().shell else { return Ok(Vec::new()) };
+    if targets.is_empty() {
+        return Ok(Vec::new());
+    }
+    let looking = Grant {
+        plan: Plan { effects, asks: Vec::new() },
+        sights: Vec::new(),
+        effects,
+        scope: Scope::default(),
+        cancel: cancel.clone(),
+        progress: Progress::silent(),
+        secrets: Secrets::default(),
+    };
+    host.look(&shell::context(offer.caller(), &looking), targets).await
+}
+
+/// What files a caller may reach: its workspace, and its team's.
+pub(crate) fn scope(caller: &Caller) -> Scope {
+    let mut scope = Scope::workspace(&caller.workspace);
+    if let Some(team) = &caller.team_workspace {
+        scope.roots.extend(Scope::workspace(team).roots);
+    }
+    scope
+}
+
+/// To whom the caller's kept results belong.
+pub(crate) fn owner(caller: &Caller) -> Owner {
+    Owner { tenant: caller.tenant.clone(), session: caller.session.clone() }
+}
+
+/// A port was asked for something that the plan did not name.
+fn unplanned(what: String) -> ToolError {
+    ToolError::new(ErrorKind::Forbidden, format!("{what} is not in the plan of this call"))
+        .because("a tool must name in `plan` what it will do")
+}

@@ -1,0 +1,34 @@
+//! The figures of the caller's own session.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use claw_core::port::{SessionStatus, Sessions};
+use claw_core::tool::ToolError;
+
+use crate::{Executor, Offer};
+
+pub(super) fn guard(executor: &Executor, offer: &Offer) -> Arc<dyn Sessions> {
+    Arc::new(OwnSession { executor: executor.clone(), offer: offer.clone() })
+}
+
+struct OwnSession {
+    executor: Executor,
+    offer: Offer,
+}
+
+#[async_trait]
+impl Sessions for OwnSession {
+    async fn status(&self) -> Result<SessionStatus, ToolError> {
+        let caller = self.offer.caller();
+        let store = &self.executor.0.store;
+        let calls = store.tally(&caller.tenant, &caller.session).await.map_err(ToolError::internal)?;
+        let pending = store.pending(&caller.tenant).await.map_err(ToolError::internal)?;
+        Ok(SessionStatus {
+            calls,
+            tools_offered: self.offer.len(),
+            tools_deferred: self.offer.deferred(),
+            approvals_pending: pending.iter().filter(|row| row.request.session == caller.session).count(),
+        })
+    }
+}

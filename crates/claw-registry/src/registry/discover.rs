@@ -1,0 +1,77 @@
+//! Filling a registry from a list of built-in tools.
+
+use std::sync::Arc;
+
+use claw_core::tool::{AnyTool, Meta};
+
+use super::shelf::Maker;
+use super::{Entry, RegisterError, Registry};
+
+/// A tool that can be registered: what is known of it, and how to make it.
+#[derive(Clone, Copy)]
+pub struct Discovered {
+    /// What is known of it.
+    pub meta: fn() -> Meta,
+    /// Makes it.
+    pub make: fn() -> Arc<dyn AnyTool>,
+}
+
+/// Which tools to register.
+#[derive(Debug, Clone, Default)]
+pub struct Discovery {
+    /// Names, aliases or `group:` references to take; everything where none is given.
+    pub include: Option<Vec<String>>,
+    /// Names, aliases or `group:` references to leave out.
+    pub exclude: Vec<String>,
+    /// Register metadata alone: the tools are listed, not callable.
+    pub metadata_only: bool,
+}
+
+impl Discovery {
+    fn takes(&self, meta: &Meta) -> bool {
+        let included = self.include.as_ref().is_none_or(|list| list.iter().any(|entry| names(entry, meta)));
+        included && !self.exclude.iter().any(|entry| names(entry, meta))
+    }
+}
+
+fn names(entry: &str, meta: &Meta) -> bool {
+    match entry.strip_prefix("group:") {
+        Some(group) => meta.groups().any(|g| g.name() == group),
+        None => meta.name.as_str() == entry || meta.aliases.contains(&entry),
+    }
+}
+
+impl Registry {
+    /// Registers the tools of a list that `discovery` takes. What cannot be registered, and entries that
+    /// name nothing, are told to `warn`; the rest is registered all the same.
+    pub fn discover(
+        &self,
+        tools: impl IntoIterator<Item = Discovered>,
+        discovery: &Discovery,
+        mut warn: impl FnMut(String),
+    ) {
+        let mut unmatched: Vec<&String> =
+            discovery.include.iter().flatten().chain(discovery.exclude.iter()).collect();
+        for tool in tools {
+            let meta = (tool.meta)();
+            unmatched.retain(|entry| !names(entry, &meta));
+            if !discovery.takes(&meta) {
+                continue;
+            }
+            if let Err(error) = self.add(meta, tool, discovery.metadata_only) {
+                warn(error.to_string());
+            }
+        }
+        for entry in unmatched {
+            warn(format!("`{entry}` names no tool and no group of tools; see `tools list` for the names"));
+        }
+    }
+
+    fn add(&self, meta: Meta, tool: Discovered, metadata_only: bool) -> Result<(), RegisterError> {
+        if metadata_only {
+            self.know([meta]);
+            return Ok(());
+        }
+        self.put(Entry::new(meta, Maker::Shared(Box::new(tool.make))))
+    }
+}

@@ -1,0 +1,251 @@
+//! Which scrubber holds for whom: the deployment's values, the tenant's, the call's.
+//!
+//! Scrubbers are compiled by the policy and immutable; adding or removing a value puts a new one in place.
+//! A tenant's values are in its own scrubber alone.
+
+use std::borrow::Cow;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arc_swap::ArcSwap;
+use claw_core::TenantId;
+use claw_core::tool::Secrets;
+use claw_policy::scrub::{Scrubber, Stream, Value as SecretValue, ValueError};
+use serde_json::Value;
+
+/// A value that cannot be made secret.
+pub type SecretError = ValueError;
+
+/// The scrubbers of a deployment and its tenants.
+pub struct Scrubbers {
+    compiled: ArcSwap<Compiled>,
+    values: Mutex<Values>,
+    output: bool,
+}
+
+#[derive(Default)]
+struct Values {
+    deployment: BTreeSet<String>,
+    tenants: HashMap<TenantId, BTreeSet<String>>,
+}
+
+#[derive(Default)]
+struct Compiled {
+    deployment: Scrubber,
+    tenants: HashMap<TenantId, Scrubber>,
+}
+
+impl Default for Scrubbers {
+    fn default() -> Self {
+        Self { compiled: ArcSwap::default(), values: Mutex::default(), output: true }
+    }
+}
+
+impl Scrubbers {
+    /// Scrubbers for a deployment that shows secrets to model and user. Logs, ledger and events stay
+    /// scrubbed. Logged, since whoever reads the log should know.
+    pub fn with_open_output() -> Self {
+        tracing::warn!(
+            "scrubbing is off for what models and users see; logs, ledger and events stay scrubbed"
+        );
+        Self { output: false, ..Self::default() }
+    }
+
+    /// Makes a value secret for everybody: a server's address, a key of the deployment.
+    pub fn add(&self, value: &str) -> Result<(), SecretError> {
+        self.change(|values| values.deployment.insert(value.to_owned()))
+    }
+
+    /// Makes it ordinary again.
+    pub fn remove(&self, value: &str) -> Result<(), SecretError> {
+        self.change(|values| values.deployment.remove(value))
+    }
+
+    /// Makes a value secret for one tenant.
+    pub fn add_for(&self, tenant: &TenantId, value: &str) -> Result<(), SecretError> {
+        self.change(|values| values.tenants.entry(tenant.clone()).or_default().insert(value.to_owned()))
+    }
+
+    /// Makes it ordinary again for that tenant.
+    pub fn remove_for(&self, tenant: &TenantId, value: &str) -> Result<(), SecretError> {
+        self.change(|values| values.tenants.get_mut(tenant).is_some_and(|values| values.remove(value)))
+    }
+
+    /// What scrubs for a tenant.
+    pub fn for_tenant(&self, tenant: &TenantId) -> CallScrubber {
+        let compiled = self.compiled.load();
+        let scrubber = compiled.tenants.get(tenant).unwrap_or(&compiled.deployment).clone();
+        CallScrubber { scrubber: Some(scrubber), output: self.output }
+    }
+
+    /// What scrubs for one call, which may know values of its own. A value too short to scrub cannot be told
+    /// from ordinary text; then everything the call says is withheld.
+    pub(crate) fn for_call(&self, tenant: &TenantId, secrets: &Secrets) -> CallScrubber {
+        let base = self.for_tenant(tenant);
+        if secrets.is_empty() {
+            return base;
+        }
+        let scrubber = base.scrubber.and_then(|base| base.with_values(call_values(secrets)).ok());
+        CallScrubber { scrubber, output: self.output }
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Values) -> bool) -> Result<(), SecretError> {
+        let mut values = self.values.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = Values { deployment: values.deployment.clone(), tenants: values.tenants.clone() };
+        if !change(&mut values) {
+            return Ok(());
+        }
+        match compile(&values) {
+            Ok(compiled) => {
+                self.compiled.store(Arc::new(compiled));
+                Ok(())
+            }
+            Err(error) => {
+                *values = before;
+                Err(error)
+            }
+        }
+    }
+}
+
+fn compile(values: &Values) -> Result<Compiled, SecretError> {
+    let secret = |text: &String| SecretValue { text: text.clone(), kind: "value" };
+    let deployment = Scrubber::compile(values.deployment.iter().map(secret))?;
+    let mut tenants = HashMap::new();
+    for (tenant, own) in values.tenants.iter().filter(|(_, own)| !own.is_empty()) {
+        tenants.insert(tenant.clone(), Scrubber::compile(values.deployment.iter().chain(own).map(secret))?);
+    }
+    Ok(Compiled { deployment, tenants })
+}
+
+fn call_values(secrets: &Secrets) -> Vec<SecretValue> {
+    secrets.reveal().into_iter().map(|text| SecretValue { text, kind: "value" }).collect()
+}
+
+/// Scrubs what one call gives back.
+#[derive(Clone)]
+pub struct CallScrubber {
+    /// `None` withholds everything: a guard that cannot decide refuses.
+    scrubber: Option<Scrubber>,
+    output: bool,
+}
+
+const WITHHELD: &str = "[REDACTED]";
+
+impl CallScrubber {
+    /// The same for what model and user see, which a deployment may leave open.
+    pub(crate) fn for_output(&self) -> OutputScrubber<'_> {
+        OutputScrubber { scrubber: self, open: !self.output }
+    }
+
+    /// A text without its secrets.
+    pub fn text(&self, text: &str) -> String {
+        self.scrubbed(text).into_owned()
+    }
+
+    /// A value without its secrets: each string by itself, then the whole as text, where a key tells that
+    /// what follows is secret.
+    pub fn json(&self, value: &Value) -> Value {
+        let Some(_) = &self.scrubber else { return Value::String(WITHHELD.to_owned()) };
+        let mut value = value.clone();
+        self.strings(&mut value);
+        let text = value.to_string();
+        match self.scrubbed(&text) {
+            Cow::Borrowed(_) => value,
+            Cow::Owned(text) => serde_json::from_str(&text).unwrap_or(Value::String(text)),
+        }
+    }
+
+    fn strings(&self, value: &mut Value) {
+        match value {
+            Value::String(text) => self.in_place(text),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.strings(item)),
+            Value::Object(fields) => fields.values_mut().for_each(|field| self.strings(field)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    fn in_place(&self, text: &mut String) {
+        if let Cow::Owned(scrubbed) = self.scrubbed(text) {
+            *text = scrubbed;
+        }
+    }
+
+    fn scrubbed<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        match &self.scrubber {
+            Some(scrubber) => scrubber.scrub(text),
+            None => Cow::Owned(WITHHELD.to_owned()),
+        }
+    }
+}
+
+/// Scrubs what model and user see, unless the deployment leaves it open.
+#[derive(Clone, Copy)]
+pub(crate) struct OutputScrubber<'a> {
+    scrubber: &'a CallScrubber,
+    open: bool,
+}
+
+impl OutputScrubber<'_> {
+    pub(crate) fn in_place(&self, text: &mut String) {
+        if !self.open {
+            self.scrubber.in_place(text);
+        }
+    }
+
+    pub(crate) fn json(&self, value: Value) -> Value {
+        if self.open { value } else { self.scrubber.json(&value) }
+    }
+}
+
+/// Scrubs what a running call tells, piece by piece; a secret split over pieces is still found.
+pub(crate) struct Telling {
+    scrubbers: CallScrubber,
+    secrets: Secrets,
+    seen: usize,
+    stream: Option<Stream>,
+}
+
+impl Telling {
+    pub(crate) fn new(base: CallScrubber, secrets: Secrets) -> Self {
+        let stream = base.scrubber.as_ref().map(Scrubber::stream);
+        Self { scrubbers: base, secrets, seen: 0, stream }
+    }
+
+    /// Takes a piece and gives what can be shown by now.
+    pub(crate) fn push(&mut self, piece: &str) -> String {
+        let mut out = Vec::new();
+        if self.secrets.len() != self.seen {
+            self.learn(&mut out);
+        }
+        if let Some(stream) = &mut self.stream {
+            stream.push(piece.as_bytes(), &mut out);
+        }
+        text(out)
+    }
+
+    /// Gives what was held back.
+    pub(crate) fn end(&mut self) -> String {
+        let mut out = Vec::new();
+        if let Some(stream) = self.stream.take() {
+            stream.finish(&mut out);
+        }
+        text(out)
+    }
+
+    /// The call has opened new secrets: what comes from now on is scrubbed of them too.
+    fn learn(&mut self, out: &mut Vec<u8>) {
+        self.seen = self.secrets.len();
+        if let Some(stream) = self.stream.take() {
+            stream.finish(out);
+        }
+        let base = self.scrubbers.scrubber.as_ref();
+        let scrubber = base.and_then(|base| base.with_values(call_values(&self.secrets)).ok());
+        self.stream = scrubber.as_ref().map(Scrubber::stream);
+    }
+}
+
+/// Scrubbing never breaks UTF-8 at the end of a text; within, a piece may end inside a character.
+fn text(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+}
