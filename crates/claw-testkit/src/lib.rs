@@ -1,1 +1,25 @@
-//! claw-testkit
+//! Fakes and conformance suites, for tests alone.
+//!
+//! A fake behaves: [`MemoryFiles`] refuses what is outside the scope, [`FakeShell`] compares what was seen,
+//! and a store passes the same [suite](conformance) as the real one.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "this is test code, kept in a library"
+)]
+
+mod clock;
+pub mod conformance;
+mod files;
+pub mod fixture;
+mod listener;
+mod shell;
+mod store;
+
+pub use clock::ManualClock;
+pub use files::MemoryFiles;
+pub use listener::Recorder;
+pub use shell::{FakeShell, Reply, Run};
+pub use store::{FailingStore, StoreMethod};

@@ -1,0 +1,260 @@
+//! The suite of a [`CallStore`]: what is begun, used and answered at most once.
+
+use std::sync::Arc;
+
+use claw_core::store::{Answer, Approval, ApprovalState, CallStore, NewApproval, Outcome, StoreError, Tally};
+use claw_core::{ApprovalId, CallId, TenantId};
+
+use crate::fixture::{digest, intent, outcome, owner, question, refused, session, tenant};
+
+/// Puts a store through the suite; `make` gives an empty one.
+pub async fn calls<S: CallStore + 'static>(make: impl AsyncFn() -> S) {
+    writes_calls_down_in_order(make().await).await;
+    refuses_to_begin_a_call_twice(make().await).await;
+    lets_one_of_many_begin_a_call(make().await).await;
+    uses_an_approval_once(make().await).await;
+    refuses_to_use_an_approval_for_something_else(make().await).await;
+    refuses_to_use_an_approval_that_is_not_a_yes(make().await).await;
+    finds_a_question_again(make().await).await;
+    puts_a_changed_question_anew(make().await).await;
+    lets_the_first_answer_stand(make().await).await;
+    closes_what_nobody_will_use(make().await).await;
+    keeps_tenants_apart(make().await).await;
+    wakes_those_who_wait(make().await).await;
+}
+
+async fn writes_calls_down_in_order(store: impl CallStore) {
+    let main = TenantId::main();
+    assert_eq!(store.recent(&main, 10).await.unwrap(), []);
+    let (first, second, third) = (CallId::new(), CallId::new(), CallId::new());
+    let records = [
+        refused(first),
+        intent(second, "ls", None),
+        outcome(second, Outcome::Done),
+        intent(third, "false", None),
+        outcome(third, Outcome::Failed),
+    ];
+    store.refuse(records[0].clone()).await.unwrap();
+    store.begin_call(records[1].clone()).await.unwrap();
+    store.finish_call(records[2].clone()).await.unwrap();
+    store.begin_call(records[3].clone()).await.unwrap();
+    assert_eq!(tally(&store).await, Tally { done: 1, failed: 0, refused: 1, open: 1 });
+    store.finish_call(records[4].clone()).await.unwrap();
+    assert_eq!(tally(&store).await, Tally { done: 1, failed: 1, refused: 1, open: 0 });
+    let other = store.tally(&main, &session("cli:other")).await.unwrap();
+    assert_eq!(other, Tally::default());
+
+    let entries = store.recent(&main, 10).await.unwrap();
+    assert_eq!(entries.iter().map(|entry| entry.seq).collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
+    assert_eq!(entries.iter().map(|entry| entry.record.clone()).collect::<Vec<_>>(), records);
+    assert_eq!(store.recent(&main, 2).await.unwrap(), entries[3..]);
+    assert_eq!(store.recent(&main, 0).await.unwrap(), []);
+}
+
+async fn refuses_to_begin_a_call_twice(store: impl CallStore) {
+    let call = CallId::new();
+    store.begin_call(intent(call, "ls", None)).await.unwrap();
+    assert_eq!(begun(&store, call).await, Outcome::Unknown);
+    store.finish_call(outcome(call, Outcome::Failed)).await.unwrap();
+    assert_eq!(begun(&store, call).await, Outcome::Failed);
+    assert_eq!(store.recent(&TenantId::main(), 10).await.unwrap().len(), 2, "a refusal writes nothing");
+}
+
+async fn lets_one_of_many_begin_a_call(store: impl CallStore + 'static) {
+    let store = Arc::new(store);
+    let (call, id) = approved(&*store, "ls").await;
+    let racers: Vec<_> = (0..8)
+        .map(|_| {
+            let store = Arc::clone(&store);
+            tokio::spawn(async move { store.begin_call(intent(call, "ls", Some(id))).await.is_ok() })
+        })
+        .collect();
+    let mut won = 0;
+    for racer in racers {
+        won += usize::from(racer.await.unwrap());
+    }
+    assert_eq!(won, 1);
+}
+
+async fn uses_an_approval_once(store: impl CallStore) {
+    let (call, id) = approved(&store, "rm -r build").await;
+    store.begin_call(intent(call, "rm -r build", Some(id))).await.unwrap();
+    assert_eq!(state(&store, id).await, ApprovalState::Used);
+    assert_eq!(begun(&store, call).await, Outcome::Unknown);
+    let other = store.begin_call(intent(CallId::new(), "rm -r build", Some(id))).await;
+    check_state(other, id, "missing");
+}
+
+async fn refuses_to_use_an_approval_for_something_else(store: impl CallStore) {
+    let (call, id) = approved(&store, "rm -r build").await;
+    check_state(store.begin_call(intent(call, "rm -r /", Some(id))).await, id, "missing");
+    check_state(store.begin_call(intent(CallId::new(), "rm -r build", Some(id))).await, id, "missing");
+    let mut stolen = intent(call, "rm -r build", Some(id));
+    stolen.tenant = tenant("other");
+    check_state(store.begin_call(stolen).await, id, "missing");
+    let unknown = ApprovalId::new();
+    check_state(store.begin_call(intent(call, "rm -r build", Some(unknown))).await, unknown, "missing");
+    assert_eq!(store.recent(&TenantId::main(), 10).await.unwrap(), [], "nothing was written");
+    assert_eq!(state(&store, id).await, ApprovalState::Approved, "nothing was used");
+    store.begin_call(intent(call, "rm -r build", Some(id))).await.unwrap();
+}
+
+async fn refuses_to_use_an_approval_that_is_not_a_yes(store: impl CallStore) {
+    let main = TenantId::main();
+    let [pending, denied, expired, cancelled] = [(); 4].map(|()| CallId::new());
+    let ask = async |call| store.request(question(call, "ls")).await.unwrap().id;
+    let refuses = async |call, id, state| {
+        check_state(store.begin_call(intent(call, "ls", Some(id))).await, id, state);
+    };
+    refuses(pending, ask(pending).await, "pending").await;
+    let id = ask(denied).await;
+    store.answer(&main, id, no()).await.unwrap();
+    refuses(denied, id, "denied").await;
+    let id = ask(expired).await;
+    store.close(&main, id, ApprovalState::Expired).await.unwrap();
+    refuses(expired, id, "expired").await;
+    let id = ask(cancelled).await;
+    store.close(&main, id, ApprovalState::Cancelled).await.unwrap();
+    refuses(cancelled, id, "cancelled").await;
+    assert_eq!(store.recent(&main, 10).await.unwrap(), []);
+}
+
+async fn finds_a_question_again(store: impl CallStore) {
+    let main = TenantId::main();
+    let ask = async |call| store.request(question(call, "ls")).await.unwrap();
+    let [call, denied, expired, cancelled] = [(); 4].map(|()| CallId::new());
+
+    let first = ask(call).await;
+    assert_eq!((first.state, &first.request), (ApprovalState::Pending, &question(call, "ls")));
+    assert_eq!(ask(call).await, first);
+    assert_eq!(store.pending(&main).await.unwrap(), std::slice::from_ref(&first));
+    store.answer(&main, first.id, yes()).await.unwrap();
+    assert_eq!(ask(call).await.state, ApprovalState::Approved);
+    store.begin_call(intent(call, "ls", Some(first.id))).await.unwrap();
+    assert_eq!(ask(call).await.state, ApprovalState::Used);
+
+    store.answer(&main, ask(denied).await.id, no()).await.unwrap();
+    assert_eq!(ask(denied).await.state, ApprovalState::Denied);
+    store.close(&main, ask(expired).await.id, ApprovalState::Expired).await.unwrap();
+    assert_eq!(ask(expired).await.state, ApprovalState::Expired);
+
+    let given_up = ask(cancelled).await.id;
+    store.close(&main, given_up, ApprovalState::Cancelled).await.unwrap();
+    let anew = ask(cancelled).await;
+    assert_eq!(anew.state, ApprovalState::Pending);
+    assert_ne!(anew.id, given_up);
+}
+
+async fn puts_a_changed_question_anew(store: impl CallStore) {
+    let (call, first) = approved(&store, "git push").await;
+    let second = store.request(question(call, "git push --force")).await.unwrap();
+    assert_eq!(second.state, ApprovalState::Pending);
+    assert_eq!(state(&store, first).await, ApprovalState::Cancelled);
+    let third = store.request(question(call, "git push")).await.unwrap();
+    assert_eq!(state(&store, second.id).await, ApprovalState::Cancelled);
+    assert_eq!(third.request.digest, digest("git push"));
+    assert_eq!(ids(&store.pending(&TenantId::main()).await.unwrap()), [third.id]);
+}
+
+async fn lets_the_first_answer_stand(store: impl CallStore) {
+    let main = TenantId::main();
+    let id = store.request(question(CallId::new(), "ls")).await.unwrap().id;
+    let denied = store.answer(&main, id, no()).await.unwrap();
+    assert_eq!((denied.state, denied.answered_by.as_deref()), (ApprovalState::Denied, Some("ann")));
+    check_state(store.answer(&main, id, yes()).await, id, "denied");
+    assert_eq!(store.approval(&main, id).await.unwrap(), Some(denied));
+    assert_eq!(store.pending(&main).await.unwrap(), []);
+    let unknown = ApprovalId::new();
+    check_state(store.answer(&main, unknown, yes()).await, unknown, "missing");
+}
+
+async fn closes_what_nobody_will_use(store: impl CallStore) {
+    let main = TenantId::main();
+    let close = async |id, state| store.close(&main, id, state).await.unwrap().state;
+    let (_, kept) = approved(&store, "ls").await;
+    assert_eq!(close(kept, ApprovalState::Expired).await, ApprovalState::Approved, "answered in time");
+    assert_eq!(close(kept, ApprovalState::Cancelled).await, ApprovalState::Cancelled);
+    assert_eq!(close(kept, ApprovalState::Expired).await, ApprovalState::Cancelled, "over stays over");
+    check_state(store.answer(&main, kept, yes()).await, kept, "cancelled");
+    let id = store.request(question(CallId::new(), "ls")).await.unwrap().id;
+    check_state(store.close(&main, id, ApprovalState::Approved).await, id, "pending");
+    assert_eq!(state(&store, id).await, ApprovalState::Pending);
+}
+
+async fn keeps_tenants_apart(store: impl CallStore) {
+    let (main, other) = (TenantId::main(), tenant("other"));
+    let call = CallId::new();
+    let asked = store.request(question(call, "ls")).await.unwrap();
+    assert_eq!(store.approval(&other, asked.id).await.unwrap(), None);
+    assert_eq!(store.pending(&other).await.unwrap(), []);
+    check_state(store.answer(&other, asked.id, yes()).await, asked.id, "missing");
+    check_state(store.close(&other, asked.id, ApprovalState::Cancelled).await, asked.id, "missing");
+    let theirs = NewApproval { tenant: other.clone(), ..question(call, "ls") };
+    assert_ne!(store.request(theirs).await.unwrap().id, asked.id);
+    assert_eq!(state(&store, asked.id).await, ApprovalState::Pending);
+
+    let mut theirs = intent(call, "ls", None);
+    theirs.tenant = other.clone();
+    store.begin_call(theirs.clone()).await.unwrap();
+    assert_eq!(store.recent(&main, 10).await.unwrap(), []);
+    assert_eq!(tally(&store).await, Tally::default());
+    store.begin_call(intent(call, "ls", None)).await.unwrap();
+    let entries = store.recent(&other, 10).await.unwrap();
+    assert_eq!(entries.into_iter().map(|entry| (entry.seq, entry.record)).collect::<Vec<_>>(), [(1, theirs)]);
+}
+
+async fn wakes_those_who_wait(store: impl CallStore) {
+    let mut changes = store.changes();
+    let (call, id) = approved(&store, "ls").await;
+    assert!(changes.has_changed().unwrap());
+    changes.mark_unchanged();
+    store.begin_call(intent(call, "ls", Some(id))).await.unwrap();
+    assert!(changes.has_changed().unwrap(), "using one is a change");
+    let id = store.request(question(CallId::new(), "ls")).await.unwrap().id;
+    changes.mark_unchanged();
+    store.close(&TenantId::main(), id, ApprovalState::Expired).await.unwrap();
+    assert!(changes.has_changed().unwrap(), "closing one is a change");
+}
+
+async fn approved(store: &impl CallStore, what: &str) -> (CallId, ApprovalId) {
+    let call = CallId::new();
+    let id = store.request(question(call, what)).await.unwrap().id;
+    store.answer(&TenantId::main(), id, yes()).await.unwrap();
+    (call, id)
+}
+
+async fn begun(store: &impl CallStore, call: CallId) -> Outcome {
+    match store.begin_call(intent(call, "ls", None)).await {
+        Err(StoreError::AlreadyBegun { call: named, outcome }) if named == call => outcome,
+        other => panic!("expected `AlreadyBegun`, got {other:?}"),
+    }
+}
+
+async fn state(store: &impl CallStore, id: ApprovalId) -> ApprovalState {
+    store.approval(&TenantId::main(), id).await.unwrap().unwrap().state
+}
+
+async fn tally(store: &impl CallStore) -> Tally {
+    let owner = owner();
+    store.tally(&owner.tenant, &owner.session).await.unwrap()
+}
+
+#[track_caller]
+fn check_state<T: std::fmt::Debug>(result: Result<T, StoreError>, id: ApprovalId, expected: &str) {
+    match result {
+        Err(StoreError::ApprovalState { id: named, state }) => assert_eq!((named, state), (id, expected)),
+        other => panic!("expected an approval that is {expected}, got {other:?}"),
+    }
+}
+
+fn ids(approvals: &[Approval]) -> Vec<ApprovalId> {
+    approvals.iter().map(|approval| approval.id).collect()
+}
+
+fn yes() -> Answer {
+    Answer { approve: true, by: "ann".to_owned() }
+}
+
+fn no() -> Answer {
+    Answer { approve: false, by: "ann".to_owned() }
+}

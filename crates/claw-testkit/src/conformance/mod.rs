@@ -1,0 +1,16 @@
+//! What every implementation of a store must do, as suites that any of them can be put through.
+//!
+//! ```
+//! # tokio_test(async {
+//! claw_testkit::conformance::calls(async || claw_host::MemoryStore::new()).await;
+//! # });
+//! # fn tokio_test(f: impl Future<Output = ()>) {
+//! #     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(f);
+//! # }
+//! ```
+
+mod artifacts;
+mod calls;
+
+pub use artifacts::artifacts;
+pub use calls::calls;

@@ -1,0 +1,59 @@
+use claw_core::port::{Root, Scope};
+
+use super::*;
+
+fn scope() -> Scope {
+    let root = |path: &str, access| Root { path: path.into(), access };
+    Scope {
+        roots: vec![root("/ws", Access::Write), root("/ws/vendor", Access::Read)],
+        denied: vec!["/ws/secret".into()],
+    }
+}
+
+fn files() -> MemoryFiles {
+    MemoryFiles::new().with("/ws/a.txt", "a").with("/ws/secret/key", "k").with("/etc/passwd", "p")
+}
+
+#[track_caller]
+fn check(outcome: Result<impl std::fmt::Debug, ToolError>, kind: ErrorKind) {
+    assert_eq!(outcome.unwrap_err().kind, kind);
+}
+
+#[tokio::test]
+async fn refuses_paths_that_lead_out_of_the_scope() {
+    let (files, scope) = (files(), scope());
+    let place = Place { directory: Path::new("/ws"), scope: &scope };
+    for path in ["../etc/passwd", "/etc/passwd", "x/../../etc/passwd", "../../../../..", "/ws/../etc/passwd"]
+    {
+        check(files.read(&place, path).await, ErrorKind::Forbidden);
+        check(files.stat(&place, path).await, ErrorKind::Forbidden);
+        check(files.write(&place, path, b"x").await, ErrorKind::Forbidden);
+        check(files.mkdirp(&place, path).await, ErrorKind::Forbidden);
+        check(files.look(&place, path).await, ErrorKind::Forbidden);
+    }
+    assert_eq!(files.text("/etc/passwd").unwrap(), "p");
+}
+
+#[tokio::test]
+async fn hides_denied_directories_and_keeps_read_only_ones() {
+    let (files, scope) = (files(), scope());
+    let place = Place { directory: Path::new("/ws"), scope: &scope };
+    assert_eq!(files.stat(&place, "secret/key").await.unwrap(), None);
+    check(files.read(&place, "secret/key").await, ErrorKind::NotFound);
+    check(files.write(&place, "secret/new", b"x").await, ErrorKind::Forbidden);
+    check(files.write(&place, "vendor/x", b"x").await, ErrorKind::Forbidden);
+}
+
+#[tokio::test]
+async fn reads_what_was_written_and_sees_it_change() {
+    let (files, scope) = (files(), scope());
+    let place = Place { directory: Path::new("/ws"), scope: &scope };
+    files.write(&place, "deep/er/b.txt", b"b").await.unwrap();
+    assert_eq!(files.read(&place, "./deep/../deep/er/b.txt").await.unwrap(), b"b");
+    assert!(files.stat(&place, "deep").await.unwrap().unwrap().directory);
+    let before = files.look(&place, "a.txt").await.unwrap();
+    files.write(&place, "a.txt", b"changed").await.unwrap();
+    assert_ne!(files.look(&place, "a.txt").await.unwrap(), before);
+    check(files.write(&place, "a.txt/below", b"x").await, ErrorKind::Invalid);
+    check(files.read(&place, "deep").await, ErrorKind::Invalid);
+}

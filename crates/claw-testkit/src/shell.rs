@@ -1,0 +1,149 @@
+//! A shell that runs nothing and answers from a script.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+
+use async_trait::async_trait;
+use claw_core::port::{Ran, RunContext, ShellHost};
+use claw_core::tool::{Argv, Effects, ErrorKind, Script, Sight, Target, ToolError};
+use tokio::sync::watch;
+
+/// What a command answers.
+#[derive(Debug, Clone)]
+pub enum Reply {
+    /// It ends.
+    Ran(Ran),
+    /// It cannot be run.
+    Fails(ToolError),
+    /// It goes on until it is cancelled.
+    Hangs,
+}
+
+impl Reply {
+    /// It prints this and exits with 0.
+    pub fn prints(output: impl Into<String>) -> Self {
+        Self::Ran(Ran { exit: Some(0), signal: None, output: output.into() })
+    }
+
+    /// It prints this and exits with `code`.
+    pub fn exits(code: i32, output: impl Into<String>) -> Self {
+        Self::Ran(Ran { exit: Some(code), signal: None, output: output.into() })
+    }
+}
+
+/// A command as it was run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Run {
+    /// The text of the script, or the words of the program with blanks between them.
+    pub command: String,
+    /// The directory it started in.
+    pub directory: String,
+    /// The variables added to its environment.
+    pub env: Vec<(String, String)>,
+    /// Whether it had to run in a sandbox.
+    pub sandboxed: bool,
+    /// The effects it was left.
+    pub effects: Effects,
+}
+
+/// A place where commands seem to run.
+#[derive(Debug)]
+pub struct FakeShell {
+    otherwise: Reply,
+    replies: HashMap<String, Reply>,
+    swapped: Mutex<Vec<(Target, String)>>,
+    runs: watch::Sender<Vec<Run>>,
+}
+
+impl FakeShell {
+    /// A shell in which every command gives this reply.
+    pub fn new(otherwise: Reply) -> Self {
+        Self { otherwise, replies: HashMap::new(), swapped: Mutex::default(), runs: watch::Sender::default() }
+    }
+
+    /// This command gives this reply.
+    #[must_use]
+    pub fn on(mut self, command: impl Into<String>, reply: Reply) -> Self {
+        self.replies.insert(command.into(), reply);
+        self
+    }
+
+    /// Makes a target another thing than it was, as if someone had swapped it.
+    pub fn swap(&self, target: Target, identity: impl Into<String>) {
+        self.swapped.lock().unwrap().push((target, identity.into()));
+    }
+
+    /// What ran so far.
+    pub fn runs(&self) -> Vec<Run> {
+        self.runs.borrow().clone()
+    }
+
+    /// Waits until this many commands have started.
+    pub async fn started(&self, count: usize) {
+        let started = |runs: &Vec<Run>| runs.len() >= count;
+        self.runs.subscribe().wait_for(started).await.expect("the sender is in `self`");
+    }
+
+    fn see(&self, target: &Target) -> Sight {
+        let (path, identity) = match target {
+            Target::Program { name, .. } => (Some(format!("/usr/bin/{name}")), format!("program:{name}")),
+            Target::File { path } => (Some(path.clone()), format!("file:{path}")),
+            Target::Sandbox => (None, "fake".to_owned()),
+        };
+        let swapped = self.swapped.lock().unwrap();
+        let swapped = swapped.iter().rev().find(|(other, _)| other == target).map(|(_, now)| now.clone());
+        Sight { target: target.clone(), path, identity: swapped.or(Some(identity)), credential: None }
+    }
+
+    async fn reply(&self, context: &RunContext, run: Run) -> Result<Ran, ToolError> {
+        if let Some(sight) = context.sights.iter().find(|sight| self.see(&sight.target) != **sight) {
+            let message = format!("{:?} changed since the call was judged", sight.target);
+            return Err(ToolError::new(ErrorKind::Conflict, message));
+        }
+        let reply = self.replies.get(&run.command).unwrap_or(&self.otherwise).clone();
+        self.runs.send_modify(|runs| runs.push(run));
+        match reply {
+            Reply::Ran(ran) => {
+                context.progress.tell(&ran.output);
+                Ok(ran)
+            }
+            Reply::Fails(error) => Err(error),
+            Reply::Hangs => {
+                context.cancel.cancelled().await;
+                Err(ToolError::new(ErrorKind::Cancelled, "the command was cancelled"))
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl ShellHost for FakeShell {
+    async fn look(&self, _: &RunContext, targets: &[Target]) -> Result<Vec<Sight>, ToolError> {
+        Ok(targets.iter().map(|target| self.see(target)).collect())
+    }
+
+    async fn run(&self, context: &RunContext, script: &Script) -> Result<Ran, ToolError> {
+        let run = Run {
+            command: script.text.clone(),
+            directory: script.directory.clone(),
+            env: script.env.clone(),
+            sandboxed: context.sandboxed,
+            effects: context.effects,
+        };
+        self.reply(context, run).await
+    }
+
+    async fn spawn(&self, context: &RunContext, argv: &Argv) -> Result<Ran, ToolError> {
+        let run = Run {
+            command: argv.argv.join(" "),
+            directory: argv.directory.clone(),
+            env: argv.env.clone(),
+            sandboxed: context.sandboxed,
+            effects: context.effects,
+        };
+        self.reply(context, run).await
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,117 @@
+//! A store that fails when it is told to.
+
+use std::collections::HashSet;
+use std::io;
+use std::sync::Mutex;
+
+use async_trait::async_trait;
+use claw_core::store::{
+    Answer, Approval, ApprovalState, Approvals, CallStore, Entry, Ledger, NewApproval, Record, StoreError,
+    Tally,
+};
+use claw_core::{ApprovalId, SessionKey, TenantId};
+use tokio::sync::watch;
+
+/// What a store can be asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "each is the method of its name")]
+pub enum StoreMethod {
+    Refuse,
+    BeginCall,
+    FinishCall,
+    Recent,
+    Tally,
+    Request,
+    Approval,
+    Pending,
+    Answer,
+    Close,
+}
+
+/// Passes everything on to the store it wraps, except what it was told to fail.
+#[derive(Debug)]
+pub struct FailingStore<S> {
+    store: S,
+    failing: Mutex<HashSet<StoreMethod>>,
+}
+
+impl<S> FailingStore<S> {
+    /// Wraps a store; nothing fails yet.
+    pub fn new(store: S) -> Self {
+        Self { store, failing: Mutex::default() }
+    }
+
+    /// From now on this method fails, with nothing done.
+    pub fn fail(&self, method: StoreMethod) {
+        self.failing.lock().unwrap().insert(method);
+    }
+
+    /// From now on everything works.
+    pub fn heal(&self) {
+        self.failing.lock().unwrap().clear();
+    }
+
+    /// The store itself.
+    pub fn inner(&self) -> &S {
+        &self.store
+    }
+
+    fn pass(&self, method: StoreMethod) -> Result<&S, StoreError> {
+        if self.failing.lock().unwrap().contains(&method) {
+            let source = io::Error::other("told to fail");
+            return Err(StoreError::Io { what: format!("{method:?}"), source });
+        }
+        Ok(&self.store)
+    }
+}
+
+#[async_trait]
+impl<S: CallStore> Ledger for FailingStore<S> {
+    async fn refuse(&self, record: Record) -> Result<(), StoreError> {
+        self.pass(StoreMethod::Refuse)?.refuse(record).await
+    }
+    async fn begin_call(&self, record: Record) -> Result<(), StoreError> {
+        self.pass(StoreMethod::BeginCall)?.begin_call(record).await
+    }
+    async fn finish_call(&self, record: Record) -> Result<(), StoreError> {
+        self.pass(StoreMethod::FinishCall)?.finish_call(record).await
+    }
+    async fn recent(&self, tenant: &TenantId, limit: usize) -> Result<Vec<Entry>, StoreError> {
+        self.pass(StoreMethod::Recent)?.recent(tenant, limit).await
+    }
+    async fn tally(&self, tenant: &TenantId, session: &SessionKey) -> Result<Tally, StoreError> {
+        self.pass(StoreMethod::Tally)?.tally(tenant, session).await
+    }
+}
+
+#[async_trait]
+impl<S: CallStore> Approvals for FailingStore<S> {
+    async fn request(&self, new: NewApproval) -> Result<Approval, StoreError> {
+        self.pass(StoreMethod::Request)?.request(new).await
+    }
+    async fn approval(&self, tenant: &TenantId, id: ApprovalId) -> Result<Option<Approval>, StoreError> {
+        self.pass(StoreMethod::Approval)?.approval(tenant, id).await
+    }
+    async fn pending(&self, tenant: &TenantId) -> Result<Vec<Approval>, StoreError> {
+        self.pass(StoreMethod::Pending)?.pending(tenant).await
+    }
+    async fn answer(
+        &self,
+        tenant: &TenantId,
+        id: ApprovalId,
+        answer: Answer,
+    ) -> Result<Approval, StoreError> {
+        self.pass(StoreMethod::Answer)?.answer(tenant, id, answer).await
+    }
+    async fn close(
+        &self,
+        tenant: &TenantId,
+        id: ApprovalId,
+        state: ApprovalState,
+    ) -> Result<Approval, StoreError> {
+        self.pass(StoreMethod::Close)?.close(tenant, id, state).await
+    }
+    fn changes(&self) -> watch::Receiver<u64> {
+        self.store.changes()
+    }
+}
