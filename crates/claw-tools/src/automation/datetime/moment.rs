@@ -78,7 +78,7 @@ impl Reading {
             return Ok(self.own(at));
         }
         if let Ok(time) = parser.parse_time(text) {
-            return self.local(self.now().at.date().to_datetime(time), self.zone.clone());
+            return local(self.now().at.date().to_datetime(time), self.zone.clone());
         }
         Err(unreadable(text, error))
     }
@@ -90,12 +90,13 @@ impl Reading {
         }
         let zones = TimeZoneDatabase::bundled();
         let named = pieces.to_time_zone_with(&zones).map_err(|error| unreadable(text, error))?;
-        let local = pieces.date().to_datetime(pieces.time().unwrap_or_else(civil::Time::midnight));
+        let written = pieces.date().to_datetime(pieces.time().unwrap_or_else(civil::Time::midnight));
         match (pieces.to_numeric_offset(), named) {
-            (None, None) => self.local(local, self.zone.clone()),
-            (None, Some(zone)) => Ok(self.shown(self.local(local, zone)?)),
+            (None, None) => local(written, self.zone.clone()),
+            (None, Some(zone)) => Ok(self.shown(local(written, zone)?)),
             (Some(offset), None) => {
-                let at = TimeZone::fixed(offset).to_zoned(local).map_err(|error| unreadable(text, error))?;
+                let at =
+                    TimeZone::fixed(offset).to_zoned(written).map_err(|error| unreadable(text, error))?;
                 Ok(self.own(at))
             }
             // Offset and name may contradict each other, which the parser knows how to refuse.
@@ -104,20 +105,6 @@ impl Reading {
                 Ok(self.own(at.map_err(|error| unreadable(text, error))?))
             }
         }
-    }
-
-    /// A time of day in a zone, where it may occur twice or never.
-    fn local(&self, local: civil::DateTime, zone: TimeZone) -> Result<Moment, ToolError> {
-        let ambiguous = zone.to_ambiguous_zoned(local);
-        let what = match ambiguous.offset() {
-            AmbiguousOffset::Unambiguous { .. } => None,
-            AmbiguousOffset::Gap { .. } => {
-                Some("does not exist, as clocks go forward; a later one was taken")
-            }
-            AmbiguousOffset::Fold { .. } => Some("occurs twice, as clocks go back; the first was taken"),
-        };
-        let at = ambiguous.compatible().map_err(|error| unreadable(&local.to_string(), error))?;
-        Ok(Moment { at, note: what.map(|what| format!("{local} {what}")) })
     }
 
     fn instant(&self, instant: Timestamp) -> Moment {
@@ -131,6 +118,18 @@ impl Reading {
     fn shown(&self, moment: Moment) -> Moment {
         if self.asked { moment.in_zone(self.zone.clone()) } else { moment }
     }
+}
+
+/// A time of day in a zone, where it may occur twice or never.
+fn local(written: civil::DateTime, zone: TimeZone) -> Result<Moment, ToolError> {
+    let ambiguous = zone.to_ambiguous_zoned(written);
+    let what = match ambiguous.offset() {
+        AmbiguousOffset::Unambiguous { .. } => None,
+        AmbiguousOffset::Gap { .. } => Some("does not exist, as clocks go forward; a later one was taken"),
+        AmbiguousOffset::Fold { .. } => Some("occurs twice, as clocks go back; the first was taken"),
+    };
+    let at = ambiguous.compatible().map_err(|error| unreadable(&written.to_string(), error))?;
+    Ok(Moment { at, note: what.map(|what| format!("{written} {what}")) })
 }
 
 /// `@` and seconds, or a number too long to be a date: seconds up to 11 digits, then milliseconds.

@@ -29,13 +29,15 @@ impl Format {
     }
 
     fn write(&self, at: &Zoned) -> Result<String, ToolError> {
-        let refused = |what: &str, error| ToolError::invalid(format!("{what}: {error}"));
+        let refused = |error: jiff::Error| {
+            ToolError::invalid(format!("the time cannot be written so: {error}"))
+                .try_instead("use `rfc3339` or strftime such as `%Y-%m-%d %H:%M`")
+        };
         match self {
             Self::Rfc3339 => Ok(rfc3339(at)),
-            Self::Rfc2822 => rfc2822::to_string(at).map_err(|error| refused("RFC 2822 cannot say it", error)),
+            Self::Rfc2822 => rfc2822::to_string(at).map_err(refused),
             Self::Unix => Ok(at.timestamp().as_second().to_string()),
-            Self::Pattern(pattern) => strtime::format(pattern, at)
-                .map_err(|error| refused(&format!("`{pattern}` is no strftime format"), error)),
+            Self::Pattern(pattern) => strtime::format(pattern, at).map_err(refused),
         }
     }
 }

@@ -205,6 +205,7 @@ async fn errors_say_what_to_try() {
         json!({ "action": "now", "span": "1 day" }),
         json!({ "action": "now", "format": "iso" }),
         json!({ "action": "now", "format": "%Y %!" }),
+        json!({ "action": "now", "format": "%999999Y" }),
         json!({ "action": "convert" }),
         json!({ "action": "convert", "time": "next friday" }),
         json!({ "action": "convert", "time": "2026-02-30" }),
@@ -228,7 +229,8 @@ async fn errors_say_what_to_try() {
     `EST5EDT,M3.2.0,M11.1.0` is no time zone; use an IANA name such as `Europe/Paris` or an offset such as `+02:00`
     action `now` takes no `span`; leave it out or choose another action
     `iso` is no format; use `rfc3339`, `rfc2822`, `unix` or strftime such as `%Y-%m-%d %H:%M`
-    `%Y %!` is no strftime format: strftime formatting failed: found unrecognized specifier directive `!`
+    the time cannot be written so: strftime formatting failed: found unrecognized specifier directive `!`; use `rfc3339` or strftime such as `%Y-%m-%d %H:%M`
+    the time cannot be written so: strftime formatting failed: parsed width is too big, max is 255; use `rfc3339` or strftime such as `%Y-%m-%d %H:%M`
     action `convert` needs `time`
     `next friday` cannot be read as a time: failed to parse four digit integer as year: invalid digit, expected 0-9 but got n; write it like `2026-03-29T14:30:00+02:00` or `2026-03-29 14:30`, or use action `add`
     `2026-02-30` cannot be read as a time: parsed date is not valid: parameter 'day' for `2026-02` is invalid, must be in range `1..=28`; write it like `2026-03-29T14:30:00+02:00` or `2026-03-29 14:30`, or use action `add`
@@ -240,6 +242,17 @@ async fn errors_say_what_to_try() {
     the result is out of range; stay within the years -9999 to 9999
     action `difference` needs `until`
     ");
+}
+
+#[tokio::test]
+async fn holds_at_the_ends_of_the_calendar() {
+    let (first, last) = ("-009999-01-02T01:59:59Z", "9999-12-30T22:00:00Z");
+    for zone in ["UTC", "Pacific/Kiritimati", "Pacific/Niue", "+25", "-25", "Europe/Paris"] {
+        for time in [first, last] {
+            run(json!({ "action": "convert", "time": time, "zone": zone })).await.unwrap();
+        }
+        run(json!({ "action": "difference", "time": first, "until": last, "zone": zone })).await.unwrap();
+    }
 }
 
 #[test]
