@@ -1,1 +1,25 @@
-//! claw-tools
+//! The built-in tools of Clawsmith: one folder per group, one file per tool.
+//!
+//! A tool here never opens a file, a socket or a process, reads no clock and no environment: it asks a port
+//! of its [`Call`](claw_core::tool::Call). `clippy.toml` beside this crate bans the ways round.
+//!
+//! - [`builtin`] lists what this build can run. Listing builds nothing.
+//! - [`catalogue`] lists every tool there is to be, [`absent`] those that this build lacks.
+//!
+//! Adding a tool: its file, its `mod` line, one line in its group's `TOOLS`; take it out of `absent`.
+
+mod agents;
+mod automation;
+mod builtin;
+mod catalogue;
+mod sessions;
+mod tokens;
+mod tools;
+mod workspace;
+
+pub use builtin::{Builtin, builtin};
+pub use catalogue::{absent, catalogue, sections};
+pub use tokens::{TOKENS, tokens};
+
+#[cfg(test)]
+mod fixture;

@@ -1,0 +1,7 @@
+//! `automation`: what happens at a time.
+
+mod datetime;
+
+use crate::Builtin;
+
+pub(crate) const TOOLS: &[Builtin] = &[Builtin::of::<datetime::DateTime>()];

@@ -1,0 +1,40 @@
+//! What this build can run, as a list that builds nothing until a tool is asked for.
+
+use std::fmt;
+use std::sync::Arc;
+
+use claw_core::tool::{AnyTool, Meta, Tool, erase};
+
+use crate::{agents, automation, sessions, tools, workspace};
+
+/// Every group's list, in the order listings show the groups.
+static GROUPS: [&[Builtin]; 5] =
+    [sessions::TOOLS, automation::TOOLS, agents::TOOLS, workspace::TOOLS, tools::TOOLS];
+
+/// A tool of this build.
+pub struct Builtin {
+    /// What is known of it beforehand.
+    pub meta: Meta,
+    /// Builds it, its schema included.
+    pub make: fn() -> Arc<dyn AnyTool>,
+}
+
+impl Builtin {
+    pub(crate) const fn of<T: Tool + Default>() -> Self {
+        Self { meta: T::META, make: || erase(T::default()) }
+    }
+}
+
+impl fmt::Debug for Builtin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Builtin({})", self.meta.name)
+    }
+}
+
+/// The tools of this build, by group and then by name.
+pub fn builtin() -> impl Iterator<Item = &'static Builtin> {
+    GROUPS.into_iter().flatten()
+}
+
+#[cfg(test)]
+mod tests;
