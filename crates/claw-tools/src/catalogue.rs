@@ -73,12 +73,10 @@ const ABSENT: &[Meta] = &[
     Meta::new("web_fetch", Group::Web)
         .effects(&[Network])
         .aliases(&["WebFetch"])
-        .untrusted()
         .about("Fetch a public web page and return it as readable text."),
     Meta::new("web_search", Group::Web)
         .effects(&[Network])
         .aliases(&["WebSearch"])
-        .untrusted()
         .about("Search the web; returns titles, addresses and excerpts."),
     Meta::new("memory_get", Group::Memory)
         .effects(&[Read])
@@ -198,7 +196,6 @@ const ABSENT: &[Meta] = &[
     Meta::new("browser", Group::Ui)
         .effects(&[Read, Write, Execute, Network])
         .cost(Cost::Heavy)
-        .untrusted()
         .about("Drive a headless browser: open, read, click, type, take pictures."),
     Meta::new("canvas", Group::Ui).effects(&[Read, Write]).about("Draw on the canvas that the user sees."),
     Meta::new("nodes", Group::Nodes)
@@ -207,7 +204,6 @@ const ABSENT: &[Meta] = &[
     Meta::new("openai_compat_call", Group::Ai)
         .effects(&[Network, Spend])
         .cost(Cost::Heavy)
-        .untrusted()
         .about("Send a request of your own making to an OpenAI-compatible endpoint."),
 ];
 

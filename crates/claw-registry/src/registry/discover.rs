@@ -8,10 +8,10 @@ use super::shelf::Maker;
 use super::{Entry, RegisterError, Registry};
 
 /// A tool that can be registered: what is known of it, and how to make it.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub struct Discovered {
     /// What is known of it.
-    pub meta: fn() -> Meta,
+    pub meta: Meta,
     /// Makes it.
     pub make: fn() -> Arc<dyn AnyTool>,
 }
@@ -53,12 +53,11 @@ impl Registry {
         let mut unmatched: Vec<&String> =
             discovery.include.iter().flatten().chain(discovery.exclude.iter()).collect();
         for tool in tools {
-            let meta = (tool.meta)();
-            unmatched.retain(|entry| !names(entry, &meta));
-            if !discovery.takes(&meta) {
+            unmatched.retain(|entry| !names(entry, &tool.meta));
+            if !discovery.takes(&tool.meta) {
                 continue;
             }
-            if let Err(error) = self.add(meta, tool, discovery.metadata_only) {
+            if let Err(error) = self.add(tool, discovery.metadata_only) {
                 warn(error.to_string());
             }
         }
@@ -67,11 +66,11 @@ impl Registry {
         }
     }
 
-    fn add(&self, meta: Meta, tool: Discovered, metadata_only: bool) -> Result<(), RegisterError> {
+    fn add(&self, tool: Discovered, metadata_only: bool) -> Result<(), RegisterError> {
         if metadata_only {
-            self.know([meta]);
+            self.know([tool.meta]);
             return Ok(());
         }
-        self.put(Entry::new(meta, Maker::Shared(Box::new(tool.make))))
+        self.put(Entry::new(tool.meta, Maker::Shared(Box::new(tool.make))))
     }
 }

@@ -54,7 +54,6 @@ impl Tool for ResultRead {
         .cost(Cost::Light)
         .needs(&[Need::Artifacts])
         .standing()
-        .untrusted()
         .about("Read a tool result that was too long to send whole, by lines or by text.");
 
     async fn run(&self, call: &Call, args: Args) -> Result<Output, ToolError> {
