@@ -514,6 +514,3 @@ fn uncaught(caught: Caught) -> Result<Output, ToolError> {
         Err(ToolError::internal(format!("the tool panicked: {text}")))
     })
 }
-
-#[cfg(test)]
-mod tests;
