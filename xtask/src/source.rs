@@ -4,6 +4,7 @@
 //! what is code and what is text, so that a search for a name is not fooled by a doc line about it.
 
 use std::iter;
+use std::ops::Range;
 
 /// The source with comments and the contents of literals turned to spaces. Line breaks stay, so positions
 /// and line numbers hold.
@@ -15,15 +16,34 @@ pub(crate) fn code(source: &str) -> String {
 
 /// The same with every item under `#[cfg(test)]` blanked too.
 pub(crate) fn production(source: &str) -> String {
-    const MARK: &str = "#[cfg(test)]";
     let mut code = code(source).into_bytes();
-    let mut from = 0;
-    while let Some(start) = find(&code, MARK.as_bytes(), from) {
-        let end = item_end(&code, start + MARK.len());
-        blank(&mut code[start..end]);
-        from = end;
+    for item in test_items(&code) {
+        blank(&mut code[item]);
     }
     String::from_utf8_lossy(&code).into_owned()
+}
+
+/// The modules that a file declares for tests alone and that are files of their own.
+pub(crate) fn test_modules(source: &str) -> Vec<String> {
+    let code = code(source);
+    let items = test_items(code.as_bytes());
+    let name = |item: Range<usize>| {
+        let (_, name) = code[item].trim_end_matches(';').rsplit_once("mod ")?;
+        name.bytes().all(is_name_byte).then(|| name.to_owned())
+    };
+    items.into_iter().filter_map(name).collect()
+}
+
+/// The items under `#[cfg(test)]`, mark included.
+fn test_items(code: &[u8]) -> Vec<Range<usize>> {
+    const MARK: &[u8] = b"#[cfg(test)]";
+    let mut items = Vec::new();
+    let mut from = 0;
+    while let Some(start) = find(code, MARK, from) {
+        from = item_end(code, start + MARK.len());
+        items.push(start..from);
+    }
+    items
 }
 
 /// Where `word` stands in `code` as a whole word: no part of a longer name. `word` may be a path or end in

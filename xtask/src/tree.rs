@@ -28,6 +28,7 @@ pub(crate) struct File {
     pub(crate) path: String,
     /// All of it.
     pub(crate) text: String,
+    test: bool,
 }
 
 impl Tree {
@@ -35,15 +36,23 @@ impl Tree {
     pub(crate) fn read(root: &Path) -> Result<Self> {
         let mut files = Vec::new();
         read_into(root, "", &mut files)?;
+        Ok(Self::new(files))
+    }
+
+    fn new(mut files: Vec<File>) -> Self {
         files.sort_by(|a, b| a.path.cmp(&b.path));
-        Ok(Self { files })
+        let for_tests: Vec<String> = files.iter().flat_map(test_modules).collect();
+        for file in &mut files {
+            file.test = is_test(&file.path) || for_tests.iter().any(|module| is_in(&file.path, module));
+        }
+        Self { files }
     }
 
     /// A tree of these paths and texts.
     #[cfg(test)]
     pub(crate) fn of(files: &[(&str, &str)]) -> Self {
-        let file = |(path, text): &(&str, &str)| File { path: (*path).to_owned(), text: (*text).to_owned() };
-        Self { files: files.iter().map(file).collect() }
+        let file = |(path, text): &(&str, &str)| File::new((*path).to_owned(), (*text).to_owned());
+        Self::new(files.iter().map(file).collect())
     }
 
     /// The files, sorted by path.
@@ -63,12 +72,13 @@ impl Tree {
 }
 
 impl File {
-    /// Whether it is there for tests alone: a test, a bench, or the test kit.
-    pub(crate) fn is_test(&self) -> bool {
-        self.path.ends_with("/tests.rs")
-            || self.path.contains("/tests/")
-            || self.path.contains("/benches/")
-            || self.path.starts_with("crates/claw-testkit/")
+    fn new(path: String, text: String) -> Self {
+        Self { path, text, test: false }
+    }
+
+    /// Whether it is there for tests alone: a test, a bench, the test kit, a module under `#[cfg(test)]`.
+    pub(crate) const fn is_test(&self) -> bool {
+        self.test
     }
 
     /// Whether it is in `src/` of the crate `name`.
@@ -88,6 +98,28 @@ impl File {
     }
 }
 
+fn is_test(path: &str) -> bool {
+    path.ends_with("/tests.rs")
+        || path.contains("/tests/")
+        || path.contains("/benches/")
+        || path.starts_with("crates/claw-testkit/")
+}
+
+/// The modules that `file` declares for tests alone, as paths without `.rs`.
+fn test_modules(file: &File) -> Vec<String> {
+    let Some(path) = file.path.strip_suffix(".rs") else { return Vec::new() };
+    let directory = match path.rsplit_once('/') {
+        Some((directory, "lib" | "main" | "mod")) => directory,
+        _ => path,
+    };
+    source::test_modules(&file.text).into_iter().map(|name| format!("{directory}/{name}")).collect()
+}
+
+/// Whether the file is that module or below it.
+fn is_in(path: &str, module: &str) -> bool {
+    path.strip_prefix(module).is_some_and(|rest| rest == ".rs" || rest.starts_with('/'))
+}
+
 fn read_into(directory: &Path, prefix: &str, files: &mut Vec<File>) -> Result<()> {
     let entries =
         fs::read_dir(directory).with_context(|| format!("cannot list `{}`", directory.display()))?;
@@ -100,7 +132,7 @@ fn read_into(directory: &Path, prefix: &str, files: &mut Vec<File>) -> Result<()
             read_into(&entry.path(), &format!("{path}/"), files)?;
         } else if kind.is_file() && is_ours(&path) {
             let text = fs::read_to_string(entry.path()).with_context(|| format!("cannot read `{path}`"))?;
-            files.push(File { path, text });
+            files.push(File::new(path, text));
         }
     }
     Ok(())
@@ -111,3 +143,6 @@ fn is_ours(path: &str) -> bool {
     let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
     matches!(extension, "rs" | "toml" | "md" | "sh" | "json") || name == "Makefile" || path == ".ci/run"
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,4 +1,4 @@
-use super::{code, production, words};
+use super::{code, production, test_modules, words};
 
 #[track_caller]
 fn check_code(source: &str, expected: &str) {
@@ -58,4 +58,11 @@ fn words_are_whole() {
     assert_eq!(count("std::fsx my_std::fs", "std::fs"), 0);
     assert_eq!(count("x.await; x.awaited", ".await"), 1);
     assert_eq!(count("todo!() my_todo!()", "todo!"), 1);
+}
+
+#[test]
+fn modules_for_tests_are_known_by_name() {
+    let source =
+        "mod a;\n#[cfg(test)]\nmod b;\n#[cfg(test)]\npub(crate) mod c;\n#[cfg(test)]\nmod d { mod e; }\n";
+    assert_eq!(test_modules(source), ["b", "c"]);
 }
