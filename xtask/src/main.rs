@@ -60,7 +60,7 @@ fn report(task: &str, findings: &[Finding]) -> ExitCode {
             ExitCode::SUCCESS
         }
         count => {
-            eprintln!("{task}: {count} findings");
+            eprintln!("{task}: {count} to mend");
             ExitCode::FAILURE
         }
     }

@@ -40,6 +40,9 @@ struct Args {
     count: Option<u8>,
     /// How.
     mode: Option<Mode>,
+    /// What to call it.
+    #[serde(default = "it")]
+    a_name: String,
     /// Whether to say so.
     #[serde(default = "yes")]
     loud: bool,
@@ -47,6 +50,10 @@ struct Args {
 
 const fn yes() -> bool {
     true
+}
+
+fn it() -> String {
+    "it".to_owned()
 }
 
 #[derive(Deserialize, JsonSchema)]

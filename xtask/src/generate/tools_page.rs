@@ -80,8 +80,11 @@ impl Page {
             .map(|names| names.iter().filter_map(Value::as_str).collect())
             .unwrap_or_default();
         self.line("\n| argument | type | | meaning |\n|---|---|---|---|");
-        for (name, property) in properties {
-            let need = if required.contains(&name.as_str()) { "required" } else { "" };
+        let is_required = |name: &str| required.contains(&name);
+        let mut sorted: Vec<(&String, &Value)> = properties.iter().collect();
+        sorted.sort_by_key(|(name, _)| (!is_required(name), *name));
+        for (name, property) in sorted {
+            let need = if is_required(name) { "required" } else { "" };
             let meaning = cell(&meaning(property));
             self.line(&format!("| `{name}` | {} | {need} | {meaning} |", cell(&kind(property))));
         }
@@ -138,7 +141,7 @@ fn meaning(property: &Value) -> String {
         // An unsigned integer's own floor says nothing.
         let ordinary = key == "minimum" && value.is_some_and(|v| v.as_u64() == Some(0));
         if let Some(value) = value.filter(|_| !ordinary) {
-            let _ = write!(text, " ({words} `{value}`)");
+            let _ = write!(text, " ({words} `{}`)", plain(value));
         }
     }
     text.trim().to_owned()
@@ -180,18 +183,22 @@ fn alternatives(schema: &Value) -> Vec<&Value> {
 
 /// The values of an enum, each with what it means where that is said.
 fn choices(schema: &Value) -> Vec<(String, Option<&str>)> {
-    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     if let Some(values) = schema.get("enum").and_then(Value::as_array) {
-        return values.iter().filter(|v| !v.is_null()).map(|v| (text(v), None)).collect();
+        return values.iter().filter(|v| !v.is_null()).map(|v| (plain(v), None)).collect();
     }
     let parts = schema.get("oneOf").and_then(Value::as_array).into_iter().flatten();
     parts
         .flat_map(|part| {
             let about = part.get("description").and_then(Value::as_str);
-            let plain = part.get("enum").and_then(Value::as_array).into_iter().flatten();
-            part.get("const").into_iter().chain(plain).map(move |value| (text(value), about))
+            let listed = part.get("enum").and_then(Value::as_array).into_iter().flatten();
+            part.get("const").into_iter().chain(listed).map(move |value| (plain(value), about))
         })
         .collect()
+}
+
+/// A value as a person writes it.
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 /// Text that cannot break out of a table.

@@ -29,6 +29,7 @@ fn metadata_is_told() {
 fn arguments_are_told() {
     check("| `from` | string | required | Where from \\| or `-`. |");
     check("| `to` | list of string | required | Where to, each in turn. |");
+    check("Where to, each in turn. |\n| `a_name` | string |  | What to call it. (default `it`) |\n");
     check("| `count` | integer |  | How many at most. (at least `1`) (at most `10`) |");
     check("| `mode` | `cut`, `copy` |  | How. `cut`: Leave nothing behind. `copy`: Leave the original. |");
     check("| `loud` | boolean |  | Whether to say so. (default `true`) |");
