@@ -6,7 +6,7 @@ TOOLS := $(CURDIR)/.cache/tools
 SOAK_CASES ?= 100000
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint fmt-check clippy rustdoc tidy deny advisories bench soak docs fmt clean setup
+.PHONY: help run test lint fmt-check clippy rustdoc tidy deny advisories bench soak docs fmt clean setup lint-setup
 
 help: ## List the tasks
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -20,7 +20,10 @@ run: setup ## Build Clawsmith and take the tour: real calls, explained
 test: setup ## Run every test, tidy checks and examples included
 	$(CARGO) test --workspace
 
-lint: setup fmt-check clippy rustdoc tidy deny ## Format, clippy, rustdoc, tidy and dependencies, warnings denied
+lint: setup lint-setup fmt-check clippy rustdoc tidy deny ## Format, clippy, rustdoc, tidy and dependencies, warnings denied
+
+lint-setup:
+	@scripts/install-lint-deps.sh
 
 fmt-check:
 	$(CARGO) fmt --all --check

@@ -3,8 +3,8 @@
 set -euo pipefail
 
 missing=()
+command -v make >/dev/null || missing+=(make)
 command -v cc >/dev/null || missing+=(gcc libc6-dev)
-[ -e /etc/ssl/certs/ca-certificates.crt ] || missing+=(ca-certificates)
 
 if [ ${#missing[@]} -gt 0 ]; then
     if ! command -v apt-get >/dev/null; then
@@ -24,9 +24,3 @@ if ! command -v cargo >/dev/null; then
     echo "no Rust toolchain found; install one (1.95 or newer) from https://rustup.rs and try again" >&2
     exit 1
 fi
-for component in rustfmt clippy; do
-    # Asked by running it: rustup leaves a stand-in where a component is missing.
-    cargo "${component/rustfmt/fmt}" --version >/dev/null 2>&1 && continue
-    command -v rustup >/dev/null || { echo "\`$component\` is missing; add it to your toolchain" >&2; exit 1; }
-    rustup component add "$component"
-done
