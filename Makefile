@@ -49,7 +49,7 @@ bench: setup ## Run the benchmarks
 	$(CARGO) bench --workspace --benches
 
 soak: setup ## Run the tests optimised, with SOAK_CASES cases for each property
-	PROPTEST_CASES=$(SOAK_CASES) CLAWSMITH_SOAK=1 $(CARGO) test --release --workspace
+	PROPTEST_CASES=$(SOAK_CASES) $(CARGO) test --release --workspace
 
 docs: ## Write the generated files: docs/tools.md, token figures
 	$(CARGO) xtask generate
