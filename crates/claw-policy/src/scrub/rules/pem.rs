@@ -47,7 +47,7 @@ pub(super) fn end(view: &View<'_>, at: usize) -> Option<Secret> {
     let Marker::Private(_) = marker(view, at, b"-----END ")? else { return None };
     let line_start = pem_line::start_of(view, at)?;
     let before = pem_line::before(view, line_start)?;
-    (pem_line::prefix_end(view, line_start) == at && before.is_body()).then_some(Secret {
+    (pem_line::prefix_end(view, line_start) == at && before.is_part()).then_some(Secret {
         start: before.start,
         end: before.end,
         tail: Tail::None,
@@ -73,11 +73,11 @@ pub(super) fn cut(view: &View<'_>, at: usize) -> Option<Secret> {
         Block::Private => true,
         Block::Public => false,
         Block::Unmarked(lines) => {
-            let lines = lines + usize::from(before.as_ref().is_some_and(Line::is_body));
+            let lines = lines + usize::from(before.as_ref().is_some_and(Line::is_part));
             lines >= UNMARKED && !line.quoted && !is_public(view, line.start)
         }
     };
-    let start = before.filter(Line::is_body).map_or(line.start, |before| before.start);
+    let start = before.filter(Line::is_part).map_or(line.start, |before| before.start);
     secret.then_some(Secret { start, end: line.start, tail: Tail::Pem, kind: kind::PEM })
 }
 
@@ -102,7 +102,7 @@ pub(in crate::scrub) fn held_line_start(
     line_start: usize,
 ) -> Option<usize> {
     let view = View::new(text, floor, line_start);
-    pem_line::before(&view, line_start).filter(Line::is_body).map(|line| line.start)
+    pem_line::before(&view, line_start).filter(Line::is_part).map(|line| line.start)
 }
 
 enum Marker {

@@ -61,6 +61,11 @@ impl Line {
         self.mixed && (FULL..=WIDEST).contains(&self.length)
     }
 
+    /// Whether it may be what a cut left of the first or the last line.
+    pub(super) fn is_part(&self) -> bool {
+        self.mixed || self.end - self.start > self.length
+    }
+
     /// Whether it looks like a line of a body, full or not.
     pub(super) fn is_body(&self) -> bool {
         self.mixed && (self.length >= 16 || self.end - self.start > self.length)

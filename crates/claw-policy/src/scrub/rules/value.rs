@@ -144,11 +144,14 @@ const DIGIT_WORDS: &[&str] = &[
 
 /// Whether `value`, written in `style` after a key of `family`, is a secret.
 pub(super) fn is_secret(value: &[u8], family: Family, style: Style) -> bool {
-    if value.is_empty() || is_variable(value) || is_made_up(value) {
+    if value.is_empty() || is_variable(value) {
         return false;
     }
     if family == Family::Virtual {
         return style == Style::Variable || style == Style::Quoted;
+    }
+    if is_made_up(value) {
+        return false;
     }
     let password = family == Family::Password;
     let least = match style {
