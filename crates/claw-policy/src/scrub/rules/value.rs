@@ -204,13 +204,17 @@ pub(super) fn is_name(value: &[u8]) -> bool {
         if !piece.iter().all(u8::is_ascii_alphanumeric) {
             return false;
         }
+        if piece.len() <= 3 && piece.iter().all(u8::is_ascii_digit) {
+            continue;
+        }
         letters += piece.len();
         parts += if is_listed(piece, DIGIT_WORDS) { 1 } else { humps(piece).unwrap_or(usize::MAX / 4) };
         if parts > value.len() {
             return false;
         }
     }
-    letters >= 3 * parts || (letters >= 2 * parts && parts <= 2)
+    // Random text has short words: the more words, the longer they must be on average.
+    letters >= parts * parts.clamp(2, 4)
 }
 
 /// How many words a piece of camel case has, or nothing if letters follow digits or many digits follow letters.
