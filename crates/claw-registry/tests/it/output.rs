@@ -22,12 +22,7 @@ async fn a_secret_split_by_the_cap_is_still_a_secret() {
         let text = format!("{} {secret} {}", "x".repeat(before), "y".repeat(2 * limit));
         let reply = bench.call("say", json!({ "text": text })).await;
         let shown = done(&reply);
-        for part in 8..secret.len() {
-            assert!(
-                !shown.contains(&secret[..part])
-                    && !shown.contains(&secret[part..][..4.min(secret.len() - part)].repeat(2))
-            );
-        }
+        assert!(!shown.contains("ghp_") && !shown.contains("a1B2"), "{shown}");
         assert!(!reply.outcome.unwrap().for_user.unwrap().contains("ghp_a1B2"));
     }
 }

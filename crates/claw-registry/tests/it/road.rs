@@ -144,7 +144,8 @@ async fn a_call_that_takes_too_long_is_stopped() {
     let bench = Bench::new(Setup::default());
     let reply = bench.call("wait", json!({})).await;
     assert_eq!(reply.failure().unwrap().kind, ErrorKind::TimedOut);
-    assert_eq!(reply.failure().unwrap().message, "the call took longer than 5 s and was stopped");
+    let message = "the call took longer than 5 s and was stopped; at the end it said:\nstopped";
+    assert_eq!(reply.failure().unwrap().message, message);
 }
 
 /// Waits until a call runs.
