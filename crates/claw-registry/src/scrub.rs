@@ -109,7 +109,7 @@ impl Scrubbers {
 }
 
 fn compile(values: &Values) -> Result<Compiled, SecretError> {
-    let secret = |text: &String| SecretValue { text: text.clone(), kind: "value" };
+    let secret = |text: &String| SecretValue::new(text, "value");
     let deployment = Scrubber::compile(values.deployment.iter().map(secret))?;
     let mut tenants = HashMap::new();
     for (tenant, own) in values.tenants.iter().filter(|(_, own)| !own.is_empty()) {
@@ -119,7 +119,7 @@ fn compile(values: &Values) -> Result<Compiled, SecretError> {
 }
 
 fn call_values(secrets: &Secrets) -> Vec<SecretValue> {
-    secrets.reveal().into_iter().map(|text| SecretValue { text, kind: "value" }).collect()
+    secrets.reveal().into_iter().map(|text| SecretValue::new(text, "value")).collect()
 }
 
 /// Scrubs what one call gives back.

@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn finds_by_name_and_by_description() {
-        check("image", &["create_image", "read_image"]);
+        check("image", &["read_image", "create_image"]);
         check("fetch page", &["web_fetch"]);
         check("tasks", &["team_tasks", "cron"]);
         check("readImage", &["read_image", "create_image"]);

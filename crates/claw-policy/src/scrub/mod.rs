@@ -1,1 +1,194 @@
-//! Compiles an immutable scrubber: one pass, streaming.
+//! Compiles an immutable scrubber: it finds secrets in text and puts `[REDACTED]` in their place, in one pass
+//! over a whole text or over a stream of pieces, with the same result.
+//!
+//! What counts as a secret, and what is told apart from one, is written in `docs/scrubbing.md`. The scrubber
+//! refuses to guess where a secret came from, to keep any text, and to change a byte that is not part of a secret.
+//!
+//! ```
+//! use claw_policy::scrub::{Scrubber, Value};
+//!
+//! let deployment = Scrubber::compile([Value::new("corr3ct-horse", "deployment")])?;
+//! let call = deployment.with_values([Value::new("10.20.30.40", "server-address")])?;
+//! assert_eq!(call.scrub("pw is corr3ct-horse on 10.20.30.40"), "pw is [REDACTED] on [REDACTED]");
+//! assert_eq!(call.scrub(r#"{"password": "hunter2"}"#), r#"{"password": "[REDACTED]"}"#);
+//! # Ok::<(), claw_policy::scrub::ValueError>(())
+//! ```
+
+mod dynamic;
+mod encoding;
+mod engine;
+mod prefilter;
+mod report;
+mod rules;
+mod stream;
+mod values;
+mod view;
+
+#[cfg(test)]
+mod corpus;
+#[cfg(test)]
+mod reference;
+#[cfg(test)]
+mod tests;
+
+use std::{borrow::Cow, sync::Arc};
+
+use claw_core::redact::{PLACEHOLDER, Redaction, Redactor};
+
+use dynamic::Dictionary;
+use engine::Pass;
+
+pub use report::Report;
+pub use stream::Stream;
+pub use values::{Value, ValueError};
+
+/// Every kind of secret that is found without knowing its value: the name used in reports, and what it is.
+pub fn kinds() -> &'static [(&'static str, &'static str)] {
+    rules::KINDS
+}
+
+/// Finds and replaces secrets. Immutable and cheap to clone.
+#[derive(Debug, Clone, Default)]
+pub struct Scrubber {
+    dictionaries: Arc<[Arc<Dictionary>]>,
+}
+
+impl Scrubber {
+    /// A scrubber that knows what secrets look like, and no particular value.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A scrubber that also knows `values`.
+    pub fn compile(values: impl IntoIterator<Item = Value>) -> Result<Self, ValueError> {
+        Self::new().with_values(values)
+    }
+
+    /// This scrubber and more `values`; what is compiled already is shared, not copied.
+    pub fn with_values(&self, values: impl IntoIterator<Item = Value>) -> Result<Self, ValueError> {
+        let more = Dictionary::compile(values)?;
+        Ok(Self { dictionaries: self.dictionaries.iter().cloned().chain([Arc::new(more)]).collect() })
+    }
+
+    /// `text` without its secrets; borrowed if it has none.
+    pub fn scrub<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        match self.scrub_bytes(text.as_bytes()) {
+            Cow::Borrowed(_) => Cow::Borrowed(text),
+            // Secrets start and end at characters, so this never replaces anything.
+            Cow::Owned(bytes) => Cow::Owned(
+                String::from_utf8(bytes)
+                    .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()),
+            ),
+        }
+    }
+
+    /// `text` without its secrets; borrowed if it has none. Bytes that are no UTF-8 pass through.
+    pub fn scrub_bytes<'t>(&self, text: &'t [u8]) -> Cow<'t, [u8]> {
+        self.scrub_reporting(text, &mut Report::default())
+    }
+
+    /// As [`Scrubber::scrub_bytes`]; what was found is added to `report`.
+    pub fn scrub_reporting<'t>(&self, text: &'t [u8], report: &mut Report) -> Cow<'t, [u8]> {
+        let known = self.find_values(text);
+        report.count(&known);
+        let text = redact(text, &known);
+        let found = find_patterns(&text);
+        report.count(&found);
+        match (redact(&text, &found), &text) {
+            (Cow::Owned(bytes), _) => Cow::Owned(bytes),
+            (Cow::Borrowed(_), _) => text,
+        }
+    }
+
+    /// A stream that scrubs text as it comes.
+    pub fn stream(&self) -> Stream {
+        Stream::new(self.dictionaries.clone())
+    }
+
+    /// The bytes of memory that the known values take.
+    pub fn memory(&self) -> usize {
+        self.dictionaries.iter().map(|dictionary| dictionary.memory()).sum()
+    }
+
+    fn find_values(&self, text: &[u8]) -> Vec<Redaction> {
+        let mut found = Vec::new();
+        for dictionary in self.dictionaries.iter() {
+            dictionary.find(text, 0, &mut found);
+        }
+        merge(found)
+    }
+}
+
+impl Redactor for Scrubber {
+    fn find(&self, text: &[u8], found: &mut Vec<Redaction>) {
+        let known = self.find_values(text);
+        if known.is_empty() {
+            found.extend(find_patterns(text));
+            return;
+        }
+        let patterns = find_patterns(&redact(text, &known));
+        let back = patterns.into_iter().map(|found| Redaction {
+            range: original(&known, found.range.start, Edge::Start)
+                ..original(&known, found.range.end, Edge::End),
+            kind: found.kind,
+        });
+        found.extend(merge(back.chain(known.iter().cloned()).collect()));
+    }
+}
+
+fn find_patterns(text: &[u8]) -> Vec<Redaction> {
+    let mut found = Vec::new();
+    Pass::default().advance(text, true, &mut found);
+    found
+}
+
+/// `text` with a placeholder for each of `found`.
+fn redact<'t>(text: &'t [u8], found: &[Redaction]) -> Cow<'t, [u8]> {
+    if found.is_empty() {
+        return Cow::Borrowed(text);
+    }
+    let mut redacted = Vec::with_capacity(text.len() + found.len() * PLACEHOLDER.len());
+    let mut kept = 0;
+    for Redaction { range, .. } in found {
+        redacted.extend_from_slice(text.get(kept..range.start).unwrap_or_default());
+        redacted.extend_from_slice(PLACEHOLDER.as_bytes());
+        kept = range.end;
+    }
+    redacted.extend_from_slice(text.get(kept..).unwrap_or_default());
+    Cow::Owned(redacted)
+}
+
+/// Sorts redactions and makes one of those that overlap or touch.
+fn merge(mut found: Vec<Redaction>) -> Vec<Redaction> {
+    found.sort_by(|a, b| (a.range.start, b.range.end).cmp(&(b.range.start, a.range.end)));
+    found.dedup_by(|next, kept| {
+        let one = next.range.start <= kept.range.end;
+        if one {
+            kept.range.end = kept.range.end.max(next.range.end);
+        }
+        one
+    });
+    found
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Edge {
+    Start,
+    End,
+}
+
+/// Where the byte at `at` of the redacted text was before; inside a placeholder, an edge of what it replaced.
+fn original(known: &[Redaction], at: usize, edge: Edge) -> usize {
+    let (mut before, mut after) = (0, 0);
+    for Redaction { range, .. } in known {
+        let placeholder = after + (range.start - before);
+        if at <= placeholder {
+            break;
+        }
+        if at < placeholder + PLACEHOLDER.len() {
+            return if edge == Edge::Start { range.start } else { range.end };
+        }
+        (before, after) = (range.end, placeholder + PLACEHOLDER.len());
+    }
+    before + (at - after)
+}

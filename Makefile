@@ -1,0 +1,62 @@
+# Every task of the project. `make` alone lists them.
+
+CARGO ?= cargo
+TOOLS := $(CURDIR)/.cache/tools
+# Cases that each property gets in `make soak`.
+SOAK_CASES ?= 100000
+
+.DEFAULT_GOAL := help
+.PHONY: help run test lint fmt-check clippy rustdoc tidy deny advisories bench soak docs fmt clean setup lint-setup
+
+help: ## List the tasks
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: ## Install what building needs, if it is missing
+	@scripts/install-build-deps.sh
+
+run: setup ## Build Clawsmith and take the tour: real calls, explained
+	$(CARGO) run --package claw-cli --bin clawsmith -- tour
+
+test: setup ## Run every test, tidy checks and examples included
+	$(CARGO) test --workspace
+
+lint: setup lint-setup fmt-check clippy rustdoc tidy deny ## Format, clippy, rustdoc, tidy and dependencies, warnings denied
+
+lint-setup:
+	@scripts/install-lint-deps.sh
+
+fmt-check:
+	$(CARGO) fmt --all --check
+
+clippy:
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
+
+rustdoc:
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --lib
+
+tidy: ## Check the tree: dependencies, the one road, style, generated files
+	$(CARGO) xtask tidy
+
+deny: ## Check licences, bans and sources of dependencies
+	@scripts/install-deny.sh
+	$(TOOLS)/bin/cargo-deny --workspace check bans licenses sources
+
+advisories: ## Ask the advisory database about our dependencies (needs the network)
+	@scripts/install-deny.sh
+	$(TOOLS)/bin/cargo-deny --workspace check advisories
+
+bench: setup ## Run the benchmarks
+	$(CARGO) bench --workspace --benches
+
+soak: setup ## Run the tests optimised, with SOAK_CASES cases for each property
+	PROPTEST_CASES=$(SOAK_CASES) $(CARGO) test --release --workspace
+
+docs: ## Write the generated files: docs/tools.md, token figures
+	$(CARGO) xtask generate
+
+fmt: ## Format the code
+	$(CARGO) fmt --all
+
+clean: ## Remove what was built and downloaded
+	$(CARGO) clean
+	rm -rf .cache

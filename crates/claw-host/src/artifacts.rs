@@ -1,0 +1,73 @@
+//! Results too long to send whole, kept for the session they came up in.
+//!
+//! [`FileArtifacts`] keeps them under a directory and [`MemoryArtifacts`] as long as the process lives. Both
+//! keep a bounded amount: the oldest make room, and a text that alone is too much is refused. What is kept
+//! was scrubbed before it came here.
+
+mod file;
+mod memory;
+
+use claw_core::ArtifactId;
+use claw_core::port::Artifact;
+use claw_core::tool::ToolError;
+
+pub use self::file::FileArtifacts;
+pub use self::memory::MemoryArtifacts;
+
+/// How much is kept for one session.
+#[derive(Debug, Clone, Copy)]
+pub struct ArtifactLimits {
+    /// Texts.
+    pub count: usize,
+    /// Bytes of all of them together.
+    pub bytes: usize,
+}
+
+impl Default for ArtifactLimits {
+    fn default() -> Self {
+        Self { count: 200, bytes: 64 * 1024 * 1024 }
+    }
+}
+
+impl ArtifactLimits {
+    fn admit(&self, text: &str) -> Result<(), ToolError> {
+        if text.len() <= self.bytes {
+            return Ok(());
+        }
+        let message = format!("the result has {} bytes and at most {} can be kept", text.len(), self.bytes);
+        Err(ToolError::failed(message).try_instead("ask for less at a time"))
+    }
+
+    /// How many of the newest fit, given their sizes, newest first.
+    fn fitting(&self, newest_first: impl Iterator<Item = usize>) -> usize {
+        let total = |sum: &mut usize, bytes| {
+            *sum = sum.saturating_add(bytes);
+            Some(*sum)
+        };
+        newest_first.scan(0, total).take_while(|sum| *sum <= self.bytes).take(self.count).count()
+    }
+}
+
+fn count_lines(text: &str) -> usize {
+    text.split_inclusive('\n').count()
+}
+
+/// Refuses to read from a line that is not there.
+fn check_first(artifact: &Artifact, first: usize) -> Result<(), ToolError> {
+    if (1..=artifact.lines).contains(&first) {
+        return Ok(());
+    }
+    Err(match artifact.lines {
+        0 => ToolError::invalid(format!("artifact `{}` is empty", artifact.id)),
+        lines => ToolError::invalid(format!("artifact `{}` has {lines} lines", artifact.id))
+            .try_instead("ask from line 1"),
+    })
+}
+
+fn not_found(id: ArtifactId) -> ToolError {
+    ToolError::not_found(format!("there is no artifact `{id}` in this session"))
+        .try_instead("list the artifacts; old ones are dropped")
+}
+
+#[cfg(test)]
+mod tests;

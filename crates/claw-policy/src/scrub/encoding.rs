@@ -1,0 +1,68 @@
+//! The forms in which a literal value shows up: as it is, in base64, percent-encoded, in hex, escaped for JSON.
+
+const STANDARD: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+const URL_SAFE: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+const LOWER: &[u8; 16] = b"0123456789abcdef";
+const UPPER: &[u8; 16] = b"0123456789ABCDEF";
+
+/// All forms of `value`, each once.
+pub(super) fn forms(value: &[u8]) -> Vec<Vec<u8>> {
+    let mut forms = vec![value.to_vec(), json(value)];
+    for digits in [LOWER, UPPER] {
+        forms.push(value.iter().flat_map(|&byte| hex(byte, digits)).collect());
+        forms.push(percent(value, digits, b"-._~"));
+        // What scripts and forms leave alone.
+        forms.push(percent(value, digits, b"-._~!'()*"));
+        let form = percent(value, digits, b"-._* ");
+        forms.push(form.into_iter().map(|byte| if byte == b' ' { b'+' } else { byte }).collect());
+    }
+    for alphabet in [STANDARD, URL_SAFE] {
+        forms.extend((0..3).map(|offset| base64(value, offset, alphabet)));
+    }
+    forms.sort_unstable();
+    forms.dedup();
+    forms
+}
+
+/// The base64 characters that `value` alone determines when `offset` bytes precede it in its group of three.
+fn base64(value: &[u8], offset: usize, alphabet: &[u8; 64]) -> Vec<u8> {
+    let bit = |at: usize| value.get(at / 8).map_or(0, |byte| usize::from(byte >> (7 - at % 8)) & 1);
+    // The first whole character starts where the bits of the bytes before are used up.
+    let first = (6 - offset * 8 % 6) % 6;
+    (first..)
+        .step_by(6)
+        .take_while(|at| at + 6 <= value.len() * 8)
+        .map(|at| alphabet[(at..at + 6).fold(0, |index, at| index << 1 | bit(at))])
+        .collect()
+}
+
+fn percent(value: &[u8], digits: &[u8; 16], kept: &[u8]) -> Vec<u8> {
+    let mut form = Vec::with_capacity(value.len() * 2);
+    for &byte in value {
+        if byte.is_ascii_alphanumeric() || kept.contains(&byte) {
+            form.push(byte);
+        } else {
+            form.push(b'%');
+            form.extend(hex(byte, digits));
+        }
+    }
+    form
+}
+
+fn hex(byte: u8, digits: &[u8; 16]) -> [u8; 2] {
+    [digits[usize::from(byte >> 4)], digits[usize::from(byte & 15)]]
+}
+
+fn json(value: &[u8]) -> Vec<u8> {
+    let mut form = Vec::with_capacity(value.len());
+    for &byte in value {
+        match byte {
+            b'"' | b'\\' => form.extend([b'\\', byte]),
+            b'\n' => form.extend(b"\\n"),
+            b'\r' => form.extend(b"\\r"),
+            b'\t' => form.extend(b"\\t"),
+            _ => form.push(byte),
+        }
+    }
+    form
+}

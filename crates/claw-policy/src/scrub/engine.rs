@@ -1,0 +1,106 @@
+//! The one pass over a text, whole or in pieces.
+//!
+//! Candidates are judged from left to right; a secret ends what rules see behind them. In a piece of a stream a
+//! verdict that looked past the end is put off, and a line is judged when it is complete.
+
+use claw_core::redact::Redaction;
+
+use super::{
+    prefilter::Scout,
+    rules::{self, Tail},
+    view::{BEHIND, View},
+};
+
+/// How much of an unfinished line is kept for its end to come.
+const LINE: usize = 4096;
+
+/// Where the pass is. Positions count from the start of the text given to [`Pass::advance`].
+#[derive(Default)]
+pub(super) struct Pass {
+    /// Everything before is judged.
+    judged: usize,
+    /// Where the last redaction ended.
+    floor: Option<usize>,
+    /// How an unfinished redaction goes on.
+    tail: Option<Tail>,
+}
+
+impl Pass {
+    /// Judges as much of `text` as is certain, all of it if it is the `last` of its stream.
+    pub(super) fn advance(&mut self, text: &[u8], last: bool, found: &mut Vec<Redaction>) {
+        let limit = if last { text.len() } else { complete(text, self.judged) };
+        let mut scout = Scout::new();
+        loop {
+            if let Some(tail) = self.tail.take() {
+                let (end, done) = tail.swallow(text, self.judged, last);
+                self.redact_to(end, found);
+                if !done {
+                    self.tail = Some(tail);
+                    return;
+                }
+            }
+            let Some(candidate) = scout.next(text, self.judged, limit, self.floor) else {
+                self.judged = self.judged.max(limit);
+                return;
+            };
+            let view = View::new(text, self.floor, candidate.at);
+            let secret = match candidate.rule {
+                Some(rule) => rule.judge(&view, candidate.at),
+                None => rules::judge_run(&view, candidate.at),
+            };
+            if view.looked_past_end() && !last {
+                self.judged = candidate.at;
+                return;
+            }
+            let Some(secret) = secret else {
+                self.judged = candidate.at + 1;
+                continue;
+            };
+            if self.floor != Some(secret.start) {
+                found.push(Redaction { range: secret.start..secret.end, kind: secret.kind });
+            }
+            self.redact_to(secret.end, found);
+            self.tail = Some(secret.tail);
+        }
+    }
+
+    /// Where what is certain ends: before, no redaction will start.
+    pub(super) fn certain(&self, text: &[u8]) -> usize {
+        if self.tail.is_some() {
+            return self.judged;
+        }
+        let lowest = self.judged.saturating_sub(BEHIND).max(self.floor.unwrap_or(0));
+        let line = text.get(lowest..self.judged).and_then(|line| memchr::memrchr2(b'\n', b'\r', line));
+        let line_start = line.map_or(lowest, |at| lowest + at + 1);
+        rules::held_line_start(text, self.floor, line_start).unwrap_or(line_start)
+    }
+
+    /// The end of the last redaction.
+    pub(super) fn floor(&self) -> Option<usize> {
+        self.floor
+    }
+
+    /// Forgets the first `count` bytes of the text.
+    pub(super) fn forget(&mut self, count: usize) {
+        self.judged = self.judged.saturating_sub(count);
+        self.floor = self.floor.and_then(|floor| floor.checked_sub(count));
+    }
+
+    fn redact_to(&mut self, end: usize, found: &mut [Redaction]) {
+        self.judged = end;
+        self.floor = Some(end);
+        if let Some(last) = found.last_mut() {
+            last.range.end = end;
+        }
+    }
+}
+
+/// Where the last complete line of `text[from..]` ends; a very long line counts as complete but for its end.
+fn complete(text: &[u8], from: usize) -> usize {
+    let rest = text.get(from..).unwrap_or_default();
+    match memchr::memrchr2(b'\n', b'\r', rest) {
+        Some(at) if rest.len() - at <= LINE => from + at + 1,
+        _ if rest.len() > LINE => text.len() - LINE / 2,
+        _ => from,
+    }
+}

@@ -1,0 +1,185 @@
+//! Where to ask the rules: the next position where a literal stands or a long run starts.
+//!
+//! The text is folded to lower case block by block into a scratch that stays in the cache and searched there for
+//! all literals at once. It refuses to decide anything: it may name positions in vain, never miss one.
+
+use std::sync::LazyLock;
+
+use aho_corasick::{AhoCorasick, Span, packed};
+
+use super::{
+    rules::{self, Rule},
+    view::{BASE64, BASE64_URL, Class, HEX},
+};
+
+/// How much is folded at a time.
+const BLOCK: usize = 16 * 1024;
+/// The shortest run that a rule without a literal asks for is 35 bytes, so each holds a whole one of these.
+const PROBE: usize = 16;
+
+/// A position where rules are to be asked.
+#[derive(Clone, Copy)]
+pub(super) struct Candidate {
+    pub(super) at: usize,
+    /// The literal's rule; none for a run.
+    pub(super) rule: Option<Rule>,
+}
+
+/// The compiled literals, the same for every scrubber.
+struct Literals {
+    rules: Vec<Rule>,
+    longest: usize,
+    search: Search,
+}
+
+enum Search {
+    Packed(packed::Searcher),
+    /// Where the processor has no vector instructions for the packed search.
+    Automaton(AhoCorasick),
+    None,
+}
+
+static LITERALS: LazyLock<Literals> = LazyLock::new(|| {
+    let (literals, rules): (Vec<_>, Vec<_>) = rules::literals().into_iter().unzip();
+    let longest = literals.iter().map(String::len).max().unwrap_or(0);
+    let search = match packed::Searcher::new(&literals) {
+        Some(searcher) => Search::Packed(searcher),
+        None => AhoCorasick::new(&literals).map_or(Search::None, Search::Automaton),
+    };
+    Literals { rules, longest, search }
+});
+
+impl Literals {
+    fn find(&self, folded: &[u8], from: usize) -> Option<(usize, Rule)> {
+        let span = Span { start: from, end: folded.len() };
+        let found = match &self.search {
+            Search::Packed(searcher) => searcher.find_in(folded, span),
+            Search::Automaton(automaton) => automaton.find(aho_corasick::Input::new(folded).span(span)),
+            Search::None => None,
+        }?;
+        Some((found.start(), *self.rules.get(found.pattern().as_usize())?))
+    }
+}
+
+/// Names candidates of one text in order.
+pub(super) struct Scout {
+    folded: Vec<u8>,
+    /// Where the folded part starts, and where the next one will.
+    block: std::ops::Range<usize>,
+    literal: Option<Candidate>,
+    run: Option<Candidate>,
+}
+
+const NOWHERE: Candidate = Candidate { at: usize::MAX, rule: None };
+
+impl Scout {
+    pub(super) fn new() -> Self {
+        Self { folded: Vec::new(), block: 0..0, literal: None, run: None }
+    }
+
+    /// The first candidate in `from..limit`.
+    ///
+    /// `floor` is where the last redaction ended: runs start there anew.
+    pub(super) fn next(
+        &mut self,
+        text: &[u8],
+        from: usize,
+        limit: usize,
+        floor: Option<usize>,
+    ) -> Option<Candidate> {
+        let literal = match self.literal {
+            Some(known) if known.at >= from => known,
+            _ => self.next_literal(text, from, limit).unwrap_or(NOWHERE),
+        };
+        self.literal = Some(literal);
+        let run = match self.run {
+            Some(known) if known.at >= from => known,
+            _ => Runs { text, from, floor }.next(limit).unwrap_or(NOWHERE),
+        };
+        self.run = Some(run);
+        let first = if literal.at <= run.at { literal } else { run };
+        (first.at < limit).then_some(first)
+    }
+
+    fn next_literal(&mut self, text: &[u8], from: usize, limit: usize) -> Option<Candidate> {
+        let literals = &*LITERALS;
+        let mut from = from;
+        while from < limit {
+            if !self.block.contains(&from) {
+                self.fold(text, from, literals.longest);
+            }
+            match literals.find(&self.folded, from - self.block.start) {
+                Some((at, rule)) if self.block.start + at < self.block.end => {
+                    return Some(Candidate { at: self.block.start + at, rule: Some(rule) });
+                }
+                _ => from = self.block.end,
+            }
+        }
+        None
+    }
+
+    fn fold(&mut self, text: &[u8], from: usize, overlap: usize) {
+        self.block = from..text.len().min(from + BLOCK);
+        let end = text.len().min(self.block.end + overlap);
+        self.folded.clear();
+        self.folded.extend_from_slice(text.get(from..end).unwrap_or_default());
+        self.folded.make_ascii_lowercase();
+    }
+}
+
+/// Whether all bytes could be of a run; written so that it compiles to a few vector instructions.
+fn is_all_word(probe: &[u8; PROBE]) -> bool {
+    let mut all = true;
+    for &byte in probe {
+        let letter = (byte | 0x20).wrapping_sub(b'a') < 26;
+        let digit_or_slash = byte.wrapping_sub(b'/') < 11;
+        all &= letter | digit_or_slash | (byte == b'_') | (byte == b'-') | (byte == b'+');
+    }
+    all
+}
+
+/// Finds where runs start that [`rules::judge_run`] could want.
+struct Runs<'t> {
+    text: &'t [u8],
+    from: usize,
+    floor: Option<usize>,
+}
+
+impl Runs<'_> {
+    fn next(&self, limit: usize) -> Option<Candidate> {
+        let mut at = self.from;
+        while at < limit + PROBE {
+            let probe: &[u8; PROBE] = self.text.get(at..at + PROBE)?.try_into().ok()?;
+            if is_all_word(probe)
+                && let Some(start) = self.wanted(at)
+                && start < limit
+            {
+                return Some(Candidate { at: start, rule: None });
+            }
+            at += PROBE;
+        }
+        None
+    }
+
+    /// The first start of a wanted run that goes through the probe at `at`.
+    fn wanted(&self, at: usize) -> Option<usize> {
+        let hex = self.start(at, &HEX).filter(|&start| self.is_run(start, 64, &HEX));
+        let line = self.start(at, &BASE64).filter(|&start| self.is_run(start, 64, &BASE64));
+        let colon =
+            self.start(at, &BASE64_URL).filter(|&start| start > 0 && self.text.get(start - 1) == Some(&b':'));
+        [hex, line, colon].into_iter().flatten().min()
+    }
+
+    /// Where the run of `class` through `at` starts, unless it went through an earlier probe.
+    fn start(&self, at: usize, class: &Class) -> Option<usize> {
+        let before = self.text.get(self.from.max(at.saturating_sub(PROBE))..at)?;
+        let start = at - before.iter().rev().take_while(|byte| class[**byte as usize]).count();
+        let goes_on = start > 0 && self.floor != Some(start) && class[*self.text.get(start - 1)? as usize];
+        (!goes_on).then_some(start)
+    }
+
+    /// Whether `least` bytes of `class` start at `start`, as far as the text goes.
+    fn is_run(&self, start: usize, least: usize, class: &Class) -> bool {
+        self.text.iter().skip(start).take(least).all(|byte| class[*byte as usize])
+    }
+}

@@ -1,0 +1,29 @@
+//! How many secrets of each kind were found. Never what they were.
+
+use std::collections::BTreeMap;
+
+use claw_core::redact::Redaction;
+
+/// Counts by kind.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Report {
+    counts: BTreeMap<&'static str, u64>,
+}
+
+impl Report {
+    /// The kinds that were found, in order, and how often.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        self.counts.iter().map(|(&kind, &count)| (kind, count))
+    }
+
+    /// How many secrets of all kinds.
+    pub fn total(&self) -> u64 {
+        self.counts.values().sum()
+    }
+
+    pub(super) fn count(&mut self, found: &[Redaction]) {
+        for redaction in found {
+            *self.counts.entry(redaction.kind).or_default() += 1;
+        }
+    }
+}

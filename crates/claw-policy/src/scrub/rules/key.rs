@@ -1,0 +1,243 @@
+//! What a key says about its value: `DB_PASSWORD`, `apiKey`, `max_tokens`, `primary_key`, ...
+//!
+//! The last word decides, after trailing numbers and words such as `value` or `prod`: `token_count` names a
+//! count, `password_file` a path, `monkey` an animal.
+
+/// The longest key looked at.
+pub(super) const LONGEST: usize = 96;
+
+/// How a secret's key was named; how careful the value has to be looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Family {
+    /// `password`, `secret`: people choose these, so a value may look like anything.
+    Password,
+    /// `token`, `api_key`, `credential`: machines make these.
+    Token,
+    /// `authorization`: a scheme comes first.
+    Authorization,
+    /// `KEY`, `DSN`, `PRIVATE`: secret as an environment variable only.
+    Variable,
+    /// `VIRTUAL_*`: the deployment's own environment, whatever the value.
+    Virtual,
+}
+
+const PASSWORD: &[&str] = &["password", "passwd", "passphrase", "pwd", "secret"];
+/// Ends of words written together: `dbpassword`, `xapikey`.
+const TOGETHER_PASSWORD: &[&str] = &["password", "passwd", "passphrase", "clientsecret"];
+const TOGETHER_TOKEN: &[&str] = &[
+    "apikey",
+    "authtoken",
+    "accesstoken",
+    "refreshtoken",
+    "bottoken",
+    "accesskey",
+    "secretkey",
+    "privatekey",
+    "accountkey",
+];
+/// What comes before `key` in the name of a secret.
+const KEY_OWNERS: &[&str] = &[
+    "api",
+    "access",
+    "secret",
+    "private",
+    "auth",
+    "encryption",
+    "signing",
+    "master",
+    "service",
+    "account",
+    "license",
+    "aes",
+    "hmac",
+    "jwt",
+    "storage",
+    "admin",
+    "deploy",
+    "consumer",
+    "webhook",
+    "subscription",
+    "crypt",
+    "cipher",
+    "rsa",
+    "ssh",
+    "root",
+    "session",
+    "symmetric",
+];
+/// What comes before `key` in the name of something public.
+const KEY_OF_DATA: &[&str] = &[
+    "primary",
+    "foreign",
+    "public",
+    "sort",
+    "partition",
+    "cache",
+    "unique",
+    "index",
+    "row",
+    "group",
+    "lookup",
+    "idempotency",
+    "route",
+    "routing",
+    "object",
+    "s3",
+    "composite",
+    "hash",
+    "range",
+    "shard",
+    "map",
+    "dict",
+    "query",
+    "registry",
+    "translation",
+    "i18n",
+    "storage",
+    "host",
+    "hot",
+    "config",
+    "lock",
+    "redis",
+    "event",
+    "message",
+    "partial",
+];
+/// What comes before `token` in the name of something that is no credential.
+const TOKEN_OF_DATA: &[&str] = &[
+    "next",
+    "page",
+    "prev",
+    "previous",
+    "continuation",
+    "max",
+    "min",
+    "num",
+    "total",
+    "stop",
+    "end",
+    "start",
+    "pad",
+    "eos",
+    "bos",
+    "mask",
+    "unk",
+    "sep",
+    "cls",
+    "special",
+    "current",
+    "last",
+    "first",
+    "peek",
+    "cursor",
+    "sync",
+    "design",
+    "theme",
+    "color",
+    "lookahead",
+];
+/// Words that may follow without changing what is named.
+const TRAILING: &[&str] = &[
+    "value",
+    "base",
+    "prod",
+    "production",
+    "dev",
+    "staging",
+    "test",
+    "live",
+    "old",
+    "new",
+    "default",
+    "raw",
+    "plain",
+    "b64",
+    "base64",
+    "string",
+    "str",
+];
+
+/// What `key` names, if a secret; `upper` says that it has no lower-case letter.
+pub(super) fn family(key: &[u8], upper: bool) -> Option<Family> {
+    let mut lower = [0_u8; LONGEST];
+    let lower = lower.get_mut(..key.len())?;
+    lower.copy_from_slice(key);
+    lower.make_ascii_lowercase();
+    let mut words = Words::new(key, lower);
+    let mut last = words.next_back()?;
+    while TRAILING.iter().any(|word| last == word.as_bytes()) || last.iter().all(u8::is_ascii_digit) {
+        last = words.next_back()?;
+    }
+    let last = last.trim_ascii_end_digits();
+    let before = words.next_back().unwrap_or_default();
+    let is = |list: &[&str], word: &[u8]| list.iter().any(|known| word == known.as_bytes());
+    let ends = |list: &[&str]| list.iter().any(|known| last.ends_with(known.as_bytes()));
+    match last {
+        _ if lower.starts_with(b"virtual_") && upper => {
+            (!lower.starts_with(b"virtual_env")).then_some(Family::Virtual)
+        }
+        _ if is(PASSWORD, last) || ends(TOGETHER_PASSWORD) => Some(Family::Password),
+        b"pass" if upper || !before.is_empty() => Some(Family::Password),
+        b"token" if is(TOKEN_OF_DATA, before) => None,
+        b"token" | b"credential" | b"credentials" | b"bearer" => Some(Family::Token),
+        b"authorization" => Some(Family::Authorization),
+        b"key" if is(KEY_OWNERS, before) => Some(Family::Token),
+        b"key" if upper && !is(KEY_OF_DATA, before) => Some(Family::Variable),
+        b"dsn" | b"private" if upper => Some(Family::Variable),
+        _ if ends(TOGETHER_TOKEN) => Some(Family::Token),
+        _ => None,
+    }
+}
+
+/// The words of a key, split at signs and at humps.
+struct Words<'k> {
+    key: &'k [u8],
+    lower: &'k [u8],
+}
+
+impl<'k> Words<'k> {
+    fn new(key: &'k [u8], lower: &'k [u8]) -> Self {
+        Self { key, lower }
+    }
+
+    fn next_back(&mut self) -> Option<&'k [u8]> {
+        let mut end = self.key.len();
+        while end > 0 && !self.key[end - 1].is_ascii_alphanumeric() {
+            end -= 1;
+        }
+        let mut start = end;
+        while start > 0 && self.key[start - 1].is_ascii_alphanumeric() {
+            start -= 1;
+            if start > 0 && starts_hump(&self.key[..end], start) {
+                break;
+            }
+        }
+        let word = self.lower.get(start..end).filter(|word| !word.is_empty())?;
+        self.key = &self.key[..start];
+        self.lower = &self.lower[..start];
+        Some(word)
+    }
+}
+
+/// Whether a word of camel case starts at `at`: `api|Key`, `API|Key`.
+fn starts_hump(key: &[u8], at: usize) -> bool {
+    let upper = |i: usize| key.get(i).is_some_and(u8::is_ascii_uppercase);
+    let lower = |i: usize| key.get(i).is_some_and(u8::is_ascii_lowercase);
+    upper(at) && (lower(at - 1) || (upper(at - 1) && lower(at + 1)))
+}
+
+trait TrimDigits {
+    fn trim_ascii_end_digits(&self) -> &Self;
+}
+
+impl TrimDigits for [u8] {
+    fn trim_ascii_end_digits(&self) -> &Self {
+        let mut word = self;
+        while let [rest @ .., last] = word
+            && last.is_ascii_digit()
+        {
+            word = rest;
+        }
+        word
+    }
+}

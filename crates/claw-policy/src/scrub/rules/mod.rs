@@ -1,0 +1,142 @@
+//! What a secret looks like: one file per family, one table of the literals that can start one.
+//!
+//! A rule is asked at one position and answers from a bounded look around it. It refuses to know how the
+//! position was found: the prefilter is a matter of speed only.
+
+mod hex;
+mod jwt;
+mod key;
+mod pair;
+mod pem;
+mod pem_line;
+mod prefixed;
+mod tail;
+mod url;
+mod value;
+
+use super::view::View;
+
+pub(super) use pem::held_line_start;
+pub(super) use tail::Tail;
+
+/// A secret found by a rule.
+#[derive(Debug)]
+pub(super) struct Secret {
+    pub(super) start: usize,
+    /// Where the part that the rule looked at ends; `tail` goes on from here.
+    pub(super) end: usize,
+    pub(super) tail: Tail,
+    pub(super) kind: &'static str,
+}
+
+/// The names of what is found.
+pub(super) mod kind {
+    pub(crate) const OPENAI: &str = "openai-key";
+    pub(crate) const ANTHROPIC: &str = "anthropic-key";
+    pub(crate) const GITHUB: &str = "github-token";
+    pub(crate) const GITLAB: &str = "gitlab-token";
+    pub(crate) const SLACK: &str = "slack-token";
+    pub(crate) const STRIPE: &str = "stripe-key";
+    pub(crate) const GOOGLE: &str = "google-key";
+    pub(crate) const NPM: &str = "npm-token";
+    pub(crate) const AWS: &str = "aws-key";
+    pub(crate) const TELEGRAM: &str = "telegram-token";
+    pub(crate) const JWT: &str = "jwt";
+    pub(crate) const PEM: &str = "pem-private-key";
+    pub(crate) const URL: &str = "url-password";
+    pub(crate) const AUTHORIZATION: &str = "authorization";
+    pub(crate) const PAIR: &str = "key-value";
+    pub(crate) const ENV: &str = "env-var";
+    pub(crate) const HEX: &str = "long-hex";
+}
+
+/// Every kind of a static rule, with what it is, for reports and docs.
+pub(super) const KINDS: &[(&str, &str)] = &[
+    (kind::OPENAI, "`sk-`, `sk-proj-` and alike"),
+    (kind::ANTHROPIC, "`sk-ant-`"),
+    (kind::GITHUB, "`ghp_`, `gho_`, `ghu_`, `ghs_`, `ghr_`, `github_pat_`"),
+    (kind::GITLAB, "`glpat-`, `gldt-`, `glrt-`, `glptt-`, `glcbt-`, `glsoat-`"),
+    (kind::SLACK, "`xox?-`, `xapp-`"),
+    (kind::STRIPE, "`sk_live_`, `sk_test_`, `rk_live_`, `rk_test_`, `whsec_`"),
+    (kind::GOOGLE, "`AIza`, `ya29.`, `GOCSPX-`"),
+    (kind::NPM, "`npm_`"),
+    (kind::AWS, "`AKIA`, `ASIA`"),
+    (kind::TELEGRAM, "a Telegram bot token"),
+    (kind::JWT, "a JSON web token"),
+    (kind::PEM, "a PEM private key or a part of one"),
+    (kind::URL, "the password in a URL"),
+    (kind::AUTHORIZATION, "credentials of an `Authorization` header, or after `Bearer`"),
+    (kind::PAIR, "the value of a key that names a secret"),
+    (kind::ENV, "the value of an environment variable that names a secret"),
+    (kind::HEX, "64 or more hex digits that are no digest"),
+];
+
+/// What a literal may start.
+#[derive(Clone, Copy)]
+pub(super) enum Rule {
+    Prefixed(usize),
+    Sk,
+    Slack,
+    Aws,
+    Jwt,
+    Url,
+    PemBegin,
+    PemEnd,
+    /// A key word of this length.
+    Pair(usize),
+}
+
+/// The literals in lower case, none a prefix of another, each with what it may start.
+pub(super) fn literals() -> Vec<(String, Rule)> {
+    const WORDS: &[&str] = &[
+        "token",
+        "secret",
+        "pass",
+        "pwd",
+        "key",
+        "authorization",
+        "bearer",
+        "credential",
+        "dsn=",
+        "virtual_",
+        "private=",
+    ];
+    const OTHERS: &[(&str, Rule)] = &[
+        ("sk-", Rule::Sk),
+        ("xox", Rule::Slack),
+        ("akia", Rule::Aws),
+        ("asia", Rule::Aws),
+        ("eyj", Rule::Jwt),
+        ("://", Rule::Url),
+        ("-----begin ", Rule::PemBegin),
+        ("-----end ", Rule::PemEnd),
+    ];
+    let prefixed = prefixed::FORMS.iter().enumerate();
+    prefixed
+        .map(|(i, form)| (form.prefix.to_ascii_lowercase(), Rule::Prefixed(i)))
+        .chain(OTHERS.iter().map(|&(literal, rule)| (literal.to_owned(), rule)))
+        .chain(WORDS.iter().map(|word| ((*word).to_owned(), Rule::Pair(word.trim_end_matches('=').len()))))
+        .collect()
+}
+
+impl Rule {
+    /// The secret that this rule's literal at `at` starts, if it does.
+    pub(super) fn judge(self, view: &View<'_>, at: usize) -> Option<Secret> {
+        match self {
+            Self::Prefixed(form) => prefixed::form_at(view, at, prefixed::FORMS.get(form)?),
+            Self::Sk => prefixed::sk(view, at),
+            Self::Slack => prefixed::slack(view, at),
+            Self::Aws => prefixed::aws(view, at),
+            Self::Jwt => jwt::token(view, at),
+            Self::Url => url::password(view, at),
+            Self::PemBegin => pem::begin(view, at),
+            Self::PemEnd => pem::end(view, at),
+            Self::Pair(word) => pair::pair(view, at, word),
+        }
+    }
+}
+
+/// The secret that a long run without blanks starts at `at`, if it does. No literal announces these.
+pub(super) fn judge_run(view: &View<'_>, at: usize) -> Option<Secret> {
+    hex::long(view, at).or_else(|| prefixed::telegram(view, at)).or_else(|| pem::cut(view, at))
+}

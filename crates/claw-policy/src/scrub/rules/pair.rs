@@ -1,0 +1,235 @@
+//! Keys and values: `password=...`, `"api_key": "..."`, `Authorization: Bearer ...`, `--token ...`.
+//!
+//! The key stays readable, the value goes. What stands after the key must be written like a value; code that
+//! computes one (`lexer.next()`, `process.env.X`) stays.
+
+use super::{
+    Secret, Tail,
+    key::{self, Family},
+    kind,
+    tail::quoted_step,
+    value::{self, Style},
+};
+use crate::scrub::view::{ALNUM, BASE64_PAD, BASE64_URL, BLANK, Class, View, class};
+
+/// How much of a value is looked at.
+const VALUE: usize = 256;
+/// How many blanks may stand around a sign.
+const BLANKS: usize = 8;
+
+static KEY: Class = BASE64_URL;
+static KEY_BEFORE: Class = class(&[(b'0', b'9'), (b'a', b'z'), (b'A', b'Z'), (b'_', b'_'), (b'-', b'.')]);
+static TYPE: Class = class(&[
+    (b'0', b'9'),
+    (b'a', b'z'),
+    (b'A', b'Z'),
+    (b'_', b'_'),
+    (b' ', b' '),
+    (b'&', b'&'),
+    (b':', b':'),
+    (b'<', b'<'),
+    (b'>', b'>'),
+    (b'|', b'|'),
+    (b'?', b'?'),
+    (b'*', b'*'),
+]);
+
+/// What a bare value is made of.
+static BARE: Class = {
+    let mut set = class(&[(0x21, 0x7e), (0x80, 0xff)]);
+    let ends = b"\"'`,;()[]{}<>&|\\";
+    let mut i = 0;
+    while i < ends.len() {
+        set[ends[i] as usize] = false;
+        i += 1;
+    }
+    set
+};
+
+/// A value as it is written.
+struct Written {
+    start: usize,
+    /// Where the part that was looked at ends.
+    end: usize,
+    style: Style,
+    tail: Tail,
+}
+
+/// The value of the key that has a secret's word of `word` bytes at `at`.
+pub(super) fn pair(view: &View<'_>, at: usize, word: usize) -> Option<Secret> {
+    let key_end = view.run(at + word, key::LONGEST / 2, &KEY);
+    let sign = Sign::after(view, key_end);
+    if sign.is_none() && !view.is(key_end, &BLANK) {
+        return None;
+    }
+    let key_start = view.run_before(at, key::LONGEST / 2 - 16, &KEY_BEFORE);
+    let key = view.slice(key_start..key_end);
+    let upper = !key.iter().any(u8::is_ascii_lowercase);
+    let Some(sign) = sign else {
+        return after_blank(view, key, key_end);
+    };
+    let family = key::family(key, upper)?;
+    if family == Family::Authorization {
+        return credentials(view, sign.value).or_else(|| plain(view, Family::Token, &sign, upper));
+    }
+    plain(view, family, &sign, upper)
+}
+
+/// What follows a key that is followed by a blank: `Bearer ...`, `--password ...`.
+fn after_blank(view: &View<'_>, key: &[u8], key_end: usize) -> Option<Secret> {
+    if key.eq_ignore_ascii_case(b"bearer") {
+        let start = view.run(key_end, BLANKS, &BLANK);
+        let written = bare(view, start, Style::Loose);
+        let token = view.slice(start..written.end);
+        let secret = token.len() >= 16 && value::is_secret(token, Family::Token, Style::Loose);
+        return secret.then(|| written.secret(kind::AUTHORIZATION));
+    }
+    if !key.starts_with(b"-") {
+        return None;
+    }
+    let family = key::family(key, false)?;
+    let sign = Sign { value: view.run(key_end, BLANKS, &BLANK), tight: false, equals: false };
+    plain(view, family, &sign, false)
+}
+
+/// The value of a key of `family`.
+fn plain(view: &View<'_>, family: Family, sign: &Sign, upper: bool) -> Option<Secret> {
+    let written = Written::at(view, sign, upper)?;
+    let value = view.slice(written.start..written.end);
+    let style = match written.style {
+        Style::Variable if family == Family::Variable && !upper => Style::Tight,
+        style => style,
+    };
+    if family == Family::Variable && !(upper && sign.equals && sign.tight) {
+        return None;
+    }
+    // The password in a URL is found on its own; the rest of the URL says which system is meant.
+    if memchr::memmem::find(value, b"://").is_some() || !value::is_secret(value, family, style) {
+        return None;
+    }
+    let kind = if style == Style::Variable || matches!(family, Family::Variable | Family::Virtual) {
+        kind::ENV
+    } else {
+        kind::PAIR
+    };
+    Some(written.secret(kind))
+}
+
+/// A scheme and its credentials: `Bearer ...`, `Basic ...`.
+fn credentials(view: &View<'_>, at: usize) -> Option<Secret> {
+    const SCHEMES: &[&str] = &["bearer", "basic", "token", "digest", "apikey", "negotiate", "bot"];
+    let quoted = if view.starts_with(at, b"\\\"") {
+        2
+    } else {
+        usize::from(matches!(view.get(at), Some(b'"' | b'\'')))
+    };
+    let scheme = at + quoted;
+    let scheme_end = view.run(scheme, 12, &ALNUM);
+    let start = view.run(scheme_end, BLANKS, &BLANK);
+    let known = view.slice(scheme..scheme_end);
+    if start == scheme_end || !SCHEMES.iter().any(|name| known.eq_ignore_ascii_case(name.as_bytes())) {
+        return None;
+    }
+    let written = bare(view, start, Style::Loose);
+    let token = view.slice(start..written.end);
+    let random = if known.eq_ignore_ascii_case(b"basic") {
+        token.len().is_multiple_of(4)
+            && token.iter().all(|byte| BASE64_PAD[*byte as usize])
+            && token.iter().any(u8::is_ascii_uppercase)
+            && token.iter().any(u8::is_ascii_lowercase)
+    } else {
+        token.iter().any(u8::is_ascii_digit) || !value::is_name(token)
+    };
+    let secret = random && token.len() >= 8 && value::is_secret(token, Family::Password, Style::Quoted);
+    secret.then(|| written.secret(kind::AUTHORIZATION))
+}
+
+/// What stands between a key and its value.
+struct Sign {
+    /// Where the value starts.
+    value: usize,
+    /// No blanks around.
+    tight: bool,
+    equals: bool,
+}
+
+impl Sign {
+    fn after(view: &View<'_>, key_end: usize) -> Option<Self> {
+        let closed = match view.get(key_end)? {
+            b'"' | b'\'' if view.get(key_end + 1) == Some(b']') => key_end + 2,
+            b'"' | b'\'' => key_end + 1,
+            b'\\' if view.get(key_end + 1) == Some(b'"') => key_end + 2,
+            _ => key_end,
+        };
+        let at = view.run(closed, BLANKS, &BLANK);
+        let (after, equals) = match (view.get(at)?, view.get(at + 1)) {
+            (b'=', Some(b'=' | b'~')) | (b':', Some(b':')) => return None,
+            (b'=', Some(b'>')) | (b':', Some(b'=')) => (at + 2, true),
+            (b'=', _) => (at + 1, true),
+            (b':', _) => typed(view, at + 1).map_or((at + 1, false), |after| (after, true)),
+            _ => return None,
+        };
+        let value = view.run(after, BLANKS, &BLANK);
+        Some(Self { value, tight: at == closed && value == after, equals })
+    }
+}
+
+/// Where the `=` of `: Type = value` ends.
+fn typed(view: &View<'_>, at: usize) -> Option<usize> {
+    let end = view.run(at, 40, &TYPE);
+    let assigned = view.get(end) == Some(b'=') && view.get(end + 1) == Some(b' ');
+    (assigned && end > at + 1 && view.slice(end - 1..end) == b" ").then_some(end + 1)
+}
+
+impl Written {
+    /// The value that `sign` leads to, unless it is code.
+    fn at(view: &View<'_>, sign: &Sign, upper: bool) -> Option<Self> {
+        let at = sign.value;
+        let letter = matches!(view.get(at), Some(b'b' | b'r' | b'u'))
+            && matches!(view.get(at + 1), Some(b'"' | b'\''));
+        let at = at + usize::from(letter);
+        match view.get(at)? {
+            b'\\' if view.get(at + 1) == Some(b'"') => Some(quoted(view, at + 2, b'"', true)),
+            quote @ (b'"' | b'\'' | b'`') => Some(quoted(view, at + 1, quote, false)),
+            _ => {
+                let written = bare(view, at, Style::Loose);
+                let end = written.end;
+                let computed = matches!(view.get(end), Some(b'(' | b'[' | b'{' | b'<'));
+                if computed && !view.slice(at..end).contains(&b'@') {
+                    return None;
+                }
+                let style = match (sign.equals && sign.tight, upper) {
+                    (true, true) => Style::Variable,
+                    (true, false) => Style::Tight,
+                    _ if !sign.equals && ends_line(view, end) => Style::Line,
+                    _ => Style::Loose,
+                };
+                Some(Self { style, ..written })
+            }
+        }
+    }
+
+    fn secret(self, kind: &'static str) -> Secret {
+        Secret { start: self.start, end: self.end, tail: self.tail, kind }
+    }
+}
+
+fn bare(view: &View<'_>, start: usize, style: Style) -> Written {
+    Written { start, end: view.run(start, VALUE, &BARE), style, tail: Tail::Run(&BARE) }
+}
+
+fn quoted(view: &View<'_>, start: usize, quote: u8, escaped: bool) -> Written {
+    let mut end = start;
+    while end < start + VALUE {
+        match quoted_step(view, end, quote, escaped) {
+            Some(next) => end = next,
+            None => break,
+        }
+    }
+    Written { start, end, style: Style::Quoted, tail: Tail::Quoted { quote, escaped } }
+}
+
+fn ends_line(view: &View<'_>, at: usize) -> bool {
+    let at = view.run(at, BLANKS, &BLANK);
+    matches!(view.get(at), None | Some(b'\n' | b'\r' | b'#'))
+}

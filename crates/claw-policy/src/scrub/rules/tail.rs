@@ -1,0 +1,73 @@
+//! How a secret goes on after the part that a rule looked at.
+//!
+//! Tails have no upper length: a stream swallows them byte by byte and keeps none of it.
+
+use super::pem;
+use crate::scrub::view::{Class, View};
+
+/// The rest of a secret.
+#[derive(Debug, Clone)]
+pub(in crate::scrub) enum Tail {
+    /// Nothing.
+    None,
+    /// All that follows in this class.
+    Run(&'static Class),
+    /// Until the quote closes or the line ends. `escaped` quotes are written `\"`, as in JSON inside JSON.
+    Quoted { quote: u8, escaped: bool },
+    /// The body lines of a PEM block.
+    Pem,
+}
+
+impl Tail {
+    /// Where the secret ends as far as `text` shows, from `at` on, and whether that is final.
+    pub(in crate::scrub) fn swallow(&self, text: &[u8], at: usize, last: bool) -> (usize, bool) {
+        match self {
+            Self::None => (at, true),
+            Self::Run(class) => {
+                let rest = text.get(at..).unwrap_or_default();
+                let length = rest.iter().position(|&byte| !class[byte as usize]).unwrap_or(rest.len());
+                (at + length, last || length < rest.len())
+            }
+            Self::Quoted { quote, escaped } => {
+                steps(text, at, last, |view, end| quoted_step(view, end, *quote, *escaped))
+            }
+            Self::Pem => steps(text, at, last, pem::body_step),
+        }
+    }
+}
+
+/// Steps as long as no step depends on bytes that are yet to come.
+fn steps(
+    text: &[u8],
+    at: usize,
+    last: bool,
+    step: impl Fn(&View<'_>, usize) -> Option<usize>,
+) -> (usize, bool) {
+    let view = View::new(text, None, at);
+    let mut end = at;
+    loop {
+        let next = step(&view, end);
+        if view.looked_past_end() && !last {
+            return (end, false);
+        }
+        match next {
+            Some(next) => end = next,
+            None => return (end, true),
+        }
+    }
+}
+
+/// The position after the next character of a quoted value, or nothing at its end.
+pub(in crate::scrub) fn quoted_step(view: &View<'_>, at: usize, quote: u8, escaped: bool) -> Option<usize> {
+    match view.get(at)? {
+        b'\n' | b'\r' => None,
+        b'\\' => match view.get(at + 1) {
+            Some(byte) if escaped && byte == quote => None,
+            Some(b'\n' | b'\r') | None => Some(at + 1),
+            Some(_) => Some(at + 2),
+        },
+        byte if byte == quote && !escaped => None,
+        b'"' if escaped => None,
+        _ => Some(at + 1),
+    }
+}

@@ -1,0 +1,45 @@
+//! Passwords in URLs: `scheme://user:password@host`.
+//!
+//! Only the password goes: user, host and path say which system is meant. A password that is a variable
+//! (`${PASS}`, `{password}`, `%s`, `<password>`) stays.
+
+use super::{Secret, Tail, kind, value};
+use crate::scrub::view::{ALNUM, Class, View, class};
+
+/// The longest `user:password@host` looked at.
+const AUTHORITY: usize = 512;
+
+/// What an authority may hold: everything printable but blanks, quotes and what ends it.
+static AUTHORITY_BYTES: Class = {
+    let mut set = class(&[(0x21, 0x7e), (0x80, 0xff)]);
+    let ends = b"\"'`/?#<>\\";
+    let mut i = 0;
+    while i < ends.len() {
+        set[ends[i] as usize] = false;
+        i += 1;
+    }
+    // `<password>` must be seen to be left alone.
+    set[b'<' as usize] = true;
+    set[b'>' as usize] = true;
+    set
+};
+
+/// The password after the `://` at `at`.
+pub(super) fn password(view: &View<'_>, at: usize) -> Option<Secret> {
+    if !view.follows(at, &ALNUM) {
+        return None;
+    }
+    let user = at + 3;
+    let end = view.run(user, AUTHORITY, &AUTHORITY_BYTES);
+    if end == user + AUTHORITY {
+        return None;
+    }
+    let authority = view.slice(user..end);
+    let sign = memchr::memrchr(b'@', authority)?;
+    let colon = memchr::memchr(b':', authority.get(..sign)?)?;
+    let password = authority.get(colon + 1..sign)?;
+    if password.is_empty() || value::is_variable(password) {
+        return None;
+    }
+    Some(Secret { start: user + colon + 1, end: user + sign, tail: Tail::None, kind: kind::URL })
+}

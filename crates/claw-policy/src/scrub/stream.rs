@@ -1,0 +1,164 @@
+//! Scrubs text that comes in pieces, cut anywhere.
+//!
+//! The output of all pieces is the scrubbed whole. What is kept back is bounded: an unfinished line, the start of
+//! a known value, a block of base64 lines that may turn out to be a key. An open secret is swallowed, not kept.
+
+use std::{mem, sync::Arc};
+
+use claw_core::redact::{PLACEHOLDER, Redaction};
+
+use super::{Report, dynamic::Dictionary, engine::Pass, merge, view::BEHIND};
+
+/// Text on its way through a scrubber.
+pub struct Stream {
+    values: Values,
+    patterns: Patterns,
+    passed: Vec<u8>,
+    report: Report,
+}
+
+impl Stream {
+    pub(super) fn new(dictionaries: Arc<[Arc<Dictionary>]>) -> Self {
+        Self {
+            values: Values { dictionaries, text: Vec::new(), judged: 0, sent: 0, redacted: false },
+            patterns: Patterns::default(),
+            passed: Vec::new(),
+            report: Report::default(),
+        }
+    }
+
+    /// Takes the next piece and adds to `out` what is certain by now.
+    pub fn push(&mut self, chunk: &[u8], out: &mut Vec<u8>) {
+        self.advance(chunk, false, out);
+    }
+
+    /// Ends the stream and adds the rest to `out`.
+    pub fn finish(mut self, out: &mut Vec<u8>) -> Report {
+        self.advance(&[], true, out);
+        self.report
+    }
+
+    /// What was found so far.
+    pub fn report(&self) -> &Report {
+        &self.report
+    }
+
+    /// How many bytes are kept back.
+    pub fn held(&self) -> usize {
+        self.values.text.len() + self.patterns.text.len()
+    }
+
+    fn advance(&mut self, chunk: &[u8], last: bool, out: &mut Vec<u8>) {
+        if self.values.dictionaries.is_empty() {
+            self.patterns.advance(chunk, last, out, &mut self.report);
+            return;
+        }
+        let mut passed = mem::take(&mut self.passed);
+        self.values.advance(chunk, last, &mut passed, &mut self.report);
+        self.patterns.advance(&passed, last, out, &mut self.report);
+        passed.clear();
+        self.passed = passed;
+    }
+}
+
+/// The first stage: known values.
+struct Values {
+    dictionaries: Arc<[Arc<Dictionary>]>,
+    text: Vec<u8>,
+    /// Every match that starts before is known.
+    judged: usize,
+    /// Everything before was sent on; after `judged` if a match goes beyond.
+    sent: usize,
+    /// Whether what was sent ends with a redaction.
+    redacted: bool,
+}
+
+impl Values {
+    fn advance(&mut self, chunk: &[u8], last: bool, out: &mut Vec<u8>, report: &mut Report) {
+        self.text.extend_from_slice(chunk);
+        let mut found = Vec::new();
+        for dictionary in self.dictionaries.iter() {
+            dictionary.find(&self.text, self.judged, &mut found);
+        }
+        let certain = if last { self.text.len() } else { self.certain(&mut found) };
+        found.retain(|known| (self.judged..certain).contains(&known.range.start));
+        self.send(merge(found), certain, out, report);
+        self.judged = certain;
+        let forgotten = self.judged.min(self.sent).saturating_sub(PLACEHOLDER.len());
+        self.text.drain(..forgotten);
+        (self.judged, self.sent) = (self.judged - forgotten, self.sent - forgotten);
+    }
+
+    fn send(&mut self, found: Vec<Redaction>, certain: usize, out: &mut Vec<u8>, report: &mut Report) {
+        for redaction in found {
+            let range = redaction.range.clone();
+            if !(self.redacted && range.start <= self.sent) {
+                out.extend_from_slice(self.text.get(self.sent..range.start).unwrap_or_default());
+                out.extend_from_slice(PLACEHOLDER.as_bytes());
+                report.count(&[redaction]);
+            }
+            self.sent = self.sent.max(range.end);
+            self.redacted = true;
+        }
+        if let Some(kept) = self.text.get(self.sent..certain).filter(|kept| !kept.is_empty()) {
+            out.extend_from_slice(kept);
+            (self.sent, self.redacted) = (certain, false);
+        }
+    }
+
+    /// Where what is certain ends. Takes what is not yet certain out of `found`.
+    fn certain(&self, found: &mut Vec<Redaction>) -> usize {
+        let partial = self.dictionaries.iter().filter_map(|list| list.partial(&self.text, self.judged)).min();
+        let mut certain = partial.unwrap_or(self.text.len());
+        // A placeholder that began before the end may still take a match back.
+        let begun = (1..PLACEHOLDER.len()).rev().find(|&n| self.text.ends_with(&PLACEHOLDER.as_bytes()[..n]));
+        if let Some(placeholder) = begun.map(|n| self.text.len() - n) {
+            certain = certain.min(placeholder);
+            found.retain(|known| {
+                let sure = known.range.end <= placeholder;
+                if !sure {
+                    certain = certain.min(known.range.start);
+                }
+                sure
+            });
+        }
+        certain
+    }
+}
+
+/// The second stage: what looks like a secret.
+#[derive(Default)]
+struct Patterns {
+    text: Vec<u8>,
+    pass: Pass,
+    /// Everything before was sent on or swallowed.
+    sent: usize,
+}
+
+impl Patterns {
+    fn advance(&mut self, chunk: &[u8], last: bool, out: &mut Vec<u8>, report: &mut Report) {
+        self.text.extend_from_slice(chunk);
+        let mut found = Vec::new();
+        self.pass.advance(&self.text, last, &mut found);
+        report.count(&found);
+        for Redaction { range, .. } in found {
+            self.send(range.start, out);
+            out.extend_from_slice(PLACEHOLDER.as_bytes());
+            self.sent = range.end;
+        }
+        self.sent = self.sent.max(self.pass.floor().unwrap_or(0));
+        let certain = if last { self.text.len() } else { self.pass.certain(&self.text) };
+        self.send(certain, out);
+        let forgotten = self.sent.saturating_sub(BEHIND);
+        self.text.drain(..forgotten);
+        self.sent -= forgotten;
+        self.pass.forget(forgotten);
+    }
+
+    fn send(&mut self, until: usize, out: &mut Vec<u8>) {
+        if let Some(kept) = self.text.get(self.sent..until) {
+            out.extend_from_slice(kept);
+            self.sent = until;
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Literal values that are secret, and which ones are refused.
+
+use std::fmt;
+
+use super::dynamic::SHORTEST;
+
+/// A literal secret. Its text is never printed.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Value {
+    pub(super) secret: String,
+    pub(super) kind: &'static str,
+}
+
+impl Value {
+    /// A value to be redacted wherever it shows up, reported as `kind`.
+    pub fn new(secret: impl Into<String>, kind: &'static str) -> Self {
+        Self { secret: secret.into(), kind }
+    }
+
+    pub(super) fn check(&self, index: usize) -> Result<(), ValueError> {
+        let kind = self.kind;
+        let length = self.secret.len();
+        if length < SHORTEST {
+            return Err(ValueError::TooShort { index, kind, length });
+        }
+        let mut bytes = self.secret.bytes();
+        let first = bytes.next();
+        if bytes.all(|byte| Some(byte) == first) {
+            return Err(ValueError::Repeated { index, kind });
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Value").field("kind", &self.kind).finish_non_exhaustive()
+    }
+}
+
+/// Why a value is refused. The value itself is not told.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ValueError {
+    /// It would redact ordinary text.
+    #[error(
+        "value {index} (`{kind}`) has {length} bytes and would redact ordinary text; \
+         use a secret of at least {SHORTEST} bytes"
+    )]
+    TooShort {
+        /// Which of the values, counted from 0.
+        index: usize,
+        /// Its kind.
+        kind: &'static str,
+        /// Its bytes.
+        length: usize,
+    },
+    /// It would redact rulers and indentation.
+    #[error(
+        "value {index} (`{kind}`) repeats one character and would redact ordinary text; use another secret"
+    )]
+    Repeated {
+        /// Which of the values, counted from 0.
+        index: usize,
+        /// Its kind.
+        kind: &'static str,
+    },
+    /// All values together are too long.
+    #[error("the values take more than 4 GiB; register fewer or shorter ones")]
+    TooMuch,
+}

@@ -1,0 +1,128 @@
+//! Bounded looks at a text: how rules read bytes.
+//!
+//! A rule sees a text only through a [`View`], which notes whether it looked past the end. A verdict that never
+//! did is final, whatever follows: that is why a stream and a whole text agree. A view refuses to look behind
+//! its floor, the end of the redaction before.
+
+use std::{cell::Cell, ops::Range};
+
+use claw_core::redact::PLACEHOLDER;
+
+/// How far behind a candidate any rule looks.
+pub(super) const BEHIND: usize = 256;
+
+/// A set of bytes.
+pub(super) type Class = [bool; 256];
+
+/// The bytes in inclusive ranges.
+pub(super) const fn class(ranges: &[(u8, u8)]) -> Class {
+    let mut set = [false; 256];
+    let mut i = 0;
+    while i < ranges.len() {
+        let (mut byte, last) = (ranges[i].0 as usize, ranges[i].1 as usize);
+        while byte <= last {
+            set[byte] = true;
+            byte += 1;
+        }
+        i += 1;
+    }
+    set
+}
+
+pub(super) static BLANK: Class = class(&[(b' ', b' '), (b'\t', b'\t')]);
+pub(super) static DIGIT: Class = class(&[(b'0', b'9')]);
+pub(super) static HEX: Class = class(&[(b'0', b'9'), (b'a', b'f'), (b'A', b'F')]);
+pub(super) static UPPER_DIGIT: Class = class(&[(b'0', b'9'), (b'A', b'Z')]);
+pub(super) static ALNUM: Class = class(&[(b'0', b'9'), (b'a', b'z'), (b'A', b'Z')]);
+pub(super) static WORD: Class = class(&[(b'0', b'9'), (b'a', b'z'), (b'A', b'Z'), (b'_', b'_')]);
+pub(super) static ALNUM_DASH: Class = class(&[(b'0', b'9'), (b'a', b'z'), (b'A', b'Z'), (b'-', b'-')]);
+pub(super) static BASE64: Class =
+    class(&[(b'0', b'9'), (b'a', b'z'), (b'A', b'Z'), (b'+', b'+'), (b'/', b'/')]);
+pub(super) static BASE64_PAD: Class =
+    class(&[(b'0', b'9'), (b'a', b'z'), (b'A', b'Z'), (b'+', b'+'), (b'/', b'/'), (b'=', b'=')]);
+pub(super) static BASE64_URL: Class =
+    class(&[(b'0', b'9'), (b'a', b'z'), (b'A', b'Z'), (b'_', b'_'), (b'-', b'-')]);
+pub(super) static BASE64_URL_DOT: Class =
+    class(&[(b'0', b'9'), (b'a', b'z'), (b'A', b'Z'), (b'_', b'_'), (b'-', b'.')]);
+
+/// A text as a rule may see it.
+pub(super) struct View<'t> {
+    text: &'t [u8],
+    lowest: usize,
+    floor: Option<usize>,
+    past_end: Cell<bool>,
+}
+
+impl<'t> View<'t> {
+    /// Shows `text` to a rule that starts at `at`; `floor` is where the last redaction ended, if there was one.
+    pub(super) fn new(text: &'t [u8], floor: Option<usize>, at: usize) -> Self {
+        let lowest = at.saturating_sub(BEHIND).max(floor.unwrap_or(0));
+        Self { text, lowest, floor, past_end: Cell::new(false) }
+    }
+
+    /// Whether a look went past the end, so that more text could change the verdict.
+    pub(super) fn looked_past_end(&self) -> bool {
+        self.past_end.get()
+    }
+
+    /// The lowest position that is visible.
+    pub(super) fn lowest(&self) -> usize {
+        self.lowest
+    }
+
+    pub(super) fn get(&self, at: usize) -> Option<u8> {
+        let byte = self.text.get(at).copied();
+        if byte.is_none() {
+            self.past_end.set(true);
+        }
+        byte
+    }
+
+    pub(super) fn is(&self, at: usize, class: &Class) -> bool {
+        self.get(at).is_some_and(|byte| class[byte as usize])
+    }
+
+    /// The byte before `at`: at the floor, the last one of the placeholder that a second scrubbing will see.
+    pub(super) fn before(&self, at: usize) -> Option<u8> {
+        match at {
+            _ if self.floor == Some(at) => PLACEHOLDER.as_bytes().last().copied(),
+            _ if at > self.lowest => self.text.get(at - 1).copied(),
+            _ => None,
+        }
+    }
+
+    pub(super) fn follows(&self, at: usize, class: &Class) -> bool {
+        self.before(at).is_some_and(|byte| class[byte as usize])
+    }
+
+    pub(super) fn starts_with(&self, at: usize, literal: &[u8]) -> bool {
+        literal.iter().enumerate().all(|(i, &byte)| self.get(at + i) == Some(byte))
+    }
+
+    pub(super) fn starts_with_placeholder(&self, at: usize) -> bool {
+        self.starts_with(at, PLACEHOLDER.as_bytes())
+    }
+
+    /// Where the run of `class` bytes that starts at `from` ends, looking at no more than `most` of them.
+    pub(super) fn run(&self, from: usize, most: usize, class: &Class) -> usize {
+        let mut at = from;
+        while at < from + most && self.is(at, class) {
+            at += 1;
+        }
+        at
+    }
+
+    /// Where the run of `class` bytes that ends at `until` starts, looking at no more than `most` of them.
+    pub(super) fn run_before(&self, until: usize, most: usize, class: &Class) -> usize {
+        let mut at = until;
+        while until - at < most && self.follows(at, class) {
+            at -= 1;
+        }
+        at
+    }
+
+    /// Bytes already looked at.
+    pub(super) fn slice(&self, range: Range<usize>) -> &'t [u8] {
+        self.text.get(range).unwrap_or_default()
+    }
+}

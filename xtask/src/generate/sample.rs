@@ -1,0 +1,83 @@
+//! Two tools for the generators' own tests: one with nothing, one with every kind of field.
+
+use std::sync::Arc;
+
+use claw_core::tool::{AnyTool, Call, Cost, Effect, Group, Meta, Need, Output, Tool, ToolError, erase};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+pub(super) fn tools() -> Vec<Arc<dyn AnyTool>> {
+    vec![erase(Ping), erase(Move)]
+}
+
+struct Ping;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Nothing {}
+
+impl Tool for Ping {
+    type Args = Nothing;
+    const META: Meta = Meta::new("sample_ping", Group::Tools).effects(&[]).about("Answer.");
+
+    async fn run(&self, _: &Call, _: Nothing) -> Result<Output, ToolError> {
+        Ok(Output::text("pong"))
+    }
+}
+
+struct Move;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[expect(dead_code, reason = "only their schema is of interest")]
+struct Args {
+    /// Where from | or `-`.
+    from: String,
+    /// Where to, each in turn.
+    to: Vec<String>,
+    /// How many at most.
+    #[schemars(range(min = 1, max = 10))]
+    count: Option<u8>,
+    /// How.
+    mode: Option<Mode>,
+    /// What to call it.
+    #[serde(default = "it")]
+    a_name: String,
+    /// Whether to say so.
+    #[serde(default = "yes")]
+    loud: bool,
+}
+
+const fn yes() -> bool {
+    true
+}
+
+fn it() -> String {
+    "it".to_owned()
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Mode {
+    /// Leave nothing behind.
+    Cut,
+    /// Leave the original.
+    Copy,
+}
+
+impl Tool for Move {
+    type Args = Args;
+    const META: Meta = Meta::new("sample_move", Group::Fs)
+        .label("Move things")
+        .effects(&[Effect::Read, Effect::Write])
+        .cost(Cost::Heavy)
+        .aliases(&["mv"])
+        .needs(&[Need::Files])
+        .timeout_secs(9)
+        .untrusted()
+        .about("Move things about.");
+
+    async fn run(&self, _: &Call, _: Args) -> Result<Output, ToolError> {
+        Ok(Output::text("moved"))
+    }
+}

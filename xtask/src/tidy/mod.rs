@@ -1,0 +1,31 @@
+//! Checks of the tree that neither compiler nor clippy makes. Each is one file and one line below.
+//!
+//! A check looks at text: it is fast, needs no build of what it checks, and says `file:line` and what to do.
+//! Where text cannot tell, the check says so in its module and errs towards complaining.
+
+mod dependencies;
+mod registered;
+mod road;
+mod schemas;
+mod style;
+
+use anyhow::Result;
+
+use crate::finding::Finding;
+use crate::tree::Tree;
+use crate::{builtin, generate};
+
+/// Makes every check.
+pub(crate) fn check(tree: &Tree) -> Result<Vec<Finding>> {
+    let mut findings = dependencies::check(tree)?;
+    findings.extend(road::check(tree));
+    findings.extend(registered::check(tree));
+    findings.extend(schemas::check(&builtin::all()));
+    findings.extend(style::check(tree));
+    findings.extend(generate::stale(tree)?);
+    findings.sort();
+    Ok(findings)
+}
+
+#[cfg(test)]
+mod tests;
