@@ -9,6 +9,7 @@ mod table;
 use std::borrow::Cow;
 use std::io::{self, BufWriter, IsTerminal as _, Write};
 
+use anstyle::Style;
 use serde::Serialize;
 
 pub(crate) use table::{Cell, Table};
@@ -17,7 +18,8 @@ use crate::failure::Failure;
 
 /// Standard output, as this run wants it.
 pub(crate) struct Out {
-    writer: BufWriter<anstream::AutoStream<io::Stdout>>,
+    /// Not one that strips colours: what a tool gave is piped byte for byte.
+    writer: BufWriter<io::Stdout>,
     pub(crate) json: bool,
     terminal: bool,
     colour: bool,
@@ -28,7 +30,7 @@ impl Out {
         let stdout = io::stdout();
         let terminal = stdout.is_terminal();
         let colour = terminal && anstream::AutoStream::choice(&stdout) != anstream::ColorChoice::Never;
-        Self { writer: BufWriter::new(anstream::AutoStream::auto(stdout)), json, terminal, colour }
+        Self { writer: BufWriter::new(stdout), json, terminal, colour }
     }
 
     /// Writes one value as JSON and a line break.
@@ -41,10 +43,14 @@ impl Out {
         Ok(writeln!(self.writer, "{text}")?)
     }
 
-    /// A heading, with an empty line before it unless it is the first thing.
-    pub(crate) fn heading(&mut self, text: &str) -> Result<(), Failure> {
-        let style = style::HEADING;
+    /// A line in a style, where the terminal shows styles.
+    pub(crate) fn styled(&mut self, style: Style, text: &str) -> Result<(), Failure> {
+        let style = if self.colour { style } else { Style::new() };
         self.line(format_args!("{style}{text}{style:#}"))
+    }
+
+    pub(crate) fn heading(&mut self, text: &str) -> Result<(), Failure> {
+        self.styled(style::HEADING, text)
     }
 
     pub(crate) fn table(&mut self, table: &Table) -> Result<(), Failure> {
