@@ -6,5 +6,5 @@ use claw_core::tool::AnyTool;
 
 /// Every tool of this build, by group and then by name.
 pub(crate) fn all() -> Vec<Arc<dyn AnyTool>> {
-    Vec::new()
+    claw_tools::builtin().map(|tool| (tool.make)()).collect()
 }

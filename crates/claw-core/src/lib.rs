@@ -1,7 +1,7 @@
 //! The vocabulary of Clawsmith, and the seams between its parts.
 //!
 //! Everything else depends on this crate and this crate on nothing of ours. It does no I/O, holds no SQL
-//! and speaks no HTTP: it says what a [tool](tool) is, what a [call](tool::Call) carries, which
+//! and speaks no HTTP: it says what a [tool] is, what a [call](tool::Call) carries, which
 //! [ports](port) a tool may ask, what the [stores](store) must remember and which [events](event) are told.
 //!
 //! Read [`tool`] first.

@@ -3,7 +3,7 @@
 //! An entry is a tool's name (`exec`), a name with wildcards (`sessions_*`), a group (`group:fs`) or an
 //! effect (`effect:write`). Nothing here decides anything; see [`pipeline`](crate::pipeline).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use claw_core::tool::Profile;
 use schemars::JsonSchema;
@@ -17,6 +17,27 @@ pub struct PolicyConfig {
     pub tools: ToolsPolicy,
     /// What holds for one agent, by its id.
     pub agents: BTreeMap<String, AgentTools>,
+}
+
+/// The agent that stands for all those a policy does not name.
+pub const ANY_AGENT: &str = "default";
+
+impl PolicyConfig {
+    /// The agents that a policy can tell apart: those it names, and one for all others.
+    pub fn agent_names(&self) -> BTreeSet<&str> {
+        self.agents.keys().map(String::as_str).chain([ANY_AGENT]).collect()
+    }
+
+    /// The providers that the policy names.
+    pub fn provider_names(&self) -> BTreeSet<&str> {
+        let agents = self.agents.values().flat_map(|agent| agent.by_provider.keys());
+        self.tools.by_provider.keys().chain(agents).map(String::as_str).collect()
+    }
+
+    /// The group chats that the policy names.
+    pub fn chat_names(&self) -> BTreeSet<&str> {
+        self.tools.groups.keys().map(String::as_str).collect()
+    }
 }
 
 /// The tool policy that holds for all agents.

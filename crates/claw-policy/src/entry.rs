@@ -4,9 +4,10 @@
 //! entry would open what it was written to close. An entry that names nothing known is read all the same,
 //! since MCP servers and custom tools come and go; `policy lint` reports it.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
-use claw_core::tool::{Effect, Effects};
+use claw_core::tool::{Effect, Effects, Meta};
 use serde::{Serialize, Serializer};
 use smol_str::SmolStr;
 
@@ -124,6 +125,11 @@ impl Entry {
         &self.text
     }
 
+    /// Whether it names an effect.
+    pub fn is_effect(&self) -> bool {
+        matches!(self.target, Target::Effect(_))
+    }
+
     /// What it speaks of.
     pub fn target(&self) -> &Target {
         &self.target
@@ -146,7 +152,7 @@ impl Entry {
                 tools.places(|meta| meta.effects.within(together)).for_each(hit);
             }
             (Target::Effect(effect), (Use::Deny, _)) => {
-                let stays = |meta: &claw_core::tool::Meta| meta.removable.has(*effect);
+                let stays = |meta: &Meta| meta.removable.has(*effect);
                 tools.places(|meta| meta.effects.has(*effect) && !stays(meta)).for_each(hit);
             }
             (Target::Unreadable, _) => {}
@@ -238,6 +244,21 @@ impl List {
     /// The effects that its entries name.
     pub fn effects(&self) -> Effects {
         self.effects
+    }
+
+    /// Where the tools stand that one of its entries speaks of.
+    pub(crate) fn places(&self, entry: &Entry, how: Use, tools: &ToolSet) -> BTreeSet<usize> {
+        let mut places = BTreeSet::new();
+        entry.each(tools, (how, self.effects), |place| {
+            places.insert(place);
+        });
+        places
+    }
+
+    /// The first entry that names one of these effects.
+    pub(crate) fn first_effect(&self, effects: Effects) -> Option<u32> {
+        let names = |entry: &Entry| matches!(entry.target, Target::Effect(effect) if effects.has(effect));
+        if effects.is_empty() { None } else { self.entries.iter().position(names).map(|rule| rule as u32) }
     }
 
     /// For each tool the first entry that speaks of it.

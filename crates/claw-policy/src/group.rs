@@ -31,5 +31,10 @@ pub fn known() -> impl Iterator<Item = Cow<'static, str>> {
     Group::BUILT_IN.iter().chain(&[Group::Custom]).map(Group::name).chain([CLAWSMITH.into(), MCP.into()])
 }
 
+/// Whether a name always means something.
+pub fn is_known(name: &str) -> bool {
+    known().any(|known| known == name)
+}
+
 #[cfg(test)]
 mod tests;

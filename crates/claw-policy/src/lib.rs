@@ -1,9 +1,20 @@
 //! Pure decisions: no clock, no I/O, no state, no async.
+//!
+//! - [`pipeline`]: which tools a caller gets, with the trace that decided; [`explain`], [`lint`] and [`diff`]
+//!   put that into words.
+//! - [`approval`]: whether a planned call may run, must be asked about or is denied.
+//! - [`rate`]: how many calls a session may make.
+//! - [`scrub`]: what is secret.
+//!
+//! Same input, same answer: whoever asks twice may compare.
 
 pub mod approval;
 pub mod config;
+pub mod diff;
 pub mod entry;
+pub mod explain;
 pub mod group;
+pub mod lint;
 pub mod nearest;
 pub mod pipeline;
 pub mod profile;

@@ -14,12 +14,17 @@ use serde::Serialize;
 use crate::config::{AgentTools, PolicyConfig, ProviderTools};
 use crate::entry::{BadEntry, List};
 
+#[cfg(test)]
+pub(crate) mod sample;
+mod step;
 mod tool_set;
 mod trace;
 mod view;
+mod words;
 
+pub use step::{Kind, Step};
 pub use tool_set::ToolSet;
-pub use trace::{Kind, Mark, Reason, Rule, Step, Trace};
+pub use trace::{Mark, Reason, Rule, Trace};
 pub use view::View;
 
 /// A checked policy. It knows no tools: they are given with each question.
@@ -109,6 +114,11 @@ impl Policy {
         if reader.bad.is_empty() { Ok(policy) } else { Err(PolicyError(reader.bad)) }
     }
 
+    /// Whether `also_allow` may not bring back what a deny list names.
+    pub fn deny_wins(&self) -> bool {
+        self.deny_wins
+    }
+
     /// The policy as one caller meets it, ready to judge many tools.
     pub fn view<'t>(&self, tools: &'t ToolSet, subject: &Subject<'_>) -> View<'t> {
         View::new(tools, self.rules(subject), self.deny_wins)
@@ -121,7 +131,9 @@ impl Policy {
 
     /// What becomes of one tool. One that is not in the set is refused.
     pub fn judge(&self, tools: &ToolSet, subject: &Subject<'_>, meta: &Meta) -> Verdict {
-        self.view(tools, subject).judge(meta.name.as_str())
+        let known = tools.find(meta.name.as_str()).is_some_and(|tool| tool.name == meta.name);
+        let view = self.view(tools, subject);
+        if known { view.judge(meta.name.as_str()) } else { view.refuse() }
     }
 
     /// The rule of each step, in the order of [`Step::ALL`].

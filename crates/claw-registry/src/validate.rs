@@ -38,6 +38,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod bounds;
 mod error;
 mod message;
 mod parse;
@@ -49,13 +50,11 @@ mod tests;
 use jsonschema::{PatternOptions, error::ValidationErrorKind};
 use serde_json::Value;
 
+use bounds::{MAX_DEPTH, is_deeper_than};
+
 pub use error::{ArgsError, Problem};
 pub use parse::Arguments;
 
-/// Nesting that neither arguments nor schemas may pass. `serde_json` refuses deeper text as well.
-const MAX_DEPTH: usize = 128;
-/// Values in a schema; the largest of some thousand public MCP schemas stay below a tenth of it.
-const MAX_SCHEMA_NODES: usize = 50_000;
 /// Steps that one `pattern` with look-arounds may take on one string.
 const MAX_BACKTRACKS: usize = 100_000;
 
@@ -87,22 +86,19 @@ pub enum SchemaError {
         reason: String,
     },
     /// It refers to something outside of itself, or to nothing.
-    #[error("its schema has a reference that cannot be followed: {0}; only references within the schema are")]
+    #[error(
+        "its schema refers to `{0}`; only references such as `#/$defs/name` are followed, and nothing is fetched"
+    )]
     Reference(String),
-    /// It is nested too deeply or too large to be checked safely.
-    #[error("its schema is too {0} to be checked safely")]
+    /// It is too deeply nested, too large or too convoluted to be used safely.
+    #[error("its schema is too {0} to be used safely")]
     Excessive(&'static str),
 }
 
 impl Validator {
     /// Compiles a schema. Nothing is fetched: a reference out of the schema is an error.
     pub fn compile(schema: &Value) -> Result<Self, SchemaError> {
-        if is_deeper_than(schema, MAX_DEPTH) {
-            return Err(SchemaError::Excessive("deeply nested"));
-        }
-        if count(schema) > MAX_SCHEMA_NODES {
-            return Err(SchemaError::Excessive("large"));
-        }
+        bounds::examine(schema)?;
         let compiled = jsonschema::options()
             .offline()
             .with_pattern_options(PatternOptions::fancy_regex().backtrack_limit(MAX_BACKTRACKS))
@@ -139,24 +135,7 @@ fn refusal(error: &jsonschema::ValidationError<'_>) -> SchemaError {
         ValidationErrorKind::Referencing(cause) => SchemaError::Reference(cause.to_string()),
         _ => SchemaError::Invalid {
             at: error.instance_path().to_string(),
-            reason: error.masked_with("this value").to_string(),
+            reason: error.masked_with(message::shortened(error.instance())).to_string(),
         },
-    }
-}
-
-/// Stops at the limit, so that the depth of what it looks at is no danger to the stack.
-fn is_deeper_than(value: &Value, limit: usize) -> bool {
-    match value {
-        Value::Array(items) => limit == 0 || items.iter().any(|item| is_deeper_than(item, limit - 1)),
-        Value::Object(fields) => limit == 0 || fields.values().any(|field| is_deeper_than(field, limit - 1)),
-        _ => false,
-    }
-}
-
-fn count(value: &Value) -> usize {
-    1 + match value {
-        Value::Array(items) => items.iter().map(count).sum(),
-        Value::Object(fields) => fields.values().map(count).sum(),
-        _ => 0,
     }
 }

@@ -1,1 +1,60 @@
-//! clawsmith
+//! Tools for AI agents, behind one guarded road.
+//!
+//! A [`Toolbox`] holds the built-in tools and those you add. You make an [`Offer`] for whoever is to call
+//! them, send the model what is in it, and [`execute`](Executor::execute) what the model asks for. Every call
+//! is authorised by the policy, rate limited, validated, planned, judged, recorded, run over guarded ports,
+//! scrubbed of secrets and cut to size; there is no other way to a tool.
+//!
+//! ```
+//! use clawsmith::{AgentId, Caller, Request, SessionKey, Toolbox};
+//! use serde_json::json;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let toolbox = Toolbox::builder().build()?;
+//! let caller = Caller::new(AgentId::new("helper")?, SessionKey::new("demo:1")?, "/srv/demo");
+//! let offer = toolbox.offer(caller).await;
+//!
+//! let reply = toolbox.execute(&offer, Request::new("workspace_dir", json!({}))).await;
+//! assert_eq!(reply.model_text(), "/srv/demo");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # The parts
+//!
+//! - **Your tools** implement [`Tool`]: typed arguments, a constant [`Meta`], a `run`. Tools whose schema is
+//!   known only at run time implement [`AnyTool`]. Register them with [`ToolboxBuilder::tool`], or later and
+//!   lazily with [`Registry`].
+//! - **Who may call what** is a [`PolicyConfig`]. [`Policy::judge`] tells the verdict on one tool with the
+//!   trace that led to it; the same function decides and explains.
+//! - **What a model is sent** is [`Offer::render`] in the [`Dialect`] of its provider.
+//! - **What comes back** is a [`Reply`]: an [`Output`], or why there is none.
+//! - **The world** is a [`World`]: what files, commands and clocks lead to. What you leave out is not there,
+//!   and tools that need it are listed as unavailable with the reason.
+//! - **What is remembered** goes to a [`CallStore`](store::CallStore): in memory by default, in files with
+//!   [`ToolboxBuilder::data_dir`].
+//!
+//! The examples show each: `register_tool`, `lazy_factory`, `policy_explained`, `schemas`, `agent_loop`.
+
+mod toolbox;
+
+pub use claw_core::event::{Event, Listener};
+pub use claw_core::port::{UnixMillis, World};
+pub use claw_core::tool::dialect::Dialect;
+pub use claw_core::tool::{
+    AnyTool, Ask, Block, Call, Caller, Cost, Effect, Effects, ErrorKind, Facts, Group, Meta, Need, Output,
+    Plan, Profile, Progress, Spec, Tool, ToolError, ToolSource, Unavailable, erase,
+};
+pub use claw_core::{AgentId, CallId, SessionKey, TenantId, ToolName, UserId};
+pub use claw_core::{port, store};
+pub use claw_host::{FileArtifacts, FileLedger, MemoryArtifacts, MemoryStore, SystemClock};
+pub use claw_policy::approval::ApprovalConfig;
+pub use claw_policy::config::PolicyConfig;
+pub use claw_policy::pipeline::{Policy, Subject};
+pub use claw_policy::scrub::Scrubber;
+pub use claw_registry::{
+    Arguments, Asking, BoundTool, CallError, Context, Discovery, Executor, Limits, Offer, OfferOptions,
+    Refusal, Registry, Reply, Request, Step,
+};
+pub use toolbox::{BuildError, Toolbox, ToolboxBuilder, populate};

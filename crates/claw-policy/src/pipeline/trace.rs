@@ -3,117 +3,12 @@
 use std::fmt;
 use std::sync::Arc;
 
-use claw_core::tool::Profile;
-use serde::{Serialize, Serializer};
+use claw_core::tool::{Effects, Profile};
 use smol_str::SmolStr;
 
-use crate::entry::List;
-
-/// The steps, in the order they are applied.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
-#[repr(u8)]
-pub enum Step {
-    /// `tools.profile`
-    Profile,
-    /// `tools.by_provider.{provider}.profile`, which replaces the former.
-    ProviderProfile,
-    /// `tools.allow`
-    GlobalAllow,
-    /// `tools.by_provider.{provider}.allow`
-    ProviderAllow,
-    /// `agents.{agent}.allow`
-    AgentAllow,
-    /// `agents.{agent}.by_provider.{provider}.allow`
-    AgentProviderAllow,
-    /// `tools.groups.{chat}.allow`
-    GroupAllow,
-    /// `tools.deny`
-    GlobalDeny,
-    /// `agents.{agent}.deny`
-    AgentDeny,
-    /// `tools.also_allow`
-    GlobalAlsoAllow,
-    /// `agents.{agent}.also_allow`
-    AgentAlsoAllow,
-    /// `tools.subagents.deny`
-    SubagentDeny,
-    /// `tools.subagents.leaf_deny`
-    LeafDeny,
-    /// The allow list that came with the message.
-    RequestAllow,
-}
-
-/// What a step does with tools.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// Keeps what a profile includes.
-    Profile,
-    /// Keeps what a list names.
-    Allow,
-    /// Removes what a list names.
-    Deny,
-    /// Adds what a list names.
-    AlsoAllow,
-}
-
-impl Step {
-    /// How many there are.
-    pub const COUNT: usize = 14;
-
-    /// All steps in order.
-    pub const ALL: [Self; Self::COUNT] = [
-        Self::Profile,
-        Self::ProviderProfile,
-        Self::GlobalAllow,
-        Self::ProviderAllow,
-        Self::AgentAllow,
-        Self::AgentProviderAllow,
-        Self::GroupAllow,
-        Self::GlobalDeny,
-        Self::AgentDeny,
-        Self::GlobalAlsoAllow,
-        Self::AgentAlsoAllow,
-        Self::SubagentDeny,
-        Self::LeafDeny,
-        Self::RequestAllow,
-    ];
-
-    /// What it does with tools.
-    pub const fn kind(self) -> Kind {
-        match self {
-            Self::Profile | Self::ProviderProfile => Kind::Profile,
-            Self::GlobalAllow
-            | Self::ProviderAllow
-            | Self::AgentAllow
-            | Self::AgentProviderAllow
-            | Self::GroupAllow
-            | Self::RequestAllow => Kind::Allow,
-            Self::GlobalDeny | Self::AgentDeny | Self::SubagentDeny | Self::LeafDeny => Kind::Deny,
-            Self::GlobalAlsoAllow | Self::AgentAlsoAllow => Kind::AlsoAllow,
-        }
-    }
-
-    /// What listings call it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Profile => "profile",
-            Self::ProviderProfile => "provider profile",
-            Self::GlobalAllow => "global allow",
-            Self::ProviderAllow => "provider allow",
-            Self::AgentAllow => "agent allow",
-            Self::AgentProviderAllow => "agent and provider allow",
-            Self::GroupAllow => "group allow",
-            Self::GlobalDeny => "global deny",
-            Self::AgentDeny => "agent deny",
-            Self::GlobalAlsoAllow => "global also_allow",
-            Self::AgentAlsoAllow => "agent also_allow",
-            Self::SubagentDeny => "subagent deny",
-            Self::LeafDeny => "leaf deny",
-            Self::RequestAllow => "request allow",
-        }
-    }
-}
+use super::words::Words;
+use super::{Kind, Step};
+use crate::entry::{Entry, List};
 
 /// What is configured at a step, for one caller.
 #[derive(Debug, Clone)]
@@ -142,6 +37,14 @@ impl Rule {
 
     pub(super) fn unless_empty(list: Option<&Arc<List>>) -> Self {
         Self::allow(list.filter(|list| !list.entries().is_empty()))
+    }
+
+    /// The list, where it is one.
+    pub fn list(&self) -> Option<&List> {
+        match self {
+            Self::List(list) => Some(list),
+            _ => None,
+        }
     }
 
     /// Where it stands in the configuration.
@@ -224,19 +127,47 @@ pub enum Reason {
     Unregistered,
 }
 
+/// Where a tool stands after a step. The decision and its explanation both go through [`State::after`].
+#[derive(Debug, Clone, Copy)]
+pub(super) struct State {
+    pub(super) present: bool,
+    pub(super) denied: Option<Step>,
+    pub(super) reason: Reason,
+}
+
+impl State {
+    pub(super) const START: Self = Self { present: true, denied: None, reason: Reason::Open };
+
+    pub(super) fn after(mut self, step: Step, mark: Mark) -> Self {
+        let present = match mark {
+            Mark::Drops | Mark::Denies(_) => false,
+            Mark::Adds(_) => true,
+            _ => self.present,
+        };
+        if present != self.present {
+            (self.present, self.reason) = (present, Reason::By(step));
+        }
+        match mark {
+            Mark::Denies(_) => self.denied = self.denied.or(Some(step)),
+            // Whatever else removed it, the deny list is what keeps it away now.
+            Mark::Barred(_) => self.reason = self.denied.map_or(self.reason, Reason::By),
+            _ => {}
+        }
+        self
+    }
+}
+
 /// How a verdict came about.
 #[derive(Clone)]
 pub struct Trace {
-    rules: Arc<Rules>,
-    marks: [Mark; Step::COUNT],
-    reason: Reason,
+    pub(super) rules: Arc<Rules>,
+    pub(super) marks: [Mark; Step::COUNT],
+    pub(super) reason: Reason,
+    /// The effects that deny lists can take from the tool.
+    pub(super) removable: Effects,
 }
 
 impl Trace {
-    pub(super) fn new(rules: Arc<Rules>, marks: [Mark; Step::COUNT], reason: Reason) -> Self {
-        Self { rules, marks, reason }
-    }
-
     /// What decided in the end.
     pub fn reason(&self) -> Reason {
         self.reason
@@ -260,100 +191,36 @@ impl Trace {
         &self.rules[step as usize]
     }
 
-    /// The entry by which a step speaks of the tool, as written.
-    pub fn entry(&self, step: Step) -> Option<&str> {
-        match self.rule(step) {
-            Rule::List(list) => list.entries().get(self.mark(step).entry()?).map(|entry| entry.text()),
-            _ => None,
+    /// The entry by which a step speaks of the tool.
+    pub fn entry(&self, step: Step) -> Option<&Entry> {
+        self.rule(step).list()?.entries().get(self.mark(step).entry()?)
+    }
+
+    /// The effects that a step takes away, while the tool itself could stay.
+    pub fn taken_by(&self, step: Step) -> Effects {
+        match self.rule(step).list() {
+            Some(list) if step.kind() == Kind::Deny => list.effects().common(self.removable),
+            _ => Effects::NONE,
         }
     }
 
-    /// Each step that has something to say, with what it says.
-    pub fn steps(&self) -> impl Iterator<Item = (Step, Mark)> {
-        Step::ALL.into_iter().map(|step| (step, self.mark(step))).filter(|(_, mark)| *mark != Mark::Unset)
+    /// The effects that all steps together take away.
+    pub fn taken(&self) -> Effects {
+        Step::ALL.into_iter().fold(Effects::NONE, |taken, step| taken.and(self.taken_by(step)))
+    }
+
+    /// Each step at which something is set, what it says, and whether the tool is there after it.
+    pub fn steps(&self) -> impl Iterator<Item = (Step, Mark, bool)> {
+        let apply = |state: &mut State, (step, mark): (Step, Mark)| {
+            *state = state.after(step, mark);
+            Some((step, mark, state.present))
+        };
+        let marks = Step::ALL.into_iter().zip(self.marks);
+        marks.scan(State::START, apply).filter(|(_, mark, _)| *mark != Mark::Unset)
     }
 
     /// What a step says, in words: "`tools.deny` entry `group:runtime` denies it".
-    pub fn words(&self, step: Step) -> Words<'_> {
-        Words { trace: self, step }
-    }
-}
-
-/// What one step says of a tool, in words.
-pub struct Words<'a> {
-    trace: &'a Trace,
-    step: Step,
-}
-
-impl fmt::Display for Words<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mark = self.trace.mark(self.step);
-        let rule = self.trace.rule(self.step);
-        let at = rule.at().unwrap_or_default();
-        match (rule, self.trace.entry(self.step)) {
-            (Rule::Unset, _) => return write!(f, "nothing is set for the {}", self.step.name()),
-            (Rule::Replaced(profile), _) => {
-                return write!(f, "`{at}` (`{}`) is replaced by the provider's", profile.name());
-            }
-            (Rule::Profile { profile, .. }, _) => write!(f, "`{at}` (`{}`)", profile.name())?,
-            (Rule::List(_), Some(entry)) => write!(f, "`{at}` entry `{entry}`")?,
-            (Rule::List(_), None) => write!(f, "`{at}`")?,
-        }
-        f.write_str(match mark {
-            Mark::Unset | Mark::Replaced => "",
-            Mark::Exempt => " does not apply to a standing tool",
-            Mark::Includes => " includes it",
-            Mark::Keeps(_) => " keeps it",
-            Mark::Drops if self.step.kind() == Kind::Profile => " does not include it",
-            Mark::Drops => " does not name it",
-            Mark::Silent => " does not speak of it",
-            Mark::Denies(_) => " denies it",
-            Mark::Narrows(_) => " takes effects from it",
-            Mark::Adds(_) => " adds it",
-            Mark::Barred(_) => " cannot add it, since `tools.deny_wins` is set",
-        })
-    }
-}
-
-impl fmt::Display for Trace {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.reason {
-            Reason::Open => f.write_str("no step removes it"),
-            Reason::By(step) => self.words(step).fmt(f),
-            Reason::Unregistered => f.write_str("there is no such tool"),
-        }
-    }
-}
-
-impl fmt::Debug for Trace {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_map().entries(self.steps()).finish()
-    }
-}
-
-impl Serialize for Trace {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        #[derive(Serialize)]
-        struct Line<'a> {
-            step: Step,
-            list: Option<&'a str>,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            entry: Option<&'a str>,
-            mark: &'static str,
-        }
-        #[derive(Serialize)]
-        struct Lines<'a> {
-            decided_by: Option<Step>,
-            words: String,
-            steps: Vec<Line<'a>>,
-        }
-        let line = |(step, mark): (Step, Mark)| Line {
-            step,
-            list: self.rule(step).at(),
-            entry: self.entry(step),
-            mark: mark.name(),
-        };
-        let steps = self.steps().map(line).collect();
-        Lines { decided_by: self.decided_by(), words: self.to_string(), steps }.serialize(serializer)
+    pub fn words(&self, step: Step) -> impl fmt::Display {
+        Words::new(self, step)
     }
 }

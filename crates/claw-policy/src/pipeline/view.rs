@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use claw_core::tool::{Effects, Meta};
 
-use super::trace::Rules;
+use super::trace::{Rules, State};
 use super::{Decision, Kind, Mark, Reason, Rule, Step, ToolSet, Trace, Verdict};
-use crate::entry::{List, Target, Use};
+use crate::entry::List;
 use crate::profile;
 
 /// A policy made ready for one caller: each list already knows which of the tools it speaks of.
@@ -37,108 +37,67 @@ impl<'t> View<'t> {
     pub fn judge(&self, name: &str) -> Verdict {
         match self.tools.place(name).filter(|place| *place < self.tools.len()) {
             Some(place) => self.at(place),
-            None => self.refusal(),
+            None => self.refuse(),
         }
     }
 
     /// What would become of a tool that is known but not in this build.
     pub(crate) fn suppose(&self, name: &str) -> Verdict {
-        self.tools.place(name).map_or_else(|| self.refusal(), |place| self.at(place))
+        self.tools.place(name).map_or_else(|| self.refuse(), |place| self.at(place))
     }
 
-    /// The rules in the order they are applied.
-    pub(crate) fn rules(&self) -> &Rules {
-        &self.rules
+    /// The lists it applies, in order.
+    pub(crate) fn lists(&self) -> impl Iterator<Item = (Step, &Arc<List>)> {
+        Step::ALL.into_iter().zip(self.rules.iter()).filter_map(|(step, rule)| match rule {
+            Rule::List(list) => Some((step, list)),
+            _ => None,
+        })
     }
 
-    fn refusal(&self) -> Verdict {
-        let trace = Trace::new(Arc::clone(&self.rules), [Mark::Unset; Step::COUNT], Reason::Unregistered);
+    pub(super) fn refuse(&self) -> Verdict {
+        let trace = Trace { reason: Reason::Unregistered, ..self.trace(Effects::NONE) };
         Verdict { allowed: false, effects: Effects::NONE, trace }
+    }
+
+    fn trace(&self, removable: Effects) -> Trace {
+        let marks = [Mark::Unset; Step::COUNT];
+        Trace { rules: Arc::clone(&self.rules), marks, reason: Reason::Open, removable }
     }
 
     /// The decision: each step leaves its mark, and the marks are what decides.
     pub(crate) fn at(&self, place: usize) -> Verdict {
         let meta = self.tools.meta(place);
-        let mut marks = [Mark::Unset; Step::COUNT];
-        let mut present = true;
-        let mut denied = None;
-        let mut taken = Effects::NONE;
-        let mut reason = Reason::Open;
+        let mut trace = self.trace(meta.effects.common(meta.removable));
+        let mut state = State::START;
         for step in Step::ALL {
-            let mark = self.mark(step, place, meta);
-            let mark = match mark {
-                Mark::Adds(rule) if denied.is_some() && self.deny_wins => Mark::Barred(rule),
+            let mark = match self.mark(step, place, &trace) {
+                Mark::Adds(rule) if self.deny_wins && state.denied.is_some() => Mark::Barred(rule),
                 mark => mark,
             };
-            match mark {
-                Mark::Drops if present => (present, reason) = (false, Reason::By(step)),
-                Mark::Denies(_) => {
-                    denied = denied.or(Some(step));
-                    if present {
-                        (present, reason) = (false, Reason::By(step));
-                    }
-                }
-                Mark::Adds(_) if !present => (present, reason) = (true, Reason::By(step)),
-                // Whatever else removed it, the deny list is what keeps it away now.
-                Mark::Barred(_) => reason = denied.map_or(reason, Reason::By),
-                _ => {}
-            }
-            taken = taken.and(self.takes(step, meta));
-            marks[step as usize] = mark;
+            state = state.after(step, mark);
+            trace.marks[step as usize] = mark;
         }
-        let effects = if present { meta.effects.without(taken) } else { Effects::NONE };
-        Verdict { allowed: present, effects, trace: Trace::new(Arc::clone(&self.rules), marks, reason) }
+        trace.reason = state.reason;
+        let effects = if state.present { meta.effects.without(trace.taken()) } else { Effects::NONE };
+        Verdict { allowed: state.present, effects, trace }
     }
 
     /// What one step says of a tool.
-    fn mark(&self, step: Step, place: usize, meta: &Meta) -> Mark {
+    fn mark(&self, step: Step, place: usize, trace: &Trace) -> Mark {
+        let meta = self.tools.meta(place);
         let list = match &self.rules[step as usize] {
             Rule::Unset => return Mark::Unset,
             Rule::Replaced(_) => return Mark::Replaced,
-            _ if meta.standing && step.kind().passes_standing() => return Mark::Exempt,
+            _ if meta.standing && step.kind().spares_standing() => return Mark::Exempt,
             Rule::Profile { profile, .. } if profile::includes(*profile, meta) => return Mark::Includes,
             Rule::Profile { .. } => return Mark::Drops,
             Rule::List(list) => list,
         };
         match (step.kind(), self.hits[step as usize][place]) {
-            (Kind::Allow, Some(rule)) => Mark::Keeps(rule),
             (Kind::Deny, Some(rule)) => Mark::Denies(rule),
-            (Kind::AlsoAllow, Some(rule)) => Mark::Adds(rule),
-            (Kind::Profile | Kind::Allow, _) => Mark::Drops,
-            (Kind::Deny, None) => narrowing(list, meta).map_or(Mark::Silent, Mark::Narrows),
-            (Kind::AlsoAllow, None) => Mark::Silent,
+            (Kind::Deny, None) => list.first_effect(trace.taken_by(step)).map_or(Mark::Silent, Mark::Narrows),
+            (Kind::AlsoAllow, hit) => hit.map_or(Mark::Silent, Mark::Adds),
+            (Kind::Profile | Kind::Allow, hit) => hit.map_or(Mark::Drops, Mark::Keeps),
         }
-    }
-
-    /// The effects that a step takes from a tool which can do without them.
-    fn takes(&self, step: Step, meta: &Meta) -> Effects {
-        match &self.rules[step as usize] {
-            Rule::List(list) if step.kind() == Kind::Deny => taken(list, meta),
-            _ => Effects::NONE,
-        }
-    }
-}
-
-fn taken(list: &List, meta: &Meta) -> Effects {
-    list.effects().common(meta.effects).common(meta.removable)
-}
-
-/// The first entry of a deny list that takes an effect away.
-fn narrowing(list: &List, meta: &Meta) -> Option<u32> {
-    let taken = taken(list, meta);
-    if taken.is_empty() {
-        return None;
-    }
-    let takes = |target: &Target| matches!(target, Target::Effect(effect) if taken.has(*effect));
-    list.entries().iter().position(|entry| takes(entry.target())).map(|rule| rule as u32)
-}
-
-impl Kind {
-    fn list_use(self) -> Use {
-        if self == Self::Deny { Use::Deny } else { Use::Allow }
-    }
-
-    fn passes_standing(self) -> bool {
-        matches!(self, Self::Profile | Self::Allow)
     }
 }

@@ -44,9 +44,10 @@ impl Pass {
                 return;
             };
             let view = View::new(text, self.floor, candidate.at);
-            let secret = match candidate.rule {
-                Some(rule) => rule.judge(&view, candidate.at),
-                None => rules::judge_run(&view, candidate.at),
+            let by_literal = candidate.rule.and_then(|rule| rule.judge(&view, candidate.at));
+            let secret = match by_literal {
+                None if candidate.run => rules::judge_run(&view, candidate.at),
+                found => found,
             };
             if view.looked_past_end() && !last {
                 self.judged = candidate.at;

@@ -3,7 +3,7 @@
 //! The text is folded to lower case block by block into a scratch that stays in the cache and searched there for
 //! all literals at once. It refuses to decide anything: it may name positions in vain, never miss one.
 
-use std::sync::LazyLock;
+use std::{cmp::Ordering, sync::LazyLock};
 
 use aho_corasick::{AhoCorasick, Span, packed};
 
@@ -21,8 +21,10 @@ const PROBE: usize = 16;
 #[derive(Clone, Copy)]
 pub(super) struct Candidate {
     pub(super) at: usize,
-    /// The literal's rule; none for a run.
+    /// The rule of the literal that stands there.
     pub(super) rule: Option<Rule>,
+    /// Whether a long run starts there.
+    pub(super) run: bool,
 }
 
 /// The compiled literals, the same for every scrubber.
@@ -70,7 +72,7 @@ pub(super) struct Scout {
     run: Option<Candidate>,
 }
 
-const NOWHERE: Candidate = Candidate { at: usize::MAX, rule: None };
+const NOWHERE: Candidate = Candidate { at: usize::MAX, rule: None, run: false };
 
 impl Scout {
     pub(super) fn new() -> Self {
@@ -97,7 +99,11 @@ impl Scout {
             _ => Runs { text, from, floor }.next(limit).unwrap_or(NOWHERE),
         };
         self.run = Some(run);
-        let first = if literal.at <= run.at { literal } else { run };
+        let first = match literal.at.cmp(&run.at) {
+            Ordering::Less => literal,
+            Ordering::Equal => Candidate { run: run.run, ..literal },
+            Ordering::Greater => run,
+        };
         (first.at < limit).then_some(first)
     }
 
@@ -110,7 +116,7 @@ impl Scout {
             }
             match literals.find(&self.folded, from - self.block.start) {
                 Some((at, rule)) if self.block.start + at < self.block.end => {
-                    return Some(Candidate { at: self.block.start + at, rule: Some(rule) });
+                    return Some(Candidate { at: self.block.start + at, rule: Some(rule), run: false });
                 }
                 _ => from = self.block.end,
             }
@@ -154,7 +160,7 @@ impl Runs<'_> {
                 && let Some(start) = self.wanted(at)
                 && start < limit
             {
-                return Some(Candidate { at: start, rule: None });
+                return Some(Candidate { at: start, rule: None, run: true });
             }
             at += PROBE;
         }

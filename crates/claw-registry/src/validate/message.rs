@@ -58,7 +58,7 @@ impl<'a> Explainer<'a> {
                 Some(branch) => branch.iter().for_each(|error| self.error(error)),
                 None => match options(context) {
                     options if options.is_empty() => {
-                        self.misfit(at, self.shape(at).described(), error.instance())
+                        self.misfit(at, self.shape(at).described(), error.instance());
                     }
                     options => self.not_among(at, &options, error.instance()),
                 },

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::MAX_DEPTH;
+use super::bounds::MAX_DEPTH;
 use super::message::{Place, shortened};
 use super::shape::{Shape, Types};
 

@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{BitAnd, BitOr};
 
+use claw_core::tool::dialect::resolve;
 use serde_json::{Map, Value};
 
 /// Subschemas looked at for one shape. Past that, and past references in a ring, everything is allowed.
@@ -262,9 +263,4 @@ fn own(keywords: &Map<String, Value>) -> Shape<'_> {
 
 fn list<'a>(keywords: &'a Map<String, Value>, keyword: &str) -> impl Iterator<Item = &'a Value> {
     keywords.get(keyword).and_then(Value::as_array).into_iter().flatten()
-}
-
-/// Follows a reference within `root`.
-fn resolve<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> {
-    root.pointer(reference.strip_prefix('#')?)
 }

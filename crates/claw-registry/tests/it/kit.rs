@@ -11,7 +11,7 @@ use claw_core::tool::{
     AnyTool, Ask, Call, Caller, Effect, Effects, Facts, Group, Meta, Need, Output, Plan, Script, Spec, Tool,
     ToolError, erase,
 };
-use claw_host::MemoryStore;
+use claw_host::{MemoryArtifacts, MemoryStore};
 use claw_policy::approval::ApprovalConfig;
 use claw_policy::config::PolicyConfig;
 use claw_policy::pipeline::Policy;
@@ -29,7 +29,6 @@ pub(crate) struct Bench {
     pub(crate) shell: Arc<FakeShell>,
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) heard: Arc<Recorder>,
-    pub(crate) world: World,
 }
 
 /// How a bench differs from the plain one.
@@ -64,8 +63,8 @@ impl Bench {
         let mut world = World::new(clock.clone());
         world.bridge = Some(files.clone());
         world.shell = Some(shell.clone());
-        //ARTIFACTS
-        let registry = Arc::new(Registry::new(world.clone()));
+        world.artifacts = Some(Arc::new(MemoryArtifacts::default()));
+        let registry = Arc::new(Registry::new(world));
         for tool in all() {
             registry.register(tool).unwrap();
         }
@@ -75,7 +74,7 @@ impl Bench {
             .limits(setup.limits)
             .listener(heard.clone())
             .build();
-        Self { executor, store: setup.store, files, shell, clock, heard, world }
+        Self { executor, store: setup.store, files, shell, clock, heard }
     }
 
     pub(crate) async fn offer(&self) -> Offer {

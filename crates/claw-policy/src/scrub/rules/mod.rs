@@ -18,6 +18,8 @@ use super::view::View;
 
 pub(super) use pem::held_line_start;
 pub(super) use tail::Tail;
+#[cfg(test)]
+pub(super) use value::is_variable;
 
 /// A secret found by a rule.
 #[derive(Debug)]

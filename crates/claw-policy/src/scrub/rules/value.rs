@@ -174,7 +174,7 @@ pub(super) fn is_secret(value: &[u8], family: Family, style: Style) -> bool {
 }
 
 /// `$NAME`, `${NAME}`, `{{name}}`, `%s`, `<name>`, `***`, `xxxx`: what stands for a value.
-pub(super) fn is_variable(value: &[u8]) -> bool {
+pub(in crate::scrub) fn is_variable(value: &[u8]) -> bool {
     let has = |part: &[u8]| memchr::memmem::find(value, part).is_some();
     let name = |byte: &u8| byte.is_ascii_alphanumeric() || b"_.:-".contains(byte);
     match value {

@@ -1,1 +1,143 @@
-//! todo
+//! What holds for every text.
+
+use std::sync::LazyLock;
+
+use claw_core::redact::{PLACEHOLDER, Redaction, Redactor};
+use proptest::prelude::*;
+
+use super::{
+    super::{Scrubber, Value, corpus, reference::Reference},
+    in_pieces,
+};
+
+const VALUES: &[&str] =
+    &["corr3ct-horse", "10.20.30.40", "horse[RED", "aabbccddeeff", "REDACTED", "[REDACTED", "é→日本"];
+
+static SCRUBBERS: LazyLock<[(Scrubber, Reference); 2]> = LazyLock::new(|| {
+    let values = VALUES.iter().map(|value| Value::new(*value, "value"));
+    [(Scrubber::new(), Reference::new(&[])), (Scrubber::compile(values).unwrap(), Reference::new(VALUES))]
+});
+
+fn show(bytes: &[u8]) -> String {
+    bytes.escape_ascii().to_string()
+}
+
+fn same(a: &[u8], b: &[u8], what: &str) -> Result<(), TestCaseError> {
+    prop_assert_eq!(show(a), show(b), "{}", what);
+    Ok(())
+}
+
+fn every_law(text: &[u8], cuts: &[prop::sample::Index]) -> Result<(), TestCaseError> {
+    for (scrubber, reference) in SCRUBBERS.iter() {
+        let scrubbed = scrubber.scrub_bytes(text);
+        same(&scrubbed, &reference.scrub(text), "the reference")?;
+        same(&scrubber.scrub_bytes(&scrubbed), &scrubbed, "scrubbed again")?;
+
+        let mut found = Vec::new();
+        scrubber.find(text, &mut found);
+        prop_assert!(found.windows(2).all(|pair| pair[0].range.end < pair[1].range.start));
+        if let Ok(text) = std::str::from_utf8(text) {
+            prop_assert!(std::str::from_utf8(&scrubbed).is_ok());
+            prop_assert!(found.iter().all(|found| text.get(found.range.clone()).is_some()));
+        }
+        same(&collapsed(&applied(text, &found)), &collapsed(&scrubbed), "what was found, replaced")?;
+
+        for cut in 0..=text.len() {
+            let (a, b) = text.split_at(cut);
+            same(&in_pieces(scrubber, [a, b]), &scrubbed, &format!("cut at {cut}"))?;
+        }
+        let mut cuts: Vec<_> = cuts.iter().map(|cut| cut.index(text.len() + 1)).collect();
+        cuts.sort_unstable();
+        let starts = std::iter::once(0).chain(cuts.iter().copied());
+        let ends = cuts.iter().copied().chain([text.len()]);
+        let pieces = starts.zip(ends).map(|(start, end)| &text[start..end]);
+        same(&in_pieces(scrubber, pieces), &scrubbed, &format!("cut at {cuts:?}"))?;
+        same(&in_pieces(scrubber, text.chunks(1)), &scrubbed, "byte by byte")?;
+    }
+    Ok(())
+}
+
+fn applied(text: &[u8], found: &[Redaction]) -> Vec<u8> {
+    let mut out = text.to_vec();
+    for redaction in found.iter().rev() {
+        out.splice(redaction.range.clone(), PLACEHOLDER.bytes());
+    }
+    out
+}
+
+/// One placeholder for several in a row: a value that touches another secret is found as one, written as two.
+fn collapsed(text: &[u8]) -> Vec<u8> {
+    let text = show(text);
+    let mut kept = text.clone();
+    loop {
+        let next = kept.replace("[REDACTED][REDACTED]", PLACEHOLDER);
+        if next == kept {
+            return kept.into_bytes();
+        }
+        kept = next;
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(cases()))]
+
+    #[test]
+    fn hold_for_fragments(text in corpus::texts(), cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..12)) {
+        every_law(&text, &cuts)?;
+    }
+
+    #[test]
+    fn hold_for_raw_bytes(text in corpus::raw_texts(), cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..12)) {
+        every_law(&text, &cuts)?;
+    }
+
+    #[test]
+    fn hold_for_noise(text in prop::collection::vec(any::<u8>(), 0..200)) {
+        every_law(&text, &[])?;
+    }
+}
+
+/// `PROPTEST_CASES` asks for a longer search than the everyday one.
+fn cases() -> u32 {
+    std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(300)
+}
+
+#[test]
+fn logs_and_code_equal_the_reference() {
+    for (scrubber, reference) in SCRUBBERS.iter() {
+        for seed in 0..4 {
+            let text = corpus::realistic(60_000, seed);
+            let scrubbed = scrubber.scrub_bytes(text.as_bytes());
+            assert_eq!(show(&scrubbed), show(&reference.scrub(text.as_bytes())));
+            assert_eq!(scrubber.scrub_bytes(&scrubbed), scrubbed);
+            for size in [1, 7, 100, 4096, 16_384] {
+                assert_eq!(in_pieces(scrubber, text.as_bytes().chunks(size)), &*scrubbed, "pieces of {size}");
+            }
+        }
+    }
+}
+
+#[test]
+fn long_lines_hold_back_a_bounded_part() {
+    let scrubber = &SCRUBBERS[1].0;
+    for unit in [
+        "x ",
+        "abcdefgh",
+        "a1B2c3D4",
+        "token = ",
+        "é",
+        "-----BEGIN ",
+        "MIIEpAIBAAKCAQEA0Z3VS5JJcds3xfn/ygWyF8PbnGy0AHB7MaVYqmJ1dXCaGZ7x\n",
+    ] {
+        let text = unit.repeat(200_000 / unit.len());
+        let whole = scrubber.scrub_bytes(text.as_bytes());
+        let mut stream = scrubber.stream();
+        let mut out = Vec::new();
+        for piece in text.as_bytes().chunks(1000) {
+            stream.push(piece, &mut out);
+            assert!(stream.held() < 24 * 1024, "{unit}: {}", stream.held());
+        }
+        stream.finish(&mut out);
+        assert_eq!(show(&out), show(&whole), "{unit}");
+    }
+}

@@ -1,1 +1,112 @@
-//! todo
+//! Values that are known.
+
+use base64::Engine as _;
+
+use super::{
+    super::{Scrubber, Value, ValueError},
+    in_pieces,
+};
+
+const SECRET: &str = "corr3ct \"horse\"/+?";
+
+#[track_caller]
+fn check(input: &str, expected: &str) {
+    let scrubber = Scrubber::compile([Value::new(SECRET, "value")]).unwrap();
+    assert_eq!(scrubber.scrub(input), expected);
+    for cut in 0..=input.len() {
+        let (a, b) = input.as_bytes().split_at(cut);
+        assert_eq!(String::from_utf8_lossy(&in_pieces(&scrubber, [a, b])), expected, "cut at {cut}");
+    }
+}
+
+#[test]
+fn every_form() {
+    for form in [
+        SECRET,
+        "corr3ct%20%22horse%22%2F%2B%3F",
+        "corr3ct%20%22horse%22%2f%2b%3f",
+        "corr3ct+%22horse%22%2F%2B%3F",
+        "corr3ct \\\"horse\\\"/+?",
+        "636f7272336374202268 6f727365222f2b3f".replace(' ', "").as_str(),
+        "636F727233637420 22686F727365222F2B3F".replace(' ', "").as_str(),
+    ] {
+        check(&format!("a {form} b"), "a [REDACTED] b");
+    }
+}
+
+#[test]
+fn base64_at_every_alignment() {
+    use base64::engine::general_purpose::{STANDARD, URL_SAFE};
+    for engine in [STANDARD, URL_SAFE] {
+        for before in ["", "u", "us", "usr", "user"] {
+            for after in ["", ":", "::"] {
+                let encoded = engine.encode(format!("{before}{SECRET}{after}"));
+                let scrubber = Scrubber::compile([Value::new(SECRET, "value")]).unwrap();
+                let scrubbed = scrubber.scrub(&encoded);
+                assert!(scrubbed.contains("[REDACTED]"), "{before}|{after}: {encoded}");
+                assert!(scrubbed.len() <= "[REDACTED]".len() + 12, "{scrubbed}");
+            }
+        }
+    }
+}
+
+#[test]
+fn overlapping_values_leave_nothing() {
+    let values = ["abcdefgh", "efghijkl", "abcdef"].map(|value| Value::new(value, "value"));
+    let scrubber = Scrubber::compile(values).unwrap();
+    assert_eq!(scrubber.scrub("<abcdefghijkl>"), "<[REDACTED]>");
+}
+
+#[test]
+fn layers_share_what_is_below() {
+    let base = Scrubber::compile([Value::new("deployment-value", "deployment")]).unwrap();
+    let tenant = base.with_values([Value::new("tenant-value", "tenant")]).unwrap();
+    let call = tenant.with_values([Value::new("call-value", "call")]).unwrap();
+    let text = "deployment-value tenant-value call-value";
+    assert_eq!(base.scrub(text), "[REDACTED] tenant-value call-value");
+    assert_eq!(tenant.scrub(text), "[REDACTED] [REDACTED] call-value");
+    assert_eq!(call.scrub(text), "[REDACTED] [REDACTED] [REDACTED]");
+    let mut report = super::super::Report::default();
+    call.scrub_reporting(b"call-value call-value tenant-value password=hunter22", &mut report);
+    assert_eq!(report.iter().collect::<Vec<_>>(), [("call", 2), ("key-value", 1), ("tenant", 1)]);
+    assert_eq!(report.total(), 4);
+}
+
+#[test]
+fn clean_text_is_borrowed() {
+    let scrubber = Scrubber::compile([Value::new(SECRET, "value")]).unwrap();
+    assert!(matches!(scrubber.scrub("nothing here"), std::borrow::Cow::Borrowed(_)));
+}
+
+#[test]
+fn refuses_values_that_would_redact_ordinary_text() {
+    let error = |value: &str| Scrubber::compile([Value::new(value, "value")]).unwrap_err();
+    assert_eq!(error("12345"), ValueError::TooShort { index: 0, kind: "value", length: 5 });
+    assert_eq!(error("--------"), ValueError::Repeated { index: 0, kind: "value" });
+    assert_eq!(
+        error("abc").to_string(),
+        "value 0 (`value`) has 3 bytes and would redact ordinary text; use a secret of at least 6 bytes"
+    );
+}
+
+#[test]
+fn a_thousand_values_stay_small() {
+    let values = (0..1000).map(|i| Value::new(format!("value-{i:04}-{:016x}", i * 7_919_u64), "value"));
+    let scrubber = Scrubber::compile(values).unwrap();
+    assert!(scrubber.memory() < 16 << 20, "{}", scrubber.memory());
+    assert_eq!(scrubber.scrub(&format!("x value-0999-{:016x} y", 999 * 7_919_u64)), "x [REDACTED] y");
+}
+
+#[test]
+fn values_do_not_print() {
+    assert!(!format!("{:?}", Value::new(SECRET, "value")).contains("horse"));
+}
+
+#[test]
+fn every_kind_that_is_found_is_listed() {
+    let names: Vec<_> = super::super::kinds().iter().map(|(name, _)| *name).collect();
+    let mut report = super::super::Report::default();
+    let text = super::super::corpus::realistic(20_000, 1);
+    Scrubber::new().scrub_reporting(text.as_bytes(), &mut report);
+    assert!(report.total() > 0 && report.iter().all(|(kind, _)| names.contains(&kind)));
+}

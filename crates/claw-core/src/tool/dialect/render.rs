@@ -1,0 +1,130 @@
+//! Plain schemas for the providers that take JSON Schema, each without what it refuses.
+
+use serde_json::{Map, Value};
+
+use super::plain::{Plain, plain};
+
+/// What a provider takes beyond types, fields, items, alternatives and constants.
+pub(super) struct Keywords {
+    takes: &'static [&'static str],
+    /// Whether objects are closed unless they say otherwise.
+    closed_by_default: bool,
+}
+
+/// All that a plain schema can hold.
+pub(super) const FULL: Keywords = Keywords {
+    takes: &[
+        "default",
+        "examples",
+        "exclusiveMaximum",
+        "exclusiveMinimum",
+        "format",
+        "maxItems",
+        "maxLength",
+        "maxProperties",
+        "maximum",
+        "minItems",
+        "minLength",
+        "minProperties",
+        "minimum",
+        "multipleOf",
+        "pattern",
+        "patternProperties",
+        "prefixItems",
+        "uniqueItems",
+    ],
+    closed_by_default: false,
+};
+
+/// OpenAI takes nearly all where it need not be strict; the services that speak its protocol are less patient
+/// with tuples and patterns of names.
+pub(super) const OPENAI: Keywords = Keywords {
+    takes: &[
+        "default",
+        "exclusiveMaximum",
+        "exclusiveMinimum",
+        "format",
+        "maxItems",
+        "maxLength",
+        "maximum",
+        "minItems",
+        "minLength",
+        "minimum",
+        "multipleOf",
+        "pattern",
+    ],
+    closed_by_default: false,
+};
+
+/// xAI answers requests with lengths, counts, patterns or formats with an error.
+pub(super) const XAI: Keywords =
+    Keywords { takes: &["default", "maximum", "minimum"], closed_by_default: true };
+
+/// A schema of arguments with these keywords.
+pub(super) fn render(keywords: &Keywords, schema: &Value) -> Value {
+    Value::Object(keywords.schema(plain(schema).0))
+}
+
+impl Keywords {
+    fn schema(&self, mut schema: Plain) -> Plain {
+        self.open_what_is_not_told(&mut schema);
+        let mut rendered: Plain = schema
+            .into_iter()
+            .filter(|(keyword, _)| {
+                STRUCTURE.contains(&keyword.as_str()) || self.takes.contains(&keyword.as_str())
+            })
+            .map(|(keyword, value)| match keyword.as_str() {
+                "properties" | "patternProperties" => (keyword, self.named(value)),
+                "items" | "additionalProperties" | "anyOf" | "prefixItems" => (keyword, self.nested(value)),
+                _ => (keyword, value),
+            })
+            .collect();
+        let is_object =
+            rendered.contains_key("properties") || rendered.get("type").is_some_and(|t| t == "object");
+        if self.closed_by_default && is_object {
+            rendered.entry("additionalProperties").or_insert(true.into());
+        }
+        rendered
+    }
+
+    /// Leaves out what would refuse values once a keyword it builds upon is gone.
+    fn open_what_is_not_told(&self, schema: &mut Plain) {
+        for (missing, dependent) in [("patternProperties", "additionalProperties"), ("prefixItems", "items")]
+        {
+            if schema.contains_key(missing) && !self.takes.contains(&missing) {
+                schema.remove(dependent);
+            }
+        }
+    }
+
+    fn nested(&self, value: Value) -> Value {
+        match value {
+            Value::Object(schema) => Value::Object(self.schema(schema)),
+            Value::Array(schemas) => schemas.into_iter().map(|schema| self.nested(schema)).collect(),
+            other => other,
+        }
+    }
+
+    fn named(&self, value: Value) -> Value {
+        match value {
+            Value::Object(schemas) => {
+                let render = |(name, schema)| (name, self.nested(schema));
+                Value::Object(schemas.into_iter().map(render).collect::<Map<_, _>>())
+            }
+            other => other,
+        }
+    }
+}
+
+/// What every provider takes.
+const STRUCTURE: [&str; 9] = [
+    "additionalProperties",
+    "anyOf",
+    "const",
+    "description",
+    "enum",
+    "items",
+    "properties",
+    "required",
+    "type",
+];

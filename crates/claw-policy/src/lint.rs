@@ -1,0 +1,210 @@
+//! What is probably wrong with a policy: entries that cannot be read, name nothing known, change nothing,
+//! or bring back what another list denies.
+//!
+//! Whether an entry changes anything is not guessed from its text. The policy decides for every kind of
+//! caller it can tell apart, and an entry that no decision needed is reported.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use serde::Serialize;
+use smol_str::SmolStr;
+
+use crate::config::{PolicyConfig, SubagentTools};
+use crate::entry::{BadEntry, Entry, List, Target, nearest};
+use crate::group;
+use crate::pipeline::{Kind, Policy, ToolSet};
+
+mod survey;
+
+use survey::Surveyed;
+
+/// Something that is probably wrong.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// How bad it is.
+    pub severity: Severity,
+    /// Where the list stands.
+    pub list: SmolStr,
+    /// The entry as written; empty where the list as a whole is meant.
+    pub entry: SmolStr,
+    /// What is wrong, and what to try.
+    pub message: String,
+}
+
+/// How bad a finding is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// The policy does not do what it says: an entry cannot be read, or a deny list names nothing known.
+    Error,
+    /// The policy may not do what was meant.
+    Warning,
+    /// The entry could go without changing anything.
+    Note,
+}
+
+/// Everything that is probably wrong with a policy, the worst first.
+pub fn lint(config: &PolicyConfig, tools: &ToolSet) -> Vec<Finding> {
+    let policy = match Policy::compile(config) {
+        Ok(policy) => policy,
+        Err(error) => return error.0.iter().map(Finding::unreadable).collect(),
+    };
+    let lists = survey::survey(config, &policy, tools);
+    let written = lists.values().filter(|surveyed| !is_default(&surveyed.list));
+    let mut findings = Vec::from_iter(written.flat_map(|surveyed| ListLint { tools, surveyed }.findings()));
+    findings.sort_by_key(|finding| finding.severity);
+    findings
+}
+
+/// The lists for subagents that nobody wrote speak of tools that a build may well be without.
+fn is_default(list: &List) -> bool {
+    let is = |default: &[&str]| list.entries().iter().map(Entry::text).eq(default.iter().copied());
+    match list.at() {
+        "tools.subagents.deny" => is(&SubagentTools::DENY),
+        "tools.subagents.leaf_deny" => is(&SubagentTools::LEAF_DENY),
+        _ => false,
+    }
+}
+
+/// One list under scrutiny.
+struct ListLint<'a> {
+    tools: &'a ToolSet,
+    surveyed: &'a Surveyed,
+}
+
+impl ListLint<'_> {
+    fn findings(&self) -> Vec<Finding> {
+        if self.surveyed.list.entries().is_empty() && self.surveyed.kind == Kind::Allow {
+            let message = "is empty, so it keeps no tool; leave the list out to keep all";
+            return vec![self.finding(Severity::Warning, "", message)];
+        }
+        let entries = self.surveyed.list.entries().iter().enumerate();
+        entries.filter_map(|(i, entry)| self.judge(i, entry)).collect()
+    }
+
+    /// The first thing that is wrong with an entry.
+    fn judge(&self, place: usize, entry: &Entry) -> Option<Finding> {
+        let matched = self.matched(entry);
+        if matched.is_empty() {
+            return self.names_nothing(entry);
+        }
+        let here = matched.iter().copied().filter(|tool| *tool < self.tools.len()).collect();
+        self.covered(place, entry, &matched)
+            .or_else(|| self.revives(entry, &here))
+            .or_else(|| self.changes_nothing(entry, &here))
+    }
+
+    /// The tools an entry speaks of, those that it would only narrow too.
+    fn matched(&self, entry: &Entry) -> BTreeSet<usize> {
+        match (entry.target(), self.surveyed.kind) {
+            (Target::Effect(effect), Kind::Deny) => {
+                self.tools.places(|meta| meta.effects.has(*effect)).collect()
+            }
+            (_, kind) => self.surveyed.list.places(entry, kind.list_use(), self.tools),
+        }
+    }
+
+    fn names_nothing(&self, entry: &Entry) -> Option<Finding> {
+        let deny = self.surveyed.kind == Kind::Deny;
+        let unknown = if deny { Severity::Error } else { Severity::Warning };
+        let (severity, message, near) = match entry.target() {
+            Target::Tool(name) => (unknown, "names no known tool", self.near_tool(name)),
+            Target::Group(name) if group::is_known(name) => {
+                (Severity::Warning, "is a group without tools", None)
+            }
+            Target::Group(name) => (unknown, "names no known group", self.near_group(name)),
+            Target::Effect(_) => (Severity::Note, "matches no tool", None),
+            Target::Tools(_) | Target::Groups(_) | Target::Unreadable => {
+                (Severity::Warning, "matches no tool", None)
+            }
+        };
+        let hint = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+        Some(self.finding(severity, entry.text(), format!("{message}{hint}")))
+    }
+
+    fn near_tool(&self, name: &str) -> Option<String> {
+        if group::is_known(group::canonical(name)) {
+            return Some(format!("group:{name}"));
+        }
+        nearest(name, self.tools.names().map(|(name, _)| name)).map(str::to_owned)
+    }
+
+    fn near_group(&self, name: &str) -> Option<String> {
+        let here = self.tools.groups().map(|(name, _)| name.to_owned());
+        let near = nearest(name, here.chain(group::known().map(Into::into)))?;
+        Some(format!("group:{near}"))
+    }
+
+    /// Another entry of the same list already speaks of all its tools.
+    fn covered(&self, place: usize, entry: &Entry, matched: &BTreeSet<usize>) -> Option<Finding> {
+        // In an allow list effects count together, so none of them covers another.
+        let together = |other: &Entry| {
+            self.surveyed.kind != Kind::Deny && entry.is_effect() && other.is_effect() && entry != other
+        };
+        let covers = |(i, other): &(usize, &Entry)| {
+            let others = self.matched(other);
+            *i != place
+                && !together(other)
+                && matched.is_subset(&others)
+                && (others.len() > matched.len() || *i < place)
+        };
+        let (_, other) = self.surveyed.list.entries().iter().enumerate().find(covers)?;
+        let message = match other == entry {
+            true => "is listed twice".to_owned(),
+            false => format!("changes nothing; `{other}` in the same list covers it"),
+        };
+        Some(self.finding(Severity::Note, entry.text(), message))
+    }
+
+    fn revives(&self, entry: &Entry, here: &BTreeSet<usize>) -> Option<Finding> {
+        let (tool, why) = here.iter().find_map(|tool| Some((tool, self.surveyed.revived.get(tool)?)))?;
+        let tool = &self.tools.meta(*tool).name;
+        let message = format!("brings back `{tool}`, though {why}; set `tools.deny_wins` to forbid this");
+        Some(self.finding(Severity::Warning, entry.text(), message))
+    }
+
+    fn changes_nothing(&self, entry: &Entry, here: &BTreeSet<usize>) -> Option<Finding> {
+        let tool = here.first().filter(|_| here.is_disjoint(&self.surveyed.live))?;
+        let why = self.surveyed.idle.get(tool)?;
+        let message = match here.len() {
+            1 => format!("changes nothing; {why}"),
+            _ => format!("changes nothing; of `{}`, for one, {why}", self.tools.meta(*tool).name),
+        };
+        Some(self.finding(Severity::Note, entry.text(), message))
+    }
+
+    fn finding(&self, severity: Severity, entry: &str, message: impl Into<String>) -> Finding {
+        Finding {
+            severity,
+            list: self.surveyed.list.at().into(),
+            entry: entry.into(),
+            message: message.into(),
+        }
+    }
+}
+
+impl Finding {
+    fn unreadable(bad: &BadEntry) -> Self {
+        let BadEntry { list, entry, why } = bad.clone();
+        Self { severity: Severity::Error, list, entry, message: format!("cannot be read: {why}") }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let severity = match self.severity {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+            Severity::Note => "note",
+        };
+        write!(f, "{severity}: `{}`", self.list)?;
+        if !self.entry.is_empty() {
+            write!(f, " entry `{}`", self.entry)?;
+        }
+        write!(f, " {}", self.message)
+    }
+}
+
+#[cfg(test)]
+mod tests;

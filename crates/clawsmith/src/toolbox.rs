@@ -1,0 +1,159 @@
+//! A populated executor in one call.
+
+use std::ops::Deref;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use claw_core::NodeId;
+use claw_core::port::World;
+use claw_core::store::{CallStore, StoreError};
+use claw_core::tool::AnyTool;
+use claw_host::{ArtifactLimits, FileArtifacts, FileLedger, MemoryArtifacts, MemoryStore, SystemClock};
+use claw_policy::approval::ApprovalConfig;
+use claw_policy::config::PolicyConfig;
+use claw_policy::pipeline::{Policy, PolicyError};
+use claw_registry::{Discovered, Discovery, Executor, Limits, RegisterError, Registry};
+
+/// The built-in tools and yours, ready to be offered. Everything an [`Executor`] can do, it can.
+#[derive(Debug, Clone)]
+pub struct Toolbox(Executor);
+
+impl Toolbox {
+    /// Starts building one. With nothing said it has the built-in tools, a policy that allows all of them,
+    /// and remembers in memory.
+    pub fn builder() -> ToolboxBuilder {
+        ToolboxBuilder::default()
+    }
+
+    /// The road itself, to be shared.
+    pub fn executor(&self) -> &Executor {
+        &self.0
+    }
+}
+
+impl Deref for Toolbox {
+    type Target = Executor;
+    fn deref(&self) -> &Executor {
+        &self.0
+    }
+}
+
+/// What a [`Toolbox`] is built from.
+#[derive(Default)]
+pub struct ToolboxBuilder {
+    tools: Vec<Arc<dyn AnyTool>>,
+    discovery: Discovery,
+    policy: PolicyConfig,
+    approvals: ApprovalConfig,
+    limits: Limits,
+    world: Option<World>,
+    data_dir: Option<PathBuf>,
+}
+
+/// A toolbox that could not be built.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    /// A tool was not registered.
+    #[error(transparent)]
+    Register(#[from] RegisterError),
+    /// The policy has entries that cannot be read.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
+    /// The data directory cannot be used.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl ToolboxBuilder {
+    /// Adds a tool; [`erase`](claw_core::tool::erase) makes one of a [`Tool`](claw_core::tool::Tool).
+    #[must_use]
+    pub fn tool(mut self, tool: Arc<dyn AnyTool>) -> Self {
+        self.tools.push(tool);
+        self
+    }
+
+    /// Which built-in tools to take; all of them where nothing is said.
+    #[must_use]
+    pub fn discovery(mut self, discovery: Discovery) -> Self {
+        self.discovery = discovery;
+        self
+    }
+
+    /// Who may call what.
+    #[must_use]
+    pub fn policy(mut self, policy: PolicyConfig) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// When a person is asked.
+    #[must_use]
+    pub fn approvals(mut self, approvals: ApprovalConfig) -> Self {
+        self.approvals = approvals;
+        self
+    }
+
+    /// How far a call may go.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// What there is to reach; a clock and kept results where nothing is said.
+    #[must_use]
+    pub fn world(mut self, world: World) -> Self {
+        self.world = Some(world);
+        self
+    }
+
+    /// Keeps the ledger and long results in this directory instead of in memory.
+    #[must_use]
+    pub fn data_dir(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.data_dir = Some(directory.into());
+        self
+    }
+
+    /// The toolbox.
+    pub fn build(self) -> Result<Toolbox, BuildError> {
+        let mut world = self.world.unwrap_or_else(|| World::new(Arc::new(SystemClock)));
+        let store: Arc<dyn CallStore> = match &self.data_dir {
+            None => {
+                world.artifacts.get_or_insert_with(|| Arc::new(MemoryArtifacts::default()));
+                Arc::new(MemoryStore::new())
+            }
+            Some(directory) => {
+                world.artifacts.get_or_insert_with(|| {
+                    Arc::new(FileArtifacts::new(directory, ArtifactLimits::default()))
+                });
+                Arc::new(FileLedger::open(directory, NodeId::local())?)
+            }
+        };
+        let registry = Registry::new(world);
+        for tool in self.tools {
+            registry.register(tool)?;
+        }
+        let mut refused = Vec::new();
+        populate(&registry, &self.discovery, |warning| refused.push(warning));
+        for warning in refused {
+            tracing::warn!(warning, "a built-in tool was not registered");
+        }
+        let executor = Executor::builder(Arc::new(registry), store, Policy::compile(&self.policy)?)
+            .approvals(self.approvals)
+            .limits(self.limits)
+            .build();
+        Ok(Toolbox(executor))
+    }
+}
+
+/// Registers the built-in tools that `discovery` takes, and makes the rest of the catalogue known. What
+/// cannot be registered is told to `warn`.
+pub fn populate(registry: &Registry, discovery: &Discovery, warn: impl FnMut(String)) {
+    let built = claw_tools::builtin().map(|tool| {
+        let mut meta = tool.meta.clone();
+        meta.tokens = claw_tools::tokens(meta.name.as_str());
+        Discovered { meta, make: tool.make }
+    });
+    registry.discover(built, discovery, warn);
+    registry.know(claw_tools::absent().iter().cloned());
+}

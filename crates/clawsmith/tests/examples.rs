@@ -1,0 +1,37 @@
+//! The examples run, not only compile.
+
+#[path = "../examples/agent_loop.rs"]
+mod agent_loop;
+#[path = "../examples/lazy_factory.rs"]
+mod lazy_factory;
+#[path = "../examples/policy_explained.rs"]
+mod policy_explained;
+#[path = "../examples/register_tool.rs"]
+mod register_tool;
+#[path = "../examples/schemas.rs"]
+mod schemas;
+
+#[test]
+fn agent_loop_runs() {
+    agent_loop::main().unwrap();
+}
+
+#[test]
+fn lazy_factory_runs() {
+    lazy_factory::main().unwrap();
+}
+
+#[test]
+fn policy_explained_runs() {
+    policy_explained::main().unwrap();
+}
+
+#[test]
+fn register_tool_runs() {
+    register_tool::main().unwrap();
+}
+
+#[test]
+fn schemas_runs() {
+    schemas::main().unwrap();
+}
