@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use clap::{Args, CommandFactory as _, Parser, Subcommand};
 
-use crate::command;
+use crate::command as commands;
 use crate::config::{Loaded, Surroundings};
 use crate::failure::{Failure, Kind, Outcome};
 use crate::output::Out;
@@ -50,22 +50,22 @@ pub(crate) struct Globals {
 enum Command {
     /// List, show, call and export tools.
     #[command(subcommand)]
-    Tools(command::tools::Tools),
+    Tools(commands::tools::Tools),
     /// Explain, check and compare which tools agents get.
     #[command(subcommand)]
-    Policy(command::policy::Policy),
+    Policy(commands::policy::Policy),
     /// Remove secrets from a stream: standard input to standard output.
-    Scrub(command::scrub::Scrub),
+    Scrub(commands::scrub::Scrub),
     /// Show and verify what was refused, intended and done.
     #[command(subcommand)]
-    Ledger(command::ledger::Ledger),
+    Ledger(commands::ledger::Ledger),
     /// Check and show the configuration.
     #[command(subcommand)]
-    Config(command::config::ConfigCommand),
+    Config(commands::config::ConfigCommand),
     /// See it work: real calls in a temporary directory, half a minute to read.
-    Tour(command::tour::Tour),
+    Tour(commands::tour::Tour),
     /// Print completions for a shell.
-    Completions(command::completions::Completions),
+    Completions(commands::completions::Completions),
 }
 
 /// What a command works with.
@@ -112,7 +112,9 @@ pub fn command() -> clap::Command {
 
 fn execute(cli: Cli) -> Outcome {
     let around = Surroundings::of_process().map_err(|error| {
-        Failure::usage("the current directory cannot be read").because(error).hint("change to one that exists")
+        Failure::usage("the current directory cannot be read")
+            .because(error)
+            .hint("change to one that exists")
     })?;
     let mut session = Session { out: Out::stdout(cli.globals.json), globals: cli.globals, around };
     let outcome = match cli.command {

@@ -108,7 +108,8 @@ pub(crate) fn scrubber(config: &Config, around: &Surroundings) -> Result<Scrubbe
 }
 
 fn unusable(name: &str, error: impl std::error::Error + Send + Sync + 'static) -> Failure {
-    Failure::usage(format!("`scrub.values_from_env`: the value of `{name}` cannot be scrubbed")).because(error)
+    Failure::usage(format!("`scrub.values_from_env`: the value of `{name}` cannot be scrubbed"))
+        .because(error)
 }
 
 fn secrets(config: &Config, around: &Surroundings) -> Vec<(String, String)> {

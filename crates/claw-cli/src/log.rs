@@ -10,7 +10,9 @@ pub(crate) fn start() {
     let filter = match EnvFilter::try_new(&filter) {
         Ok(filter) => filter,
         Err(error) => {
-            anstream::eprintln!("clawsmith: the log filter `{filter}` cannot be read ({error}); nothing is logged");
+            anstream::eprintln!(
+                "clawsmith: the log filter `{filter}` cannot be read ({error}); nothing is logged"
+            );
             return;
         }
     };

@@ -83,7 +83,9 @@ fn show(session: &mut Session) -> Outcome {
     let data_dir = loaded.data_dir(&session.around);
     let scrubber = compose::scrubber(&loaded.config, &session.around)?;
     let mut settings = loaded.settings()?;
-    settings.iter_mut().for_each(|setting| scrub(&mut setting.value, &|text| scrubber.scrub(text).into_owned()));
+    settings
+        .iter_mut()
+        .for_each(|setting| scrub(&mut setting.value, &|text| scrubber.scrub(text).into_owned()));
     if session.out.json {
         session.out.json(&json!({ "file": loaded.found, "data_dir": data_dir, "settings": settings }))?;
         return Ok(ExitCode::SUCCESS);

@@ -135,7 +135,8 @@ fn time(at: UnixMillis) -> String {
 fn verify(session: &mut Session) -> Outcome {
     let loaded = session.load()?;
     let directory = compose::ledger_dir(&loaded, &session.around)?;
-    let chains = if directory.is_dir() { ledger::verify(&directory).map_err(unreadable)? } else { Vec::new() };
+    let chains =
+        if directory.is_dir() { ledger::verify(&directory).map_err(unreadable)? } else { Vec::new() };
     let sound = chains.iter().all(|chain| chain.fault.is_none());
     if session.out.json {
         session.out.json(&json!({ "ok": sound, "directory": directory, "chains": chains }))?;
@@ -146,7 +147,9 @@ fn verify(session: &mut Session) -> Outcome {
         for chain in &chains {
             let (name, entries) = (&chain.chain, chain.entries);
             match &chain.fault {
-                None => session.out.line(format_args!("ok: {name}: {entries} entries, none changed or missing"))?,
+                None => session
+                    .out
+                    .line(format_args!("ok: {name}: {entries} entries, none changed or missing"))?,
                 Some(fault) => {
                     session.out.line(format_args!("damaged: {name}: {fault}"))?;
                     session.out.line(format_args!("  entries before it that are sound: {entries}"))?;

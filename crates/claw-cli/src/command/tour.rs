@@ -67,8 +67,14 @@ const STOPS: &[Stop] = &[
         &["tools", "call", "datetime", "--args", r#"{"action": "yesterday"}"#],
     ),
     stop("A tool that does not exist: the nearest name.", &["tools", "call", "datetme"]),
-    stop("A tool this agent may not use: hidden is forbidden.", &["tools", "call", "agents_list", "--agent", "researcher"]),
-    stop("Why? The explanation is the decision itself.", &["policy", "explain", "agents_list", "--agent", "researcher"]),
+    stop(
+        "A tool this agent may not use: hidden is forbidden.",
+        &["tools", "call", "agents_list", "--agent", "researcher"],
+    ),
+    stop(
+        "Why? The explanation is the decision itself.",
+        &["policy", "explain", "agents_list", "--agent", "researcher"],
+    ),
     stop(
         "A secret in a result never reaches the model (this token is made up).",
         &[
@@ -84,7 +90,10 @@ const STOPS: &[Stop] = &[
         words: &["scrub", "--report"],
         input: Some("password: \"hunter2-but-longer\"\nmax_tokens: 4096\n"),
     },
-    stop("Everything was written down, scrubbed, each line chained to the one before.", &["ledger", "show", "--last", "5"]),
+    stop(
+        "Everything was written down, scrubbed, each line chained to the one before.",
+        &["ledger", "show", "--last", "5"],
+    ),
     stop("And nobody has touched it since.", &["ledger", "verify"]),
 ];
 
@@ -118,7 +127,8 @@ impl Tour {
 
 fn visit(session: &mut Session, stop: &Stop, project: &Path) -> Result<(), Failure> {
     let words: Vec<String> = stop.words.iter().map(|word| quoted(word)).collect();
-    let fed = stop.input.map(|input| format!("printf '{}' | ", input.replace('\n', "\\n"))).unwrap_or_default();
+    let fed =
+        stop.input.map(|input| format!("printf '{}' | ", input.replace('\n', "\\n"))).unwrap_or_default();
     session.out.line("")?;
     session.out.styled(style::COMMAND, &format!("  $ {fed}clawsmith {}", words.join(" ")))?;
     let failed = |error| Failure::failed("a command of the tour could not be run").because(error);

@@ -17,7 +17,8 @@ pub fn warnings(
     let mut warnings = Vec::new();
     if let Some(found) = &loaded.found {
         let file = found.path.canonicalize().unwrap_or_else(|_| found.path.clone());
-        if workspace.and_then(|workspace| workspace.canonicalize().ok()).is_some_and(|w| file.starts_with(w)) {
+        if workspace.and_then(|workspace| workspace.canonicalize().ok()).is_some_and(|w| file.starts_with(w))
+        {
             warnings.push(format!(
                 "`{}` lies in the workspace, where a tool that writes files could change the policy; \
                  keep it above the workspace or name it with `--config`",

@@ -101,7 +101,9 @@ impl Document {
         unknown: &mut Vec<(String, Range<usize>)>,
     ) {
         match value.get_ref() {
-            DeValue::Table(table) if node.is_none_or(Node::is_object) => self.walk(table, path, node, unknown),
+            DeValue::Table(table) if node.is_none_or(Node::is_object) => {
+                self.walk(table, path, node, unknown)
+            }
             DeValue::Array(items) => {
                 let list = path.join(".");
                 for item in items {
@@ -146,7 +148,9 @@ pub(super) fn unknown_key(key: &str, within: &str, names: &[&str]) -> String {
     let hint = match nearest(key, names.iter().copied()) {
         Some(near) => format!("did you mean `{near}`?"),
         None if names.is_empty() => "there are no keys below this one".to_owned(),
-        None => format!("there are {}", names.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ")),
+        None => {
+            format!("there are {}", names.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", "))
+        }
     };
     format!("unknown key `{key}`{within}; {hint}")
 }

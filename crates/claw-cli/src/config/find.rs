@@ -92,7 +92,8 @@ pub fn find(flag: Option<&Path>, around: &Surroundings) -> Option<Found> {
     if let Some(path) = around.variable("CLAWSMITH_CONFIG") {
         return found(path.into(), FoundBy::Variable);
     }
-    let project = around.directory.ancestors().map(|directory| directory.join(NAME)).find(|path| path.is_file());
+    let project =
+        around.directory.ancestors().map(|directory| directory.join(NAME)).find(|path| path.is_file());
     if let Some(path) = project {
         return found(path, FoundBy::Project);
     }

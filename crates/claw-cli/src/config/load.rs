@@ -8,11 +8,11 @@ use claw_policy::pipeline::{Policy, PolicyError};
 use serde::Deserialize as _;
 use toml::{Table, Value};
 
+use super::Config;
 use super::document::Document;
 use super::env::{self, Override};
 use super::find::{Found, Surroundings, find};
 use super::problem::{Place, Problem, Problems};
-use super::Config;
 
 /// A configuration that holds, and where it came from.
 #[derive(Debug, Clone, Default)]

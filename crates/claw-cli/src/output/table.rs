@@ -85,7 +85,7 @@ impl Table {
     /// As wide as the terminal at most; long cells are wrapped.
     pub(super) fn for_terminal(&self, colour: bool) -> String {
         let mut table = comfy_table::Table::new();
-        table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
+        table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
         if colour {
             table.enforce_styling();
         }

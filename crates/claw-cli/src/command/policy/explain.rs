@@ -48,15 +48,26 @@ impl Explain {
         }
         let decision = policy.decide(&tools, &subject);
         if session.out.json {
-            let lines = decision.iter().map(|(meta, verdict)| json!({ "tool": meta.name, "verdict": verdict }));
+            let lines =
+                decision.iter().map(|(meta, verdict)| json!({ "tool": meta.name, "verdict": verdict }));
             session.out.json(&lines.collect::<Vec<_>>())?;
             return Ok(ExitCode::SUCCESS);
         }
-        session.out.line(format_args!("agent `{}` has {} of {} tools\n", caller.agent, decision.allowed().count(), tools.len()))?;
+        session.out.line(format_args!(
+            "agent `{}` has {} of {} tools\n",
+            caller.agent,
+            decision.allowed().count(),
+            tools.len()
+        ))?;
         let mut table = Table::new(["tool", "allowed", "effects", "why"]);
         for (meta, verdict) in decision.iter() {
             let allowed = if verdict.allowed { Cell::good("yes") } else { Cell::bad("no") };
-            table.row([Cell::strong(&meta.name), allowed, Cell::new(verdict.effects), Cell::new(&verdict.trace)]);
+            table.row([
+                Cell::strong(&meta.name),
+                allowed,
+                Cell::new(verdict.effects),
+                Cell::new(&verdict.trace),
+            ]);
         }
         session.out.table(&table)?;
         Ok(ExitCode::SUCCESS)

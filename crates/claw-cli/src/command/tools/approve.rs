@@ -18,7 +18,11 @@ const ATTEMPTS: usize = 3;
 
 /// Whether somebody sits at a terminal who can be asked.
 pub(super) fn asking() -> Asking {
-    if io::stdin().is_terminal() && io::stderr().is_terminal() { Asking::Possible } else { Asking::Impossible }
+    if io::stdin().is_terminal() && io::stderr().is_terminal() {
+        Asking::Possible
+    } else {
+        Asking::Impossible
+    }
 }
 
 /// Hears the questions of calls.
@@ -50,7 +54,8 @@ pub(super) async fn put(executor: &Executor, approval: Approval, by: String) {
         let _ = sender.send(answer.unwrap_or(false));
     });
     let Ok(approve) = answer.await else { return };
-    let answered = executor.store().answer(&approval.request.tenant, approval.id, Answer { approve, by }).await;
+    let answered =
+        executor.store().answer(&approval.request.tenant, approval.id, Answer { approve, by }).await;
     if let Err(error) = answered {
         tracing::debug!(%error, "an answer came too late");
     }

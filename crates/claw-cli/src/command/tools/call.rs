@@ -29,7 +29,8 @@ const MOST_BYTES: u64 = 64 * 1024 * 1024;
 
 /// What to call, and as whom.
 #[derive(Debug, Args)]
-#[command(after_help = "The call takes the road that every call takes: it is checked against the policy, its \
+#[command(
+    after_help = "The call takes the road that every call takes: it is checked against the policy, its \
 rate and its arguments, recorded in the ledger, and its output is scrubbed. Where a person has to approve it, \
 you are asked on a terminal; elsewhere it is refused.
 
@@ -39,7 +40,8 @@ Examples:
   clawsmith tools call datetime --args '{\"action\": \"now\", \"zone\": \"Europe/Paris\"}'
   clawsmith tools call agents_list --agent researcher --json
   echo '{\"action\": \"now\"}' | clawsmith tools call datetime --args -
-  clawsmith tools call datetime --args @arguments.json --timeout 5")]
+  clawsmith tools call datetime --args @arguments.json --timeout 5"
+)]
 pub(crate) struct CallTool {
     /// The tool, or another name it answers to.
     name: String,
@@ -124,9 +126,9 @@ async fn interrupt(cancel: CancellationToken) -> Infallible {
 fn workspace(asked: Option<&Path>, around: &Surroundings) -> Result<PathBuf, Failure> {
     let path = around.directory.join(asked.unwrap_or(Path::new("")));
     let shown = path.display();
-    let real = path.canonicalize().map_err(|error| {
-        Failure::usage(format!("the workspace `{shown}` cannot be used")).because(error)
-    })?;
+    let real = path
+        .canonicalize()
+        .map_err(|error| Failure::usage(format!("the workspace `{shown}` cannot be used")).because(error))?;
     if !real.is_dir() {
         return Err(Failure::usage(format!("the workspace `{shown}` is not a directory")));
     }

@@ -63,8 +63,10 @@ impl List {
             .filter(|(_, lines)| !lines.is_empty())
             .collect();
         if session.out.json {
-            let tools: Vec<_> = sections.iter().flat_map(|(section, lines)| lines.iter().map(|l| as_json(section, l)));
-            session.out.json(&tools.collect::<Vec<_>>())?;
+            let of_section = |(section, lines): &(Section, Vec<Line>)| -> Vec<_> {
+                lines.iter().map(|line| as_json(section, line)).collect()
+            };
+            session.out.json(&sections.iter().flat_map(of_section).collect::<Vec<_>>())?;
             return Ok(ExitCode::SUCCESS);
         }
         print(session, &sections)?;
@@ -95,7 +97,8 @@ fn chosen(
 }
 
 fn print(session: &mut Session, sections: &[(Section, Vec<Line>)]) -> Result<(), Failure> {
-    let mut table = Table::new(["tool", "section", "status", "allowed", "effects", "cost", "tokens", "about"]);
+    let mut table =
+        Table::new(["tool", "section", "status", "allowed", "effects", "cost", "tokens", "about"]);
     let mut reasons = Vec::new();
     for (section, lines) in sections {
         for (listing, verdict) in lines {

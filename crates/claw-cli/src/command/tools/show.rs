@@ -69,9 +69,8 @@ fn facts(
         Status::Unavailable(reason) => format!("unavailable: {reason}"),
         Status::NotInBuild => "known, but not in this build".to_owned(),
     };
-    let allowed = verdict.map(|verdict| {
-        format!("{}: {}", if verdict.allowed { "yes" } else { "no" }, verdict.trace)
-    });
+    let allowed =
+        verdict.map(|verdict| format!("{}: {}", if verdict.allowed { "yes" } else { "no" }, verdict.trace));
     let tokens = compose::tokens(meta)
         .map(|tokens| format!("{}{}", tokens.count, if tokens.estimated { " (estimated)" } else { "" }));
     let timeout = meta.timeout_secs.map(|seconds| format!("{seconds} s"));
