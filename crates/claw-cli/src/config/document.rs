@@ -59,6 +59,7 @@ impl Document {
         }
         document.text = text;
         if !unknown.is_empty() {
+            unknown.sort_by_key(|(_, span)| span.start);
             let problem = |(message, span)| Problem { message, place: document.place(span) };
             return Err(Problems(unknown.into_iter().map(problem).collect()));
         }

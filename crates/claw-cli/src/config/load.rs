@@ -149,6 +149,11 @@ fn put(table: &mut Table, path: &[String], value: Value) {
 /// An error of the reader in our words: one line, with the nearest of the expected names.
 pub(super) fn reworded(message: &str) -> String {
     let message = message.trim().lines().collect::<Vec<_>>().join(", ");
+    if let Some(rest) = message.strip_prefix("invalid type: ").or(message.strip_prefix("invalid value: "))
+        && let Some((got, expected)) = rest.rsplit_once(", expected ")
+    {
+        return format!("expected {}, got {got}", in_words(expected));
+    }
     let Some(rest) = message.strip_prefix("unknown variant `") else { return message };
     let Some((word, expected)) = rest.split_once('`') else { return message };
     let names: Vec<&str> = expected.split('`').skip(1).step_by(2).collect();
@@ -156,5 +161,18 @@ pub(super) fn reworded(message: &str) -> String {
     match nearest(word, names.iter().copied()) {
         Some(near) => format!("`{word}` is none of {choices}; did you mean `{near}`?"),
         None => format!("`{word}` is none of {choices}"),
+    }
+}
+
+/// What the reader's words for types mean to a person.
+fn in_words(expected: &str) -> &str {
+    match expected {
+        "a sequence" => "a list",
+        "u16" => "a whole number from 0 to 65535",
+        "u32" => "a whole number from 0 to 4294967295",
+        "a map" => "a table",
+        "a boolean" => "true or false",
+        _ if expected.starts_with("struct ") => "a table",
+        _ => expected,
     }
 }

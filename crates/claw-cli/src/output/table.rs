@@ -1,6 +1,6 @@
 //! Rows and columns: fitted to the width of a terminal, or aligned with blanks where there is none.
 
-use comfy_table::{ContentArrangement, presets};
+use comfy_table::{ColumnConstraint, ContentArrangement, presets};
 
 use super::visible;
 
@@ -8,7 +8,13 @@ use super::visible;
 pub(crate) struct Table {
     header: Vec<&'static str>,
     rows: Vec<Vec<Cell>>,
+    spare_last: bool,
 }
+
+/// A last column narrower than this says nothing.
+const LEAST_LAST: usize = 30;
+/// Blanks between columns.
+const GAP: usize = 2;
 
 /// One cell, and how it looks on a terminal.
 #[derive(Debug, Clone)]
@@ -71,7 +77,13 @@ impl Cell {
 
 impl Table {
     pub(crate) fn new<const N: usize>(header: [&'static str; N]) -> Self {
-        Self { header: header.to_vec(), rows: Vec::new() }
+        Self { header: header.to_vec(), rows: Vec::new(), spare_last: false }
+    }
+
+    /// The last column is left out on a terminal that has no room for it.
+    pub(crate) fn spare_last(mut self) -> Self {
+        self.spare_last = true;
+        self
     }
 
     pub(crate) fn row<const N: usize>(&mut self, cells: [Cell; N]) {
@@ -82,23 +94,38 @@ impl Table {
         self.rows.is_empty()
     }
 
-    /// As wide as the terminal at most; long cells are wrapped.
+    /// As wide as the terminal at most; long cells are wrapped, but never those of the first column.
     pub(super) fn for_terminal(&self, colour: bool) -> String {
         let mut table = comfy_table::Table::new();
         table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
         if colour {
             table.enforce_styling();
         }
+        let columns = self.columns(table.width().map_or(80, usize::from));
         let header = self.header.iter().map(|text| Cell::quiet(text.to_uppercase()).styled(colour));
-        table.set_header(header.collect::<Vec<_>>());
+        table.set_header(header.take(columns).collect::<Vec<_>>());
         for row in &self.rows {
-            table.add_row(row.iter().map(|cell| cell.styled(colour)).collect::<Vec<_>>());
+            table.add_row(row.iter().take(columns).map(|cell| cell.styled(colour)).collect::<Vec<_>>());
         }
         for column in table.column_iter_mut() {
             column.set_padding((0, 2));
         }
+        if let Some(first) = table.column_mut(0) {
+            first.set_constraint(ColumnConstraint::ContentWidth);
+        }
         let lines: Vec<String> = table.lines().map(|line| line.trim_end().to_owned()).collect();
         lines.join("\n") + "\n"
+    }
+
+    /// How many columns are shown in this width.
+    fn columns(&self, width: usize) -> usize {
+        let all = self.header.len();
+        let widest = |column: usize| {
+            let cells = self.rows.iter().map(|row| row[column].text.chars().count());
+            cells.chain([self.header[column].len()]).max().unwrap_or(0) + GAP
+        };
+        let others: usize = (0..all.saturating_sub(1)).map(widest).sum();
+        if self.spare_last && others + LEAST_LAST > width { all - 1 } else { all }
     }
 
     /// Columns aligned with blanks, one line per row whatever its width.

@@ -50,7 +50,8 @@ pub(super) async fn put(executor: &Executor, approval: Approval, by: String) {
     let (sender, answer) = tokio::sync::oneshot::channel();
     let shown = approval.clone();
     std::thread::spawn(move || {
-        let answer = ask(&shown, &mut io::stdin().lock(), &mut io::stderr().lock());
+        // Standard error is not locked: whoever waits here must not keep others from saying why it is over.
+        let answer = ask(&shown, &mut io::stdin().lock(), &mut io::stderr());
         let _ = sender.send(answer.unwrap_or(false));
     });
     let Ok(approve) = answer.await else { return };

@@ -114,7 +114,7 @@ async fn interrupt(cancel: CancellationToken) -> Infallible {
     if tokio::signal::ctrl_c().await.is_err() {
         return std::future::pending().await;
     }
-    tell("stopping the call; press Ctrl-C again to quit at once");
+    tell("\nstopping the call; press Ctrl-C again to quit at once");
     cancel.cancel();
     match tokio::signal::ctrl_c().await {
         Ok(()) => std::process::exit(130),
