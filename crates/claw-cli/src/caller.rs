@@ -11,12 +11,15 @@ use serde_json::Value;
 use crate::config::{Config, Surroundings};
 use crate::failure::Failure;
 
+/// The agent that stands for all those a policy does not name.
+const DEFAULT_AGENT: &str = claw_policy::config::ANY_AGENT;
+
 /// Who calls.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Caller")]
 pub(crate) struct CallerArgs {
     /// The agent that acts.
-    #[arg(long, value_name = "ID", default_value = "default")]
+    #[arg(long, value_name = "ID", default_value = DEFAULT_AGENT)]
     agent: String,
     /// The user it acts for [default: `$USER`].
     #[arg(long, value_name = "ID")]
@@ -71,6 +74,24 @@ impl CallerArgs {
             ProfileName::Minimal => Profile::Minimal,
         };
         config.tools.by_provider.values_mut().for_each(|provider| provider.profile = None);
+    }
+
+    /// The flags that a policy can tell callers apart by, as they were given.
+    pub(crate) fn flags(&self) -> String {
+        let agent = Some(self.agent.clone()).filter(|agent| agent != DEFAULT_AGENT);
+        fn name(value: &impl ValueEnum) -> Option<String> {
+            Some(value.to_possible_value()?.get_name().to_owned())
+        }
+        let flags = [
+            ("agent", agent),
+            ("profile", self.profile.as_ref().and_then(name)),
+            ("provider", self.provider.clone()),
+            ("chat", self.chat.clone()),
+            ("subagent", self.subagent.as_ref().and_then(name)),
+            ("request-allow", self.request_allow.as_ref().map(|allow| allow.join(","))),
+        ];
+        let given = flags.into_iter().filter_map(|(flag, value)| Some(format!(" --{flag} {}", value?)));
+        given.collect()
     }
 
     /// The caller, in this workspace.

@@ -10,7 +10,7 @@ use clap::{Args, CommandFactory as _, Parser, Subcommand};
 use crate::command as commands;
 use crate::config::{Loaded, Surroundings};
 use crate::failure::{Failure, Kind, Outcome};
-use crate::output::Out;
+use crate::output::{Out, complain};
 
 /// Tools for AI agents, with a hand kept on them.
 ///
@@ -134,14 +134,11 @@ fn execute(cli: Cli) -> Outcome {
 }
 
 fn report(failure: &Failure, json: bool) {
-    let mut stderr = anstream::stderr().lock();
-    // Nothing is left to be done about standard error failing.
-    let _ = if json {
+    if json {
         let error = serde_json::json!({ "error": failure.to_string() });
-        writeln!(stderr, "{error}")
-    } else {
-        let word = if failure.kind == Kind::Refused { "refused" } else { "error" };
-        let style = crate::output::style::BAD;
-        writeln!(stderr, "{style}{word}:{style:#} {failure}")
-    };
+        // Nothing is left to be done about standard error failing.
+        let _ = writeln!(std::io::stderr(), "{error}");
+        return;
+    }
+    complain(if failure.kind == Kind::Refused { "refused" } else { "error" }, failure);
 }

@@ -104,5 +104,12 @@ pub(crate) fn tell(text: impl std::fmt::Display) {
     let _ = writeln!(anstream::stderr().lock(), "{}", visible(&text));
 }
 
+/// A line on standard error that begins with what went wrong.
+pub(crate) fn complain(word: &str, text: impl std::fmt::Display) {
+    let (style, text) = (style::BAD, text.to_string());
+    // Nothing is left to be done about standard error failing.
+    let _ = writeln!(anstream::stderr().lock(), "{style}{word}:{style:#} {}", visible(&text));
+}
+
 #[cfg(test)]
 mod tests;

@@ -22,7 +22,7 @@ use crate::cli::Session;
 use crate::compose;
 use crate::config::Surroundings;
 use crate::failure::{Failure, Outcome};
-use crate::output::tell;
+use crate::output::{complain, tell};
 
 /// More than any call may take; read no further.
 const MOST_BYTES: u64 = 64 * 1024 * 1024;
@@ -105,7 +105,58 @@ impl CallTool {
             };
             (offer, reply)
         });
-        report(session, &executor, &offer, &reply)
+        self.report(session, &executor, &offer, &reply)
+    }
+
+    /// Prints the reply: the output on standard output, all else on standard error.
+    fn report(&self, session: &mut Session, executor: &Executor, offer: &Offer, reply: &Reply) -> Outcome {
+        let code = ExitCode::from(match &reply.outcome {
+            Ok(_) => 0,
+            Err(CallError::Failed(_)) => 1,
+            Err(CallError::Refused(_)) => 3,
+        });
+        if session.out.json {
+            session.out.json(&as_json(reply))?;
+            return Ok(code);
+        }
+        match &reply.outcome {
+            Ok(output) => session.out.foreign(&output.model_text())?,
+            Err(CallError::Failed(error)) => complain("error", error.for_model()),
+            Err(CallError::Refused(refusal)) => {
+                complain(&format!("refused ({})", refusal.step.name()), refusal);
+                self.hints(executor, offer, reply, refusal).iter().for_each(tell);
+            }
+        }
+        // The output stands before the notes, also where both go to the same terminal.
+        session.out.flush()?;
+        reply.notes.iter().for_each(|note| tell(format_args!("note: {note}")));
+        Ok(code)
+    }
+
+    /// What a person can do about a refusal; the model was told what it can do.
+    fn hints(&self, executor: &Executor, offer: &Offer, reply: &Reply, refusal: &Refusal) -> Vec<String> {
+        let name = &reply.tool;
+        match refusal.step {
+            Step::Find | Step::Authorise => {
+                let caller = offer.caller();
+                let tools = executor.registry().tool_set();
+                if tools.find_absent(name).is_some() {
+                    return vec![format!("  `{name}` is known but not in this build"), list_hint()];
+                }
+                let known = tools.find(name).is_some();
+                if !known {
+                    return vec![list_hint()];
+                }
+                let explained = explain(&executor.policy(), &tools, &Subject::from(caller.as_ref()), name);
+                let reason = explained.verdict.trace.to_string();
+                vec![
+                    format!("  policy: {reason}"),
+                    format!("  try: clawsmith policy explain {name}{}", self.caller.flags()),
+                ]
+            }
+            Step::Validate => vec![format!("  try: clawsmith tools show {name}")],
+            Step::Limit | Step::Judge | Step::Record => Vec::new(),
+        }
     }
 }
 
@@ -164,57 +215,6 @@ fn read(source: impl Read) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     source.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
-}
-
-/// Prints the reply: the output on standard output, all else on standard error.
-fn report(session: &mut Session, executor: &Executor, offer: &Offer, reply: &Reply) -> Outcome {
-    let code = ExitCode::from(match &reply.outcome {
-        Ok(_) => 0,
-        Err(CallError::Failed(_)) => 1,
-        Err(CallError::Refused(_)) => 3,
-    });
-    if session.out.json {
-        session.out.json(&as_json(reply))?;
-        return Ok(code);
-    }
-    match &reply.outcome {
-        Ok(output) => session.out.foreign(&output.model_text())?,
-        Err(CallError::Failed(error)) => tell(format_args!("error: {}", error.for_model())),
-        Err(CallError::Refused(refusal)) => {
-            tell(format_args!("refused ({}): {refusal}", refusal.step.name()));
-            hints(executor, offer, reply, refusal).iter().for_each(tell);
-        }
-    }
-    // The output stands before the notes, also where both go to the same terminal.
-    session.out.flush()?;
-    reply.notes.iter().for_each(|note| tell(format_args!("note: {note}")));
-    Ok(code)
-}
-
-/// What a person can do about a refusal; the model was told what it can do.
-fn hints(executor: &Executor, offer: &Offer, reply: &Reply, refusal: &Refusal) -> Vec<String> {
-    let name = &reply.tool;
-    match refusal.step {
-        Step::Find | Step::Authorise => {
-            let caller = offer.caller();
-            let tools = executor.registry().tool_set();
-            if tools.find_absent(name).is_some() {
-                return vec![format!("  `{name}` is known but not in this build"), list_hint()];
-            }
-            let known = tools.find(name).is_some();
-            if !known {
-                return vec![list_hint()];
-            }
-            let explained = explain(&executor.policy(), &tools, &Subject::from(caller.as_ref()), name);
-            let reason = explained.verdict.trace.to_string();
-            vec![
-                format!("  policy: {reason}"),
-                format!("  try: clawsmith policy explain {name} --agent {}", caller.agent),
-            ]
-        }
-        Step::Validate => vec![format!("  try: clawsmith tools show {name}")],
-        Step::Limit | Step::Judge | Step::Record => Vec::new(),
-    }
 }
 
 fn list_hint() -> String {

@@ -98,7 +98,8 @@ fn chosen(
 
 fn print(session: &mut Session, sections: &[(Section, Vec<Line>)]) -> Result<(), Failure> {
     let mut table =
-        Table::new(["tool", "section", "status", "allowed", "effects", "cost", "tokens", "about"]).spare_last();
+        Table::new(["tool", "section", "status", "allowed", "effects", "cost", "tokens", "about"])
+            .spare_last();
     let mut reasons = Vec::new();
     for (section, lines) in sections {
         for (listing, verdict) in lines {

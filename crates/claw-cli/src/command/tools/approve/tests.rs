@@ -55,7 +55,16 @@ fn says_what_it_is_about() {
     let mut shown = Vec::new();
     let question = question("run in /work:\nrm -r build\narguments: {}");
     ask(&question, &mut Cursor::new("n\n"), &mut shown).unwrap();
-    insta::assert_snapshot!(String::from_utf8(shown).unwrap(), @"");
+    insta::assert_snapshot!(String::from_utf8(shown).unwrap(), @r"
+
+    `exec` needs your approval
+      effects  execute
+      rule     `approvals.effects.execute` says ask
+      what     run in /work:
+               rm -r build
+               arguments: {}
+    [y]es once / [n]o, within 120 s:
+    ");
 }
 
 #[test]
