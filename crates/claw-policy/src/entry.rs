@@ -12,6 +12,7 @@ use serde::{Serialize, Serializer};
 use smol_str::SmolStr;
 
 use crate::group;
+use crate::nearest::nearest;
 use crate::pipeline::ToolSet;
 
 /// One entry, as written and as understood.
@@ -281,16 +282,6 @@ pub struct BadEntry {
     pub entry: SmolStr,
     /// What is wrong with it.
     pub why: EntryError,
-}
-
-/// The candidate most like a word, if one is like it at all.
-pub(crate) fn nearest<S: AsRef<str>>(word: &str, candidates: impl IntoIterator<Item = S>) -> Option<S> {
-    let likeness = |candidate: S| (strsim::jaro_winkler(word, candidate.as_ref()), candidate);
-    let best = candidates
-        .into_iter()
-        .map(likeness)
-        .max_by(|(a, x), (b, y)| a.total_cmp(b).then_with(|| y.as_ref().cmp(x.as_ref())));
-    best.filter(|(likeness, _)| *likeness > 0.8).map(|(_, candidate)| candidate)
 }
 
 #[cfg(test)]

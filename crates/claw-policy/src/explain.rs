@@ -8,7 +8,8 @@ use claw_core::tool::{Effects, Profile};
 use serde::Serialize;
 use smol_str::SmolStr;
 
-use crate::entry::{Entry, List, Target, Use, nearest};
+use crate::entry::{Entry, List, Target, Use};
+use crate::nearest::nearest;
 use crate::pipeline::{Kind, Mark, Policy, Rule, Step, Subject, ToolSet, Trace, Verdict};
 use crate::profile;
 

@@ -11,8 +11,9 @@ use serde::Serialize;
 use smol_str::SmolStr;
 
 use crate::config::{PolicyConfig, SubagentTools};
-use crate::entry::{BadEntry, Entry, List, Target, nearest};
+use crate::entry::{BadEntry, Entry, List, Target};
 use crate::group;
+use crate::nearest::nearest;
 use crate::pipeline::{Kind, Policy, ToolSet};
 
 mod survey;

@@ -3,13 +3,13 @@
 use std::fmt::Write as _;
 use std::io;
 
+use claw_policy::nearest::nearest;
 use jsonschema::error::ValidationErrorKind as Kind;
 use jsonschema::paths::{Location, LocationSegment};
 use jsonschema::{ValidationError, Validator};
 use serde_json::Value;
 
 use super::error::{ArgsError, CUT_OFF, Problem};
-use super::repair::folded;
 use super::shape::{Shape, Types};
 
 /// Problems told at once; whoever makes more mends these first.
@@ -88,7 +88,7 @@ impl<'a> Explainer<'a> {
 
     fn unknown(&mut self, at: &Location, name: &str) {
         let shape = self.shape(at);
-        let nearest = nearest(name, shape.properties.keys().copied());
+        let nearest = nearest(name, shape.properties.keys().copied()).map(str::to_owned);
         let path = Place::of(&at.join(name)).0;
         let hint = nearest.as_ref().map(|name| format!(", did you mean `{name}`?")).unwrap_or_default();
         self.problems.push(Problem {
@@ -103,7 +103,7 @@ impl<'a> Explainer<'a> {
 
     fn not_among(&mut self, at: &Location, options: &[&Value], value: &Value) {
         let texts = options.iter().filter_map(|option| option.as_str());
-        let nearest = value.as_str().and_then(|value| nearest(value, texts));
+        let nearest = value.as_str().and_then(|value| nearest(value, texts)).map(str::to_owned);
         let expected = match options {
             [one] => shortened(one),
             many => format!("one of {}", listed(many.iter().map(|option| shortened(option)))),
@@ -239,24 +239,6 @@ impl Shape<'_> {
             }
         }
         if names.is_empty() { "nothing".into() } else { names.join(" or ") }
-    }
-}
-
-/// The name that was probably meant: another spelling, a close one, or the only one it is a part of.
-fn nearest<'n>(name: &str, names: impl Iterator<Item = &'n str>) -> Option<String> {
-    const CLOSE: f64 = 0.6;
-    let wanted = folded(name);
-    let names: Vec<(&str, String)> = names.map(|name| (name, folded(name))).collect();
-    let likeness = |other: &str| strsim::normalized_damerau_levenshtein(&wanted, other);
-    let best = names.iter().max_by(|a, b| likeness(&a.1).total_cmp(&likeness(&b.1)))?;
-    if likeness(&best.1) >= CLOSE {
-        return Some(best.0.to_owned());
-    }
-    let is_part = |other: &str| wanted.len() > 2 && (other.contains(&wanted) || wanted.contains(other));
-    let mut parts = names.iter().filter(|(_, other)| !other.is_empty() && is_part(other));
-    match (parts.next(), parts.next()) {
-        (Some((name, _)), None) => Some((*name).to_owned()),
-        _ => None,
     }
 }
 

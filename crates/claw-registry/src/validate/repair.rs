@@ -160,6 +160,6 @@ fn misnamed(shape: &Shape<'_>, fields: &Map<String, Value>) -> Vec<(String, Stri
 }
 
 /// A name without what differs between spellings: `filePath`, `file-path` and `File_Path` are one.
-pub(super) fn folded(name: &str) -> String {
+fn folded(name: &str) -> String {
     name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
