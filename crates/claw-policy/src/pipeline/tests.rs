@@ -4,7 +4,7 @@ use claw_core::id::{AgentId, SessionKey};
 use claw_core::tool::{Caller, Effect, Effects, Group, Meta, PeerKind, SubagentDepth};
 use serde_json::{Value, json};
 
-use super::{Policy, Subject, sample};
+use super::{Policy, Subject, ToolSet, sample};
 
 mod dice;
 mod model;
@@ -275,6 +275,9 @@ fn refuses_deny_list_with_an_entry_it_cannot_read() {
         "agents": {"coder": {"by_provider": {"openai": {"allow": ["exec(rm *)"]}}}}});
     let error = Policy::compile(&sample::config(config)).unwrap_err();
     insta::assert_snapshot!(error, @r"
+    `tools.deny`: `effect:wirte` is not an effect; did you mean `effect:write`?
+    `agents.coder.by_provider.openai.allow`: `exec(rm *)` can match no name; use letters, digits, `_` and `-`, and `*` for any characters
+    `tools.subagents.leaf_deny`: `group:` names no group; write one after the colon, such as `group:fs`
     ");
 }
 
@@ -313,9 +316,55 @@ fn nothing_declared_counts_as_every_effect() {
 }
 
 #[test]
+fn a_decision_reads_as_a_list() {
+    let config = json!({"tools": {"profile": "minimal", "deny": ["effect:network"], "also_allow": ["exec"]}});
+    let tools = sample::tools();
+    let few = ["exec", "glob", "read_artifact", "session_status"].map(|name| tools.find(name).cloned());
+    let few = ToolSet::new(few.into_iter().flatten(), []);
+    let decision = Policy::compile(&sample::config(config)).unwrap().decide(&few, &AGENT);
+    insta::assert_snapshot!(decision, @r"
+    + exec            `tools.also_allow` entry `exec` adds it; `tools.deny` entry `effect:network` narrows it, taking away network
+    - glob            `tools.profile` (`minimal`) does not include it
+    + read_artifact   no step removes it
+    + session_status  no step removes it
+    ");
+}
+
+#[test]
 fn a_trace_is_data_for_programs() {
     let config = json!({"tools": {"profile": "coding", "deny": ["effect:network"]}});
     let policy = Policy::compile(&sample::config(config)).unwrap();
     let verdict = policy.view(&sample::tools(), &AGENT).judge("exec");
-    insta::assert_json_snapshot!(verdict, @r"");
+    insta::assert_json_snapshot!(verdict, @r#"
+    {
+      "allowed": true,
+      "effects": [
+        "read",
+        "write",
+        "execute"
+      ],
+      "trace": {
+        "decided_by": null,
+        "words": "no step removes it; `tools.deny` entry `effect:network` narrows it, taking away network",
+        "steps": [
+          {
+            "step": "profile",
+            "list": "tools.profile",
+            "mark": "includes",
+            "present": true
+          },
+          {
+            "step": "global_deny",
+            "list": "tools.deny",
+            "entry": "effect:network",
+            "mark": "narrows",
+            "takes": [
+              "network"
+            ],
+            "present": true
+          }
+        ]
+      }
+    }
+    "#);
 }
