@@ -108,7 +108,5 @@ fn a_denial_that_only_deny_wins_makes_count_is_not_idle() {
 
 #[test]
 fn an_empty_allow_list() {
-    insta::assert_snapshot!(linted(json!({"tools": {"groups": {"-100": {"allow": []}}}})), @r"
-    warning: `tools.groups.-100.allow` is empty, so it keeps no tool; leave the list out to keep all
-    ");
+    insta::assert_snapshot!(linted(json!({"tools": {"groups": {"-100": {"allow": []}}}})), @"warning: `tools.groups.-100.allow` is empty, so it keeps no tool; leave the list out to keep all");
 }

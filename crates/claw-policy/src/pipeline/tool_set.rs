@@ -1,6 +1,7 @@
 //! The tools a policy is asked about, indexed by name, alias and group.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::Arc;
 
 use claw_core::tool::Meta;
@@ -17,7 +18,7 @@ pub struct ToolSet {
     /// Present ones first, each part sorted by name.
     metas: Vec<Arc<Meta>>,
     present: usize,
-    names: HashMap<SmolStr, usize>,
+    names: BTreeMap<SmolStr, usize>,
     groups: BTreeMap<SmolStr, Vec<usize>>,
 }
 
@@ -100,6 +101,13 @@ impl ToolSet {
     /// Every name and alias, with the place of its tool.
     pub(crate) fn names(&self) -> impl Iterator<Item = (&str, usize)> {
         self.names.iter().map(|(name, place)| (name.as_str(), *place))
+    }
+
+    /// Those of them that begin so.
+    pub(crate) fn names_from<'a>(&'a self, head: &'a str) -> impl Iterator<Item = (&'a str, usize)> {
+        let range = self.names.range::<str, _>((Bound::Included(head), Bound::Unbounded));
+        let names = range.map(|(name, place)| (name.as_str(), *place));
+        names.take_while(move |(name, _)| name.starts_with(head))
     }
 
     /// Every group that has members, with their places.
