@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{PolicyConfig, SubagentTools};
-use crate::pipeline::sample::config;
+use crate::pipeline::sample::{self, config};
 
 #[test]
 fn an_empty_policy_denies_subagents_the_parents_business() {
@@ -40,7 +40,7 @@ fn a_policy_survives_being_written_and_read() {
     let written = json!({"tools": {"profile": "coding", "allow": [], "by_provider": {"openai": {"profile": "minimal"}}},
         "agents": {"coder": {"also_allow": ["exec"]}}});
     let config = config(written);
-    assert_eq!(super::super::pipeline::sample::config(serde_json::to_value(&config).unwrap()), config);
+    assert_eq!(sample::config(serde_json::to_value(&config).unwrap()), config);
 }
 
 #[test]

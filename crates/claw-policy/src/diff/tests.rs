@@ -1,8 +1,10 @@
 //! What people read before they change a policy.
 
+use claw_core::tool::Group;
 use serde_json::{Value, json};
 
 use super::diff;
+use crate::pipeline::ToolSet;
 use crate::pipeline::sample::{self, config};
 
 #[track_caller]
@@ -67,9 +69,9 @@ fn what_changes_anyway_is_not_repeated() {
 fn a_change_is_data_for_programs() {
     let (old, new) =
         (json!({"tools": {"deny": ["effect:write"]}}), json!({"tools": {"deny": ["effect:network"]}}));
-    let tools = claw_core::tool::Group::Runtime;
-    let only = |meta: &&std::sync::Arc<claw_core::tool::Meta>| meta.group == tools;
-    let set = crate::pipeline::ToolSet::new(sample::tools().iter().filter(only).cloned(), []);
+    let tools = sample::tools();
+    let runtime = tools.iter().filter(|meta| meta.group == Group::Runtime).cloned();
+    let set = ToolSet::new(runtime, []);
     insta::assert_json_snapshot!(diff(&config(old), &config(new), &set).unwrap(), @r#"
     [
       {

@@ -40,6 +40,18 @@ fn groups_have_the_members_of_the_documents() {
 }
 
 #[test]
+fn the_guide_lists_the_same_members() {
+    let guide = include_str!("../../../../docs/policy.md");
+    for (group, members) in TABLE {
+        let mut rows = guide.lines().filter(|line| line.starts_with(&format!("| `{group}`")));
+        let Some(row) = rows.find(|_| !group.starts_with("mcp")) else { continue };
+        for member in members.split(' ') {
+            assert!(row.contains(&format!("`{member}`")), "`{member}` is missing from group `{group}`");
+        }
+    }
+}
+
+#[test]
 fn clawsmith_is_all_that_is_built_in() {
     let tools = sample::tools();
     for meta in tools.iter() {

@@ -307,6 +307,16 @@ fn refuses_unregistered_tool_that_takes_an_alias_for_its_name() {
     assert!(!policy.judge(&sample::tools(), &AGENT, &impostor).allowed);
 }
 
+/// An alias in use must not be lost to a tool that this build is without: a denial by that name would be.
+#[test]
+fn refuses_tool_denied_by_an_alias_that_an_absent_tool_has_for_its_name() {
+    let here = Meta::new("create_image", Group::MediaGen).aliases(&["image"]);
+    let absent = Meta::new("image", Group::Media);
+    let tools = ToolSet::new([here.into()], [absent.into()]);
+    let policy = Policy::compile(&sample::config(json!({"tools": {"deny": ["image"]}}))).unwrap();
+    assert_eq!(policy.decide(&tools, &AGENT).names().count(), 0);
+}
+
 #[test]
 fn nothing_declared_counts_as_every_effect() {
     for effect in Effect::ALL {
