@@ -151,8 +151,9 @@ impl ListLint<'_> {
                 && (others.len() > matched.len() || *i < place)
         };
         let (_, other) = self.surveyed.list.entries().iter().enumerate().find(covers)?;
-        let message = match other == entry {
-            true => "is listed twice".to_owned(),
+        let message = match other.is_effect() && self.surveyed.kind != Kind::Deny {
+            _ if other == entry => "is listed twice".to_owned(),
+            true => "changes nothing; the effects in the same list cover it".to_owned(),
             false => format!("changes nothing; `{other}` in the same list covers it"),
         };
         Some(self.finding(Severity::Note, entry.text(), message))
