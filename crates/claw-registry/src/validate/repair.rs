@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use super::bounds::MAX_DEPTH;
-use super::message::{Place, shortened};
 use super::shape::{Shape, Types};
+use super::show::{Place, shortened};
 
 /// Repairs that are told one by one; a list of a thousand texts for numbers is told once.
 const MAX_NOTES: usize = 12;
