@@ -98,7 +98,7 @@ proptest! {
 
 /// `PROPTEST_CASES` asks for a longer search than the everyday one.
 fn cases() -> u32 {
-    std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(300)
+    std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(200)
 }
 
 #[test]
