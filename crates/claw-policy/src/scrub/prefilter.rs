@@ -155,8 +155,7 @@ impl Runs<'_> {
     fn next(&self, limit: usize) -> Option<Candidate> {
         let mut at = self.from;
         while at < limit + PROBE {
-            let probe: &[u8; PROBE] = self.text.get(at..at + PROBE)?.try_into().ok()?;
-            if is_all_word(probe)
+            if self.is_word(at)?
                 && let Some(start) = self.wanted(at)
                 && start < limit
             {
@@ -167,13 +166,23 @@ impl Runs<'_> {
         None
     }
 
-    /// The first start of a wanted run that goes through the probe at `at`.
+    /// Whether the probe at `at` is in a run; nothing after the end of the text.
+    fn is_word(&self, at: usize) -> Option<bool> {
+        Some(is_all_word(self.text.get(at..at + PROBE)?.try_into().ok()?))
+    }
+
+    /// The first start of a wanted run that goes through the probe at `at`, the first in that run.
     fn wanted(&self, at: usize) -> Option<usize> {
-        let hex = self.start(at, &HEX).filter(|&start| self.is_run(start, 64, &HEX));
-        let line = self.start(at, &BASE64).filter(|&start| self.is_run(start, 64, &BASE64));
-        let colon =
-            self.start(at, &BASE64_URL).filter(|&start| start > 0 && self.text.get(start - 1) == Some(&b':'));
-        [hex, line, colon].into_iter().flatten().min()
+        // A run of 64 goes through the next two probes as well.
+        let long = self.is_word(at + PROBE) == Some(true) && self.is_word(at + 2 * PROBE) == Some(true);
+        let of_64 = |class| self.start(at, class).filter(|&start| self.is_run(start, 64, class));
+        let before = self.text.get(at.saturating_sub(PROBE)..at).unwrap_or_default();
+        let colon = before.contains(&b':').then(|| self.start(at, &BASE64_URL)).flatten();
+        let colon = colon.filter(|&start| start > 0 && self.text.get(start - 1) == Some(&b':'));
+        match long {
+            true => [of_64(&HEX), of_64(&BASE64), colon].into_iter().flatten().min(),
+            false => colon,
+        }
     }
 
     /// Where the run of `class` through `at` starts, unless it went through an earlier probe.
