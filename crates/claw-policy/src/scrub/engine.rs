@@ -11,8 +11,9 @@ use super::{
     view::{BEHIND, View},
 };
 
-/// How much of an unfinished line is kept for its end to come.
-const LINE: usize = 4096;
+/// How much of an unfinished line is kept for its end to come; half of it stays ahead of what is judged, more
+/// than the prefilter looks at. Tests go to the limit more often.
+const LINE: usize = if cfg!(test) { 256 } else { 4096 };
 
 /// Where the pass is. Positions count from the start of the text given to [`Pass::advance`].
 #[derive(Default)]
@@ -23,11 +24,21 @@ pub(super) struct Pass {
     floor: Option<usize>,
     /// How an unfinished redaction goes on.
     tail: Option<Tail>,
+    /// Where a redaction that an earlier piece began ends in this one.
+    continued: usize,
 }
 
 impl Pass {
     /// Judges as much of `text` as is certain, all of it if it is the `last` of its stream.
-    pub(super) fn advance(&mut self, text: &[u8], last: bool, found: &mut Vec<Redaction>) {
+    ///
+    /// `found` must be empty. Returns where the redaction of an earlier piece ends if it goes on in this one.
+    pub(super) fn advance(&mut self, text: &[u8], last: bool, found: &mut Vec<Redaction>) -> usize {
+        self.continued = 0;
+        self.judge(text, last, found);
+        self.continued
+    }
+
+    fn judge(&mut self, text: &[u8], last: bool, found: &mut Vec<Redaction>) {
         let limit = if last { text.len() } else { complete(text, self.judged) };
         let mut scout = Scout::new();
         loop {
@@ -76,11 +87,6 @@ impl Pass {
         rules::held_line_start(text, self.floor, line_start).unwrap_or(line_start)
     }
 
-    /// The end of the last redaction.
-    pub(super) fn floor(&self) -> Option<usize> {
-        self.floor
-    }
-
     /// Forgets the first `count` bytes of the text.
     pub(super) fn forget(&mut self, count: usize) {
         self.judged = self.judged.saturating_sub(count);
@@ -90,8 +96,9 @@ impl Pass {
     fn redact_to(&mut self, end: usize, found: &mut [Redaction]) {
         self.judged = end;
         self.floor = Some(end);
-        if let Some(last) = found.last_mut() {
-            last.range.end = end;
+        match found.last_mut() {
+            Some(last) => last.range.end = end,
+            None => self.continued = end,
         }
     }
 }

@@ -26,9 +26,9 @@ pub(super) struct Reference {
     values: Vec<Vec<u8>>,
 }
 
-/// What no regex of the rules matches: runs of one byte.
-fn is_one_byte(run: &[u8]) -> bool {
-    run.iter().all(|byte| *byte == run[0])
+/// What no regex of the rules matches: runs of `x`.
+fn is_crossed_out(run: &[u8]) -> bool {
+    run.to_ascii_lowercase() == vec![b'x'; run.len()]
 }
 
 impl Reference {
@@ -138,7 +138,7 @@ impl Reference {
                 return None;
             }
             let found = rule.regex.captures(&text[at..])?;
-            if found.name("run").is_some_and(|run| is_one_byte(run.as_bytes())) {
+            if found.name("run").is_some_and(|run| is_crossed_out(run.as_bytes())) {
                 return None;
             }
             let end = at + found.name("s")?.end();

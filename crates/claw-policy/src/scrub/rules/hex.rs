@@ -11,6 +11,9 @@ static BETWEEN: Class =
 /// What a digest's key is made of.
 static KEY: Class = class(&[(b'a', b'z'), (b'A', b'Z'), (b'0', b'9'), (b'_', b'_'), (b'-', b'.')]);
 
+/// What stands before in a line, short of a placeholder.
+static LINE: Class = class(&[(0x20, 0x5a), (0x5e, 0x7e)]);
+
 /// Words of keys whose hex is public.
 const DIGEST_WORDS: &[&str] = &[
     "checksum",
@@ -42,10 +45,10 @@ pub(super) fn long(view: &View<'_>, at: usize) -> Option<Secret> {
         return None;
     }
     let end = view.run(at, LEAST, &HEX);
-    if end < at + LEAST || view.slice(at..end).windows(2).all(|pair| pair[0] == pair[1]) {
+    if end < at + LEAST {
         return None;
     }
-    if is_marked(view, at) || is_sum_line(view, at) {
+    if is_marked(view, at) || is_sum_line(view, at) || is_old_lock_line(view, at) {
         return None;
     }
     Some(Secret { start: at, end, tail: Tail::Run(&HEX), kind: kind::HEX })
@@ -81,4 +84,10 @@ fn is_sum_line(view: &View<'_>, at: usize) -> bool {
         && view.get(end) == Some(b' ')
         && matches!(view.get(end + 1), Some(b' ' | b'*'))
         && view.get(end + 2).is_some_and(|byte| byte > b' ')
+}
+
+/// A line of an old `Cargo.lock`: `"checksum name 1.0.0 (source)" = "hex"`.
+fn is_old_lock_line(view: &View<'_>, at: usize) -> bool {
+    let start = view.run_before(at, 200, &LINE);
+    view.slice(start..at).starts_with(b"\"checksum ")
 }

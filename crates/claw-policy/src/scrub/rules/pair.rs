@@ -81,7 +81,8 @@ fn after_blank(view: &View<'_>, key: &[u8], key_end: usize) -> Option<Secret> {
         let start = view.run(key_end, BLANKS, &BLANK);
         let written = bare(view, start, Style::Loose);
         let token = view.slice(start..written.end);
-        let secret = token.len() >= 16 && value::is_secret(token, Family::Token, Style::Loose);
+        let secret =
+            token.len() >= 16 && !is_url(token) && value::is_secret(token, Family::Token, Style::Loose);
         return secret.then(|| written.secret(kind::AUTHORIZATION));
     }
     if !key.starts_with(b"-") {
@@ -104,7 +105,7 @@ fn plain(view: &View<'_>, family: Family, sign: &Sign, upper: bool) -> Option<Se
         return None;
     }
     // The password in a URL is found on its own; the rest of the URL says which system is meant.
-    if memchr::memmem::find(value, b"://").is_some() || !value::is_secret(value, family, style) {
+    if is_url(value) || !value::is_secret(value, family, style) {
         return None;
     }
     let kind = if style == Style::Variable || matches!(family, Family::Variable | Family::Virtual) {
@@ -113,6 +114,10 @@ fn plain(view: &View<'_>, family: Family, sign: &Sign, upper: bool) -> Option<Se
         kind::PAIR
     };
     Some(written.secret(kind))
+}
+
+fn is_url(value: &[u8]) -> bool {
+    memchr::memmem::find(value, b"://").is_some()
 }
 
 /// A scheme and its credentials: `Bearer ...`, `Basic ...`.
