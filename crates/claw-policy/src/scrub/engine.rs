@@ -7,7 +7,7 @@ use claw_core::redact::Redaction;
 
 use super::{
     prefilter::Scout,
-    rules::{self, Tail},
+    rules::{self, Secret, Tail},
     view::{BEHIND, View},
 };
 
@@ -22,6 +22,8 @@ pub(super) struct Pass {
     judged: usize,
     /// Where the last redaction ended.
     floor: Option<usize>,
+    /// Secrets that start after their candidate, the nearest last: what stands between is judged first.
+    ahead: Vec<Secret>,
     /// How an unfinished redaction goes on.
     tail: Option<Tail>,
     /// Where a redaction that an earlier piece began ends in this one.
@@ -50,7 +52,12 @@ impl Pass {
                     return;
                 }
             }
-            let Some(candidate) = scout.next(text, self.judged, limit, self.floor) else {
+            let until = self.ahead.last().map_or(limit, |secret| secret.start);
+            let Some(candidate) = scout.next(text, self.judged, until, self.floor) else {
+                if let Some(secret) = self.ahead.pop() {
+                    self.redact(secret, found);
+                    continue;
+                }
                 self.judged = self.judged.max(limit);
                 return;
             };
@@ -64,15 +71,14 @@ impl Pass {
                 self.judged = candidate.at;
                 return;
             }
-            let Some(secret) = secret else {
-                self.judged = candidate.at + 1;
-                continue;
-            };
-            if self.floor != Some(secret.start) {
-                found.push(Redaction { range: secret.start..secret.end, kind: secret.kind });
+            match secret {
+                Some(secret) if secret.start <= candidate.at => self.redact(secret, found),
+                Some(secret) if secret.start < until || self.ahead.is_empty() => {
+                    self.judged = candidate.at + 1;
+                    self.ahead.push(secret);
+                }
+                _ => self.judged = candidate.at + 1,
             }
-            self.redact_to(secret.end, found);
-            self.tail = Some(secret.tail);
         }
     }
 
@@ -91,6 +97,22 @@ impl Pass {
     pub(super) fn forget(&mut self, count: usize) {
         self.judged = self.judged.saturating_sub(count);
         self.floor = self.floor.and_then(|floor| floor.checked_sub(count));
+        for secret in &mut self.ahead {
+            (secret.start, secret.end) = (secret.start - count, secret.end - count);
+        }
+    }
+
+    /// Redacts what is left of `secret` after the last redaction.
+    fn redact(&mut self, secret: Secret, found: &mut Vec<Redaction>) {
+        let start = secret.start.max(self.floor.unwrap_or(0));
+        if start > secret.end {
+            return;
+        }
+        if self.floor != Some(start) {
+            found.push(Redaction { range: start..secret.end, kind: secret.kind });
+        }
+        self.redact_to(secret.end, found);
+        self.tail = Some(secret.tail);
     }
 
     fn redact_to(&mut self, end: usize, found: &mut [Redaction]) {

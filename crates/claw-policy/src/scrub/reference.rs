@@ -95,11 +95,25 @@ impl Reference {
     fn scrub_patterns(&self, text: &[u8]) -> Vec<u8> {
         let mut out = Vec::new();
         let (mut at, mut kept, mut floor) = (0, 0, None);
+        let mut ahead: Vec<Secret> = Vec::new();
         while at < text.len() {
-            let Some(secret) = self.judge(text, floor, at) else {
+            let due = ahead.last().is_some_and(|secret| secret.start <= at);
+            let secret = if due { ahead.pop() } else { self.judge(text, floor, at) };
+            let Some(mut secret) = secret else {
                 at += 1;
                 continue;
             };
+            if secret.start > at {
+                if ahead.last().is_none_or(|nearest| secret.start < nearest.start) {
+                    ahead.push(secret);
+                }
+                at += 1;
+                continue;
+            }
+            secret.start = secret.start.max(floor.unwrap_or(0));
+            if secret.start > secret.end {
+                continue;
+            }
             out.extend_from_slice(&text[kept..secret.start]);
             if floor != Some(secret.start) {
                 out.extend_from_slice(PLACEHOLDER.as_bytes());

@@ -62,6 +62,17 @@ fn bot_token_in_a_url() {
 }
 
 #[test]
+fn secrets_between_a_key_and_its_value() {
+    let token = "ghp_abcdefghijklmnopqrstuvwxyz0123456789";
+    check(
+        &format!("https://{token}:x-oauth-basic@github.com/a"),
+        "https://[REDACTED]:[REDACTED]@github.com/a",
+    );
+    check(&format!("https://{token}@github.com/a"), "https://[REDACTED]@github.com/a");
+    check("token: AKIAIOSFODNN7EXAMPLE = \"abcd1234efgh\"", "token: [REDACTED] = \"[REDACTED]\"");
+}
+
+#[test]
 fn two_tokens_in_a_row() {
     check("ghp_abcdefghijklmnopqrstuvwxyz0123456789 AKIAIOSFODNN7EXAMPLE", "[REDACTED] [REDACTED]");
 }
