@@ -79,24 +79,24 @@ impl Scout {
         Self { folded: Vec::new(), block: 0..0, literal: None, run: None }
     }
 
-    /// The first candidate in `from..limit`.
+    /// The first candidate in `from..until`.
     ///
     /// `floor` is where the last redaction ended: runs start there anew.
     pub(super) fn next(
         &mut self,
         text: &[u8],
         from: usize,
-        limit: usize,
+        until: usize,
         floor: Option<usize>,
     ) -> Option<Candidate> {
         let literal = match self.literal {
             Some(known) if known.at >= from => known,
-            _ => self.next_literal(text, from, limit).unwrap_or(NOWHERE),
+            _ => self.next_literal(text, from).unwrap_or(NOWHERE),
         };
         self.literal = Some(literal);
         let run = match self.run {
             Some(known) if known.at >= from => known,
-            _ => Runs { text, from, floor }.next(limit).unwrap_or(NOWHERE),
+            _ => Runs { text, from, floor }.next().unwrap_or(NOWHERE),
         };
         self.run = Some(run);
         let first = match literal.at.cmp(&run.at) {
@@ -104,13 +104,13 @@ impl Scout {
             Ordering::Equal => Candidate { run: run.run, ..literal },
             Ordering::Greater => run,
         };
-        (first.at < limit).then_some(first)
+        (first.at < until).then_some(first)
     }
 
-    fn next_literal(&mut self, text: &[u8], from: usize, limit: usize) -> Option<Candidate> {
+    fn next_literal(&mut self, text: &[u8], from: usize) -> Option<Candidate> {
         let literals = &*LITERALS;
         let mut from = from;
-        while from < limit {
+        while from < text.len() {
             if !self.block.contains(&from) {
                 self.fold(text, from, literals.longest);
             }
@@ -152,18 +152,16 @@ struct Runs<'t> {
 }
 
 impl Runs<'_> {
-    fn next(&self, limit: usize) -> Option<Candidate> {
+    fn next(&self) -> Option<Candidate> {
         let mut at = self.from;
-        while at < limit + PROBE {
+        loop {
             if self.is_word(at)?
                 && let Some(start) = self.wanted(at)
-                && start < limit
             {
                 return Some(Candidate { at: start, rule: None, run: true });
             }
             at += PROBE;
         }
-        None
     }
 
     /// Whether the probe at `at` is in a run; nothing after the end of the text.

@@ -140,3 +140,14 @@ fn long_lines_hold_back_a_bounded_part() {
         assert_eq!(show(&out), show(&whole), "{unit}");
     }
 }
+
+#[test]
+fn secret_that_ends_in_a_later_piece_with_another_one() {
+    let line = "a1B2c3D4".repeat(16);
+    let text = format!("-----BEGIN PRIVATE KEY-----\n{line}\nghp_abcdefghijklmnopqrstuvwxyz0123456789\n");
+    for cut in 0..text.len() {
+        let (a, b) = text.as_bytes().split_at(cut);
+        let out = in_pieces(&Scrubber::new(), [a, b]);
+        assert_eq!(show(&out), "-----BEGIN PRIVATE KEY-----\\n[REDACTED]\\n[REDACTED]\\n", "cut at {cut}");
+    }
+}
