@@ -1,6 +1,7 @@
 //! Which calls have begun and what became of them, in bounded memory.
 
 use std::collections::BTreeMap;
+use std::mem;
 
 use claw_core::CallId;
 use claw_core::store::Outcome;
@@ -35,6 +36,14 @@ impl Calls {
             Some(outcome) => Known::Begun(*outcome),
             None if self.forgotten.is_some_and(|last| call <= last) => Known::Forgotten,
             None => Known::Fresh,
+        }
+    }
+
+    /// Records how a call ended, and returns its fate until now; `None` where it has not begun.
+    pub(crate) fn end(&mut self, call: CallId, outcome: Outcome) -> Option<Outcome> {
+        match self.fates.get_mut(&call) {
+            Some(fate) => Some(mem::replace(fate, outcome)),
+            None => (self.known(call) == Known::Forgotten).then_some(Outcome::Unknown),
         }
     }
 

@@ -175,12 +175,7 @@ impl Book {
 
     /// Counts a call under its new fate instead of its old one.
     fn finish(&mut self, record: &Record, outcome: Outcome) {
-        let before = match self.calls.known(record.call) {
-            Known::Fresh => return,
-            Known::Begun(outcome) => outcome,
-            Known::Forgotten => Outcome::Unknown,
-        };
-        self.calls.record(record.call, outcome);
+        let Some(before) = self.calls.end(record.call, outcome) else { return };
         let tally = self.tally(&record.session);
         let old = count_of(tally, before);
         *old = old.saturating_sub(1);

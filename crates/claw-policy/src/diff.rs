@@ -22,7 +22,7 @@ pub struct Difference {
     /// When it changes; what changes anyway is not repeated.
     pub when: When,
     /// What changes, by tool.
-    pub tools: BTreeMap<SmolStr, Change>,
+    pub tools: BTreeMap<SmolStr, Delta>,
 }
 
 /// A kind of situation. Where nothing is set, it is any.
@@ -52,7 +52,7 @@ pub enum Subagent {
 /// What changes about one tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Change {
+pub enum Delta {
     /// It is there now.
     Gained,
     /// It is gone now.
@@ -97,12 +97,12 @@ impl Comparison<'_> {
         found
     }
 
-    fn changes(&self, subject: &Subject<'_>) -> BTreeMap<SmolStr, Change> {
+    fn changes(&self, subject: &Subject<'_>) -> BTreeMap<SmolStr, Delta> {
         let before = self.before.decide(self.tools, subject);
         let after = self.after.decide(self.tools, subject);
         let mut changes = BTreeMap::new();
         for ((meta, old), (_, new)) in before.iter().zip(after.iter()) {
-            if let Some(change) = Change::between(old, new) {
+            if let Some(change) = Delta::between(old, new) {
                 changes.insert(meta.name.as_str().into(), change);
             }
         }
@@ -110,7 +110,7 @@ impl Comparison<'_> {
     }
 }
 
-impl Change {
+impl Delta {
     fn between(old: &Verdict, new: &Verdict) -> Option<Self> {
         match (old.allowed, new.allowed) {
             (false, false) => None,
@@ -199,9 +199,9 @@ impl fmt::Display for Diff {
             write!(f, "{gap}agent `{}`{}:", difference.agent, difference.when)?;
             for (tool, change) in &difference.tools {
                 match change {
-                    Change::Gained => write!(f, "\n  + {tool}")?,
-                    Change::Lost => write!(f, "\n  - {tool}")?,
-                    Change::Effects { gained, lost } => {
+                    Delta::Gained => write!(f, "\n  + {tool}")?,
+                    Delta::Lost => write!(f, "\n  - {tool}")?,
+                    Delta::Effects { gained, lost } => {
                         write!(f, "\n  ~ {tool}")?;
                         let mut part = |sign, effects: Effects| {
                             effects.iter().try_for_each(|effect| write!(f, " {sign}{effect}"))

@@ -12,6 +12,7 @@ use serde::{Serialize, Serializer};
 use smol_str::SmolStr;
 
 use crate::group;
+use crate::nearest::nearest;
 use crate::pipeline::ToolSet;
 
 /// One entry, as written and as understood.
@@ -98,7 +99,7 @@ impl Entry {
         match text {
             "" => Err(EntryError::Empty),
             _ if !text.bytes().all(fits) => Err(EntryError::BadName(text.into())),
-            _ if text.contains('*') => Ok(Target::Tools(Pattern(text.into()))),
+            _ if text.contains('*') => Ok(Target::Tools(Pattern::new(text))),
             _ => Ok(Target::Tool(text.into())),
         }
     }
@@ -108,7 +109,7 @@ impl Entry {
         match name {
             "" | "mcp:" => Err(EntryError::NoGroup(text.into())),
             _ if name.contains(misfit) => Err(EntryError::BadName(text.into())),
-            _ if name.contains('*') => Ok(Target::Groups(Pattern(name.into()))),
+            _ if name.contains('*') => Ok(Target::Groups(Pattern::new(name))),
             _ => Ok(Target::Group(group::canonical(name).into())),
         }
     }
@@ -141,7 +142,8 @@ impl Entry {
         match (&self.target, list) {
             (Target::Tool(name), _) => tools.place(name).into_iter().for_each(hit),
             (Target::Tools(pattern), _) => {
-                tools.names().filter(|(name, _)| pattern.fits(name)).for_each(|(_, place)| hit(place));
+                let names = tools.names_from(pattern.head());
+                names.filter(|(name, _)| pattern.fits(name)).for_each(|(_, place)| hit(place));
             }
             (Target::Group(name), _) => tools.members(name).iter().copied().for_each(hit),
             (Target::Groups(pattern), _) => tools
@@ -182,19 +184,33 @@ impl Serialize for Entry {
 
 /// Text in which each `*` stands for any characters, or none.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pattern(SmolStr);
+pub struct Pattern {
+    /// What stands before the first star.
+    head: SmolStr,
+    /// What stands between stars, and after the last one.
+    rest: Vec<SmolStr>,
+}
 
 impl Pattern {
+    fn new(text: &str) -> Self {
+        let mut parts = text.split('*').map(SmolStr::new);
+        Self { head: parts.next().unwrap_or_default(), rest: parts.collect() }
+    }
+
+    /// What every name that fits begins with.
+    pub fn head(&self) -> &str {
+        &self.head
+    }
+
     /// Whether a name fits.
     pub fn fits(&self, name: &str) -> bool {
-        let Some((head, rest)) = self.0.split_once('*') else { return name == self.0 };
-        let Some(mut left) = name.strip_prefix(head) else { return false };
-        let (middle, tail) = rest.rsplit_once('*').unwrap_or(("", rest));
-        for part in middle.split('*') {
-            let Some(at) = left.find(part) else { return false };
+        let Some(mut left) = name.strip_prefix(self.head()) else { return false };
+        let Some((tail, middle)) = self.rest.split_last() else { return left.is_empty() };
+        for part in middle {
+            let Some(at) = left.find(part.as_str()) else { return false };
             left = &left[at + part.len()..];
         }
-        left.ends_with(tail)
+        left.ends_with(tail.as_str())
     }
 }
 
@@ -281,16 +297,6 @@ pub struct BadEntry {
     pub entry: SmolStr,
     /// What is wrong with it.
     pub why: EntryError,
-}
-
-/// The candidate most like a word, if one is like it at all.
-pub(crate) fn nearest<S: AsRef<str>>(word: &str, candidates: impl IntoIterator<Item = S>) -> Option<S> {
-    let likeness = |candidate: S| (strsim::jaro_winkler(word, candidate.as_ref()), candidate);
-    let best = candidates
-        .into_iter()
-        .map(likeness)
-        .max_by(|(a, x), (b, y)| a.total_cmp(b).then_with(|| y.as_ref().cmp(x.as_ref())));
-    best.filter(|(likeness, _)| *likeness > 0.8).map(|(_, candidate)| candidate)
 }
 
 #[cfg(test)]

@@ -8,7 +8,8 @@ use claw_core::tool::{Effects, Profile};
 use serde::Serialize;
 use smol_str::SmolStr;
 
-use crate::entry::{Entry, List, Target, Use, nearest};
+use crate::entry::{Entry, List, Target, Use};
+use crate::nearest::nearest;
 use crate::pipeline::{Kind, Mark, Policy, Rule, Step, Subject, ToolSet, Trace, Verdict};
 use crate::profile;
 
@@ -125,9 +126,13 @@ impl Advice<'_> {
             added.push(self.add("tools.also_allow"));
         }
         let direct = self.mend(early);
-        // Nothing is gained by adding it where lifting the denials is enough.
-        let enough = direct.is_empty() || direct.iter().all(|change| added.contains(change));
-        let ways = if enough { vec![direct] } else { vec![direct, added] };
+        // The shorter way alone, where the other one only adds to it.
+        let within = |a: &[Change], b: &[Change]| a.iter().all(|change| b.contains(change));
+        let ways = match (within(&direct, &added), within(&added, &direct)) {
+            (true, _) => vec![direct],
+            (false, true) => vec![added],
+            (false, false) => vec![direct, added],
+        };
         ways.into_iter().map(|way| [way, late.clone()].concat()).collect()
     }
 

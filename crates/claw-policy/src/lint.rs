@@ -11,8 +11,9 @@ use serde::Serialize;
 use smol_str::SmolStr;
 
 use crate::config::{PolicyConfig, SubagentTools};
-use crate::entry::{BadEntry, Entry, List, Target, nearest};
+use crate::entry::{BadEntry, Entry, List, Target};
 use crate::group;
+use crate::nearest::nearest;
 use crate::pipeline::{Kind, Policy, ToolSet};
 
 mod survey;
@@ -150,8 +151,9 @@ impl ListLint<'_> {
                 && (others.len() > matched.len() || *i < place)
         };
         let (_, other) = self.surveyed.list.entries().iter().enumerate().find(covers)?;
-        let message = match other == entry {
-            true => "is listed twice".to_owned(),
+        let message = match other.is_effect() && self.surveyed.kind != Kind::Deny {
+            _ if other == entry => "is listed twice".to_owned(),
+            true => "changes nothing; the effects in the same list cover it".to_owned(),
             false => format!("changes nothing; `{other}` in the same list covers it"),
         };
         Some(self.finding(Severity::Note, entry.text(), message))

@@ -1,19 +1,38 @@
 //! What a misspelt word was probably meant to be.
 
-/// The candidate most like `word`, if one is like enough to be suggested.
+/// How like two words must be for one to be suggested for the other.
+const CLOSE: f64 = 0.6;
+/// Words longer than this are no slip of a name.
+const LONGEST: usize = 128;
+
+/// The candidate that was probably meant: another spelling, a close one, or the only one it is a part of.
 pub fn nearest<S: AsRef<str>>(word: &str, candidates: impl IntoIterator<Item = S>) -> Option<S> {
-    let plain = |text: &str| -> String {
-        text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
-    };
-    let wanted = plain(word);
-    if wanted.is_empty() || word.len() > 128 {
+    let wanted = folded(word);
+    if wanted.is_empty() || word.len() > LONGEST {
         return None;
     }
-    let likeness =
-        |candidate: &S| strsim::normalized_damerau_levenshtein(&wanted, &plain(candidate.as_ref()));
-    let scored = candidates.into_iter().map(|candidate| (likeness(&candidate), candidate));
-    let (score, best) = scored.max_by(|a, b| a.0.total_cmp(&b.0))?;
-    (score >= 0.6).then_some(best)
+    let mut candidates: Vec<(String, S)> = candidates.into_iter().map(|c| (folded(c.as_ref()), c)).collect();
+    let likeness = |other: &str| strsim::normalized_damerau_levenshtein(&wanted, other);
+    // Of two that are equally like it, the first by name: the same slip always has the same answer.
+    let best = (0..candidates.len()).max_by(|a, b| {
+        let (a, b) = (&candidates[*a], &candidates[*b]);
+        likeness(&a.0).total_cmp(&likeness(&b.0)).then_with(|| b.1.as_ref().cmp(a.1.as_ref()))
+    })?;
+    if likeness(&candidates[best].0) >= CLOSE {
+        return Some(candidates.swap_remove(best).1);
+    }
+    let is_part = |other: &str| wanted.len() > 2 && (other.contains(&wanted) || wanted.contains(other));
+    let mut parts =
+        (0..candidates.len()).filter(|at| !candidates[*at].0.is_empty() && is_part(&candidates[*at].0));
+    match (parts.next(), parts.next()) {
+        (Some(only), None) => Some(candidates.swap_remove(only).1),
+        _ => None,
+    }
+}
+
+/// Letters and digits alone, in lower case.
+fn folded(text: &str) -> String {
+    text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
 #[cfg(test)]
@@ -31,6 +50,8 @@ mod tests {
         check("ReadFile", Some("read_file"));
         check("exce", Some("exec"));
         check("wrte_file", Some("write_file"));
+        check("read", Some("read_file"));
+        check("file", None);
         check("browser", None);
         check("", None);
         check("🦀", None);

@@ -10,7 +10,8 @@
 mod abandoned;
 mod telling;
 
-use std::panic::AssertUnwindSafe;
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -208,10 +209,9 @@ impl Executor {
         let caller = offer.caller();
         let meta = &tool.entry.meta;
         let facts = caller.facts(meta.name.as_str());
-        let plan = built.tool.plan(&facts, args).map_err(|error| {
-            tracing::debug!(tool = %meta.name, error = error.for_log(), "the plan failed");
-            Refusal { advice: error.advice, ..Refusal::at(Step::Judge, error.message) }
-        })?;
+        let plan = catch_unwind(AssertUnwindSafe(|| built.tool.plan(&facts, args)))
+            .unwrap_or_else(|panic| Err(panicked(panic.as_ref())))
+            .map_err(|error| Refusal { advice: error.advice, ..Refusal::at(Step::Judge, error.message) })?;
         let scope = guard::scope(caller);
         let sights = self.look(offer, &plan, left, request).await?;
         let digest = Digest::of_call(meta.name.as_str(), args, &plan, &sights);
@@ -481,7 +481,7 @@ fn summary(plan: &Plan, args: &Value) -> String {
     lines.join("\n")
 }
 
-type Caught = Result<Result<Output, ToolError>, Box<dyn std::any::Any + Send>>;
+type Caught = Result<Result<Output, ToolError>, Box<dyn Any + Send>>;
 
 /// Waits for the work, for the caller to give up or for the time to be over. A tool that is told to stop has
 /// a moment to clean up; then it is dropped.
@@ -515,9 +515,11 @@ async fn bounded(
 }
 
 fn uncaught(caught: Caught) -> Result<Output, ToolError> {
-    caught.unwrap_or_else(|panic| {
-        let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-        let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
-        Err(ToolError::internal(format!("the tool panicked: {text}")))
-    })
+    caught.unwrap_or_else(|panic| Err(panicked(panic.as_ref())))
+}
+
+fn panicked(panic: &(dyn Any + Send)) -> ToolError {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+    ToolError::internal(format!("the tool panicked: {text}"))
 }

@@ -169,9 +169,13 @@ impl Registry {
         self.refresh(&name)
     }
 
-    /// Takes what a source has now in place of what it had.
+    /// Takes what a source has now in place of what it had. The source is asked before anything is locked, so
+    /// one that is slow holds nobody up.
     pub fn refresh(&self, source: &str) -> Vec<RegisterError> {
-        self.write(|shelf| shelf.refresh(source))
+        let found = self.shelf.load().sources.iter().find(|s| s.name() == source).cloned();
+        let Some(found) = found else { return Vec::new() };
+        let tools = shelf::unharmed(|| found.tools()).and_then(|tools| tools);
+        self.write(|shelf| shelf.replace(source, tools))
     }
 
     /// Removes a source and its tools; says whether it was there.

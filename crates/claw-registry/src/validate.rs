@@ -44,6 +44,7 @@ mod message;
 mod parse;
 mod repair;
 mod shape;
+mod show;
 #[cfg(test)]
 mod tests;
 
@@ -135,7 +136,7 @@ fn refusal(error: &jsonschema::ValidationError<'_>) -> SchemaError {
         ValidationErrorKind::Referencing(cause) => SchemaError::Reference(cause.to_string()),
         _ => SchemaError::Invalid {
             at: error.instance_path().to_string(),
-            reason: error.masked_with(message::shortened(error.instance())).to_string(),
+            reason: error.masked_with(show::shortened(error.instance())).to_string(),
         },
     }
 }

@@ -74,7 +74,6 @@ impl Tool for Move {
         .aliases(&["mv"])
         .needs(&[Need::Files])
         .timeout_secs(9)
-        .untrusted()
         .about("Move things about.");
 
     async fn run(&self, _: &Call, _: Args) -> Result<Output, ToolError> {

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use claw_core::tool::AnyTool;
+use claw_core::tool::dialect::Dialect;
 
 /// Tokens by tool name.
 pub(super) type Tokens = BTreeMap<String, usize>;
@@ -18,7 +19,7 @@ pub(super) fn count(tools: &[Arc<dyn AnyTool>]) -> Result<Tokens> {
     let mut tokens = Tokens::new();
     for tool in tools {
         let spec = tool.spec();
-        let json = serde_json::to_string(spec)?;
+        let json = Dialect::Default.tool(spec).to_string();
         tokens.insert(spec.name.to_string(), tokenizer.encode_ordinary(&json).len());
     }
     Ok(tokens)

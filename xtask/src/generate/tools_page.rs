@@ -117,9 +117,6 @@ fn facts(meta: &Meta) -> Vec<String> {
     if let Some(seconds) = meta.timeout_secs {
         facts.push(format!("Runs for at most {seconds} seconds"));
     }
-    if meta.untrusted {
-        facts.push("Its results come from outside and are marked as data".to_owned());
-    }
     facts
 }
 

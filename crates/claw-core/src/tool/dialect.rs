@@ -1,7 +1,7 @@
 //! Schemas as each provider takes them.
 //!
 //! Providers read different parts of JSON Schema and refuse requests that hold more, so that one odd schema
-//! of one MCP server can fail every call. A schema is first made [plain](plain::plain) (references inlined,
+//! of one MCP server can fail every call. A schema is first made plain (references inlined,
 //! `allOf` merged, the root an object) and then written with the keywords that the provider knows.
 //!
 //! - All dialects but the strict one accept at least what the original accepts: what a provider cannot be

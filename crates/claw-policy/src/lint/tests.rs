@@ -1,1 +1,112 @@
-//! Tests of `lint`.
+//! What people read when they ask what is wrong.
+
+use serde_json::{Value, json};
+
+use super::lint;
+use crate::pipeline::sample;
+
+#[track_caller]
+fn linted(config: Value) -> String {
+    let findings = lint(&sample::config(config), &sample::tools());
+    findings.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn nothing_is_wrong_with_an_empty_policy_or_a_plain_one() {
+    assert_eq!(linted(json!({})), "");
+    let plain = json!({
+        "tools": {"profile": "coding", "deny": ["group:runtime"], "also_allow": ["group:mcp"],
+            "by_provider": {"ollama": {"profile": "minimal"}}, "groups": {"-100": {"allow": ["group:web"]}}},
+        "agents": {"writer": {"allow": ["group:fs", "effect:read", "effect:network"], "deny": ["glob"]}},
+    });
+    assert_eq!(linted(plain), "");
+}
+
+#[test]
+fn known_tools_that_this_build_is_without_are_fine() {
+    assert_eq!(linted(json!({"tools": {"deny": ["canvas", "whatsapp_login"]}})), "");
+}
+
+#[test]
+fn entries_that_cannot_be_read() {
+    insta::assert_snapshot!(linted(json!({"tools": {"deny": ["effect:wirte"], "allow": [""]}})), @r"
+    error: `tools.allow` cannot be read: an entry is empty; name a tool, a `group:` or an `effect:`, or remove it
+    error: `tools.deny` entry `effect:wirte` cannot be read: `effect:wirte` is not an effect; did you mean `effect:write`?
+    ");
+}
+
+#[test]
+fn entries_that_name_nothing_known() {
+    let config = json!({"tools": {
+        "allow": ["raed_file", "zzz", "mcp", "group:runtme", "no_*", "group:x*", "group:workspace", "*"],
+        "deny": ["exce", "group:mcp:githb"]}});
+    insta::assert_snapshot!(linted(config), @r"
+    error: `tools.deny` entry `exce` names no known tool; did you mean `exec`?
+    error: `tools.deny` entry `group:mcp:githb` names no known group; did you mean `group:mcp:github`?
+    warning: `tools.allow` entry `raed_file` names no known tool; did you mean `read_file`?
+    warning: `tools.allow` entry `zzz` names no known tool
+    warning: `tools.allow` entry `mcp` names no known tool; did you mean `group:mcp`?
+    warning: `tools.allow` entry `group:runtme` names no known group; did you mean `group:runtime`?
+    warning: `tools.allow` entry `no_*` matches no tool
+    warning: `tools.allow` entry `group:x*` matches no tool
+    warning: `tools.allow` entry `group:workspace` is a group without tools
+    ");
+}
+
+#[test]
+fn entries_that_another_one_covers() {
+    let config = json!({"tools": {
+        "allow": ["read_file", "group:fs", "read", "exec", "exec", "effect:read", "effect:write"]}});
+    insta::assert_snapshot!(linted(config), @r"
+    note: `tools.allow` entry `read_file` changes nothing; `group:fs` in the same list covers it
+    note: `tools.allow` entry `group:fs` changes nothing; the effects in the same list cover it
+    note: `tools.allow` entry `read` changes nothing; `read_file` in the same list covers it
+    note: `tools.allow` entry `exec` is listed twice
+    ");
+}
+
+#[test]
+fn entries_that_come_too_late() {
+    let config = json!({
+        "tools": {"profile": "messaging", "allow": ["group:web", "exec", "read_artifact"],
+            "also_allow": ["web_fetch", "glob"], "deny": ["web_search"]},
+        "agents": {"coder": {"allow": ["group:web", "group:fs"], "deny": ["web_*", "web_search", "group:fs"]}},
+    });
+    insta::assert_snapshot!(linted(config), @r"
+    warning: `tools.also_allow` entry `web_fetch` brings back `web_fetch`, though `agents.coder.deny` entry `web_*` denies it; set `tools.deny_wins` to forbid this
+    warning: `tools.also_allow` entry `glob` brings back `glob`, though `agents.coder.deny` entry `group:fs` denies it; set `tools.deny_wins` to forbid this
+    note: `tools.allow` entry `exec` changes nothing; `tools.profile` (`messaging`) does not include it
+    note: `tools.allow` entry `read_artifact` changes nothing; a standing tool needs no list to allow it
+    note: `agents.coder.allow` entry `group:fs` changes nothing; of `edit`, for one, `tools.profile` (`messaging`) does not include it
+    note: `agents.coder.deny` entry `web_search` changes nothing; `web_*` in the same list covers it
+    note: `agents.coder.deny` entry `group:fs` changes nothing; of `edit`, for one, `tools.profile` (`messaging`) does not include it
+    ");
+}
+
+#[test]
+fn entries_that_bring_back_what_is_denied() {
+    let config = |wins| {
+        json!({"tools": {"deny": ["group:runtime"], "deny_wins": wins},
+            "agents": {"coder": {"also_allow": ["group:runtime", "glob"]}}})
+    };
+    insta::assert_snapshot!(linted(config(false)), @r"
+    warning: `agents.coder.also_allow` entry `group:runtime` brings back `credentialed_exec`, though `tools.deny` entry `group:runtime` denies it; set `tools.deny_wins` to forbid this
+    note: `agents.coder.also_allow` entry `glob` changes nothing; it is there without being added
+    ");
+    insta::assert_snapshot!(linted(config(true)), @r"
+    note: `agents.coder.also_allow` entry `group:runtime` changes nothing; of `credentialed_exec`, for one, `tools.deny` entry `group:runtime` denies it, and `tools.deny_wins` is set
+    note: `agents.coder.also_allow` entry `glob` changes nothing; it is there without being added
+    ");
+}
+
+#[test]
+fn a_denial_that_only_deny_wins_makes_count_is_not_idle() {
+    let config = json!({"tools": {"profile": "minimal", "deny": ["exec"], "deny_wins": true},
+        "agents": {"coder": {"also_allow": ["group:runtime"]}}});
+    assert_eq!(linted(config), "");
+}
+
+#[test]
+fn an_empty_allow_list() {
+    insta::assert_snapshot!(linted(json!({"tools": {"groups": {"-100": {"allow": []}}}})), @"warning: `tools.groups.-100.allow` is empty, so it keeps no tool; leave the list out to keep all");
+}

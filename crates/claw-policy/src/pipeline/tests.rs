@@ -4,7 +4,7 @@ use claw_core::id::{AgentId, SessionKey};
 use claw_core::tool::{Caller, Effect, Effects, Group, Meta, PeerKind, SubagentDepth};
 use serde_json::{Value, json};
 
-use super::{Policy, Subject, sample};
+use super::{Policy, Subject, ToolSet, sample};
 
 mod dice;
 mod model;
@@ -275,6 +275,9 @@ fn refuses_deny_list_with_an_entry_it_cannot_read() {
         "agents": {"coder": {"by_provider": {"openai": {"allow": ["exec(rm *)"]}}}}});
     let error = Policy::compile(&sample::config(config)).unwrap_err();
     insta::assert_snapshot!(error, @r"
+    `tools.deny`: `effect:wirte` is not an effect; did you mean `effect:write`?
+    `agents.coder.by_provider.openai.allow`: `exec(rm *)` can match no name; use letters, digits, `_` and `-`, and `*` for any characters
+    `tools.subagents.leaf_deny`: `group:` names no group; write one after the colon, such as `group:fs`
     ");
 }
 
@@ -304,6 +307,16 @@ fn refuses_unregistered_tool_that_takes_an_alias_for_its_name() {
     assert!(!policy.judge(&sample::tools(), &AGENT, &impostor).allowed);
 }
 
+/// An alias in use must not be lost to a tool that this build is without: a denial by that name would be.
+#[test]
+fn refuses_tool_denied_by_an_alias_that_an_absent_tool_has_for_its_name() {
+    let here = Meta::new("create_image", Group::MediaGen).aliases(&["image"]);
+    let absent = Meta::new("image", Group::Media);
+    let tools = ToolSet::new([here.into()], [absent.into()]);
+    let policy = Policy::compile(&sample::config(json!({"tools": {"deny": ["image"]}}))).unwrap();
+    assert_eq!(policy.decide(&tools, &AGENT).names().count(), 0);
+}
+
 #[test]
 fn nothing_declared_counts_as_every_effect() {
     for effect in Effect::ALL {
@@ -313,9 +326,55 @@ fn nothing_declared_counts_as_every_effect() {
 }
 
 #[test]
+fn a_decision_reads_as_a_list() {
+    let config = json!({"tools": {"profile": "minimal", "deny": ["effect:network"], "also_allow": ["exec"]}});
+    let tools = sample::tools();
+    let few = ["exec", "glob", "read_artifact", "session_status"].map(|name| tools.find(name).cloned());
+    let few = ToolSet::new(few.into_iter().flatten(), []);
+    let decision = Policy::compile(&sample::config(config)).unwrap().decide(&few, &AGENT);
+    insta::assert_snapshot!(decision, @r"
+    + exec            `tools.also_allow` entry `exec` adds it; `tools.deny` entry `effect:network` narrows it, taking away network
+    - glob            `tools.profile` (`minimal`) does not include it
+    + read_artifact   no step removes it
+    + session_status  no step removes it
+    ");
+}
+
+#[test]
 fn a_trace_is_data_for_programs() {
     let config = json!({"tools": {"profile": "coding", "deny": ["effect:network"]}});
     let policy = Policy::compile(&sample::config(config)).unwrap();
     let verdict = policy.view(&sample::tools(), &AGENT).judge("exec");
-    insta::assert_json_snapshot!(verdict, @r"");
+    insta::assert_json_snapshot!(verdict, @r#"
+    {
+      "allowed": true,
+      "effects": [
+        "read",
+        "write",
+        "execute"
+      ],
+      "trace": {
+        "decided_by": null,
+        "words": "no step removes it; `tools.deny` entry `effect:network` narrows it, taking away network",
+        "steps": [
+          {
+            "step": "profile",
+            "list": "tools.profile",
+            "mark": "includes",
+            "present": true
+          },
+          {
+            "step": "global_deny",
+            "list": "tools.deny",
+            "entry": "effect:network",
+            "mark": "narrows",
+            "takes": [
+              "network"
+            ],
+            "present": true
+          }
+        ]
+      }
+    }
+    "#);
 }

@@ -1,6 +1,7 @@
 //! The tools a policy is asked about, indexed by name, alias and group.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::Arc;
 
 use claw_core::tool::Meta;
@@ -17,13 +18,13 @@ pub struct ToolSet {
     /// Present ones first, each part sorted by name.
     metas: Vec<Arc<Meta>>,
     present: usize,
-    names: HashMap<SmolStr, usize>,
+    names: BTreeMap<SmolStr, usize>,
     groups: BTreeMap<SmolStr, Vec<usize>>,
 }
 
 impl ToolSet {
-    /// The tools there are, and those known but absent from this build. A name belongs to the first tool
-    /// that has it; an alias never hides a name.
+    /// The tools there are, and those known but absent from this build. An alias never hides
+    /// the name of a tool that is there, and nothing absent hides either.
     pub fn new(
         metas: impl IntoIterator<Item = Arc<Meta>>,
         absent: impl IntoIterator<Item = Arc<Meta>>,
@@ -35,7 +36,6 @@ impl ToolSet {
         metas.append(&mut absent);
         let mut set = Self { present, ..Self::default() };
         for (place, meta) in metas.iter().enumerate() {
-            set.names.insert(meta.name.as_str().into(), place);
             for name in group::names_of(meta) {
                 let members = set.groups.entry(name.into()).or_default();
                 if members.last() != Some(&place) {
@@ -43,13 +43,23 @@ impl ToolSet {
                 }
             }
         }
-        for (place, meta) in metas.iter().enumerate() {
-            for alias in meta.aliases.iter() {
-                set.names.entry(SmolStr::new_static(alias)).or_insert(place);
-            }
-        }
+        let (here, elsewhere) = metas.split_at(present);
+        set.index(here, 0);
+        set.index(elsewhere, present);
         set.metas = metas;
         set
+    }
+
+    /// Takes the names of these tools, then their aliases, as far as they are still free.
+    fn index(&mut self, metas: &[Arc<Meta>], first: usize) {
+        for (place, meta) in (first..).zip(metas) {
+            self.names.entry(meta.name.as_str().into()).or_insert(place);
+        }
+        for (place, meta) in (first..).zip(metas) {
+            for alias in meta.aliases.iter() {
+                self.names.entry(SmolStr::new_static(alias)).or_insert(place);
+            }
+        }
     }
 
     /// How many tools there are.
@@ -100,6 +110,13 @@ impl ToolSet {
     /// Every name and alias, with the place of its tool.
     pub(crate) fn names(&self) -> impl Iterator<Item = (&str, usize)> {
         self.names.iter().map(|(name, place)| (name.as_str(), *place))
+    }
+
+    /// Those of them that begin so.
+    pub(crate) fn names_from<'a>(&'a self, head: &'a str) -> impl Iterator<Item = (&'a str, usize)> {
+        let range = self.names.range::<str, _>((Bound::Included(head), Bound::Unbounded));
+        let names = range.map(|(name, place)| (name.as_str(), *place));
+        names.take_while(move |(name, _)| name.starts_with(head))
     }
 
     /// Every group that has members, with their places.

@@ -6,7 +6,7 @@ use claw_core::tool::Effects;
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
-use super::{Kind, Mark, Reason, Rule, Step, Trace};
+use super::{Decision, Kind, Mark, Reason, Rule, Step, Trace};
 use crate::entry::Entry;
 
 /// What one step says of a tool.
@@ -73,6 +73,24 @@ impl fmt::Display for Trace {
             }
         }
         Ok(())
+    }
+}
+
+impl fmt::Display for Decision {
+    /// One line a tool: `+` or `-`, its name, and the deciding step in words.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let width = self.iter().map(|(meta, _)| meta.name.as_str().len()).max().unwrap_or_default();
+        for (i, (meta, verdict)) in self.iter().enumerate() {
+            let (gap, sign) = (if i == 0 { "" } else { "\n" }, if verdict.allowed { '+' } else { '-' });
+            write!(f, "{gap}{sign} {:<width$}  {}", meta.name.as_str(), verdict.trace)?;
+        }
+        Ok(())
+    }
+}
+
+impl Serialize for Decision {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.iter().map(|(meta, verdict)| (&meta.name, verdict)))
     }
 }
 

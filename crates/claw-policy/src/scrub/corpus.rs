@@ -153,10 +153,91 @@ const FRAGMENTS: &[&str] = &[
     "aabbccdd",
 ];
 
+const KEYS: &[&str] = &[
+    "password",
+    "\"password\"",
+    "\\\"secret\\\"",
+    "DB_PASSWORD",
+    "token",
+    "API_KEY",
+    "KEY",
+    "Authorization",
+    "--token",
+    "let secret: &str",
+    "sha256",
+    "digest",
+    "https",
+    "VIRTUAL_HOST",
+    "DSN",
+    "Bearer",
+];
+const SIGNS: &[&str] = &[
+    "=",
+    ": ",
+    ":",
+    " = ",
+    ": \"",
+    "=\"",
+    ":\\\"",
+    ": Bearer ",
+    ": Basic ",
+    "=> '",
+    " ",
+    "://user:",
+    "://a:b@c@",
+    ": '",
+];
+const VALUES: &[&str] = &[
+    "hunter2",
+    "abcd1234efgh5678",
+    "abcd1234efgh5678\"",
+    "correct horse battery staple\"",
+    "${X}",
+    "[REDACTED]",
+    "[REDACTED]\"",
+    "pass@host/",
+    "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+    "ghp_abcdefghijklmnopqrstuvwxyz0123456789\"",
+    "Enter your corr3ct-horse\"",
+    "lexer.next()",
+    "dXNlcjpwYXNz",
+    "a\\\"b\\\\\"",
+    "x\\\"",
+];
+const PREFIXES: &[&str] = &["", "", "", "  ", "  12\t", "7: ", "+", "> ", "\"", "k.pem-", "[REDACTED]"];
+const LINES: &[&str] = &[
+    "MIIEpAIBAAKCAQEA0Z3VS5JJcds3xfn/ygWyF8PbnGy0AHB7MaVYqmJ1dXCaGZ7x",
+    "Jq0c8WQm1hWgkGcPIrZf4bC2J1bFqB3e5c8q2Zs1VbRk8m0b9vN7dJkq3n2Yl0Pj",
+    "keyc8WQm1hWgkGcPIrZf4bC2J1bFqB3e5c8q2Zs1VbRk8m0b9vN7dJkq3n2Yl0Pj",
+    "Yw2eR5t8yU1iO4pA7s==",
+    "aBc1dEf2",
+    "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+    "-----BEGIN RSA PRIVATE KEY-----",
+    "-----END RSA PRIVATE KEY-----",
+    "-----BEGIN CERTIFICATE-----",
+    "-----END CERTIFICATE-----",
+    "DEK-Info: AES-128-CBC,0A1B2C",
+    "word",
+    "",
+];
+const BREAKS: &[&str] = &["\n", "\n", "\n", "\n", "\r\n", "\\n", "\\n\" +\n", "\"\n", " ", ""];
+
+/// One of each, joined.
+fn pick(
+    first: &'static [&'static str],
+    second: &'static [&'static str],
+    third: &'static [&'static str],
+) -> impl Strategy<Value = Vec<u8>> {
+    let one = prop::sample::select;
+    (one(first), one(second), one(third)).prop_map(|(a, b, c)| [a, b, c].concat().into_bytes())
+}
+
 /// Texts of fragments, with some noise.
 pub(super) fn texts() -> impl Strategy<Value = Vec<u8>> {
     let fragment = prop_oneof![
         12 => prop::sample::select(FRAGMENTS).prop_map(|fragment| fragment.as_bytes().to_vec()),
+        3 => pick(KEYS, SIGNS, VALUES),
+        4 => pick(PREFIXES, LINES, BREAKS),
         1 => "[A-Za-z0-9+/]{1,80}".prop_map(String::into_bytes),
         1 => "[ -~]{1,20}".prop_map(String::into_bytes),
         1 => prop::sample::select(FRAGMENTS).prop_flat_map(|fragment| {

@@ -7,12 +7,13 @@ use claw_core::redact::Redaction;
 
 use super::{
     prefilter::Scout,
-    rules::{self, Tail},
+    rules::{self, Secret, Tail},
     view::{BEHIND, View},
 };
 
-/// How much of an unfinished line is kept for its end to come.
-const LINE: usize = 4096;
+/// How much of an unfinished line is kept for its end to come; half of it stays ahead of what is judged, more
+/// than the prefilter looks at. Tests go to the limit more often.
+const LINE: usize = if cfg!(test) { 256 } else { 4096 };
 
 /// Where the pass is. Positions count from the start of the text given to [`Pass::advance`].
 #[derive(Default)]
@@ -21,13 +22,25 @@ pub(super) struct Pass {
     judged: usize,
     /// Where the last redaction ended.
     floor: Option<usize>,
+    /// Secrets that start after their candidate, the nearest last: what stands between is judged first.
+    ahead: Vec<Secret>,
     /// How an unfinished redaction goes on.
     tail: Option<Tail>,
+    /// Where a redaction that an earlier piece began ends in this one.
+    continued: usize,
 }
 
 impl Pass {
     /// Judges as much of `text` as is certain, all of it if it is the `last` of its stream.
-    pub(super) fn advance(&mut self, text: &[u8], last: bool, found: &mut Vec<Redaction>) {
+    ///
+    /// `found` must be empty. Returns where the redaction of an earlier piece ends if it goes on in this one.
+    pub(super) fn advance(&mut self, text: &[u8], last: bool, found: &mut Vec<Redaction>) -> usize {
+        self.continued = 0;
+        self.judge(text, last, found);
+        self.continued
+    }
+
+    fn judge(&mut self, text: &[u8], last: bool, found: &mut Vec<Redaction>) {
         let limit = if last { text.len() } else { complete(text, self.judged) };
         let mut scout = Scout::new();
         loop {
@@ -39,7 +52,12 @@ impl Pass {
                     return;
                 }
             }
-            let Some(candidate) = scout.next(text, self.judged, limit, self.floor) else {
+            let until = self.ahead.last().map_or(limit, |secret| secret.start);
+            let Some(candidate) = scout.next(text, self.judged, until, self.floor) else {
+                if let Some(secret) = self.ahead.pop() {
+                    self.redact(secret, found);
+                    continue;
+                }
                 self.judged = self.judged.max(limit);
                 return;
             };
@@ -53,15 +71,14 @@ impl Pass {
                 self.judged = candidate.at;
                 return;
             }
-            let Some(secret) = secret else {
-                self.judged = candidate.at + 1;
-                continue;
-            };
-            if self.floor != Some(secret.start) {
-                found.push(Redaction { range: secret.start..secret.end, kind: secret.kind });
+            match secret {
+                Some(secret) if secret.start <= candidate.at => self.redact(secret, found),
+                Some(secret) if secret.start < until || self.ahead.is_empty() => {
+                    self.judged = candidate.at + 1;
+                    self.ahead.push(secret);
+                }
+                _ => self.judged = candidate.at + 1,
             }
-            self.redact_to(secret.end, found);
-            self.tail = Some(secret.tail);
         }
     }
 
@@ -76,22 +93,34 @@ impl Pass {
         rules::held_line_start(text, self.floor, line_start).unwrap_or(line_start)
     }
 
-    /// The end of the last redaction.
-    pub(super) fn floor(&self) -> Option<usize> {
-        self.floor
-    }
-
     /// Forgets the first `count` bytes of the text.
     pub(super) fn forget(&mut self, count: usize) {
         self.judged = self.judged.saturating_sub(count);
         self.floor = self.floor.and_then(|floor| floor.checked_sub(count));
+        for secret in &mut self.ahead {
+            (secret.start, secret.end) = (secret.start - count, secret.end - count);
+        }
+    }
+
+    /// Redacts what is left of `secret` after the last redaction.
+    fn redact(&mut self, secret: Secret, found: &mut Vec<Redaction>) {
+        let start = secret.start.max(self.floor.unwrap_or(0));
+        if start > secret.end {
+            return;
+        }
+        if self.floor != Some(start) {
+            found.push(Redaction { range: start..secret.end, kind: secret.kind });
+        }
+        self.redact_to(secret.end, found);
+        self.tail = Some(secret.tail);
     }
 
     fn redact_to(&mut self, end: usize, found: &mut [Redaction]) {
         self.judged = end;
         self.floor = Some(end);
-        if let Some(last) = found.last_mut() {
-            last.range.end = end;
+        match found.last_mut() {
+            Some(last) => last.range.end = end,
+            None => self.continued = end,
         }
     }
 }

@@ -79,24 +79,24 @@ impl Scout {
         Self { folded: Vec::new(), block: 0..0, literal: None, run: None }
     }
 
-    /// The first candidate in `from..limit`.
+    /// The first candidate in `from..until`.
     ///
     /// `floor` is where the last redaction ended: runs start there anew.
     pub(super) fn next(
         &mut self,
         text: &[u8],
         from: usize,
-        limit: usize,
+        until: usize,
         floor: Option<usize>,
     ) -> Option<Candidate> {
         let literal = match self.literal {
             Some(known) if known.at >= from => known,
-            _ => self.next_literal(text, from, limit).unwrap_or(NOWHERE),
+            _ => self.next_literal(text, from).unwrap_or(NOWHERE),
         };
         self.literal = Some(literal);
         let run = match self.run {
             Some(known) if known.at >= from => known,
-            _ => Runs { text, from, floor }.next(limit).unwrap_or(NOWHERE),
+            _ => Runs { text, from, floor }.next().unwrap_or(NOWHERE),
         };
         self.run = Some(run);
         let first = match literal.at.cmp(&run.at) {
@@ -104,13 +104,13 @@ impl Scout {
             Ordering::Equal => Candidate { run: run.run, ..literal },
             Ordering::Greater => run,
         };
-        (first.at < limit).then_some(first)
+        (first.at < until).then_some(first)
     }
 
-    fn next_literal(&mut self, text: &[u8], from: usize, limit: usize) -> Option<Candidate> {
+    fn next_literal(&mut self, text: &[u8], from: usize) -> Option<Candidate> {
         let literals = &*LITERALS;
         let mut from = from;
-        while from < limit {
+        while from < text.len() {
             if !self.block.contains(&from) {
                 self.fold(text, from, literals.longest);
             }
@@ -152,28 +152,35 @@ struct Runs<'t> {
 }
 
 impl Runs<'_> {
-    fn next(&self, limit: usize) -> Option<Candidate> {
+    fn next(&self) -> Option<Candidate> {
         let mut at = self.from;
-        while at < limit + PROBE {
-            let probe: &[u8; PROBE] = self.text.get(at..at + PROBE)?.try_into().ok()?;
-            if is_all_word(probe)
+        loop {
+            if self.is_word(at)?
                 && let Some(start) = self.wanted(at)
-                && start < limit
             {
                 return Some(Candidate { at: start, rule: None, run: true });
             }
             at += PROBE;
         }
-        None
     }
 
-    /// The first start of a wanted run that goes through the probe at `at`.
+    /// Whether the probe at `at` is in a run; nothing after the end of the text.
+    fn is_word(&self, at: usize) -> Option<bool> {
+        Some(is_all_word(self.text.get(at..at + PROBE)?.try_into().ok()?))
+    }
+
+    /// The first start of a wanted run that goes through the probe at `at`, the first in that run.
     fn wanted(&self, at: usize) -> Option<usize> {
-        let hex = self.start(at, &HEX).filter(|&start| self.is_run(start, 64, &HEX));
-        let line = self.start(at, &BASE64).filter(|&start| self.is_run(start, 64, &BASE64));
-        let colon =
-            self.start(at, &BASE64_URL).filter(|&start| start > 0 && self.text.get(start - 1) == Some(&b':'));
-        [hex, line, colon].into_iter().flatten().min()
+        // A run of 64 goes through the next two probes as well.
+        let long = self.is_word(at + PROBE) == Some(true) && self.is_word(at + 2 * PROBE) == Some(true);
+        let of_64 = |class| self.start(at, class).filter(|&start| self.is_run(start, 64, class));
+        let before = self.text.get(at.saturating_sub(PROBE)..at).unwrap_or_default();
+        let colon = before.contains(&b':').then(|| self.start(at, &BASE64_URL)).flatten();
+        let colon = colon.filter(|&start| start > 0 && self.text.get(start - 1) == Some(&b':'));
+        match long {
+            true => [of_64(&HEX), of_64(&BASE64), colon].into_iter().flatten().min(),
+            false => colon,
+        }
     }
 
     /// Where the run of `class` through `at` starts, unless it went through an earlier probe.

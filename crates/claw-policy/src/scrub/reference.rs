@@ -26,9 +26,9 @@ pub(super) struct Reference {
     values: Vec<Vec<u8>>,
 }
 
-/// What no regex of the rules matches: runs of one byte.
-fn is_one_byte(run: &[u8]) -> bool {
-    run.iter().all(|byte| *byte == run[0])
+/// What no regex of the rules matches: runs of `x`.
+fn is_crossed_out(run: &[u8]) -> bool {
+    run.to_ascii_lowercase() == vec![b'x'; run.len()]
 }
 
 impl Reference {
@@ -95,11 +95,25 @@ impl Reference {
     fn scrub_patterns(&self, text: &[u8]) -> Vec<u8> {
         let mut out = Vec::new();
         let (mut at, mut kept, mut floor) = (0, 0, None);
+        let mut ahead: Vec<Secret> = Vec::new();
         while at < text.len() {
-            let Some(secret) = self.judge(text, floor, at) else {
+            let due = ahead.last().is_some_and(|secret| secret.start <= at);
+            let secret = if due { ahead.pop() } else { self.judge(text, floor, at) };
+            let Some(mut secret) = secret else {
                 at += 1;
                 continue;
             };
+            if secret.start > at {
+                if ahead.last().is_none_or(|nearest| secret.start < nearest.start) {
+                    ahead.push(secret);
+                }
+                at += 1;
+                continue;
+            }
+            secret.start = secret.start.max(floor.unwrap_or(0));
+            if secret.start > secret.end {
+                continue;
+            }
             out.extend_from_slice(&text[kept..secret.start]);
             if floor != Some(secret.start) {
                 out.extend_from_slice(PLACEHOLDER.as_bytes());
@@ -138,7 +152,7 @@ impl Reference {
                 return None;
             }
             let found = rule.regex.captures(&text[at..])?;
-            if found.name("run").is_some_and(|run| is_one_byte(run.as_bytes())) {
+            if found.name("run").is_some_and(|run| is_crossed_out(run.as_bytes())) {
                 return None;
             }
             let end = at + found.name("s")?.end();

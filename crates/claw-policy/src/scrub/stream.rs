@@ -139,14 +139,14 @@ impl Patterns {
     fn advance(&mut self, chunk: &[u8], last: bool, out: &mut Vec<u8>, report: &mut Report) {
         self.text.extend_from_slice(chunk);
         let mut found = Vec::new();
-        self.pass.advance(&self.text, last, &mut found);
+        let swallowed = self.pass.advance(&self.text, last, &mut found);
+        self.sent = self.sent.max(swallowed);
         report.count(&found);
         for Redaction { range, .. } in found {
             self.send(range.start, out);
             out.extend_from_slice(PLACEHOLDER.as_bytes());
             self.sent = range.end;
         }
-        self.sent = self.sent.max(self.pass.floor().unwrap_or(0));
         let certain = if last { self.text.len() } else { self.pass.certain(&self.text) };
         self.send(certain, out);
         let forgotten = self.sent.saturating_sub(BEHIND);

@@ -29,21 +29,44 @@ pub(super) const fn class(ranges: &[(u8, u8)]) -> Class {
     set
 }
 
-pub(super) static BLANK: Class = class(&[(b' ', b' '), (b'\t', b'\t')]);
-pub(super) static DIGIT: Class = class(&[(b'0', b'9')]);
-pub(super) static HEX: Class = class(&[(b'0', b'9'), (b'a', b'f'), (b'A', b'F')]);
-pub(super) static UPPER_DIGIT: Class = class(&[(b'0', b'9'), (b'A', b'Z')]);
-pub(super) static ALNUM: Class = class(&[(b'0', b'9'), (b'a', b'z'), (b'A', b'Z')]);
-pub(super) static WORD: Class = class(&[(b'0', b'9'), (b'a', b'z'), (b'A', b'Z'), (b'_', b'_')]);
-pub(super) static ALNUM_DASH: Class = class(&[(b'0', b'9'), (b'a', b'z'), (b'A', b'Z'), (b'-', b'-')]);
-pub(super) static BASE64: Class =
-    class(&[(b'0', b'9'), (b'a', b'z'), (b'A', b'Z'), (b'+', b'+'), (b'/', b'/')]);
-pub(super) static BASE64_PAD: Class =
-    class(&[(b'0', b'9'), (b'a', b'z'), (b'A', b'Z'), (b'+', b'+'), (b'/', b'/'), (b'=', b'=')]);
-pub(super) static BASE64_URL: Class =
-    class(&[(b'0', b'9'), (b'a', b'z'), (b'A', b'Z'), (b'_', b'_'), (b'-', b'-')]);
-pub(super) static BASE64_URL_DOT: Class =
-    class(&[(b'0', b'9'), (b'a', b'z'), (b'A', b'Z'), (b'_', b'_'), (b'-', b'.')]);
+/// The bytes named by `spec`: `a-z` is a range, a dash that comes first is a dash.
+pub(super) const fn bytes(spec: &[u8]) -> Class {
+    let mut set = [false; 256];
+    let mut i = 0;
+    while i < spec.len() {
+        let is_range = i + 2 < spec.len() && spec[i + 1] == b'-';
+        let (mut byte, last) = (spec[i] as usize, if is_range { spec[i + 2] } else { spec[i] } as usize);
+        while byte <= last {
+            set[byte] = true;
+            byte += 1;
+        }
+        i += if is_range { 3 } else { 1 };
+    }
+    set
+}
+
+/// Everything printable but blanks and `ends`.
+pub(super) const fn printable_but(ends: &[u8]) -> Class {
+    let mut set = class(&[(0x21, 0x7e), (0x80, 0xff)]);
+    let mut i = 0;
+    while i < ends.len() {
+        set[ends[i] as usize] = false;
+        i += 1;
+    }
+    set
+}
+
+pub(super) static BLANK: Class = bytes(b" \t");
+pub(super) static DIGIT: Class = bytes(b"0-9");
+pub(super) static HEX: Class = bytes(b"0-9a-fA-F");
+pub(super) static UPPER_DIGIT: Class = bytes(b"0-9A-Z");
+pub(super) static ALNUM: Class = bytes(b"0-9a-zA-Z");
+pub(super) static WORD: Class = bytes(b"0-9a-zA-Z_");
+pub(super) static ALNUM_DASH: Class = bytes(b"-0-9a-zA-Z");
+pub(super) static BASE64: Class = bytes(b"0-9a-zA-Z+/");
+pub(super) static BASE64_PAD: Class = bytes(b"0-9a-zA-Z+/=");
+pub(super) static BASE64_URL: Class = bytes(b"-0-9a-zA-Z_");
+pub(super) static BASE64_URL_DOT: Class = bytes(b"-0-9a-zA-Z_.");
 
 /// A text as a rule may see it.
 pub(super) struct View<'t> {

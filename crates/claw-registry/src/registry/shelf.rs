@@ -1,6 +1,7 @@
 //! One immutable state of a registry.
 
 use std::collections::{BTreeMap, HashMap};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
 
 use claw_core::ToolName;
@@ -45,11 +46,11 @@ impl Entry {
         entry
     }
 
-    /// The tool for this caller, made if need be.
+    /// The tool for this caller, made if need be. A factory that panics gives no tool, and no harm.
     pub(crate) fn build(&self, context: &Context<'_>) -> Result<Arc<Built>, Unavailable> {
         match &self.maker {
             Maker::Shared(_) => self.make_shared(),
-            Maker::PerCaller(factory) => self.finish(factory(context)?),
+            Maker::PerCaller(factory) => self.finish(unharmed(|| factory(context))??),
         }
     }
 
@@ -60,7 +61,7 @@ impl Entry {
 
     fn make_shared(&self) -> Result<Arc<Built>, Unavailable> {
         let make = || match &self.maker {
-            Maker::Shared(make) => self.finish(make()),
+            Maker::Shared(make) => self.finish(unharmed(make)?),
             Maker::PerCaller(_) => Err(Unavailable::because("it is made for each caller")),
         };
         self.shared.get_or_init(make).clone()
@@ -73,6 +74,11 @@ impl Entry {
         let spec = Spec { name: self.meta.name.clone(), description: self.meta.about.clone(), parameters };
         Ok(Arc::new(Built { tool, spec, validator }))
     }
+}
+
+/// Runs what others wrote; a panic in it makes the tool unavailable.
+pub(super) fn unharmed<T>(make: impl FnOnce() -> T) -> Result<T, Unavailable> {
+    catch_unwind(AssertUnwindSafe(make)).map_err(|_| Unavailable::because("making it panicked; see the log"))
 }
 
 /// The tools, their other names, and where the changing ones come from.
@@ -123,12 +129,13 @@ impl Shelf {
         *self = Self { version: self.version, ..Self::default() };
     }
 
-    pub(super) fn refresh(&mut self, source: &str) -> Vec<RegisterError> {
-        let Some(found) = self.sources.iter().find(|s| s.name() == source).cloned() else {
-            return Vec::new();
-        };
+    pub(super) fn replace(
+        &mut self,
+        source: &str,
+        tools: Result<Vec<Arc<dyn AnyTool>>, Unavailable>,
+    ) -> Vec<RegisterError> {
         self.remove_all_of(source);
-        match found.tools() {
+        match tools {
             Ok(tools) => tools.into_iter().filter_map(|tool| self.insert_from(source, tool).err()).collect(),
             Err(reason) => {
                 self.failed.push((source.to_owned(), reason.0));

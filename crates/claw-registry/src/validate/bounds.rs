@@ -9,7 +9,7 @@ use super::SchemaError;
 
 /// Nesting that neither arguments nor schemas may pass. `serde_json` refuses deeper text as well.
 pub(super) const MAX_DEPTH: usize = 128;
-/// Values in a schema. The largest schemas in use stay far below.
+/// Values in a schema.
 const MAX_VALUES: usize = 50_000;
 /// Subschemas that look at one and the same value. References to references that each name the next one twice
 /// reach any number with a schema of a few lines.

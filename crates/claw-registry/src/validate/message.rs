@@ -1,23 +1,19 @@
 //! What is wrong with arguments, told field by field: expected, got, the nearest name.
 
 use std::fmt::Write as _;
-use std::io;
 
+use claw_policy::nearest::nearest;
 use jsonschema::error::ValidationErrorKind as Kind;
 use jsonschema::paths::{Location, LocationSegment};
 use jsonschema::{ValidationError, Validator};
 use serde_json::Value;
 
 use super::error::{ArgsError, CUT_OFF, Problem};
-use super::repair::folded;
 use super::shape::{Shape, Types};
+use super::show::{Place, clipped, described, listed, shortened};
 
 /// Problems told at once; whoever makes more mends these first.
 const MAX_PROBLEMS: usize = 8;
-/// Names and options listed at once.
-const MAX_LISTED: usize = 24;
-/// Characters of a value that are shown.
-const MAX_SHOWN: usize = 60;
 
 /// Says what is wrong with arguments that the compiled schema refuses.
 pub(super) fn explain(schema: &Value, compiled: &Validator, args: &Value, notes: Vec<String>) -> ArgsError {
@@ -74,7 +70,7 @@ impl<'a> Explainer<'a> {
     }
 
     fn missing(&mut self, at: &Location, name: &str) {
-        let path = Place::of(&at.join(name)).0;
+        let path = Place::of(&at.join(name)).into_text();
         let expected = Shape::of(self.schema, self.shape(at).property(name)).described();
         self.problems.push(Problem {
             message: format!("`{path}` is missing, expected {expected}"),
@@ -88,8 +84,8 @@ impl<'a> Explainer<'a> {
 
     fn unknown(&mut self, at: &Location, name: &str) {
         let shape = self.shape(at);
-        let nearest = nearest(name, shape.properties.keys().copied());
-        let path = Place::of(&at.join(name)).0;
+        let nearest = nearest(name, shape.properties.keys().copied()).map(str::to_owned);
+        let path = Place::of(&at.join(name)).into_text();
         let hint = nearest.as_ref().map(|name| format!(", did you mean `{name}`?")).unwrap_or_default();
         self.problems.push(Problem {
             message: format!("`{path}` is not a field{hint}"),
@@ -103,7 +99,7 @@ impl<'a> Explainer<'a> {
 
     fn not_among(&mut self, at: &Location, options: &[&Value], value: &Value) {
         let texts = options.iter().filter_map(|option| option.as_str());
-        let nearest = value.as_str().and_then(|value| nearest(value, texts));
+        let nearest = value.as_str().and_then(|value| nearest(value, texts)).map(str::to_owned);
         let expected = match options {
             [one] => shortened(one),
             many => format!("one of {}", listed(many.iter().map(|option| shortened(option)))),
@@ -117,10 +113,10 @@ impl<'a> Explainer<'a> {
 
     fn misfit(&mut self, at: &Location, expected: String, value: &Value) {
         let place = Place::of(at);
-        let got = described_value(value);
+        let got = described(value);
         self.problems.push(Problem {
             message: place.say(&format!("expected {expected}, got {got}")),
-            path: place.0,
+            path: place.into_text(),
             expected,
             got,
             nearest: None,
@@ -136,7 +132,7 @@ impl<'a> Explainer<'a> {
             let need = if shape.required.contains(name) { ", required" } else { "" };
             format!("`{name}` ({}{need})", Shape::of(self.schema, alternatives).described())
         };
-        let place = Place::of(at).0;
+        let place = Place::of(at).into_text();
         let of = if place.is_empty() { String::new() } else { format!(" of `{place}`") };
         self.advice = Some(match shape.properties.is_empty() {
             true => format!("no fields{of} are known"),
@@ -239,119 +235,5 @@ impl Shape<'_> {
             }
         }
         if names.is_empty() { "nothing".into() } else { names.join(" or ") }
-    }
-}
-
-/// The name that was probably meant: another spelling, a close one, or the only one it is a part of.
-fn nearest<'n>(name: &str, names: impl Iterator<Item = &'n str>) -> Option<String> {
-    const CLOSE: f64 = 0.6;
-    let wanted = folded(name);
-    let names: Vec<(&str, String)> = names.map(|name| (name, folded(name))).collect();
-    let likeness = |other: &str| strsim::normalized_damerau_levenshtein(&wanted, other);
-    let best = names.iter().max_by(|a, b| likeness(&a.1).total_cmp(&likeness(&b.1)))?;
-    if likeness(&best.1) >= CLOSE {
-        return Some(best.0.to_owned());
-    }
-    let is_part = |other: &str| wanted.len() > 2 && (other.contains(&wanted) || wanted.contains(other));
-    let mut parts = names.iter().filter(|(_, other)| !other.is_empty() && is_part(other));
-    match (parts.next(), parts.next()) {
-        (Some((name, _)), None) => Some((*name).to_owned()),
-        _ => None,
-    }
-}
-
-/// A place in the arguments, as people write it: `edits[0].old_text`.
-#[derive(Debug, Default)]
-pub(super) struct Place(String);
-
-impl Place {
-    fn of(location: &Location) -> Self {
-        let mut place = Self::default();
-        for segment in location.segments() {
-            match segment {
-                LocationSegment::Property(name) => place.enter_field(&name),
-                LocationSegment::Index(index) => place.enter_item(index),
-            };
-        }
-        place
-    }
-
-    /// Goes down to a field; the answer leads back up.
-    pub(super) fn enter_field(&mut self, name: &str) -> usize {
-        let back = self.0.len();
-        if back > 0 {
-            self.0.push('.');
-        }
-        self.0.push_str(&clipped(name));
-        back
-    }
-
-    pub(super) fn enter_item(&mut self, index: usize) -> usize {
-        let back = self.0.len();
-        let _ = write!(self.0, "[{index}]");
-        back
-    }
-
-    pub(super) fn leave(&mut self, back: usize) {
-        self.0.truncate(back);
-    }
-
-    /// Something said of this place.
-    pub(super) fn say(&self, what: &str) -> String {
-        if self.0.is_empty() { what.to_owned() } else { format!("`{}`: {what}", self.0) }
-    }
-}
-
-fn described_value(value: &Value) -> String {
-    let kind = match value {
-        Value::Null | Value::Bool(_) => return value.to_string(),
-        Value::Number(_) => "the number",
-        Value::String(_) => "the string",
-        Value::Array(_) => "the list",
-        Value::Object(_) => "the object",
-    };
-    format!("{kind} {}", shortened(value))
-}
-
-/// A value as JSON, at most [`MAX_SHOWN`] characters of it.
-pub(super) fn shortened(value: &Value) -> String {
-    let mut start = Start(Vec::new());
-    let whole = serde_json::to_writer(&mut start, value).is_ok();
-    let text = String::from_utf8_lossy(&start.0);
-    if whole && text.chars().count() <= MAX_SHOWN {
-        return text.into_owned();
-    }
-    text.chars().take(MAX_SHOWN).chain("...".chars()).collect()
-}
-
-fn clipped(text: &str) -> String {
-    if text.chars().count() <= MAX_SHOWN {
-        return text.to_owned();
-    }
-    text.chars().take(MAX_SHOWN).chain("...".chars()).collect()
-}
-
-fn listed(items: impl ExactSizeIterator<Item = String>) -> String {
-    let more = items.len().saturating_sub(MAX_LISTED);
-    let mut list = items.take(MAX_LISTED).collect::<Vec<_>>().join(", ");
-    if more > 0 {
-        let _ = write!(list, " and {more} more");
-    }
-    list
-}
-
-/// Takes the start of what is written and stops the writer: a value of 10 MB is not copied to show a line.
-struct Start(Vec<u8>);
-
-impl io::Write for Start {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let room = (4 * MAX_SHOWN + 4).saturating_sub(self.0.len());
-        let taken = bytes.len().min(room);
-        self.0.extend(&bytes[..taken]);
-        Ok(taken)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
     }
 }

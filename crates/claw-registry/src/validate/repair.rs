@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use super::bounds::MAX_DEPTH;
-use super::message::{Place, shortened};
 use super::shape::{Shape, Types};
+use super::show::{Place, shortened};
 
 /// Repairs that are told one by one; a list of a thousand texts for numbers is told once.
 const MAX_NOTES: usize = 12;
@@ -160,6 +160,6 @@ fn misnamed(shape: &Shape<'_>, fields: &Map<String, Value>) -> Vec<(String, Stri
 }
 
 /// A name without what differs between spellings: `filePath`, `file-path` and `File_Path` are one.
-pub(super) fn folded(name: &str) -> String {
+fn folded(name: &str) -> String {
     name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }

@@ -1,4 +1,4 @@
-use claw_core::tool::Progress;
+use claw_core::tool::{Progress, Secrets};
 use tokio_util::sync::CancellationToken;
 
 use super::*;
@@ -12,6 +12,7 @@ fn context(sights: Vec<Sight>) -> RunContext {
         sights,
         cancel: CancellationToken::new(),
         progress: Progress::silent(),
+        secrets: Secrets::default(),
     }
 }
 

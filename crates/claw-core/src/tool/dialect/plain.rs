@@ -15,6 +15,8 @@ pub(super) type Plain = Map<String, Value>;
 pub(super) const MAX_DEPTH: usize = 48;
 /// Subschemas that are kept, with references counted each time they are inlined; after them anything goes.
 const MAX_SCHEMAS: usize = 2_000;
+/// Alternatives that are kept in one place; with more, anything goes.
+const MAX_ALTERNATIVES: usize = 100;
 /// Nesting of constants, defaults and examples.
 const MAX_DATA_DEPTH: usize = 16;
 
@@ -115,6 +117,10 @@ impl<'a> Reader<'a> {
 
     fn alternatives(&mut self, keywords: &'a Plain, keyword: &str) -> Plain {
         let mut branches: Vec<Plain> = Vec::new();
+        if array(keywords, keyword).count() > MAX_ALTERNATIVES {
+            self.loss.of(format!("more than {MAX_ALTERNATIVES} alternatives"));
+            return Plain::new();
+        }
         for branch in array(keywords, keyword) {
             let branch = self.read(branch);
             if keyword == "oneOf" && branches.iter().any(|other| overlap(other, &branch)) {

@@ -86,3 +86,44 @@ fn references_are_followed_within_the_schema_only() {
         assert_eq!(resolve(&root, reference), None, "{reference}");
     }
 }
+
+/// Counts of `o200k_base`, taken once.
+#[test]
+fn estimates_are_near_the_counts_of_a_tokenizer() {
+    let read_file = json!({
+        "name": "read_file",
+        "description": "Read a text file from the workspace, with line numbers.",
+        "input_schema": {
+            "type": "object",
+            "properties": {
+                "path": { "type": "string", "description": "Path relative to the workspace root." },
+                "offset": { "type": ["integer", "null"], "description": "First line to return, counted from 1.", "minimum": 0, "format": "uint" },
+            },
+            "required": ["path"],
+            "additionalProperties": false,
+        },
+    });
+    let ping =
+        json!({ "name": "ping", "description": "", "input_schema": { "type": "object", "properties": {} } });
+    let german = json!({
+        "name": "wetter",
+        "description": "Liefert die Wettervorhersage für eine Stadt; Temperatur, Luftfeuchtigkeit und Windgeschwindigkeit.",
+        "input_schema": {
+            "type": "object",
+            "properties": {
+                "stadt": { "type": "string", "description": "Name der Stadt, zum Beispiel München oder Köln" },
+                "tage": { "type": "integer", "description": "Anzahl der Tage, für die vorhergesagt wird", "minimum": 1, "maximum": 14 },
+            },
+            "required": ["stadt"],
+        },
+    });
+    let korean = json!({
+        "description": "한국어 설명: 파일을 읽고 내용을 반환합니다",
+        "input_schema": { "type": "object", "properties": { "path": { "type": "string", "description": "작업 공간에 대한 상대 경로" } } },
+    });
+    for (value, counted, percent) in [(read_file, 85, 20), (ping, 19, 20), (german, 93, 20), (korean, 42, 30)]
+    {
+        let off = estimate_tokens(&value).abs_diff(counted) * 100;
+        assert!(off <= counted * percent, "{value}");
+    }
+}

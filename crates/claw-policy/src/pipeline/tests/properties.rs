@@ -36,7 +36,7 @@ fn tools() -> ToolSet {
 }
 
 fn for_each_policy(check: impl Fn(&mut Dice, PolicyConfig, &[String])) {
-    for seed in 0..30_000 {
+    for seed in 0..100_000 {
         let mut dice = Dice(seed);
         let (config, request) = (dice.config(), dice.list(5));
         check(&mut dice, config, &request);

@@ -1,15 +1,18 @@
 //! Long hex: 64 or more digits are a key unless something says that they are a digest.
 
 use super::{Secret, Tail, kind};
-use crate::scrub::view::{ALNUM, Class, HEX, View, class};
+use crate::scrub::view::{ALNUM, Class, HEX, View, bytes, class};
 
 const LEAST: usize = 64;
 
 /// What may stand between a key and its value.
-static BETWEEN: Class =
-    class(&[(b' ', b' '), (b'\t', b'\t'), (b'"', b'"'), (b'\'', b'\''), (b'`', b'`'), (b'\\', b'\\')]);
+static BETWEEN: Class = bytes(b" \t\"'`\\");
 /// What a digest's key is made of.
-static KEY: Class = class(&[(b'a', b'z'), (b'A', b'Z'), (b'0', b'9'), (b'_', b'_'), (b'-', b'.')]);
+static KEY: Class = bytes(b"-a-zA-Z0-9_.");
+
+static SIGN: Class = bytes(b"=:");
+/// What stands before in a line, short of a placeholder.
+static LINE: Class = class(&[(0x20, 0x5a), (0x5e, 0x7e)]);
 
 /// Words of keys whose hex is public.
 const DIGEST_WORDS: &[&str] = &[
@@ -42,10 +45,10 @@ pub(super) fn long(view: &View<'_>, at: usize) -> Option<Secret> {
         return None;
     }
     let end = view.run(at, LEAST, &HEX);
-    if end < at + LEAST || view.slice(at..end).windows(2).all(|pair| pair[0] == pair[1]) {
+    if end < at + LEAST {
         return None;
     }
-    if is_marked(view, at) || is_sum_line(view, at) {
+    if is_marked(view, at) || is_sum_line(view, at) || is_old_lock_line(view, at) {
         return None;
     }
     Some(Secret { start: at, end, tail: Tail::Run(&HEX), kind: kind::HEX })
@@ -58,7 +61,7 @@ fn is_marked(view: &View<'_>, at: usize) -> bool {
         Some(b':' | b'=' | b'-' | b'>') => opened - 1,
         _ => opened,
     };
-    let sign = view.run_before(sign, 2, &class(&[(b'=', b'='), (b':', b':')]));
+    let sign = view.run_before(sign, 2, &SIGN);
     let key_end = view.run_before(sign, 8, &BETWEEN);
     let key_start = view.run_before(key_end, 48, &KEY);
     if sign == at {
@@ -81,4 +84,10 @@ fn is_sum_line(view: &View<'_>, at: usize) -> bool {
         && view.get(end) == Some(b' ')
         && matches!(view.get(end + 1), Some(b' ' | b'*'))
         && view.get(end + 2).is_some_and(|byte| byte > b' ')
+}
+
+/// A line of an old `Cargo.lock`: `"checksum name 1.0.0 (source)" = "hex"`.
+fn is_old_lock_line(view: &View<'_>, at: usize) -> bool {
+    let start = view.run_before(at, 200, &LINE);
+    view.slice(start..at).starts_with(b"\"checksum ")
 }

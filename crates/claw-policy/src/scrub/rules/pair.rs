@@ -10,7 +10,7 @@ use super::{
     tail::quoted_step,
     value::{self, Style},
 };
-use crate::scrub::view::{ALNUM, BASE64_PAD, BASE64_URL, BLANK, Class, View, class};
+use crate::scrub::view::{ALNUM, BASE64_PAD, BASE64_URL, BLANK, Class, View, bytes, printable_but};
 
 /// How much of a value is looked at.
 const VALUE: usize = 256;
@@ -18,33 +18,11 @@ const VALUE: usize = 256;
 const BLANKS: usize = 8;
 
 static KEY: Class = BASE64_URL;
-static KEY_BEFORE: Class = class(&[(b'0', b'9'), (b'a', b'z'), (b'A', b'Z'), (b'_', b'_'), (b'-', b'.')]);
-static TYPE: Class = class(&[
-    (b'0', b'9'),
-    (b'a', b'z'),
-    (b'A', b'Z'),
-    (b'_', b'_'),
-    (b' ', b' '),
-    (b'&', b'&'),
-    (b':', b':'),
-    (b'<', b'<'),
-    (b'>', b'>'),
-    (b'|', b'|'),
-    (b'?', b'?'),
-    (b'*', b'*'),
-]);
+static KEY_BEFORE: Class = bytes(b"-0-9a-zA-Z_.");
+static TYPE: Class = bytes(b"0-9a-zA-Z_ &:<>|?*");
 
 /// What a bare value is made of.
-static BARE: Class = {
-    let mut set = class(&[(0x21, 0x7e), (0x80, 0xff)]);
-    let ends = b"\"'`,;()[]{}<>&|\\";
-    let mut i = 0;
-    while i < ends.len() {
-        set[ends[i] as usize] = false;
-        i += 1;
-    }
-    set
-};
+static BARE: Class = printable_but(b"\"'`,;()[]{}<>&|\\");
 
 /// A value as it is written.
 struct Written {
@@ -81,7 +59,8 @@ fn after_blank(view: &View<'_>, key: &[u8], key_end: usize) -> Option<Secret> {
         let start = view.run(key_end, BLANKS, &BLANK);
         let written = bare(view, start, Style::Loose);
         let token = view.slice(start..written.end);
-        let secret = token.len() >= 16 && value::is_secret(token, Family::Token, Style::Loose);
+        let secret =
+            token.len() >= 16 && !is_url(token) && value::is_secret(token, Family::Token, Style::Loose);
         return secret.then(|| written.secret(kind::AUTHORIZATION));
     }
     if !key.starts_with(b"-") {
@@ -96,15 +75,12 @@ fn after_blank(view: &View<'_>, key: &[u8], key_end: usize) -> Option<Secret> {
 fn plain(view: &View<'_>, family: Family, sign: &Sign, upper: bool) -> Option<Secret> {
     let written = Written::at(view, sign, upper)?;
     let value = view.slice(written.start..written.end);
-    let style = match written.style {
-        Style::Variable if family == Family::Variable && !upper => Style::Tight,
-        style => style,
-    };
+    let style = written.style;
     if family == Family::Variable && !(upper && sign.equals && sign.tight) {
         return None;
     }
     // The password in a URL is found on its own; the rest of the URL says which system is meant.
-    if memchr::memmem::find(value, b"://").is_some() || !value::is_secret(value, family, style) {
+    if is_url(value) || !value::is_secret(value, family, style) {
         return None;
     }
     let kind = if style == Style::Variable || matches!(family, Family::Variable | Family::Virtual) {
@@ -113,6 +89,10 @@ fn plain(view: &View<'_>, family: Family, sign: &Sign, upper: bool) -> Option<Se
         kind::PAIR
     };
     Some(written.secret(kind))
+}
+
+fn is_url(value: &[u8]) -> bool {
+    memchr::memmem::find(value, b"://").is_some()
 }
 
 /// A scheme and its credentials: `Bearer ...`, `Basic ...`.

@@ -8,7 +8,7 @@ use super::{
     Secret, Tail, kind,
     pem_line::{self, Line},
 };
-use crate::scrub::view::{BASE64, BASE64_PAD, BLANK, Class, View, class};
+use crate::scrub::view::{BASE64, BASE64_PAD, BLANK, Class, View, bytes, class};
 
 /// The longest block looked at before deciding about lines without a `BEGIN`.
 const BLOCK: usize = 16 * 1024;
@@ -31,8 +31,8 @@ const PUBLIC: &[&[u8]] = &[
     b"MIICIjANBg",
 ];
 
-static LABEL: Class = class(&[(b'A', b'Z'), (b'0', b'9'), (b' ', b' ')]);
-static HEADER_NAME: Class = class(&[(b'A', b'Z'), (b'a', b'z'), (b'-', b'-')]);
+static LABEL: Class = bytes(b"A-Z0-9 ");
+static HEADER_NAME: Class = bytes(b"-A-Za-z");
 static NOT_BREAK: Class = class(&[(0, b'\t'), (0x0b, 0x0c), (0x0e, 0xff)]);
 
 /// `-----BEGIN ... PRIVATE KEY-----` at `at`, followed by a body.

@@ -1,7 +1,7 @@
 //! One line of a PEM body as tools print it: indented, numbered, quoted, with a diff's sign, or with its line
 //! break written `\n` inside a JSON string.
 
-use crate::scrub::view::{BASE64, BLANK, Class, DIGIT, View, class};
+use crate::scrub::view::{BASE64, BLANK, Class, DIGIT, View, bytes};
 
 /// The shortest full line.
 pub(super) const FULL: usize = 64;
@@ -10,18 +10,10 @@ const WIDEST: usize = 76;
 /// The longest line looked at.
 const LINE: usize = 100;
 
-static SIGN: Class = class(&[(b'>', b'>'), (b'-', b'-')]);
-static QUOTE: Class = class(&[(b'"', b'"'), (b'\'', b'\''), (b'`', b'`')]);
-static SUFFIX: Class = class(&[
-    (b' ', b' '),
-    (b'\t', b'\t'),
-    (b'"', b'"'),
-    (b'\'', b'\''),
-    (b',', b','),
-    (b'+', b'+'),
-    (b';', b';'),
-]);
-static PAD: Class = class(&[(b'=', b'=')]);
+static SIGN: Class = bytes(b"->");
+static QUOTE: Class = bytes(b"\"'`");
+static SUFFIX: Class = bytes(b" \t\"',+;");
+static PAD: Class = bytes(b"=");
 
 /// The base64 of one line.
 pub(super) struct Line {

@@ -1,7 +1,7 @@
 //! Tokens that name their issuer: `ghp_`, `sk-ant-`, `AKIA`, `glpat-`, ...
 //!
-//! A prefix alone is never enough: it starts a word, and enough token characters follow. A run of one repeated
-//! character (`ghp_xxxx...`) is documentation and stays.
+//! A prefix alone is never enough: it starts a word, and enough token characters follow. A run of `x`
+//! (`ghp_xxxx...`) is documentation and stays.
 
 use super::{Secret, Tail, kind};
 use crate::scrub::view::{
@@ -120,7 +120,7 @@ pub(super) fn telegram(view: &View<'_>, at: usize) -> Option<Secret> {
         return None;
     }
     let end = view.run(at, 36, &BASE64_URL);
-    if end != at + 35 || view.starts_with_placeholder(end) || is_one_byte(view.slice(at..end)) {
+    if end != at + 35 || view.starts_with_placeholder(end) || is_crossed_out(view.slice(at..end)) {
         return None;
     }
     Some(Secret { start: digits, end, tail: Tail::None, kind: kind::TELEGRAM })
@@ -131,13 +131,13 @@ impl Body {
     fn after(&self, view: &View<'_>, start: usize, prefix: usize) -> Option<Secret> {
         let body = start + prefix;
         let end = view.run(body, self.least, self.class);
-        if end < body + self.least || is_one_byte(view.slice(body..end)) {
+        if end < body + self.least || is_crossed_out(view.slice(body..end)) {
             return None;
         }
         Some(Secret { start, end, tail: Tail::Run(self.class), kind: self.kind })
     }
 }
 
-fn is_one_byte(run: &[u8]) -> bool {
-    run.windows(2).all(|pair| pair[0] == pair[1])
+fn is_crossed_out(run: &[u8]) -> bool {
+    run.iter().all(|byte| matches!(byte, b'x' | b'X'))
 }

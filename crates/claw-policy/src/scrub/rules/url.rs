@@ -4,25 +4,13 @@
 //! (`${PASS}`, `{password}`, `%s`, `<password>`) stays.
 
 use super::{Secret, Tail, kind, value};
-use crate::scrub::view::{ALNUM, Class, View, class};
+use crate::scrub::view::{ALNUM, Class, View, printable_but};
 
 /// The longest `user:password@host` looked at.
 const AUTHORITY: usize = 512;
 
 /// What an authority may hold: everything printable but blanks, quotes and what ends it.
-static AUTHORITY_BYTES: Class = {
-    let mut set = class(&[(0x21, 0x7e), (0x80, 0xff)]);
-    let ends = b"\"'`/?#<>\\";
-    let mut i = 0;
-    while i < ends.len() {
-        set[ends[i] as usize] = false;
-        i += 1;
-    }
-    // `<password>` must be seen to be left alone.
-    set[b'<' as usize] = true;
-    set[b'>' as usize] = true;
-    set
-};
+static AUTHORITY_BYTES: Class = printable_but(b"\"'`/?#\\");
 
 /// The password after the `://` at `at`.
 pub(super) fn password(view: &View<'_>, at: usize) -> Option<Secret> {

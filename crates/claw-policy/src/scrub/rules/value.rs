@@ -193,7 +193,6 @@ pub(in crate::scrub) fn is_variable(value: &[u8]) -> bool {
         || has(b"{{")
         || has(b"[REDACTED]")
         || value.iter().all(|byte| b"*xX.-_?#".contains(byte))
-        || (value.len() > 2 && value.windows(2).all(|pair| pair[0] == pair[1]))
 }
 
 /// Whether `value` is written like a name in code: words of letters, each with a few digits at its end.
@@ -283,8 +282,17 @@ fn is_code(value: &[u8]) -> bool {
     is_dotted_name(value) || memchr::memmem::find(value, b"::").is_some()
 }
 
+/// `4096`, `1.5`, `8529u32`, `0x8009030D`.
 fn is_number(value: &[u8]) -> bool {
-    value.iter().all(|byte| byte.is_ascii_digit() || b"._-+".contains(byte))
+    const TYPES: &[&str] =
+        &["u8", "u16", "u32", "u64", "usize", "i8", "i16", "i32", "i64", "isize", "f32", "f64", "UL", "L"];
+    let untyped = TYPES.iter().find_map(|name| value.strip_suffix(name.as_bytes())).unwrap_or(value);
+    match untyped.strip_prefix(b"0x") {
+        Some(digits) => {
+            digits.len() <= 17 && digits.iter().all(|byte| byte.is_ascii_hexdigit() || *byte == b'_')
+        }
+        None => untyped.iter().all(|byte| byte.is_ascii_digit() || b"._-+".contains(byte)),
+    }
 }
 
 fn has_digit(value: &[u8]) -> bool {

@@ -35,6 +35,8 @@ fn issued_tokens() {
         "ya29.a0AfH6SMBx-1234567890_abcdefghijk",
         "GOCSPX-1234567890abcdefghij_klmnopqr",
         "npm_abcdefghijklmnopqrstuvwxyz0123456789",
+        "ghp_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+        "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
         "AKIAIOSFODNN7EXAMPLE",
         "ASIAIOSFODNN7EXAMPLE",
         "123456789:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw0",
@@ -57,6 +59,17 @@ fn bot_token_in_a_url() {
         "GET https://api.telegram.org/bot123456789:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw0/getMe",
         "GET https://api.telegram.org/bot[REDACTED]/getMe",
     );
+}
+
+#[test]
+fn secrets_between_a_key_and_its_value() {
+    let token = "ghp_abcdefghijklmnopqrstuvwxyz0123456789";
+    check(
+        &format!("https://{token}:x-oauth-basic@github.com/a"),
+        "https://[REDACTED]:[REDACTED]@github.com/a",
+    );
+    check(&format!("https://{token}@github.com/a"), "https://[REDACTED]@github.com/a");
+    check("token: AKIAIOSFODNN7EXAMPLE = \"abcd1234efgh\"", "token: [REDACTED] = \"[REDACTED]\"");
 }
 
 #[test]
@@ -98,6 +111,7 @@ fn values_of_keys() {
         ("token={}", "abcd1234efgh5678"),
         ("https://x.io/cb?access_token={}&state=1", "abcd1234efgh5678"),
         ("TOKEN={}", "abcd1234efgh5678"),
+        ("API_KEY={}", "aaaaaaaaaaaaaaaa"),
         ("export GITHUB_TOKEN={}", "abcdefghijklmnop"),
         ("API_KEY='{}'", "abcd1234efgh5678"),
         ("DB_PASSWORD={}", "hunter"),

@@ -97,7 +97,7 @@ fn null() {
         &[
             (Default, either.clone()),
             (OpenAi, either.clone()),
-            (XAi, either.clone()),
+            (XAi, either),
             (OpenAiStrict, json!({ "type": ["string", "null"] })),
             (Gemini, json!({ "type": "string", "nullable": true })),
         ],

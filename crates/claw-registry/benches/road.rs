@@ -1,0 +1,168 @@
+//! What the road costs: a no-op tool with a 1 KB result, called directly and down the road, by parts.
+//!
+//! Prints `name<TAB>value<TAB>unit` lines; times are medians of many batches.
+
+#![expect(clippy::unwrap_used, reason = "a benchmark that cannot be set up should stop")]
+
+use std::hint::black_box;
+use std::sync::Arc;
+use std::time::Instant;
+
+use async_trait::async_trait;
+use claw_core::port::{Ports, World};
+use claw_core::store::{
+    Answer, Approval, ApprovalState, Approvals, CallStore, Entry, Ledger, NewApproval, Record, StoreError,
+    Tally,
+};
+use claw_core::tool::{
+    AnyTool, Call, CallParts, Caller, Group, Meta, Output, Progress, Tool, ToolError, erase,
+};
+use claw_core::{AgentId, ApprovalId, CallId, NodeId, SessionKey, TenantId};
+use claw_host::{FileLedger, MemoryStore, SystemClock};
+use claw_policy::config::PolicyConfig;
+use claw_policy::pipeline::Policy;
+use claw_policy::rate::RateConfig;
+use claw_registry::limit::Limiter;
+use claw_registry::{Executor, Registry, Request, Scrubbers};
+use serde_json::json;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+/// Gives back a kilobyte.
+struct Noop(String);
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Args {
+    /// Anything.
+    path: String,
+}
+
+impl Tool for Noop {
+    type Args = Args;
+    const META: Meta = Meta::new("noop", Group::Fs).effects(&[]).about("Do nothing.");
+
+    async fn run(&self, _: &Call, args: Args) -> Result<Output, ToolError> {
+        black_box(args.path);
+        Ok(Output::text(self.0.clone()))
+    }
+}
+
+/// Remembers nothing, to see what the rest costs.
+struct NoStore(watch::Sender<u64>);
+
+#[async_trait]
+impl Ledger for NoStore {
+    async fn refuse(&self, _: Record) -> Result<(), StoreError> {
+        Ok(())
+    }
+    async fn begin_call(&self, _: Record) -> Result<(), StoreError> {
+        Ok(())
+    }
+    async fn finish_call(&self, _: Record) -> Result<(), StoreError> {
+        Ok(())
+    }
+    async fn recent(&self, _: &TenantId, _: usize) -> Result<Vec<Entry>, StoreError> {
+        Ok(Vec::new())
+    }
+    async fn tally(&self, _: &TenantId, _: &SessionKey) -> Result<Tally, StoreError> {
+        Ok(Tally::default())
+    }
+}
+
+#[async_trait]
+impl Approvals for NoStore {
+    async fn request(&self, new: NewApproval) -> Result<Approval, StoreError> {
+        let (id, state) = (ApprovalId::new(), ApprovalState::Denied);
+        Ok(Approval { id, request: new, state, answered_by: None })
+    }
+    async fn approval(&self, _: &TenantId, _: ApprovalId) -> Result<Option<Approval>, StoreError> {
+        Ok(None)
+    }
+    async fn pending(&self, _: &TenantId) -> Result<Vec<Approval>, StoreError> {
+        Ok(Vec::new())
+    }
+    async fn answer(&self, _: &TenantId, id: ApprovalId, _: Answer) -> Result<Approval, StoreError> {
+        Err(StoreError::ApprovalState { id, state: "missing" })
+    }
+    async fn close(&self, _: &TenantId, id: ApprovalId, _: ApprovalState) -> Result<Approval, StoreError> {
+        Err(StoreError::ApprovalState { id, state: "missing" })
+    }
+    fn changes(&self) -> watch::Receiver<u64> {
+        self.0.subscribe()
+    }
+}
+
+fn kilobyte() -> String {
+    "fn main() { println!(\"a line of code, and then another one\"); }\n".repeat(16)[..1024].to_owned()
+}
+
+fn executor(store: Arc<dyn CallStore>, scrubbers: Scrubbers) -> Executor {
+    let registry = Registry::new(World::new(Arc::new(SystemClock)));
+    registry.register(erase(Noop(kilobyte()))).unwrap();
+    let policy = Policy::compile(&PolicyConfig::default()).unwrap();
+    // The limit counts like any other and is out of reach.
+    let rate = RateConfig { normal: u16::MAX, ..RateConfig::UNLIMITED };
+    Executor::builder(Arc::new(registry), store, policy)
+        .limiter(Limiter::new(rate, 100_000))
+        .scrubbers(scrubbers)
+        .build()
+}
+
+/// The median over batches, in microseconds a call.
+fn measure(name: &str, batches: usize, calls: usize, mut call: impl FnMut()) -> f64 {
+    let mut times: Vec<f64> = (0..=batches)
+        .map(|_| {
+            let begun = Instant::now();
+            (0..calls).for_each(|_| call());
+            begun.elapsed().as_secs_f64() * 1e6 / calls as f64
+        })
+        .skip(1)
+        .collect();
+    times.sort_by(f64::total_cmp);
+    let median = times[times.len() / 2];
+    println!("{name}\t{median:.3}\tus/call");
+    median
+}
+
+fn main() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let caller = || Caller::new(AgentId::new("bench").unwrap(), SessionKey::new("bench:1").unwrap(), "/w");
+    let args = || json!({ "path": "src/main.rs" });
+
+    let tool: Arc<dyn AnyTool> = erase(Noop(kilobyte()));
+    let (world, own) = (World::new(Arc::new(SystemClock)), Arc::new(caller()));
+    let direct = measure("direct call of the tool", 25, 2000, || {
+        let call = Call::new(CallParts {
+            id: CallId::new(),
+            model_id: None,
+            facts: own.facts("noop"),
+            caller: own.clone(),
+            cancel: CancellationToken::new(),
+            progress: Progress::silent(),
+            ports: Ports::new(world.clock.clone()),
+        });
+        runtime.block_on(async { black_box(tool.run_erased(&call, args()).await.unwrap()) });
+    });
+
+    let road = |name: &str, executor: &Executor, batches: usize, calls: usize| {
+        let offer = runtime.block_on(executor.offer(caller()));
+        measure(name, batches, calls, || {
+            let reply = runtime.block_on(executor.execute(&offer, Request::new("noop", args())));
+            assert!(reply.is_done(), "{}", reply.model_text());
+        })
+    };
+
+    let bare = executor(Arc::new(NoStore(watch::Sender::default())), Scrubbers::with_open_output());
+    let without = road("road without ledger and scrub of the result", &bare, 25, 2000);
+    let whole = executor(Arc::new(MemoryStore::new()), Scrubbers::default());
+    let with = road("road whole, ledger in memory", &whole, 25, 2000);
+    let directory = tempfile::tempdir().unwrap();
+    let ledger = FileLedger::open(directory.path(), NodeId::local()).unwrap();
+    let durable = executor(Arc::new(ledger), Scrubbers::default());
+    let on_disk = road("road whole, durable ledger", &durable, 10, 100);
+
+    println!("road without ledger and scrub / direct\t{:.1}\tx", without / direct);
+    println!("road whole / direct\t{:.1}\tx", with / direct);
+    println!("durable ledger / in memory\t{:.1}\tx", on_disk / with);
+}

@@ -1,0 +1,115 @@
+//! Places and values as they are shown: never long, whatever was sent.
+
+use std::fmt::Write as _;
+use std::io;
+
+use jsonschema::paths::{Location, LocationSegment};
+use serde_json::Value;
+
+/// Names and options listed at once.
+const MAX_LISTED: usize = 24;
+/// Characters of a value that are shown.
+const MAX_SHOWN: usize = 60;
+
+/// A place in the arguments, as people write it: `edits[0].old_text`.
+#[derive(Debug, Default)]
+pub(super) struct Place(String);
+
+impl Place {
+    pub(super) fn of(location: &Location) -> Self {
+        let mut place = Self::default();
+        for segment in location.segments() {
+            match segment {
+                LocationSegment::Property(name) => place.enter_field(&name),
+                LocationSegment::Index(index) => place.enter_item(index),
+            };
+        }
+        place
+    }
+
+    /// Goes down to a field; the answer leads back up.
+    pub(super) fn enter_field(&mut self, name: &str) -> usize {
+        let back = self.0.len();
+        if back > 0 {
+            self.0.push('.');
+        }
+        self.0.push_str(&clipped(name));
+        back
+    }
+
+    pub(super) fn enter_item(&mut self, index: usize) -> usize {
+        let back = self.0.len();
+        let _ = write!(self.0, "[{index}]");
+        back
+    }
+
+    pub(super) fn leave(&mut self, back: usize) {
+        self.0.truncate(back);
+    }
+
+    pub(super) fn into_text(self) -> String {
+        self.0
+    }
+
+    /// Something said of this place.
+    pub(super) fn say(&self, what: &str) -> String {
+        if self.0.is_empty() { what.to_owned() } else { format!("`{}`: {what}", self.0) }
+    }
+}
+
+/// What came, such as "the string \"ten\"".
+pub(super) fn described(value: &Value) -> String {
+    let kind = match value {
+        Value::Null | Value::Bool(_) => return value.to_string(),
+        Value::Number(_) => "the number",
+        Value::String(_) => "the string",
+        Value::Array(_) => "the list",
+        Value::Object(_) => "the object",
+    };
+    format!("{kind} {}", shortened(value))
+}
+
+/// A value as JSON, at most [`MAX_SHOWN`] characters of it.
+pub(super) fn shortened(value: &Value) -> String {
+    let mut start = Start(Vec::new());
+    let whole = serde_json::to_writer(&mut start, value).is_ok();
+    let text = String::from_utf8_lossy(&start.0);
+    if whole && text.chars().count() <= MAX_SHOWN {
+        return text.into_owned();
+    }
+    text.chars().take(MAX_SHOWN).chain("...".chars()).collect()
+}
+
+/// Text, at most [`MAX_SHOWN`] characters of it.
+pub(super) fn clipped(text: &str) -> String {
+    if text.chars().count() <= MAX_SHOWN {
+        return text.to_owned();
+    }
+    text.chars().take(MAX_SHOWN).chain("...".chars()).collect()
+}
+
+/// Several things, at most [`MAX_LISTED`] of them.
+pub(super) fn listed(items: impl ExactSizeIterator<Item = String>) -> String {
+    let more = items.len().saturating_sub(MAX_LISTED);
+    let mut list = items.take(MAX_LISTED).collect::<Vec<_>>().join(", ");
+    if more > 0 {
+        let _ = write!(list, " and {more} more");
+    }
+    list
+}
+
+/// Takes the start of what is written and stops the writer: a value of 10 MB is not copied to show a line.
+struct Start(Vec<u8>);
+
+impl io::Write for Start {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let room = (4 * MAX_SHOWN + 4).saturating_sub(self.0.len());
+        let taken = bytes.len().min(room);
+        self.0.extend(&bytes[..taken]);
+        Ok(taken)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

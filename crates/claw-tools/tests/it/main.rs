@@ -1,0 +1,16 @@
+//! What models are sent of every built-in tool, in every dialect.
+
+use claw_core::tool::dialect::Dialect;
+
+#[test]
+fn every_tool_in_every_dialect() {
+    for builtin in claw_tools::builtin() {
+        let tool = (builtin.make)();
+        let mut page = String::new();
+        for dialect in Dialect::ALL {
+            let json = serde_json::to_string_pretty(&dialect.tool(tool.spec())).unwrap();
+            page.push_str(&format!("{dialect:?}\n{json}\n\n"));
+        }
+        insta::assert_snapshot!(builtin.meta.name.as_str(), page.trim_end());
+    }
+}
