@@ -103,7 +103,7 @@ impl Document {
     ) {
         match value.get_ref() {
             DeValue::Table(table) if node.is_none_or(Node::is_object) => {
-                self.walk(table, path, node, unknown)
+                self.walk(table, path, node, unknown);
             }
             DeValue::Array(items) => {
                 let list = path.join(".");
