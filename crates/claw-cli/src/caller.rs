@@ -6,10 +6,12 @@ use std::sync::Arc;
 use clap::{Args, ValueEnum};
 use claw_core::tool::{Caller, PeerKind, Profile, SubagentDepth};
 use claw_core::{AgentId, SessionKey, UserId};
+use claw_policy::nearest::nearest;
 use serde_json::Value;
 
 use crate::config::{Config, Surroundings};
 use crate::failure::Failure;
+use crate::output::tell;
 
 /// The agent that stands for all those a policy does not name.
 const DEFAULT_AGENT: &str = claw_policy::config::ANY_AGENT;
@@ -103,6 +105,7 @@ impl CallerArgs {
     ) -> Result<Caller, Failure> {
         let wrong = |flag: &str, error: claw_core::InvalidId| Failure::usage(format!("`{flag}`: {error}"));
         let agent = AgentId::new(&self.agent).map_err(|error| wrong("--agent", error))?;
+        self.note_unknown_agent(config);
         let user = match &self.user {
             Some(user) => UserId::new(user).map_err(|error| wrong("--user", error))?,
             None => user_of(around).map_err(|error| wrong("--user", error))?,
@@ -130,6 +133,21 @@ impl CallerArgs {
         };
         caller.request_allow = self.request_allow.clone().map(Into::into);
         Ok(caller)
+    }
+}
+
+impl CallerArgs {
+    /// A misspelt agent would be answered for as any other, and the answer would be about somebody else.
+    fn note_unknown_agent(&self, config: &Config) {
+        let agents = &config.agents;
+        if self.agent == DEFAULT_AGENT || agents.is_empty() || agents.contains_key(&self.agent) {
+            return;
+        }
+        let hint = match nearest(&self.agent, agents.keys()) {
+            Some(near) => format!("; did you mean `{near}`?"),
+            None => ", so the rules for all agents hold".to_owned(),
+        };
+        tell(format_args!("note: agent `{}` is not configured{hint}", self.agent));
     }
 }
 

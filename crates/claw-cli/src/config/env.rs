@@ -74,25 +74,20 @@ fn unknown(variable: &str, path: &[String], key: &str, names: &[&str]) -> String
         let path: Vec<_> = path.iter().map(String::as_str).chain([name]).map(str::to_uppercase).collect();
         format!("{PREFIX}{}", path.join("__"))
     };
+    if let Some(name) = names.iter().find(|name| key.starts_with(&format!("{name}_"))) {
+        let meant = format!("{}__{}", variable_of(name), key[name.len() + 1..].to_uppercase());
+        return format!("it names no key; two underscores go one level down: `{meant}`");
+    }
     let reserved = RESERVED.iter().filter(|_| path.is_empty()).map(|name| &name[PREFIX.len()..]);
     let lower: Vec<String> = reserved.map(str::to_lowercase).collect();
-    let near = nearest(key, names.iter().copied().chain(lower.iter().map(String::as_str)));
-    match near {
-        Some(near) => format!("it names no key; did you mean `{}`?", variable_of(near)),
-        // A single underscore where two belong.
-        None => match names.iter().find(|name| key.starts_with(&format!("{name}_"))) {
-            Some(name) => {
-                let rest = &key[name.len() + 1..];
-                let meant = format!("{}__{}", variable_of(name), rest.to_uppercase());
-                format!("it names no key; two underscores go one level down: `{meant}`")
-            }
-            None if names.is_empty() => format!("`{}` has no keys below it", path.join(".")),
-            None => {
-                let all: Vec<_> = names.iter().map(|name| format!("`{}`", variable_of(name))).collect();
-                format!("it names no key ({variable} would be `{key}`); there are {}", all.join(", "))
-            }
-        },
+    if let Some(near) = nearest(key, names.iter().copied().chain(lower.iter().map(String::as_str))) {
+        return format!("it names no key; did you mean `{}`?", variable_of(near));
     }
+    if names.is_empty() {
+        return format!("`{}` has no keys below it", path.join("."));
+    }
+    let all: Vec<_> = names.iter().map(|name| format!("`{}`", variable_of(name))).collect();
+    format!("it names no key ({variable} would be `{key}`); there are {}", all.join(", "))
 }
 
 fn value(text: &str, node: Option<Node>) -> Value {

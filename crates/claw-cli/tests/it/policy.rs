@@ -24,6 +24,17 @@ fn explains_one_tool_and_all_of_them() {
 }
 
 #[test]
+fn a_misspelt_agent_is_noted() {
+    let home = Home::with_config(POLICY);
+    let ran = home.run(&["policy", "explain", "datetime", "--agent", "adda"]);
+    assert_eq!(
+        (ran.code, ran.stderr.as_str()),
+        (0, "note: agent `adda` is not configured; did you mean `ada`?\n")
+    );
+    assert_eq!(home.run(&["policy", "explain", "datetime", "--agent", "ada"]).stderr, "");
+}
+
+#[test]
 fn explanation_and_call_agree() {
     let home = Home::with_config(POLICY);
     for tool in ["session_status", "datetime", "agents_list", "workspace_dir"] {
