@@ -1,6 +1,7 @@
 //! The road from end to end: three kinds of tools through all eight steps, and what attackers try.
 
 mod approvals;
+mod attack;
 mod budget;
 mod guards;
 mod kit;
