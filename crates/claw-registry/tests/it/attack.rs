@@ -1066,6 +1066,7 @@ async fn approval_states_hold() {
 fn recursive_alternatives_do_not_take_exponential_time() {
     use claw_registry::validate::Validator;
     let two = |key: &str| json!({ "type": "object", "properties": { "a": { key: [{ "$ref": "#/$defs/n" }, { "$ref": "#/$defs/m" }] }, "z": { "type": "integer" } } });
+    let mut slowest = Vec::new();
     for key in ["allOf", "anyOf", "oneOf"] {
         let schema = json!({ "type": "object", "$defs": { "n": two(key), "m": two(key) }, "$ref": "#/$defs/n" });
         let Ok(validator) = Validator::compile(&schema) else { continue };
@@ -1078,8 +1079,11 @@ fn recursive_alternatives_do_not_take_exponential_time() {
         let (good, bad) = ((time(nested(10)), time(nested(16))), (time(args(8)), time(args(14))));
         println!("{key}: fits {good:?}, does not fit {bad:?}");
         let slow = |(short, long): (Duration, Duration)| long > short * 12 + Duration::from_millis(20);
-        assert!(!slow(good) && !slow(bad), "{key}: six more levels, from 10 to 16: {good:?}; not fitting, from 8 to 14: {bad:?}; 128 are allowed");
+        if slow(good) || slow(bad) {
+            slowest.push(format!("{key}: six more levels, from 10 to 16: {good:?}; not fitting, from 8 to 14: {bad:?}"));
+        }
     }
+    assert!(slowest.is_empty(), "128 levels are allowed; {slowest:#?}");
 }
 
 #[test]
@@ -1112,4 +1116,12 @@ fn explaining_a_misfit_takes_bounded_time() {
     let error = validator.check(json!({ "x": vec![json!({ "q": 1 }); 300] })).err();
     println!("{:?} {}", begun.elapsed(), error.map_or(0, |e| e.to_string().len()));
     assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
+}
+
+#[tokio::test]
+async fn a_whole_number_with_a_point_is_an_integer() {
+    // JSON Schema says that 1.0 is an integer, and some models write integers so.
+    let bench = Bench::new(Setup::default());
+    let reply = bench.call("say", json!({"text": "a", "times": 2.0})).await;
+    assert!(reply.is_done(), "{}", reply.model_text());
 }

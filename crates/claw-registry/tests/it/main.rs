@@ -2,6 +2,7 @@
 
 mod approvals;
 mod attack;
+mod attack_more;
 mod budget;
 mod guards;
 mod kit;
