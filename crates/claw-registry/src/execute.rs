@@ -295,7 +295,8 @@ impl Trip<'_> {
             Arguments::Json(args) => validate::measure(args, limit),
             Arguments::Text(text) => validate::parse(&text, limit),
         };
-        let checked = checked.and_then(|args| self.built.validator.check(args, &|args| scrubber.json(args)));
+        let checked =
+            checked.and_then(|args| self.built.validator.check_with(args, &|args| scrubber.json(args)));
         checked.map_err(|error| Refusal::at(Step::Validate, error.to_string()))
     }
 
@@ -319,7 +320,8 @@ impl Trip<'_> {
             return Err(approval::nobody_to_ask(&reason, self.request.call));
         }
         let question = self.question(&judged, args, reason, scrubber);
-        judged.approval = Some(approval::ask(self.executor, self.offer, question, &self.request.cancel).await?);
+        judged.approval =
+            Some(approval::ask(self.executor, self.offer, question, &self.request.cancel).await?);
         self.reconsider(&judged)?;
         Ok(judged)
     }
@@ -386,7 +388,13 @@ impl Trip<'_> {
         seen.map_err(|error| Refusal { advice: error.advice, ..Refusal::at(Step::Judge, error.message) })
     }
 
-    fn question(&self, judged: &Judged, args: &Value, reason: String, scrubber: &CallScrubber) -> NewApproval {
+    fn question(
+        &self,
+        judged: &Judged,
+        args: &Value,
+        reason: String,
+        scrubber: &CallScrubber,
+    ) -> NewApproval {
         let caller = self.offer.caller();
         let now = self.offer.0.registry.world().clock.now();
         let wait = self.executor.0.approvals.load().wait_secs;

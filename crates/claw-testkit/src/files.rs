@@ -81,7 +81,10 @@ impl FsBridge for MemoryFiles {
         if let Some(seen) = place.seen
             && tree.identity(&full) != seen.identity
         {
-            return Err(ToolError::new(ErrorKind::Conflict, format!("`{path}` has changed since it was looked at")));
+            return Err(ToolError::new(
+                ErrorKind::Conflict,
+                format!("`{path}` has changed since it was looked at"),
+            ));
         }
         tree.write(&full, bytes.to_vec())
     }

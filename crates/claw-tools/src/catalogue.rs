@@ -91,9 +91,7 @@ const ABSENT: &[Meta] = &[
     core("sessions_history", Group::Sessions)
         .effects(&[Read])
         .about("Read the latest messages of another session of this agent."),
-    core("sessions_list", Group::Sessions)
-        .effects(&[Read])
-        .about("List the active sessions of this agent."),
+    core("sessions_list", Group::Sessions).effects(&[Read]).about("List the active sessions of this agent."),
     core("sessions_send", Group::Sessions)
         .effects(&[Write, Message, Spawn])
         .about("Send a message into another session of this agent."),

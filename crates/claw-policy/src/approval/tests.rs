@@ -83,5 +83,9 @@ fn a_plan_owns_up_to_what_it_asks_for() {
     let quiet = |plan: Plan| Plan { effects: Effects::NONE, ..plan };
     check(&deny(Effect::Write), &quiet(Plan::write("a")), "deny: `approvals.effects.write` says deny");
     check(&deny(Effect::Execute), &quiet(script()), "deny: `approvals.effects.execute` says deny");
-    check(&deny(Effect::Spend), &quiet(Plan::opaque(Effects::NONE)), "deny: `approvals.effects.spend` says deny");
+    check(
+        &deny(Effect::Spend),
+        &quiet(Plan::opaque(Effects::NONE)),
+        "deny: `approvals.effects.spend` says deny",
+    );
 }

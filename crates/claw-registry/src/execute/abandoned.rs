@@ -18,7 +18,12 @@ struct Watch {
 
 impl Abandoned {
     /// Watches from the moment that the intent is written. `line` is how the call ends if it is dropped now.
-    pub(super) fn watch(executor: &Executor, offer: &Offer, line: Record, cancel: &CancellationToken) -> Self {
+    pub(super) fn watch(
+        executor: &Executor,
+        offer: &Offer,
+        line: Record,
+        cancel: &CancellationToken,
+    ) -> Self {
         let (executor, _offer, cancel) = (executor.clone(), offer.clone(), cancel.clone());
         Self(Some(Watch { executor, _offer, line, cancel }))
     }

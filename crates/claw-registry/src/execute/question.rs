@@ -28,7 +28,9 @@ pub(super) fn summary(plan: &Plan, args: &Value, scrubber: &CallScrubber) -> Str
                 lines.extend(environment(&argv.env, scrubber));
             }
             Ask::Write { path } => lines.push(format!("write {}", plain(path, scrubber))),
-            Ask::Host { origin } => lines.push(format!("connect to {}", plain(&origin.to_string(), scrubber))),
+            Ask::Host { origin } => {
+                lines.push(format!("connect to {}", plain(&origin.to_string(), scrubber)))
+            }
             Ask::Opaque => lines.push("do something that cannot be told beforehand".to_owned()),
         }
     }
@@ -39,7 +41,14 @@ pub(super) fn summary(plan: &Plan, args: &Value, scrubber: &CallScrubber) -> Str
 
 fn environment(env: &[(String, String)], scrubber: &CallScrubber) -> Vec<String> {
     let set = |(name, value): &(String, String)| plain(&format!("{name}={value}"), scrubber);
-    if env.is_empty() { Vec::new() } else { vec!["with the environment:".to_owned(), env.iter().map(|pair| format!("  {}", set(pair))).collect::<Vec<_>>().join("\n")] }
+    if env.is_empty() {
+        Vec::new()
+    } else {
+        vec![
+            "with the environment:".to_owned(),
+            env.iter().map(|pair| format!("  {}", set(pair))).collect::<Vec<_>>().join("\n"),
+        ]
+    }
 }
 
 /// Text of one line: line breaks are shown, not made.

@@ -67,7 +67,7 @@ async fn the_question_shows_the_command_scrubbed() {
         Request::new("sh", json!({"command": "curl -H 'Authorization: Bearer abcdefgh12345678' x"}));
     let look = async {
         let row = question(&bench).await;
-        assert!(row.request.summary.contains("run in /w:\ncurl -H"), "{}", row.request.summary);
+        assert!(row.request.summary.contains("run in /w:\n  curl -H"), "{}", row.request.summary);
         assert!(!row.request.summary.contains("abcdefgh12345678"), "{}", row.request.summary);
         answer(&bench, false).await;
     };

@@ -68,7 +68,11 @@ fn meta(name: &str) -> Meta {
 fn pure(name: &str) -> (Arc<dyn AnyTool>, Arc<AtomicUsize>) {
     let mut meta = meta(name);
     meta.effects = Effects::NONE;
-    tool(meta, || Ok(Plan { effects: Effects::NONE, asks: vec![] }), |_| Box::pin(async { Ok(Output::text("ran")) }))
+    tool(
+        meta,
+        || Ok(Plan { effects: Effects::NONE, asks: vec![] }),
+        |_| Box::pin(async { Ok(Output::text("ran")) }),
+    )
 }
 
 fn of_tenant(tenant: &str) -> Caller {
@@ -88,7 +92,7 @@ async fn an_overlay_belongs_to_one_tenants_agent() {
     let (own, runs) = pure("acme_payroll");
     overlay.register(own).unwrap();
     // Meant for the agent `main` of tenant `acme`.
-    bench.executor.set_overlay(AgentId::new("main").unwrap(), Some(overlay));
+    bench.executor.set_overlay(TenantId::main(), AgentId::new("main").unwrap(), Some(overlay));
     let offer = bench.executor.offer(of_tenant("evilcorp")).await;
     let _ = bench.executor.execute(&offer, Request::new("acme_payroll", json!({}))).await;
     assert_eq!(runs.load(Ordering::SeqCst), 0, "another tenant's agent of the same name has it");
@@ -217,7 +221,10 @@ async fn a_call_id_from_the_future_is_not_run_again_after_a_restart() {
     let ledger = FileLedger::open(directory.path(), NodeId::local()).unwrap();
     ledger.begin_call(intent(ahead)).await.unwrap();
     ledger
-        .finish_call(record(ahead, EntryEvent::Outcome { outcome: Outcome::Done, micros: 1, bytes: 1, error: None }))
+        .finish_call(record(
+            ahead,
+            EntryEvent::Outcome { outcome: Outcome::Done, micros: 1, bytes: 1, error: None },
+        ))
         .await
         .unwrap();
     assert!(matches!(ledger.begin_call(intent(ahead)).await, Err(StoreError::AlreadyBegun { .. })));
@@ -369,7 +376,9 @@ async fn held_dropping_at_every_poll_never_runs_twice() {
 #[tokio::test]
 async fn held_paths_that_lead_out() {
     let bench = Bench::new(Setup::default());
-    for path in ["../a", "/etc/passwd", "/w/../etc", "a/../../b", "/wx/a", "a\0b", "", "//etc/passwd", "/w/./../x"] {
+    for path in
+        ["../a", "/etc/passwd", "/w/../etc", "a/../../b", "/wx/a", "a\0b", "", "//etc/passwd", "/w/./../x"]
+    {
         let reply = bench.call("save", json!({ "file_path": path })).await;
         assert!(!reply.is_done(), "{path:?}");
     }
@@ -382,10 +391,15 @@ fn held_dialects_on_hostile_schemas() {
     let mut defs = serde_json::Map::new();
     for n in 0..40 {
         let next = format!("#/$defs/d{}", n + 1);
-        defs.insert(format!("d{n}"), json!({ "type": "object", "properties": { "l": { "$ref": next }, "r": { "$ref": next } } }));
+        defs.insert(
+            format!("d{n}"),
+            json!({ "type": "object", "properties": { "l": { "$ref": next }, "r": { "$ref": next } } }),
+        );
     }
     defs.insert("d40".into(), json!({ "type": "string" }));
-    let wide: Vec<_> = (0..2000).map(|n| json!({ "type": "object", "properties": { format!("p{n}"): { "type": "string" } } })).collect();
+    let wide: Vec<_> = (0..2000)
+        .map(|n| json!({ "type": "object", "properties": { format!("p{n}"): { "type": "string" } } }))
+        .collect();
     let schemas = [
         json!({ "type": "object", "properties": { "x": { "$ref": "#/$defs/d0" } }, "$defs": defs }),
         json!({ "type": "object", "properties": { "x": { "anyOf": wide } } }),
@@ -405,7 +419,10 @@ fn held_dialects_on_hostile_schemas() {
             let size = dialect.tool(&spec).to_string().len();
             let took = begun.elapsed();
             println!("{n} {dialect:?}: {size} bytes in {took:?}");
-            assert!(took < Duration::from_secs(3) && size < 5_000_000, "{n} {dialect:?}: {size} bytes in {took:?}");
+            assert!(
+                took < Duration::from_secs(3) && size < 5_000_000,
+                "{n} {dialect:?}: {size} bytes in {took:?}"
+            );
         }
     }
 }
@@ -419,7 +436,10 @@ async fn a_tenants_name_cannot_take_the_place_of_anothers_ledger() {
     // As `Toolbox::build` sets them up: both in the data directory.
     let artifacts = FileArtifacts::new(directory.path(), ArtifactLimits::default());
     let ledger = FileLedger::open(directory.path(), NodeId::local()).unwrap();
-    let owner = Owner { tenant: TenantId::new("main@local.jsonl").unwrap(), session: SessionKey::new("a:b").unwrap() };
+    let owner = Owner {
+        tenant: TenantId::new("main@local.jsonl").unwrap(),
+        session: SessionKey::new("a:b").unwrap(),
+    };
     artifacts.put(&owner, CallId::new(), "x").await.unwrap();
     let begun = ledger.begin_call(intent(CallId::new())).await;
     assert!(begun.is_ok(), "no call of tenant `main` can be recorded any more: {begun:?}");

@@ -10,7 +10,8 @@ fn the_digest_covers_everything_that_decides() {
         (Facts::default(), Facts { workspace: "/w".into(), sandboxed: true, ..Facts::default() });
     let (args, other_args) = (json!({"path": "a.txt"}), json!({"path": "b.txt"}));
     let (plan, other_plan) = (Plan::write("a.txt"), Plan::write("b.txt"));
-    let sight = [Sight { target: Target::Sandbox, path: None, identity: Some("host".into()), credential: None }];
+    let sight =
+        [Sight { target: Target::Sandbox, path: None, identity: Some("host".into()), credential: None }];
     let base = Identity {
         definition: Digest::of_bytes(b"edit"),
         caller: (&tenant, &agent, None, &session),
