@@ -183,8 +183,11 @@ fn url(text: &[u8], floor: Option<usize>, at: usize) -> Option<Secret> {
     )
     .unwrap();
     let authority = authority.captures(&text[at..])?.get(1)?;
+    let before =
+        authority.as_bytes().windows(PLACEHOLDER.len()).position(|part| part == PLACEHOLDER.as_bytes());
+    let authority = &authority.as_bytes()[..before.unwrap_or(authority.len())];
     let password = Regex::new(r"(?s-u)^[^:@]*(?:@[^:]*)?:(.+)@[^@]*$").unwrap();
-    let password = password.captures(authority.as_bytes())?.get(1)?;
+    let password = password.captures(authority)?.get(1)?;
     if super::rules::is_variable(password.as_bytes()) {
         return None;
     }
