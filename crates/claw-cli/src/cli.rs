@@ -92,6 +92,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }
     };
+    crate::log::hush_panics();
     crate::log::start();
     let json = cli.globals.json;
     match execute(cli) {

@@ -14,7 +14,7 @@ use claw_host::{ArtifactLimits, ConfiguredAgents, FileArtifacts, FileLedger, Sys
 use claw_policy::pipeline::{Policy, PolicyError};
 use claw_policy::scrub::{Scrubber, Value as SecretValue};
 use claw_registry::limit::Limiter;
-use claw_registry::{Discovered, Discovery, Executor, Registry, Scrubbers};
+use claw_registry::{Discovery, Executor, Registry, Scrubbers};
 
 use crate::config::{Config, Loaded, Surroundings};
 use crate::failure::Failure;
@@ -43,13 +43,7 @@ pub(crate) fn registry(loaded: &Loaded, around: &Surroundings) -> Arc<Registry> 
     }
     world.agents = Some(Arc::new(agents(&loaded.config)));
     let registry = Registry::new(world);
-    let tools = claw_tools::builtin().map(|tool| {
-        let mut meta = tool.meta.clone();
-        meta.tokens = meta.tokens.or_else(|| claw_tools::tokens(meta.name.as_str()));
-        Discovered { meta, make: tool.make }
-    });
-    registry.discover(tools, &Discovery::default(), |warning| tracing::warn!("{warning}"));
-    registry.know(claw_tools::absent().iter().cloned());
+    clawsmith::populate(&registry, &Discovery::default(), |warning| tracing::warn!("{warning}"));
     Arc::new(registry)
 }
 

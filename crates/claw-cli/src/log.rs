@@ -3,6 +3,14 @@
 
 use tracing_subscriber::EnvFilter;
 
+/// A panic says where and not what: its words may hold a secret, and nothing has scrubbed them.
+pub(crate) fn hush_panics() {
+    std::panic::set_hook(Box::new(|panic| {
+        let place = panic.location().map(ToString::to_string).unwrap_or_default();
+        anstream::eprintln!("clawsmith: a mistake of ours at {place}; what was being done has stopped");
+    }));
+}
+
 /// Starts it if `CLAWSMITH_LOG` or `RUST_LOG` says what to log.
 pub(crate) fn start() {
     let set = |name: &str| std::env::var(name).ok().filter(|filter| !filter.trim().is_empty());
