@@ -94,6 +94,15 @@ impl Pass {
         rules::held_line_start(text, self.floor, line_start).unwrap_or(line_start)
     }
 
+    /// Goes back to judge what follows `at` again; not while a secret ahead was found by what stands before.
+    pub(super) fn go_back(&mut self, at: usize) -> bool {
+        if !self.ahead.is_empty() {
+            return false;
+        }
+        self.judged = self.judged.min(at);
+        true
+    }
+
     /// Forgets the first `count` bytes of the text.
     pub(super) fn forget(&mut self, count: usize) {
         self.judged = self.judged.saturating_sub(count);
