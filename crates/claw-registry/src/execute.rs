@@ -308,7 +308,16 @@ impl Trip<'_> {
             .unwrap_or_else(|panic| Err(panicked(panic.as_ref())))
             .map_err(|error| Refusal { advice: error.advice, ..Refusal::at(Step::Judge, error.message) })?;
         let sights = self.look(&plan, left).await?;
-        let digest = Digest::of(&self.identity(args, &facts, left, &plan, &sights));
+        let caller = self.offer.caller();
+        let digest = Digest::of(&Identity {
+            definition: self.built.definition,
+            caller: (&caller.tenant, &caller.agent, caller.user.as_ref(), &caller.session),
+            facts: &facts,
+            left,
+            args,
+            plan: &plan,
+            sights: &sights,
+        });
         let effects = plan.all_effects(meta.effects);
         let mut judged = Judged { plan, effects, left, sights, digest, facts, approval: None };
         let reason = match self.verdict(&judged) {
@@ -324,19 +333,6 @@ impl Trip<'_> {
             Some(approval::ask(self.executor, self.offer, question, &self.request.cancel).await?);
         self.reconsider(&judged)?;
         Ok(judged)
-    }
-
-    fn identity<'b>(
-        &'b self,
-        args: &'b Value,
-        facts: &'b Facts,
-        left: Effects,
-        plan: &'b Plan,
-        sights: &'b [Sight],
-    ) -> Identity<'b> {
-        let caller = self.offer.caller();
-        let caller = (&caller.tenant, &caller.agent, caller.user.as_ref(), &caller.session);
-        Identity { definition: self.built.definition, caller, facts, left, args, plan, sights }
     }
 
     fn verdict(&self, judged: &Judged) -> Judgement {

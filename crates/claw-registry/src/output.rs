@@ -12,7 +12,8 @@ use claw_core::CallId;
 use claw_core::tool::{Digest, Output, ToolError};
 use serde_json::{Value, json};
 
-use self::cut::{cut, shorten};
+pub(crate) use self::cut::cut;
+use self::cut::shorten;
 use crate::reply::Refusal;
 use crate::scrub::{CallScrubber, OutputScrubber};
 use crate::{Executor, Offer, guard};

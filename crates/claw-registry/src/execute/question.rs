@@ -29,7 +29,7 @@ pub(super) fn summary(plan: &Plan, args: &Value, scrubber: &CallScrubber) -> Str
             }
             Ask::Write { path } => lines.push(format!("write {}", plain(path, scrubber))),
             Ask::Host { origin } => {
-                lines.push(format!("connect to {}", plain(&origin.to_string(), scrubber)))
+                lines.push(format!("connect to {}", plain(&origin.to_string(), scrubber)));
             }
             Ask::Opaque => lines.push("do something that cannot be told beforehand".to_owned()),
         }
@@ -40,15 +40,14 @@ pub(super) fn summary(plan: &Plan, args: &Value, scrubber: &CallScrubber) -> Str
 }
 
 fn environment(env: &[(String, String)], scrubber: &CallScrubber) -> Vec<String> {
-    let set = |(name, value): &(String, String)| plain(&format!("{name}={value}"), scrubber);
-    if env.is_empty() {
-        Vec::new()
-    } else {
-        vec![
-            "with the environment:".to_owned(),
-            env.iter().map(|pair| format!("  {}", set(pair))).collect::<Vec<_>>().join("\n"),
-        ]
+    let mut lines = Vec::new();
+    for (name, value) in env {
+        if lines.is_empty() {
+            lines.push("with the environment:".to_owned());
+        }
+        lines.push(format!("  {}", plain(&format!("{name}={value}"), scrubber)));
     }
+    lines
 }
 
 /// Text of one line: line breaks are shown, not made.

@@ -3,7 +3,7 @@
 const ELLIPSIS: &str = "…";
 
 /// Head and tail of a text, with a line between that says what is missing.
-pub(super) fn cut(text: &str, limit: usize, kept: &str) -> String {
+pub(crate) fn cut(text: &str, limit: usize, kept: &str) -> String {
     if text.len() <= limit {
         return text.to_owned();
     }

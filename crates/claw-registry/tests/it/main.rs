@@ -1,5 +1,7 @@
 //! The road from end to end: three kinds of tools through all eight steps, and what attackers try.
 
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop")]
+
 mod approvals;
 mod attack;
 mod attack_more;
