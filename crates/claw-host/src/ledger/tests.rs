@@ -1,7 +1,7 @@
 use std::os::unix::fs::{PermissionsExt, symlink};
 
 use claw_core::store::{Answer, ApprovalState, Approvals, EntryEvent};
-use claw_testkit::fixture::{intent, outcome, owner, question, refused, tenant};
+use claw_testkit::fixture::{NOW, intent, outcome, owner, question, refused, tenant};
 use tempfile::TempDir;
 
 use super::*;
@@ -224,7 +224,7 @@ async fn a_full_disk_refuses_the_call_and_leaves_its_approval() {
     symlink("/dev/full", directory.path().join(LINES)).unwrap();
     let (ledger, call) = (open(&directory), CallId::new());
     let id = ledger.request(question(call, "ls")).await.unwrap().id;
-    let yes = Answer { approve: true, by: "ann".to_owned() };
+    let yes = Answer { approve: true, by: "ann".to_owned(), at: NOW };
     ledger.answer(&TenantId::main(), id, yes).await.unwrap();
     let error = ledger.begin_call(intent(call, "ls", Some(id))).await.unwrap_err().to_string();
     assert!(error.contains(LINES) && error.contains("No space left"), "{error}");
