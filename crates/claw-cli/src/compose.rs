@@ -22,12 +22,8 @@ use crate::failure::Failure;
 /// One process makes few calls; this many sessions are more than it plays.
 const SESSIONS: usize = 64;
 
-/// Where the ledger is kept.
-pub(crate) fn ledger_dir(loaded: &Loaded, around: &Surroundings) -> Result<PathBuf, Failure> {
-    Ok(data_dir(loaded, around)?.join("ledger"))
-}
-
-fn data_dir(loaded: &Loaded, around: &Surroundings) -> Result<PathBuf, Failure> {
+/// Where everything is kept.
+pub(crate) fn data_dir(loaded: &Loaded, around: &Surroundings) -> Result<PathBuf, Failure> {
     loaded.data_dir(around).ok_or_else(|| {
         Failure::usage("there is no place for data: neither `data_dir` nor a home directory is set")
             .hint("set `CLAWSMITH_DATA_DIR` to a directory")
@@ -38,7 +34,7 @@ fn data_dir(loaded: &Loaded, around: &Surroundings) -> Result<PathBuf, Failure> 
 pub(crate) fn registry(loaded: &Loaded, around: &Surroundings) -> Arc<Registry> {
     let mut world = World::new(Arc::new(SystemClock));
     if let Some(directory) = loaded.data_dir(around) {
-        let artifacts = FileArtifacts::new(directory.join("artifacts"), ArtifactLimits::default());
+        let artifacts = FileArtifacts::new(directory, ArtifactLimits::default());
         world.artifacts = Some(Arc::new(artifacts));
     }
     world.agents = Some(Arc::new(agents(&loaded.config)));
@@ -68,8 +64,8 @@ pub(crate) fn executor(
     listener: Arc<dyn Listener>,
 ) -> Result<Executor, Failure> {
     let config = &loaded.config;
-    let directory = ledger_dir(loaded, around)?;
-    let ledger = FileLedger::open(&directory, config.node.clone()).map_err(|error| {
+    let directory = data_dir(loaded, around)?;
+    let ledger = FileLedger::open(directory, config.node.clone()).map_err(|error| {
         Failure::refused("the ledger cannot be opened, and a call that cannot be recorded is not run")
             .because(error)
             .hint("make the directory writable, or set `data_dir` (`CLAWSMITH_DATA_DIR`) to another one")

@@ -53,11 +53,12 @@ impl Ledger {
 impl Show {
     fn run(self, session: &mut Session) -> Outcome {
         let loaded = session.load()?;
-        let directory = compose::ledger_dir(&loaded, &session.around)?;
+        let data = compose::data_dir(&loaded, &session.around)?;
+        let directory = ledger::directory(&data);
         let mut entries = Vec::new();
         // Opening would make the directory, and showing changes nothing.
         if directory.is_dir() {
-            let ledger = FileLedger::open(&directory, loaded.config.node.clone()).map_err(unreadable)?;
+            let ledger = FileLedger::open(data, loaded.config.node.clone()).map_err(unreadable)?;
             let runtime = super::tools::runtime()?;
             let recent = runtime.block_on(ledger.recent(&loaded.config.tenant, self.wanted()));
             entries = recent.map_err(unreadable)?;
@@ -134,9 +135,9 @@ fn time(at: UnixMillis) -> String {
 
 fn verify(session: &mut Session) -> Outcome {
     let loaded = session.load()?;
-    let directory = compose::ledger_dir(&loaded, &session.around)?;
-    let chains =
-        if directory.is_dir() { ledger::verify(&directory).map_err(unreadable)? } else { Vec::new() };
+    let data = compose::data_dir(&loaded, &session.around)?;
+    let directory = ledger::directory(&data);
+    let chains = if directory.is_dir() { ledger::verify(&data).map_err(unreadable)? } else { Vec::new() };
     let sound = chains.iter().all(|chain| chain.fault.is_none());
     if session.out.json {
         session.out.json(&json!({ "ok": sound, "directory": directory, "chains": chains }))?;

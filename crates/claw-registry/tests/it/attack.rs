@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use claw_core::event::{Event, Listener};
 use claw_core::id::{AgentId, SessionKey};
+use claw_core::port::Clock;
 use claw_core::store::{Answer, ApprovalState, Approvals, EntryEvent, Ledger};
 use claw_core::tool::{
     AnyTool, Ask, Block, Call, Caller, Effect, Effects, Facts, Group, Meta, Need, Output, Plan, Script, Spec,
@@ -508,14 +509,13 @@ async fn a_yes_after_the_time_was_over_counts_for_nothing() {
     let bench = Bench::new(Setup::default());
     let request = ls();
     let offer = bench.offer().await;
-    tokio::select! {
+    let row = tokio::select! {
         _ = bench.executor.execute(&offer, request.clone()) => panic!(),
-        _ = question(&bench) => {}
-    }
+        row = question(&bench) => row,
+    };
     bench.clock.advance(Duration::from_secs(7 * 24 * 3600));
-    let row = question(&bench).await;
-    let answered =
-        bench.store.answer(&TenantId::main(), row.id, Answer { approve: true, by: "ada".into() }).await;
+    let yes = Answer { approve: true, by: "ada".into(), at: bench.clock.now() };
+    let answered = bench.store.answer(&TenantId::main(), row.id, yes).await;
     let reply = bench.executor.execute(&offer, request).await;
     assert!(
         bench.shell.runs().is_empty(),
@@ -533,7 +533,7 @@ async fn a_question_whose_caller_went_away_does_not_wait_for_ever() {
         let _ = tokio::time::timeout(Duration::from_millis(20), bench.executor.execute(&offer, ls())).await;
     }
     bench.clock.advance(Duration::from_secs(24 * 3600));
-    let pending = bench.store.pending(&TenantId::main()).await.unwrap();
+    let pending = bench.store.pending(&TenantId::main(), bench.clock.now()).await.unwrap();
     assert!(pending.is_empty(), "{} questions pending a day after they expired", pending.len());
 }
 
@@ -1169,7 +1169,7 @@ async fn approval_states_hold() {
         _ = question(&bench) => {}
     }
     let row = question(&bench).await;
-    let yes = || Answer { approve: true, by: "a".into() };
+    let yes = || Answer { approve: true, by: "a".into(), at: bench.clock.now() };
     assert_eq!(
         bench.store.answer(&TenantId::main(), row.id, yes()).await.unwrap().state,
         ApprovalState::Approved

@@ -303,11 +303,12 @@ fn a_clock_that_jumped_ahead_once_does_not_lock_a_session_out() {
     let now = UnixMillis(1_767_225_600_000);
     limiter.check("s", Cost::Light, now.plus(Duration::from_secs(24 * 3600))).unwrap();
     let mut passed = 0;
-    for minute in 0..60_u64 {
-        let now = now.plus(Duration::from_secs(60 * (minute + 1)));
+    // A window is forgotten after 60 to 65 seconds.
+    for window in 0..60_u64 {
+        let now = now.plus(Duration::from_secs(65 * (window + 1)));
         passed += (0..5).filter(|_| limiter.check("s", Cost::Light, now).is_ok()).count();
     }
-    assert!(passed > 200, "{passed} calls in an hour at 5 a minute");
+    assert!(passed > 200, "{passed} calls in 60 windows of 5");
 }
 
 // ---------------------------------------------------------------- what held

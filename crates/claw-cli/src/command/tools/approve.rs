@@ -55,8 +55,9 @@ pub(super) async fn put(executor: &Executor, approval: Approval, by: String) {
         let _ = sender.send(answer.unwrap_or(false));
     });
     let Ok(approve) = answer.await else { return };
+    let at = executor.registry().world().clock.now();
     let answered =
-        executor.store().answer(&approval.request.tenant, approval.id, Answer { approve, by }).await;
+        executor.store().answer(&approval.request.tenant, approval.id, Answer { approve, by, at }).await;
     if let Err(error) = answered {
         tracing::debug!(%error, "an answer came too late");
     }
