@@ -129,11 +129,11 @@ impl Executor {
         let args = std::mem::replace(&mut request.args, Arguments::Json(Value::Null));
         let mut name = request.tool.clone();
         let mut notes = Vec::new();
-        let end = match self.set_out(offer, request, &mut name) {
-            Ok(trip) => trip.go(args, &scrubber, &mut notes).await,
-            Err(refusal) => Err(refusal),
+        let end = match (self.set_out(offer, request, &mut name), self.measured(args)) {
+            (Ok(trip), Ok(args)) => trip.go(args, &scrubber, &mut notes).await,
+            (Err(refusal), _) | (_, Err(refusal)) => Err(refusal),
         };
-        let tool = output::name(&name, &scrubber);
+        let tool = if offer.find(&name).is_some() { name } else { output::name(&name, &scrubber) };
         let (outcome, took) = match end {
             Ok((outcome, took)) => (outcome.map_err(CallError::Failed), took),
             Err(refusal) => {
@@ -162,6 +162,18 @@ impl Executor {
                 Err(refusal)
             }
         }
+    }
+
+    /// Arguments of a size and depth that can be handled at all, and dropped.
+    fn measured(&self, args: Arguments) -> Result<Arguments, Refusal> {
+        if let Arguments::Json(value) = args {
+            if let Err(error) = validate::measure(&value, self.0.limits.argument_bytes) {
+                validate::dismantle(value);
+                return Err(Refusal::at(Step::Validate, error.to_string()));
+            }
+            return Ok(Arguments::Json(value));
+        }
+        Ok(args)
     }
 
     fn limit(&self, offer: &Offer, cost: Cost) -> Result<(), Refusal> {
@@ -291,12 +303,11 @@ impl Trip<'_> {
     /// 4. Do the arguments fit? (3, the rate limit, is the executor's.)
     fn validate(&self, args: Arguments, scrubber: &CallScrubber) -> Result<Checked, Refusal> {
         let limit = self.executor.0.limits.argument_bytes;
-        let checked = match args {
-            Arguments::Json(args) => validate::measure(args, limit),
+        let args = match args {
+            Arguments::Json(args) => Ok(args),
             Arguments::Text(text) => validate::parse(&text, limit),
         };
-        let checked =
-            checked.and_then(|args| self.built.validator.check_with(args, &|args| scrubber.json(args)));
+        let checked = args.and_then(|args| self.built.validator.check(args, &|args| scrubber.json(args)));
         checked.map_err(|error| Refusal::at(Step::Validate, error.to_string()))
     }
 
@@ -438,7 +449,7 @@ impl Trip<'_> {
         let meta = &self.tool.entry.meta;
         let secrets = Secrets::default();
         let cancel = self.request.cancel.child_token();
-        let abandoned = Abandoned::watch(self.executor, self.offer, self.line_of_abandoned(), &cancel);
+        let abandoned = Abandoned::watch(self.executor, self.offer, (self.request.call, meta), &cancel);
         let (progress, tail) = telling::scrubbed(self.executor, self.offer, &self.request, &secrets);
         let grant = Arc::new(Grant {
             plan: judged.plan,
@@ -483,11 +494,11 @@ impl Trip<'_> {
         }
         let outcome = if ran.result.is_ok() { Outcome::Done } else { Outcome::Failed };
         let micros = u64::try_from(ran.took.as_micros()).unwrap_or(u64::MAX);
-        let end = |bytes, error| EntryEvent::Outcome { outcome, micros, bytes, error };
         let mut abandoned = ran.abandoned;
-        abandoned.ended(self.line(end(0, None)));
+        abandoned.ended(outcome, micros);
         let capped = output::finish(executor, self.offer, call, ran.result, &scrubber).await;
-        let line = self.line(end(capped.bytes, capped.ledger_error));
+        let (bytes, error) = (capped.bytes, capped.ledger_error);
+        let line = self.line(EntryEvent::Outcome { outcome, micros, bytes, error });
         if let Err(error) = executor.0.store.finish_call(line).await {
             tracing::error!(%error, %call, "an outcome could not be written");
             let note = "the outcome of this call could not be recorded; the ledger shows it as unknown";
@@ -508,12 +519,6 @@ impl Trip<'_> {
     fn line(&self, event: EntryEvent) -> Record {
         let name = self.tool.entry.meta.name.as_str();
         self.executor.line(self.offer, self.request.call, name, event)
-    }
-
-    /// How the call is recorded if its caller goes away while it runs.
-    fn line_of_abandoned(&self) -> Record {
-        let error = Some("its caller went away while it ran".to_owned());
-        self.line(EntryEvent::Outcome { outcome: Outcome::Failed, micros: 0, bytes: 0, error })
     }
 
     fn emit(&self, what: impl FnOnce() -> What) {

@@ -1,6 +1,10 @@
 //! A call whose caller went away without a word: its future was dropped before the outcome was written.
 
-use claw_core::store::Record;
+use std::sync::Arc;
+
+use claw_core::CallId;
+use claw_core::store::{EntryEvent, Outcome};
+use claw_core::tool::Meta;
 use tokio_util::sync::CancellationToken;
 
 use crate::{Executor, Offer};
@@ -10,28 +14,31 @@ pub(super) struct Abandoned(Option<Watch>);
 
 struct Watch {
     executor: Executor,
-    /// Keeps what the line speaks of alive.
-    _offer: Offer,
-    line: Record,
+    offer: Offer,
+    call: CallId,
+    tool: Arc<Meta>,
     cancel: CancellationToken,
+    /// How the tool ended, and after how many microseconds, once it has.
+    ended: Option<(Outcome, u64)>,
 }
 
 impl Abandoned {
-    /// Watches from the moment that the intent is written. `line` is how the call ends if it is dropped now.
+    /// Watches a call from the moment that its intent is written.
     pub(super) fn watch(
         executor: &Executor,
         offer: &Offer,
-        line: Record,
+        (call, tool): (CallId, &Arc<Meta>),
         cancel: &CancellationToken,
     ) -> Self {
-        let (executor, _offer, cancel) = (executor.clone(), offer.clone(), cancel.clone());
-        Self(Some(Watch { executor, _offer, line, cancel }))
+        let (executor, offer) = (executor.clone(), offer.clone());
+        let (tool, cancel) = (Arc::clone(tool), cancel.clone());
+        Self(Some(Watch { executor, offer, call, tool, cancel, ended: None }))
     }
 
     /// The tool has come to its end; if the rest is dropped, this is how it ended.
-    pub(super) fn ended(&mut self, line: Record) {
+    pub(super) fn ended(&mut self, outcome: Outcome, micros: u64) {
         if let Some(watch) = &mut self.0 {
-            watch.line = line;
+            watch.ended = Some((outcome, micros));
         }
     }
 
@@ -47,11 +54,18 @@ impl Drop for Abandoned {
         watch.cancel.cancel();
         // Without a runtime nothing can be written any more, and the ledger rightly says: unknown.
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        runtime.spawn(async move {
-            let call = watch.line.call;
-            if let Err(error) = watch.executor.store().finish_call(watch.line).await {
-                tracing::error!(%error, %call, "the outcome of an abandoned call could not be written");
-            }
-        });
+        runtime.spawn(watch.write());
+    }
+}
+
+impl Watch {
+    async fn write(self) {
+        let (outcome, micros) = self.ended.unwrap_or((Outcome::Failed, 0));
+        let error = self.ended.is_none().then(|| "its caller went away while it ran".to_owned());
+        let end = EntryEvent::Outcome { outcome, micros, bytes: 0, error };
+        let line = self.executor.line(&self.offer, self.call, self.tool.name.as_str(), end);
+        if let Err(error) = self.executor.store().finish_call(line).await {
+            tracing::error!(%error, call = %self.call, "the outcome of an abandoned call could not be written");
+        }
     }
 }
