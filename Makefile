@@ -51,7 +51,7 @@ bench: setup ## Run the benchmarks
 soak: setup ## Run the tests optimised, with SOAK_CASES cases for each property
 	PROPTEST_CASES=$(SOAK_CASES) $(CARGO) test --release --workspace
 
-docs: ## Write the generated files: docs/tools.md, token figures
+docs: ## Write the generated files: docs/tools.md, docs/config.schema.json, token figures
 	$(CARGO) xtask generate
 
 fmt: ## Format the code
