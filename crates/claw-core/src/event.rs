@@ -25,7 +25,7 @@ pub struct Event {
 pub enum What {
     /// A call was turned away.
     CallRefused {
-        /// The name the model used.
+        /// Which tool; the name the model used where none was found.
         tool: String,
         /// Which step of the road.
         step: &'static str,

@@ -1,7 +1,7 @@
 //! Which bytes of a text are secret.
 //!
-//! The policy compiles a scrubber that implements [`Redactor`]; the registry applies it to everything that
-//! leaves a call, and hosts apply it to what they read, so that positions can be mapped back.
+//! The policy compiles a scrubber that implements [`Redactor`]. The registry scrubs with it what leaves a call;
+//! the ranges are for hosts that show a file scrubbed and must map positions back.
 
 use std::ops::Range;
 

@@ -1,7 +1,7 @@
 //! What the road runs on: registry, policy, limits, scrubber, stores.
 //!
-//! Configuration can change while calls run: each call takes what holds at the moment, and an offer made
-//! before a change is checked against the decision of today.
+//! Policy, overlays and secret values can change while calls run: each call takes what holds at the moment,
+//! and an offer made before a change is checked against the decision of today.
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};

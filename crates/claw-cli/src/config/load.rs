@@ -118,7 +118,7 @@ impl Loaded {
 }
 
 impl Override {
-    /// Whether it sets this key, or one above or below it.
+    /// Whether it sets this key, or one above it.
     pub(super) fn covers(&self, key: &str) -> bool {
         let own = self.path.join(".");
         let below = |long: &str, short: &str| {

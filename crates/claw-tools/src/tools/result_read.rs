@@ -48,7 +48,6 @@ fn two_hundred() -> usize {
 
 impl Tool for ResultRead {
     type Args = Args;
-    // Untrusted, because what is kept may have come from outside.
     const META: Meta = Meta::new("result_read", Group::Tools)
         .effects(&[Effect::Read])
         .cost(Cost::Light)
