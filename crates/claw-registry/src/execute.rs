@@ -1,6 +1,6 @@
 //! The road: every call takes these steps, in this order, and nothing else runs a tool.
 //!
-//! 1. [`find`] the tool  2. [`Trip::authorise`] the caller  3. [`Trip::limit`] the rate
+//! 1. [`find`] the tool  2. [`Trip::authorise`] the caller  3. [`Executor::limit`] the rate
 //! 4. [`Trip::validate`] the arguments  5. [`Trip::judge`] what it would do, asking a person if need be
 //! 6. [`Trip::record`] the intent  7. [`Trip::run`] it  8. [`Trip::finish`]: scrub, cap, record the outcome
 //!
