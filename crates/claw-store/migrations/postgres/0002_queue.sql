@@ -1,0 +1,23 @@
+CREATE TABLE jobs (
+    id           UUID    NOT NULL PRIMARY KEY,
+    tenant       TEXT    NOT NULL,
+    lane         TEXT    NOT NULL,
+    session      TEXT,
+    priority     BIGINT NOT NULL,
+    payload      TEXT    NOT NULL,
+    accepted     BIGINT NOT NULL,
+    visible      BIGINT NOT NULL,
+    max_attempts BIGINT NOT NULL,
+    state        TEXT    NOT NULL CHECK (state IN ('pending', 'leased', 'done', 'dead')),
+    attempts     BIGINT NOT NULL DEFAULT 0,
+    error        TEXT,
+    node         TEXT,
+    boot         UUID,
+    until        BIGINT
+);
+
+CREATE INDEX jobs_next ON jobs (lane, priority DESC, id) WHERE state = 'pending';
+CREATE INDEX jobs_leases ON jobs (until) WHERE state = 'leased';
+CREATE INDEX jobs_count ON jobs (tenant, lane, state);
+-- One run per session at a time, whoever claims.
+CREATE UNIQUE INDEX jobs_session ON jobs (tenant, session) WHERE state = 'leased' AND session IS NOT NULL;

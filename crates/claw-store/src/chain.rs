@@ -1,0 +1,1 @@
+//! The hash chain of the ledger, apart from where it is kept.

@@ -1,0 +1,1 @@
+//! Migrations, paired for both dialects, applied at start under a lock.

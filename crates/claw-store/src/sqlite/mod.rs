@@ -1,0 +1,5 @@
+//! One SQLite file, or memory.
+
+/// A store in one SQLite file.
+#[derive(Debug)]
+pub struct SqliteStore;

@@ -1,0 +1,1 @@
+//! The promise of docs/store.md, on every backend.
