@@ -14,6 +14,7 @@ mod clock;
 pub mod conformance;
 mod files;
 pub mod fixture;
+pub mod killing;
 mod listener;
 mod shell;
 mod store;
