@@ -5,9 +5,9 @@
 
 use std::fmt;
 
+use claw_core::NodeId;
 use claw_core::store::{Entry, EntryEvent, Outcome, Record, StoreError};
 use claw_core::tool::Digest;
-use claw_core::{CallId, NodeId};
 use serde::Serialize;
 
 use crate::row;
@@ -33,8 +33,9 @@ impl Head {
     }
 
     /// The line of the next entry, and the head after it.
-    pub fn next(self, node: &NodeId, record: Record) -> Result<(String, Self), StoreError> {
-        let entry = Entry { seq: self.count + 1, node: node.clone(), record, prev: self.hash };
+    pub fn next(self, node: &NodeId, record: &Record) -> Result<(String, Self), StoreError> {
+        let entry =
+            Entry { seq: self.count + 1, node: node.clone(), record: record.clone(), prev: self.hash };
         let line = row::text(&entry)?;
         let head = self.after(&line);
         Ok((line, head))
@@ -68,8 +69,8 @@ impl<'a> Columns<'a> {
             EntryEvent::Intent { .. } => ("intent", None),
             EntryEvent::Outcome { outcome, .. } => ("outcome", Some(name(*outcome))),
         };
-        let call: &CallId = &record.call;
-        Self { at: record.at.0, session: record.session.as_str(), call: call.as_bytes(), event, outcome }
+        let (at, session, call) = (record.at.0, record.session.as_str(), record.call.as_bytes());
+        Self { at, session, call, event, outcome }
     }
 }
 
@@ -153,14 +154,16 @@ pub enum Fault {
 pub struct Walk<'a> {
     tenant: &'a str,
     node: &'a str,
-    head: Option<Head>,
+    /// `Err` where it does not read.
+    head: Result<Option<Head>, Fault>,
     at: Head,
     fault: Option<Fault>,
 }
 
 impl<'a> Walk<'a> {
-    /// Along the chain of a tenant and node that has this head.
-    pub fn new(tenant: &'a str, node: &'a str, head: Option<Head>) -> Self {
+    /// Along the chain of a tenant and node, whose head was read with [`Head::read`].
+    pub fn new(tenant: &'a str, node: &'a str, head: Option<Result<Head, StoreError>>) -> Self {
+        let head = head.transpose().map_err(|_| Fault::HeadDamaged);
         Self { tenant, node, head, at: Head::start(), fault: None }
     }
 
@@ -177,9 +180,10 @@ impl<'a> Walk<'a> {
     pub fn report(self) -> ChainReport {
         let found = self.at.count;
         let fault = self.fault.or(match self.head {
-            None => (found > 0).then_some(Fault::HeadMissing),
-            Some(head) if found < head.count => Some(Fault::CutOff { counted: head.count, found }),
-            Some(head) => (found > head.count).then_some(Fault::HeadDamaged),
+            Err(fault) => Some(fault),
+            Ok(None) => (found > 0).then_some(Fault::HeadMissing),
+            Ok(Some(head)) if found < head.count => Some(Fault::CutOff { counted: head.count, found }),
+            Ok(Some(head)) => (found > head.count).then_some(Fault::HeadDamaged),
         });
         ChainReport { chain: format!("{}@{}", self.tenant, self.node), entries: found, fault }
     }
@@ -199,7 +203,7 @@ impl<'a> Walk<'a> {
             return Err(Fault::Foreign { seq });
         }
         let next = self.at.after(line);
-        let ends_here = self.head.filter(|head| head.count == seq);
+        let ends_here = self.head.ok().flatten().filter(|head| head.count == seq);
         if Columns::of(&entry.record) != columns || ends_here.is_some_and(|head| head.hash != next.hash) {
             return Err(Fault::Changed { seq });
         }

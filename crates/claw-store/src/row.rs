@@ -1,6 +1,6 @@
 //! Between rows and types, for both dialects: what does not read is damage, and named.
 
-use claw_core::store::{NewMessage, StoreError};
+use claw_core::store::{NewMessage, StoreError, Tally};
 use serde::de::IntoDeserializer as _;
 use serde::de::value::{BytesDeserializer, Error, StrDeserializer};
 use serde::{Deserialize, Serialize};
@@ -52,4 +52,21 @@ pub(crate) fn number(number: impl TryInto<i64>) -> i64 {
 /// What is stored does not read.
 pub(crate) fn damaged(what: &str, why: impl std::fmt::Display) -> StoreError {
     StoreError::Damaged { what: what.to_owned(), why: why.to_string() }
+}
+
+/// What became of calls, from how many entries of a session there are of each event and outcome.
+pub(crate) fn tally(counts: &[(String, Option<String>, i64)]) -> Result<Tally, StoreError> {
+    let mut tally = Tally::default();
+    for (event, outcome, many) in counts {
+        let many: u64 = count(*many)?;
+        match (event.as_str(), outcome.as_deref()) {
+            ("refused", _) => tally.refused += many,
+            ("intent", _) => tally.open += many,
+            (_, Some("done")) => tally.done += many,
+            (_, Some("failed")) => tally.failed += many,
+            _ => {}
+        }
+    }
+    tally.open = tally.open.saturating_sub(tally.done + tally.failed);
+    Ok(tally)
 }

@@ -10,7 +10,7 @@ fn written() -> (Vec<(Record, String)>, Head) {
     let mut head = Head::start();
     let mut rows = Vec::new();
     for record in [refused(CallId::new()), intent(call, "ls", None), outcome(call, Outcome::Done)] {
-        let (line, next) = head.next(&NodeId::local(), record.clone()).unwrap();
+        let (line, next) = head.next(&NodeId::local(), &record).unwrap();
         rows.push((record, line));
         head = next;
     }
@@ -19,7 +19,7 @@ fn written() -> (Vec<(Record, String)>, Head) {
 
 #[track_caller]
 fn check(rows: &[(Record, String)], head: Option<Head>, entries: u64, fault: Option<Fault>) {
-    let mut walk = Walk::new("main", "local", head);
+    let mut walk = Walk::new("main", "local", head.map(Ok));
     for (record, line) in rows {
         if !walk.step(Columns::of(record), line) {
             break;
@@ -65,12 +65,14 @@ fn names_what_is_wrong_with_the_end() {
     check(&[], Some(head), 0, Some(Fault::CutOff { counted: 3, found: 0 }));
     check(&rows, None, 3, Some(Fault::HeadMissing));
     check(&rows, Some(Head::start()), 3, Some(Fault::HeadDamaged));
+    let walk = Walk::new("main", "local", Some(Head::read(3, "not a digest")));
+    assert_eq!(walk.report().fault, Some(Fault::HeadDamaged));
 }
 
 #[test]
 fn refuses_a_chain_put_in_the_place_of_another() {
     let (rows, head) = written();
-    let mut walk = Walk::new("other", "local", Some(head));
+    let mut walk = Walk::new("other", "local", Some(Ok(head)));
     assert!(!walk.step(Columns::of(&rows[0].0), &rows[0].1));
     assert_eq!(walk.report().fault, Some(Fault::Foreign { seq: 1 }));
 }
@@ -79,7 +81,7 @@ fn refuses_a_chain_put_in_the_place_of_another() {
 fn a_report_reads_as_a_sentence() {
     let (rows, head) = written();
     let report = |rows: &[(Record, String)]| {
-        let mut walk = Walk::new("main", "local", Some(head));
+        let mut walk = Walk::new("main", "local", Some(Ok(head)));
         rows.iter().all(|(record, line)| walk.step(Columns::of(record), line));
         walk.report().to_string()
     };
