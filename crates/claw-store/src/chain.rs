@@ -29,7 +29,7 @@ impl Head {
 
     /// Reads the head from its row.
     pub fn read(count: i64, hash: &str) -> Result<Self, StoreError> {
-        Ok(Self { count: row::count(count)?, hash: row::word("a ledger's head", hash)? })
+        Ok(Self { count: row::narrow(count)?, hash: row::word("a ledger's head", hash)? })
     }
 
     /// The line of the next entry, and the head after it.

@@ -4,6 +4,8 @@ use std::io;
 use std::path::Path;
 
 use claw_core::store::StoreError;
+use sqlx::sqlite::{Sqlite, SqliteRow};
+use sqlx::{Decode, Row as _, Type};
 
 // The primary result codes that we tell apart: <https://sqlite.org/rescode.html>.
 const BUSY: u32 = 5;
@@ -49,6 +51,14 @@ pub(super) fn is_busy(error: &sqlx::Error) -> bool {
 /// Whether a row that must be the only one of its kind is there already.
 pub(super) fn is_taken(error: &sqlx::Error) -> bool {
     error.as_database_error().is_some_and(sqlx::error::DatabaseError::is_unique_violation)
+}
+
+/// One column of a row.
+pub(super) fn column<'r, T>(row: &'r SqliteRow, name: &'static str) -> Result<T, StoreError>
+where
+    T: Decode<'r, Sqlite> + Type<Sqlite>,
+{
+    row.try_get(name).map_err(failed("could not read a row"))
 }
 
 fn by_code(what: &'static str, error: &sqlx::Error) -> StoreError {

@@ -7,6 +7,8 @@ mod approvals;
 mod changes;
 mod error;
 mod ledger;
+mod queue;
+mod sessions;
 
 use std::fs::{DirBuilder, OpenOptions};
 use std::io;
