@@ -53,7 +53,7 @@ fn names_the_first_bad_entry() {
     unreadable[1].1.pop();
     check(&unreadable, Some(head), 1, Some(Fault::Unreadable { seq: 2 }));
 
-    let mut missing = rows.clone();
+    let mut missing = rows;
     missing.remove(1);
     check(&missing, Some(head), 1, Some(Fault::Missing { seq: 2, found: 3 }));
 }
