@@ -1,1 +1,6 @@
 //! The promise of docs/store.md, on every backend.
+
+#![expect(clippy::unwrap_used, reason = "tests, and what helps them")]
+
+mod faults;
+mod sqlite;
