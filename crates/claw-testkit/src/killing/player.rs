@@ -2,9 +2,10 @@
 
 use claw_core::port::UnixMillis;
 use claw_core::store::{
-    Answer, ApprovalState, Claim, Failure, NewMessage, Outcome, Record, Role, Store, StoreError, Worker,
+    Answer, ApprovalState, Claim, Failure, NewJob, NewMessage, Outcome, Record, Role, Store, StoreError,
+    Worker,
 };
-use claw_core::{ApprovalId, CallId};
+use claw_core::{ApprovalId, CallId, SessionKey};
 use serde_json::json;
 
 use super::{Operation, Random, Reply, Right, Step, World};
@@ -34,7 +35,7 @@ impl<'a, S: Store> Player<'a, S> {
 
     /// Picks what to try next.
     pub async fn pick(&mut self) -> Operation {
-        match self.random.below(18) {
+        match self.random.below(20) {
             0 | 1 => {
                 let job = self.random.pick(&self.world.jobs).expect("there are jobs").clone();
                 Operation::Enqueue { job }
@@ -42,17 +43,17 @@ impl<'a, S: Store> Player<'a, S> {
             2..=4 => {
                 let message = self.random.pick(&self.world.messages).expect("there are messages").clone();
                 let session = Some(message.session.clone());
-                let job = claw_core::store::NewJob { session, ..self.world.job(&mut self.random) };
+                let job = NewJob { session, ..self.world.job(&mut self.random) };
                 Operation::AcceptMessage { message, job }
             }
-            5..=9 => self.pick_work(),
-            10 => Operation::Reclaim { now: self.time() },
-            11 => {
+            5..=11 => self.pick_work(),
+            12 => Operation::Reclaim { now: self.time() },
+            13 => {
                 let session = self.random.pick(&self.world.sessions).expect("there are sessions").clone();
                 Operation::LogEvent { session, note: self.random.id() }
             }
-            12 => Operation::Refuse { call: self.random.id() },
-            13 => self.pick_answer().await,
+            14 => Operation::Refuse { call: self.random.id() },
+            15 => self.pick_answer().await,
             _ => self.pick_call(),
         }
     }
@@ -83,7 +84,7 @@ impl<'a, S: Store> Player<'a, S> {
         }
     }
 
-    fn say(&mut self, session: claw_core::SessionKey, count: usize) -> Vec<NewMessage> {
+    fn say(&mut self, session: SessionKey, count: usize) -> Vec<NewMessage> {
         let mut next = || self.world.message(self.random.id(), session.clone(), Role::Assistant);
         (0..count).map(|_| next()).collect()
     }

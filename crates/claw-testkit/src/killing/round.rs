@@ -7,7 +7,7 @@ use std::os::fd::AsFd as _;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 
-use claw_core::store::Store;
+use claw_core::store::{Store, Worker};
 use claw_core::{BootId, NodeId};
 use serde::{Deserialize, Serialize};
 
@@ -168,7 +168,7 @@ pub async fn play_if_briefed<S: Store>(open: impl AsyncFnOnce(&Brief) -> S) {
     out.write_all(b"\n").expect("someone listens");
     let store = open(&brief).await;
     let world = World::new(brief.world);
-    let worker = claw_core::store::Worker { node: brief.node, boot: BootId::new() };
+    let worker = Worker { node: brief.node, boot: BootId::new() };
     let mut player = Player::new(&store, &world, worker, Random::new(brief.seed));
     let mut say = |line: &Line| {
         let text = format!("{MARK}{}\n", serde_json::to_string(line).expect("a line is JSON"));

@@ -1,5 +1,6 @@
 //! The model finds nothing on a store that keeps its promise, and something on each that lies.
 
+use claw_core::port::UnixMillis;
 use claw_core::store::*;
 use claw_core::{ApprovalId, JobId, SessionKey, TenantId};
 use claw_host::MemoryStore;
@@ -9,7 +10,6 @@ use tokio::sync::watch;
 
 use super::*;
 use crate::{MemoryWork, fixture};
-use claw_core::port::UnixMillis;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Lie {
