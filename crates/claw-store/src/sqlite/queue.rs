@@ -140,7 +140,7 @@ impl Queue for SqliteStore {
         .await
         .map_err(failed(READ))?;
         let lane = |(lane, pending, leased, dead): (String, _, _, _)| {
-            let [pending, leased, dead] = [row::narrow(pending)?, row::narrow(leased)?, row::narrow(dead)?];
+            let [pending, leased, dead] = [row::count(pending)?, row::count(leased)?, row::count(dead)?];
             Ok(LaneCount { lane: lane.into(), pending, leased, dead })
         };
         counts.into_iter().map(lane).collect()
