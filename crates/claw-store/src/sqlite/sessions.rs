@@ -10,7 +10,8 @@ use sqlx::sqlite::{SqliteConnection, SqliteExecutor};
 use sqlx::{query_as, query_scalar};
 
 use super::error::failed;
-use super::{SqliteStore, queue, row};
+use super::{SqliteStore, queue};
+use crate::row;
 
 const WRITE: &str = "could not write to the conversation";
 const READ: &str = "could not read the conversation";
