@@ -29,7 +29,7 @@ impl Head {
 
     /// Reads the head from its row.
     pub fn read(count: i64, hash: &str) -> Result<Self, StoreError> {
-        Ok(Self { count: row::narrow(count)?, hash: row::word("a ledger's head", hash)? })
+        Ok(Self { count: row::count(count)?, hash: row::word("a ledger's head", hash)? })
     }
 
     /// The line of the next entry, and the head after it.
@@ -97,8 +97,8 @@ impl fmt::Display for ChainReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { chain, entries, fault } = self;
         match fault {
-            None => write!(f, "{chain}: {entries} entries, all sound"),
-            Some(fault) => write!(f, "{chain}: {fault}; {entries} entries before it are sound"),
+            None => write!(f, "{chain}: sound, entries: {entries}"),
+            Some(fault) => write!(f, "{chain}: {fault}; sound before that: {entries}"),
         }
     }
 }

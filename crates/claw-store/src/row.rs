@@ -40,7 +40,7 @@ pub(crate) fn text(value: &impl Serialize) -> Result<String, StoreError> {
 }
 
 /// A number that must fit its type.
-pub(crate) fn narrow<T: TryFrom<i64, Error: std::fmt::Display>>(number: i64) -> Result<T, StoreError> {
+pub(crate) fn count<T: TryFrom<i64, Error: std::fmt::Display>>(number: i64) -> Result<T, StoreError> {
     T::try_from(number).map_err(|error| damaged("a number", error))
 }
 
@@ -58,7 +58,7 @@ pub(crate) fn damaged(what: &str, why: impl std::fmt::Display) -> StoreError {
 pub(crate) fn tally(counts: &[(String, Option<String>, i64)]) -> Result<Tally, StoreError> {
     let mut tally = Tally::default();
     for (event, outcome, many) in counts {
-        let many: u64 = narrow(*many)?;
+        let many: u64 = count(*many)?;
         match (event.as_str(), outcome.as_deref()) {
             ("refused", _) => tally.refused += many,
             ("intent", _) => tally.open += many,

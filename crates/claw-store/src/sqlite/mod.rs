@@ -25,7 +25,7 @@ use sqlx::{ConnectOptions as _, Connection as _, Sqlite, SqliteConnection, Trans
 
 use self::changes::{Changes, Tail};
 use self::error::{at, failed, is_busy};
-use crate::{migrate, row};
+use crate::migrate;
 
 const OPEN: &str = "could not open the store";
 /// How long a process waits for another that writes to the same file.

@@ -12,21 +12,26 @@ use sqlx::sqlite::{Sqlite, SqliteArguments, SqliteExecutor, SqliteRow};
 use sqlx::{query, query_as, query_scalar};
 use tokio::sync::watch;
 
+use super::SqliteStore;
 use super::error::{column, failed};
-use super::{SqliteStore, row};
+use crate::row;
 
 const WRITE: &str = "could not write to the queue";
 const READ: &str = "could not read the queue";
 
-/// A change of the job that a lease is for; it changes nothing where the lease is lost.
-macro_rules! of_holder {
-    ($set:literal) => {
-        concat!(
-            "UPDATE jobs ",
+/// A change of the job that a lease is for, from its fifth parameter on; nothing where the lease is lost.
+macro_rules! as_holder {
+    ($lease:expr, $set:literal) => {
+        query(concat!(
+            "UPDATE jobs SET ",
             $set,
             " WHERE id = $1 AND state = 'leased' AND node = $2 AND boot = $3 AND attempts = $4",
             " RETURNING state"
-        )
+        ))
+        .bind(&$lease.job.as_bytes()[..])
+        .bind($lease.worker.node.as_str())
+        .bind(&$lease.worker.boot.as_bytes()[..])
+        .bind($lease.attempt)
     };
 }
 
@@ -78,7 +83,7 @@ impl Queue for SqliteStore {
     }
 
     async fn extend(&self, lease: &Lease, until: UnixMillis) -> Result<Lease, StoreError> {
-        let extended = of_holder(of_holder!("SET until = $5"), lease).bind(until.0);
+        let extended = as_holder!(lease, "until = $5").bind(until.0);
         state_after(extended, &self.writer, lease).await?;
         Ok(Lease { until, ..lease.clone() })
     }
@@ -90,14 +95,13 @@ impl Queue for SqliteStore {
     }
 
     async fn fail_job(&self, lease: &Lease, failure: Failure) -> Result<JobState, StoreError> {
-        let given_back = of_holder(
-            of_holder!(
-                "SET state = iif(attempts < max_attempts AND $5 IS NOT NULL, 'pending', 'dead'),
-                     visible = coalesce($5, visible), error = $6"
-            ),
+        let given_back = as_holder!(
             lease,
-        );
-        let given_back = given_back.bind(failure.retry.map(|at| at.0)).bind(failure.error);
+            "state = iif(attempts < max_attempts AND $5 IS NOT NULL, 'pending', 'dead'),
+             visible = coalesce($5, visible), error = $6"
+        )
+        .bind(failure.retry.map(|at| at.0))
+        .bind(failure.error);
         let state = state_after(given_back, &self.writer, lease).await?;
         self.changes.work.ring();
         Ok(state)
@@ -140,7 +144,7 @@ impl Queue for SqliteStore {
         .await
         .map_err(failed(READ))?;
         let lane = |(lane, pending, leased, dead): (String, _, _, _)| {
-            let [pending, leased, dead] = [row::narrow(pending)?, row::narrow(leased)?, row::narrow(dead)?];
+            let [pending, leased, dead] = [row::count(pending)?, row::count(leased)?, row::count(dead)?];
             Ok(LaneCount { lane: lane.into(), pending, leased, dead })
         };
         counts.into_iter().map(lane).collect()
@@ -175,20 +179,12 @@ pub(super) async fn enqueue(executor: impl SqliteExecutor<'_>, job: &NewJob) -> 
 
 /// Marks the job of a lease done.
 pub(super) async fn finish(executor: impl SqliteExecutor<'_>, lease: &Lease) -> Result<(), StoreError> {
-    state_after(of_holder(of_holder!("SET state = 'done'"), lease), executor, lease).await.map(drop)
-}
-
-fn of_holder(sql: &'static str, lease: &Lease) -> Query<'static, Sqlite, SqliteArguments> {
-    query(sql)
-        .bind(lease.job.as_bytes().to_vec())
-        .bind(lease.worker.node.to_string())
-        .bind(lease.worker.boot.as_bytes().to_vec())
-        .bind(lease.attempt)
+    state_after(as_holder!(lease, "state = 'done'"), executor, lease).await.map(drop)
 }
 
 /// Makes the change; gives where the job stands then.
 async fn state_after(
-    change: Query<'static, Sqlite, SqliteArguments>,
+    change: Query<'_, Sqlite, SqliteArguments>,
     executor: impl SqliteExecutor<'_>,
     lease: &Lease,
 ) -> Result<JobState, StoreError> {

@@ -10,7 +10,8 @@ use sqlx::sqlite::{SqliteConnection, SqliteExecutor};
 use sqlx::{query_as, query_scalar};
 
 use super::error::failed;
-use super::{SqliteStore, queue, row};
+use super::{SqliteStore, queue};
+use crate::row;
 
 const WRITE: &str = "could not write to the conversation";
 const READ: &str = "could not read the conversation";
@@ -79,7 +80,7 @@ impl SessionLog for SqliteStore {
                 content: row::json("a message", content)?,
                 at: UnixMillis(*at),
             };
-            Ok(Message { new, seq: row::narrow(*seq)? })
+            Ok(Message { new, seq: row::count(*seq)? })
         };
         rows.iter().map(message).collect()
     }
@@ -103,7 +104,7 @@ impl SessionLog for SqliteStore {
         .await
         .map_err(failed(READ))?;
         let event = |(seq, at, kind, body): &(i64, i64, String, String)| {
-            let (seq, body) = (row::narrow(*seq)?, row::json("an event", body)?);
+            let (seq, body) = (row::count(*seq)?, row::json("an event", body)?);
             Ok(SessionEvent { seq, at: UnixMillis(*at), kind: kind.into(), body })
         };
         rows.iter().map(event).collect()
@@ -134,7 +135,7 @@ async fn say(
     .await
     .map_err(failed(WRITE))?;
     let Some(seq) = place.first() else { return Ok(None) };
-    let seq = row::narrow(*seq)?;
+    let seq = row::count(*seq)?;
     let told = row::message_event(message, seq);
     tell(connection, tenant, session, (message.at, row::MESSAGE, &told)).await?;
     Ok(Some(seq))
@@ -148,7 +149,7 @@ async fn accepted(connection: &mut SqliteConnection, message: &NewMessage) -> Re
         .fetch_one(connection)
         .await
         .map_err(failed(READ))?;
-    Ok(Accepted { seq: row::narrow(seq)?, job: row::id("a message's job", &job)? })
+    Ok(Accepted { seq: row::count(seq)?, job: row::id("a message's job", &job)? })
 }
 
 /// Adds an event; gives its place.
@@ -174,5 +175,5 @@ async fn tell(
     .map_err(failed(WRITE))?;
     place
         .first()
-        .map_or_else(|| Err(row::damaged("the log of events", "it gives no place")), |seq| row::narrow(*seq))
+        .map_or_else(|| Err(row::damaged("the log of events", "it gives no place")), |seq| row::count(*seq))
 }

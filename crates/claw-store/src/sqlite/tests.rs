@@ -73,3 +73,15 @@ async fn looking_for_changes_ends_with_the_store() {
     // The last sender goes when the task does.
     while work.changed().await.is_ok() {}
 }
+
+#[tokio::test]
+async fn a_write_does_not_wait_for_ever() {
+    let store = SqliteStore::memory(NodeId::local()).await.unwrap();
+    let held = store.write("could not write").await.unwrap();
+    tokio::time::pause();
+    let error = store.enqueue(job()).await.unwrap_err();
+    assert!(matches!(&error, StoreError::Database { transient: true, .. }), "{error:?}");
+    tokio::time::resume();
+    drop(held);
+    store.enqueue(job()).await.unwrap();
+}
