@@ -6,6 +6,7 @@
 pub mod chain;
 mod migrate;
 pub mod postgres;
+mod row;
 pub mod sqlite;
 
 pub use postgres::PostgresStore;

@@ -1,21 +1,22 @@
 -- The ledger: one chain per tenant and node; `line` is what is hashed, to the byte.
 CREATE TABLE ledger (
-    tenant  TEXT    NOT NULL,
-    node    TEXT    NOT NULL,
-    seq     INTEGER NOT NULL,
-    at      INTEGER NOT NULL,
-    session TEXT    NOT NULL,
-    call    BLOB    NOT NULL,
-    event   TEXT    NOT NULL CHECK (event IN ('refused', 'intent', 'outcome')),
-    outcome TEXT             CHECK (outcome IN ('done', 'failed', 'unknown')),
-    line    TEXT    NOT NULL,
-    PRIMARY KEY (tenant, node, seq)
-) STRICT, WITHOUT ROWID;
+    position INTEGER NOT NULL PRIMARY KEY,
+    tenant   TEXT    NOT NULL,
+    node     TEXT    NOT NULL,
+    seq      INTEGER NOT NULL,
+    at       INTEGER NOT NULL,
+    session  TEXT    NOT NULL,
+    call     BLOB    NOT NULL,
+    event    TEXT    NOT NULL CHECK (event IN ('refused', 'intent', 'outcome')),
+    outcome  TEXT             CHECK (outcome IN ('done', 'failed', 'unknown')),
+    line     TEXT    NOT NULL,
+    UNIQUE (tenant, node, seq)
+) STRICT;
 
 -- A call is begun once and ends once.
-CREATE UNIQUE INDEX ledger_once ON ledger (call, event) WHERE event <> 'refused';
-CREATE INDEX ledger_session ON ledger (tenant, session, event);
-CREATE INDEX ledger_time ON ledger (tenant, at);
+CREATE UNIQUE INDEX ledger_once ON ledger (tenant, call, event) WHERE event <> 'refused';
+CREATE INDEX ledger_session ON ledger (tenant, session, event, outcome);
+CREATE INDEX ledger_recent ON ledger (tenant, position);
 
 -- How long each chain is and how it ends, kept apart from it.
 CREATE TABLE ledger_head (
@@ -41,5 +42,5 @@ CREATE TABLE approvals (
 
 -- A call asks one thing at a time.
 CREATE UNIQUE INDEX approvals_open ON approvals (tenant, call) WHERE state IN ('pending', 'approved');
-CREATE INDEX approvals_pending ON approvals (tenant, asked) WHERE state = 'pending';
-CREATE INDEX approvals_call ON approvals (tenant, call, digest);
+CREATE INDEX approvals_pending ON approvals (tenant, asked, id) WHERE state = 'pending';
+CREATE INDEX approvals_call ON approvals (tenant, call, digest, id);

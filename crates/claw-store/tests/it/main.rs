@@ -1,1 +1,3 @@
 //! The promise of docs/store.md, on every backend.
+
+mod sqlite;
