@@ -17,9 +17,11 @@ pub mod fixture;
 mod listener;
 mod shell;
 mod store;
+mod work;
 
 pub use clock::ManualClock;
 pub use files::MemoryFiles;
 pub use listener::Recorder;
 pub use shell::{FakeShell, Reply, Run};
 pub use store::{FailingStore, StoreMethod};
+pub use work::MemoryWork;
