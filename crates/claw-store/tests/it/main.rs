@@ -1,3 +1,4 @@
 //! The promise of docs/store.md, on every backend.
 
+mod postgres;
 mod sqlite;
