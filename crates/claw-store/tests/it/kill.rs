@@ -7,10 +7,13 @@ use std::process::Command;
 
 use claw_core::NodeId;
 use claw_core::store::Store;
-use claw_store::SqliteStore;
 use claw_store::chain::ChainReport;
+use claw_store::{PostgresStore, SqliteStore};
 use claw_testkit::killing::{Report, Round, play_if_briefed};
 use tempfile::TempDir;
+use tokio::runtime::Runtime;
+
+use crate::postgres::database::Database;
 
 /// Where a player finds its store.
 const PLACE: &str = "CLAWSMITH_KILL_PLACE";
@@ -33,6 +36,28 @@ async fn sqlite_player() {
     .await;
 }
 
+#[test]
+fn postgres_keeps_its_promise_through_kill_9() {
+    let database = Runtime::new().unwrap().block_on(Database::create());
+    let url = database.url();
+    let open = async || {
+        // A server ends what a killed client began; until then what is there may still change.
+        database.wait_until_alone().await;
+        PostgresStore::connect(&url, drain()).await.unwrap()
+    };
+    let command = || player("kill::postgres_player", &url);
+    rounds(20, command, open, async |store| store.verify().await.unwrap());
+}
+
+/// Not a test: what the killed processes run.
+#[tokio::test]
+async fn postgres_player() {
+    play_if_briefed(async |brief| {
+        PostgresStore::connect(&env::var(PLACE).unwrap(), brief.node.clone()).await.unwrap()
+    })
+    .await;
+}
+
 /// This program again, as a player on the store at `place`.
 fn player(test: &str, place: &str) -> Command {
     let mut command = Command::new(env::current_exe().unwrap());
@@ -49,7 +74,7 @@ fn rounds<S: Store>(
 ) {
     let rounds = number("CLAWSMITH_KILL_ROUNDS").map_or(rounds, |rounds| rounds as usize);
     let first = number("CLAWSMITH_KILL_SEED").unwrap_or(1);
-    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let runtime = Runtime::new().unwrap();
     let mut report = Report::default();
     for seed in (first..).take(rounds) {
         let round = Round::new(seed);
