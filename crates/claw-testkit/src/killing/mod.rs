@@ -5,7 +5,7 @@
 //! the store answered after; each line is one write, so what was said survives the player. A [`Round`] starts
 //! players, kills them by the number of lines they wrote, and starts some again as another boot. Then the
 //! [`Model`] reads all that was said and what the store shows, and gives what does not fit: see
-//! `docs/store.md`. Nothing here waits for time to pass or asks what time it is.
+//! `docs/store.md`. Nothing that is checked depends on how long anything took.
 //!
 //! Whoever adds an aggregate adds its operations, how a player picks them, and a file in `model`.
 

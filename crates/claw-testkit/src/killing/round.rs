@@ -6,6 +6,7 @@ use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::os::fd::AsFd as _;
 use std::process::{Child, Command, Stdio};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use claw_core::store::{Store, Worker};
 use claw_core::{BootId, NodeId};
@@ -113,7 +114,8 @@ impl Round {
             let brief = Brief { node: node.clone(), world: self.seed, seed: random.number() };
             let brief = serde_json::to_string(&brief).expect("a brief is JSON");
             let child = command().env(BRIEF, brief).stdout(Stdio::piped()).spawn().expect("a player starts");
-            let kill = (!random.one_in(4)).then(|| 1 + random.below(OPERATIONS * 3 / 2));
+            let kill = (!random.one_in(4))
+                .then(|| Kill { lines: 1 + random.below(OPERATIONS * 3 / 2), aim: random.below(200) as u32 });
             let (said, killed) = listen(child, kill);
             steps.extend(said);
             report.boots += 1;
@@ -133,22 +135,38 @@ impl fmt::Display for Report {
     }
 }
 
-/// Hears a player until it ends, and kills it after `kill` lines. What it wrote before it died is heard too.
-fn listen(mut child: Child, kill: Option<usize>) -> (Vec<Step>, bool) {
+/// When to kill a player: after it wrote so many lines, and this far into what it does next, in hundredths of
+/// what its operations took. Without an aim all would die at the beginning of something.
+#[derive(Debug, Clone, Copy)]
+struct Kill {
+    lines: usize,
+    aim: u32,
+}
+
+/// Hears a player until it ends or is to be killed. What it wrote before it died is heard too.
+fn listen(mut child: Child, kill: Option<Kill>) -> (Vec<Step>, bool) {
     let mut steps: Vec<Step> = Vec::new();
     let (mut heard, mut killed) = (0, false);
     let mut lines = BufReader::new(child.stdout.take().expect("its output is a pipe"));
     let mut line = String::new();
+    let (mut began, mut took) = (Instant::now(), Duration::ZERO);
     while lines.read_line(&mut line).expect("a pipe can be read") > 0 {
         // A last line without its end was not written: the player died in it.
         if let Some(text) = line.strip_prefix(MARK).filter(|text| text.ends_with('\n')) {
             heard += 1;
             match serde_json::from_str(text).expect("a player speaks JSON") {
-                Line::Operation(operation) => steps.push(Step { operation: *operation, reply: None }),
-                Line::Reply(reply) => steps.last_mut().expect("it tried something").reply = Some(reply),
+                Line::Operation(operation) => {
+                    began = Instant::now();
+                    steps.push(Step { operation: *operation, reply: None });
+                }
+                Line::Reply(reply) => {
+                    took += began.elapsed();
+                    steps.last_mut().expect("it tried something").reply = Some(reply);
+                }
             }
         }
-        if !killed && kill.is_some_and(|kill| heard >= kill) {
+        if let Some(Kill { aim, .. }) = kill.filter(|kill| !killed && heard >= kill.lines) {
+            thread::sleep(took * aim / (100 * u32::try_from(steps.len()).unwrap_or(u32::MAX)));
             child.kill().expect("a player can be killed");
             killed = true;
         }

@@ -39,7 +39,7 @@ struct Liar {
 async fn findings(lie: Lie) -> Vec<String> {
     let mut findings = Vec::new();
     for seed in 0..12 {
-        let store = Liar { calls: MemoryStore::new(), work: MemoryWork::new(), lie };
+        let store = store(lie);
         let (round, world) = (Round::new(seed), World::new(seed));
         let player = |n: u64| {
             let worker = fixture::worker(&format!("node-{n}"));
@@ -87,27 +87,51 @@ async fn finds_every_lie() {
 
 /// What died before it was answered may be there or not, and never half.
 #[tokio::test]
-async fn lets_what_is_unclear_be_there_or_not_but_not_half() {
+async fn lets_a_message_that_is_unclear_be_there_or_not_but_not_half() {
     let world = World::new(1);
-    let mut random = Random::new(1);
-    let (message, job) = (world.messages[0].clone(), world.job(&mut random));
-    let operation = Operation::AcceptMessage { message: message.clone(), job: job.clone() };
-    let look = async |store: &Liar| {
-        let mut model = Model::new(&world);
-        model.add([Step { operation: operation.clone(), reply: None }]);
-        model.check(&model.look(store).await.unwrap())
-    };
-    let store = || Liar { calls: MemoryStore::new(), work: MemoryWork::new(), lie: Lie::None };
-    assert_eq!(look(&store()).await, Vec::<String>::new());
-    let whole = store();
+    let (message, job) = (world.messages[0].clone(), world.job(&mut Random::new(1)));
+    let unclear = [Operation::AcceptMessage { message: message.clone(), job: job.clone() }];
+    let none = store(Lie::None);
+    check_unclear(&none, &world, &unclear, None).await;
+    none.enqueue(job.clone()).await.unwrap();
+    check_unclear(&none, &world, &unclear, Some("is not there, and its job is")).await;
+    let whole = store(Lie::None);
     whole.accept_message(message.clone(), job.clone()).await.unwrap();
-    assert_eq!(look(&whole).await, Vec::<String>::new());
-    let without_job = Liar { lie: Lie::LosesTheJobOfAMessage, ..store() };
-    without_job.accept_message(message, job.clone()).await.unwrap();
-    assert_eq!(look(&without_job).await.len(), 1);
-    let without_message = store();
-    without_message.enqueue(job).await.unwrap();
-    assert_eq!(look(&without_message).await.len(), 1);
+    check_unclear(&whole, &world, &unclear, None).await;
+    let half = store(Lie::LosesTheJobOfAMessage);
+    half.accept_message(message, job).await.unwrap();
+    check_unclear(&half, &world, &unclear, Some("has 0 jobs, not one")).await;
+}
+
+#[tokio::test]
+async fn lets_a_run_that_is_unclear_have_ended_or_not_but_not_half() {
+    let world = World::new(1);
+    let (store, job) = (store(Lie::None), world.jobs[0].clone());
+    store.enqueue(job.clone()).await.unwrap();
+    let (worker, lanes, now) = (fixture::worker("a"), vec![world.lane.clone()], fixture::NOW);
+    let (_, lease) = store.claim(Claim { worker, lanes, now, until: now }).await.unwrap().unwrap();
+    let said = vec![world.message(Random::new(1).id(), world.sessions[0].clone(), Role::Assistant)];
+    let run = Operation::FinishRun { right: Right::from(&lease), said: said.clone() };
+    let unclear = [Operation::Enqueue { job }, Operation::Claim { now, until: now }, run];
+    check_unclear(&store, &world, &unclear, None).await;
+    store.finish_job(&lease).await.unwrap();
+    check_unclear(&store, &world, &unclear, Some("what its run said is not there")).await;
+    let message = said[0].clone();
+    store.work.accept_message(message, world.job(&mut Random::new(2))).await.unwrap();
+    check_unclear(&store, &world, &unclear, None).await;
+}
+
+/// Expects a store to look like one on which nobody heard what became of these, or one finding.
+async fn check_unclear(store: &Liar, world: &World, unclear: &[Operation], expected: Option<&str>) {
+    let mut model = Model::new(world);
+    model.add(unclear.iter().map(|operation| Step { operation: operation.clone(), reply: None }));
+    let findings = model.check(&model.look(store).await.unwrap());
+    assert_eq!(findings.len(), usize::from(expected.is_some()), "{findings:#?}");
+    assert!(findings.iter().all(|finding| finding.contains(expected.unwrap_or_default())), "{findings:#?}");
+}
+
+fn store(lie: Lie) -> Liar {
+    Liar { calls: MemoryStore::new(), work: MemoryWork::new(), lie }
 }
 
 #[async_trait::async_trait]

@@ -78,6 +78,20 @@ impl Model<'_> {
                 findings.push(format!("run of job {} in attempt {}: {what}", right.job, right.attempt));
             });
         }
+        for job in seen.jobs.values().filter(|job| job.state == JobState::Done) {
+            let is_end = |right: &Right| (right.job, right.attempt) == (job.new.id, job.attempts);
+            // One of these ended it; each could have, if what it said is there or it said nothing.
+            let could_have = |step: &&Step| match &step.operation {
+                Operation::FinishJob { right } => is_end(right),
+                Operation::FinishRun { right, said } => {
+                    is_end(right) && said.iter().all(|message| stored.contains_key(&message.id))
+                }
+                _ => false,
+            };
+            if !self.steps.iter().filter(|step| step.may_have_happened()).any(|step| could_have(&step)) {
+                findings.push(format!("job {}: is done, and what its run said is not there", job.new.id));
+            }
+        }
     }
 
     fn check_events(&self, seen: &Seen, findings: &mut Vec<String>) {
