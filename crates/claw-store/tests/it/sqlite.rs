@@ -121,7 +121,7 @@ async fn another_program_on_the_file_is_seen() {
 
 /// Waits for the number to rise. The limit only ends a test that would hang.
 async fn rises(number: &mut watch::Receiver<u64>) {
-    timeout(Duration::from_secs(10), number.changed()).await.expect("it was not seen").unwrap();
+    timeout(Duration::from_secs(10), number.changed()).await.unwrap().unwrap();
 }
 
 #[tokio::test]
