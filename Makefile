@@ -17,8 +17,8 @@ setup: ## Install what building needs, if it is missing
 run: setup ## Build Clawsmith and take the tour: real calls, explained
 	$(CARGO) run --package claw-cli --bin clawsmith -- tour
 
-test: setup ## Run every test, tidy checks and examples included
-	$(CARGO) test --workspace
+test: setup ## Run every test, tidy checks and examples included, with a PostgreSQL of its own
+	scripts/with-postgres.sh $(CARGO) test --workspace
 
 lint: setup lint-setup fmt-check clippy rustdoc tidy deny ## Format, clippy, rustdoc, tidy and dependencies, warnings denied
 
@@ -49,7 +49,7 @@ bench: setup ## Run the benchmarks
 	$(CARGO) bench --workspace --benches
 
 soak: setup ## Run the tests optimised, with SOAK_CASES cases for each property
-	PROPTEST_CASES=$(SOAK_CASES) $(CARGO) test --release --workspace
+	PROPTEST_CASES=$(SOAK_CASES) scripts/with-postgres.sh $(CARGO) test --release --workspace
 
 docs: ## Write the generated files: docs/tools.md, token figures
 	$(CARGO) xtask generate

@@ -3,4 +3,5 @@
 #![expect(clippy::unwrap_used, reason = "tests, and what helps them")]
 
 mod faults;
+mod postgres;
 mod sqlite;
