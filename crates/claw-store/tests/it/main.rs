@@ -1,6 +1,6 @@
 //! The promise of docs/store.md, on every backend.
 
-#![expect(clippy::unwrap_used, reason = "tests, and what helps them")]
+#![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests, and what helps them")]
 
 mod faults;
 mod postgres;

@@ -193,3 +193,15 @@ async fn only_its_owner_may_read_it() {
         assert_eq!(mode(&format!("a/b/{file}")), 0o600, "{file}");
     }
 }
+
+#[tokio::test]
+async fn opens_by_url() {
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("claw.db");
+    for url in [format!("sqlite:{}", path.display()), "sqlite::memory:".to_owned()] {
+        let store = claw_store::open(&url, NodeId::local()).await.unwrap();
+        store.enqueue(job()).await.unwrap();
+        assert_eq!(store.lanes(&TenantId::main()).await.unwrap()[0].pending, 1);
+    }
+    assert!(path.exists());
+}
