@@ -97,8 +97,8 @@ impl fmt::Display for ChainReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { chain, entries, fault } = self;
         match fault {
-            None => write!(f, "{chain}: {entries} entries, all sound"),
-            Some(fault) => write!(f, "{chain}: {fault}; {entries} entries before it are sound"),
+            None => write!(f, "{chain}: sound, entries: {entries}"),
+            Some(fault) => write!(f, "{chain}: {fault}; sound before that: {entries}"),
         }
     }
 }

@@ -39,9 +39,9 @@ pub(crate) fn text(value: &impl Serialize) -> Result<String, StoreError> {
     })
 }
 
-/// A number that is never negative.
+/// A number that must fit its type.
 pub(crate) fn count<T: TryFrom<i64, Error: std::fmt::Display>>(number: i64) -> Result<T, StoreError> {
-    T::try_from(number).map_err(|error| damaged("a count", error))
+    T::try_from(number).map_err(|error| damaged("a number", error))
 }
 
 /// A number for a `LIMIT` or a comparison; one too large for the database means all.

@@ -1,5 +1,6 @@
 CREATE TABLE jobs (
-    id           BLOB    NOT NULL PRIMARY KEY,
+    position     INTEGER NOT NULL PRIMARY KEY,
+    id           BLOB    NOT NULL UNIQUE,
     tenant       TEXT    NOT NULL,
     lane         TEXT    NOT NULL,
     session      TEXT,
@@ -16,8 +17,10 @@ CREATE TABLE jobs (
     until        INTEGER
 ) STRICT;
 
-CREATE INDEX jobs_next ON jobs (lane, priority DESC, id) WHERE state = 'pending';
+-- The order of claims, with all that a claim looks at before it takes one.
+CREATE INDEX jobs_next ON jobs (lane, priority DESC, accepted, position, visible, tenant, session)
+    WHERE state = 'pending';
 CREATE INDEX jobs_leases ON jobs (until) WHERE state = 'leased';
-CREATE INDEX jobs_count ON jobs (tenant, lane, state);
+CREATE INDEX jobs_count ON jobs (tenant, lane, state) WHERE state <> 'done';
 -- One run per session at a time, whoever claims.
 CREATE UNIQUE INDEX jobs_session ON jobs (tenant, session) WHERE state = 'leased' AND session IS NOT NULL;

@@ -1,12 +1,4 @@
-CREATE TABLE sessions (
-    tenant   TEXT    NOT NULL,
-    session  TEXT    NOT NULL,
-    started  INTEGER NOT NULL,
-    messages INTEGER NOT NULL DEFAULT 0,
-    events   INTEGER NOT NULL DEFAULT 0,
-    PRIMARY KEY (tenant, session)
-) STRICT, WITHOUT ROWID;
-
+-- A new message or event takes the number after the last one, so whoever trims a log keeps its last row.
 CREATE TABLE messages (
     tenant  TEXT    NOT NULL,
     session TEXT    NOT NULL,
@@ -15,11 +7,10 @@ CREATE TABLE messages (
     role    TEXT    NOT NULL CHECK (role IN ('user', 'assistant', 'tool', 'system')),
     content TEXT    NOT NULL,
     at      INTEGER NOT NULL,
-    job     BLOB,
-    PRIMARY KEY (tenant, session, seq)
-) STRICT, WITHOUT ROWID;
-
-CREATE UNIQUE INDEX messages_id ON messages (tenant, id);
+    job     BLOB    NOT NULL,
+    UNIQUE (tenant, session, seq),
+    UNIQUE (tenant, id)
+) STRICT;
 
 CREATE TABLE events (
     tenant  TEXT    NOT NULL,

@@ -53,7 +53,7 @@ fn names_the_first_bad_entry() {
     unreadable[1].1.pop();
     check(&unreadable, Some(head), 1, Some(Fault::Unreadable { seq: 2 }));
 
-    let mut missing = rows.clone();
+    let mut missing = rows;
     missing.remove(1);
     check(&missing, Some(head), 1, Some(Fault::Missing { seq: 2, found: 3 }));
 }
@@ -85,10 +85,9 @@ fn a_report_reads_as_a_sentence() {
         rows.iter().all(|(record, line)| walk.step(Columns::of(record), line));
         walk.report().to_string()
     };
-    assert_eq!(report(&rows), "main@local: 3 entries, all sound");
+    assert_eq!(report(&rows), "main@local: sound, entries: 3");
     assert_eq!(
         report(&rows[..2]),
-        "main@local: the chain is cut off: its head counts 3 entries, 2 are there; \
-         2 entries before it are sound"
+        "main@local: the chain is cut off: its head counts 3 entries, 2 are there; sound before that: 2"
     );
 }

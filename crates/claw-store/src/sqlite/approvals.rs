@@ -8,8 +8,9 @@ use sqlx::sqlite::{SqliteConnection, SqliteExecutor};
 use sqlx::{query, query_as};
 use tokio::sync::watch;
 
+use super::SqliteStore;
 use super::error::failed;
-use super::{SqliteStore, row};
+use crate::row;
 
 const WRITE: &str = "could not write the approval";
 const READ: &str = "could not read approvals";

@@ -4,6 +4,8 @@ use std::io;
 use std::path::Path;
 
 use claw_core::store::StoreError;
+use sqlx::sqlite::{Sqlite, SqliteRow};
+use sqlx::{Decode, Row as _, Type};
 
 // The primary result codes that we tell apart: <https://sqlite.org/rescode.html>.
 const BUSY: u32 = 5;
@@ -20,7 +22,7 @@ pub(super) fn failed(what: &'static str) -> impl Fn(sqlx::Error) -> StoreError {
     move |error| match error {
         sqlx::Error::Io(source) => StoreError::Io { what: what.to_owned(), source },
         sqlx::Error::PoolTimedOut => {
-            let why = "others wait for it already and it does not keep up; try again later".to_owned();
+            let why = "it is busy with what others asked before; try again later".to_owned();
             StoreError::Database { what, why, transient: true }
         }
         sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_) => damaged(format!("{what}: {error}")),
@@ -49,6 +51,14 @@ pub(super) fn is_busy(error: &sqlx::Error) -> bool {
 /// Whether a row that must be the only one of its kind is there already.
 pub(super) fn is_taken(error: &sqlx::Error) -> bool {
     error.as_database_error().is_some_and(sqlx::error::DatabaseError::is_unique_violation)
+}
+
+/// One column of a row.
+pub(super) fn column<'r, T>(row: &'r SqliteRow, name: &'static str) -> Result<T, StoreError>
+where
+    T: Decode<'r, Sqlite> + Type<Sqlite>,
+{
+    row.try_get(name).map_err(failed("could not read a row"))
 }
 
 fn by_code(what: &'static str, error: &sqlx::Error) -> StoreError {

@@ -6,10 +6,11 @@ use claw_core::{CallId, SessionKey, TenantId};
 use sqlx::sqlite::SqliteConnection;
 use sqlx::{Connection as _, query, query_as, query_scalar};
 
+use super::SqliteStore;
 use super::approvals::spend;
 use super::error::{failed, is_taken};
-use super::{SqliteStore, row};
 use crate::chain::{ChainReport, Columns, Head, Walk};
+use crate::row;
 
 const WRITE: &str = "could not write to the ledger";
 const READ: &str = "could not read the ledger";

@@ -7,6 +7,8 @@ mod approvals;
 mod changes;
 mod error;
 mod ledger;
+mod queue;
+mod sessions;
 
 use std::fs::{DirBuilder, OpenOptions};
 use std::io;
@@ -19,11 +21,11 @@ use claw_core::store::StoreError;
 use sqlx::sqlite::{
     SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
 };
-use sqlx::{ConnectOptions as _, Sqlite, Transaction};
+use sqlx::{ConnectOptions as _, Connection as _, Sqlite, SqliteConnection, Transaction};
 
 use self::changes::{Changes, Tail};
 use self::error::{at, failed, is_busy};
-use crate::{migrate, row};
+use crate::migrate;
 
 const OPEN: &str = "could not open the store";
 /// How long a process waits for another that writes to the same file.
@@ -95,6 +97,17 @@ fn pool(connections: u32) -> SqlitePoolOptions {
         .idle_timeout(None)
         .max_lifetime(None)
         .test_before_acquire(false)
+        .after_release(|connection, _| Box::pin(is_reusable(connection)))
+}
+
+/// Whether a connection is out of its transaction. A full disk makes SQLite roll back by itself, which the
+/// driver does not notice: it would count a transaction for ever and begin no other.
+async fn is_reusable(connection: &mut SqliteConnection) -> Result<bool, sqlx::Error> {
+    if connection.is_in_transaction() {
+        // A rollback may be on its way; this waits for it.
+        connection.ping().await?;
+    }
+    Ok(!connection.is_in_transaction())
 }
 
 /// Opens the connection that writes. SQLite does not wait for a lock when it turns a new file to write-ahead

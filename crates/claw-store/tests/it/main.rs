@@ -1,4 +1,7 @@
 //! The promise of docs/store.md, on every backend.
 
+#![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests, and what helps them")]
+
+mod faults;
 mod postgres;
 mod sqlite;
