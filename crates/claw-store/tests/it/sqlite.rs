@@ -121,7 +121,7 @@ async fn another_program_on_the_file_is_seen() {
 
 /// Waits for the number to rise. The limit only ends a test that would hang.
 async fn rises(number: &mut watch::Receiver<u64>) {
-    timeout(Duration::from_secs(10), number.changed()).await.expect("it was not seen").unwrap();
+    timeout(Duration::from_secs(10), number.changed()).await.unwrap().unwrap();
 }
 
 #[tokio::test]
@@ -192,4 +192,16 @@ async fn only_its_owner_may_read_it() {
     for file in ["claw.db", "claw.db-wal", "claw.db-shm"] {
         assert_eq!(mode(&format!("a/b/{file}")), 0o600, "{file}");
     }
+}
+
+#[tokio::test]
+async fn opens_by_url() {
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("claw.db");
+    for url in [format!("sqlite:{}", path.display()), "sqlite::memory:".to_owned()] {
+        let store = claw_store::open(&url, NodeId::local()).await.unwrap();
+        store.enqueue(job()).await.unwrap();
+        assert_eq!(store.lanes(&TenantId::main()).await.unwrap()[0].pending, 1);
+    }
+    assert!(path.exists());
 }
