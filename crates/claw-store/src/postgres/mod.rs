@@ -28,6 +28,8 @@ use crate::migrate;
 const MOST_CONNECTIONS: u32 = 16;
 /// How long to wait for one of them.
 const ACQUIRE: Duration = Duration::from_secs(10);
+/// How long one may be idle before it is tried out first; asking every time would double the way.
+const FRESH: Duration = Duration::from_secs(1);
 /// How long one may be idle before it is closed.
 const IDLE: Duration = Duration::from_secs(300);
 /// What holds on every connection. A client that hangs must not hold its locks for long.
@@ -67,6 +69,15 @@ impl PostgresStore {
             .max_connections(MOST_CONNECTIONS)
             .acquire_timeout(ACQUIRE)
             .idle_timeout(IDLE)
+            .test_before_acquire(false)
+            .before_acquire(|connection, is| {
+                Box::pin(async move {
+                    if is.idle_for > FRESH {
+                        connection.ping().await?;
+                    }
+                    Ok(true)
+                })
+            })
             .connect_lazy_with(options.clone());
         Ok(Self { pool, node, changes: Changes::listen(options) })
     }

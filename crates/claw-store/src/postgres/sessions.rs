@@ -3,10 +3,10 @@
 use async_trait::async_trait;
 use claw_core::port::UnixMillis;
 use claw_core::store::{Accepted, Lease, Message, NewJob, NewMessage, SessionEvent, SessionLog, StoreError};
-use claw_core::{JobId, MessageId, SessionKey, TenantId};
+use claw_core::{JobId, SessionKey, TenantId};
 use serde_json::Value;
 use smol_str::SmolStr;
-use sqlx::postgres::{PgExecutor, PgTransaction};
+use sqlx::postgres::PgTransaction;
 use sqlx::types::Json;
 use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
@@ -27,9 +27,7 @@ impl SessionLog for PostgresStore {
     async fn accept_message(&self, message: NewMessage, job: NewJob) -> Result<Accepted, StoreError> {
         let mut transaction = self.begin(ACCEPT).await?;
         let Some(seq) = say(&mut transaction, &message, job.id).await? else {
-            transaction.rollback().await.map_err(failed(ACCEPT))?;
-            let (seq, job) = said(&self.pool, &message.tenant, message.id).await?;
-            return Ok(Accepted { seq, job });
+            return accepted(&mut transaction, &message).await;
         };
         queue::accept(&mut transaction, &job).await?;
         transaction.commit().await.map_err(failed(ACCEPT))?;
@@ -37,14 +35,14 @@ impl SessionLog for PostgresStore {
         Ok(Accepted { seq, job: job.id })
     }
 
-    async fn finish_run(&self, lease: &Lease, messages: Vec<NewMessage>) -> Result<Vec<u64>, StoreError> {
+    async fn finish_run(&self, lease: &Lease, said: Vec<NewMessage>) -> Result<Vec<u64>, StoreError> {
         let mut transaction = self.begin(FINISH).await?;
         queue::finish(&mut *transaction, lease).await?;
-        let mut places = Vec::with_capacity(messages.len());
-        for message in &messages {
+        let mut places = Vec::with_capacity(said.len());
+        for message in &said {
             places.push(match say(&mut transaction, message, lease.job).await? {
                 Some(seq) => seq,
-                None => said(&mut *transaction, &message.tenant, message.id).await?.0,
+                None => accepted(&mut transaction, message).await?.seq,
             });
         }
         transaction.commit().await.map_err(failed(FINISH))?;
@@ -184,17 +182,13 @@ async fn say(
     Ok(if written.rows_affected() == 1 { Some(row::count(seq)?) } else { None })
 }
 
-/// The place of a message that is there, and the job that answers it or that it was said in.
-async fn said(
-    executor: impl PgExecutor<'_>,
-    tenant: &TenantId,
-    id: MessageId,
-) -> Result<(u64, JobId), StoreError> {
+/// The answer of the first time to a message that is there.
+async fn accepted(transaction: &mut PgTransaction<'_>, message: &NewMessage) -> Result<Accepted, StoreError> {
     let (seq, job): (i64, Uuid) = query_as("SELECT seq, job FROM messages WHERE tenant = $1 AND id = $2")
-        .bind(tenant.as_str())
-        .bind(uuid(id.as_bytes()))
-        .fetch_one(executor)
+        .bind(message.tenant.as_str())
+        .bind(uuid(message.id.as_bytes()))
+        .fetch_one(&mut **transaction)
         .await
         .map_err(failed(READ))?;
-    Ok((row::count(seq)?, row::id("a message's job", job.as_bytes())?))
+    Ok(Accepted { seq: row::count(seq)?, job: row::id("a message's job", job.as_bytes())? })
 }
