@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use claw_core::port::UnixMillis;
 use claw_core::store::{Answer, Approval, ApprovalState, EntryEvent, NewApproval, Record, StoreError};
 use claw_core::{ApprovalId, TenantId};
 use tokio::sync::watch;
@@ -19,8 +20,8 @@ pub(crate) struct ApprovalTable {
 }
 
 impl ApprovalTable {
-    /// A table that keeps about `most` rows: the oldest that are over make room, and one that waits or is
-    /// still to be used is never dropped.
+    /// A table that keeps about `most` rows: the oldest that are over or lapsed make room, and one that waits
+    /// or is still to be used is never dropped.
     pub(crate) fn new(most: usize) -> Self {
         Self { rows: Mutex::default(), most, changes: watch::Sender::new(0) }
     }
@@ -33,6 +34,7 @@ impl ApprovalTable {
         let mut rows = self.rows();
         let mut found = None;
         for row in rows.values_mut().filter(|row| is_of_call(row, &new)) {
+            self.lapse(row, new.asked);
             if row.request.digest == new.digest {
                 found = (row.state != ApprovalState::Cancelled).then(|| row.clone());
             } else if !is_over(row.state) {
@@ -43,10 +45,7 @@ impl ApprovalTable {
         if let Some(found) = found {
             return found;
         }
-        if rows.len() >= self.most {
-            let oldest = rows.iter().find(|(_, row)| is_over(row.state)).map(|(id, _)| *id);
-            oldest.map(|id| rows.remove(&id));
-        }
+        self.make_room(&mut rows, new.asked);
         let id = ApprovalId::new();
         let row = Approval { id, request: new, state: ApprovalState::Pending, answered_by: None };
         rows.insert(id, row.clone());
@@ -58,9 +57,10 @@ impl ApprovalTable {
         self.rows().get(&id).filter(|row| row.request.tenant == *tenant).cloned()
     }
 
-    pub(crate) fn pending(&self, tenant: &TenantId) -> Vec<Approval> {
-        let waits = |row: &&Approval| row.state == ApprovalState::Pending && row.request.tenant == *tenant;
-        self.rows().values().filter(waits).cloned().collect()
+    pub(crate) fn pending(&self, tenant: &TenantId, now: UnixMillis) -> Vec<Approval> {
+        let waits = |row: &&Approval| row.state == ApprovalState::Pending && row.request.expires > now;
+        let rows = self.rows();
+        rows.values().filter(waits).filter(|row| row.request.tenant == *tenant).cloned().collect()
     }
 
     pub(crate) fn answer(
@@ -70,6 +70,7 @@ impl ApprovalTable {
         answer: Answer,
     ) -> Result<Approval, StoreError> {
         self.change(tenant, id, |row| {
+            self.lapse(row, answer.at);
             if row.state != ApprovalState::Pending {
                 return Err(wrong_state(row));
             }
@@ -109,10 +110,10 @@ impl ApprovalTable {
         };
         let mut rows = self.rows();
         let row = rows.get_mut(id).ok_or_else(|| missing(*id))?;
-        let asked = &row.request;
-        if asked.tenant != intent.tenant || asked.call != intent.call || asked.digest != *digest {
+        if !is_of_intent(row, intent) || row.request.digest != *digest {
             return Err(missing(*id));
         }
+        self.lapse(row, intent.at);
         if row.state != ApprovalState::Approved {
             return Err(wrong_state(row));
         }
@@ -135,6 +136,26 @@ impl ApprovalTable {
         Ok(row.clone())
     }
 
+    /// Drops the oldest rows that nobody can use any more, as far as there are too many.
+    fn make_room(&self, rows: &mut BTreeMap<ApprovalId, Approval>, now: UnixMillis) {
+        let excess = (rows.len() + 1).saturating_sub(self.most);
+        if excess > 0 {
+            let useless = rows.iter().filter(|(_, row)| is_over(row.state) || row.request.expires <= now);
+            let useless: Vec<_> = useless.map(|(id, _)| *id).take(excess).collect();
+            for id in useless {
+                rows.remove(&id);
+            }
+        }
+    }
+
+    /// Ends a row whose time is over.
+    fn lapse(&self, row: &mut Approval, now: UnixMillis) {
+        if !is_over(row.state) && row.request.expires <= now {
+            row.state = ApprovalState::Expired;
+            self.ring();
+        }
+    }
+
     fn ring(&self) {
         self.changes.send_modify(|count| *count = count.wrapping_add(1));
     }
@@ -145,7 +166,14 @@ impl ApprovalTable {
 }
 
 fn is_of_call(row: &Approval, new: &NewApproval) -> bool {
-    row.request.call == new.call && row.request.tenant == new.tenant
+    let asked = &row.request;
+    (asked.call, &asked.tenant, &asked.session, &asked.agent)
+        == (new.call, &new.tenant, &new.session, &new.agent)
+}
+
+fn is_of_intent(row: &Approval, intent: &Record) -> bool {
+    let (asked, by) = (&row.request, intent);
+    (asked.call, &asked.tenant, &asked.session, &asked.agent) == (by.call, &by.tenant, &by.session, &by.agent)
 }
 
 fn is_over(state: ApprovalState) -> bool {
@@ -183,8 +211,9 @@ macro_rules! delegate_approvals {
             async fn pending(
                 &self,
                 tenant: &claw_core::TenantId,
+                now: claw_core::port::UnixMillis,
             ) -> Result<Vec<claw_core::store::Approval>, claw_core::store::StoreError> {
-                Ok(self.table().pending(tenant))
+                Ok(self.table().pending(tenant, now))
             }
 
             async fn answer(
@@ -212,3 +241,6 @@ macro_rules! delegate_approvals {
     };
 }
 pub(crate) use delegate_approvals;
+
+#[cfg(test)]
+mod tests;

@@ -42,16 +42,17 @@ struct Inner {
     directory: PathBuf,
     node: NodeId,
     opened: UnixMillis,
-    /// How far each chain went then, by its head. What came later is read before it is added to.
-    ends: HashMap<PathBuf, u64>,
+    /// Where each chain ended then, by the path of its head. What came later is read before it is added to.
+    ends: HashMap<PathBuf, Head>,
     chains: Mutex<HashMap<TenantId, Arc<Chain>>>,
     approvals: ApprovalTable,
 }
 
 impl FileLedger {
-    /// Opens the ledger in `directory`, which is made if it is not there. Reads none of the entries.
-    pub fn open(directory: impl Into<PathBuf>, node: NodeId) -> Result<Self, StoreError> {
-        let directory = directory.into();
+    /// Opens the ledger below `data`, in a [`directory`] of its own that is made if it is not there. Reads none
+    /// of the entries.
+    pub fn open(data: impl AsRef<Path>, node: NodeId) -> Result<Self, StoreError> {
+        let directory = directory(data);
         let opened = SystemClock.now();
         DirBuilder::new()
             .recursive(true)
@@ -91,21 +92,10 @@ impl Inner {
         let mut chains = self.chains.lock().unwrap_or_else(PoisonError::into_inner);
         let chain = chains.entry(tenant.clone()).or_insert_with(|| {
             let path = self.directory.join(format!("{}.jsonl", chain_name(tenant, &self.node)));
-            let end = self.ends.get(&path.with_extension("head")).copied().unwrap_or(0);
-            Arc::new(Chain::new(path, self.node.clone(), end))
+            let end = self.ends.get(&path.with_extension("head")).copied().unwrap_or_else(Head::start);
+            Arc::new(Chain::new(path, self.node.clone(), self.opened, end))
         });
         Arc::clone(chain)
-    }
-
-    /// Whether the call can be among the entries from before the ledger was opened. An id tells when it was
-    /// made, so for a fresh one nothing need be read.
-    fn may_be_old(&self, chain: &Chain, call: CallId) -> Result<bool, StoreError> {
-        let Some(made) = made(call) else { return Ok(true) };
-        if made <= self.opened {
-            return Ok(true);
-        }
-        // A clock that was set back would make old ids look fresh; the last entry tells.
-        Ok(chain.last_before_open()?.is_some_and(|last| made <= last))
     }
 }
 
@@ -119,7 +109,7 @@ impl Ledger for FileLedger {
     async fn begin_call(&self, record: Record) -> Result<(), StoreError> {
         let tenant = record.tenant.clone();
         self.on_chain(&tenant, |inner, chain| {
-            let old = if inner.may_be_old(chain, record.call)? { chain.old_fate(record.call)? } else { None };
+            let old = chain.old_fate(record.call)?;
             chain.begin(record, old, &inner.approvals)
         })
         .await
@@ -144,6 +134,12 @@ impl Ledger for FileLedger {
 
 delegate_approvals!(FileLedger);
 
+/// Where the ledger of a data directory is: apart from all else that is kept there, so that nothing else can
+/// take the name of one of its files.
+pub fn directory(data: impl AsRef<Path>) -> PathBuf {
+    data.as_ref().join("ledger")
+}
+
 /// What the files of a chain are called. A tenant may hold `@`; written otherwise, no two chains share a name.
 fn chain_name(tenant: &TenantId, node: &NodeId) -> String {
     format!("{}@{node}", tenant.as_str().replace('@', "%40"))
@@ -151,7 +147,7 @@ fn chain_name(tenant: &TenantId, node: &NodeId) -> String {
 
 /// Where each chain of the directory ends, by the path of its head. One that does not read is left out, so
 /// that all of its chain counts as new.
-fn ends(directory: &Path) -> io::Result<HashMap<PathBuf, u64>> {
+fn ends(directory: &Path) -> io::Result<HashMap<PathBuf, Head>> {
     let mut ends = HashMap::new();
     for file in fs::read_dir(directory)? {
         let path = file?.path();
@@ -159,7 +155,7 @@ fn ends(directory: &Path) -> io::Result<HashMap<PathBuf, u64>> {
             let file = File::open(&path)?;
             file.lock_shared()?;
             if let Ok(Some(head)) = Head::read(&file) {
-                ends.insert(path, head.bytes);
+                ends.insert(path, head);
             }
         }
     }

@@ -68,7 +68,15 @@ pub enum Judgement {
     Deny {
         /// The rule that denies, and why.
         reason: String,
+        /// What to try instead.
+        advice: Option<String>,
     },
+}
+
+impl Judgement {
+    fn deny(reason: String) -> Self {
+        Self::Deny { reason, advice: None }
+    }
 }
 
 /// The circumstances a plan is judged in.
@@ -106,18 +114,19 @@ pub fn targets(plan: &Plan) -> Vec<Target> {
 
 /// Judges a plan. The hardest judgement of any part stands.
 pub fn judge(config: &ApprovalConfig, plan: &Plan, circumstances: &Circumstances<'_>) -> Judgement {
-    if let Some(reason) = beyond_ceiling(plan, circumstances) {
-        return Judgement::Deny { reason };
+    let effects = plan.all_effects(circumstances.ceiling);
+    if let Some(reason) = beyond_ceiling(effects, circumstances) {
+        return Judgement::deny(reason);
     }
     let mut asked = None;
-    for (effect, rule) in plan.effects.iter().filter_map(|e| Some((e, config.effects.get(&e)?))) {
+    for (effect, rule) in effects.iter().filter_map(|e| Some((e, config.effects.get(&e)?))) {
         match rule {
             EffectRule::Allow => {}
             EffectRule::Ask => {
                 asked.get_or_insert_with(|| format!("`approvals.effects.{effect}` says ask"));
             }
             EffectRule::Deny => {
-                return Judgement::Deny { reason: format!("`approvals.effects.{effect}` says deny") };
+                return Judgement::deny(format!("`approvals.effects.{effect}` says deny"));
             }
         }
     }
@@ -128,24 +137,24 @@ pub fn judge(config: &ApprovalConfig, plan: &Plan, circumstances: &Circumstances
             deny @ Judgement::Deny { .. } => return deny,
         }
     }
-    if config.ask == AskMode::Always && !plan.effects.read_only() {
+    if config.ask == AskMode::Always && !effects.read_only() {
         asked.get_or_insert_with(|| "`approvals.ask` is `always`".to_owned());
     }
     match asked {
         None => Judgement::Allow,
         Some(reason) if config.ask == AskMode::Off => {
-            Judgement::Deny { reason: format!("{reason}, and `approvals.ask` is `off`") }
+            Judgement::deny(format!("{reason}, and `approvals.ask` is `off`"))
         }
         Some(reason) => Judgement::Ask { reason },
     }
 }
 
-fn beyond_ceiling(plan: &Plan, circumstances: &Circumstances<'_>) -> Option<String> {
-    let beyond = plan.effects.without(circumstances.ceiling);
+fn beyond_ceiling(effects: Effects, circumstances: &Circumstances<'_>) -> Option<String> {
+    let beyond = effects.without(circumstances.ceiling);
     if !beyond.is_empty() {
         return Some(format!("the call plans more than its tool declares: {beyond}"));
     }
-    let taken = plan.effects.without(circumstances.left);
+    let taken = effects.without(circumstances.left);
     (!taken.is_empty()).then(|| format!("the policy has taken these effects away from this caller: {taken}"))
 }
 
@@ -157,7 +166,7 @@ fn judge_ask(ask: &Ask, circumstances: &Circumstances<'_>) -> Judgement {
         Ask::Write { path } => {
             match circumstances.scope.resolve_text(circumstances.directory, path, Access::Write) {
                 Ok(_) => Judgement::Allow,
-                Err(error) => Judgement::Deny { reason: error.message },
+                Err(error) => Judgement::Deny { reason: error.message, advice: error.advice },
             }
         }
         Ask::Host { .. } | Ask::Opaque => Judgement::Allow,

@@ -17,6 +17,9 @@ pub const WINDOW: Duration = Duration::from_secs(60);
 const SLOT_MILLIS: u64 = 5_000;
 const SLOTS: u64 = 13;
 
+/// A window that is still counted is idle after this much time at the latest, wherever its clock was.
+pub const IDLE_AFTER: Duration = Duration::from_millis(2 * SLOTS * SLOT_MILLIS);
+
 /// How many calls one session may make in any 60 seconds; 0 means without limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -88,8 +91,11 @@ pub struct Window {
 impl Window {
     /// Lets a call pass and counts it, or says when to try again. One that is refused does not count.
     pub fn check(&mut self, config: &RateConfig, cost: Cost, now: UnixMillis) -> Result<(), Limited> {
+        if self.is_ahead(now) {
+            *self = Self::default();
+        }
         let now = millis(now);
-        // A clock that was set back counts as standing still.
+        // A clock that was set back a little counts as standing still.
         let slot = (now / SLOT_MILLIS).max(self.last);
         let limits = [(LimitedBy::Session, config.total), (LimitedBy::Class(cost), config.of(cost))];
         for (by, limit) in limits {
@@ -108,9 +114,20 @@ impl Window {
         Ok(())
     }
 
-    /// When nothing counts any more, so that the window can be dropped.
+    /// Whether nothing counts any more, so that the window can be dropped.
+    pub fn is_idle(&self, now: UnixMillis) -> bool {
+        self.idle_at() <= now || self.is_ahead(now)
+    }
+
+    /// When nothing counts any more, if no other call passes.
     pub fn idle_at(&self) -> UnixMillis {
         UnixMillis::default().plus(Duration::from_millis((self.last + SLOTS) * SLOT_MILLIS))
+    }
+
+    /// Whether the last call is further ahead than a window: the clock was wrong when it passed, and waiting
+    /// for it to come true would lock the session out.
+    fn is_ahead(&self, now: UnixMillis) -> bool {
+        self.last > millis(now) / SLOT_MILLIS + SLOTS
     }
 
     /// The first later slot in which a call of this class passes.

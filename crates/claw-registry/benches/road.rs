@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use async_trait::async_trait;
-use claw_core::port::{Ports, World};
+use claw_core::port::{Ports, UnixMillis, World};
 use claw_core::store::{
     Answer, Approval, ApprovalState, Approvals, CallStore, Entry, Ledger, NewApproval, Record, StoreError,
     Tally,
@@ -79,7 +79,7 @@ impl Approvals for NoStore {
     async fn approval(&self, _: &TenantId, _: ApprovalId) -> Result<Option<Approval>, StoreError> {
         Ok(None)
     }
-    async fn pending(&self, _: &TenantId) -> Result<Vec<Approval>, StoreError> {
+    async fn pending(&self, _: &TenantId, _: UnixMillis) -> Result<Vec<Approval>, StoreError> {
         Ok(Vec::new())
     }
     async fn answer(&self, _: &TenantId, id: ApprovalId, _: Answer) -> Result<Approval, StoreError> {

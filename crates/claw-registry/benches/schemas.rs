@@ -8,7 +8,7 @@ use std::time::Instant;
 use claw_core::id::ToolName;
 use claw_core::tool::dialect::Dialect;
 use claw_core::tool::{Group, Meta, Spec};
-use claw_registry::validate::{Arguments, Validator};
+use claw_registry::validate::{Validator, parse};
 use serde_json::{Value, json};
 
 const ROUNDS: usize = 20;
@@ -22,20 +22,19 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let schema = small_schema();
     let validator = Validator::compile(&schema)?;
+    let check = |args| validator.check(args, &Value::clone);
     let valid = json!({ "file_path": "src/main.rs", "offset": 10, "limit": 200 });
     let slips = json!({ "filePath": "src/main.rs", "offset": "10", "limit": 200 });
     let wrong = json!({ "file_path": "src/main.rs", "offset": "ten" });
     report("compile a small schema", best(100, || Validator::compile(&schema)));
     report(
         "parse and check a valid call",
-        best(10_000, || {
-            Arguments::parse(r#"{"file_path":"src/main.rs","offset":10}"#).map(|args| validator.check(args))
-        }),
+        best(10_000, || parse(r#"{"file_path":"src/main.rs","offset":10}"#, 1 << 20).map(check)),
     );
     let copy = best(10_000, || valid.clone());
-    report("check a valid call", (best(10_000, || validator.check(valid.clone())) - copy).max(0.0));
-    report("check and repair a call", best(10_000, || validator.check(slips.clone())));
-    report("explain a wrong call", best(10_000, || validator.check(wrong.clone())));
+    report("check a valid call", (best(10_000, || check(valid.clone())) - copy).max(0.0));
+    report("check and repair a call", best(10_000, || check(slips.clone())));
+    report("explain a wrong call", best(10_000, || check(wrong.clone())));
     Ok(())
 }
 

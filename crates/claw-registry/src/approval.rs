@@ -65,6 +65,9 @@ fn answer(row: &Approval, cancel: &CancellationToken) -> Result<ApprovalId, Refu
             let refusal = Refusal::at(Step::Judge, format!("{by} said no to this call"));
             Err(refusal.try_instead("do it another way, or ask the user what they would accept"))
         }
+        ApprovalState::Expired if row.answered_by.is_some() => {
+            refuse(format!("{by} said yes to this call, and it was not used in time"))
+        }
         ApprovalState::Expired => {
             let waited = row.request.expires.since(row.request.asked);
             refuse(format!("nobody answered within {}", in_words(waited)))

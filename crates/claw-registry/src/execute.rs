@@ -1,27 +1,29 @@
 //! The road: every call takes these steps, in this order, and nothing else runs a tool.
 //!
-//! 1. [`find`] the tool  2. [`authorise`] the caller  3. [`limit`] the rate  4. [`validate`] the arguments
-//! 5. [`judge`] what it would do, asking a person if need be  6. [`record`] the intent  7. [`run`] it
-//! 8. [`finish`]: scrub, cap, record the outcome
+//! 1. [`find`] the tool  2. [`Trip::authorise`] the caller  3. [`Trip::limit`] the rate
+//! 4. [`Trip::validate`] the arguments  5. [`Trip::judge`] what it would do, asking a person if need be
+//! 6. [`Trip::record`] the intent  7. [`Trip::run`] it  8. [`Trip::finish`]: scrub, cap, record the outcome
 //!
 //! Nothing outside happens before step 6 is done, so a call that was turned away, or whose program died
 //! while it waited for an answer, can be made again.
 
 mod abandoned;
+mod bounded;
+mod question;
 mod telling;
 
-use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use claw_core::event::What;
 use claw_core::store::{EntryEvent, NewApproval, Outcome, Record, StoreError};
 use claw_core::tool::{
-    Call, CallParts, Digest, Effects, ErrorKind, Facts, Output, Plan, Progress, Secrets, Sight, Target,
+    Call, CallParts, Cost, Digest, Effects, Facts, Identity, Output, Plan, Progress, Secrets, Sight, Target,
     ToolError,
 };
-use claw_core::{ApprovalId, CallId};
+use claw_core::{ApprovalId, CallId, ToolName};
 use claw_policy::approval::{self as policy, Circumstances, Judgement};
 use claw_policy::nearest::nearest;
 use claw_policy::pipeline::Subject;
@@ -31,12 +33,17 @@ use smol_str::SmolStr;
 use tokio_util::sync::CancellationToken;
 
 use self::abandoned::Abandoned;
+use self::bounded::{Bounds, bounded, panicked};
 use crate::guard::{self, Grant};
 use crate::offer::{Offered, State};
 use crate::registry::Built;
 use crate::reply::{CallError, Refusal, Reply, Step};
+use crate::scrub::CallScrubber;
 use crate::validate::Checked;
 use crate::{Executor, Offer, approval, output, validate};
+
+/// How long the ports may look at what a plan leads to.
+const LOOKING: Duration = Duration::from_secs(10);
 
 /// A call that someone wants to make.
 #[derive(Debug, Clone)]
@@ -94,314 +101,99 @@ impl Request {
     }
 }
 
-/// What the steps before running have established.
+/// What step 5 has established.
 struct Judged {
     plan: Plan,
+    effects: Effects,
+    left: Effects,
     sights: Vec<Sight>,
     digest: Digest,
-    effects: Effects,
     facts: Facts,
     approval: Option<ApprovalId>,
 }
 
+/// A call that has run.
+struct Ran {
+    result: Result<Output, ToolError>,
+    secrets: Secrets,
+    grant: Arc<Grant>,
+    abandoned: Abandoned,
+    took: Duration,
+}
+
 impl Executor {
     /// Takes one call down the road.
-    pub async fn execute(&self, offer: &Offer, request: Request) -> Reply {
+    pub async fn execute(&self, offer: &Offer, mut request: Request) -> Reply {
         let call = request.call;
-        let mut tool = request.tool.clone();
+        let scrubber = self.0.scrubbers.for_tenant(&offer.caller().tenant);
+        let args = std::mem::replace(&mut request.args, Arguments::Json(Value::Null));
+        let mut name = request.tool.clone();
         let mut notes = Vec::new();
-        let (outcome, took) = match self.drive(offer, request, &mut tool, &mut notes).await {
+        let end = match (self.set_out(offer, request, &mut name), self.measured(args)) {
+            (Ok(trip), Ok(args)) => trip.go(args, &scrubber, &mut notes).await,
+            (Err(refusal), _) | (_, Err(refusal)) => Err(refusal),
+        };
+        let tool = if offer.find(&name).is_some() { name } else { output::name(&name, &scrubber) };
+        let (outcome, took) = match end {
             Ok((outcome, took)) => (outcome.map_err(CallError::Failed), took),
             Err(refusal) => {
-                let refusal = self.refuse(offer, call, &tool, refusal).await;
+                let refusal = output::refusal(refusal, &scrubber);
+                self.note_refusal(offer, call, &tool, &refusal).await;
                 (Err(CallError::Refused(refusal)), Duration::ZERO)
             }
         };
         Reply { call, tool, outcome, notes, took }
     }
 
-    /// The eight steps.
-    async fn drive(
-        &self,
-        offer: &Offer,
-        mut request: Request,
+    /// Finds the tool; whoever asks for what is not there is held to the rate limit too.
+    fn set_out<'a>(
+        &'a self,
+        offer: &'a Offer,
+        request: Request,
         name: &mut String,
-        notes: &mut Vec<String>,
-    ) -> Result<(Result<Output, ToolError>, Duration), Refusal> {
-        let (tool, built) = find(offer, name)?;
-        tool.entry.meta.name.as_str().clone_into(name);
-        let left = self.authorise(offer, tool)?;
-        self.limit(offer, tool)?;
-        let args = std::mem::replace(&mut request.args, Arguments::Json(Value::Null));
-        let checked = self.validate(&built, args)?;
-        notes.extend(checked.notes);
-        let judged = self.judge(offer, tool, &built, (&checked.args, left), &request).await?;
-        self.record(offer, &request, name, &judged, &checked.args).await?;
-        let ran = self.run(offer, tool, &built, judged, (request, checked.args)).await;
-        Ok(self.finish(offer, ran, notes).await)
+    ) -> Result<Trip<'a>, Refusal> {
+        match find(offer, name) {
+            Ok((tool, built)) => {
+                tool.entry.meta.name.as_str().clone_into(name);
+                Ok(Trip { executor: self, offer, tool, built, request })
+            }
+            Err(refusal) => {
+                self.limit(offer, Cost::Light)?;
+                Err(refusal)
+            }
+        }
     }
 
-    /// 2. Is it in the offer, and in today's decision? What is left of its ceiling?
-    fn authorise(&self, offer: &Offer, tool: &Offered) -> Result<Effects, Refusal> {
-        let meta = &tool.entry.meta;
-        let name = &meta.name;
-        match tool.state() {
-            State::Listed => {}
-            State::Deferred => {
-                let refusal = Refusal::at(Step::Authorise, format!("`{name}` has not been looked up yet"));
-                return Err(refusal.try_instead("find it with `tool_search` first, which makes it callable"));
+    /// Arguments of a size and depth that can be handled at all, and dropped.
+    fn measured(&self, args: Arguments) -> Result<Arguments, Refusal> {
+        if let Arguments::Json(value) = args {
+            if let Err(error) = validate::measure(&value, self.0.limits.argument_bytes) {
+                validate::dismantle(value);
+                return Err(Refusal::at(Step::Validate, error.to_string()));
             }
-            State::Dormant => {
-                let reason = format!("there is nothing for `{name}` to do yet");
-                return Err(Refusal::at(Step::Authorise, reason));
-            }
-            State::Withdrawn => {}
+            return Ok(Arguments::Json(value));
         }
-        let registry = &offer.0.registry;
-        if offer.0.made_from == (registry.version(), self.policy_version()) && tool.state() == State::Listed {
-            return Ok(tool.effects);
-        }
-        let there = registry.find(name.as_str()).is_some_and(|now| Arc::ptr_eq(&now, &tool.entry));
-        if !there {
-            let refusal = Refusal::at(Step::Authorise, format!("`{name}` has been removed or replaced"));
-            return Err(refusal.try_instead("look at the tools of the next turn"));
-        }
-        let verdict =
-            self.policy().judge(&registry.tool_set(), &Subject::from(offer.caller().as_ref()), meta);
-        if !verdict.allowed {
-            let reason = format!("`{name}` is not allowed here: {}", verdict.trace);
-            return Err(Refusal::at(Step::Authorise, reason).try_instead("use another tool"));
-        }
-        Ok(verdict.effects)
+        Ok(args)
     }
 
-    /// 3. Are there too many calls?
-    fn limit(&self, offer: &Offer, tool: &Offered) -> Result<(), Refusal> {
+    fn limit(&self, offer: &Offer, cost: Cost) -> Result<(), Refusal> {
         let caller = offer.caller();
         let now = offer.0.registry.world().clock.now();
         let key = (&caller.tenant, &caller.session);
-        self.0.limiter.load().check(&key, tool.entry.meta.cost, now).map_err(|limited| Refusal {
+        self.0.limiter.load().check(&key, cost, now).map_err(|limited| Refusal {
             retry_after: Some(limited.retry_after),
             ..Refusal::at(Step::Limit, limited.to_string())
         })
     }
 
-    /// 4. Do the arguments fit?
-    fn validate(&self, built: &Built, args: Arguments) -> Result<Checked, Refusal> {
-        let args = match args {
-            Arguments::Json(args) => args,
-            Arguments::Text(text) => {
-                validate::Arguments::parse_within(&text, self.0.limits.argument_bytes).map_err(misfit)?
-            }
-        };
-        built.validator.check(args).map_err(misfit)
-    }
-
-    /// 5. What would it do, and may it?
-    async fn judge(
-        &self,
-        offer: &Offer,
-        tool: &Offered,
-        built: &Built,
-        (args, left): (&Value, Effects),
-        request: &Request,
-    ) -> Result<Judged, Refusal> {
-        let caller = offer.caller();
-        let meta = &tool.entry.meta;
-        let facts = caller.facts(meta.name.as_str());
-        let plan = catch_unwind(AssertUnwindSafe(|| built.tool.plan(&facts, args)))
-            .unwrap_or_else(|panic| Err(panicked(panic.as_ref())))
-            .map_err(|error| Refusal { advice: error.advice, ..Refusal::at(Step::Judge, error.message) })?;
-        let scope = guard::scope(caller);
-        let sights = self.look(offer, &plan, left, request).await?;
-        let digest = Digest::of_call(meta.name.as_str(), args, &plan, &sights);
-        let config = self.0.approvals.load();
-        let circumstances =
-            Circumstances { ceiling: meta.effects, left, directory: &facts.directory, scope: &scope };
-        let approval = match policy::judge(&config, &plan, &circumstances) {
-            Judgement::Allow => None,
-            Judgement::Deny { reason } => {
-                let refusal = Refusal::at(Step::Judge, format!("this call is not allowed: {reason}"));
-                return Err(refusal.try_instead("do it another way"));
-            }
-            Judgement::Ask { reason } if request.asking == Asking::Impossible => {
-                return Err(approval::nobody_to_ask(&reason, request.call));
-            }
-            Judgement::Ask { reason } => {
-                let now = offer.0.registry.world().clock.now();
-                let question = NewApproval {
-                    tenant: caller.tenant.clone(),
-                    session: caller.session.clone(),
-                    agent: caller.agent.clone(),
-                    user: caller.user.clone(),
-                    call: request.call,
-                    digest,
-                    tool: meta.name.clone(),
-                    effects: plan.effects,
-                    summary: self.0.scrubbers.for_tenant(&caller.tenant).text(&summary(&plan, args)),
-                    reason,
-                    asked: now,
-                    expires: now.plus(Duration::from_secs(config.wait_secs.into())),
-                };
-                drop(config);
-                Some(approval::ask(self, offer, question, &request.cancel).await?)
-            }
-        };
-        Ok(Judged { plan, sights, digest, effects: left, facts, approval })
-    }
-
-    /// Has the ports look at what the plan leads to, so that the answer binds what will really run.
-    async fn look(
-        &self,
-        offer: &Offer,
-        plan: &Plan,
-        effects: Effects,
-        request: &Request,
-    ) -> Result<Vec<Sight>, Refusal> {
-        let targets = policy::targets(plan);
-        if targets.is_empty() {
-            return Ok(Vec::new());
-        }
-        let unseen = |error: ToolError| Refusal {
-            advice: error.advice.clone(),
-            ..Refusal::at(
-                Step::Judge,
-                format!("what the call leads to cannot be looked at: {}", error.message),
-            )
-        };
-        let (files, commands): (Vec<_>, Vec<_>) =
-            targets.into_iter().partition(|target| matches!(target, Target::File { .. }));
-        let mut sights = guard::look_at_files(offer, &files).await.map_err(unseen)?;
-        sights.extend(
-            guard::look_at_commands(offer, &commands, effects, &request.cancel).await.map_err(unseen)?,
-        );
-        Ok(sights)
-    }
-
-    /// 6. Writes down what is about to happen. A call id that was begun is never run again.
-    async fn record(
-        &self,
-        offer: &Offer,
-        request: &Request,
-        tool: &str,
-        judged: &Judged,
-        args: &Value,
-    ) -> Result<(), Refusal> {
-        if request.cancel.is_cancelled() {
-            return Err(Refusal::at(Step::Record, "the call was cancelled before it began"));
-        }
-        let scrubber = self.0.scrubbers.for_tenant(&offer.caller().tenant);
-        let intent = EntryEvent::Intent {
-            digest: judged.digest,
-            effects: judged.plan.effects,
-            args: scrubber.json(args),
-            approval: judged.approval,
-        };
-        let written = self.0.store.begin_call(self.line(offer, request.call, tool, intent)).await;
-        written.map_err(|error| match error {
-            StoreError::AlreadyBegun { .. } | StoreError::ApprovalState { .. } => {
-                Refusal::at(Step::Record, error.to_string())
-            }
-            error => {
-                tracing::error!(%error, "an intent could not be written");
-                Refusal::at(Step::Record, "the call cannot be recorded right now, so it is not run")
-                    .try_instead("try again later")
-            }
-        })
-    }
-
-    /// 7. Runs it: over guarded ports, for so long, and a panic is an error.
-    async fn run(
-        &self,
-        offer: &Offer,
-        tool: &Offered,
-        built: &Built,
-        judged: Judged,
-        (request, args): (Request, Value),
-    ) -> Ran {
-        let meta = &tool.entry.meta;
-        let secrets = Secrets::default();
-        let cancel = request.cancel.child_token();
-        let (progress, tail) = telling::scrubbed(self, offer, &request, &secrets);
-        let grant = Arc::new(Grant {
-            plan: judged.plan,
-            sights: judged.sights,
-            effects: judged.effects,
-            scope: guard::scope(offer.caller()),
-            cancel: cancel.clone(),
-            progress: progress.clone(),
-            secrets: secrets.clone(),
-        });
-        let call = Call::new(CallParts {
-            id: request.call,
-            model_id: request.model_id,
-            caller: Arc::clone(offer.caller()),
-            facts: judged.facts,
-            cancel: cancel.clone(),
-            progress,
-            ports: guard::ports(self, offer, &meta.needs, &grant),
-        });
-        self.emit(offer.caller(), request.call, || What::CallStarted { tool: meta.name.clone() });
-        let abandoned = Abandoned::watch(self, offer, request.call, meta.name.as_str(), &cancel);
-        let limit = request
-            .timeout
-            .or(meta.timeout_secs.map(|seconds| Duration::from_secs(seconds.into())))
-            .unwrap_or(self.0.limits.timeout);
-        let begun = Instant::now();
-        let work = AssertUnwindSafe(built.tool.run_erased(&call, args)).catch_unwind();
-        let result = bounded(work, limit, self.0.limits.grace, &cancel).await;
-        let took = begun.elapsed();
-        abandoned.arrived();
-        tail.end();
-        Ran { call: request.call, tool: meta.name.clone(), result, secrets, took }
-    }
-
-    /// 8. Scrubs, caps, writes down how it ended and tells whoever listens.
-    async fn finish(
-        &self,
-        offer: &Offer,
-        ran: Ran,
-        notes: &mut Vec<String>,
-    ) -> (Result<Output, ToolError>, Duration) {
-        let caller = offer.caller();
-        let scrubber = self.0.scrubbers.for_call(&caller.tenant, &ran.secrets);
-        if let Err(error) = &ran.result {
-            let cause = scrubber.text(&error.for_log());
-            tracing::debug!(tool = %ran.tool, call = %ran.call, error = cause, "a call failed");
-        }
-        let capped = output::finish(self, offer, ran.call, ran.result, &scrubber).await;
-        notes.extend(capped.notes);
-        let micros = u64::try_from(ran.took.as_micros()).unwrap_or(u64::MAX);
-        let outcome = if capped.result.is_ok() { Outcome::Done } else { Outcome::Failed };
-        let error = capped.result.as_ref().err().map(|error| capped.strict.text(&error.message));
-        let end = EntryEvent::Outcome { outcome, micros, bytes: capped.bytes, error };
-        if let Err(error) = self.0.store.finish_call(self.line(offer, ran.call, ran.tool.as_str(), end)).await
-        {
-            tracing::error!(%error, call = %ran.call, "an outcome could not be written");
-            notes.push(
-                "the outcome of this call could not be recorded; the ledger shows it as unknown".into(),
-            );
-        }
-        self.emit(caller, ran.call, || What::CallFinished { tool: ran.tool.clone(), outcome, micros });
-        tracing::debug!(tool = %ran.tool, call = %ran.call, micros, %outcome, "a call ended");
-        (capped.result, ran.took)
-    }
-
     /// Writes down that a call was turned away, and tells whoever listens.
-    async fn refuse(&self, offer: &Offer, call: CallId, tool: &str, refusal: Refusal) -> Refusal {
-        let caller = offer.caller();
-        let scrubber = self.0.scrubbers.for_tenant(&caller.tenant);
-        let reason = scrubber.text(&refusal.reason);
-        let advice = refusal.advice.map(|advice| scrubber.text(&advice));
-        let tool = scrubber.text(&output::shorten(tool, 80));
-        let refusal = Refusal { reason: output::shorten(&reason, 4096), advice, ..refusal };
-        let step = refusal.step.name();
-        let event = EntryEvent::Refused { step: step.to_owned(), reason: refusal.reason.clone() };
-        if let Err(error) = self.0.store.refuse(self.line(offer, call, &tool, event)).await {
+    async fn note_refusal(&self, offer: &Offer, call: CallId, tool: &str, refusal: &Refusal) {
+        let (step, reason) = (refusal.step.name(), refusal.reason.clone());
+        let event = EntryEvent::Refused { step: step.to_owned(), reason: reason.clone() };
+        if let Err(error) = self.0.store.refuse(self.line(offer, call, tool, event)).await {
             tracing::error!(%error, "a refusal could not be written");
         }
-        self.emit(caller, call, || What::CallRefused { tool, step, reason: refusal.reason.clone() });
-        refusal
+        self.emit(offer.caller(), call, || What::CallRefused { tool: tool.to_owned(), step, reason });
     }
 
     pub(crate) fn line(&self, offer: &Offer, call: CallId, tool: &str, event: EntryEvent) -> Record {
@@ -419,15 +211,6 @@ impl Executor {
     }
 }
 
-/// A call that has run.
-struct Ran {
-    call: CallId,
-    tool: claw_core::ToolName,
-    result: Result<Output, ToolError>,
-    secrets: Secrets,
-    took: Duration,
-}
-
 /// 1. Is there such a tool? If not, which is nearest?
 fn find<'a>(offer: &'a Offer, name: &str) -> Result<(&'a Offered, Arc<Built>), Refusal> {
     let Some(tool) = offer.find(name) else { return Err(unknown(offer, name)) };
@@ -439,87 +222,311 @@ fn find<'a>(offer: &'a Offer, name: &str) -> Result<(&'a Offered, Arc<Built>), R
 }
 
 fn unknown(offer: &Offer, name: &str) -> Refusal {
-    let shown = output::shorten(name, 80);
-    if let Some((meta, why)) = offer.unavailable().iter().find(|(meta, _)| answers_to(meta, name)) {
+    let named = |meta: &claw_core::tool::Meta| meta.name.as_str() == name || meta.aliases.contains(&name);
+    if let Some((meta, why)) = offer.unavailable().iter().find(|(meta, _)| named(meta)) {
         return Refusal::at(Step::Find, format!("`{}` is unavailable: {why}", meta.name));
     }
-    let names = offer.names();
     if offer.0.registry.has(name) {
-        let refusal =
-            Refusal::at(Step::Authorise, format!("`{shown}` is not among the tools offered to you"));
+        let refusal = Refusal::at(Step::Authorise, format!("`{name}` is not among the tools offered to you"));
         return refusal.try_instead("use one of those you were sent");
     }
-    let refusal = Refusal::at(Step::Find, format!("there is no tool called `{shown}`"));
-    match nearest(name, names.iter().map(claw_core::ToolName::as_str)) {
+    let refusal = Refusal::at(Step::Find, format!("there is no tool called `{name}`"));
+    match nearest(name, offer.names().iter().map(ToolName::as_str)) {
         Some(near) => refusal.try_instead(format!("did you mean `{near}`?")),
         None => refusal.try_instead("use one of the tools you were sent"),
     }
 }
 
-fn answers_to(meta: &claw_core::tool::Meta, name: &str) -> bool {
-    meta.name.as_str() == name || meta.aliases.contains(&name)
+/// One call on its way, once its tool is found.
+struct Trip<'a> {
+    executor: &'a Executor,
+    offer: &'a Offer,
+    tool: &'a Offered,
+    built: Arc<Built>,
+    request: Request,
 }
 
-fn misfit(error: validate::ArgsError) -> Refusal {
-    Refusal::at(Step::Validate, error.to_string())
-}
+type Ended = (Result<Output, ToolError>, Duration);
 
-/// What a person is shown of a call: what it would do, then the arguments.
-fn summary(plan: &Plan, args: &Value) -> String {
-    use claw_core::tool::Ask;
-    let mut lines = Vec::new();
-    for ask in &plan.asks {
-        lines.push(match ask {
-            Ask::Script(script) => format!("run in {}:\n{}", script.directory, script.text),
-            Ask::Argv(argv) => format!("run in {}: {:?}", argv.directory, argv.argv),
-            Ask::Write { path } => format!("write {path}"),
-            Ask::Host { origin } => format!("connect to {origin}"),
-            Ask::Opaque => "do something that cannot be told beforehand".to_owned(),
-        });
+impl Trip<'_> {
+    /// Steps 2 to 8.
+    async fn go(
+        self,
+        args: Arguments,
+        scrubber: &CallScrubber,
+        notes: &mut Vec<String>,
+    ) -> Result<Ended, Refusal> {
+        let left = self.authorise()?;
+        self.executor.limit(self.offer, self.tool.entry.meta.cost)?;
+        let Checked { args, notes: repairs } = self.validate(args, scrubber)?;
+        notes.extend(repairs.iter().map(|note| output::note(note, scrubber)));
+        let judged = self.judge(&args, left, scrubber).await?;
+        self.record(&judged, &args, scrubber).await?;
+        let ran = self.run(judged, args).await;
+        Ok(self.finish(ran, notes).await)
     }
-    lines.push(format!("arguments: {args}"));
-    lines.join("\n")
-}
 
-type Caught = Result<Result<Output, ToolError>, Box<dyn Any + Send>>;
-
-/// Waits for the work, for the caller to give up or for the time to be over. A tool that is told to stop has
-/// a moment to clean up; then it is dropped.
-async fn bounded(
-    work: impl Future<Output = Caught>,
-    limit: Duration,
-    grace: Duration,
-    cancel: &CancellationToken,
-) -> Result<Output, ToolError> {
-    let mut work = std::pin::pin!(work);
-    let mut stopped = tokio::select! {
-        biased;
-        () = cancel.cancelled() => ToolError::new(ErrorKind::Cancelled, "the call was cancelled"),
-        caught = &mut work => return uncaught(caught),
-        () = tokio::time::sleep(limit) => {
-            let message = format!("the call took longer than {} s and was stopped", limit.as_secs_f64());
-            ToolError::new(ErrorKind::TimedOut, message).try_instead("ask for less at once, or allow more time")
+    /// 2. Is it in the offer, and in today's decision? What is left of its ceiling?
+    fn authorise(&self) -> Result<Effects, Refusal> {
+        let meta = &self.tool.entry.meta;
+        let name = &meta.name;
+        let refuse = |reason: String| Refusal::at(Step::Authorise, reason);
+        match self.tool.state() {
+            State::Deferred => {
+                let refusal = refuse(format!("`{name}` has not been looked up yet"));
+                return Err(refusal.try_instead("find it with `tool_search` first, which makes it callable"));
+            }
+            State::Dormant => return Err(refuse(format!("there is nothing for `{name}` to do yet"))),
+            State::Listed | State::Withdrawn => {}
         }
-    };
-    cancel.cancel();
-    // Whatever it says now, it was stopped; what it had so far may still help.
-    if let Ok(caught) = tokio::time::timeout(grace, work).await {
-        let said = match uncaught(caught) {
-            Ok(output) => output.model_text(),
-            Err(error) => error.message,
-        };
-        stopped.message.push_str("; at the end it said:\n");
-        stopped.message.push_str(&said);
+        let registry = self.executor.registry_for(self.offer.caller());
+        let unchanged = self.offer.0.made_from == self.executor.state(&registry);
+        if unchanged && self.tool.state() == State::Listed {
+            return Ok(self.tool.effects);
+        }
+        if !registry.named(name.as_str()).is_some_and(|now| Arc::ptr_eq(&now, &self.tool.entry)) {
+            let refusal = refuse(format!("`{name}` has been removed or replaced"));
+            return Err(refusal.try_instead("look at the tools of the next turn"));
+        }
+        if let Some(why) = registry.lacking(&self.tool.entry) {
+            return Err(refuse(format!("`{name}` is unavailable: {why}")));
+        }
+        let subject = Subject::from(self.offer.caller().as_ref());
+        let verdict = self.executor.policy().judge(&registry.tool_set(), &subject, meta);
+        if !verdict.allowed {
+            let refusal = refuse(format!("`{name}` is not allowed here: {}", verdict.trace));
+            return Err(refusal.try_instead("use another tool"));
+        }
+        Ok(verdict.effects)
     }
-    Err(stopped)
+
+    /// 4. Do the arguments fit? (3, the rate limit, is the executor's.)
+    fn validate(&self, args: Arguments, scrubber: &CallScrubber) -> Result<Checked, Refusal> {
+        let limit = self.executor.0.limits.argument_bytes;
+        let args = match args {
+            Arguments::Json(args) => Ok(args),
+            Arguments::Text(text) => validate::parse(&text, limit),
+        };
+        let checked = args.and_then(|args| self.built.validator.check(args, &|args| scrubber.json(args)));
+        checked.map_err(|error| Refusal::at(Step::Validate, error.to_string()))
+    }
+
+    /// 5. What would it do, and may it?
+    async fn judge(&self, args: &Value, left: Effects, scrubber: &CallScrubber) -> Result<Judged, Refusal> {
+        let meta = &self.tool.entry.meta;
+        let facts = self.offer.caller().facts(meta.name.as_str());
+        let plan = catch_unwind(AssertUnwindSafe(|| self.built.tool.plan(&facts, args)))
+            .unwrap_or_else(|panic| Err(panicked(panic.as_ref())))
+            .map_err(|error| Refusal { advice: error.advice, ..Refusal::at(Step::Judge, error.message) })?;
+        let sights = self.look(&plan, left).await?;
+        let caller = self.offer.caller();
+        let digest = Digest::of(&Identity {
+            definition: self.built.definition,
+            caller: (&caller.tenant, &caller.agent, caller.user.as_ref(), &caller.session),
+            facts: &facts,
+            left,
+            args,
+            plan: &plan,
+            sights: &sights,
+        });
+        let effects = plan.all_effects(meta.effects);
+        let mut judged = Judged { plan, effects, left, sights, digest, facts, approval: None };
+        let reason = match self.verdict(&judged) {
+            Judgement::Allow => return Ok(judged),
+            Judgement::Ask { reason } => reason,
+            Judgement::Deny { reason, advice } => return Err(denied(reason, advice)),
+        };
+        if self.request.asking == Asking::Impossible {
+            return Err(approval::nobody_to_ask(&reason, self.request.call));
+        }
+        let question = self.question(&judged, args, reason, scrubber);
+        judged.approval =
+            Some(approval::ask(self.executor, self.offer, question, &self.request.cancel).await?);
+        self.reconsider(&judged)?;
+        Ok(judged)
+    }
+
+    fn verdict(&self, judged: &Judged) -> Judgement {
+        let scope = guard::scope(self.offer.caller());
+        let circumstances = Circumstances {
+            ceiling: self.tool.entry.meta.effects,
+            left: judged.left,
+            directory: &judged.facts.directory,
+            scope: &scope,
+        };
+        policy::judge(&self.executor.0.approvals.load(), &judged.plan, &circumstances)
+    }
+
+    /// While a person thought, the policy may have changed: what they said yes to must still be allowed.
+    fn reconsider(&self, judged: &Judged) -> Result<(), Refusal> {
+        if self.authorise()? != judged.left {
+            return Err(denied("the policy changed while the question waited".to_owned(), None));
+        }
+        match self.verdict(judged) {
+            Judgement::Allow | Judgement::Ask { .. } => Ok(()),
+            Judgement::Deny { reason, advice } => Err(denied(reason, advice)),
+        }
+    }
+
+    /// Has the ports look at what the plan leads to, so that the answer binds what will really run.
+    async fn look(&self, plan: &Plan, effects: Effects) -> Result<Vec<Sight>, Refusal> {
+        let targets = policy::targets(plan);
+        if targets.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (files, commands): (Vec<_>, Vec<_>) =
+            targets.into_iter().partition(|target| matches!(target, Target::File { .. }));
+        let looking = async {
+            let mut sights = guard::look_at_files(self.offer, &files).await?;
+            let cancel = &self.request.cancel;
+            sights.extend(guard::look_at_commands(self.offer, &commands, effects, cancel).await?);
+            Ok(sights)
+        };
+        let seen: Result<_, ToolError> = tokio::select! {
+            seen = looking => seen,
+            () = self.request.cancel.cancelled() => {
+                return Err(Refusal::at(Step::Judge, "the call was cancelled"));
+            }
+            () = tokio::time::sleep(LOOKING) => {
+                let reason = format!("looking at what the call leads to took longer than {} s", LOOKING.as_secs());
+                return Err(Refusal::at(Step::Judge, reason).try_instead("try again later"));
+            }
+        };
+        seen.map_err(|error| Refusal { advice: error.advice, ..Refusal::at(Step::Judge, error.message) })
+    }
+
+    fn question(
+        &self,
+        judged: &Judged,
+        args: &Value,
+        reason: String,
+        scrubber: &CallScrubber,
+    ) -> NewApproval {
+        let caller = self.offer.caller();
+        let now = self.offer.0.registry.world().clock.now();
+        let wait = self.executor.0.approvals.load().wait_secs;
+        NewApproval {
+            tenant: caller.tenant.clone(),
+            session: caller.session.clone(),
+            agent: caller.agent.clone(),
+            user: caller.user.clone(),
+            call: self.request.call,
+            digest: judged.digest,
+            tool: self.tool.entry.meta.name.clone(),
+            effects: judged.effects,
+            summary: question::summary(&judged.plan, args, scrubber),
+            reason,
+            asked: now,
+            expires: now.plus(Duration::from_secs(wait.into())),
+        }
+    }
+
+    /// 6. Writes down what is about to happen. A call id that was begun is never run again.
+    async fn record(&self, judged: &Judged, args: &Value, scrubber: &CallScrubber) -> Result<(), Refusal> {
+        if self.request.cancel.is_cancelled() {
+            return Err(Refusal::at(Step::Record, "the call was cancelled before it began"));
+        }
+        let intent = EntryEvent::Intent {
+            digest: judged.digest,
+            effects: judged.effects,
+            args: output::ledger_args(args, scrubber),
+            approval: judged.approval,
+        };
+        self.executor.0.store.begin_call(self.line(intent)).await.map_err(|error| match error {
+            StoreError::AlreadyBegun { .. } | StoreError::ApprovalState { .. } => {
+                Refusal::at(Step::Record, error.to_string())
+            }
+            error => {
+                tracing::error!(%error, "an intent could not be written");
+                Refusal::at(Step::Record, "the call cannot be recorded right now, so it is not run")
+                    .try_instead("try again later")
+            }
+        })
+    }
+
+    /// 7. Runs it: over guarded ports, for so long, and a panic is an error.
+    async fn run(&self, judged: Judged, args: Value) -> Ran {
+        let meta = &self.tool.entry.meta;
+        let secrets = Secrets::default();
+        let cancel = self.request.cancel.child_token();
+        let abandoned = Abandoned::watch(self.executor, self.offer, (self.request.call, meta), &cancel);
+        let (progress, tail) = telling::scrubbed(self.executor, self.offer, &self.request, &secrets);
+        let grant = Arc::new(Grant {
+            plan: judged.plan,
+            sights: judged.sights,
+            effects: judged.left,
+            scope: guard::scope(self.offer.caller()),
+            cancel: cancel.clone(),
+            progress: progress.clone(),
+            secrets: secrets.clone(),
+            over: AtomicBool::new(false),
+        });
+        let call = Call::new(CallParts {
+            id: self.request.call,
+            model_id: self.request.model_id.clone(),
+            caller: Arc::clone(self.offer.caller()),
+            facts: judged.facts,
+            cancel: cancel.clone(),
+            progress,
+            ports: guard::ports(self.executor, self.offer, &meta.needs, &grant),
+        });
+        self.emit(|| What::CallStarted { tool: meta.name.clone() });
+        let begun = Instant::now();
+        let work = async { self.built.tool.run_erased(&call, args).await };
+        let result = bounded(AssertUnwindSafe(work).catch_unwind(), self.bounds(), &cancel).await;
+        let took = begun.elapsed();
+        tail.end();
+        Ran { result, secrets, grant, abandoned, took }
+    }
+
+    /// 8. Scrubs, caps, writes down how it ended and tells whoever listens.
+    async fn finish(&self, ran: Ran, notes: &mut Vec<String>) -> Ended {
+        let (executor, call) = (self.executor, self.request.call);
+        let tool = &self.tool.entry.meta.name;
+        let goes_on = ran.result.as_ref().is_ok_and(|output| output.pending.is_some());
+        if !goes_on {
+            ran.grant.revoke();
+        }
+        let scrubber = executor.0.scrubbers.for_call(&self.offer.caller().tenant, &ran.secrets);
+        if let Err(error) = &ran.result {
+            let cause = scrubber.text(&error.for_log());
+            tracing::debug!(%tool, %call, error = cause, "a call failed");
+        }
+        let outcome = if ran.result.is_ok() { Outcome::Done } else { Outcome::Failed };
+        let micros = u64::try_from(ran.took.as_micros()).unwrap_or(u64::MAX);
+        let mut abandoned = ran.abandoned;
+        abandoned.ended(outcome, micros);
+        let capped = output::finish(executor, self.offer, call, ran.result, &scrubber).await;
+        let (bytes, error) = (capped.bytes, capped.ledger_error);
+        let line = self.line(EntryEvent::Outcome { outcome, micros, bytes, error });
+        if let Err(error) = executor.0.store.finish_call(line).await {
+            tracing::error!(%error, %call, "an outcome could not be written");
+            let note = "the outcome of this call could not be recorded; the ledger shows it as unknown";
+            notes.push(note.into());
+        }
+        abandoned.arrived();
+        self.emit(|| What::CallFinished { tool: tool.clone(), outcome, micros });
+        tracing::debug!(%tool, %call, micros, %outcome, "a call ended");
+        (capped.result, ran.took)
+    }
+
+    fn bounds(&self) -> Bounds {
+        let own = self.tool.entry.meta.timeout_secs.map(|seconds| Duration::from_secs(seconds.into()));
+        let limits = &self.executor.0.limits;
+        Bounds { limit: self.request.timeout.or(own).unwrap_or(limits.timeout), grace: limits.grace }
+    }
+
+    fn line(&self, event: EntryEvent) -> Record {
+        let name = self.tool.entry.meta.name.as_str();
+        self.executor.line(self.offer, self.request.call, name, event)
+    }
+
+    fn emit(&self, what: impl FnOnce() -> What) {
+        self.executor.emit(self.offer.caller(), self.request.call, what);
+    }
 }
 
-fn uncaught(caught: Caught) -> Result<Output, ToolError> {
-    caught.unwrap_or_else(|panic| Err(panicked(panic.as_ref())))
-}
-
-fn panicked(panic: &(dyn Any + Send)) -> ToolError {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
-    ToolError::internal(format!("the tool panicked: {text}"))
+fn denied(reason: String, advice: Option<String>) -> Refusal {
+    Refusal::at(Step::Judge, format!("this call is not allowed: {reason}"))
+        .try_instead(advice.unwrap_or_else(|| "do it another way".to_owned()))
 }

@@ -4,6 +4,7 @@
 //! before a change is checked against the decision of today.
 
 use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -12,7 +13,7 @@ use arc_swap::ArcSwap;
 use claw_core::event::{Event, Listener, What};
 use claw_core::store::CallStore;
 use claw_core::tool::{Caller, Meta, Need, Profile, Unavailable};
-use claw_core::{AgentId, CallId, ToolName};
+use claw_core::{AgentId, CallId, TenantId, ToolName};
 use claw_policy::approval::ApprovalConfig;
 use claw_policy::pipeline::{Policy, Subject};
 use claw_policy::profile;
@@ -20,7 +21,7 @@ use claw_policy::rate::RateConfig;
 
 use crate::bound::BoundTool;
 use crate::limit::Limiter;
-use crate::offer::{Offer, OfferOptions, Offered, State};
+use crate::offer::{MadeFrom, Offer, OfferOptions, Offered, State};
 use crate::registry::Registry;
 use crate::scrub::Scrubbers;
 
@@ -57,7 +58,7 @@ pub struct Executor(pub(crate) Arc<Parts>);
 
 pub(crate) struct Parts {
     pub(crate) registry: Arc<Registry>,
-    overlays: ArcSwap<HashMap<AgentId, Arc<Registry>>>,
+    overlays: ArcSwap<HashMap<(TenantId, AgentId), Arc<Registry>>>,
     policy: ArcSwap<Policy>,
     policy_version: AtomicU64,
     pub(crate) approvals: ArcSwap<ApprovalConfig>,
@@ -174,21 +175,26 @@ impl Executor {
         self.0.policy_version.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Gives an agent tools of its own on top of the common ones; `None` takes them away.
-    pub fn set_overlay(&self, agent: AgentId, overlay: Option<Arc<Registry>>) {
+    /// Gives an agent of a tenant tools of its own on top of the common ones; `None` takes them away.
+    pub fn set_overlay(&self, tenant: TenantId, agent: AgentId, overlay: Option<Arc<Registry>>) {
+        let key = (tenant, agent);
         self.0.overlays.rcu(|overlays| {
             let mut overlays = HashMap::clone(overlays);
             match &overlay {
-                Some(overlay) => overlays.insert(agent.clone(), Arc::clone(overlay)),
-                None => overlays.remove(&agent),
+                Some(overlay) => overlays.insert(key.clone(), Arc::clone(overlay)),
+                None => overlays.remove(&key),
             };
             overlays
         });
     }
 
-    /// The tools of this agent.
-    pub fn registry_for(&self, agent: &AgentId) -> Arc<Registry> {
-        self.0.overlays.load().get(agent).unwrap_or(&self.0.registry).clone()
+    /// The tools of this caller's agent.
+    pub fn registry_for(&self, caller: &Caller) -> Arc<Registry> {
+        let overlays = self.0.overlays.load();
+        if overlays.is_empty() {
+            return Arc::clone(&self.0.registry);
+        }
+        overlays.get(&(caller.tenant.clone(), caller.agent.clone())).unwrap_or(&self.0.registry).clone()
     }
 
     /// What this caller may call now.
@@ -199,8 +205,8 @@ impl Executor {
     /// The same, for a session that was offered tools before or has a token budget.
     pub async fn offer_with(&self, caller: Caller, options: OfferOptions) -> Offer {
         let caller = Arc::new(caller);
-        let registry = self.registry_for(&caller.agent);
-        let made_from = (registry.version(), self.policy_version());
+        let registry = self.registry_for(&caller);
+        let made_from = self.state(&registry);
         let tools = registry.tool_set();
         let decision = self.policy().decide(&tools, &Subject::from(caller.as_ref()));
         let something_to_read = self.has_artifacts(&caller).await;
@@ -255,18 +261,28 @@ impl Executor {
         tools
     }
 
-    pub(crate) fn policy_version(&self) -> u64 {
-        self.0.policy_version.load(Ordering::Acquire)
+    /// What a decision made now would be made from.
+    pub(crate) fn state(&self, registry: &Arc<Registry>) -> MadeFrom {
+        MadeFrom {
+            executor: Arc::as_ptr(&self.0).addr(),
+            registry: Arc::as_ptr(registry).addr(),
+            tools: registry.version(),
+            policy: self.0.policy_version.load(Ordering::Acquire),
+        }
     }
 
     pub(crate) fn is_heard(&self) -> bool {
         self.0.listener.is_some()
     }
 
+    /// Tells whoever listens. A listener that panics hears no more of this, and harms no call.
     pub(crate) fn emit(&self, caller: &Caller, call: CallId, what: impl FnOnce() -> What) {
         if let Some(listener) = &self.0.listener {
             let (tenant, session) = (caller.tenant.clone(), caller.session.clone());
-            listener.hear(Event { tenant, session, call, what: what() });
+            let event = Event { tenant, session, call, what: what() };
+            if catch_unwind(AssertUnwindSafe(|| listener.hear(event))).is_err() {
+                tracing::error!(%call, "a listener panicked");
+            }
         }
     }
 
@@ -285,7 +301,7 @@ impl Executor {
     fn keep_withdrawn(&self, registry: &Registry, offered: &mut Vec<Offered>, previous: &[ToolName]) {
         for name in previous {
             let there = offered.iter().any(|tool| tool.entry.meta.name == *name);
-            if let (false, Some(entry)) = (there, registry.find(name.as_str())) {
+            if let (false, Some(entry)) = (there, registry.named(name.as_str())) {
                 let effects = claw_core::tool::Effects::NONE;
                 offered.push(Offered::new(entry, effects, State::Withdrawn));
             }

@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 
 use claw_core::port::UnixMillis;
 use claw_core::tool::Cost;
-use claw_policy::rate::{Limited, LimitedBy, RateConfig, Window};
+use claw_policy::rate::{IDLE_AFTER, Limited, LimitedBy, RateConfig, Window};
 
 const SHARDS: usize = 16;
 
@@ -69,8 +69,9 @@ impl Shard {
         if self.windows.len() < most {
             return Ok(());
         }
-        if now >= self.full_until {
-            self.windows.retain(|_, window| window.idle_at() > now);
+        // Further ahead than any window can be idle: the clock was, when that was looked up.
+        if now >= self.full_until || self.full_until.since(now) > IDLE_AFTER {
+            self.windows.retain(|_, window| !window.is_idle(now));
             self.full_until = self.windows.values().map(Window::idle_at).min().unwrap_or_default();
         }
         if self.windows.len() < most {

@@ -35,7 +35,7 @@ pub struct Offer(pub(crate) Arc<OfferParts>);
 pub(crate) struct OfferParts {
     pub(crate) caller: Arc<Caller>,
     pub(crate) registry: Arc<Registry>,
-    pub(crate) made_from: (Version, u64),
+    pub(crate) made_from: MadeFrom,
     tools: Vec<Offered>,
     /// Every name and alias.
     names: HashMap<String, usize>,
@@ -43,6 +43,16 @@ pub(crate) struct OfferParts {
     told: Mutex<Vec<usize>>,
     /// Allowed by the policy and not usable here.
     unavailable: Vec<(Arc<Meta>, String)>,
+}
+
+/// Which executor, registry and policy an offer was made from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct MadeFrom {
+    /// The executor and the registry, by where they are: they live as long as the offer.
+    pub(crate) executor: usize,
+    pub(crate) registry: usize,
+    pub(crate) tools: Version,
+    pub(crate) policy: u64,
 }
 
 /// One tool of an offer.
@@ -91,7 +101,7 @@ impl Offer {
     pub(crate) fn new(
         caller: Arc<Caller>,
         registry: Arc<Registry>,
-        made_from: (Version, u64),
+        made_from: MadeFrom,
         tools: Vec<Offered>,
         unavailable: Vec<(Arc<Meta>, String)>,
     ) -> Self {
@@ -197,8 +207,10 @@ impl Offer {
                 spent += cost;
             }
         }
-        if let Some(at) = search {
-            self.0.tools[at].state.store(State::Listed as u8, Ordering::Release);
+        if let Some(search) = search.map(|at| &self.0.tools[at])
+            && matches!(search.state(), State::Dormant | State::Deferred)
+        {
+            search.state.store(State::Listed as u8, Ordering::Release);
         }
         *self.told() = told_of(&self.0.tools);
         self

@@ -62,6 +62,17 @@ pub enum RegisterError {
     /// The name is taken.
     #[error("a tool called `{0}` is registered already; unregister it first or use another name")]
     NameTaken(ToolName),
+    /// The name is another tool's alias; taking it would lead calls and policy entries astray.
+    #[error("`{name}` is an alias of `{taken_by}`; use another name")]
+    NameIsAlias {
+        /// The name.
+        name: ToolName,
+        /// Where it leads.
+        taken_by: ToolName,
+    },
+    /// There is a source of that name.
+    #[error("a source called `{0}` is attached already; detach it first or use another name")]
+    SourceTaken(String),
     /// An alias is another tool's name or alias.
     #[error("`{alias}` cannot be an alias of `{tool}`: it already leads to `{taken_by}`")]
     AliasTaken {
@@ -89,10 +100,7 @@ pub struct Registry {
 
 /// Which state of a registry (and of the one beneath it) something was computed from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Version {
-    own: u64,
-    base: u64,
-}
+pub struct Version(u64);
 
 impl Registry {
     /// An empty registry in this world.
@@ -142,6 +150,9 @@ impl Registry {
     }
 
     fn put(&self, entry: Entry) -> Result<(), RegisterError> {
+        if let Some(taken_by) = self.base.as_ref().and_then(|base| base.alias_of(entry.meta.name.as_str())) {
+            return Err(RegisterError::NameIsAlias { name: entry.meta.name.clone(), taken_by });
+        }
         self.write(|shelf| shelf.insert(Arc::new(entry)))
     }
 
@@ -165,8 +176,14 @@ impl Registry {
     /// taken are left out and returned with the reason.
     pub fn attach(&self, source: Arc<dyn ToolSource>) -> Vec<RegisterError> {
         let name = source.name().to_owned();
-        self.write(|shelf| shelf.sources.push(source));
-        self.refresh(&name)
+        let added = self.write(|shelf| {
+            let free = shelf.sources.iter().all(|other| other.name() != name);
+            if free {
+                shelf.sources.push(source);
+            }
+            free
+        });
+        if added { self.refresh(&name) } else { vec![RegisterError::SourceTaken(name)] }
     }
 
     /// Takes what a source has now in place of what it had. The source is asked before anything is locked, so
@@ -245,8 +262,9 @@ impl Registry {
 
     /// Changes whenever a tool comes or goes.
     pub fn version(&self) -> Version {
-        let base = self.base.as_ref().map_or(0, |base| base.shelf.load().version);
-        Version { own: self.shelf.load().version, base }
+        // Each only ever rises, so their sum differs whenever one of them does.
+        let base = self.base.as_ref().map_or(0, |base| base.version().0);
+        Version(self.shelf.load().version + base)
     }
 
     /// What the policy decides over: every tool here and beneath, and the catalogue's absent ones.
@@ -263,9 +281,18 @@ impl Registry {
         tools
     }
 
-    /// The tool of this name or alias: the agent's own first.
+    /// The tool of this name, or else of this alias: the agent's own first, and names before aliases.
     pub(crate) fn find(&self, name: &str) -> Option<Arc<Entry>> {
-        self.shelf.load().find(name).cloned().or_else(|| self.base.as_ref()?.find(name))
+        self.named(name).or_else(|| self.named(self.alias_of(name)?.as_str()))
+    }
+
+    /// The tool of exactly this name: the agent's own first.
+    pub(crate) fn named(&self, name: &str) -> Option<Arc<Entry>> {
+        self.shelf.load().entries.get(name).cloned().or_else(|| self.base.as_ref()?.named(name))
+    }
+
+    fn alias_of(&self, name: &str) -> Option<ToolName> {
+        self.shelf.load().alias_of(name).cloned().or_else(|| self.base.as_ref()?.alias_of(name))
     }
 
     /// Why this tool cannot work here.
@@ -279,7 +306,7 @@ impl Registry {
         let mut entries: Vec<_> = shelf.entries.values().cloned().collect();
         if let Some(base) = &self.base {
             entries.extend(
-                base.entries().into_iter().filter(|entry| shelf.find(entry.meta.name.as_str()).is_none()),
+                base.entries().into_iter().filter(|entry| !shelf.entries.contains_key(&entry.meta.name)),
             );
             entries.sort_by(|a, b| a.meta.name.cmp(&b.meta.name));
         }

@@ -147,6 +147,11 @@ impl CallScrubber {
     /// what follows is secret.
     pub fn json(&self, value: &Value) -> Value {
         let Some(_) = &self.scrubber else { return Value::String(WITHHELD.to_owned()) };
+        let text = value.to_string();
+        // Without an escape every string stands in the text as it is, so a clean text has only clean ones.
+        if !text.contains('\\') && matches!(self.scrubbed(&text), Cow::Borrowed(_)) {
+            return value.clone();
+        }
         let mut value = value.clone();
         self.strings(&mut value);
         let text = value.to_string();
@@ -160,7 +165,14 @@ impl CallScrubber {
         match value {
             Value::String(text) => self.in_place(text),
             Value::Array(items) => items.iter_mut().for_each(|item| self.strings(item)),
-            Value::Object(fields) => fields.values_mut().for_each(|field| self.strings(field)),
+            Value::Object(fields) => {
+                let scrubbed = std::mem::take(fields).into_iter().map(|(mut key, mut field)| {
+                    self.in_place(&mut key);
+                    self.strings(&mut field);
+                    (key, field)
+                });
+                *fields = scrubbed.collect();
+            }
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
     }
@@ -196,6 +208,11 @@ impl OutputScrubber<'_> {
     pub(crate) fn json(&self, value: Value) -> Value {
         if self.open { value } else { self.scrubber.json(&value) }
     }
+
+    /// Whether bytes in base64 may be shown: they cannot be scrubbed, so they hold no known value or stay here.
+    pub(crate) fn passes(&self, base64: &str) -> bool {
+        self.open || self.scrubber.scrubber.as_ref().is_some_and(|known| !known.knows(base64.as_bytes()))
+    }
 }
 
 /// Scrubs what a running call tells, piece by piece; a secret split over pieces is still found.
@@ -214,10 +231,8 @@ impl Telling {
 
     /// Takes a piece and gives what can be shown by now.
     pub(crate) fn push(&mut self, piece: &str) -> String {
+        self.learn();
         let mut out = Vec::new();
-        if self.secrets.len() != self.seen {
-            self.learn(&mut out);
-        }
         if let Some(stream) = &mut self.stream {
             stream.push(piece.as_bytes(), &mut out);
         }
@@ -226,6 +241,7 @@ impl Telling {
 
     /// Gives what was held back.
     pub(crate) fn end(&mut self) -> String {
+        self.learn();
         let mut out = Vec::new();
         if let Some(stream) = self.stream.take() {
             stream.finish(&mut out);
@@ -233,15 +249,19 @@ impl Telling {
         text(out)
     }
 
-    /// The call has opened new secrets: what comes from now on is scrubbed of them too.
-    fn learn(&mut self, out: &mut Vec<u8>) {
-        self.seen = self.secrets.len();
-        if let Some(stream) = self.stream.take() {
-            stream.finish(out);
+    /// The call may have opened new secrets: what was not told yet is scrubbed of them too. Where one cannot
+    /// be scrubbed, nothing more is told.
+    fn learn(&mut self) {
+        if self.secrets.len() == self.seen {
+            return;
         }
+        let values = call_values(&self.secrets);
+        self.seen = values.len();
         let base = self.scrubbers.scrubber.as_ref();
-        let scrubber = base.and_then(|base| base.with_values(call_values(&self.secrets)).ok());
-        self.stream = scrubber.as_ref().map(Scrubber::stream);
+        match (base.and_then(|base| base.with_values(values).ok()), &mut self.stream) {
+            (Some(scrubber), Some(stream)) => stream.go_on_with(&scrubber),
+            _ => self.stream = None,
+        }
     }
 }
 
@@ -249,3 +269,6 @@ impl Telling {
 fn text(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,8 +1,12 @@
 //! Arguments checked before a tool sees them, for built-in, MCP and custom tools alike.
 //!
-//! - [`Arguments::parse`] turns a model's text into JSON, or says where it broke off.
+//! - [`parse`] turns a model's text into JSON, or says where it broke off; [`measure`] holds JSON that was
+//!   read elsewhere to the same limits.
 //! - A [`Validator`] is compiled once per tool. Arguments that satisfy its schema pass untouched; otherwise
 //!   unambiguous slips are [repaired](mod@self#repairs), and what is still wrong is told field by field.
+//!
+//! Its work is bounded whatever the schema and the arguments, and what it tells of the arguments has been
+//! through `redact` before it was cut to a line.
 //!
 //! It never invents a value, never drops a field that the schema does not know, and never fetches a schema:
 //! a reference that leads out of the schema makes the tool unavailable.
@@ -13,6 +17,7 @@
 //! |---|---|---|
 //! | `"10"`, `"true"`, `"{\"a\":1}"` | not a string | the JSON in the text |
 //! | `10` | a string | `"10"` |
+//! | `2.0`, which is not even noted | an integer | `2` |
 //! | `"a.txt"` | a list | `["a.txt"]` |
 //! | `filePath`, `File-Path` | `file_path`, which is absent | `file_path` |
 //! | `null` | an optional field | nothing |
@@ -29,17 +34,22 @@
 //! });
 //! let validator = Validator::compile(&schema)?;
 //!
-//! let checked = validator.check(json!({ "filePath": "a.txt", "offset": "10" }))?;
+//! let redact = |args: &serde_json::Value| args.clone(); // Nothing is secret here.
+//!
+//! let checked = validator.check(json!({ "filePath": "a.txt", "offset": "10" }), &redact)?;
 //! assert_eq!(checked.args, json!({ "file_path": "a.txt", "offset": 10 }));
 //! assert_eq!(checked.notes.len(), 2);
 //!
-//! let error = validator.check(json!({ "file_path": "a.txt", "offset": "ten" })).unwrap_err();
+//! let error = validator.check(json!({ "file_path": "a.txt", "offset": "ten" }), &redact).unwrap_err();
 //! assert_eq!(error.to_string(), "`offset`: expected an integer, got the string \"ten\"");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod applied;
 mod bounds;
+mod cost;
 mod error;
+mod extent;
 mod message;
 mod parse;
 mod repair;
@@ -47,14 +57,18 @@ mod shape;
 mod show;
 #[cfg(test)]
 mod tests;
+mod whole;
 
 use jsonschema::{PatternOptions, error::ValidationErrorKind};
 use serde_json::Value;
 
-use bounds::{MAX_DEPTH, is_deeper_than};
+use cost::Costs;
+use extent::{Extent, MAX_DEPTH};
+use show::Shown;
 
 pub use error::{ArgsError, Problem};
-pub use parse::Arguments;
+pub use extent::{dismantle, measure};
+pub use parse::parse;
 
 /// Steps that one `pattern` with look-arounds may take on one string.
 const MAX_BACKTRACKS: usize = 100_000;
@@ -63,6 +77,7 @@ const MAX_BACKTRACKS: usize = 100_000;
 #[derive(Debug)]
 pub struct Validator {
     schema: Value,
+    costs: Costs,
     compiled: jsonschema::Validator,
 }
 
@@ -100,34 +115,56 @@ impl Validator {
     /// Compiles a schema. Nothing is fetched: a reference out of the schema is an error.
     pub fn compile(schema: &Value) -> Result<Self, SchemaError> {
         bounds::examine(schema)?;
+        let costs = Costs::of(schema)?;
         let compiled = jsonschema::options()
             .offline()
             .with_pattern_options(PatternOptions::fancy_regex().backtrack_limit(MAX_BACKTRACKS))
             .build(schema)
             .map_err(|error| refusal(&error))?;
-        Ok(Self { schema: schema.clone(), compiled })
+        Ok(Self { schema: schema.clone(), costs, compiled })
     }
 
-    /// Arguments that satisfy the schema, repaired where that is unambiguous.
-    pub fn check(&self, mut args: Value) -> Result<Checked, ArgsError> {
-        if is_deeper_than(&args, MAX_DEPTH) {
+    /// Arguments that satisfy the schema, repaired where that is unambiguous. What the messages show has been
+    /// through `redact`, which takes the secrets out of arguments; of those that fit, nothing is shown.
+    pub fn check(&self, mut args: Value, redact: &dyn Fn(&Value) -> Value) -> Result<Checked, ArgsError> {
+        let Some(extent) = Extent::of(&args) else {
+            dismantle(args);
             return Err(ArgsError::too_deep(MAX_DEPTH));
+        };
+        if self.accepts(&args, &extent)? {
+            return Ok(self.checked(args, &extent, Vec::new()));
         }
-        if self.accepts(&args) {
-            return Ok(Checked { args, notes: Vec::new() });
+        let was_null = args.is_null();
+        let notes = repair::repair(&self.schema, &mut args, redact);
+        let extent = Extent::of(&args).ok_or_else(|| ArgsError::too_deep(MAX_DEPTH))?;
+        let is_repaired = was_null || !notes.is_empty();
+        if is_repaired && self.accepts(&args, &extent)? {
+            return Ok(self.checked(args, &extent, notes));
         }
-        let notes = repair::repair(&self.schema, &mut args);
-        if is_deeper_than(&args, MAX_DEPTH) {
-            return Err(ArgsError::too_deep(MAX_DEPTH));
-        }
-        if self.accepts(&args) {
-            return Ok(Checked { args, notes });
-        }
-        Err(message::explain(&self.schema, &self.compiled, &args, notes))
+        let redacted = redact(&args);
+        let shown = Shown::new(&redacted);
+        let error = match self.costs.allows_explaining(&self.schema, &args, &extent) {
+            true => message::explain(&self.schema, &self.compiled, &args, shown),
+            false => message::refuse(&self.schema, &args, shown),
+        };
+        Err(ArgsError { notes, ..error })
     }
 
-    fn accepts(&self, args: &Value) -> bool {
-        args.is_object() && self.compiled.is_valid(args)
+    fn accepts(&self, args: &Value, extent: &Extent) -> Result<bool, ArgsError> {
+        if !args.is_object() {
+            return Ok(false);
+        }
+        if !self.costs.allows_check(&self.schema, args, extent) {
+            return Err(ArgsError::too_costly());
+        }
+        Ok(self.compiled.is_valid(args))
+    }
+
+    fn checked(&self, mut args: Value, extent: &Extent, notes: Vec<String>) -> Checked {
+        if extent.has_whole_float {
+            whole::write_integers(&self.schema, &mut args);
+        }
+        Checked { args, notes }
     }
 }
 

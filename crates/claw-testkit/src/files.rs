@@ -77,23 +77,36 @@ impl FsBridge for MemoryFiles {
 
     async fn write(&self, place: &Place<'_>, path: &str, bytes: &[u8]) -> Result<(), ToolError> {
         let full = resolve(place, path, Access::Write)?.ok_or_else(|| outside(path))?;
-        self.0.lock().unwrap().write(&full, bytes.to_vec())
+        let mut tree = self.0.lock().unwrap();
+        if let Some(seen) = place.seen
+            && tree.identity(&full) != seen.identity
+        {
+            return Err(ToolError::new(
+                ErrorKind::Conflict,
+                format!("`{path}` has changed since it was looked at"),
+            ));
+        }
+        tree.write(&full, bytes.to_vec())
     }
 
     async fn look(&self, place: &Place<'_>, path: &str) -> Result<Sight, ToolError> {
         let full = resolve(place, path, Access::Read)?.ok_or_else(|| absent(path))?;
         let tree = self.0.lock().unwrap();
-        let bytes = tree.nodes.get(&full).and_then(|node| node.bytes.as_deref());
         Ok(Sight {
             target: Target::File { path: path.to_owned() },
             path: Some(full.display().to_string()),
-            identity: bytes.map(|bytes| Digest::of_bytes(bytes).to_string()),
+            identity: tree.identity(&full),
             credential: None,
         })
     }
 }
 
 impl Tree {
+    fn identity(&self, path: &Path) -> Option<String> {
+        let bytes = self.nodes.get(path)?.bytes.as_deref()?;
+        Some(Digest::of_bytes(bytes).to_string())
+    }
+
     fn mkdirp(&mut self, path: &Path) -> Result<(), ToolError> {
         for directory in path.ancestors() {
             let modified = UnixMillis(self.time);

@@ -5,6 +5,7 @@ use std::io;
 use std::sync::Mutex;
 
 use async_trait::async_trait;
+use claw_core::port::UnixMillis;
 use claw_core::store::{
     Answer, Approval, ApprovalState, Approvals, CallStore, Entry, Ledger, NewApproval, Record, StoreError,
     Tally,
@@ -92,8 +93,8 @@ impl<S: CallStore> Approvals for FailingStore<S> {
     async fn approval(&self, tenant: &TenantId, id: ApprovalId) -> Result<Option<Approval>, StoreError> {
         self.pass(StoreMethod::Approval)?.approval(tenant, id).await
     }
-    async fn pending(&self, tenant: &TenantId) -> Result<Vec<Approval>, StoreError> {
-        self.pass(StoreMethod::Pending)?.pending(tenant).await
+    async fn pending(&self, tenant: &TenantId, now: UnixMillis) -> Result<Vec<Approval>, StoreError> {
+        self.pass(StoreMethod::Pending)?.pending(tenant, now).await
     }
     async fn answer(
         &self,

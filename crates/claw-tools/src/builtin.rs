@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use claw_core::tool::{AnyTool, Meta, Tool, erase};
+use claw_core::tool::{AnyTool, Meta, Source, Tool, erase};
 
 use crate::{agents, automation, sessions, tools, workspace};
 
@@ -21,7 +21,7 @@ pub struct Builtin {
 
 impl Builtin {
     pub(crate) const fn of<T: Tool + Default>() -> Self {
-        Self { meta: T::META, make: || erase(T::default()) }
+        Self { meta: T::META.source(Source::Core), make: || erase(T::default()) }
     }
 }
 

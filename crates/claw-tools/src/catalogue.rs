@@ -3,7 +3,7 @@
 //! Policies, listings and the reference can speak of a tool before it is built, so what is known beforehand
 //! of an absent one stands here, and moves to the tool's own file when that is written.
 
-use claw_core::tool::{Cost, Effect, Group, Meta, Need, Profile, Section};
+use claw_core::tool::{Cost, Effect, Group, Meta, Need, Profile, Section, Source};
 
 use crate::builtin;
 
@@ -26,182 +26,184 @@ pub fn sections() -> Vec<Section> {
     Group::BUILT_IN.iter().map(Group::section).collect()
 }
 
+const fn core(name: &'static str, group: Group) -> Meta {
+    Meta::new(name, group).source(Source::Core)
+}
+
 const ABSENT: &[Meta] = &[
-    Meta::new("edit", Group::Fs)
+    core("edit", Group::Fs)
         .effects(&[Read, Write])
         .aliases(&["edit_file", "Edit"])
         .needs(&[Need::Files])
         .about("Replace an exact piece of text in a workspace file."),
-    Meta::new("glob", Group::Fs)
+    core("glob", Group::Fs)
         .effects(&[Read])
         .needs(&[Need::Files])
         .about("Find workspace files whose path matches a pattern."),
-    Meta::new("list_files", Group::Fs)
+    core("list_files", Group::Fs)
         .effects(&[Read])
         .needs(&[Need::Files])
         .about("List what is in a workspace directory."),
-    Meta::new("read_file", Group::Fs)
+    core("read_file", Group::Fs)
         .effects(&[Read])
         .aliases(&["read", "Read"])
         .needs(&[Need::Files])
         .about("Read a text file from the workspace, with line numbers."),
-    Meta::new("search", Group::Fs)
+    core("search", Group::Fs)
         .effects(&[Read])
         .needs(&[Need::Files])
         .about("Search the contents of workspace files with a regular expression."),
-    Meta::new("write_file", Group::Fs)
+    core("write_file", Group::Fs)
         .effects(&[Write])
         .aliases(&["write", "Write"])
         .needs(&[Need::Files])
         .about("Create a workspace file, or replace it whole."),
     // A login to a remote service is the point of it, so nothing is left once the network is taken away.
-    Meta::new("credentialed_exec", Group::Runtime)
+    core("credentialed_exec", Group::Runtime)
         .effects(&[Read, Write, Execute, Network])
         .needs(&[Need::Shell])
         .about("Run a registered command-line program with its credentials, without a shell."),
-    Meta::new("exec", Group::Runtime)
+    core("exec", Group::Runtime)
         .effects(&[Read, Write, Execute, Network])
         .removable(&[Write, Network])
         .aliases(&["bash", "Bash"])
         .needs(&[Need::Shell])
         .about("Run a shell command in the workspace."),
     // What is typed into a running program can do whatever that program can.
-    Meta::new("process", Group::Runtime)
+    core("process", Group::Runtime)
         .effects(&[Read, Write, Execute, Network])
         .needs(&[Need::Shell])
         .about("List, read, feed and stop commands that run in the background."),
-    Meta::new("web_fetch", Group::Web)
+    core("web_fetch", Group::Web)
         .effects(&[Network])
         .aliases(&["WebFetch"])
         .about("Fetch a public web page and return it as readable text."),
-    Meta::new("web_search", Group::Web)
+    core("web_search", Group::Web)
         .effects(&[Network])
         .aliases(&["WebSearch"])
         .about("Search the web; returns titles, addresses and excerpts."),
-    Meta::new("memory_get", Group::Memory)
+    core("memory_get", Group::Memory)
         .effects(&[Read])
         .about("Read one memory document, or some lines of it."),
-    Meta::new("memory_search", Group::Memory)
+    core("memory_search", Group::Memory)
         .effects(&[Read])
         .about("Search what was remembered, by words and by meaning."),
-    Meta::new("sessions_history", Group::Sessions)
+    core("sessions_history", Group::Sessions)
         .effects(&[Read])
         .about("Read the latest messages of another session of this agent."),
-    Meta::new("sessions_list", Group::Sessions)
-        .effects(&[Read])
-        .about("List the active sessions of this agent."),
-    Meta::new("sessions_send", Group::Sessions)
+    core("sessions_list", Group::Sessions).effects(&[Read]).about("List the active sessions of this agent."),
+    core("sessions_send", Group::Sessions)
         .effects(&[Write, Message, Spawn])
         .about("Send a message into another session of this agent."),
-    Meta::new("spawn", Group::Sessions)
+    core("spawn", Group::Sessions)
         .effects(&[Spend, Spawn])
         .cost(Cost::Heavy)
         .aliases(&["sessions_spawn", "Agent", "subagent"])
         .about("Start a subagent on a task; it answers when it is done."),
-    Meta::new("subagents", Group::Sessions)
+    core("subagents", Group::Sessions)
         .effects(&[Read, Write, Spend, Spawn])
         .about("List, cancel or redirect the subagents of this session."),
-    Meta::new("knowledge_graph_search", Group::Knowledge)
+    core("knowledge_graph_search", Group::Knowledge)
         .effects(&[Read])
         .about("Search the knowledge graph for things and how they relate."),
-    Meta::new("skill_search", Group::Knowledge)
+    core("skill_search", Group::Knowledge)
         .effects(&[Read])
         .profiles(&[Profile::Messaging])
         .about("Search the skills that can be used."),
-    Meta::new("cron", Group::Automation)
+    core("cron", Group::Automation)
         .effects(&[Read, Write, Spend, Message, Spawn])
         .about("Schedule, list, change and remove tasks that run at a time."),
-    Meta::new("gateway", Group::Automation)
+    core("gateway", Group::Automation)
         .effects(&[Read, Write, Admin])
         .about("Inspect and administer the gateway of this installation."),
-    Meta::new("create_forum_topic", Group::Messaging)
+    core("create_forum_topic", Group::Messaging)
         .effects(&[Message])
         .about("Create a topic in a Telegram forum."),
-    Meta::new("message", Group::Messaging)
+    core("message", Group::Messaging)
         .effects(&[Read, Message])
         .about("Send a message or a file to a chat of a channel."),
-    Meta::new("whatsapp_login", Group::Messaging)
+    core("whatsapp_login", Group::Messaging)
         .effects(&[Write, Network, Admin])
         .about("Link this installation to a WhatsApp account."),
-    Meta::new("delegate", Group::Delegation)
+    core("delegate", Group::Delegation)
         .effects(&[Read, Write, Spend, Spawn])
         .cost(Cost::Heavy)
         .about("Give a task to another agent; list, cancel and review what was given."),
-    Meta::new("delegate_search", Group::Delegation)
+    core("delegate_search", Group::Delegation)
         .effects(&[Read])
         .about("Find the agent that fits a task best."),
-    Meta::new("evaluate_loop", Group::Delegation)
+    core("evaluate_loop", Group::Delegation)
         .effects(&[Spend, Spawn])
         .cost(Cost::Heavy)
         .about("Let one agent write and another judge, round by round, until the work passes."),
-    Meta::new("handoff", Group::Delegation)
+    core("handoff", Group::Delegation)
         .effects(&[Write, Spend, Message, Spawn])
         .cost(Cost::Heavy)
         .about("Hand this conversation over to another agent."),
-    Meta::new("team_message", Group::Teams)
+    core("team_message", Group::Teams)
         .effects(&[Read, Write, Spend, Spawn])
         .about("Write to one teammate or to all, and read what they wrote."),
-    Meta::new("team_tasks", Group::Teams)
+    core("team_tasks", Group::Teams)
         .effects(&[Read, Write, Spend, Message, Spawn])
         .about("Work with the team's task board: create, claim, review and finish tasks."),
-    Meta::new("create_audio", Group::MediaGen)
+    core("create_audio", Group::MediaGen)
         .effects(&[Write, Network, Spend])
         .cost(Cost::Heavy)
         .about("Make music or a sound effect from a description."),
-    Meta::new("create_image", Group::MediaGen)
+    core("create_image", Group::MediaGen)
         .effects(&[Write, Network, Spend])
         .cost(Cost::Heavy)
         .about("Make a picture from a description."),
-    Meta::new("create_video", Group::MediaGen)
+    core("create_video", Group::MediaGen)
         .effects(&[Read, Write, Network, Spend])
         .cost(Cost::Heavy)
         .about("Make a video from a description or a picture."),
-    Meta::new("tts", Group::MediaGen)
+    core("tts", Group::MediaGen)
         .also_in(&[Group::Media])
         .effects(&[Write, Network, Spend])
         .cost(Cost::Heavy)
         .about("Speak a text; returns an audio file."),
-    Meta::new("read_audio", Group::MediaRead)
+    core("read_audio", Group::MediaRead)
         .effects(&[Read, Network, Spend])
         .cost(Cost::Heavy)
         .needs(&[Need::Files])
         .about("Write down what is said in an audio file."),
-    Meta::new("read_document", Group::MediaRead)
+    core("read_document", Group::MediaRead)
         .effects(&[Read, Network, Spend])
         .cost(Cost::Heavy)
         .needs(&[Need::Files])
         .about("Extract the text of a PDF or office document, or answer a question about it."),
-    Meta::new("read_image", Group::MediaRead)
+    core("read_image", Group::MediaRead)
         .effects(&[Read, Network, Spend])
         .cost(Cost::Heavy)
         .needs(&[Need::Files])
         .about("Describe a picture, or answer a question about it."),
-    Meta::new("read_video", Group::MediaRead)
+    core("read_video", Group::MediaRead)
         .effects(&[Read, Network, Spend])
         .cost(Cost::Heavy)
         .needs(&[Need::Files])
         .about("Describe or transcribe a video, or answer a question about it."),
-    Meta::new("image", Group::Media)
+    core("image", Group::Media)
         .effects(&[Read, Write, Network, Spend])
         .cost(Cost::Heavy)
         .about("Make or change a picture."),
-    Meta::new("publish_skill", Group::Skills)
+    core("publish_skill", Group::Skills)
         .effects(&[Read, Write])
         .about("Register a skill directory of the workspace, so that it can be found and used."),
-    Meta::new("use_skill", Group::Skills)
+    core("use_skill", Group::Skills)
         .effects(&[Read])
         .cost(Cost::Light)
         .aliases(&["Skill"])
         .about("Take up a skill: returns its instructions."),
-    Meta::new("browser", Group::Ui)
+    core("browser", Group::Ui)
         .effects(&[Read, Write, Execute, Network])
         .cost(Cost::Heavy)
         .about("Drive a headless browser: open, read, click, type, take pictures."),
-    Meta::new("canvas", Group::Ui).effects(&[Read, Write]).about("Draw on the canvas that the user sees."),
-    Meta::new("nodes", Group::Nodes)
+    core("canvas", Group::Ui).effects(&[Read, Write]).about("Draw on the canvas that the user sees."),
+    core("nodes", Group::Nodes)
         .effects(&[Read, Write, Execute, Network, Admin])
         .about("List and manage the machines of this installation."),
-    Meta::new("openai_compat_call", Group::Ai)
+    core("openai_compat_call", Group::Ai)
         .effects(&[Network, Spend])
         .cost(Cost::Heavy)
         .about("Send a request of your own making to an OpenAI-compatible endpoint."),

@@ -26,7 +26,13 @@ fn all() -> Result<Vec<Generated>> {
     Ok(vec![
         Generated { path: "crates/claw-tools/src/tokens.rs", text: tokens::render(&counted) },
         Generated { path: "docs/tools.md", text: tools_page::render(&tools, &counted) },
+        Generated { path: "docs/config.schema.json", text: config_schema()? },
     ])
+}
+
+/// What an editor checks `clawsmith.toml` with.
+fn config_schema() -> Result<String> {
+    Ok(serde_json::to_string_pretty(&claw_cli::config::schema())? + "\n")
 }
 
 /// Writes what has changed, and says what that was.

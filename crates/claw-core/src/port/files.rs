@@ -28,7 +28,7 @@ pub trait FsBridge: Send + Sync {
     async fn read(&self, place: &Place<'_>, path: &str) -> Result<Vec<u8>, ToolError>;
     /// Makes a directory and its parents.
     async fn mkdirp(&self, place: &Place<'_>, path: &str) -> Result<(), ToolError>;
-    /// Writes a file whole, making its parents.
+    /// Writes a file whole, making its parents. Refused where it is not what [`Place::seen`] says.
     async fn write(&self, place: &Place<'_>, path: &str, bytes: &[u8]) -> Result<(), ToolError>;
     /// Looks at a file that a plan names, without changing anything.
     async fn look(&self, place: &Place<'_>, path: &str) -> Result<Sight, ToolError>;
@@ -41,6 +41,9 @@ pub struct Place<'a> {
     pub directory: &'a Path,
     /// What may be reached.
     pub scope: &'a Scope,
+    /// What was seen of the file when the call was judged. A write finds that, or it is refused as a
+    /// conflict; compared while the file is held, so that nothing comes between.
+    pub seen: Option<&'a Sight>,
 }
 
 /// What a caller may reach of the file system. Enforced by the bridge while it resolves a path.

@@ -21,7 +21,7 @@ pub enum ApprovalState {
     Approved,
     /// No.
     Denied,
-    /// Nobody answered in time.
+    /// Its time is over: nobody answered, or the yes was not used.
     Expired,
     /// The call was given up.
     Cancelled,
@@ -72,9 +72,9 @@ pub struct NewApproval {
     pub summary: String,
     /// The rule that asked, and why.
     pub reason: String,
-    /// When the question was put.
+    /// When the question was put; for the store, now.
     pub asked: UnixMillis,
-    /// When it lapses.
+    /// When it lapses. From then on it cannot be answered, and a yes cannot be used.
     pub expires: UnixMillis,
 }
 
@@ -99,24 +99,31 @@ pub struct Answer {
     pub approve: bool,
     /// Who says so.
     pub by: String,
+    /// When it was given; for the store, now.
+    pub at: UnixMillis,
 }
 
 /// Keeps questions and their answers.
+///
+/// A store has no clock: what it is given says what time it is. A question that waits, or was approved and not
+/// used, is expired from `expires` on, whether or not somebody is there to close it.
 #[async_trait]
 pub trait Approvals: Send + Sync {
-    /// Puts a question, or finds the one that this call put before a restart: same tenant, call and digest,
-    /// answered or not. One that was cancelled is put anew. A question of the same call about something else
-    /// is cancelled, whether it waits or was approved and not used.
+    /// Puts a question, or finds the one that this call put before a restart: same tenant, session, agent, call
+    /// and digest, answered or not. One that was cancelled is put anew, and one whose time is over is returned
+    /// as expired. A question of the same call about something else is cancelled, whether it waits or was
+    /// approved and not used; one of another session or agent is left alone, though it names the same call.
     async fn request(&self, new: NewApproval) -> Result<Approval, StoreError>;
     /// One question; `None` where this tenant has none of that id.
     async fn approval(&self, tenant: &TenantId, id: ApprovalId) -> Result<Option<Approval>, StoreError>;
-    /// The questions that wait, oldest first.
-    async fn pending(&self, tenant: &TenantId) -> Result<Vec<Approval>, StoreError>;
-    /// Answers a pending question. The first answer stands.
+    /// The questions that wait and have not expired by `now`, oldest first.
+    async fn pending(&self, tenant: &TenantId, now: UnixMillis) -> Result<Vec<Approval>, StoreError>;
+    /// Answers a pending question. The first answer stands. One that comes when the time is over makes the
+    /// question expired and counts for nothing.
     async fn answer(&self, tenant: &TenantId, id: ApprovalId, answer: Answer)
     -> Result<Approval, StoreError>;
     /// Ends a question nobody will use: it expired, or its call was cancelled. One that is over stays so, and
-    /// one that was approved in time does not expire.
+    /// one that was approved stays so unless it is cancelled.
     async fn close(
         &self,
         tenant: &TenantId,

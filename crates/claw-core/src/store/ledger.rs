@@ -126,7 +126,8 @@ pub trait Ledger: Send + Sync {
     /// Writes that a call was refused.
     async fn refuse(&self, record: Record) -> Result<(), StoreError>;
     /// Writes the intent of a call and, in the same transaction, marks its approval used. A call id that has
-    /// an intent is not begun again.
+    /// an intent is not begun again. The approval must be of the same tenant, session, agent, call and digest,
+    /// and one whose time is over by [`Record::at`] is expired instead of used.
     async fn begin_call(&self, record: Record) -> Result<(), StoreError>;
     /// Writes how a call ended.
     async fn finish_call(&self, record: Record) -> Result<(), StoreError>;

@@ -79,7 +79,7 @@ impl Meta {
             cost: Cost::Normal,
             aliases: Cow::Borrowed(&[]),
             profiles: Cow::Borrowed(&[]),
-            source: Source::Core,
+            source: Source::Embedder,
             needs: Cow::Borrowed(&[]),
             standing: false,
             timeout_secs: None,

@@ -142,7 +142,8 @@ impl Output {
         self
     }
 
-    /// All the words for the model, a line between blocks; pictures and resources as a short mark.
+    /// All the words for the model, a line between blocks; a picture as a short mark, a resource as a mark
+    /// and its text.
     pub fn model_text(&self) -> String {
         let mut text = String::new();
         for block in &self.content {
@@ -152,7 +153,13 @@ impl Output {
             match block {
                 Block::Text { text: words } => text.push_str(words),
                 Block::Image { mime, .. } => text.push_str(&format!("[image {mime}]")),
-                Block::Resource { uri, .. } => text.push_str(&format!("[resource {uri}]")),
+                Block::Resource { uri, text: words, .. } => {
+                    text.push_str(&format!("[resource {uri}]"));
+                    if let Some(words) = words {
+                        text.push('\n');
+                        text.push_str(words);
+                    }
+                }
             }
         }
         text

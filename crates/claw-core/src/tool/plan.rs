@@ -14,9 +14,10 @@ use sha2::{Digest as _, Sha256};
 use smol_str::SmolStr;
 
 use super::{Effect, Effects, Meta};
+use crate::id::{AgentId, SessionKey, TenantId, UserId};
 
 /// What a plan may be computed from.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct Facts {
     /// The workspace of the caller.
     pub workspace: PathBuf,
@@ -130,6 +131,19 @@ impl Plan {
         }
     }
 
+    /// The effects of this call, those that its asks imply included: a plan cannot ask for what it does not
+    /// own up to. One that is opaque may do all that its tool may.
+    pub fn all_effects(&self, ceiling: Effects) -> Effects {
+        self.asks.iter().fold(self.effects, |effects, ask| {
+            effects.and(match ask {
+                Ask::Script(_) | Ask::Argv(_) => Effects::of(&[Effect::Execute]),
+                Ask::Write { .. } => Effects::of(&[Effect::Write]),
+                Ask::Host { .. } => Effects::of(&[Effect::Network]),
+                Ask::Opaque => ceiling,
+            })
+        })
+    }
+
     /// Adds an effect.
     #[must_use]
     pub const fn with(mut self, effect: Effect) -> Self {
@@ -178,21 +192,39 @@ pub struct Sight {
     pub credential: Option<SmolStr>,
 }
 
-/// A SHA-256 over everything an approval binds: tool, arguments, plan and what the ports saw.
+/// Everything that decides what a call would do, and for whom: what an approval binds.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Identity<'a> {
+    /// The tool's definition: its metadata and its schema.
+    pub definition: Digest,
+    /// Who calls.
+    pub caller: (&'a TenantId, &'a AgentId, Option<&'a UserId>, &'a SessionKey),
+    /// The directories, settings and sandbox it would run with.
+    pub facts: &'a Facts,
+    /// What the policy left of its ceiling.
+    pub left: Effects,
+    /// The arguments.
+    pub args: &'a Value,
+    /// What it would do.
+    pub plan: &'a Plan,
+    /// What the ports saw.
+    pub sights: &'a [Sight],
+}
+
+/// A SHA-256: of a call's [`Identity`], of a definition, of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Digest([u8; 32]);
 
 impl Digest {
-    /// The digest of one call: nothing that decides what it would do is left out.
-    ///
-    /// The parts are JSON texts of maps with sorted keys, each closed by a byte that JSON text cannot hold,
-    /// so that no two different calls give the same bytes.
-    pub fn of_call(tool: &str, args: &Value, plan: &Plan, sights: &[Sight]) -> Self {
+    /// The digest of a value as JSON. Fields come in the order of their type and map keys sorted, so that
+    /// equal values have equal digests and no two different ones the same text.
+    pub fn of(value: &impl Serialize) -> Self {
         let mut hash = HashWriter(Sha256::new());
-        hash.part(tool);
-        hash.part(args);
-        hash.part(plan);
-        hash.part(sights);
+        // Strings, maps with string keys and sequences always serialise. Were a value not to, it is marked by
+        // a byte that no JSON text holds, and its digest is that of no value that does.
+        if serde_json::to_writer(&mut hash, value).is_err() {
+            hash.0.update([0xff]);
+        }
         Self(hash.0.finalize().into())
     }
 
@@ -209,17 +241,6 @@ impl Digest {
 
 struct HashWriter(Sha256);
 
-impl HashWriter {
-    fn part<T: Serialize + ?Sized>(&mut self, part: &T) {
-        // Strings, maps with string keys and sequences always serialise; were one not to, its absence is
-        // still marked, so the digest differs from that of every part that does.
-        if serde_json::to_writer(&mut *self, part).is_err() {
-            self.0.update([0xfe]);
-        }
-        self.0.update([0xff]);
-    }
-}
-
 impl std::io::Write for HashWriter {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         self.0.update(bytes);
@@ -232,8 +253,14 @@ impl std::io::Write for HashWriter {
 
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let mut hex = [0; 64];
+        for (pair, byte) in hex.chunks_exact_mut(2).zip(self.0) {
+            pair[0] = DIGITS[usize::from(byte >> 4)];
+            pair[1] = DIGITS[usize::from(byte & 15)];
+        }
         f.write_str("sha256:")?;
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        f.write_str(str::from_utf8(&hex).map_err(|_| fmt::Error)?)
     }
 }
 

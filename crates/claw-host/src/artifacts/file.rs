@@ -13,8 +13,8 @@ use claw_core::{ArtifactId, CallId};
 
 use super::{ArtifactLimits, check_first, count_lines, not_found};
 
-/// Kept results under a directory: a directory for each session, a file for each text. The file's name says
-/// all there is to know of it, `<id>.<call>.<lines>.txt`, so that no index can disagree.
+/// Kept results below a data directory, in `artifacts/`: a directory for each session, a file for each text.
+/// The file's name says all there is to know of it, `<id>.<call>.<lines>.txt`, so that no index can disagree.
 #[derive(Debug, Clone)]
 pub struct FileArtifacts {
     directory: PathBuf,
@@ -22,9 +22,10 @@ pub struct FileArtifacts {
 }
 
 impl FileArtifacts {
-    /// A store in `directory`, which is made when there is something to keep.
-    pub fn new(directory: impl Into<PathBuf>, limits: ArtifactLimits) -> Self {
-        Self { directory: directory.into(), limits }
+    /// A store below `data`, in a directory of its own that is made when there is something to keep. Tenants
+    /// name directories in it, and so cannot take the name of anything else that is kept below `data`.
+    pub fn new(data: impl AsRef<Path>, limits: ArtifactLimits) -> Self {
+        Self { directory: data.as_ref().join("artifacts"), limits }
     }
 
     /// Where an owner's texts are. A session key may hold any character, so its hash names the directory.

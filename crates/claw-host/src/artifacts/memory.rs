@@ -1,22 +1,23 @@
 //! Kept results in memory.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use claw_core::port::{Artifact, ArtifactStore, Owner, Part};
 use claw_core::tool::ToolError;
-use claw_core::{ArtifactId, CallId};
+use claw_core::{ArtifactId, CallId, TenantId};
 
 use super::{ArtifactLimits, check_first, count_lines, not_found};
 
-const ALL_SESSIONS: ArtifactLimits = ArtifactLimits { count: 10_000, bytes: 256 * 1024 * 1024 };
+const TOGETHER: ArtifactLimits = ArtifactLimits { count: 10_000, bytes: 256 * 1024 * 1024 };
 
 /// Kept results that live as long as the process: for each session within its limits, and for all of them
-/// together at most 10,000 texts of 256 MiB.
-#[derive(Debug, Default)]
+/// together at most 10,000 texts of 256 MiB. Where that is too little, the tenant that keeps most makes room.
+#[derive(Debug)]
 pub struct MemoryArtifacts {
     limits: ArtifactLimits,
+    together: ArtifactLimits,
     newest_first: Mutex<VecDeque<Kept>>,
 }
 
@@ -30,7 +31,34 @@ struct Kept {
 impl MemoryArtifacts {
     /// An empty store with these limits for each session.
     pub fn new(limits: ArtifactLimits) -> Self {
-        Self { limits, newest_first: Mutex::default() }
+        Self::within(limits, TOGETHER)
+    }
+
+    /// An empty store with these limits for each session, and for all of them together.
+    pub(super) fn within(limits: ArtifactLimits, together: ArtifactLimits) -> Self {
+        Self { limits, together, newest_first: Mutex::default() }
+    }
+
+    /// Which texts can stay now that one of `owner` was added.
+    fn staying(&self, newest_first: &VecDeque<Kept>, owner: &Owner) -> Vec<bool> {
+        let is_own = |kept: &&Kept| kept.owner == *owner;
+        let own = newest_first.iter().filter(is_own).map(|kept| kept.artifact.bytes);
+        let mut fitting = self.limits.fitting(own);
+        let mut stays: Vec<bool> = newest_first
+            .iter()
+            .map(|kept| {
+                let own = is_own(&kept);
+                let fits = !own || fitting > 0;
+                fitting -= usize::from(own && fits);
+                fits
+            })
+            .collect();
+        let staying = newest_first.iter().zip(&stays).filter(|(_, stays)| **stays).map(|(kept, _)| kept);
+        let mut left = left_to_each(staying, self.together);
+        for (kept, stays) in newest_first.iter().zip(&mut stays).filter(|(_, stays)| **stays) {
+            *stays = left.get_mut(&kept.owner.tenant).is_some_and(|share| share.sizes.pop().is_some());
+        }
+        stays
     }
 
     fn kept(&self) -> MutexGuard<'_, VecDeque<Kept>> {
@@ -38,25 +66,29 @@ impl MemoryArtifacts {
     }
 }
 
+impl Default for MemoryArtifacts {
+    fn default() -> Self {
+        Self::new(ArtifactLimits::default())
+    }
+}
+
 #[async_trait]
 impl ArtifactStore for MemoryArtifacts {
     async fn put(&self, owner: &Owner, call: CallId, text: &str) -> Result<Artifact, ToolError> {
         self.limits.admit(text)?;
-        ALL_SESSIONS.admit(text)?;
+        self.together.admit(text)?;
         let (id, bytes, lines) = (ArtifactId::new(), text.len(), count_lines(text));
         let artifact = Artifact { id, call, bytes, lines };
         let mut kept = self.kept();
         kept.push_front(Kept { owner: owner.clone(), artifact: artifact.clone(), text: text.into() });
-        let is_own = |kept: &&Kept| kept.owner == *owner;
-        let mut fitting = self.limits.fitting(kept.iter().filter(is_own).map(|kept| kept.artifact.bytes));
-        kept.retain(|kept| {
-            let own = is_own(&kept);
-            let fits = !own || fitting > 0;
-            fitting -= usize::from(own && fits);
-            fits
-        });
-        let fitting = ALL_SESSIONS.fitting(kept.iter().map(|kept| kept.artifact.bytes));
-        kept.truncate(fitting);
+        let stays = self.staying(&kept, owner);
+        if stays.first() == Some(&false) {
+            kept.pop_front();
+            return Err(ToolError::failed("there is no room to keep the result")
+                .try_instead("ask for less at a time"));
+        }
+        let mut stays = stays.into_iter();
+        kept.retain(|_| stays.next().unwrap_or(false));
         Ok(artifact)
     }
 
@@ -81,4 +113,40 @@ impl ArtifactStore for MemoryArtifacts {
         let (count, text) = lines.fold((0, String::new()), |(count, text), line| (count + 1, text + line));
         Ok(Part { text, first, count, total: artifact.lines })
     }
+}
+
+/// What one tenant keeps.
+#[derive(Default)]
+struct Share {
+    bytes: usize,
+    /// The sizes of its texts, newest first.
+    sizes: Vec<usize>,
+}
+
+/// How many of each tenant's texts, the newest, can stay when all tenants together keep no more than `limits`.
+/// It is always the tenant that keeps most who loses its oldest, so that nobody can push out what another has
+/// who keeps less.
+fn left_to_each<'a>(
+    newest_first: impl Iterator<Item = &'a Kept>,
+    limits: ArtifactLimits,
+) -> BTreeMap<TenantId, Share> {
+    let mut shares: BTreeMap<TenantId, Share> = BTreeMap::new();
+    let (mut bytes, mut count) = (0, 0);
+    for kept in newest_first {
+        let share = shares.entry(kept.owner.tenant.clone()).or_default();
+        share.bytes += kept.artifact.bytes;
+        share.sizes.push(kept.artifact.bytes);
+        bytes += kept.artifact.bytes;
+        count += 1;
+    }
+    while bytes > limits.bytes || count > limits.count {
+        let by_bytes = bytes > limits.bytes;
+        let size = |share: &&mut Share| if by_bytes { share.bytes } else { share.sizes.len() };
+        let Some(most) = shares.values_mut().max_by_key(size) else { break };
+        let dropped = most.sizes.pop().unwrap_or_default();
+        most.bytes -= dropped;
+        bytes -= dropped;
+        count -= 1;
+    }
+    shares
 }

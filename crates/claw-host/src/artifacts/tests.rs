@@ -2,9 +2,9 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use claw_core::CallId;
-use claw_core::port::ArtifactStore;
+use claw_core::port::{ArtifactStore, Owner};
 use claw_core::tool::ErrorKind;
-use claw_testkit::fixture::owner;
+use claw_testkit::fixture::{owner, session, tenant};
 use tempfile::TempDir;
 
 use super::*;
@@ -50,6 +50,26 @@ async fn the_oldest_make_room() {
 }
 
 #[tokio::test]
+async fn the_tenant_that_keeps_most_makes_room() {
+    let store = MemoryArtifacts::within(ArtifactLimits::default(), SMALL);
+    let of = |name: &str, key: &str| Owner { tenant: tenant(name), session: session(key) };
+    let put = async |owner: &Owner, text: &str| store.put(owner, CallId::new(), text).await;
+    let kept = async |owner: &Owner| store.list(owner).await.unwrap().len();
+    let (mine, greedy, other) = (of("a", "cli:me"), of("b", "cli:1"), of("b", "cli:2"));
+    put(&mine, "four").await.unwrap();
+    put(&greedy, "fives").await.unwrap();
+    put(&other, "sixes!").await.unwrap();
+    assert_eq!([kept(&mine).await, kept(&greedy).await, kept(&other).await], [1, 0, 1], "by bytes");
+    let error = put(&greedy, "seven..").await.unwrap_err().to_string();
+    assert_eq!(error, "there is no room to keep the result; ask for less at a time");
+    assert_eq!([kept(&mine).await, kept(&other).await], [1, 1], "nothing was dropped for what is refused");
+    for _ in 0..4 {
+        put(&other, "").await.unwrap();
+    }
+    assert_eq!([kept(&mine).await, kept(&other).await], [1, 2], "by count");
+}
+
+#[tokio::test]
 async fn says_how_many_lines_there_are() {
     let store = MemoryArtifacts::default();
     let id = store.put(&owner(), CallId::new(), &"x\n".repeat(120)).await.unwrap().id;
@@ -60,7 +80,7 @@ async fn says_how_many_lines_there_are() {
 #[tokio::test]
 async fn only_its_owner_may_read_it_and_it_is_there_after_a_restart() {
     let directory = TempDir::new().unwrap();
-    let open = || FileArtifacts::new(directory.path().join("artifacts"), ArtifactLimits::default());
+    let open = || FileArtifacts::new(directory.path(), ArtifactLimits::default());
     let kept = open().put(&owner(), CallId::new(), "a\nb").await.unwrap();
     assert_eq!(open().list(&owner()).await.unwrap(), [kept]);
     let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;

@@ -24,9 +24,11 @@ const MOST_CALLS: usize = 1_000_000;
 pub(super) struct Chain {
     path: PathBuf,
     node: NodeId,
-    /// Where the chain ended when the ledger was opened.
-    old: u64,
-    last_before_open: OnceLock<Option<UnixMillis>>,
+    opened: UnixMillis,
+    /// Where the chain ended then.
+    old: Head,
+    /// The calls from before, as far as their ids are from after: made by a clock that was ahead, or chosen.
+    ahead: OnceLock<Calls>,
     seen: Mutex<Seen>,
 }
 
@@ -38,9 +40,10 @@ struct Seen {
 }
 
 impl Chain {
-    pub(super) fn new(path: PathBuf, node: NodeId, old: u64) -> Self {
-        let seen = Mutex::new(Seen { until: old, calls: Calls::new(MOST_CALLS) });
-        Self { path, node, old, last_before_open: OnceLock::new(), seen }
+    /// The chain at `path`, of a ledger that was opened at `opened`, when it ended with `old`.
+    pub(super) fn new(path: PathBuf, node: NodeId, opened: UnixMillis, old: Head) -> Self {
+        let seen = Mutex::new(Seen { until: old.bytes, calls: Calls::new(MOST_CALLS) });
+        Self { path, node, opened, old, ahead: OnceLock::new(), seen }
     }
 
     /// Writes a line, whatever it says.
@@ -70,25 +73,43 @@ impl Chain {
         })
     }
 
-    /// What became of a call before the ledger was opened; `None` where it had not begun.
+    /// What became of a call before the ledger was opened; `None` where it had not begun. An id tells when it
+    /// was made, so for one that is newer than all of then nothing is read.
     pub(super) fn old_fate(&self, call: CallId) -> Result<Option<Outcome>, StoreError> {
-        self.fate(call, 0..self.old)
+        match made(call) {
+            Some(made) if made > self.old.newest => Ok(None),
+            // One call from the future would otherwise have the chain read for every call until then.
+            Some(made) if made > self.opened => match self.ahead()?.known(call) {
+                Known::Fresh => Ok(None),
+                Known::Begun(outcome) => Ok(Some(outcome)),
+                Known::Forgotten => self.fate(call, 0..self.old.bytes),
+            },
+            _ => self.fate(call, 0..self.old.bytes),
+        }
     }
 
-    /// The latest time that the last line from before the ledger was opened speaks of.
-    pub(super) fn last_before_open(&self) -> Result<Option<UnixMillis>, StoreError> {
-        if let Some(last) = self.last_before_open.get() {
-            return Ok(*last);
+    fn ahead(&self) -> Result<&Calls, StoreError> {
+        if let Some(ahead) = self.ahead.get() {
+            return Ok(ahead);
         }
-        let last = self.tail(self.old, 1)?.pop().map(|entry| {
-            let made = made(entry.record.call);
-            made.map_or(entry.record.at, |made| made.max(entry.record.at))
-        });
-        Ok(*self.last_before_open.get_or_init(|| last))
+        let mut ahead = Calls::new(MOST_CALLS);
+        self.each_holding("", 0..self.old.bytes, |line| {
+            let is_ahead = made(line.call).is_some_and(|made| made > self.opened);
+            if let Some(fate) = line.fate().filter(|_| is_ahead) {
+                ahead.record(line.call, fate);
+            }
+        })?;
+        Ok(self.ahead.get_or_init(|| ahead))
     }
 
     pub(super) fn recent(&self, limit: usize) -> Result<Vec<Entry>, StoreError> {
-        self.tail(u64::MAX, limit)
+        let Some(file) = self.open_to_read()? else { return Ok(Vec::new()) };
+        let lines = file.metadata().and_then(|file_is| tail(&file, file_is.len(), limit));
+        let lines = lines.map_err(failed("read", &self.path))?;
+        let entry = |line: &Vec<u8>| serde_json::from_slice(line);
+        lines.iter().map(entry).collect::<Result<_, _>>().map_err(|error| {
+            damaged(&self.path, format!("a line does not read as an entry ({error}); verify the ledger"))
+        })
     }
 
     pub(super) fn tally(&self, session: &SessionKey) -> Result<Tally, StoreError> {
@@ -139,16 +160,6 @@ impl Chain {
             io::Result::Ok(())
         });
         read.map(drop).map_err(failed("read", &self.path))
-    }
-
-    fn tail(&self, end: u64, limit: usize) -> Result<Vec<Entry>, StoreError> {
-        let Some(file) = self.open_to_read()? else { return Ok(Vec::new()) };
-        let lines = file.metadata().and_then(|file_is| tail(&file, file_is.len().min(end), limit));
-        let lines = lines.map_err(failed("read", &self.path))?;
-        let entry = |line: &Vec<u8>| serde_json::from_slice(line);
-        lines.iter().map(entry).collect::<Result<_, _>>().map_err(|error| {
-            damaged(&self.path, format!("a line does not read as an entry ({error}); verify the ledger"))
-        })
     }
 
     fn open_to_read(&self) -> Result<Option<File>, StoreError> {
@@ -230,7 +241,7 @@ impl<'a> Tip<'a> {
         each_line(&self.lines, head.bytes..length, |line| {
             match serde_json::from_slice::<Entry>(line) {
                 Ok(entry) if entry.seq == head.count + 1 && entry.prev == head.hash => {
-                    head = head.after(line);
+                    head = head.after(line, entry.record.call);
                 }
                 _ => return Err(io::Error::other(format!("entry {} does not fit", head.count + 1))),
             }
@@ -254,7 +265,7 @@ impl<'a> Tip<'a> {
         let (seq, prev) = (self.head.count + 1, self.head.hash);
         let entry = Entry { seq, node: node.clone(), record: record.clone(), prev };
         let mut line = serde_json::to_vec(&entry).map_err(io::Error::from).map_err(self.cannot_append())?;
-        let head = self.head.after(&line);
+        let head = self.head.after(&line, record.call);
         line.push(b'\n');
         let written = self
             .lines

@@ -1,13 +1,13 @@
 use std::os::unix::fs::{PermissionsExt, symlink};
 
 use claw_core::store::{Answer, ApprovalState, Approvals, EntryEvent};
-use claw_testkit::fixture::{intent, outcome, owner, question, refused, tenant};
+use claw_testkit::fixture::{NOW, intent, outcome, owner, question, refused, tenant};
 use tempfile::TempDir;
 
 use super::*;
 
-const LINES: &str = "main@local.jsonl";
-const HEAD: &str = "main@local.head";
+const LINES: &str = "ledger/main@local.jsonl";
+const HEAD: &str = "ledger/main@local.head";
 
 fn open(directory: &TempDir) -> FileLedger {
     FileLedger::open(directory.path(), NodeId::local()).unwrap()
@@ -114,7 +114,7 @@ async fn finds_a_removed_file_or_head() {
 #[tokio::test]
 async fn finds_a_chain_put_in_place_of_anothers() {
     let (directory, _, _) = written().await;
-    for (from, to) in [(LINES, "other@local.jsonl"), (HEAD, "other@local.head")] {
+    for (from, to) in [(LINES, "ledger/other@local.jsonl"), (HEAD, "ledger/other@local.head")] {
         fs::rename(directory.path().join(from), directory.path().join(to)).unwrap();
     }
     assert_eq!(report(&directory).fault, Some(Fault::Foreign { seq: 1 }));
@@ -200,8 +200,25 @@ async fn refuses_to_begin_a_call_again_after_the_clock_was_set_back() {
     // Made in the year 10889, which is after any opening.
     let future: CallId = "ffffffff-ffff-7fff-bfff-ffffffffffff".parse().unwrap();
     open(&directory).begin_call(intent(future, "ls", None)).await.unwrap();
-    let again = open(&directory).begin_call(intent(future, "ls", None)).await.unwrap_err();
-    assert!(matches!(again, StoreError::AlreadyBegun { .. }), "{again}");
+    for _ in 0..2 {
+        let ledger = open(&directory);
+        let again = ledger.begin_call(intent(future, "ls", None)).await.unwrap_err();
+        assert!(matches!(again, StoreError::AlreadyBegun { outcome: Outcome::Unknown, .. }), "{again}");
+        // What came later, and is older by its id, does not hide it.
+        ledger.begin_call(intent(CallId::new(), "ls", None)).await.unwrap();
+        ledger.refuse(refused(CallId::new())).await.unwrap();
+    }
+    assert_eq!(report(&directory).fault, None);
+}
+
+#[tokio::test]
+async fn finds_a_head_that_hides_how_new_its_calls_are() {
+    let (directory, _, _) = written().await;
+    let head = read(&directory, HEAD);
+    let changed = head.replace("\"newest\":1", "\"newest\":2");
+    assert_ne!(head, changed);
+    write(&directory, HEAD, changed);
+    assert_eq!(report(&directory).fault, Some(Fault::HeadDamaged));
 }
 
 #[tokio::test]
@@ -221,10 +238,11 @@ async fn refuses_to_begin_what_another_process_began_meanwhile() {
 #[tokio::test]
 async fn a_full_disk_refuses_the_call_and_leaves_its_approval() {
     let directory = TempDir::new().unwrap();
+    fs::create_dir(directory.path().join("ledger")).unwrap();
     symlink("/dev/full", directory.path().join(LINES)).unwrap();
     let (ledger, call) = (open(&directory), CallId::new());
     let id = ledger.request(question(call, "ls")).await.unwrap().id;
-    let yes = Answer { approve: true, by: "ann".to_owned() };
+    let yes = Answer { approve: true, by: "ann".to_owned(), at: NOW };
     ledger.answer(&TenantId::main(), id, yes).await.unwrap();
     let error = ledger.begin_call(intent(call, "ls", Some(id))).await.unwrap_err().to_string();
     assert!(error.contains(LINES) && error.contains("No space left"), "{error}");
@@ -240,20 +258,20 @@ async fn a_full_disk_refuses_the_call_and_leaves_its_approval() {
 async fn a_directory_that_cannot_be_made_is_named() {
     let directory = TempDir::new().unwrap();
     write(&directory, "file", "");
-    let below = directory.path().join("file/ledger");
+    let below = directory.path().join("file");
     let error = FileLedger::open(&below, NodeId::local()).unwrap_err().to_string();
-    assert!(error.contains(below.to_str().unwrap()), "{error}");
+    assert!(error.contains(below.join("ledger").to_str().unwrap()), "{error}");
 }
 
 #[tokio::test]
 async fn only_its_owner_may_read_it() {
     let directory = TempDir::new().unwrap();
-    let ledger = FileLedger::open(directory.path().join("a/ledger"), NodeId::local()).unwrap();
+    let ledger = FileLedger::open(directory.path().join("a"), NodeId::local()).unwrap();
     ledger.refuse(refused(CallId::new())).await.unwrap();
     let mode = |path: &str| fs::metadata(directory.path().join(path)).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode("a/ledger"), 0o700);
-    assert_eq!(mode(&format!("a/ledger/{LINES}")), 0o600);
-    assert_eq!(mode(&format!("a/ledger/{HEAD}")), 0o600);
+    assert_eq!(mode(&format!("a/{LINES}")), 0o600);
+    assert_eq!(mode(&format!("a/{HEAD}")), 0o600);
 }
 
 #[tokio::test]

@@ -106,15 +106,15 @@ impl std::fmt::Display for Note {
     }
 }
 
-/// Checks every chain in `directory`, by name. Changes nothing.
-pub fn verify(directory: impl AsRef<Path>) -> Result<Vec<ChainReport>, StoreError> {
-    let directory = directory.as_ref();
-    let names = file_names(directory).map_err(failed("read", directory))?;
+/// Checks every chain of the ledger below `data`, by name. Changes nothing.
+pub fn verify(data: impl AsRef<Path>) -> Result<Vec<ChainReport>, StoreError> {
+    let directory = super::directory(data);
+    let names = file_names(&directory).map_err(failed("read", &directory))?;
     let chain = |name: &String| {
         name.strip_suffix(".jsonl").or_else(|| name.strip_suffix(".head")).map(ToOwned::to_owned)
     };
     let chains: BTreeSet<String> = names.iter().filter_map(chain).collect();
-    chains.into_iter().map(|chain| check(directory, chain, &names)).collect()
+    chains.into_iter().map(|chain| check(&directory, chain, &names)).collect()
 }
 
 fn check(directory: &Path, chain: String, names: &BTreeSet<String>) -> Result<ChainReport, StoreError> {
@@ -180,12 +180,12 @@ impl Walk<'_> {
         if chain_name(&entry.record.tenant, &entry.node) != self.chain {
             return Err(Fault::Foreign { seq }.into());
         }
-        let next = self.at.after(line);
+        let next = self.at.after(line, entry.record.call);
         if self.head.is_some_and(|head| head.count == seq && head.hash != next.hash) {
             return Err(Fault::Changed { seq }.into());
         }
         self.at = next;
-        if self.head.is_some_and(|head| head.count == seq && head.bytes != next.bytes) {
+        if self.head.is_some_and(|head| head.count == seq && head != next) {
             return Err(Fault::HeadDamaged.into());
         }
         Ok(())

@@ -16,7 +16,7 @@ fn check(config: &ApprovalConfig, plan: &Plan, expected: &str) {
     let got = match judge(config, plan, &circumstances(&scope)) {
         Judgement::Allow => "allow".to_owned(),
         Judgement::Ask { reason } => format!("ask: {reason}"),
-        Judgement::Deny { reason } => format!("deny: {reason}"),
+        Judgement::Deny { reason, .. } => format!("deny: {reason}"),
     };
     assert_eq!(got, expected);
 }
@@ -75,4 +75,17 @@ fn refuses_a_plan_beyond_its_ceiling_or_what_the_policy_left() {
     assert!(matches!(judge(&ApprovalConfig::default(), &plan, &ceiling), Judgement::Deny { .. }));
     let left = Circumstances { left: read, ..circumstances(&scope) };
     assert!(matches!(judge(&ApprovalConfig::default(), &plan, &left), Judgement::Deny { .. }));
+}
+
+#[test]
+fn a_plan_owns_up_to_what_it_asks_for() {
+    let deny = |effect| config(AskMode::OnMiss, &[(effect, EffectRule::Deny)]);
+    let quiet = |plan: Plan| Plan { effects: Effects::NONE, ..plan };
+    check(&deny(Effect::Write), &quiet(Plan::write("a")), "deny: `approvals.effects.write` says deny");
+    check(&deny(Effect::Execute), &quiet(script()), "deny: `approvals.effects.execute` says deny");
+    check(
+        &deny(Effect::Spend),
+        &quiet(Plan::opaque(Effects::NONE)),
+        "deny: `approvals.effects.spend` says deny",
+    );
 }

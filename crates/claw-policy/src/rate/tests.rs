@@ -46,12 +46,26 @@ proptest! {
 }
 
 #[test]
-fn refuses_more_calls_after_the_clock_is_set_back() {
+fn refuses_more_calls_after_the_clock_is_set_back_a_little() {
     let mut window = Window::default();
     let config = RateConfig { heavy: 1, ..RateConfig::default() };
     window.check(&config, Cost::Heavy, UnixMillis(1_000_000)).unwrap();
-    let limited = window.check(&config, Cost::Heavy, UnixMillis(0)).unwrap_err();
-    assert_eq!(limited.retry_after, Duration::from_millis(1_065_000));
+    let limited = window.check(&config, Cost::Heavy, UnixMillis(935_000)).unwrap_err();
+    assert_eq!(limited.retry_after, Duration::from_millis(130_000));
+    assert!(!window.is_idle(UnixMillis(935_000)));
+}
+
+#[test]
+fn starts_anew_after_the_clock_was_ahead() {
+    let mut window = Window::default();
+    let config = RateConfig { heavy: 1, ..RateConfig::default() };
+    window.check(&config, Cost::Heavy, UnixMillis(1_000_000)).unwrap();
+    let now = UnixMillis(934_999);
+    assert!(window.is_idle(now));
+    window.check(&config, Cost::Heavy, now).unwrap();
+    let limited = window.check(&config, Cost::Heavy, now).unwrap_err();
+    assert!(limited.retry_after <= Duration::from_secs(65), "{limited}");
+    assert!(!window.is_idle(now));
 }
 
 #[test]

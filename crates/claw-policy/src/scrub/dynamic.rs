@@ -13,8 +13,7 @@ const STRIDE: usize = 3;
 /// The shortest value: `STRIDE - 1` bytes before a gram, and the gram.
 pub(super) const SHORTEST: usize = GRAM + STRIDE - 1;
 
-/// A compiled list of values.
-#[derive(Debug)]
+/// A compiled list of values. Nothing in it can be printed: all of it is made of secrets.
 pub(super) struct Dictionary {
     /// All forms of all values, one after the other.
     bytes: Vec<u8>,
@@ -28,7 +27,6 @@ pub(super) struct Dictionary {
     shift: u32,
 }
 
-#[derive(Debug)]
 struct Form {
     start: u32,
     length: u32,
@@ -36,7 +34,7 @@ struct Form {
 }
 
 /// Four bytes of a form, `offset` after its start.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 struct Gram {
     word: u32,
     form: u32,
@@ -49,7 +47,7 @@ impl Dictionary {
         let (mut bytes, mut forms) = (Vec::new(), Vec::new());
         for (index, value) in values.into_iter().enumerate() {
             value.check(index)?;
-            for form in encoding::forms(value.secret.as_bytes()) {
+            for form in encoding::forms(&value.secret) {
                 forms.push(Form { start: length(&bytes)?, length: length(&form)?, kind: value.kind });
                 bytes.extend(form);
             }

@@ -5,10 +5,18 @@ const URL_SAFE: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwx
 const LOWER: &[u8; 16] = b"0123456789abcdef";
 const UPPER: &[u8; 16] = b"0123456789ABCDEF";
 
-/// All forms of `value`, each once.
-pub(super) fn forms(value: &[u8]) -> Vec<Vec<u8>> {
-    let mut forms = vec![value.to_vec(), json(value)];
+/// What a writer of JSON escapes although it need not: nothing, what HTML would read, what is not ASCII, both.
+const ESCAPED: [fn(char) -> bool; 4] =
+    [|_| false, in_html, |c| !c.is_ascii(), |c| !c.is_ascii() || in_html(c)];
+
+/// All forms of `secret`, each once.
+pub(super) fn forms(secret: &str) -> Vec<Vec<u8>> {
+    let value = secret.as_bytes();
+    let mut forms = vec![value.to_vec()];
     for digits in [LOWER, UPPER] {
+        for escaped in ESCAPED {
+            forms.extend(["/", "\\/"].map(|slash| json(secret, digits, escaped, slash).into_bytes()));
+        }
         forms.push(value.iter().flat_map(|&byte| hex(byte, digits)).collect());
         forms.push(percent(value, digits, b"-._~"));
         // What scripts and forms leave alone.
@@ -53,15 +61,32 @@ fn hex(byte: u8, digits: &[u8; 16]) -> [u8; 2] {
     [digits[usize::from(byte >> 4)], digits[usize::from(byte & 15)]]
 }
 
-fn json(value: &[u8]) -> Vec<u8> {
-    let mut form = Vec::with_capacity(value.len());
-    for &byte in value {
-        match byte {
-            b'"' | b'\\' => form.extend([b'\\', byte]),
-            b'\n' => form.extend(b"\\n"),
-            b'\r' => form.extend(b"\\r"),
-            b'\t' => form.extend(b"\\t"),
-            _ => form.push(byte),
+fn in_html(c: char) -> bool {
+    matches!(c, '<' | '>' | '&' | '\u{2028}' | '\u{2029}')
+}
+
+/// As it stands in a JSON string; a slash may be escaped too.
+fn json(secret: &str, digits: &[u8; 16], escaped: fn(char) -> bool, slash: &str) -> String {
+    let mut form = String::with_capacity(secret.len());
+    for c in secret.chars() {
+        match c {
+            '"' => form.push_str("\\\""),
+            '\\' => form.push_str("\\\\"),
+            '/' => form.push_str(slash),
+            '\n' => form.push_str("\\n"),
+            '\r' => form.push_str("\\r"),
+            '\t' => form.push_str("\\t"),
+            '\u{8}' => form.push_str("\\b"),
+            '\u{c}' => form.push_str("\\f"),
+            c if c < ' ' || escaped(c) => {
+                for unit in c.encode_utf16(&mut [0; 2]) {
+                    form.push_str("\\u");
+                    form.extend(
+                        unit.to_be_bytes().into_iter().flat_map(|byte| hex(byte, digits)).map(char::from),
+                    );
+                }
+            }
+            c => form.push(c),
         }
     }
     form

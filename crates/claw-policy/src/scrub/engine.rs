@@ -3,6 +3,8 @@
 //! Candidates are judged from left to right; a secret ends what rules see behind them. In a piece of a stream a
 //! verdict that looked past the end is put off, and a line is judged when it is complete.
 
+use std::ops::Range;
+
 use claw_core::redact::Redaction;
 
 use super::{
@@ -88,9 +90,17 @@ impl Pass {
             return self.judged;
         }
         let lowest = self.judged.saturating_sub(BEHIND).max(self.floor.unwrap_or(0));
-        let line = text.get(lowest..self.judged).and_then(|line| memchr::memrchr2(b'\n', b'\r', line));
-        let line_start = line.map_or(lowest, |at| lowest + at + 1);
+        let line_start = last_break(text, lowest..self.judged).unwrap_or(lowest);
         rules::held_line_start(text, self.floor, line_start).unwrap_or(line_start)
+    }
+
+    /// Goes back to judge what follows `at` again; not while a secret ahead was found by what stands before.
+    pub(super) fn go_back(&mut self, at: usize) -> bool {
+        if !self.ahead.is_empty() {
+            return false;
+        }
+        self.judged = self.judged.min(at);
+        true
     }
 
     /// Forgets the first `count` bytes of the text.
@@ -127,10 +137,19 @@ impl Pass {
 
 /// Where the last complete line of `text[from..]` ends; a very long line counts as complete but for its end.
 fn complete(text: &[u8], from: usize) -> usize {
-    let rest = text.get(from..).unwrap_or_default();
-    match memchr::memrchr2(b'\n', b'\r', rest) {
-        Some(at) if rest.len() - at <= LINE => from + at + 1,
-        _ if rest.len() > LINE => text.len() - LINE / 2,
+    match last_break(text, from..text.len()) {
+        Some(at) if text.len() - at < LINE => at,
+        _ if text.len() - from > LINE => text.len() - LINE / 2,
         _ => from,
+    }
+}
+
+/// Where the line after the last break in `range` starts: after `\n`, or `\r` that no `\n` can follow.
+fn last_break(text: &[u8], range: Range<usize>) -> Option<usize> {
+    let part = text.get(range.clone())?;
+    let at = range.start + memchr::memrchr2(b'\n', b'\r', part)?;
+    match (text.get(at), text.get(at + 1)) {
+        (Some(b'\r'), None | Some(b'\n')) => last_break(text, range.start..at),
+        _ => Some(at + 1),
     }
 }

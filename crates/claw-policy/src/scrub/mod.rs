@@ -31,7 +31,7 @@ mod reference;
 #[cfg(test)]
 mod tests;
 
-use std::{borrow::Cow, sync::Arc};
+use std::{borrow::Cow, fmt, sync::Arc};
 
 use claw_core::redact::{PLACEHOLDER, Redaction, Redactor};
 
@@ -48,7 +48,7 @@ pub fn kinds() -> &'static [(&'static str, &'static str)] {
 }
 
 /// Finds and replaces secrets. Immutable and cheap to clone.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub struct Scrubber {
     dictionaries: Arc<[Arc<Dictionary>]>,
 }
@@ -100,6 +100,12 @@ impl Scrubber {
         }
     }
 
+    /// Whether `text` holds one of the known values, in any form. What secrets look like is not asked: for
+    /// bytes that are no text, such as pictures in base64.
+    pub fn knows(&self, text: &[u8]) -> bool {
+        !self.find_values(text).is_empty()
+    }
+
     /// A stream that scrubs text as it comes.
     pub fn stream(&self) -> Stream {
         Stream::new(self.dictionaries.clone())
@@ -116,6 +122,13 @@ impl Scrubber {
             dictionary.find(text, 0, &mut found);
         }
         merge(found)
+    }
+}
+
+/// How many lists of values it has; never a value.
+impl fmt::Debug for Scrubber {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scrubber").field("lists", &self.dictionaries.len()).finish_non_exhaustive()
     }
 }
 

@@ -183,8 +183,11 @@ fn url(text: &[u8], floor: Option<usize>, at: usize) -> Option<Secret> {
     )
     .unwrap();
     let authority = authority.captures(&text[at..])?.get(1)?;
+    let before =
+        authority.as_bytes().windows(PLACEHOLDER.len()).position(|part| part == PLACEHOLDER.as_bytes());
+    let authority = &authority.as_bytes()[..before.unwrap_or(authority.len())];
     let password = Regex::new(r"(?s-u)^[^:@]*(?:@[^:]*)?:(.+)@[^@]*$").unwrap();
-    let password = password.captures(authority.as_bytes())?.get(1)?;
+    let password = password.captures(authority)?.get(1)?;
     if super::rules::is_variable(password.as_bytes()) {
         return None;
     }
@@ -220,6 +223,21 @@ fn forms(value: &[u8]) -> Vec<Vec<u8>> {
         }
     }
     let quoted = serde_json::to_string(std::str::from_utf8(value).unwrap()).unwrap();
-    forms.push(quoted.as_bytes()[1..quoted.len() - 1].to_vec());
+    let quoted = &quoted[1..quoted.len() - 1];
+    let escaped = |c: char, upper: bool| {
+        let units =
+            c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")).collect::<String>();
+        if upper { units.to_uppercase().replace("\\U", "\\u") } else { units }
+    };
+    for bits in 0..16 {
+        let [upper, html, beyond, slash] = [1, 2, 4, 8].map(|bit| bits & bit != 0);
+        let one = |c: char| match c {
+            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' if html => escaped(c, upper),
+            '/' if slash => "\\/".to_owned(),
+            _ if beyond && !c.is_ascii() => escaped(c, upper),
+            _ => c.to_string(),
+        };
+        forms.push(quoted.chars().map(one).collect::<String>().into_bytes());
+    }
     forms
 }

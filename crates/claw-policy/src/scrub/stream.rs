@@ -7,7 +7,7 @@ use std::{mem, sync::Arc};
 
 use claw_core::redact::{PLACEHOLDER, Redaction};
 
-use super::{Report, dynamic::Dictionary, engine::Pass, merge, view::BEHIND};
+use super::{Report, Scrubber, dynamic::Dictionary, engine::Pass, merge, view::BEHIND};
 
 /// Text on its way through a scrubber.
 pub struct Stream {
@@ -30,6 +30,20 @@ impl Stream {
     /// Takes the next piece and adds to `out` what is certain by now.
     pub fn push(&mut self, chunk: &[u8], out: &mut Vec<u8>) {
         self.advance(chunk, false, out);
+    }
+
+    /// Goes on with what `scrubber` knows. A secret that began before is still followed to its end, and what is
+    /// kept back is searched for the new values too.
+    pub fn go_on_with(&mut self, scrubber: &Scrubber) {
+        let values = &mut self.values;
+        values.dictionaries = scrubber.dictionaries.clone();
+        // A value that goes beyond what was searched is half redacted: then what is kept back stays where it is.
+        if values.sent <= values.judged
+            && let Some(back) = self.patterns.take_back()
+        {
+            values.text.splice(..values.sent, back);
+            (values.judged, values.sent, values.redacted) = (self.patterns.sent, self.patterns.sent, false);
+        }
     }
 
     /// Ends the stream and adds the rest to `out`.
@@ -153,6 +167,15 @@ impl Patterns {
         self.text.drain(..forgotten);
         self.sent -= forgotten;
         self.pass.forget(forgotten);
+    }
+
+    /// Takes back what was not sent on, if it can be judged again; what was sent stands before it.
+    fn take_back(&mut self) -> Option<Vec<u8>> {
+        self.pass.go_back(self.sent).then(|| {
+            let text = self.text.clone();
+            self.text.truncate(self.sent);
+            text
+        })
     }
 
     fn send(&mut self, until: usize, out: &mut Vec<u8>) {

@@ -1,40 +1,48 @@
-//! A call whose caller went away without a word: its future was dropped while the tool ran.
+//! A call whose caller went away without a word: its future was dropped before the outcome was written.
+
+use std::sync::Arc;
 
 use claw_core::CallId;
 use claw_core::store::{EntryEvent, Outcome};
+use claw_core::tool::Meta;
 use tokio_util::sync::CancellationToken;
 
 use crate::{Executor, Offer};
 
-/// Rings the call's cancellation and writes its outcome if it is dropped before the tool has arrived.
+/// Rings the call's cancellation and writes its outcome if it is dropped before that was written.
 pub(super) struct Abandoned(Option<Watch>);
 
 struct Watch {
     executor: Executor,
     offer: Offer,
     call: CallId,
-    tool: String,
+    tool: Arc<Meta>,
     cancel: CancellationToken,
+    /// How the tool ended, and after how many microseconds, once it has.
+    ended: Option<(Outcome, u64)>,
 }
 
 impl Abandoned {
+    /// Watches a call from the moment that its intent is written.
     pub(super) fn watch(
         executor: &Executor,
         offer: &Offer,
-        call: CallId,
-        tool: &str,
+        (call, tool): (CallId, &Arc<Meta>),
         cancel: &CancellationToken,
     ) -> Self {
-        Self(Some(Watch {
-            executor: executor.clone(),
-            offer: offer.clone(),
-            call,
-            tool: tool.to_owned(),
-            cancel: cancel.clone(),
-        }))
+        let (executor, offer) = (executor.clone(), offer.clone());
+        let (tool, cancel) = (Arc::clone(tool), cancel.clone());
+        Self(Some(Watch { executor, offer, call, tool, cancel, ended: None }))
     }
 
-    /// The tool has come to its end.
+    /// The tool has come to its end; if the rest is dropped, this is how it ended.
+    pub(super) fn ended(&mut self, outcome: Outcome, micros: u64) {
+        if let Some(watch) = &mut self.0 {
+            watch.ended = Some((outcome, micros));
+        }
+    }
+
+    /// The outcome is written, or cannot be.
     pub(super) fn arrived(mut self) {
         self.0 = None;
     }
@@ -46,13 +54,18 @@ impl Drop for Abandoned {
         watch.cancel.cancel();
         // Without a runtime nothing can be written any more, and the ledger rightly says: unknown.
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        runtime.spawn(async move {
-            let error = Some("its caller went away while it ran".to_owned());
-            let end = EntryEvent::Outcome { outcome: Outcome::Failed, micros: 0, bytes: 0, error };
-            let line = watch.executor.line(&watch.offer, watch.call, &watch.tool, end);
-            if let Err(error) = watch.executor.store().finish_call(line).await {
-                tracing::error!(%error, call = %watch.call, "the outcome of an abandoned call could not be written");
-            }
-        });
+        runtime.spawn(watch.write());
+    }
+}
+
+impl Watch {
+    async fn write(self) {
+        let (outcome, micros) = self.ended.unwrap_or((Outcome::Failed, 0));
+        let error = self.ended.is_none().then(|| "its caller went away while it ran".to_owned());
+        let end = EntryEvent::Outcome { outcome, micros, bytes: 0, error };
+        let line = self.executor.line(&self.offer, self.call, self.tool.name.as_str(), end);
+        if let Err(error) = self.executor.store().finish_call(line).await {
+            tracing::error!(%error, call = %self.call, "the outcome of an abandoned call could not be written");
+        }
     }
 }

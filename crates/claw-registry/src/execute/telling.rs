@@ -1,5 +1,6 @@
 //! What a running call tells, scrubbed on its way to whoever listens.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use claw_core::CallId;
@@ -48,7 +49,9 @@ impl Line {
         if text.is_empty() {
             return;
         }
-        self.listener.tell(&text);
+        if catch_unwind(AssertUnwindSafe(|| self.listener.tell(&text))).is_err() {
+            tracing::error!(call = %self.call, "a listener to progress panicked");
+        }
         self.executor.emit(self.offer.caller(), self.call, || What::CallProgress { text });
     }
 }

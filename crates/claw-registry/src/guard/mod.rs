@@ -11,6 +11,7 @@ mod sessions;
 mod shell;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use claw_core::port::{Access, Owner, Place, Ports, Scope};
 use claw_core::tool::{Caller, Effects, ErrorKind, Need, Plan, Progress, Secrets, Sight, Target, ToolError};
@@ -28,6 +29,22 @@ pub(crate) struct Grant {
     pub(crate) cancel: CancellationToken,
     pub(crate) progress: Progress,
     pub(crate) secrets: Secrets,
+    /// Set when the call is over.
+    pub(crate) over: AtomicBool,
+}
+
+impl Grant {
+    /// The call is over: whoever still holds its ports gets nothing from them.
+    pub(crate) fn revoke(&self) {
+        self.over.store(true, Ordering::Release);
+    }
+
+    fn live(&self) -> Result<(), ToolError> {
+        if self.over.load(Ordering::Acquire) {
+            return Err(ToolError::new(ErrorKind::Forbidden, "the call that this port belongs to is over"));
+        }
+        Ok(())
+    }
 }
 
 /// The ports of one call: those that the tool needs, and no others.
@@ -60,7 +77,7 @@ pub(crate) async fn look_at_files(offer: &Offer, targets: &[Target]) -> Result<V
     let Some(bridge) = &world.bridge else { return Ok(Vec::new()) };
     let caller = offer.caller();
     let scope = scope(caller);
-    let place = Place { directory: &caller.workspace, scope: &scope };
+    let place = Place { directory: &caller.workspace, scope: &scope, seen: None };
     let mut sights = Vec::with_capacity(targets.len());
     for target in targets {
         // What is out of scope is not looked at; the policy denies it.
@@ -92,6 +109,7 @@ pub(crate) async fn look_at_commands(
         cancel: cancel.clone(),
         progress: Progress::silent(),
         secrets: Secrets::default(),
+        over: AtomicBool::new(false),
     };
     host.look(&shell::context(offer.caller(), &looking), targets).await
 }
@@ -113,5 +131,6 @@ pub(crate) fn owner(caller: &Caller) -> Owner {
 /// A port was asked for something that the plan did not name.
 fn unplanned(what: String) -> ToolError {
     ToolError::new(ErrorKind::Forbidden, format!("{what} is not in the plan of this call"))
+        .try_instead("use another tool; this one does other things than it says")
         .because("a tool must name in `plan` what it will do")
 }

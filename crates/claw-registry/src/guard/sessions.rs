@@ -23,7 +23,8 @@ impl Sessions for OwnSession {
         let caller = self.offer.caller();
         let store = &self.executor.0.store;
         let calls = store.tally(&caller.tenant, &caller.session).await.map_err(ToolError::internal)?;
-        let pending = store.pending(&caller.tenant).await.map_err(ToolError::internal)?;
+        let now = self.offer.0.registry.world().clock.now();
+        let pending = store.pending(&caller.tenant, now).await.map_err(ToolError::internal)?;
         Ok(SessionStatus {
             calls,
             tools_offered: self.offer.len(),

@@ -35,6 +35,7 @@ struct GuardedShell {
 #[async_trait]
 impl Shell for GuardedShell {
     async fn run(&self, script: &Script) -> Result<Ran, ToolError> {
+        self.grant.live()?;
         let named = |ask: &Ask| matches!(ask, Ask::Script(named) if named == script);
         if !self.grant.plan.asks.iter().any(named) {
             return Err(super::unplanned(format!("running `{}`", script.text)));
@@ -43,6 +44,7 @@ impl Shell for GuardedShell {
     }
 
     async fn spawn(&self, argv: &Argv) -> Result<Ran, ToolError> {
+        self.grant.live()?;
         let named = |ask: &Ask| matches!(ask, Ask::Argv(named) if named == argv);
         if !self.grant.plan.asks.iter().any(named) {
             return Err(super::unplanned(format!("running `{}`", argv.argv.join(" "))));

@@ -48,6 +48,16 @@ fn refuses_to_forget_an_active_session_for_a_new_one() {
 }
 
 #[test]
+fn a_clock_that_was_ahead_does_not_lock_new_sessions_out() {
+    let limiter = Limiter::new(RateConfig::default(), 1);
+    let ahead = NOW.plus(Duration::from_secs(24 * 3600));
+    let refused = (0..1_000).filter(|key| limiter.check(key, Cost::Light, ahead).is_err()).count();
+    assert!(refused > 900, "every shard is full, and knows until when");
+    let passed = (1_000..2_000).filter(|key| limiter.check(key, Cost::Light, NOW).is_ok()).count();
+    assert_eq!(passed, limiter.keys());
+}
+
+#[test]
 fn keeps_nothing_where_nothing_is_limited() {
     let limiter = Limiter::new(RateConfig::UNLIMITED, 1);
     for key in 0..1_000 {

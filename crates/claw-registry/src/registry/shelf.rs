@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
 
 use claw_core::ToolName;
-use claw_core::tool::{AnyTool, Meta, Spec, ToolSource, Unavailable};
+use claw_core::tool::{AnyTool, Digest, Meta, Spec, ToolSource, Unavailable};
 use smol_str::SmolStr;
 
 use super::{Context, Factory, RegisterError};
@@ -32,6 +32,8 @@ pub(crate) struct Built {
     pub(crate) tool: Arc<dyn AnyTool>,
     pub(crate) spec: Spec,
     pub(crate) validator: Validator,
+    /// Of its metadata and schema: another definition is another tool.
+    pub(crate) definition: Digest,
 }
 
 impl Entry {
@@ -72,7 +74,8 @@ impl Entry {
         let validator = Validator::compile(&parameters)
             .map_err(|error| Unavailable(format!("its schema cannot be used: {error}")))?;
         let spec = Spec { name: self.meta.name.clone(), description: self.meta.about.clone(), parameters };
-        Ok(Arc::new(Built { tool, spec, validator }))
+        let definition = Digest::of(&(&*self.meta, &spec));
+        Ok(Arc::new(Built { tool, spec, validator, definition }))
     }
 }
 
@@ -94,14 +97,21 @@ pub(super) struct Shelf {
 }
 
 impl Shelf {
-    pub(super) fn find(&self, name: &str) -> Option<&Arc<Entry>> {
-        self.entries.get(name).or_else(|| self.entries.get(self.aliases.get(name)?))
+    fn find(&self, name: &str) -> Option<&Arc<Entry>> {
+        self.entries.get(name).or_else(|| self.entries.get(self.alias_of(name)?))
+    }
+
+    pub(super) fn alias_of(&self, name: &str) -> Option<&ToolName> {
+        self.aliases.get(name)
     }
 
     pub(super) fn insert(&mut self, entry: Arc<Entry>) -> Result<(), RegisterError> {
         let name = &entry.meta.name;
         if self.entries.contains_key(name) {
             return Err(RegisterError::NameTaken(name.clone()));
+        }
+        if let Some(taken_by) = self.alias_of(name.as_str()) {
+            return Err(RegisterError::NameIsAlias { name: name.clone(), taken_by: taken_by.clone() });
         }
         for alias in entry.meta.aliases.iter() {
             let alias = ToolName::new(alias)?;
@@ -110,8 +120,6 @@ impl Shelf {
                 return Err(RegisterError::AliasTaken { alias, tool, taken_by: other.meta.name.clone() });
             }
         }
-        // A real name goes before an alias: the alias of another tool yields to it.
-        self.aliases.remove(name.as_str());
         for alias in entry.meta.aliases.iter() {
             self.aliases.insert(SmolStr::new(alias), name.clone());
         }

@@ -1,4 +1,4 @@
-//! What a schema may cost, found out before it is compiled: MCP servers write these, and some mean harm.
+//! What a schema may hold, found out before it is compiled: MCP servers write these, and some mean harm.
 
 use std::collections::HashMap;
 
@@ -6,9 +6,9 @@ use claw_core::tool::dialect::resolve;
 use serde_json::{Map, Value};
 
 use super::SchemaError;
+use super::applied::{Reach, applied};
+use super::extent::{MAX_DEPTH, is_deeper_than};
 
-/// Nesting that neither arguments nor schemas may pass. `serde_json` refuses deeper text as well.
-pub(super) const MAX_DEPTH: usize = 128;
 /// Values in a schema.
 const MAX_VALUES: usize = 50_000;
 /// Subschemas that look at one and the same value. References to references that each name the next one twice
@@ -26,15 +26,6 @@ pub(super) fn examine(schema: &Value) -> Result<(), SchemaError> {
     survey.walk(schema)
 }
 
-/// Stops at the limit, so that the depth of what it looks at is no danger to the stack.
-pub(super) fn is_deeper_than(value: &Value, limit: usize) -> bool {
-    match value {
-        Value::Array(items) => limit == 0 || items.iter().any(|item| is_deeper_than(item, limit - 1)),
-        Value::Object(fields) => limit == 0 || fields.values().any(|field| is_deeper_than(field, limit - 1)),
-        _ => false,
-    }
-}
-
 struct Survey<'a> {
     root: &'a Value,
     values: usize,
@@ -44,21 +35,48 @@ struct Survey<'a> {
 
 impl<'a> Survey<'a> {
     fn walk(&mut self, schema: &'a Value) -> Result<(), SchemaError> {
-        self.values += 1;
-        if self.values > MAX_VALUES {
-            return Err(SchemaError::Excessive("large"));
-        }
+        self.count()?;
         match schema {
             Value::Array(items) => items.iter().try_for_each(|item| self.walk(item)),
             Value::Object(keywords) => {
+                self.keeps_its_base(schema, keywords)?;
                 if self.looks(schema, MAX_CHAIN)? > MAX_LOOKS {
                     return Err(SchemaError::Excessive("convoluted"));
                 }
-                let is_data = |keyword: &str| matches!(keyword, "const" | "enum" | "default" | "examples");
-                keywords
-                    .iter()
-                    .filter(|(keyword, _)| !is_data(keyword))
-                    .try_for_each(|(_, inner)| self.walk(inner))
+                keywords.iter().try_for_each(|(keyword, inner)| self.walk_keyword(keyword, inner))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn walk_keyword(&mut self, keyword: &str, inner: &'a Value) -> Result<(), SchemaError> {
+        match (keyword, inner) {
+            ("const" | "enum" | "default" | "examples", _) => Ok(()),
+            // The names in here are no keywords.
+            (
+                "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas"
+                | "dependencies",
+                Value::Object(named),
+            ) => {
+                self.count()?;
+                named.values().try_for_each(|schema| self.walk(schema))
+            }
+            _ => self.walk(inner),
+        }
+    }
+
+    fn count(&mut self) -> Result<(), SchemaError> {
+        self.values += 1;
+        if self.values > MAX_VALUES { Err(SchemaError::Excessive("large")) } else { Ok(()) }
+    }
+
+    /// A schema with an address of its own within another: references in it lead elsewhere than they say.
+    fn keeps_its_base(&self, schema: &Value, keywords: &Map<String, Value>) -> Result<(), SchemaError> {
+        let is_old = || self.root["$schema"].as_str().is_some_and(|draft| draft.contains("draft-04"));
+        let own = keywords.get("$id").or_else(|| keywords.get("id").filter(|_| is_old()));
+        match own {
+            Some(Value::String(id)) if !std::ptr::eq(schema, self.root) => {
+                Err(SchemaError::Reference(id.clone()))
             }
             _ => Ok(()),
         }
@@ -74,27 +92,16 @@ impl<'a> Survey<'a> {
         // In a ring, the validator stops where it began.
         self.looks.insert(address, 1);
         let mut looks = 1_u64;
-        for part in self.in_place(keywords)? {
+        for (reach, part) in applied(keywords) {
+            let part = match reach {
+                Reach::Here => part,
+                Reach::Reference(reference) => resolve(self.root, reference)
+                    .ok_or_else(|| SchemaError::Reference(reference.to_owned()))?,
+                _ => continue,
+            };
             looks = looks.saturating_add(self.looks(part, chain)?);
         }
         self.looks.insert(address, looks);
         Ok(looks)
-    }
-
-    /// The schemas that are applied to the same value as this one.
-    fn in_place(&self, keywords: &'a Map<String, Value>) -> Result<Vec<&'a Value>, SchemaError> {
-        let mut parts = Vec::new();
-        for (keyword, inner) in keywords {
-            match (keyword.as_str(), inner) {
-                ("$ref", Value::String(reference)) => parts.push(
-                    resolve(self.root, reference).ok_or_else(|| SchemaError::Reference(reference.clone()))?,
-                ),
-                ("allOf" | "anyOf" | "oneOf", Value::Array(all)) => parts.extend(all),
-                ("not" | "if" | "then" | "else", inner) => parts.push(inner),
-                ("dependentSchemas", Value::Object(all)) => parts.extend(all.values()),
-                _ => {}
-            }
-        }
-        Ok(parts)
     }
 }

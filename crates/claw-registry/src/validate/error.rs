@@ -35,8 +35,8 @@ pub struct Problem {
 }
 
 impl ArgsError {
-    pub(super) fn too_large(bytes: usize, max: usize) -> Self {
-        Self::whole(format!("the arguments are {bytes} bytes long, and at most {max} are taken"))
+    pub(super) fn too_large(max: usize) -> Self {
+        Self::whole(format!("the arguments are more than {max} bytes long"))
             .advising("send less at once, in several calls")
     }
 
@@ -50,6 +50,12 @@ impl ArgsError {
             .advising(CUT_OFF)
     }
 
+    pub(super) fn too_costly() -> Self {
+        Self::whole("checking these arguments against the tool's schema would take too long".into())
+            .advising("send less at once, or less deeply nested")
+    }
+
+    /// `serde_json` says what it expected and where, and quotes nothing of the text.
     pub(super) fn malformed(error: &serde_json::Error) -> Self {
         Self::whole(format!("the arguments are not valid JSON: {error}"))
             .advising("send one JSON object; quotes and line breaks inside of strings need a backslash")

@@ -1,5 +1,6 @@
 //! What is wrong with arguments, told field by field: expected, got, the nearest name.
 
+use std::cell::Cell;
 use std::fmt::Write as _;
 
 use claw_policy::nearest::nearest;
@@ -9,15 +10,15 @@ use jsonschema::{ValidationError, Validator};
 use serde_json::Value;
 
 use super::error::{ArgsError, CUT_OFF, Problem};
-use super::shape::{Shape, Types};
-use super::show::{Place, clipped, described, listed, shortened};
+use super::shape::{Shape, Types, WORK};
+use super::show::{Shown, clipped, listed, shortened};
 
 /// Problems told at once; whoever makes more mends these first.
 const MAX_PROBLEMS: usize = 8;
 
 /// Says what is wrong with arguments that the compiled schema refuses.
-pub(super) fn explain(schema: &Value, compiled: &Validator, args: &Value, notes: Vec<String>) -> ArgsError {
-    let mut explainer = Explainer { schema, problems: Vec::new(), advice: None };
+pub(super) fn explain(schema: &Value, compiled: &Validator, args: &Value, shown: Shown<'_>) -> ArgsError {
+    let mut explainer = Explainer::new(schema, shown);
     if args.is_object() {
         for error in compiled.iter_errors(args).take(MAX_PROBLEMS) {
             explainer.error(&error);
@@ -26,29 +27,52 @@ pub(super) fn explain(schema: &Value, compiled: &Validator, args: &Value, notes:
         explainer.misfit(&Location::new(), "an object".into(), args);
         explainer.list_fields(&Location::new());
     }
-    let is_empty = args.as_object().is_some_and(serde_json::Map::is_empty);
-    let advice = match explainer.advice {
-        Some(fields) if is_empty => Some(format!("no arguments arrived, {CUT_OFF}; {fields}")),
-        advice => advice,
-    };
-    explainer.problems.truncate(MAX_PROBLEMS);
-    ArgsError { problems: explainer.problems, advice, notes }
+    explainer.finish(args)
+}
+
+/// The same where finding out more would take too long.
+pub(super) fn refuse(schema: &Value, args: &Value, shown: Shown<'_>) -> ArgsError {
+    let mut explainer = Explainer::new(schema, shown);
+    let message = "the arguments do not fit, and finding out where would take too long".into();
+    explainer.problems.push(Problem { message, ..Problem::default() });
+    explainer.list_fields(&Location::new());
+    explainer.finish(args)
 }
 
 struct Explainer<'a> {
     schema: &'a Value,
+    shown: Shown<'a>,
+    /// What may still be spent on shapes.
+    work: Cell<usize>,
     problems: Vec<Problem>,
     /// The fields of the first object that lacks one or has one too many.
     advice: Option<String>,
 }
 
 impl<'a> Explainer<'a> {
+    fn new(schema: &'a Value, shown: Shown<'a>) -> Self {
+        Self { schema, shown, work: Cell::new(WORK), problems: Vec::new(), advice: None }
+    }
+
+    fn finish(self, args: &Value) -> ArgsError {
+        let is_empty = args.as_object().is_some_and(serde_json::Map::is_empty);
+        let advice = match self.advice {
+            Some(fields) if is_empty => Some(format!("no arguments arrived, {CUT_OFF}; {fields}")),
+            advice => advice,
+        };
+        ArgsError { problems: self.problems, advice, notes: Vec::new() }
+    }
+
     fn error(&mut self, error: &ValidationError<'_>) {
+        if self.problems.len() >= MAX_PROBLEMS {
+            return;
+        }
         let at = error.instance_path();
         match error.kind() {
             Kind::Required { property } => self.missing(at, property.as_str().unwrap_or_default()),
             Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } => {
-                unexpected.iter().for_each(|name| self.unknown(at, name));
+                let room = MAX_PROBLEMS - self.problems.len();
+                unexpected.iter().take(room).for_each(|name| self.unknown(at, name));
             }
             Kind::AnyOf { context } | Kind::OneOfNotValid { context } => match closest(context, at) {
                 Some(branch) => branch.iter().for_each(|error| self.error(error)),
@@ -70,8 +94,10 @@ impl<'a> Explainer<'a> {
     }
 
     fn missing(&mut self, at: &Location, name: &str) {
-        let path = Place::of(&at.join(name)).into_text();
-        let expected = Shape::of(self.schema, self.shape(at).property(name)).described();
+        let (mut place, _) = self.shown.at(at);
+        place.enter_field(name);
+        let path = place.into_text();
+        let expected = self.shape_of(self.shape(at).property(name)).described();
         self.problems.push(Problem {
             message: format!("`{path}` is missing, expected {expected}"),
             path,
@@ -85,13 +111,16 @@ impl<'a> Explainer<'a> {
     fn unknown(&mut self, at: &Location, name: &str) {
         let shape = self.shape(at);
         let nearest = nearest(name, shape.properties.keys().copied()).map(str::to_owned);
-        let path = Place::of(&at.join(name)).into_text();
+        let (mut place, object) = self.shown.at(at);
+        let (_, shown) = object.field(name);
+        place.enter_field(shown);
+        let path = place.into_text();
         let hint = nearest.as_ref().map(|name| format!(", did you mean `{name}`?")).unwrap_or_default();
         self.problems.push(Problem {
             message: format!("`{path}` is not a field{hint}"),
             path,
             expected: "one of the fields".into(),
-            got: format!("the field `{}`", clipped(name)),
+            got: format!("the field `{}`", clipped(shown)),
             nearest,
         });
         self.list_fields(at);
@@ -112,8 +141,8 @@ impl<'a> Explainer<'a> {
     }
 
     fn misfit(&mut self, at: &Location, expected: String, value: &Value) {
-        let place = Place::of(at);
-        let got = described(value);
+        let (place, shown) = self.shown.at(at);
+        let got = shown.described(value);
         self.problems.push(Problem {
             message: place.say(&format!("expected {expected}, got {got}")),
             path: place.into_text(),
@@ -130,9 +159,9 @@ impl<'a> Explainer<'a> {
         let shape = self.shape(at);
         let field = |(name, alternatives): (&&str, &Vec<&'a Value>)| {
             let need = if shape.required.contains(name) { ", required" } else { "" };
-            format!("`{name}` ({}{need})", Shape::of(self.schema, alternatives).described())
+            format!("`{name}` ({}{need})", self.shape_of(alternatives).described())
         };
-        let place = Place::of(at).into_text();
+        let place = self.shown.at(at).0.into_text();
         let of = if place.is_empty() { String::new() } else { format!(" of `{place}`") };
         self.advice = Some(match shape.properties.is_empty() {
             true => format!("no fields{of} are known"),
@@ -142,10 +171,17 @@ impl<'a> Explainer<'a> {
 
     /// The shape of a place in the arguments.
     fn shape(&self, at: &Location) -> Shape<'a> {
-        at.segments().fold(Shape::of(self.schema, &[self.schema]), |shape, segment| match segment {
-            LocationSegment::Property(name) => Shape::of(self.schema, shape.property(&name)),
-            LocationSegment::Index(_) => Shape::of(self.schema, shape.items()),
+        at.segments().fold(self.shape_of(&[self.schema]), |shape, segment| match segment {
+            LocationSegment::Property(name) => self.shape_of(shape.property(&name)),
+            LocationSegment::Index(_) => self.shape_of(shape.items()),
         })
+    }
+
+    fn shape_of(&self, alternatives: &[&'a Value]) -> Shape<'a> {
+        let mut work = self.work.get();
+        let shape = Shape::of(self.schema, alternatives, &mut work);
+        self.work.set(work);
+        shape
     }
 }
 

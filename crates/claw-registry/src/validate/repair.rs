@@ -6,22 +6,35 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::bounds::MAX_DEPTH;
-use super::shape::{Shape, Types};
-use super::show::{Place, shortened};
+use super::extent::{MAX_DEPTH, whole};
+use super::shape::{Shape, Types, WORK};
+use super::show::{Place, Shown};
+use super::whole::wants_integer;
 
 /// Repairs that are told one by one; a list of a thousand texts for numbers is told once.
 const MAX_NOTES: usize = 12;
 
+/// How secrets are taken out of what is told.
+pub(super) type Redact<'a> = &'a dyn Fn(&Value) -> Value;
+
 /// Repairs what it can and says what it did, in words for the model.
-pub(super) fn repair(schema: &Value, args: &mut Value) -> Vec<String> {
-    let mut repair = Repair { root: schema, place: Place::default(), depth: 0, notes: Vec::new(), untold: 0 };
-    let mut shape = Shape::of(schema, &[schema]);
+pub(super) fn repair(schema: &Value, args: &mut Value, redact: Redact<'_>) -> Vec<String> {
+    let mut repair = Repair {
+        root: schema,
+        redact,
+        place: Place::default(),
+        depth: 0,
+        work: WORK,
+        notes: Vec::new(),
+        untold: 0,
+    };
+    let mut shape = Shape::of(schema, &[schema], &mut repair.work);
     shape.types = Types::OBJECT;
     if args.is_null() {
         *args = Value::Object(Map::new());
     }
-    repair.value(&shape, args);
+    let shown = redact(args);
+    repair.value(&shape, args, Shown::new(&shown));
     if repair.untold > 0 {
         repair.notes.push(format!("and {} more like these", repair.untold));
     }
@@ -30,56 +43,78 @@ pub(super) fn repair(schema: &Value, args: &mut Value) -> Vec<String> {
 
 struct Repair<'a> {
     root: &'a Value,
+    redact: Redact<'a>,
     place: Place,
     depth: usize,
+    /// What may still be spent. Past that, everything is left as it is.
+    work: usize,
     notes: Vec<String>,
     untold: usize,
 }
 
 impl<'a> Repair<'a> {
-    fn value(&mut self, shape: &Shape<'a>, value: &mut Value) {
+    fn value(&mut self, shape: &Shape<'a>, value: &mut Value, shown: Shown<'_>) {
         if self.depth > MAX_DEPTH {
             return;
         }
-        if let Some(better) = self.reread(shape, value) {
-            self.note(format!("{} was taken as {}", shortened(value), shortened(&better)));
+        let Some(better) = self.reread(shape, value) else { return self.inside(shape, value, shown) };
+        if self.notes.len() == MAX_NOTES {
+            self.untold += 1;
             *value = better;
+            return self.inside(shape, value, Shown::NOTHING);
         }
+        // What is secret in one form is not shown in the other: escapes in a text may have hidden it.
+        let redacted = (self.redact)(&better);
+        let (was, became) = match (shown.is(value), redacted == better) {
+            (true, true) => (shown, Shown::new(&redacted)),
+            (true, false) => (Shown::NOTHING, Shown::new(&redacted)),
+            (false, _) => (shown, Shown::NOTHING),
+        };
+        self.note(&format!("{} was taken as {}", was.text(), became.text()));
+        *value = better;
+        self.inside(shape, value, became);
+    }
+
+    fn inside(&mut self, shape: &Shape<'a>, value: &mut Value, shown: Shown<'_>) {
         self.depth += 1;
         match value {
-            Value::Object(fields) if shape.types.has(Types::OBJECT) => self.fields(shape, fields),
-            Value::Array(items) if shape.types.has(Types::ARRAY) => self.items(shape, items),
+            Value::Object(fields) if shape.types.has(Types::OBJECT) => self.fields(shape, fields, shown),
+            Value::Array(items) if shape.types.has(Types::ARRAY) => self.items(shape, items, shown),
             _ => {}
         }
         self.depth -= 1;
     }
 
-    fn items(&mut self, shape: &Shape<'a>, items: &mut [Value]) {
-        let shape = Shape::of(self.root, shape.items());
+    fn items(&mut self, shape: &Shape<'a>, items: &mut [Value], shown: Shown<'_>) {
+        let shape = Shape::of(self.root, shape.items(), &mut self.work);
         for (index, item) in items.iter_mut().enumerate() {
             let back = self.place.enter_item(index);
-            self.value(&shape, item);
+            self.value(&shape, item, shown.item(index));
             self.place.leave(back);
         }
     }
 
-    fn fields(&mut self, shape: &Shape<'a>, fields: &mut Map<String, Value>) {
-        for (wrong, right) in misnamed(shape, fields) {
-            if let Some(value) = fields.remove(&wrong) {
-                self.note(format!("the field `{wrong}` was taken as `{right}`"));
-                fields.insert(right, value);
+    fn fields(&mut self, shape: &Shape<'a>, fields: &mut Map<String, Value>, shown: Shown<'_>) {
+        self.work = self.work.saturating_sub(shape.properties.len());
+        let renamed = if self.work > 0 { misnamed(shape, fields) } else { Vec::new() };
+        for (wrong, right) in &renamed {
+            if let Some(value) = fields.remove(wrong) {
+                self.note(&format!("the field `{wrong}` was taken as `{right}`"));
+                fields.insert(right.clone(), value);
             }
         }
         fields.retain(|name, value| {
-            let field = Shape::of(self.root, shape.property(name));
+            let field = Shape::of(self.root, shape.property(name), &mut self.work);
             let is_optional =
                 shape.properties.contains_key(name.as_str()) && !shape.required.contains(name.as_str());
             let keep = !(value.is_null() && is_optional && !field.types.has(Types::NULL));
-            let back = self.place.enter_field(name);
+            let sent = renamed.iter().find(|(_, right)| right == name).map_or(name, |(wrong, _)| wrong);
+            let (shown, seen) = shown.field(sent);
+            let back = self.place.enter_field(if seen == sent { name } else { seen });
             if keep {
-                self.value(&field, value);
+                self.value(&field, value, shown);
             } else {
-                self.note("null was taken as leaving it out".into());
+                self.note("null was taken as leaving it out");
             }
             self.place.leave(back);
             keep
@@ -87,7 +122,7 @@ impl<'a> Repair<'a> {
     }
 
     /// The value as the one allowed type it can be read as.
-    fn reread(&self, shape: &Shape<'a>, value: &Value) -> Option<Value> {
+    fn reread(&mut self, shape: &Shape<'a>, value: &Value) -> Option<Value> {
         if shape.types.has(Types::of(value)) {
             return None;
         }
@@ -98,21 +133,21 @@ impl<'a> Repair<'a> {
     }
 
     /// One value where a list of such values is wanted.
-    fn listed(&self, shape: &Shape<'a>, value: &Value) -> Option<Value> {
+    fn listed(&mut self, shape: &Shape<'a>, value: &Value) -> Option<Value> {
         let is_list_text = value.as_str().is_some_and(|text| text.trim_start().starts_with('['));
         if value.is_null() || is_list_text || !shape.types.has(Types::ARRAY) {
             return None;
         }
-        let item = Shape::of(self.root, shape.items()).types;
+        let item = Shape::of(self.root, shape.items(), &mut self.work).types;
         let fits = item.has(Types::of(value)) || coerced(item, value).is_some();
         fits.then(|| Value::Array(vec![value.clone()]))
     }
 
-    fn note(&mut self, what: String) {
+    fn note(&mut self, what: &str) {
         if self.notes.len() == MAX_NOTES {
             self.untold += 1;
         } else {
-            self.notes.push(self.place.say(&what));
+            self.notes.push(self.place.say(what));
         }
     }
 }
@@ -120,8 +155,16 @@ impl<'a> Repair<'a> {
 /// Text as the JSON in it, a number as text: where only that can be meant.
 fn coerced(types: Types, value: &Value) -> Option<Value> {
     match value {
-        Value::String(text) => json_in(text).filter(|json| types.has(Types::of(json))),
-        Value::Number(number) if types.without(Types::NULL) == Types::STRING => {
+        Value::String(text) => {
+            json_in(text).filter(|json| types.has(Types::of(json))).map(|json| match &json {
+                Value::Number(number) if number.is_f64() && wants_integer(types) => {
+                    whole(number).map_or(json, Value::from)
+                }
+                _ => json,
+            })
+        }
+        // Only an integer is sure to be written as it was sent.
+        Value::Number(number) if !number.is_f64() && types.without(Types::NULL) == Types::STRING => {
             Some(Value::String(number.to_string()))
         }
         _ => None,

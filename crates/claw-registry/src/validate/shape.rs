@@ -3,13 +3,16 @@
 //! A shape is wider than its schema, never narrower: what it leaves out is left to the compiled validator.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::mem::take;
 use std::ops::{BitAnd, BitOr};
 
 use claw_core::tool::dialect::resolve;
 use serde_json::{Map, Value};
 
-/// Subschemas looked at for one shape. Past that, and past references in a ring, everything is allowed.
-const FUEL: usize = 256;
+/// Subschemas and names looked at for one shape. Past that, and past references in a ring, everything is allowed.
+const FUEL: usize = 4096;
+/// The same for all shapes that one call asks for.
+pub(super) const WORK: usize = 2_000_000;
 static ANYTHING: [&Value; 1] = [&Value::Bool(true)];
 
 /// A set of JSON types.
@@ -104,8 +107,9 @@ pub(super) struct Shape<'a> {
 }
 
 /// What fields without a property of their own, or the items of a list, may be.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 enum Rest<'a> {
+    #[default]
     Anything,
     Follows(Alternatives<'a>),
     Nothing,
@@ -137,9 +141,16 @@ impl<'a> Rest<'a> {
 }
 
 impl<'a> Shape<'a> {
-    /// The shape of a place that may follow any of these schemas, which are parts of `root`.
-    pub(super) fn of(root: &'a Value, alternatives: &[&'a Value]) -> Self {
-        Reader { root, fuel: FUEL }.any_of(alternatives.iter().copied())
+    /// The shape of a place that may follow any of these schemas, which are parts of `root`. What it takes
+    /// is taken off `work`; when that is used up, everything is allowed.
+    pub(super) fn of(root: &'a Value, alternatives: &[&'a Value], work: &mut usize) -> Self {
+        if *work == 0 {
+            return Self::anything();
+        }
+        let mut reader = Reader { root, fuel: FUEL };
+        let shape = reader.any_of(alternatives.iter().copied());
+        *work = work.saturating_sub(1 + FUEL - reader.fuel);
+        shape
     }
 
     /// The alternatives for a field.
@@ -171,20 +182,27 @@ impl<'a> Shape<'a> {
     }
 
     /// What fits either. A side that takes no lists has no say in the items, and so for objects.
-    fn or(self, other: Self) -> Self {
+    fn or(mut self, mut other: Self) -> Self {
         let types = self.types | other.types;
         let items = match (self.types.has(Types::ARRAY), other.types.has(Types::ARRAY)) {
-            (true, true) => self.items.clone().or(other.items.clone()),
-            (true, false) => self.items.clone(),
-            _ => other.items.clone(),
+            (true, true) => take(&mut self.items).or(take(&mut other.items)),
+            (true, false) => take(&mut self.items),
+            _ => take(&mut other.items),
         };
         match (self.types.has(Types::OBJECT), other.types.has(Types::OBJECT)) {
             (true, true) => {
-                let names = self.properties.keys().chain(other.properties.keys());
-                let both = |name: &&'a str| (*name, [self.property(name), other.property(name)].concat());
-                let properties = names.map(both).collect();
-                let required = self.required.intersection(&other.required).copied().collect();
-                Self { types, properties, required, extra: self.extra.or(other.extra), items }
+                for (name, alternatives) in &mut self.properties {
+                    if !other.properties.contains_key(name) {
+                        alternatives.extend(other.extra.alternatives());
+                    }
+                }
+                for (name, alternatives) in other.properties {
+                    let extra = self.extra.alternatives();
+                    self.properties.entry(name).or_insert_with(|| extra.to_vec()).extend(alternatives);
+                }
+                self.required.retain(|name| other.required.contains(name));
+                self.extra = self.extra.or(other.extra);
+                Self { types, items, ..self }
             }
             (true, false) => Self { types, items, ..self },
             _ => Self { types, items, ..other },
@@ -210,17 +228,31 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn any_of(&mut self, alternatives: impl Iterator<Item = &'a Value>) -> Shape<'a> {
-        alternatives.map(|schema| self.read(schema)).reduce(Shape::or).unwrap_or_else(Shape::nothing)
+    fn any_of(&mut self, mut alternatives: impl Iterator<Item = &'a Value>) -> Shape<'a> {
+        let Some(first) = alternatives.next() else { return Shape::nothing() };
+        let mut shape = self.read(first);
+        for schema in alternatives {
+            let other = self.read(schema);
+            let Some(fuel) = self.fuel.checked_sub(shape.properties.len() + other.properties.len()) else {
+                self.fuel = 0;
+                return Shape::anything();
+            };
+            self.fuel = fuel;
+            shape = shape.or(other);
+        }
+        shape
     }
 
     fn read(&mut self, schema: &'a Value) -> Shape<'a> {
         let Value::Object(keywords) = schema else {
             return if schema == &Value::Bool(false) { Shape::nothing() } else { Shape::anything() };
         };
-        let Some(fuel) = self.fuel.checked_sub(1) else { return Shape::anything() };
-        self.fuel = fuel;
         let mut shape = own(keywords);
+        let Some(fuel) = self.fuel.checked_sub(1 + shape.properties.len() + shape.required.len()) else {
+            self.fuel = 0;
+            return Shape::anything();
+        };
+        self.fuel = fuel;
         if let Some(target) = keywords.get("$ref").and_then(Value::as_str).and_then(|r| resolve(self.root, r))
         {
             shape = shape.and(self.read(target));

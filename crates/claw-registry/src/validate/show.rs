@@ -8,6 +8,8 @@ use serde_json::Value;
 
 /// Names and options listed at once.
 const MAX_LISTED: usize = 24;
+/// Stands for what may not be shown.
+const WITHHELD: &str = "[REDACTED]";
 /// Characters of a value that are shown.
 const MAX_SHOWN: usize = 60;
 
@@ -16,17 +18,6 @@ const MAX_SHOWN: usize = 60;
 pub(super) struct Place(String);
 
 impl Place {
-    pub(super) fn of(location: &Location) -> Self {
-        let mut place = Self::default();
-        for segment in location.segments() {
-            match segment {
-                LocationSegment::Property(name) => place.enter_field(&name),
-                LocationSegment::Index(index) => place.enter_item(index),
-            };
-        }
-        place
-    }
-
     /// Goes down to a field; the answer leads back up.
     pub(super) fn enter_field(&mut self, name: &str) -> usize {
         let back = self.0.len();
@@ -57,16 +48,70 @@ impl Place {
     }
 }
 
-/// What came, such as "the string \"ten\"".
-pub(super) fn described(value: &Value) -> String {
-    let kind = match value {
-        Value::Null | Value::Bool(_) => return value.to_string(),
-        Value::Number(_) => "the number",
-        Value::String(_) => "the string",
-        Value::Array(_) => "the list",
-        Value::Object(_) => "the object",
-    };
-    format!("{kind} {}", shortened(value))
+/// Arguments as they may be shown: the same with the secrets taken out, whole, before anything is cut short.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Shown<'a>(Option<&'a Value>);
+
+impl<'a> Shown<'a> {
+    /// What is withheld altogether.
+    pub(super) const NOTHING: Self = Self(None);
+
+    pub(super) fn new(redacted: &'a Value) -> Self {
+        Self(Some(redacted))
+    }
+
+    /// A field, with its name as it may be shown.
+    pub(super) fn field(self, name: &str) -> (Self, &str) {
+        match self.0.and_then(|value| value.get(name)) {
+            Some(field) => (Self(Some(field)), name),
+            None => (Self::NOTHING, WITHHELD),
+        }
+    }
+
+    pub(super) fn item(self, index: usize) -> Self {
+        Self(self.0.and_then(|value| value.get(index)))
+    }
+
+    /// A place below, and what is there.
+    pub(super) fn at(self, location: &Location) -> (Place, Self) {
+        let start = (Place::default(), self);
+        location.segments().fold(start, |(mut place, shown), segment| match segment {
+            LocationSegment::Property(name) => {
+                let (field, name) = shown.field(&name);
+                place.enter_field(name);
+                (place, field)
+            }
+            LocationSegment::Index(index) => {
+                place.enter_item(index);
+                (place, shown.item(index))
+            }
+        })
+    }
+
+    /// Whether it is shown as it is.
+    pub(super) fn is(self, value: &Value) -> bool {
+        self.0 == Some(value)
+    }
+
+    /// What came, such as "the string \"ten\"": its kind always, and as much of it as may be shown.
+    pub(super) fn described(self, value: &Value) -> String {
+        let kind = match value {
+            Value::Null | Value::Bool(_) => return value.to_string(),
+            Value::Number(_) => "number",
+            Value::String(_) => "string",
+            Value::Array(_) => "list",
+            Value::Object(_) => "object",
+        };
+        match self.0 {
+            Some(shown) => format!("the {kind} {}", shortened(shown)),
+            None => format!("{} {kind}", if kind == "object" { "an" } else { "a" }),
+        }
+    }
+
+    /// The value alone.
+    pub(super) fn text(self) -> String {
+        self.0.map_or_else(|| WITHHELD.to_owned(), shortened)
+    }
 }
 
 /// A value as JSON, at most [`MAX_SHOWN`] characters of it.

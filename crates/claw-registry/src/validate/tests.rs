@@ -2,8 +2,10 @@ use serde_json::{Value, json};
 
 use super::*;
 
+mod costs;
 mod hostile;
 mod laws;
+mod secrets;
 
 fn read_file() -> Value {
     json!({
@@ -45,7 +47,7 @@ fn with_path(mut args: Value) -> Value {
 #[track_caller]
 fn repairs(args: Value, expected: Value, notes: &[&str]) {
     let validator = Validator::compile(&read_file()).unwrap();
-    let checked = validator.check(with_path(args)).unwrap();
+    let checked = validator.check(with_path(args), &Value::clone).unwrap();
     assert_eq!(checked.args, with_path(expected));
     assert_eq!(checked.notes, notes);
 }
@@ -53,7 +55,7 @@ fn repairs(args: Value, expected: Value, notes: &[&str]) {
 #[track_caller]
 fn refuses(args: Value, message: &str) {
     let validator = Validator::compile(&read_file()).unwrap();
-    let error = validator.check(with_path(args)).unwrap_err();
+    let error = validator.check(with_path(args), &Value::clone).unwrap_err();
     assert_eq!(error.to_string().split("; the fields").next().unwrap(), message);
 }
 
@@ -122,7 +124,7 @@ fn one_value_becomes_a_list() {
 fn names_in_another_spelling_are_understood() {
     let validator = Validator::compile(&read_file()).unwrap();
     for name in ["filePath", "file-path", "FILE_PATH", "FilePath", "filepath"] {
-        let checked = validator.check(json!({ name: "a.txt" })).unwrap();
+        let checked = validator.check(json!({ name: "a.txt" }), &Value::clone).unwrap();
         assert_eq!(checked.args, json!({ "file_path": "a.txt" }));
         assert_eq!(checked.notes, [format!("the field `{name}` was taken as `file_path`")]);
     }
@@ -132,7 +134,7 @@ fn names_in_another_spelling_are_understood() {
 fn names_that_could_mean_two_things_are_not_touched() {
     refuses(json!({ "filePath": "b.txt" }), "`filePath` is not a field, did you mean `file_path`?");
     let validator = Validator::compile(&read_file()).unwrap();
-    let error = validator.check(json!({ "filePath": "a", "file-path": "b" })).unwrap_err();
+    let error = validator.check(json!({ "filePath": "a", "file-path": "b" }), &Value::clone).unwrap_err();
     assert!(error.to_string().contains("`file_path` is missing"), "{error}");
 }
 
@@ -140,7 +142,7 @@ fn names_that_could_mean_two_things_are_not_touched() {
 fn fields_of_an_open_object_are_renamed_only_to_what_is_required() {
     let schema = json!({ "properties": { "file_path": {}, "dry_run": {} }, "required": ["file_path"] });
     let validator = Validator::compile(&schema).unwrap();
-    let checked = validator.check(json!({ "filePath": 1, "dryRun": 2 })).unwrap();
+    let checked = validator.check(json!({ "filePath": 1, "dryRun": 2 }), &Value::clone).unwrap();
     assert_eq!(checked.args, json!({ "file_path": 1, "dryRun": 2 }));
 }
 
@@ -187,7 +189,10 @@ fn the_fields_are_listed_where_one_is_missing_or_unknown() {
         "required": ["file_path"],
         "additionalProperties": false,
     });
-    let error = Validator::compile(&schema).unwrap().check(json!({ "path": "a", "colour": 1 })).unwrap_err();
+    let error = Validator::compile(&schema)
+        .unwrap()
+        .check(json!({ "path": "a", "colour": 1 }), &Value::clone)
+        .unwrap_err();
     insta::assert_snapshot!(error, @r#"`colour` is not a field; `path` is not a field, did you mean `file_path`?; `file_path` is missing, expected a string; the fields are `file_path` (a string, required), `offset` (an integer)"#);
 }
 
@@ -195,8 +200,11 @@ fn the_fields_are_listed_where_one_is_missing_or_unknown() {
 fn no_arguments_at_all_may_be_a_cut_answer() {
     let schema = json!({ "type": "object", "properties": { "content": { "type": "string" } }, "required": ["content"] });
     let validator = Validator::compile(&schema).unwrap();
-    insta::assert_snapshot!(validator.check(json!({})).unwrap_err(), @r#"`content` is missing, expected a string; no arguments arrived, your output may have been cut; send the call again, long content in several shorter calls; the fields are `content` (a string, required)"#);
-    assert_eq!(validator.check(json!(null)).unwrap_err(), validator.check(json!({})).unwrap_err());
+    insta::assert_snapshot!(validator.check(json!({}), &Value::clone).unwrap_err(), @r#"`content` is missing, expected a string; no arguments arrived, your output may have been cut; send the call again, long content in several shorter calls; the fields are `content` (a string, required)"#);
+    assert_eq!(
+        validator.check(json!(null), &Value::clone).unwrap_err(),
+        validator.check(json!({}), &Value::clone).unwrap_err()
+    );
 }
 
 #[test]
@@ -204,10 +212,10 @@ fn roots_that_are_no_objects() {
     let validator =
         Validator::compile(&json!({ "type": "object", "properties": { "a": { "type": "integer" } } }))
             .unwrap();
-    assert_eq!(validator.check(json!("{\"a\": 1}")).unwrap().args, json!({ "a": 1 }));
-    assert_eq!(validator.check(Value::Null).unwrap().args, json!({}));
-    insta::assert_snapshot!(validator.check(json!([1, 2])).unwrap_err(), @r#"expected an object, got the list [1,2]; the fields are `a` (an integer)"#);
-    assert!(Validator::compile(&json!({})).unwrap().check(json!(5)).is_err());
+    assert_eq!(validator.check(json!("{\"a\": 1}"), &Value::clone).unwrap().args, json!({ "a": 1 }));
+    assert_eq!(validator.check(Value::Null, &Value::clone).unwrap().args, json!({}));
+    insta::assert_snapshot!(validator.check(json!([1, 2]), &Value::clone).unwrap_err(), @r#"expected an object, got the list [1,2]; the fields are `a` (an integer)"#);
+    assert!(Validator::compile(&json!({})).unwrap().check(json!(5), &Value::clone).is_err());
 }
 
 #[test]
@@ -217,7 +225,8 @@ fn alternatives_with_a_tag_are_told_apart() {
         { "type": "object", "properties": { "kind": { "const": "say" }, "text": { "type": "string" } }, "required": ["kind", "text"] },
     ] } } });
     let validator = Validator::compile(&schema).unwrap();
-    let error = validator.check(json!({ "step": { "kind": "say", "seconds": 1 } })).unwrap_err();
+    let error =
+        validator.check(json!({ "step": { "kind": "say", "seconds": 1 } }), &Value::clone).unwrap_err();
     assert!(error.to_string().starts_with("`step.text` is missing, expected "), "{error}");
 }
 
@@ -226,7 +235,8 @@ fn options_with_descriptions_are_told_as_one_list() {
     let schema = json!({ "type": "object", "properties": { "action": { "oneOf": [
         { "const": "create", "description": "Makes one." }, { "const": "list", "description": "Shows all." },
     ] } } });
-    let error = Validator::compile(&schema).unwrap().check(json!({ "action": "crate" })).unwrap_err();
+    let error =
+        Validator::compile(&schema).unwrap().check(json!({ "action": "crate" }), &Value::clone).unwrap_err();
     assert_eq!(
         error.to_string(),
         "`action`: expected one of \"create\", \"list\", got the string \"crate\", did you mean \"create\"?"
@@ -236,20 +246,21 @@ fn options_with_descriptions_are_told_as_one_list() {
 
 #[test]
 fn text_that_is_no_json() {
-    let told = |text| Arguments::parse(text).unwrap_err().to_string();
+    let told = |text| parse(text, 1 << 20).unwrap_err().to_string();
     insta::assert_snapshot!(told("{\"path\": \"a.txt\", \"content\": \"once upon"), @r#"the arguments are JSON that ends too early, at line 1 column 39; your output may have been cut; send the call again, long content in several shorter calls"#);
     insta::assert_snapshot!(told("{'path': 1}"), @r#"the arguments are not valid JSON: key must be a string at line 1 column 2; send one JSON object; quotes and line breaks inside of strings need a backslash"#);
     insta::assert_snapshot!(told(&"[".repeat(200)), @r#"the arguments are not valid JSON: recursion limit exceeded at line 1 column 128; send one JSON object; quotes and line breaks inside of strings need a backslash"#);
-    insta::assert_snapshot!(Arguments::parse_within("{\"a\": 1}", 4).unwrap_err(), @r#"the arguments are 8 bytes long, and at most 4 are taken; send less at once, in several calls"#);
-    assert_eq!(Arguments::parse(" ").unwrap(), json!({}));
-    assert_eq!(Arguments::parse("{\"a\": 1}").unwrap(), json!({ "a": 1 }));
+    insta::assert_snapshot!(parse("{\"a\": 1}", 4).unwrap_err(), @r#"the arguments are more than 4 bytes long; send less at once, in several calls"#);
+    assert_eq!(parse(" ", 9).unwrap(), json!({}));
+    assert_eq!(parse("{\"a\": 1}", 9).unwrap(), json!({ "a": 1 }));
 }
 
 #[test]
 fn a_tool_error_carries_the_problems_as_data() {
     let validator = Validator::compile(&read_file()).unwrap();
-    let error =
-        claw_core::tool::ToolError::from(validator.check(with_path(json!({ "limit": "ten" }))).unwrap_err());
+    let error = claw_core::tool::ToolError::from(
+        validator.check(with_path(json!({ "limit": "ten" })), &Value::clone).unwrap_err(),
+    );
     assert_eq!(error.for_model(), "`limit`: expected an integer, got the string \"ten\"");
     assert_eq!(
         error.details.as_deref(),
@@ -257,4 +268,37 @@ fn a_tool_error_carries_the_problems_as_data() {
             &json!([{ "field": "limit", "expected": "an integer", "got": "the string \"ten\"", "nearest": null }])
         )
     );
+}
+
+#[test]
+fn whole_numbers_are_written_as_integers() {
+    repairs(json!({ "offset": 2.0, "lines": [1.0, 2] }), json!({ "offset": 2, "lines": [1, 2] }), &[]);
+    repairs(json!({ "ratio": 2.0 }), json!({ "ratio": 2.0 }), &[]);
+    repairs(json!({ "offset": "1e1" }), json!({ "offset": 10 }), &["`offset`: \"1e1\" was taken as 10"]);
+    // Another integer may have been meant.
+    repairs(json!({ "limit": 1e18 }), json!({ "limit": 1e18 }), &[]);
+}
+
+#[test]
+fn a_number_that_was_rounded_is_not_taken_as_text() {
+    repairs(
+        json!({ "tags": [u64::MAX, -1] }),
+        json!({ "tags": ["18446744073709551615", "-1"] }),
+        &[
+            "`tags[0]`: 18446744073709551615 was taken as \"18446744073709551615\"",
+            "`tags[1]`: -1 was taken as \"-1\"",
+        ],
+    );
+    refuses(json!({ "tags": [1.1] }), "`tags[0]`: expected a string, got the number 1.1");
+}
+
+#[test]
+fn arguments_read_elsewhere_are_measured() {
+    for args in [json!({}), json!({ "a": [1, true, false, null, "x"], "b": { "c": -1.5 } }), json!([[], {}])]
+    {
+        let bytes = args.to_string().len();
+        assert!(measure(&args, bytes).is_ok());
+        assert!(measure(&args, bytes / 2).is_err());
+    }
+    insta::assert_snapshot!(measure(&json!({ "a": "xxxx" }), 8).unwrap_err(), @"the arguments are more than 8 bytes long; send less at once, in several calls");
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use claw_core::TenantId;
+use claw_core::port::Clock;
 use claw_core::store::{Answer, Approval, ApprovalState, Approvals, Ledger};
 use claw_core::tool::Target;
 use claw_registry::Request;
@@ -14,7 +15,7 @@ use crate::kit::{Bench, Setup, done, refused};
 pub(crate) async fn question(bench: &Bench) -> Approval {
     let mut changes = bench.store.changes();
     loop {
-        if let Some(row) = bench.store.pending(&TenantId::main()).await.unwrap().pop() {
+        if let Some(row) = bench.store.pending(&TenantId::main(), bench.clock.now()).await.unwrap().pop() {
             return row;
         }
         changes.changed().await.unwrap();
@@ -23,7 +24,7 @@ pub(crate) async fn question(bench: &Bench) -> Approval {
 
 pub(crate) async fn answer(bench: &Bench, approve: bool) {
     let row = question(bench).await;
-    let answer = Answer { approve, by: "ada".into() };
+    let answer = Answer { approve, by: "ada".into(), at: bench.clock.now() };
     bench.store.answer(&TenantId::main(), row.id, answer).await.unwrap();
 }
 
@@ -67,7 +68,7 @@ async fn the_question_shows_the_command_scrubbed() {
         Request::new("sh", json!({"command": "curl -H 'Authorization: Bearer abcdefgh12345678' x"}));
     let look = async {
         let row = question(&bench).await;
-        assert!(row.request.summary.contains("run in /w:\ncurl -H"), "{}", row.request.summary);
+        assert!(row.request.summary.contains("run in /w:\n  curl -H"), "{}", row.request.summary);
         assert!(!row.request.summary.contains("abcdefgh12345678"), "{}", row.request.summary);
         answer(&bench, false).await;
     };
@@ -79,7 +80,7 @@ async fn nobody_answers() {
     let bench = Bench::new(Setup::default());
     let (step, reason) = refused(&bench.call("sh", json!({"command": "ls"})).await);
     assert_eq!((step, reason.as_str()), ("judge", "nobody answered within 2 minutes"));
-    assert!(bench.store.pending(&TenantId::main()).await.unwrap().is_empty());
+    assert!(bench.store.pending(&TenantId::main(), bench.clock.now()).await.unwrap().is_empty());
 }
 
 #[tokio::test]

@@ -1,6 +1,10 @@
 //! The road from end to end: three kinds of tools through all eight steps, and what attackers try.
 
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop")]
+
 mod approvals;
+mod attack;
+mod attack_more;
 mod budget;
 mod guards;
 mod kit;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use arc_swap::ArcSwap;
+use claw_core::TenantId;
 use claw_core::id::AgentId;
 use claw_core::port::World;
 use claw_core::tool::{AnyTool, Effect, Group, Meta, Need, Profile, ToolSource, Unavailable};
@@ -107,12 +108,12 @@ async fn an_overlay_stands_in_front_and_copies_nothing() {
     overlay.register_with(all().remove(7), |meta| meta.name = "mine".parse().unwrap()).unwrap();
     assert_eq!(overlay.len(), base.len() + 1);
     let agent = AgentId::new("main").unwrap();
-    bench.executor.set_overlay(agent.clone(), Some(overlay.clone()));
+    bench.executor.set_overlay(TenantId::main(), agent.clone(), Some(overlay.clone()));
     assert_eq!(done(&bench.call("mine", json!({"text": "hi"})).await), "hi");
     assert!(bench.call("say", json!({"text": "hi"})).await.is_done());
     base.unregister("say");
     assert!(!overlay.has("say"));
-    bench.executor.set_overlay(agent, None);
+    bench.executor.set_overlay(TenantId::main(), agent, None);
     assert_eq!(refused(&bench.call("mine", json!({})).await).0, "find");
 }
 

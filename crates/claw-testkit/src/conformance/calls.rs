@@ -1,23 +1,32 @@
 //! The suite of a [`CallStore`]: what is begun, used and answered at most once.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use claw_core::port::UnixMillis;
 use claw_core::store::{Answer, Approval, ApprovalState, CallStore, NewApproval, Outcome, StoreError, Tally};
-use claw_core::{ApprovalId, CallId, TenantId};
+use claw_core::{AgentId, ApprovalId, CallId, TenantId};
 
-use crate::fixture::{digest, intent, outcome, owner, question, refused, session, tenant};
+use crate::fixture::{NOW, digest, intent, outcome, owner, question, refused, session, tenant};
 
 /// Puts a store through the suite; `make` gives an empty one.
 pub async fn calls<S: CallStore + 'static>(make: impl AsyncFn() -> S) {
     writes_calls_down_in_order(make().await).await;
     refuses_to_begin_a_call_twice(make().await).await;
+    refuses_to_begin_a_call_from_the_future_twice(make().await).await;
     lets_one_of_many_begin_a_call(make().await).await;
     uses_an_approval_once(make().await).await;
     refuses_to_use_an_approval_for_something_else(make().await).await;
     refuses_to_use_an_approval_that_is_not_a_yes(make().await).await;
+    refuses_to_use_an_approval_whose_time_is_over(make().await).await;
+    refuses_to_use_an_approval_of_another_session_or_agent(make().await).await;
     finds_a_question_again(make().await).await;
+    finds_a_question_whose_time_is_over_as_expired(make().await).await;
     puts_a_changed_question_anew(make().await).await;
+    leaves_the_questions_of_another_session_or_agent(make().await).await;
     lets_the_first_answer_stand(make().await).await;
+    refuses_an_answer_when_the_time_is_over(make().await).await;
+    lists_only_questions_that_can_be_answered(make().await).await;
     closes_what_nobody_will_use(make().await).await;
     keeps_tenants_apart(make().await).await;
     wakes_those_who_wait(make().await).await;
@@ -58,6 +67,13 @@ async fn refuses_to_begin_a_call_twice(store: impl CallStore) {
     store.finish_call(outcome(call, Outcome::Failed)).await.unwrap();
     assert_eq!(begun(&store, call).await, Outcome::Failed);
     assert_eq!(store.recent(&TenantId::main(), 10).await.unwrap().len(), 2, "a refusal writes nothing");
+}
+
+async fn refuses_to_begin_a_call_from_the_future_twice(store: impl CallStore) {
+    let future: CallId = "ffffffff-ffff-7fff-bfff-ffffffffffff".parse().unwrap();
+    store.begin_call(intent(future, "ls", None)).await.unwrap();
+    store.begin_call(intent(CallId::new(), "ls", None)).await.unwrap();
+    assert_eq!(begun(&store, future).await, Outcome::Unknown);
 }
 
 async fn lets_one_of_many_begin_a_call(store: impl CallStore + 'static) {
@@ -119,6 +135,33 @@ async fn refuses_to_use_an_approval_that_is_not_a_yes(store: impl CallStore) {
     assert_eq!(store.recent(&main, 10).await.unwrap(), []);
 }
 
+async fn refuses_to_use_an_approval_whose_time_is_over(store: impl CallStore) {
+    let (call, id) = approved(&store, "ls").await;
+    let mut late = intent(call, "ls", Some(id));
+    late.at = expiry();
+    check_state(store.begin_call(late).await, id, "expired");
+    assert_eq!(state(&store, id).await, ApprovalState::Expired);
+    check_state(store.begin_call(intent(call, "ls", Some(id))).await, id, "expired");
+    assert_eq!(store.recent(&TenantId::main(), 10).await.unwrap(), [], "nothing was written");
+
+    let (call, id) = approved(&store, "ls").await;
+    let mut in_time = intent(call, "ls", Some(id));
+    in_time.at = UnixMillis(expiry().0 - 1);
+    store.begin_call(in_time).await.unwrap();
+}
+
+async fn refuses_to_use_an_approval_of_another_session_or_agent(store: impl CallStore) {
+    let (call, id) = approved(&store, "ls").await;
+    let mut stolen = intent(call, "ls", Some(id));
+    stolen.session = session("cli:other");
+    check_state(store.begin_call(stolen).await, id, "missing");
+    let mut stolen = intent(call, "ls", Some(id));
+    stolen.agent = other_agent();
+    check_state(store.begin_call(stolen).await, id, "missing");
+    assert_eq!(state(&store, id).await, ApprovalState::Approved, "nothing was used");
+    store.begin_call(intent(call, "ls", Some(id))).await.unwrap();
+}
+
 async fn finds_a_question_again(store: impl CallStore) {
     let main = TenantId::main();
     let ask = async |call| store.request(question(call, "ls")).await.unwrap();
@@ -127,7 +170,7 @@ async fn finds_a_question_again(store: impl CallStore) {
     let first = ask(call).await;
     assert_eq!((first.state, &first.request), (ApprovalState::Pending, &question(call, "ls")));
     assert_eq!(ask(call).await, first);
-    assert_eq!(store.pending(&main).await.unwrap(), std::slice::from_ref(&first));
+    assert_eq!(store.pending(&main, NOW).await.unwrap(), std::slice::from_ref(&first));
     store.answer(&main, first.id, yes()).await.unwrap();
     assert_eq!(ask(call).await.state, ApprovalState::Approved);
     store.begin_call(intent(call, "ls", Some(first.id))).await.unwrap();
@@ -145,6 +188,20 @@ async fn finds_a_question_again(store: impl CallStore) {
     assert_ne!(anew.id, given_up);
 }
 
+async fn finds_a_question_whose_time_is_over_as_expired(store: impl CallStore) {
+    let call = CallId::new();
+    let first = store.request(question(call, "ls")).await.unwrap();
+    let in_time = asked_at(UnixMillis(expiry().0 - 1), question(call, "ls"));
+    assert_eq!(store.request(in_time).await.unwrap(), first, "it keeps its own time");
+    let late = store.request(asked_at(expiry(), question(call, "ls"))).await.unwrap();
+    assert_eq!((late.id, late.state), (first.id, ApprovalState::Expired));
+    assert_eq!(state(&store, first.id).await, ApprovalState::Expired);
+
+    let (call, unused) = approved(&store, "ls").await;
+    let late = store.request(asked_at(expiry(), question(call, "ls"))).await.unwrap();
+    assert_eq!((late.id, late.state), (unused, ApprovalState::Expired), "a yes lapses too");
+}
+
 async fn puts_a_changed_question_anew(store: impl CallStore) {
     let (call, first) = approved(&store, "git push").await;
     let second = store.request(question(call, "git push --force")).await.unwrap();
@@ -153,7 +210,25 @@ async fn puts_a_changed_question_anew(store: impl CallStore) {
     let third = store.request(question(call, "git push")).await.unwrap();
     assert_eq!(state(&store, second.id).await, ApprovalState::Cancelled);
     assert_eq!(third.request.digest, digest("git push"));
-    assert_eq!(ids(&store.pending(&TenantId::main()).await.unwrap()), [third.id]);
+    assert_eq!(ids(&store.pending(&TenantId::main(), NOW).await.unwrap()), [third.id]);
+}
+
+async fn leaves_the_questions_of_another_session_or_agent(store: impl CallStore) {
+    let (call, approved) = approved(&store, "git push").await;
+    let waiting = store.request(question(CallId::new(), "ls")).await.unwrap();
+    for (call, mine) in [(call, approved), (waiting.request.call, waiting.id)] {
+        for what in ["git push", "ls", "git push --force"] {
+            let of_session = NewApproval { session: session("cli:other"), ..question(call, what) };
+            let of_agent = NewApproval { agent: other_agent(), ..question(call, what) };
+            for theirs in [of_session, of_agent] {
+                let asked = store.request(theirs).await.unwrap();
+                assert_ne!(asked.id, mine);
+                assert_eq!(asked.state, ApprovalState::Pending);
+            }
+        }
+    }
+    assert_eq!(state(&store, approved).await, ApprovalState::Approved);
+    assert_eq!(state(&store, waiting.id).await, ApprovalState::Pending);
 }
 
 async fn lets_the_first_answer_stand(store: impl CallStore) {
@@ -163,16 +238,45 @@ async fn lets_the_first_answer_stand(store: impl CallStore) {
     assert_eq!((denied.state, denied.answered_by.as_deref()), (ApprovalState::Denied, Some("ann")));
     check_state(store.answer(&main, id, yes()).await, id, "denied");
     assert_eq!(store.approval(&main, id).await.unwrap(), Some(denied));
-    assert_eq!(store.pending(&main).await.unwrap(), []);
+    assert_eq!(store.pending(&main, NOW).await.unwrap(), []);
     let unknown = ApprovalId::new();
     check_state(store.answer(&main, unknown, yes()).await, unknown, "missing");
+}
+
+async fn refuses_an_answer_when_the_time_is_over(store: impl CallStore) {
+    let main = TenantId::main();
+    for answer in [yes(), no()] {
+        let id = store.request(question(CallId::new(), "ls")).await.unwrap().id;
+        let mut changes = store.changes();
+        changes.mark_unchanged();
+        let late = Answer { at: expiry(), ..answer.clone() };
+        check_state(store.answer(&main, id, late).await, id, "expired");
+        let row = store.approval(&main, id).await.unwrap().unwrap();
+        assert_eq!((row.state, row.answered_by), (ApprovalState::Expired, None));
+        assert!(changes.has_changed().unwrap(), "lapsing is a change");
+        check_state(store.answer(&main, id, answer).await, id, "expired");
+    }
+    let id = store.request(question(CallId::new(), "ls")).await.unwrap().id;
+    let in_time = Answer { at: UnixMillis(expiry().0 - 1), ..yes() };
+    assert_eq!(store.answer(&main, id, in_time).await.unwrap().state, ApprovalState::Approved);
+}
+
+async fn lists_only_questions_that_can_be_answered(store: impl CallStore) {
+    let main = TenantId::main();
+    let pending = async |now| ids(&store.pending(&main, now).await.unwrap());
+    let first = store.request(question(CallId::new(), "ls")).await.unwrap().id;
+    let later = NOW.plus(Duration::from_secs(1));
+    let second = store.request(asked_at(later, question(CallId::new(), "ls"))).await.unwrap().id;
+    assert_eq!(pending(UnixMillis(expiry().0 - 1)).await, [first, second]);
+    assert_eq!(pending(expiry()).await, [second]);
+    assert_eq!(pending(expiry().plus(Duration::from_secs(1))).await, []);
 }
 
 async fn closes_what_nobody_will_use(store: impl CallStore) {
     let main = TenantId::main();
     let close = async |id, state| store.close(&main, id, state).await.unwrap().state;
     let (_, kept) = approved(&store, "ls").await;
-    assert_eq!(close(kept, ApprovalState::Expired).await, ApprovalState::Approved, "answered in time");
+    assert_eq!(close(kept, ApprovalState::Expired).await, ApprovalState::Approved, "it was answered");
     assert_eq!(close(kept, ApprovalState::Cancelled).await, ApprovalState::Cancelled);
     assert_eq!(close(kept, ApprovalState::Expired).await, ApprovalState::Cancelled, "over stays over");
     check_state(store.answer(&main, kept, yes()).await, kept, "cancelled");
@@ -186,7 +290,7 @@ async fn keeps_tenants_apart(store: impl CallStore) {
     let call = CallId::new();
     let asked = store.request(question(call, "ls")).await.unwrap();
     assert_eq!(store.approval(&other, asked.id).await.unwrap(), None);
-    assert_eq!(store.pending(&other).await.unwrap(), []);
+    assert_eq!(store.pending(&other, NOW).await.unwrap(), []);
     check_state(store.answer(&other, asked.id, yes()).await, asked.id, "missing");
     check_state(store.close(&other, asked.id, ApprovalState::Cancelled).await, asked.id, "missing");
     let theirs = NewApproval { tenant: other.clone(), ..question(call, "ls") };
@@ -251,10 +355,25 @@ fn ids(approvals: &[Approval]) -> Vec<ApprovalId> {
     approvals.iter().map(|approval| approval.id).collect()
 }
 
+/// When a [`question`] lapses.
+fn expiry() -> UnixMillis {
+    question(CallId::new(), "ls").expires
+}
+
+/// The same question, put at another time and open for as long.
+fn asked_at(asked: UnixMillis, question: NewApproval) -> NewApproval {
+    let expires = asked.plus(question.expires.since(question.asked));
+    NewApproval { asked, expires, ..question }
+}
+
+fn other_agent() -> AgentId {
+    AgentId::new("other").expect("an agent id")
+}
+
 fn yes() -> Answer {
-    Answer { approve: true, by: "ann".to_owned() }
+    Answer { approve: true, by: "ann".to_owned(), at: NOW }
 }
 
 fn no() -> Answer {
-    Answer { approve: false, by: "ann".to_owned() }
+    Answer { approve: false, ..yes() }
 }

@@ -22,7 +22,7 @@ fn check(outcome: Result<impl std::fmt::Debug, ToolError>, kind: ErrorKind) {
 #[tokio::test]
 async fn refuses_paths_that_lead_out_of_the_scope() {
     let (files, scope) = (files(), scope());
-    let place = Place { directory: Path::new("/ws"), scope: &scope };
+    let place = Place { directory: Path::new("/ws"), scope: &scope, seen: None };
     for path in ["../etc/passwd", "/etc/passwd", "x/../../etc/passwd", "../../../../..", "/ws/../etc/passwd"]
     {
         check(files.read(&place, path).await, ErrorKind::Forbidden);
@@ -37,7 +37,7 @@ async fn refuses_paths_that_lead_out_of_the_scope() {
 #[tokio::test]
 async fn hides_denied_directories_and_keeps_read_only_ones() {
     let (files, scope) = (files(), scope());
-    let place = Place { directory: Path::new("/ws"), scope: &scope };
+    let place = Place { directory: Path::new("/ws"), scope: &scope, seen: None };
     assert_eq!(files.stat(&place, "secret/key").await.unwrap(), None);
     check(files.read(&place, "secret/key").await, ErrorKind::NotFound);
     check(files.write(&place, "secret/new", b"x").await, ErrorKind::Forbidden);
@@ -47,7 +47,7 @@ async fn hides_denied_directories_and_keeps_read_only_ones() {
 #[tokio::test]
 async fn reads_what_was_written_and_sees_it_change() {
     let (files, scope) = (files(), scope());
-    let place = Place { directory: Path::new("/ws"), scope: &scope };
+    let place = Place { directory: Path::new("/ws"), scope: &scope, seen: None };
     files.write(&place, "deep/er/b.txt", b"b").await.unwrap();
     assert_eq!(files.read(&place, "./deep/../deep/er/b.txt").await.unwrap(), b"b");
     assert!(files.stat(&place, "deep").await.unwrap().unwrap().directory);

@@ -2,28 +2,45 @@ use serde_json::json;
 
 use super::*;
 
-fn digest(tool: &str, args: Value, plan: &Plan) -> Digest {
-    Digest::of_call(tool, &args, plan, &[])
-}
-
 #[test]
-fn digest_covers_tool_arguments_plan_and_sights() {
-    let plan = Plan::write("a.txt");
-    let base = digest("edit", json!({"path": "a.txt"}), &plan);
-    assert_eq!(base, digest("edit", json!({"path": "a.txt"}), &plan));
-    assert_ne!(base, digest("edit2", json!({"path": "a.txt"}), &plan));
-    assert_ne!(base, digest("edit", json!({"path": "b.txt"}), &plan));
-    assert_ne!(base, digest("edit", json!({"path": "a.txt"}), &Plan::write("b.txt")));
+fn the_digest_covers_everything_that_decides() {
+    let (tenant, agent) = (TenantId::main(), AgentId::new("a").unwrap());
+    let (session, other) = (SessionKey::new("cli:me").unwrap(), SessionKey::new("cli:you").unwrap());
+    let (facts, elsewhere) =
+        (Facts::default(), Facts { workspace: "/w".into(), sandboxed: true, ..Facts::default() });
+    let (args, other_args) = (json!({"path": "a.txt"}), json!({"path": "b.txt"}));
+    let (plan, other_plan) = (Plan::write("a.txt"), Plan::write("b.txt"));
     let sight =
-        Sight { target: Target::Sandbox, path: None, identity: Some("host".into()), credential: None };
-    assert_ne!(base, Digest::of_call("edit", &json!({"path": "a.txt"}), &plan, &[sight]));
+        [Sight { target: Target::Sandbox, path: None, identity: Some("host".into()), credential: None }];
+    let base = Identity {
+        definition: Digest::of_bytes(b"edit"),
+        caller: (&tenant, &agent, None, &session),
+        facts: &facts,
+        left: Effects::ALL,
+        args: &args,
+        plan: &plan,
+        sights: &[],
+    };
+    assert_eq!(Digest::of(&base), Digest::of(&base.clone()));
+    let others = [
+        Identity { definition: Digest::of_bytes(b"edit2"), ..base },
+        Identity { caller: (&tenant, &agent, None, &other), ..base },
+        Identity { facts: &elsewhere, ..base },
+        Identity { left: Effects::NONE, ..base },
+        Identity { args: &other_args, ..base },
+        Identity { plan: &other_plan, ..base },
+        Identity { sights: &sight, ..base },
+    ];
+    for other in others {
+        assert_ne!(Digest::of(&base), Digest::of(&other), "{other:?}");
+    }
 }
 
 #[test]
-fn digest_does_not_depend_on_key_order() {
+fn the_digest_does_not_depend_on_key_order() {
     let a: Value = serde_json::from_str(r#"{"a":1,"b":{"c":2,"d":3}}"#).unwrap();
     let b: Value = serde_json::from_str(r#"{"b":{"d":3,"c":2},"a":1}"#).unwrap();
-    assert_eq!(digest("t", a, &Plan::read()), digest("t", b, &Plan::read()));
+    assert_eq!(Digest::of(&a), Digest::of(&b));
 }
 
 #[test]

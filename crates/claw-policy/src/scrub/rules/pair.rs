@@ -57,7 +57,7 @@ pub(super) fn pair(view: &View<'_>, at: usize, word: usize) -> Option<Secret> {
 fn after_blank(view: &View<'_>, key: &[u8], key_end: usize) -> Option<Secret> {
     if key.eq_ignore_ascii_case(b"bearer") {
         let start = view.run(key_end, BLANKS, &BLANK);
-        let written = bare(view, start, Style::Loose);
+        let written = bare(view, start)?;
         let token = view.slice(start..written.end);
         let secret =
             token.len() >= 16 && !is_url(token) && value::is_secret(token, Family::Token, Style::Loose);
@@ -110,7 +110,7 @@ fn credentials(view: &View<'_>, at: usize) -> Option<Secret> {
     if start == scheme_end || !SCHEMES.iter().any(|name| known.eq_ignore_ascii_case(name.as_bytes())) {
         return None;
     }
-    let written = bare(view, start, Style::Loose);
+    let written = bare(view, start)?;
     let token = view.slice(start..written.end);
     let random = if known.eq_ignore_ascii_case(b"basic") {
         token.len().is_multiple_of(4)
@@ -172,7 +172,7 @@ impl Written {
             b'\\' if view.get(at + 1) == Some(b'"') => Some(quoted(view, at + 2, b'"', true)),
             quote @ (b'"' | b'\'' | b'`') => Some(quoted(view, at + 1, quote, false)),
             _ => {
-                let written = bare(view, at, Style::Loose);
+                let written = bare(view, at)?;
                 let end = written.end;
                 let computed = matches!(view.get(end), Some(b'(' | b'[' | b'{' | b'<'));
                 if computed && !view.slice(at..end).contains(&b'@') {
@@ -194,8 +194,11 @@ impl Written {
     }
 }
 
-fn bare(view: &View<'_>, start: usize, style: Style) -> Written {
-    Written { start, end: view.run(start, VALUE, &BARE), style, tail: Tail::Run(&BARE) }
+/// The bare value at `start`, unless a part of it is redacted already.
+fn bare(view: &View<'_>, start: usize) -> Option<Written> {
+    let end = view.run(start, VALUE, &BARE);
+    let style = Style::Loose;
+    (!view.starts_with_placeholder(end)).then_some(Written { start, end, style, tail: Tail::Run(&BARE) })
 }
 
 fn quoted(view: &View<'_>, start: usize, quote: u8, escaped: bool) -> Written {

@@ -33,7 +33,8 @@ const PUBLIC: &[&[u8]] = &[
 
 static LABEL: Class = bytes(b"A-Z0-9 ");
 static HEADER_NAME: Class = bytes(b"-A-Za-z");
-static NOT_BREAK: Class = class(&[(0, b'\t'), (0x0b, 0x0c), (0x0e, 0xff)]);
+/// What a header's value is made of: no line break, and no placeholder.
+static HEADER_VALUE: Class = class(&[(b'\t', b'\t'), (0x20, 0x5a), (0x5c, 0xff)]);
 
 /// `-----BEGIN ... PRIVATE KEY-----` at `at`, followed by a body.
 pub(super) fn begin(view: &View<'_>, at: usize) -> Option<Secret> {
@@ -143,7 +144,7 @@ fn body_after(view: &View<'_>, at: usize) -> Option<usize> {
         }
         let name = pem_line::prefix_end(view, line_start);
         let colon = view.run(name, 24, &HEADER_NAME);
-        let rest = if view.get(colon) == Some(b':') { view.run(colon, 96, &NOT_BREAK) } else { name };
+        let rest = if view.get(colon) == Some(b':') { view.run(colon, 96, &HEADER_VALUE) } else { name };
         line_start = pem_line::line_break(view, rest)?;
     }
     None

@@ -3,6 +3,8 @@
 //! Only the password goes: user, host and path say which system is meant. A password that is a variable
 //! (`${PASS}`, `{password}`, `%s`, `<password>`) stays.
 
+use claw_core::redact::PLACEHOLDER;
+
 use super::{Secret, Tail, kind, value};
 use crate::scrub::view::{ALNUM, Class, View, printable_but};
 
@@ -23,6 +25,9 @@ pub(super) fn password(view: &View<'_>, at: usize) -> Option<Secret> {
         return None;
     }
     let authority = view.slice(user..end);
+    // What is redacted already may be the host; the password stands before it.
+    let placeholder = memchr::memmem::find(authority, PLACEHOLDER.as_bytes());
+    let authority = &authority[..placeholder.unwrap_or(authority.len())];
     let sign = memchr::memrchr(b'@', authority)?;
     let colon = memchr::memchr(b':', authority.get(..sign)?)?;
     let password = authority.get(colon + 1..sign)?;

@@ -1,6 +1,8 @@
 //! Whether a value is a secret or something else that stands after a secret's key: a placeholder, a variable,
 //! a type, a call, a word of prose, a path.
 
+use claw_core::redact::PLACEHOLDER;
+
 use super::key::Family;
 
 /// How a value is written, from what leaves least doubt to what leaves most.
@@ -144,7 +146,7 @@ const DIGIT_WORDS: &[&str] = &[
 
 /// Whether `value`, written in `style` after a key of `family`, is a secret.
 pub(super) fn is_secret(value: &[u8], family: Family, style: Style) -> bool {
-    if value.is_empty() || is_variable(value) {
+    if value.is_empty() || is_filled_in(value) {
         return false;
     }
     if family == Family::Virtual {
@@ -173,26 +175,21 @@ pub(super) fn is_secret(value: &[u8], family: Family, style: Style) -> bool {
     }
 }
 
+/// Whether a part of `value` is filled in later, or was redacted before.
+fn is_filled_in(value: &[u8]) -> bool {
+    let has = |part: &[u8]| memchr::memmem::find(value, part).is_some();
+    is_variable(value) || has(b"${") || has(b"$(") || has(b"{{") || has(PLACEHOLDER.as_bytes())
+}
+
 /// `$NAME`, `${NAME}`, `{{name}}`, `%s`, `<name>`, `***`, `xxxx`: what stands for a value.
 pub(in crate::scrub) fn is_variable(value: &[u8]) -> bool {
-    let has = |part: &[u8]| memchr::memmem::find(value, part).is_some();
-    let name = |byte: &u8| byte.is_ascii_alphanumeric() || b"_.:-".contains(byte);
+    let name = |byte: &u8| byte.is_ascii_alphanumeric() || b"_.:-{}()$".contains(byte);
     match value {
-        [b'$', rest @ ..]
-            if !rest.first().is_some_and(u8::is_ascii_digit)
-                && rest.iter().all(|byte| name(byte) || b"{}()$".contains(byte)) =>
-        {
-            return true;
-        }
-        [b'%', rest @ ..] if rest.len() < 4 || rest.ends_with(b"%") => return true,
-        [b'<', .., b'>'] | [b'{', .., b'}'] | [b'#', b'{', ..] => return true,
-        _ => {}
+        [b'$', rest @ ..] if !rest.first().is_some_and(u8::is_ascii_digit) => rest.iter().all(name),
+        [b'%', rest @ ..] => rest.len() < 4 || rest.ends_with(b"%"),
+        [b'<', .., b'>'] | [b'{', .., b'}'] | [b'#', b'{', ..] => true,
+        _ => value.iter().all(|byte| b"*xX.-_?#".contains(byte)),
     }
-    has(b"${")
-        || has(b"$(")
-        || has(b"{{")
-        || has(b"[REDACTED]")
-        || value.iter().all(|byte| b"*xX.-_?#".contains(byte))
 }
 
 /// Whether `value` is written like a name in code: words of letters, each with a few digits at its end.

@@ -27,10 +27,51 @@ fn every_form() {
         "corr3ct%20%22horse%22%2f%2b%3f",
         "corr3ct+%22horse%22%2F%2B%3F",
         "corr3ct \\\"horse\\\"/+?",
+        "corr3ct \\\"horse\\\"\\/+?",
         "636f7272336374202268 6f727365222f2b3f".replace(' ', "").as_str(),
         "636F727233637420 22686F727365222F2B3F".replace(' ', "").as_str(),
     ] {
         check(&format!("a {form} b"), "a [REDACTED] b");
+    }
+}
+
+#[test]
+fn every_way_to_write_json() {
+    let scrubber = Scrubber::compile([Value::new("pä<s>/\u{1b}\n𝄞", "value")]).unwrap();
+    for form in [
+        r"pä<s>/\u001b\n𝄞",
+        r"pä<s>\/\u001B\n𝄞",
+        r"p\u00e4<s>/\u001b\n\ud834\udd1e",
+        r"p\u00E4<s>\/\u001B\n\uD834\uDD1E",
+        r"pä\u003cs\u003e/\u001b\n𝄞",
+        r"p\u00E4\u003Cs\u003E\/\u001B\n\uD834\uDD1E",
+    ] {
+        assert_eq!(scrubber.scrub(&format!("a {form} b")), "a [REDACTED] b");
+    }
+}
+
+#[test]
+fn a_stream_that_learns_loses_no_secret_that_began_before() {
+    let base = Scrubber::compile([Value::new("deployment-value", "deployment")]).unwrap();
+    let call = base.with_values([Value::new("call-value", "call")]).unwrap();
+    let key = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASC\n-----END PRIVATE KEY-----\n";
+    for text in [
+        "a deployment-value call-value b",
+        "x\npassword: hunter22hunter22 call-value",
+        "https://user:call-value@host/deployment-value",
+        &format!("{key}deployment-value call-value"),
+    ] {
+        for start in [&Scrubber::new(), &base] {
+            for cut in 0..=text.len() {
+                let (a, b) = text.as_bytes().split_at(cut);
+                let (mut stream, mut out) = (start.stream(), Vec::new());
+                stream.push(a, &mut out);
+                stream.go_on_with(&call);
+                stream.push(b, &mut out);
+                stream.finish(&mut out);
+                assert_eq!(String::from_utf8_lossy(&out), call.scrub(text), "cut at {cut}");
+            }
+        }
     }
 }
 
@@ -99,7 +140,9 @@ fn a_thousand_values_stay_small() {
 
 #[test]
 fn values_do_not_print() {
-    assert!(!format!("{:?}", Value::new(SECRET, "value")).contains("horse"));
+    let value = Value::new(SECRET, "value");
+    assert!(!format!("{value:?}").contains("horse"));
+    assert_eq!(format!("{:?}", Scrubber::compile([value]).unwrap()), "Scrubber { lists: 1, .. }");
 }
 
 #[test]

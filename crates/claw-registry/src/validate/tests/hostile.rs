@@ -1,10 +1,8 @@
 //! Schemas and arguments made to hang, overflow or leak.
 
-use std::mem;
-
 use serde_json::{Map, Value, json};
 
-use crate::validate::{Arguments, SchemaError, Validator};
+use crate::validate::{SchemaError, Validator, dismantle, measure, parse};
 
 /// Built by hand: `json!` walks what is put into it.
 fn nested(depth: usize, names: &[&str]) -> Value {
@@ -16,15 +14,19 @@ fn nested(depth: usize, names: &[&str]) -> Value {
 fn refuses_schemas_nested_ten_thousand_deep() {
     let schema = nested(5_000, &["a", "properties"]);
     assert_eq!(Validator::compile(&schema).unwrap_err(), SchemaError::Excessive("deeply nested"));
-    // Dropping it would overflow the stack, here as anywhere.
-    mem::forget(schema);
+    dismantle(schema);
 }
 
 #[test]
 fn refuses_arguments_nested_a_thousand_deep() {
     let validator = Validator::compile(&json!({ "properties": { "a": { "$ref": "#" } } })).unwrap();
-    let error = validator.check(nested(1_000, &["a"])).unwrap_err();
+    let error = validator.check(nested(1_000, &["a"]), &Value::clone).unwrap_err();
     assert_eq!(error.to_string(), "the arguments are nested more than 128 levels deep; send them flatter");
+    // Such a value overflows the stack where it is dropped the ordinary way.
+    assert_eq!(validator.check(nested(100_000, &["a"]), &Value::clone).unwrap_err(), error);
+    let deep = nested(100_000, &["a"]);
+    assert_eq!(measure(&deep, usize::MAX).unwrap_err(), error);
+    dismantle(deep);
 }
 
 #[test]
@@ -53,7 +55,7 @@ fn survives_references_in_a_ring() {
         json!({ "properties": { "a": { "anyOf": [{ "$ref": "#/properties/a" }, { "type": "integer" }] } } }),
     ] {
         if let Ok(validator) = Validator::compile(&schema) {
-            let _ = validator.check(json!({ "a": "x" }));
+            let _ = validator.check(json!({ "a": "x" }), &Value::clone);
         }
     }
 }
@@ -74,7 +76,7 @@ fn refuses_references_that_double_at_each_step() {
 fn survives_a_pattern_that_backtracks() {
     let schema = json!({ "type": "object", "properties": { "a": { "type": "string", "pattern": "^(?=(a+)+$)(a+)+b$" } } });
     let validator = Validator::compile(&schema).unwrap();
-    assert!(validator.check(json!({ "a": "a".repeat(5_000) })).is_err());
+    assert!(validator.check(json!({ "a": "a".repeat(5_000) }), &Value::clone).is_err());
 }
 
 #[test]
@@ -83,10 +85,10 @@ fn tells_ten_megabytes_in_a_line() {
         Validator::compile(&json!({ "type": "object", "properties": { "a": { "type": "integer" } } }))
             .unwrap();
     let big = "x".repeat(10 << 20);
-    assert!(validator.check(json!({ "a": big })).unwrap_err().to_string().len() < 300);
+    assert!(validator.check(json!({ "a": big }), &Value::clone).unwrap_err().to_string().len() < 300);
     let many = vec!["1"; 100_000];
     let schema = json!({ "type": "object", "properties": { "a": { "items": { "type": "integer" } } } });
-    let checked = Validator::compile(&schema).unwrap().check(json!({ "a": many })).unwrap();
+    let checked = Validator::compile(&schema).unwrap().check(json!({ "a": many }), &Value::clone).unwrap();
     assert!(checked.notes.len() < 20);
-    assert!(Arguments::parse(&format!("{{\"a\": \"{big}\"}}")).is_err());
+    assert!(parse(&format!("{{\"a\": \"{big}\"}}"), 8 << 20).is_err());
 }

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use crate::validate::{Arguments, Validator};
+use crate::validate::{Validator, measure, parse};
 
 fn name() -> impl Strategy<Value = String> {
     prop::sample::select(vec!["file_path", "filePath", "offset", "Offset", "tags", "a", "b"])
@@ -16,6 +16,7 @@ fn args() -> impl Strategy<Value = Value> {
         any::<bool>().prop_map(Value::from),
         (-20i64..20).prop_map(Value::from),
         (-2.0..2.0f64).prop_map(Value::from),
+        (-2i8..2).prop_map(|whole| Value::from(f64::from(whole))),
         prop::sample::select(vec!["", "10", "true", "null", "[1]", "{\"a\":\"1\"}", "[", "x"])
             .prop_map(Value::from),
     ];
@@ -57,6 +58,21 @@ fn object(inner: impl Strategy<Value = Value>) -> impl Strategy<Value = Value> {
     })
 }
 
+/// Equal as JSON Schema has it: `2.0` is `2`.
+fn same(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::Number(one), Value::Number(other)) => one.as_f64() == other.as_f64(),
+        (Value::Array(one), Value::Array(other)) => {
+            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same(one, other))
+        }
+        (Value::Object(one), Value::Object(other)) => {
+            one.len() == other.len()
+                && one.iter().all(|(name, one)| other.get(name).is_some_and(|other| same(one, other)))
+        }
+        _ => one == other,
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
@@ -66,10 +82,10 @@ proptest! {
     ) {
         let Ok(validator) = Validator::compile(&schema) else { return Ok(()) };
         let satisfied = args.is_object() && jsonschema::is_valid(&schema, &args);
-        match validator.check(args.clone()) {
+        match validator.check(args.clone(), &Value::clone) {
             Ok(checked) => {
                 prop_assert!(jsonschema::is_valid(&schema, &checked.args));
-                prop_assert_eq!(satisfied, checked.notes.is_empty() && checked.args == args);
+                prop_assert_eq!(satisfied, checked.notes.is_empty() && same(&checked.args, &args));
             }
             Err(error) => {
                 prop_assert!(!satisfied);
@@ -80,16 +96,22 @@ proptest! {
     }
 
     #[test]
+    fn what_is_read_within_a_limit_is_measured_within_it(args in args()) {
+        let text = args.to_string();
+        prop_assert!(measure(&args, text.len()).is_ok());
+    }
+
+    #[test]
     fn no_text_panics(text in ".{0,64}") {
-        if let Ok(args) = Arguments::parse(&text) {
-            let _ = Validator::compile(&json!({ "type": "object" })).unwrap().check(args);
+        if let Ok(args) = parse(&text, 1000) {
+            let _ = Validator::compile(&json!({ "type": "object" })).unwrap().check(args, &Value::clone);
         }
     }
 
     #[test]
     fn no_schema_panics(schema in args(), args in args()) {
         if let Ok(validator) = Validator::compile(&schema) {
-            let _ = validator.check(args);
+            let _ = validator.check(args, &Value::clone);
         }
     }
 }

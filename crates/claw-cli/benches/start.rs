@@ -1,0 +1,50 @@
+//! How long the program takes to start, what memory it takes at most and how large it is.
+//!
+//! Prints `name<TAB>value<TAB>unit` lines; times are medians, with a program that does nothing beside them.
+
+#![expect(clippy::unwrap_used, reason = "a benchmark that cannot be set up should stop")]
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use nix::sys::resource::{UsageWho, getrusage};
+
+const CLAWSMITH: &str = env!("CARGO_BIN_EXE_clawsmith");
+const RUNS: usize = 200;
+
+/// The median time from start to end, in milliseconds.
+fn time(name: &str, program: &str, args: &[&str], home: &Path) -> f64 {
+    let mut times: Vec<f64> = (0..RUNS)
+        .map(|_| {
+            let begun = Instant::now();
+            let mut command = Command::new(program);
+            command.args(args).env_clear().env("HOME", home).current_dir(home).stdout(Stdio::null());
+            assert!(command.status().unwrap().success(), "{name}");
+            begun.elapsed().as_secs_f64() * 1e3
+        })
+        .collect();
+    times.sort_by(f64::total_cmp);
+    println!("{name}\t{:.2}\tms", times[RUNS / 2]);
+    times[RUNS / 2]
+}
+
+/// The most memory that a child has had so far, in megabytes. It only rises, so the smallest goes first.
+fn peak() -> f64 {
+    getrusage(UsageWho::RUSAGE_CHILDREN).unwrap().max_rss() as f64 / 1024.0
+}
+
+fn main() {
+    let home = tempfile::tempdir().unwrap();
+    let floor = time("a program that does nothing", "/bin/true", &[], home.path());
+    let version = time("clawsmith --version", CLAWSMITH, &["--version"], home.path());
+    println!("clawsmith --version, peak memory\t{:.1}\tMB", peak());
+    let list = time("clawsmith tools list", CLAWSMITH, &["tools", "list"], home.path());
+    println!("clawsmith tools list, peak memory\t{:.1}\tMB", peak());
+    let call = ["tools", "call", "datetime", "--args", "{\"action\": \"now\"}"];
+    time("clawsmith tools call datetime", CLAWSMITH, &call, home.path());
+    println!("--version / nothing\t{:.1}\tx", version / floor);
+    println!("tools list / nothing\t{:.1}\tx", list / floor);
+    let size = std::fs::metadata(CLAWSMITH).unwrap().len() as f64 / 1e6;
+    println!("stripped binary\t{size:.1}\tMB");
+}

@@ -1,0 +1,158 @@
+//! Playing a caller: whose tools are shown, explained or called.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use clap::{Args, ValueEnum};
+use claw_core::tool::{Caller, PeerKind, Profile, SubagentDepth};
+use claw_core::{AgentId, SessionKey, UserId};
+use claw_policy::nearest::nearest;
+use serde_json::Value;
+
+use crate::config::{Config, Surroundings};
+use crate::failure::Failure;
+use crate::output::tell;
+
+/// The agent that stands for all those a policy does not name.
+const DEFAULT_AGENT: &str = claw_policy::config::ANY_AGENT;
+
+/// Who calls.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Caller")]
+pub(crate) struct CallerArgs {
+    /// The agent that acts.
+    #[arg(long, value_name = "ID", default_value = DEFAULT_AGENT)]
+    agent: String,
+    /// The user it acts for [default: `$USER`].
+    #[arg(long, value_name = "ID")]
+    user: Option<String>,
+    /// The conversation [default: `cli:USER`].
+    #[arg(long, value_name = "KEY")]
+    session: Option<String>,
+    /// The channel the message came by [default: what stands before the session's colon].
+    #[arg(long, value_name = "NAME")]
+    channel: Option<String>,
+    /// The group chat it came from.
+    #[arg(long, value_name = "ID")]
+    chat: Option<String>,
+    /// The collection of tools to start from, instead of the configured one.
+    #[arg(long, value_name = "NAME", value_enum)]
+    profile: Option<ProfileName>,
+    /// The provider of the agent's model.
+    #[arg(long, value_name = "NAME")]
+    provider: Option<String>,
+    /// Its place in a tree of subagents.
+    #[arg(long, value_name = "PLACE", value_enum)]
+    subagent: Option<Place>,
+    /// The tools that the message itself allows.
+    #[arg(long, value_name = "ENTRY", value_delimiter = ',')]
+    request_allow: Option<Vec<String>>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum ProfileName {
+    Full,
+    Coding,
+    Messaging,
+    Minimal,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Place {
+    /// A subagent that may start others.
+    Inner,
+    /// A subagent that may not.
+    Leaf,
+}
+
+impl CallerArgs {
+    /// The configuration as this caller meets it: `--profile` stands instead of every configured profile.
+    pub(crate) fn apply(&self, config: &mut Config) {
+        let Some(profile) = self.profile else { return };
+        config.tools.profile = match profile {
+            ProfileName::Full => Profile::Full,
+            ProfileName::Coding => Profile::Coding,
+            ProfileName::Messaging => Profile::Messaging,
+            ProfileName::Minimal => Profile::Minimal,
+        };
+        config.tools.by_provider.values_mut().for_each(|provider| provider.profile = None);
+    }
+
+    /// The flags that a policy can tell callers apart by, as they were given.
+    pub(crate) fn flags(&self) -> String {
+        let agent = Some(self.agent.clone()).filter(|agent| agent != DEFAULT_AGENT);
+        fn name(value: &impl ValueEnum) -> Option<String> {
+            Some(value.to_possible_value()?.get_name().to_owned())
+        }
+        let flags = [
+            ("agent", agent),
+            ("profile", self.profile.as_ref().and_then(name)),
+            ("provider", self.provider.clone()),
+            ("chat", self.chat.clone()),
+            ("subagent", self.subagent.as_ref().and_then(name)),
+            ("request-allow", self.request_allow.as_ref().map(|allow| allow.join(","))),
+        ];
+        let given = flags.into_iter().filter_map(|(flag, value)| Some(format!(" --{flag} {}", value?)));
+        given.collect()
+    }
+
+    /// The caller, in this workspace.
+    pub(crate) fn caller(
+        &self,
+        config: &Config,
+        around: &Surroundings,
+        workspace: &Path,
+    ) -> Result<Caller, Failure> {
+        let wrong = |flag: &str, error: claw_core::InvalidId| Failure::usage(format!("`{flag}`: {error}"));
+        let agent = AgentId::new(&self.agent).map_err(|error| wrong("--agent", error))?;
+        self.note_unknown_agent(config);
+        let user = match &self.user {
+            Some(user) => UserId::new(user).map_err(|error| wrong("--user", error))?,
+            None => user_of(around).map_err(|error| wrong("--user", error))?,
+        };
+        let session = match &self.session {
+            Some(session) => SessionKey::new(session),
+            None => SessionKey::new(format!("cli:{user}")),
+        };
+        let session = session.map_err(|error| wrong("--session", error))?;
+        let mut caller = Caller::new(agent, session, workspace);
+        caller.tenant = config.tenant.clone();
+        caller.user = Some(user);
+        if let Some(channel) = &self.channel {
+            caller.channel = channel.into();
+        }
+        if let Some(chat) = &self.chat {
+            caller.chat_id = Some(chat.into());
+            caller.peer_kind = PeerKind::Group;
+        }
+        caller.provider = self.provider.as_deref().map(Into::into);
+        caller.config = Arc::new(Value::Object(config.settings.clone().into_iter().collect()));
+        caller.subagent = match self.subagent {
+            None => SubagentDepth::default(),
+            Some(place) => SubagentDepth { depth: 1, leaf: matches!(place, Place::Leaf) },
+        };
+        caller.request_allow = self.request_allow.clone().map(Into::into);
+        Ok(caller)
+    }
+}
+
+impl CallerArgs {
+    /// A misspelt agent would be answered for as any other, and the answer would be about somebody else.
+    fn note_unknown_agent(&self, config: &Config) {
+        let agents = &config.agents;
+        if self.agent == DEFAULT_AGENT || agents.is_empty() || agents.contains_key(&self.agent) {
+            return;
+        }
+        let hint = match nearest(&self.agent, agents.keys()) {
+            Some(near) => format!("; did you mean `{near}`?"),
+            None => ", so the rules for all agents hold".to_owned(),
+        };
+        tell(format_args!("note: agent `{}` is not configured{hint}", self.agent));
+    }
+}
+
+/// The user of this machine, or `me` where that is not known.
+fn user_of(around: &Surroundings) -> Result<UserId, claw_core::InvalidId> {
+    let name = ["USER", "LOGNAME"].iter().find_map(|name| around.variable(name)?.to_str());
+    name.and_then(|name| UserId::new(name).ok()).map_or_else(|| UserId::new("me"), Ok)
+}

@@ -1,0 +1,145 @@
+//! The command line as a whole.
+
+use std::ffi::OsString;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, CommandFactory as _, Parser, Subcommand};
+
+use crate::command as commands;
+use crate::config::{Loaded, Surroundings};
+use crate::failure::{Failure, Kind, Outcome};
+use crate::output::{Out, complain};
+
+/// Tools for AI agents, with a hand kept on them.
+///
+/// Every call takes one road: found, authorised, limited, validated, planned and judged, recorded, run over
+/// guarded ports, scrubbed and capped.
+#[derive(Debug, Parser)]
+#[command(
+    name = "clawsmith",
+    version,
+    arg_required_else_help = true,
+    max_term_width = 100,
+    after_help = "Exit codes:\n  0  it worked\n  1  the tool reported an error, or a check found one\n  \
+                  2  the command line or the configuration is wrong\n  3  the call was refused, and nothing \
+                  happened\n\nStart here:\n  clawsmith tour\n  clawsmith tools list\n  clawsmith tools call \
+                  datetime --args '{\"action\": \"now\"}'"
+)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    globals: Globals,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// What every command takes.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Globals {
+    /// Configuration file [default: `$CLAWSMITH_CONFIG`, the nearest `clawsmith.toml` above the current
+    /// directory, then the user's].
+    #[arg(long, global = true, value_name = "FILE", help_heading = "Global options")]
+    pub(crate) config: Option<PathBuf>,
+    /// Print JSON, for programs.
+    #[arg(long, global = true, help_heading = "Global options")]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// List, show, call and export tools.
+    #[command(subcommand)]
+    Tools(commands::tools::Tools),
+    /// Explain, check and compare which tools agents get.
+    #[command(subcommand)]
+    Policy(commands::policy::Policy),
+    /// Remove secrets from a stream: standard input to standard output.
+    Scrub(commands::scrub::Scrub),
+    /// Show and verify what was refused, intended and done.
+    #[command(subcommand)]
+    Ledger(commands::ledger::Ledger),
+    /// Check and show the configuration.
+    #[command(subcommand)]
+    Config(commands::config::ConfigCommand),
+    /// See it work: real calls in a temporary directory, half a minute to read.
+    Tour(commands::tour::Tour),
+    /// Print completions for a shell.
+    Completions(commands::completions::Completions),
+}
+
+/// What a command works with.
+pub(crate) struct Session {
+    pub(crate) globals: Globals,
+    pub(crate) around: Surroundings,
+    pub(crate) out: Out,
+}
+
+impl Session {
+    /// The configuration that holds.
+    pub(crate) fn load(&self) -> Result<Loaded, Failure> {
+        Ok(Loaded::load(self.globals.config.as_deref(), &self.around)?)
+    }
+}
+
+/// The whole program.
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let cli = match Cli::try_parse_from(arguments) {
+        Ok(cli) => cli,
+        // Help and version are no errors and have code 0; everything else has 2.
+        Err(error) => {
+            let _ = error.print();
+            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+        }
+    };
+    crate::log::hush_panics();
+    crate::log::start();
+    let json = cli.globals.json;
+    match execute(cli) {
+        Ok(code) => code,
+        Err(failure) => {
+            if failure.kind != Kind::Unread {
+                report(&failure, json);
+            }
+            failure.code()
+        }
+    }
+}
+
+/// The command line for generators of documents.
+pub fn command() -> clap::Command {
+    Cli::command()
+}
+
+fn execute(cli: Cli) -> Outcome {
+    let around = Surroundings::of_process().map_err(|error| {
+        Failure::usage("the current directory cannot be read")
+            .because(error)
+            .hint("change to one that exists")
+    })?;
+    let mut session = Session { out: Out::stdout(cli.globals.json), globals: cli.globals, around };
+    let outcome = match cli.command {
+        Command::Tools(tools) => tools.run(&mut session),
+        Command::Policy(policy) => policy.run(&mut session),
+        Command::Scrub(scrub) => scrub.run(&session),
+        Command::Ledger(ledger) => ledger.run(&mut session),
+        Command::Config(config) => config.run(&mut session),
+        Command::Tour(tour) => tour.run(&mut session),
+        Command::Completions(completions) => completions.run(&mut session),
+    };
+    // What was printed before an error is part of the answer.
+    let flushed = session.out.flush();
+    let code = outcome?;
+    flushed?;
+    Ok(code)
+}
+
+fn report(failure: &Failure, json: bool) {
+    if json {
+        let error = serde_json::json!({ "error": failure.to_string() });
+        // Nothing is left to be done about standard error failing.
+        let _ = writeln!(std::io::stderr(), "{error}");
+        return;
+    }
+    complain(if failure.kind == Kind::Refused { "refused" } else { "error" }, failure);
+}

@@ -1,0 +1,29 @@
+//! `clawsmith completions`: what a shell needs to complete our commands.
+
+use std::process::ExitCode;
+
+use clap::Args;
+use clap_complete::Shell;
+
+use crate::cli::Session;
+use crate::failure::Outcome;
+
+/// The shell to complete for.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  clawsmith completions bash > ~/.local/share/bash-completion/completions/clawsmith
+  clawsmith completions zsh  > ~/.zfunc/_clawsmith
+  clawsmith completions fish > ~/.config/fish/completions/clawsmith.fish")]
+pub(crate) struct Completions {
+    /// The shell.
+    shell: Shell,
+}
+
+impl Completions {
+    pub(crate) fn run(self, session: &mut Session) -> Outcome {
+        let mut script = Vec::new();
+        clap_complete::generate(self.shell, &mut crate::cli::command(), "clawsmith", &mut script);
+        session.out.raw(&script)?;
+        Ok(ExitCode::SUCCESS)
+    }
+}

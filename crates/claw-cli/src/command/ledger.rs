@@ -1,0 +1,169 @@
+//! `clawsmith ledger`: what was refused, intended and done, and whether anybody changed it since.
+
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use claw_core::port::UnixMillis;
+use claw_core::store::{Entry, EntryEvent, Ledger as _, Outcome as CallOutcome, StoreError};
+use claw_host::{FileLedger, ledger};
+use serde_json::json;
+
+use crate::cli::Session;
+use crate::compose;
+use crate::failure::{Failure, Outcome};
+use crate::output::{Cell, Table};
+
+/// What to do with the ledger.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Ledger {
+    /// Print the last entries, oldest first.
+    #[command(after_help = "Examples:
+  clawsmith ledger show
+  clawsmith ledger show --last 100 --session cli:me --json")]
+    Show(Show),
+    /// Check that no entry was changed, taken out or cut off.
+    #[command(after_help = "Exit code 1 where the ledger is damaged; it says which entry and what was found.
+
+Examples:
+  clawsmith ledger verify
+  clawsmith ledger verify --json")]
+    Verify,
+}
+
+/// Which entries to print.
+#[derive(Debug, Args)]
+pub(crate) struct Show {
+    /// How many of the last entries are looked at.
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    last: usize,
+    /// Only entries of this conversation.
+    #[arg(long, value_name = "KEY")]
+    session: Option<String>,
+}
+
+impl Ledger {
+    pub(crate) fn run(self, session: &mut Session) -> Outcome {
+        match self {
+            Self::Show(show) => show.run(session),
+            Self::Verify => verify(session),
+        }
+    }
+}
+
+impl Show {
+    fn run(self, session: &mut Session) -> Outcome {
+        let loaded = session.load()?;
+        let data = compose::data_dir(&loaded, &session.around)?;
+        let directory = ledger::directory(&data);
+        let mut entries = Vec::new();
+        // Opening would make the directory, and showing changes nothing.
+        if directory.is_dir() {
+            let ledger = FileLedger::open(data, loaded.config.node.clone()).map_err(unreadable)?;
+            let runtime = super::tools::runtime()?;
+            let recent = runtime.block_on(ledger.recent(&loaded.config.tenant, self.wanted()));
+            entries = recent.map_err(unreadable)?;
+        }
+        if let Some(key) = &self.session {
+            entries.retain(|entry| entry.record.session.as_str() == key);
+            entries.drain(..entries.len().saturating_sub(self.last));
+        }
+        if session.out.json {
+            session.out.json(&entries)?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        if entries.is_empty() {
+            session.out.line(format_args!("no entries in {}", directory.display()))?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        let mut table = Table::new(["seq", "time", "session", "agent", "tool", "event", "what"]);
+        entries.iter().for_each(|entry| row(&mut table, entry));
+        session.out.table(&table)?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// Of one conversation more must be read, since its entries stand among others'.
+    fn wanted(&self) -> usize {
+        if self.session.is_some() { usize::MAX } else { self.last }
+    }
+}
+
+fn row(table: &mut Table, entry: &Entry) {
+    let record = &entry.record;
+    let (event, what) = match &record.event {
+        EntryEvent::Refused { step, reason } => (Cell::bad("refused"), format!("{step}: {reason}")),
+        EntryEvent::Intent { effects, args, approval, .. } => {
+            let approved = if approval.is_some() { " (approved)" } else { "" };
+            (Cell::new("intent"), format!("effects: {effects}{approved}; {args}"))
+        }
+        EntryEvent::Outcome { outcome, micros, bytes, error } => {
+            let took = format!("{:.1} ms, {bytes} bytes", *micros as f64 / 1000.0);
+            let what = error.as_ref().map_or_else(|| took.clone(), |error| format!("{took}; {error}"));
+            match outcome {
+                CallOutcome::Done => (Cell::good("done"), what),
+                CallOutcome::Failed => (Cell::bad("failed"), what),
+                CallOutcome::Unknown => (Cell::warning("unknown"), what),
+            }
+        }
+    };
+    table.row([
+        Cell::quiet(entry.seq),
+        Cell::quiet(time(record.at)),
+        Cell::new(&record.session),
+        Cell::new(&record.agent),
+        Cell::strong(&record.tool),
+        event,
+        Cell::new(shortened(&what)),
+    ]);
+}
+
+/// A line is for looking through; `--json` has the whole.
+fn shortened(text: &str) -> String {
+    const MOST: usize = 160;
+    match text.char_indices().nth(MOST) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// A moment as RFC 3339 in UTC, to the second.
+fn time(at: UnixMillis) -> String {
+    match jiff::Timestamp::from_second(at.0.div_euclid(1000)) {
+        Ok(time) => time.to_string(),
+        Err(_) => at.0.to_string(),
+    }
+}
+
+fn verify(session: &mut Session) -> Outcome {
+    let loaded = session.load()?;
+    let data = compose::data_dir(&loaded, &session.around)?;
+    let directory = ledger::directory(&data);
+    let chains = if directory.is_dir() { ledger::verify(&data).map_err(unreadable)? } else { Vec::new() };
+    let sound = chains.iter().all(|chain| chain.fault.is_none());
+    if session.out.json {
+        session.out.json(&json!({ "ok": sound, "directory": directory, "chains": chains }))?;
+    } else if chains.is_empty() {
+        session.out.line(format_args!("no entries in {}", directory.display()))?;
+    }
+    if !session.out.json {
+        for chain in &chains {
+            let (name, entries) = (&chain.chain, chain.entries);
+            match &chain.fault {
+                None => session
+                    .out
+                    .line(format_args!("ok: {name}: {entries} entries, none changed or missing"))?,
+                Some(fault) => {
+                    session.out.line(format_args!("damaged: {name}: {fault}"))?;
+                    session.out.line(format_args!("  entries before it that are sound: {entries}"))?;
+                }
+            }
+            for note in &chain.notes {
+                session.out.line(format_args!("  note: {note}"))?;
+            }
+        }
+    }
+    Ok(if sound { ExitCode::SUCCESS } else { ExitCode::from(1) })
+}
+
+fn unreadable(error: StoreError) -> Failure {
+    Failure::failed("the ledger cannot be read").because(error).hint("clawsmith ledger verify")
+}

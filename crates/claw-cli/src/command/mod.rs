@@ -1,0 +1,9 @@
+//! The subcommands, one file each.
+
+pub(crate) mod completions;
+pub(crate) mod config;
+pub(crate) mod ledger;
+pub(crate) mod policy;
+pub(crate) mod scrub;
+pub(crate) mod tools;
+pub(crate) mod tour;

@@ -1,0 +1,49 @@
+//! `clawsmith policy diff`: what a change of configuration gives each agent, and takes from it.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use claw_policy::diff::diff;
+
+use crate::cli::Session;
+use crate::compose;
+use crate::config::{Loaded, Surroundings};
+use crate::failure::{Failure, Outcome};
+
+/// Which configurations.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Both files are read as they are: the environment overrides nothing here. Exit code 0 \
+whether they differ or not.
+
+Examples:
+  clawsmith policy diff clawsmith.toml staging.toml
+  git show HEAD~1:clawsmith.toml > before.toml && clawsmith policy diff before.toml clawsmith.toml --json"
+)]
+pub(crate) struct Diff {
+    /// The configuration of before.
+    #[arg(value_name = "A")]
+    before: PathBuf,
+    /// The configuration of after.
+    #[arg(value_name = "B")]
+    after: PathBuf,
+}
+
+impl Diff {
+    pub(crate) fn run(self, session: &mut Session) -> Outcome {
+        // The same variables would be laid over both and hide what differs.
+        let around = Surroundings { directory: session.around.directory.clone(), variables: Vec::new() };
+        let before = Loaded::load(Some(&self.before), &around)?;
+        let after = Loaded::load(Some(&self.after), &around)?;
+        let tools = compose::registry(&after, &around).tool_set();
+        let difference = diff(&before.config.policy(), &after.config.policy(), &tools)
+            .map_err(|error| Failure::usage(error.to_string()))?;
+        if session.out.json {
+            session.out.json(&difference)?;
+        } else {
+            session.out.foreign(&difference.to_string())?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}

@@ -1,0 +1,75 @@
+//! `clawsmith policy explain`: why a caller has a tool or has it not.
+
+use std::process::ExitCode;
+
+use clap::Args;
+use claw_policy::explain::{Presence, explain};
+use claw_policy::pipeline::Subject;
+use serde_json::json;
+
+use crate::caller::CallerArgs;
+use crate::cli::Session;
+use crate::compose;
+use crate::failure::{Failure, Outcome};
+use crate::output::{Cell, Table};
+
+/// Which tool, and for whom.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  clawsmith policy explain
+  clawsmith policy explain exec --agent researcher --provider openai
+  clawsmith policy explain cron --subagent leaf --json")]
+pub(crate) struct Explain {
+    /// The tool; all of this build where none is named.
+    tool: Option<String>,
+    #[command(flatten)]
+    caller: CallerArgs,
+}
+
+impl Explain {
+    pub(crate) fn run(self, session: &mut Session) -> Outcome {
+        let mut loaded = session.load()?;
+        self.caller.apply(&mut loaded.config);
+        let policy = compose::policy(&loaded.config)?;
+        let tools = compose::registry(&loaded, &session.around).tool_set();
+        let caller = self.caller.caller(&loaded.config, &session.around, &session.around.directory)?;
+        let subject = Subject::from(&caller);
+        if let Some(tool) = &self.tool {
+            let explained = explain(&policy, &tools, &subject, tool);
+            if session.out.json {
+                session.out.json(&explained)?;
+            } else if matches!(explained.presence, Presence::Unknown { .. }) {
+                return Err(Failure::usage(explained.to_string()).hint("clawsmith tools list --all"));
+            } else {
+                session.out.line(&explained)?;
+            }
+            let unknown = matches!(explained.presence, Presence::Unknown { .. });
+            return Ok(ExitCode::from(if unknown { 2 } else { 0 }));
+        }
+        let decision = policy.decide(&tools, &subject);
+        if session.out.json {
+            let lines =
+                decision.iter().map(|(meta, verdict)| json!({ "tool": meta.name, "verdict": verdict }));
+            session.out.json(&lines.collect::<Vec<_>>())?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        session.out.line(format_args!(
+            "agent `{}` has {} of {} tools\n",
+            caller.agent,
+            decision.allowed().count(),
+            tools.len()
+        ))?;
+        let mut table = Table::new(["tool", "allowed", "effects", "why"]);
+        for (meta, verdict) in decision.iter() {
+            let allowed = if verdict.allowed { Cell::good("yes") } else { Cell::bad("no") };
+            table.row([
+                Cell::strong(&meta.name),
+                allowed,
+                Cell::new(verdict.effects),
+                Cell::new(&verdict.trace),
+            ]);
+        }
+        session.out.table(&table)?;
+        Ok(ExitCode::SUCCESS)
+    }
+}

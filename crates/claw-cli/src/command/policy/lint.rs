@@ -1,0 +1,43 @@
+//! `clawsmith policy lint`: rules that probably do not do what they were written for.
+
+use std::process::ExitCode;
+
+use clap::Args;
+use claw_policy::lint::{Severity, lint};
+
+use crate::cli::Session;
+use crate::compose;
+use crate::failure::Outcome;
+
+/// How strict to be.
+#[derive(Debug, Args)]
+#[command(after_help = "Exit code 1 where an error is found; with `--strict` also for warnings and notes.
+
+Examples:
+  clawsmith policy lint
+  clawsmith --config staging.toml policy lint --strict --json")]
+pub(crate) struct Lint {
+    /// Take every finding for an error.
+    #[arg(long)]
+    strict: bool,
+}
+
+impl Lint {
+    pub(crate) fn run(self, session: &mut Session) -> Outcome {
+        let loaded = session.load()?;
+        let tools = compose::registry(&loaded, &session.around).tool_set();
+        let findings = lint(&loaded.config.policy(), &tools);
+        if session.out.json {
+            session.out.json(&findings)?;
+        } else {
+            for finding in &findings {
+                session.out.foreign(&finding.to_string())?;
+            }
+            if findings.is_empty() {
+                session.out.line("nothing to say")?;
+            }
+        }
+        let bad = findings.iter().any(|finding| self.strict || finding.severity == Severity::Error);
+        Ok(ExitCode::from(u8::from(bad)))
+    }
+}

@@ -1,0 +1,31 @@
+//! `clawsmith policy`: explain, lint, diff.
+
+mod diff;
+mod explain;
+mod lint;
+
+use clap::Subcommand;
+
+use crate::cli::Session;
+use crate::failure::Outcome;
+
+/// What to do with the policy.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Policy {
+    /// Say why a caller has a tool or has it not, and what would have to change.
+    Explain(explain::Explain),
+    /// Name rules that match nothing, change nothing, or bring back what another denies.
+    Lint(lint::Lint),
+    /// Show what each agent gains and loses between two configurations.
+    Diff(diff::Diff),
+}
+
+impl Policy {
+    pub(crate) fn run(self, session: &mut Session) -> Outcome {
+        match self {
+            Self::Explain(explain) => explain.run(session),
+            Self::Lint(lint) => lint.run(session),
+            Self::Diff(diff) => diff.run(session),
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! `clawsmith scrub`: a filter that removes secrets from a stream.
+//!
+//! It works on bytes: what is not UTF-8 passes as it is. Each piece is written as soon as it is certain, so
+//! that it can stand between two programs that talk.
+
+use std::io::{self, Read as _, Write as _};
+use std::process::ExitCode;
+
+use clap::Args;
+use claw_policy::scrub::Report;
+use serde_json::json;
+
+use crate::cli::Session;
+use crate::compose;
+use crate::failure::{Failure, Outcome};
+use crate::output;
+
+const PIECE: usize = 64 * 1024;
+
+/// How to scrub.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  journalctl -u app | clawsmith scrub > app.log
+  clawsmith scrub --report < dump.txt > clean.txt
+  DB_PASSWORD=... CLAWSMITH_SCRUB__VALUES_FROM_ENV=DB_PASSWORD clawsmith scrub < dump.txt
+
+Values of the variables that `scrub.values_from_env` names are removed too, also where they are written in
+base64, hex or percent-encoded.")]
+pub(crate) struct Scrub {
+    /// Say on standard error how many secrets of each kind were removed.
+    #[arg(long)]
+    report: bool,
+}
+
+impl Scrub {
+    pub(crate) fn run(self, session: &Session) -> Outcome {
+        let config = session.load()?.config;
+        let mut stream = compose::scrubber(&config, &session.around)?.stream();
+        let (mut stdin, mut stdout) = (io::stdin().lock(), io::stdout().lock());
+        let (mut piece, mut clean) = (vec![0; PIECE], Vec::with_capacity(PIECE));
+        loop {
+            let read = match stdin.read(&mut piece) {
+                Ok(0) => break,
+                Ok(read) => read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => {
+                    return Err(Failure::failed("standard input could not be read").because(error));
+                }
+            };
+            stream.push(&piece[..read], &mut clean);
+            write(&mut stdout, &mut clean)?;
+        }
+        let report = stream.finish(&mut clean);
+        write(&mut stdout, &mut clean)?;
+        if self.report {
+            tell(&report, session.out.json);
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn write(stdout: &mut impl io::Write, clean: &mut Vec<u8>) -> io::Result<()> {
+    stdout.write_all(clean)?;
+    clean.clear();
+    stdout.flush()
+}
+
+fn tell(report: &Report, json: bool) {
+    if json {
+        let kinds: serde_json::Map<_, _> =
+            report.iter().map(|(kind, count)| (kind.to_owned(), json!(count))).collect();
+        // Nothing is left to be done about standard error failing.
+        let _ = writeln!(io::stderr(), "{}", json!({ "redacted": report.total(), "kinds": kinds }));
+        return;
+    }
+    output::tell(format_args!("{} redacted", report.total()));
+    for (kind, count) in report.iter() {
+        output::tell(format_args!("{count:>8}  {kind}"));
+    }
+}

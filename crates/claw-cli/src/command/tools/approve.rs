@@ -1,0 +1,94 @@
+//! Asking the person at the terminal whether a call may run.
+//!
+//! The question goes to standard error and the answer comes from standard input. What the call is about is
+//! shown without control characters: a call must not be able to rewrite its own question.
+
+use std::io::{self, BufRead, IsTerminal as _, Write};
+use std::sync::Arc;
+
+use claw_core::event::{Event, Listener, What};
+use claw_core::store::{Answer, Approval};
+use claw_registry::{Asking, Executor};
+use tokio::sync::mpsc;
+
+use crate::output::visible;
+
+/// How often an answer that is neither yes nor no is asked for again.
+const ATTEMPTS: usize = 3;
+
+/// Whether somebody sits at a terminal who can be asked.
+pub(super) fn asking() -> Asking {
+    if io::stdin().is_terminal() && io::stderr().is_terminal() {
+        Asking::Possible
+    } else {
+        Asking::Impossible
+    }
+}
+
+/// Hears the questions of calls.
+pub(super) struct Questions(mpsc::UnboundedSender<Approval>);
+
+impl Questions {
+    pub(super) fn new() -> (Arc<Self>, mpsc::UnboundedReceiver<Approval>) {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        (Arc::new(Self(sender)), receiver)
+    }
+}
+
+impl Listener for Questions {
+    fn hear(&self, event: Event) {
+        if let What::ApprovalRequested { approval } = event.what {
+            // Nobody listens once the call is over, and then there is nothing to ask.
+            let _ = self.0.send(*approval);
+        }
+    }
+}
+
+/// Puts a question on a thread of its own, since reading a terminal cannot be stopped; the store gets the
+/// answer, unless the question was over before.
+pub(super) async fn put(executor: &Executor, approval: Approval, by: String) {
+    let (sender, answer) = tokio::sync::oneshot::channel();
+    let shown = approval.clone();
+    std::thread::spawn(move || {
+        // Standard error is not locked: whoever waits here must not keep others from saying why it is over.
+        let answer = ask(&shown, &mut io::stdin().lock(), &mut io::stderr());
+        let _ = sender.send(answer.unwrap_or(false));
+    });
+    let Ok(approve) = answer.await else { return };
+    let at = executor.registry().world().clock.now();
+    let answered =
+        executor.store().answer(&approval.request.tenant, approval.id, Answer { approve, by, at }).await;
+    if let Err(error) = answered {
+        tracing::debug!(%error, "an answer came too late");
+    }
+}
+
+/// Asks; only a clear yes is one.
+fn ask(approval: &Approval, input: &mut impl BufRead, output: &mut impl Write) -> io::Result<bool> {
+    let request = &approval.request;
+    let wait = request.expires.since(request.asked).as_secs();
+    writeln!(output, "\n`{}` needs your approval", request.tool)?;
+    writeln!(output, "  effects  {}", request.effects)?;
+    writeln!(output, "  rule     {}", visible(&request.reason))?;
+    for (i, line) in visible(&request.summary).lines().enumerate() {
+        writeln!(output, "  {}{line}", if i == 0 { "what     " } else { "         " })?;
+    }
+    for _ in 0..ATTEMPTS {
+        write!(output, "[y]es once / [n]o, within {wait} s: ")?;
+        output.flush()?;
+        let mut line = String::new();
+        if input.read_line(&mut line)? == 0 {
+            return Ok(false);
+        }
+        match line.trim().to_lowercase().as_str() {
+            "y" | "yes" => return Ok(true),
+            "n" | "no" => return Ok(false),
+            _ => writeln!(output, "please answer `y` or `n`")?,
+        }
+    }
+    writeln!(output, "taken as no")?;
+    Ok(false)
+}
+
+#[cfg(test)]
+mod tests;

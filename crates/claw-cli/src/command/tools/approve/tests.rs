@@ -1,0 +1,77 @@
+use std::io::Cursor;
+use std::time::Duration;
+
+use claw_core::port::UnixMillis;
+use claw_core::store::{Approval, ApprovalState, NewApproval};
+use claw_core::tool::{Digest, Effect, Effects};
+use claw_core::{AgentId, ApprovalId, CallId, SessionKey, TenantId, ToolName};
+
+use super::ask;
+
+fn question(summary: &str) -> Approval {
+    let asked = UnixMillis(1_000);
+    Approval {
+        id: ApprovalId::new(),
+        request: NewApproval {
+            tenant: TenantId::main(),
+            session: SessionKey::new("cli:me").unwrap(),
+            agent: AgentId::new("default").unwrap(),
+            user: None,
+            call: CallId::new(),
+            digest: Digest::of_bytes(b""),
+            tool: ToolName::literal("exec"),
+            effects: Effects::of(&[Effect::Execute]),
+            summary: summary.to_owned(),
+            reason: "`approvals.effects.execute` says ask".to_owned(),
+            asked,
+            expires: asked.plus(Duration::from_secs(120)),
+        },
+        state: ApprovalState::Pending,
+        answered_by: None,
+    }
+}
+
+#[track_caller]
+fn check(typed: &str, expected: bool) {
+    let mut shown = Vec::new();
+    let answer = ask(&question("run"), &mut Cursor::new(typed), &mut shown).unwrap();
+    assert_eq!(answer, expected, "{}", String::from_utf8_lossy(&shown));
+}
+
+#[test]
+fn only_a_clear_yes_is_one() {
+    check("y\n", true);
+    check(" YES \n", true);
+    check("n\n", false);
+    check("", false);
+    check("\n\n\n", false);
+    check("maybe\ny\n", true);
+    check("a\nb\nc\ny\n", false);
+    check("yess\nyep\nyy\n", false);
+}
+
+#[test]
+fn says_what_it_is_about() {
+    let mut shown = Vec::new();
+    let question = question("run in /work:\nrm -r build\narguments: {}");
+    ask(&question, &mut Cursor::new("n\n"), &mut shown).unwrap();
+    insta::assert_snapshot!(String::from_utf8(shown).unwrap(), @r"
+
+    `exec` needs your approval
+      effects  execute
+      rule     `approvals.effects.execute` says ask
+      what     run in /work:
+               rm -r build
+               arguments: {}
+    [y]es once / [n]o, within 120 s:
+    ");
+}
+
+#[test]
+fn refuses_a_call_that_rewrites_its_own_question() {
+    let mut shown = Vec::new();
+    let question = question("harmless\u{1b}[1A\u{1b}[2K\rread a file");
+    ask(&question, &mut Cursor::new("n\n"), &mut shown).unwrap();
+    let shown = String::from_utf8(shown).unwrap();
+    assert!(!shown.contains(['\u{1b}', '\r']), "{shown:?}");
+}

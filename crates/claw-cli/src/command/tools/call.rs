@@ -1,0 +1,257 @@
+//! `clawsmith tools call`: one call, by the road that every call takes.
+
+use std::convert::Infallible;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+use claw_core::CallId;
+use claw_core::tool::{Progress, ToolError};
+use claw_policy::explain::explain;
+use claw_policy::pipeline::Subject;
+use claw_registry::{Arguments, CallError, Executor, Offer, OfferOptions, Refusal, Reply, Request, Step};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::approve::{self, Questions};
+use super::runtime;
+use crate::caller::CallerArgs;
+use crate::cli::Session;
+use crate::compose;
+use crate::config::Surroundings;
+use crate::failure::{Failure, Outcome};
+use crate::output::{complain, tell};
+
+/// More than any call may take; read no further.
+const MOST_BYTES: u64 = 64 * 1024 * 1024;
+
+/// What to call, and as whom.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "The call takes the road that every call takes: it is checked against the policy, its \
+rate and its arguments, recorded in the ledger, and its output is scrubbed. Where a person has to approve it, \
+you are asked on a terminal; elsewhere it is refused.
+
+Exit codes: 0 done, 1 the tool reported an error, 2 usage, 3 refused.
+
+Examples:
+  clawsmith tools call datetime --args '{\"action\": \"now\", \"zone\": \"Europe/Paris\"}'
+  clawsmith tools call agents_list --agent researcher --json
+  echo '{\"action\": \"now\"}' | clawsmith tools call datetime --args -
+  clawsmith tools call datetime --args @arguments.json --timeout 5"
+)]
+pub(crate) struct CallTool {
+    /// The tool, or another name it answers to.
+    name: String,
+    /// The arguments: JSON, `@FILE` to read a file, or `-` to read standard input.
+    #[arg(long, value_name = "JSON", default_value = "{}")]
+    args: String,
+    /// The directory that the tool's files are in; not `/` and not the home directory itself [default: the
+    /// current directory].
+    #[arg(long, value_name = "DIR")]
+    workspace: Option<PathBuf>,
+    /// How long the tool may run, in seconds.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    timeout: Option<Duration>,
+    #[command(flatten)]
+    caller: CallerArgs,
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| "it is no number of seconds".to_owned())?;
+    Duration::try_from_secs_f64(seconds)
+        .ok()
+        .filter(|duration| !duration.is_zero() && *duration <= Duration::from_secs(86_400))
+        .ok_or_else(|| "use more than 0 and at most 86400 seconds".to_owned())
+}
+
+impl CallTool {
+    pub(crate) fn run(self, session: &mut Session) -> Outcome {
+        let mut loaded = session.load()?;
+        self.caller.apply(&mut loaded.config);
+        let workspace = workspace(self.workspace.as_deref(), &session.around)?;
+        let caller = self.caller.caller(&loaded.config, &session.around, &workspace)?;
+        let args = arguments(&self.args)?;
+        let (questions, mut asked) = Questions::new();
+        let executor = compose::executor(&loaded, &session.around, questions)?;
+        let token_budget = loaded.config.limits.tool_tokens.map(|tokens| tokens as usize);
+        let by = caller.user.as_ref().map_or_else(|| "cli".to_owned(), ToString::to_string);
+        let (offer, reply) = runtime()?.block_on(async {
+            let options = OfferOptions { token_budget, ..OfferOptions::default() };
+            let offer = executor.offer_with(caller, options).await;
+            let cancel = CancellationToken::new();
+            let request = Request {
+                tool: self.name.clone(),
+                args: Arguments::Text(args),
+                call: CallId::new(),
+                model_id: None,
+                cancel: cancel.clone(),
+                progress: Progress::to(|text| tell(text.trim_end_matches('\n'))),
+                timeout: self.timeout,
+                asking: approve::asking(),
+            };
+            let answers = async {
+                while let Some(question) = asked.recv().await {
+                    approve::put(&executor, question, by.clone()).await;
+                }
+                std::future::pending::<Infallible>().await
+            };
+            let reply = tokio::select! {
+                reply = executor.execute(&offer, request) => reply,
+                never = interrupt(cancel) => match never {},
+                never = answers => match never {},
+            };
+            (offer, reply)
+        });
+        self.report(session, &executor, &offer, &reply)
+    }
+
+    /// Prints the reply: the output on standard output, all else on standard error.
+    fn report(&self, session: &mut Session, executor: &Executor, offer: &Offer, reply: &Reply) -> Outcome {
+        let code = ExitCode::from(match &reply.outcome {
+            Ok(_) => 0,
+            Err(CallError::Failed(_)) => 1,
+            Err(CallError::Refused(_)) => 3,
+        });
+        if session.out.json {
+            session.out.json(&as_json(reply))?;
+            return Ok(code);
+        }
+        match &reply.outcome {
+            Ok(output) => session.out.foreign(&output.model_text())?,
+            Err(CallError::Failed(error)) => complain("error", error.for_model()),
+            Err(CallError::Refused(refusal)) => {
+                complain(&format!("refused ({})", refusal.step.name()), refusal);
+                self.hints(executor, offer, reply, refusal).iter().for_each(tell);
+            }
+        }
+        // The output stands before the notes, also where both go to the same terminal.
+        session.out.flush()?;
+        reply.notes.iter().for_each(|note| tell(format_args!("note: {note}")));
+        Ok(code)
+    }
+
+    /// What a person can do about a refusal; the model was told what it can do.
+    fn hints(&self, executor: &Executor, offer: &Offer, reply: &Reply, refusal: &Refusal) -> Vec<String> {
+        let name = &reply.tool;
+        match refusal.step {
+            Step::Find | Step::Authorise => {
+                let caller = offer.caller();
+                let tools = executor.registry().tool_set();
+                if tools.find_absent(name).is_some() {
+                    return vec![format!("  `{name}` is known but not in this build"), list_hint()];
+                }
+                let known = tools.find(name).is_some();
+                if !known {
+                    return vec![list_hint()];
+                }
+                let explained = explain(&executor.policy(), &tools, &Subject::from(caller.as_ref()), name);
+                let reason = explained.verdict.trace.to_string();
+                vec![
+                    format!("  policy: {reason}"),
+                    format!("  try: clawsmith policy explain {name}{}", self.caller.flags()),
+                ]
+            }
+            Step::Validate => vec![format!("  try: clawsmith tools show {name}")],
+            Step::Limit | Step::Judge | Step::Record => Vec::new(),
+        }
+    }
+}
+
+/// Ctrl-C tells the call to stop; a second one ends the program.
+async fn interrupt(cancel: CancellationToken) -> Infallible {
+    if tokio::signal::ctrl_c().await.is_err() {
+        return std::future::pending().await;
+    }
+    tell("\nstopping the call; press Ctrl-C again to quit at once");
+    cancel.cancel();
+    match tokio::signal::ctrl_c().await {
+        Ok(()) => std::process::exit(130),
+        Err(_) => std::future::pending().await,
+    }
+}
+
+/// Where the tool's files are. A whole disk or a whole home is never a workspace.
+fn workspace(asked: Option<&Path>, around: &Surroundings) -> Result<PathBuf, Failure> {
+    let path = around.directory.join(asked.unwrap_or(Path::new("")));
+    let shown = path.display();
+    let real = path
+        .canonicalize()
+        .map_err(|error| Failure::usage(format!("the workspace `{shown}` cannot be used")).because(error))?;
+    if !real.is_dir() {
+        return Err(Failure::usage(format!("the workspace `{shown}` is not a directory")));
+    }
+    let home = around.home().and_then(|home| home.canonicalize().ok());
+    let what = match real.parent() {
+        None => "the whole disk",
+        Some(_) if home.as_ref() == Some(&real) => "the home directory itself",
+        Some(_) => return Ok(real),
+    };
+    let failure = Failure::usage(format!("`{}` is {what}, which is never a workspace", real.display()));
+    Err(failure.hint("change to a project's directory, or name one with `--workspace DIR`"))
+}
+
+/// The text of the arguments, wherever it is. It is read as JSON on the road, like a model's.
+fn arguments(given: &str) -> Result<String, Failure> {
+    let (what, read) = match given.strip_prefix('@') {
+        Some(path) => (format!("`{path}`"), std::fs::File::open(path).and_then(read)),
+        None if given == "-" => ("standard input".to_owned(), read(std::io::stdin().lock())),
+        None => return Ok(given.to_owned()),
+    };
+    let bytes = read.map_err(|error| Failure::usage(format!("{what} cannot be read")).because(error))?;
+    if bytes.len() as u64 > MOST_BYTES {
+        let most = MOST_BYTES / (1024 * 1024);
+        return Err(Failure::usage(format!("{what} holds more than {most} MiB, which are no arguments")));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        Failure::usage(format!("{what} is not UTF-8 from byte {at} on; arguments are JSON in UTF-8"))
+    })
+}
+
+fn read(source: impl Read) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    source.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn list_hint() -> String {
+    "  try: clawsmith tools list".to_owned()
+}
+
+fn as_json(reply: &Reply) -> Value {
+    let mut json = json!({
+        "call": reply.call,
+        "tool": reply.tool,
+        "notes": reply.notes,
+        "took_ms": reply.took.as_secs_f64() * 1000.0,
+    });
+    let (status, key, value) = match &reply.outcome {
+        Ok(output) => ("done", "output", json!(output)),
+        Err(CallError::Failed(error)) => ("failed", "error", failure(error)),
+        Err(CallError::Refused(refusal)) => ("refused", "refusal", refused(refusal)),
+    };
+    json["status"] = json!(status);
+    json[key] = value;
+    json
+}
+
+fn failure(error: &ToolError) -> Value {
+    json!({
+        "kind": error.kind,
+        "message": error.message,
+        "advice": error.advice,
+        "details": error.details,
+    })
+}
+
+fn refused(refusal: &Refusal) -> Value {
+    json!({
+        "step": refusal.step,
+        "reason": refusal.reason,
+        "advice": refusal.advice,
+        "retry_after_ms": refusal.retry_after.map(|after| after.as_millis() as u64),
+    })
+}

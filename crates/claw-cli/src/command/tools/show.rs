@@ -1,0 +1,147 @@
+//! `clawsmith tools show`: everything about one tool.
+
+use std::process::ExitCode;
+
+use clap::Args;
+use claw_core::tool::Meta;
+use claw_policy::pipeline::{Subject, Verdict};
+use claw_registry::Status;
+use serde_json::{Value, json};
+
+use super::known;
+use crate::caller::CallerArgs;
+use crate::cli::Session;
+use crate::compose;
+use crate::failure::{Failure, Outcome};
+use crate::output::{Cell, Table};
+
+/// Which tool, and for whom.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  clawsmith tools show datetime
+  clawsmith tools show exec --agent researcher --json")]
+pub(crate) struct Show {
+    /// Its name, or another name it answers to.
+    name: String,
+    #[command(flatten)]
+    caller: CallerArgs,
+}
+
+impl Show {
+    pub(crate) fn run(self, session: &mut Session) -> Outcome {
+        let meta = known(&self.name)?;
+        let mut loaded = session.load()?;
+        self.caller.apply(&mut loaded.config);
+        let registry = compose::registry(&loaded, &session.around);
+        let caller = self.caller.caller(&loaded.config, &session.around, &session.around.directory)?;
+        let policy = compose::policy(&loaded.config)?;
+        let listing = registry.list().into_iter().find(|line| line.meta.name == meta.name);
+        let status = listing.map_or(Status::NotInBuild, |listing| listing.status);
+        let verdict = (status != Status::NotInBuild)
+            .then(|| policy.judge(&registry.tool_set(), &Subject::from(&caller), &meta));
+        let parameters = compose::spec(&meta).map(|spec| Value::clone(&spec.parameters));
+        if session.out.json {
+            let mut shown = serde_json::to_value(&meta)?;
+            shown["tokens"] = json!(compose::tokens(&meta).map(|tokens| tokens.count));
+            shown["status"] = json!(status);
+            shown["verdict"] = json!(verdict);
+            shown["parameters"] = json!(parameters);
+            session.out.json(&shown)?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        facts(session, &meta, &status, verdict.as_ref())?;
+        if let Some(parameters) = &parameters {
+            fields(session, parameters)?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn facts(
+    session: &mut Session,
+    meta: &Meta,
+    status: &Status,
+    verdict: Option<&Verdict>,
+) -> Result<(), Failure> {
+    let names = |list: Vec<String>| if list.is_empty() { "none".to_owned() } else { list.join(", ") };
+    let status = match status {
+        Status::Ready => "ready".to_owned(),
+        Status::Unavailable(reason) => format!("unavailable: {reason}"),
+        Status::NotInBuild => "known, but not in this build".to_owned(),
+    };
+    let allowed =
+        verdict.map(|verdict| format!("{}: {}", if verdict.allowed { "yes" } else { "no" }, verdict.trace));
+    let tokens = compose::tokens(meta)
+        .map(|tokens| format!("{}{}", tokens.count, if tokens.estimated { " (estimated)" } else { "" }));
+    let timeout = meta.timeout_secs.map(|seconds| format!("{seconds} s"));
+    let lines = [
+        ("status", Some(status)),
+        ("allowed", allowed),
+        ("section", Some(meta.heading().label.into_owned())),
+        ("groups", Some(names(meta.groups().map(|group| format!("group:{group}")).collect()))),
+        ("effects", Some(meta.effects.to_string())),
+        ("cost", Some(meta.cost.name().to_owned())),
+        ("needs", Some(names(meta.needs.iter().map(|need| need.name().to_owned()).collect()))),
+        ("aliases", Some(names(meta.aliases.iter().map(|alias| (*alias).to_owned()).collect()))),
+        ("timeout", timeout),
+        ("tokens", tokens),
+    ];
+    session.out.heading(meta.title())?;
+    session.out.line(&meta.about)?;
+    session.out.line("")?;
+    for (name, value) in lines {
+        if let Some(value) = value {
+            session.out.line(format_args!("{name:<9}{value}"))?;
+        }
+    }
+    Ok(())
+}
+
+/// The arguments as a table.
+fn fields(session: &mut Session, schema: &Value) -> Result<(), Failure> {
+    session.out.line("")?;
+    session.out.heading("arguments")?;
+    let properties = schema.get("properties").and_then(Value::as_object).filter(|fields| !fields.is_empty());
+    let Some(properties) = properties else { return session.out.line("none") };
+    let required = schema.get("required").and_then(Value::as_array);
+    let mut table = Table::new(["name", "type", "required", "about"]);
+    for (name, field) in properties {
+        let needed = required.is_some_and(|names| names.iter().any(|required| required == name));
+        let about = field.get("description").and_then(Value::as_str).unwrap_or_default();
+        let needed = if needed { Cell::warning("yes") } else { Cell::quiet("no") };
+        table.row([Cell::strong(name), Cell::new(kind(field)), needed, Cell::new(about.replace('\n', " "))]);
+    }
+    session.out.table(&table)
+}
+
+/// The type of an argument in a few words.
+fn kind(schema: &Value) -> String {
+    if let Some(choices) = schema.get("enum").and_then(Value::as_array) {
+        return choices.iter().filter(|choice| !choice.is_null()).map(bare).collect::<Vec<_>>().join(" | ");
+    }
+    if let Some(only) = schema.get("const") {
+        return bare(only);
+    }
+    for key in ["oneOf", "anyOf"] {
+        if let Some(parts) = schema.get(key).and_then(Value::as_array) {
+            let mut kinds: Vec<_> = parts.iter().map(kind).filter(|kind| kind != "null").collect();
+            kinds.dedup();
+            return kinds.join(" | ");
+        }
+    }
+    let name = match schema.get("type") {
+        Some(Value::Array(kinds)) => {
+            kinds.iter().filter(|kind| *kind != "null").map(bare).collect::<Vec<_>>().join(" | ")
+        }
+        Some(kind) => bare(kind),
+        None => "any".to_owned(),
+    };
+    match schema.get("items") {
+        Some(items) if name == "array" => format!("list of {}", kind(items)),
+        _ => name,
+    }
+}
+
+fn bare(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned)
+}

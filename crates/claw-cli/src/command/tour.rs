@@ -1,0 +1,166 @@
+//! `clawsmith tour`: real calls in a temporary directory, each with the command and what it really printed.
+
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
+
+use clap::Args;
+
+use crate::cli::Session;
+use crate::failure::{Failure, Outcome};
+use crate::output::style;
+
+/// Nothing to choose.
+#[derive(Debug, Args)]
+#[command(after_help = "Nothing outside of a temporary directory is read or changed, and that directory is \
+removed at the end.
+
+Examples:
+  clawsmith tour
+  clawsmith tour | less")]
+pub(crate) struct Tour {}
+
+const CONFIG: &str = "\
+# An agent that looks things up and cannot find out who else works here.
+data_dir = \"data\"
+
+[agents.researcher]
+name = \"Ada\"
+about = \"Looks things up and says where.\"
+deny = [\"agents_list\"]
+";
+
+/// One stop: what to look at, the command, and what is fed to it.
+struct Stop {
+    says: &'static str,
+    words: &'static [&'static str],
+    input: Option<&'static str>,
+}
+
+const fn stop(says: &'static str, words: &'static [&'static str]) -> Stop {
+    Stop { says, words, input: None }
+}
+
+const STOPS: &[Stop] = &[
+    stop(
+        "A call takes one road: found, authorised, limited, validated, judged, recorded, run, scrubbed.",
+        &[
+            "tools",
+            "call",
+            "datetime",
+            "--args",
+            r#"{"action": "convert", "time": "2026-03-29T12:00:00Z", "to_zone": "Asia/Tokyo"}"#,
+        ],
+    ),
+    stop(
+        "Models slip. What can only mean one thing is repaired, and the model is told (`toZone`).",
+        &[
+            "tools",
+            "call",
+            "datetime",
+            "--args",
+            r#"{"action": "convert", "time": 1774785600, "toZone": "Europe/Paris"}"#,
+        ],
+    ),
+    stop(
+        "What cannot be guessed is refused, with what would fit. Exit code 3: nothing happened.",
+        &["tools", "call", "datetime", "--args", r#"{"action": "yesterday"}"#],
+    ),
+    stop("A tool that does not exist: the nearest name.", &["tools", "call", "datetme"]),
+    stop(
+        "A tool this agent may not use: hidden is forbidden.",
+        &["tools", "call", "agents_list", "--agent", "researcher"],
+    ),
+    stop(
+        "Why? The explanation is the decision itself.",
+        &["policy", "explain", "agents_list", "--agent", "researcher"],
+    ),
+    stop(
+        "A secret in a result never reaches the model (this token is made up).",
+        &[
+            "tools",
+            "call",
+            "datetime",
+            "--args",
+            r#"{"action": "now", "format": "token ghp_16C7e42F292c6912E7710c838347Ae178B4a in %Y"}"#,
+        ],
+    ),
+    Stop {
+        says: "The same scrubber is a Unix filter.",
+        words: &["scrub", "--report"],
+        input: Some("password: \"hunter2-but-longer\"\nmax_tokens: 4096\n"),
+    },
+    stop(
+        "Everything was written down, scrubbed, each line chained to the one before.",
+        &["ledger", "show", "--last", "5"],
+    ),
+    stop("And nobody has touched it since.", &["ledger", "verify"]),
+];
+
+impl Tour {
+    pub(crate) fn run(self, session: &mut Session) -> Outcome {
+        let place = tempfile::Builder::new().prefix("clawsmith-tour-").tempdir();
+        let place = place.map_err(|error| Failure::failed("no temporary directory").because(error))?;
+        let project = place.path().join("project");
+        let prepared = std::fs::create_dir(&project)
+            .and_then(|()| std::fs::write(place.path().join("clawsmith.toml"), CONFIG));
+        prepared.map_err(|error| Failure::failed("the tour could not be prepared").because(error))?;
+
+        session.out.heading("A tour of Clawsmith: real calls, in a temporary directory")?;
+        session.out.line("\nIts configuration:\n")?;
+        for line in CONFIG.lines() {
+            session.out.line(format_args!("    {line}"))?;
+        }
+        for (number, stop) in STOPS.iter().enumerate() {
+            session.out.line("")?;
+            session.out.heading(&format!("{}. {}", number + 1, stop.says))?;
+            visit(session, stop, &project)?;
+        }
+        session.out.line("")?;
+        session.out.heading("Where to go from here")?;
+        session.out.line("\n    clawsmith tools list      which tools there are")?;
+        session.out.line("    clawsmith config show     what is configured, and where")?;
+        session.out.line("    clawsmith --help          everything else")?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn visit(session: &mut Session, stop: &Stop, project: &Path) -> Result<(), Failure> {
+    let words: Vec<String> = stop.words.iter().map(|word| quoted(word)).collect();
+    let fed =
+        stop.input.map(|input| format!("printf '{}' | ", input.replace('\n', "\\n"))).unwrap_or_default();
+    session.out.line("")?;
+    session.out.styled(style::COMMAND, &format!("  $ {fed}clawsmith {}", words.join(" ")))?;
+    let failed = |error| Failure::failed("a command of the tour could not be run").because(error);
+    let (text, code) = output_of(stop, project).map_err(failed)?;
+    for line in text.lines() {
+        session.out.foreign(&format!("  {line}"))?;
+    }
+    if code != Some(0) {
+        let code = code.map_or_else(|| "none".to_owned(), |code| code.to_string());
+        session.out.styled(style::QUIET, &format!("  (exit code {code})"))?;
+    }
+    // Each stop is read while the next one runs.
+    session.out.flush()
+}
+
+/// What the command prints, output and messages in one, and its exit code.
+fn output_of(stop: &Stop, project: &Path) -> std::io::Result<(String, Option<i32>)> {
+    let mut command = Command::new(std::env::current_exe()?);
+    // Nothing of the visitor's own configuration: the tour is the same for everybody.
+    command.args(stop.words).current_dir(project).env_clear().env("USER", "you");
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn()?;
+    if let Some(mut stdin) = child.stdin.take() {
+        stdin.write_all(stop.input.unwrap_or_default().as_bytes())?;
+    }
+    let output = child.wait_with_output()?;
+    let mut text = String::from_utf8_lossy(&output.stdout).into_owned();
+    text.push_str(&String::from_utf8_lossy(&output.stderr));
+    Ok((text, output.status.code()))
+}
+
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@".contains(c);
+    if word.chars().all(plain) { word.to_owned() } else { format!("'{word}'") }
+}

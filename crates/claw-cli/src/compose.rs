@@ -1,0 +1,130 @@
+//! Where the concrete parts meet: registry, world, ledger, scrubbers, executor.
+//!
+//! Nothing is created on disk until a call is made: listing, explaining and checking leave no trace.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use claw_core::AgentId;
+use claw_core::event::Listener;
+use claw_core::port::{AgentCard, World};
+use claw_core::tool::dialect::{self, Dialect};
+use claw_core::tool::{Meta, Spec};
+use claw_host::{ArtifactLimits, ConfiguredAgents, FileArtifacts, FileLedger, SystemClock};
+use claw_policy::pipeline::{Policy, PolicyError};
+use claw_policy::scrub::{Scrubber, Value as SecretValue};
+use claw_registry::limit::Limiter;
+use claw_registry::{Discovery, Executor, Registry, Scrubbers};
+
+use crate::config::{Config, Loaded, Surroundings};
+use crate::failure::Failure;
+
+/// One process makes few calls; this many sessions are more than it plays.
+const SESSIONS: usize = 64;
+
+/// Where everything is kept.
+pub(crate) fn data_dir(loaded: &Loaded, around: &Surroundings) -> Result<PathBuf, Failure> {
+    loaded.data_dir(around).ok_or_else(|| {
+        Failure::usage("there is no place for data: neither `data_dir` nor a home directory is set")
+            .hint("set `CLAWSMITH_DATA_DIR` to a directory")
+    })
+}
+
+/// Every built-in tool, and the known ones that this build lacks. Builds and creates nothing.
+pub(crate) fn registry(loaded: &Loaded, around: &Surroundings) -> Arc<Registry> {
+    let mut world = World::new(Arc::new(SystemClock));
+    if let Some(directory) = loaded.data_dir(around) {
+        let artifacts = FileArtifacts::new(directory, ArtifactLimits::default());
+        world.artifacts = Some(Arc::new(artifacts));
+    }
+    world.agents = Some(Arc::new(agents(&loaded.config)));
+    let registry = Registry::new(world);
+    clawsmith::populate(&registry, &Discovery::default(), |warning| tracing::warn!("{warning}"));
+    Arc::new(registry)
+}
+
+fn agents(config: &Config) -> ConfiguredAgents {
+    let card = |(id, agent): (&String, &crate::config::AgentConfig)| {
+        let id = AgentId::new(id).ok()?;
+        let name = agent.name.clone().unwrap_or_else(|| id.to_string());
+        Some((config.tenant.clone(), AgentCard { id, name, about: agent.about.clone() }))
+    };
+    config.agents.iter().filter_map(card).collect()
+}
+
+/// The policy. It was checked when the configuration was loaded.
+pub(crate) fn policy(config: &Config) -> Result<Policy, Failure> {
+    Policy::compile(&config.policy()).map_err(|error: PolicyError| Failure::usage(error.to_string()))
+}
+
+/// The road, over the durable ledger.
+pub(crate) fn executor(
+    loaded: &Loaded,
+    around: &Surroundings,
+    listener: Arc<dyn Listener>,
+) -> Result<Executor, Failure> {
+    let config = &loaded.config;
+    let directory = data_dir(loaded, around)?;
+    let ledger = FileLedger::open(directory, config.node.clone()).map_err(|error| {
+        Failure::refused("the ledger cannot be opened, and a call that cannot be recorded is not run")
+            .because(error)
+            .hint("make the directory writable, or set `data_dir` (`CLAWSMITH_DATA_DIR`) to another one")
+    })?;
+    let builder = Executor::builder(registry(loaded, around), Arc::new(ledger), policy(config)?)
+        .approvals(config.approvals.clone())
+        .limiter(Limiter::new(config.limits.rate, SESSIONS))
+        .limits(config.limits.for_calls())
+        .scrubbers(scrubbers(config, around)?)
+        .listener(listener);
+    Ok(builder.build())
+}
+
+fn scrubbers(config: &Config, around: &Surroundings) -> Result<Scrubbers, Failure> {
+    let scrubbers = if config.scrub.output { Scrubbers::default() } else { Scrubbers::with_open_output() };
+    for (name, value) in secrets(config, around) {
+        scrubbers.add(&value).map_err(|error| unusable(&name, error))?;
+    }
+    Ok(scrubbers)
+}
+
+/// What removes secrets, the configured values too.
+pub(crate) fn scrubber(config: &Config, around: &Surroundings) -> Result<Scrubber, Failure> {
+    let mut scrubber = Scrubber::default();
+    for (name, value) in secrets(config, around) {
+        let value = [SecretValue::new(value, "value")];
+        scrubber = scrubber.with_values(value).map_err(|error| unusable(&name, error))?;
+    }
+    Ok(scrubber)
+}
+
+fn unusable(name: &str, error: impl std::error::Error + Send + Sync + 'static) -> Failure {
+    Failure::usage(format!("`scrub.values_from_env`: the value of `{name}` cannot be scrubbed"))
+        .because(error)
+}
+
+fn secrets(config: &Config, around: &Surroundings) -> Vec<(String, String)> {
+    let value = |name: &String| Some((name.clone(), around.variable(name)?.to_string_lossy().into_owned()));
+    config.scrub.values_from_env.iter().filter_map(value).collect()
+}
+
+/// What a tool's definition costs in tokens.
+pub(crate) struct Tokens {
+    pub(crate) count: usize,
+    /// Whether it was estimated, not counted.
+    pub(crate) estimated: bool,
+}
+
+/// What a built-in tool's definition costs; `None` for one that this build lacks.
+pub(crate) fn tokens(meta: &Meta) -> Option<Tokens> {
+    if let Some(count) = meta.tokens {
+        return Some(Tokens { count: count as usize, estimated: false });
+    }
+    let count = dialect::estimate_tokens(&Dialect::Default.tool(&spec(meta)?));
+    Some(Tokens { count, estimated: true })
+}
+
+/// What a model is sent of a built-in tool; `None` for one that this build lacks.
+pub(crate) fn spec(meta: &Meta) -> Option<Spec> {
+    let tool = claw_tools::builtin().find(|tool| tool.meta.name == meta.name)?;
+    Some((tool.make)().spec().clone())
+}

@@ -1,0 +1,102 @@
+//! Where `clawsmith.toml` is found, and where data is kept.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+const NAME: &str = "clawsmith.toml";
+
+/// What the process was started with, as far as configuration looks at it.
+#[derive(Debug, Clone, Default)]
+pub struct Surroundings {
+    /// The current directory.
+    pub directory: PathBuf,
+    /// All variables, sorted by name.
+    pub variables: Vec<(OsString, OsString)>,
+}
+
+impl Surroundings {
+    /// Those of this process.
+    pub fn of_process() -> std::io::Result<Self> {
+        let mut variables: Vec<_> = std::env::vars_os().collect();
+        variables.sort();
+        Ok(Self { directory: std::env::current_dir()?, variables })
+    }
+
+    /// The value of a variable that is set and not empty.
+    pub fn variable(&self, name: &str) -> Option<&OsString> {
+        let found = self.variables.iter().find(|(key, _)| key == name);
+        found.map(|(_, value)| value).filter(|value| !value.is_empty())
+    }
+
+    /// The home directory, if one is known.
+    pub fn home(&self) -> Option<&Path> {
+        self.variable("HOME").map(Path::new)
+    }
+
+    /// A directory of the desktop's base directories: the variable, or the place below the home directory.
+    fn base(&self, variable: &str, below_home: &str) -> Option<PathBuf> {
+        let set = self.variable(variable).map(PathBuf::from).filter(|path| path.is_absolute());
+        set.or_else(|| Some(self.home()?.join(below_home)))
+    }
+
+    /// Where data is kept unless the configuration says otherwise.
+    pub fn data_dir(&self) -> Option<PathBuf> {
+        Some(self.base("XDG_DATA_HOME", ".local/share")?.join("clawsmith"))
+    }
+}
+
+/// A configuration file, and why it is the one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Found {
+    /// The file.
+    pub path: PathBuf,
+    /// Why it is the one.
+    pub by: FoundBy,
+}
+
+/// Why a file is the one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FoundBy {
+    /// `--config` names it.
+    Flag,
+    /// `$CLAWSMITH_CONFIG` names it.
+    Variable,
+    /// It lies in the current directory or the nearest one above.
+    Project,
+    /// It is the user's.
+    User,
+}
+
+impl FoundBy {
+    /// Why, in words.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Flag => "named by `--config`",
+            Self::Variable => "named by `$CLAWSMITH_CONFIG`",
+            Self::Project => "the nearest one above the current directory",
+            Self::User => "the user's",
+        }
+    }
+}
+
+/// The configuration file: what `flag` or `$CLAWSMITH_CONFIG` names, the nearest `clawsmith.toml` in the
+/// current directory and above, the user's; `None` where there is none. One that is named need not exist.
+pub fn find(flag: Option<&Path>, around: &Surroundings) -> Option<Found> {
+    let found = |path: PathBuf, by| Some(Found { path, by });
+    if let Some(path) = flag {
+        return found(path.to_owned(), FoundBy::Flag);
+    }
+    if let Some(path) = around.variable("CLAWSMITH_CONFIG") {
+        return found(path.into(), FoundBy::Variable);
+    }
+    let project =
+        around.directory.ancestors().map(|directory| directory.join(NAME)).find(|path| path.is_file());
+    if let Some(path) = project {
+        return found(path, FoundBy::Project);
+    }
+    let user = around.base("XDG_CONFIG_HOME", ".config")?.join("clawsmith").join(NAME);
+    if user.is_file() { found(user, FoundBy::User) } else { None }
+}

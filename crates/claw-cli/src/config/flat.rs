@@ -1,0 +1,73 @@
+//! The effective configuration, key by key, and where each value came from.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::load::Loaded;
+
+/// One key.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Setting {
+    /// Its path, such as `tools.profile`.
+    pub key: String,
+    /// Its value.
+    pub value: Value,
+    /// Who set it.
+    #[serde(flatten)]
+    pub origin: Origin,
+}
+
+/// Who set a value.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "from", rename_all = "snake_case")]
+pub enum Origin {
+    /// Nobody.
+    Default,
+    /// The file, in this line.
+    File {
+        /// The line, counted from 1.
+        line: usize,
+    },
+    /// A variable.
+    Env {
+        /// Its name.
+        variable: String,
+    },
+}
+
+impl Loaded {
+    /// Every key of the effective configuration, sorted.
+    pub fn settings(&self) -> Result<Vec<Setting>, serde_json::Error> {
+        let mut settings = Vec::new();
+        self.flatten(String::new(), serde_json::to_value(&self.config)?, &mut settings);
+        settings.sort_by(|a, b| a.key.cmp(&b.key));
+        Ok(settings)
+    }
+
+    fn flatten(&self, key: String, value: Value, settings: &mut Vec<Setting>) {
+        match value {
+            Value::Object(fields) if key.is_empty() || !fields.is_empty() => {
+                for (name, value) in fields {
+                    let key = if key.is_empty() { name } else { format!("{key}.{name}") };
+                    self.flatten(key, value, settings);
+                }
+            }
+            // An empty map says nothing.
+            Value::Object(_) => {}
+            value => {
+                let origin = self.origin(&key);
+                settings.push(Setting { key, value, origin });
+            }
+        }
+    }
+
+    fn origin(&self, key: &str) -> Origin {
+        if let Some(set) = self.overrides.iter().rev().find(|set| set.covers(key)) {
+            return Origin::Env { variable: set.variable.clone() };
+        }
+        match self.document.line_of(key) {
+            Some(line) => Origin::File { line },
+            None => Origin::Default,
+        }
+    }
+}

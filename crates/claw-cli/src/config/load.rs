@@ -1,0 +1,178 @@
+//! File and environment put together, checked as a whole.
+
+use std::path::{Path, PathBuf};
+
+use claw_core::AgentId;
+use claw_policy::nearest::nearest;
+use claw_policy::pipeline::{Policy, PolicyError};
+use serde::Deserialize as _;
+use toml::{Table, Value};
+
+use super::Config;
+use super::document::Document;
+use super::env::{self, Override};
+use super::find::{Found, Surroundings, find};
+use super::problem::{Place, Problem, Problems};
+
+/// A configuration that holds, and where it came from.
+#[derive(Debug, Clone, Default)]
+pub struct Loaded {
+    /// What holds.
+    pub config: Config,
+    /// The file, if there is one.
+    pub found: Option<Found>,
+    pub(super) document: Document,
+    pub(super) overrides: Vec<Override>,
+}
+
+impl Loaded {
+    /// Finds the file, reads it, applies the environment and checks the whole.
+    pub fn load(flag: Option<&Path>, around: &Surroundings) -> Result<Self, Problems> {
+        let found = find(flag, around);
+        let document = match &found {
+            Some(found) => Document::read(&found.path)?,
+            None => Document::default(),
+        };
+        let overrides = env::overrides(around, &document.table).map_err(Problems)?;
+        let mut loaded = Self { config: Config::default(), found, document, overrides };
+        loaded.config = loaded.merged()?;
+        loaded.check()?;
+        Ok(loaded)
+    }
+
+    fn merged(&self) -> Result<Config, Problems> {
+        if self.found.is_none() && self.overrides.is_empty() {
+            return Ok(Config::default());
+        }
+        let mut problems = Vec::new();
+        let mut table = self.document.table.clone();
+        for set in &self.overrides {
+            // Alone first, so that an error is this variable's.
+            let mut alone = Table::new();
+            put(&mut alone, &set.path, set.value.clone());
+            if let Err(error) = Config::deserialize(alone) {
+                problems.push(self.of_variable(set, &reworded(error.message())));
+            }
+            put(&mut table, &set.path, set.value.clone());
+        }
+        if !problems.is_empty() {
+            return Err(Problems(problems));
+        }
+        Config::deserialize(table).map_err(|error| {
+            let place = Place::WholeFile { file: self.document.path.clone() };
+            Problem { message: reworded(error.message()), place }.into()
+        })
+    }
+
+    /// What types cannot say: readable entries, agent ids, sizes that make sense.
+    fn check(&self) -> Result<(), Problems> {
+        let mut problems = Vec::new();
+        for id in self.config.agents.keys() {
+            if let Err(error) = AgentId::new(id) {
+                problems.push(self.at(&format!("agents.{id}"), "", error.to_string()));
+            }
+        }
+        let limits = &self.config.limits;
+        let least = [
+            ("limits.timeout_secs", limits.timeout_secs, 1),
+            ("limits.output_bytes", limits.output_bytes, 256),
+            ("limits.argument_bytes", limits.argument_bytes, 2),
+        ];
+        for (key, value, least) in least.into_iter().filter(|(_, value, least)| value < least) {
+            problems.push(self.at(key, "", format!("`{key}` is {value}; use at least {least}")));
+        }
+        if let Err(PolicyError(bad)) = Policy::compile(&self.config.policy()) {
+            problems.extend(bad.iter().map(|bad| self.at(&bad.list, &bad.entry, bad.to_string())));
+        }
+        if problems.is_empty() { Ok(()) } else { Err(Problems(problems)) }
+    }
+
+    /// The key or entry, wherever it was set.
+    fn at(&self, key: &str, entry: &str, message: String) -> Problem {
+        match self.overrides.iter().rev().find(|set| set.covers(key)) {
+            Some(set) => self.of_variable(set, &message),
+            None => Problem { message, place: self.document.place_of(key, entry) },
+        }
+    }
+
+    fn of_variable(&self, set: &Override, message: &str) -> Problem {
+        let place = Place::Variable { variable: set.variable.clone() };
+        Problem { message: message.to_owned(), place }
+    }
+
+    /// Where data is kept: as configured, else below the user's data directory. A relative path starts from
+    /// the file that holds it, or from the current directory.
+    pub fn data_dir(&self, around: &Surroundings) -> Option<PathBuf> {
+        let Some(configured) = &self.config.data_dir else { return around.data_dir() };
+        let by_variable = self.overrides.iter().any(|set| set.covers("data_dir"));
+        let from = match self.document.path.parent() {
+            Some(directory) if !by_variable => around.directory.join(directory),
+            _ => around.directory.clone(),
+        };
+        let path = match (configured.strip_prefix("~"), around.home()) {
+            (Ok(rest), Some(home)) => home.join(rest),
+            _ => from.join(configured),
+        };
+        Some(path)
+    }
+}
+
+impl Override {
+    /// Whether it sets this key, or one above or below it.
+    pub(super) fn covers(&self, key: &str) -> bool {
+        let own = self.path.join(".");
+        let below = |long: &str, short: &str| {
+            long.strip_prefix(short).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
+        below(key, &own)
+    }
+}
+
+fn put(table: &mut Table, path: &[String], value: Value) {
+    match path {
+        [] => {}
+        [key] => {
+            table.insert(key.clone(), value);
+        }
+        [key, rest @ ..] => {
+            let below = table.entry(key.clone()).or_insert_with(|| Value::Table(Table::new()));
+            if !below.is_table() {
+                *below = Value::Table(Table::new());
+            }
+            if let Value::Table(below) = below {
+                put(below, rest, value);
+            }
+        }
+    }
+}
+
+/// An error of the reader in our words: one line, with the nearest of the expected names.
+pub(super) fn reworded(message: &str) -> String {
+    let message = message.trim().lines().collect::<Vec<_>>().join(", ");
+    if let Some(rest) = message.strip_prefix("invalid type: ").or(message.strip_prefix("invalid value: "))
+        && let Some((got, expected)) = rest.rsplit_once(", expected ")
+    {
+        return format!("expected {}, got {got}", in_words(expected));
+    }
+    let Some(rest) = message.strip_prefix("unknown variant `") else { return message };
+    let Some((word, expected)) = rest.split_once('`') else { return message };
+    let names: Vec<&str> = expected.split('`').skip(1).step_by(2).collect();
+    let choices = names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    match nearest(word, names.iter().copied()) {
+        Some(near) => format!("`{word}` is none of {choices}; did you mean `{near}`?"),
+        None => format!("`{word}` is none of {choices}"),
+    }
+}
+
+/// What the reader's words for types mean to a person.
+fn in_words(expected: &str) -> &str {
+    match expected {
+        "a sequence" => "a list",
+        "u16" => "a whole number from 0 to 65535",
+        "u32" => "a whole number from 0 to 4294967295",
+        "a map" => "a table",
+        "a boolean" => "true or false",
+        _ if expected.starts_with("struct ") => "a table",
+        _ => expected,
+    }
+}

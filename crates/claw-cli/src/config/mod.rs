@@ -1,0 +1,181 @@
+//! `clawsmith.toml`: what it may hold, where it is found, and what is wrong with it.
+//!
+//! The types here are the reference: their doc comments become the JSON Schema, and a key that they do not
+//! have is refused with its line and the nearest name. Every key can be overridden by environment. Secrets do
+//! not belong in the file: it names the variables that hold them.
+
+mod check;
+mod document;
+mod env;
+mod find;
+mod flat;
+mod load;
+mod problem;
+mod schema;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use claw_core::{NodeId, TenantId};
+use claw_policy::approval::ApprovalConfig;
+use claw_policy::config::{AgentProviderTools, AgentTools, PolicyConfig, ToolsPolicy};
+use claw_policy::rate::RateConfig;
+use claw_registry::Limits;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+pub use check::warnings;
+pub use find::{Found, FoundBy, Surroundings, find};
+pub use flat::{Origin, Setting};
+pub use load::Loaded;
+pub use problem::{Place, Problem, Problems};
+pub use schema::schema;
+
+/// A secret shorter than this cannot be told from ordinary text.
+const SHORTEST_SECRET: usize = 6;
+
+/// The configuration of Clawsmith.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// Whose data it is; ledger and artifacts of tenants are kept apart.
+    pub tenant: TenantId,
+    /// Which machine of an installation this is; each writes a ledger chain of its own.
+    pub node: NodeId,
+    /// Where ledger and artifacts are kept. Left out: `$XDG_DATA_HOME/clawsmith`, or
+    /// `~/.local/share/clawsmith`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data_dir: Option<PathBuf>,
+    /// Which tools agents get.
+    pub tools: ToolsPolicy,
+    /// The agents, by id.
+    pub agents: BTreeMap<String, AgentConfig>,
+    /// When a person is asked before a call runs.
+    pub approvals: ApprovalConfig,
+    /// How far calls may go.
+    pub limits: LimitsConfig,
+    /// What is secret.
+    pub scrub: ScrubConfig,
+    /// Settings of single tools, by the tool's name; each tool says what it takes.
+    pub settings: BTreeMap<String, Value>,
+}
+
+/// One agent: what others may know of it, and how its tools differ from `tools`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct AgentConfig {
+    /// What people call it; its id where none is given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// What it is for, in a sentence.
+    pub about: String,
+    /// Only these tools are kept, of those that `tools` keeps. Left out: all of them; an empty list: none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allow: Option<Vec<String>>,
+    /// These tools are removed, besides those in `tools.deny`.
+    pub deny: Vec<String>,
+    /// These tools are added, besides those in `tools.also_allow`.
+    pub also_allow: Vec<String>,
+    /// What holds where this agent uses a model of this provider, by the provider's name.
+    pub by_provider: BTreeMap<String, AgentProviderTools>,
+}
+
+/// How far calls may go.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct LimitsConfig {
+    /// How many calls one session may make in any 60 seconds; 0 means without limit.
+    pub rate: RateConfig,
+    /// How long a call may run, in seconds, where the tool has no limit of its own.
+    #[schemars(range(min = 1))]
+    pub timeout_secs: u32,
+    /// How long a tool may take to clean up once it was told to stop, in seconds.
+    pub grace_secs: u32,
+    /// How many bytes of a result the model is sent; the whole is kept as an artifact.
+    #[schemars(range(min = 256))]
+    pub output_bytes: u32,
+    /// How many bytes of arguments a call may have.
+    #[schemars(range(min = 2))]
+    pub argument_bytes: u32,
+    /// How many tokens the listed tools may cost together; what exceeds it is found with `tool_search`.
+    /// Left out: no limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_tokens: Option<u32>,
+}
+
+/// What is secret, beyond what is recognised by its form.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ScrubConfig {
+    /// Whether secrets are removed from what models and users see. Logs, ledger and events stay scrubbed.
+    pub output: bool,
+    /// Environment variables whose values are secret. A variable that is not set is skipped; a value shorter
+    /// than 6 bytes is refused, since it could not be told from ordinary text.
+    pub values_from_env: Vec<String>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            tenant: TenantId::main(),
+            node: NodeId::local(),
+            data_dir: None,
+            tools: ToolsPolicy::default(),
+            agents: BTreeMap::new(),
+            approvals: ApprovalConfig::default(),
+            limits: LimitsConfig::default(),
+            scrub: ScrubConfig::default(),
+            settings: BTreeMap::new(),
+        }
+    }
+}
+
+impl Default for LimitsConfig {
+    fn default() -> Self {
+        Self {
+            rate: RateConfig::default(),
+            timeout_secs: 60,
+            grace_secs: 2,
+            output_bytes: 32 * 1024,
+            argument_bytes: 4 * 1024 * 1024,
+            tool_tokens: None,
+        }
+    }
+}
+
+impl Default for ScrubConfig {
+    fn default() -> Self {
+        Self { output: true, values_from_env: Vec::new() }
+    }
+}
+
+impl Config {
+    /// The part that the policy decides by.
+    pub fn policy(&self) -> PolicyConfig {
+        let tools = |agent: &AgentConfig| AgentTools {
+            allow: agent.allow.clone(),
+            deny: agent.deny.clone(),
+            also_allow: agent.also_allow.clone(),
+            by_provider: agent.by_provider.clone(),
+        };
+        let agents = self.agents.iter().map(|(id, agent)| (id.clone(), tools(agent)));
+        PolicyConfig { tools: self.tools.clone(), agents: agents.collect() }
+    }
+}
+
+impl LimitsConfig {
+    /// As the road takes them.
+    pub fn for_calls(&self) -> Limits {
+        Limits {
+            timeout: Duration::from_secs(self.timeout_secs.into()),
+            grace: Duration::from_secs(self.grace_secs.into()),
+            output_bytes: usize::try_from(self.output_bytes).unwrap_or(usize::MAX),
+            argument_bytes: usize::try_from(self.argument_bytes).unwrap_or(usize::MAX),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,118 @@
+//! What is wrong with a configuration, with the place and what was probably meant.
+
+use std::fmt;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+/// One thing that is wrong.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Problem {
+    /// What is wrong; what to try.
+    pub message: String,
+    /// Where.
+    #[serde(flatten)]
+    pub place: Place,
+}
+
+/// Where something is wrong.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum Place {
+    /// In the file.
+    File {
+        /// Which file.
+        file: PathBuf,
+        /// The line, counted from 1.
+        line: usize,
+        /// The column, in characters, counted from 1.
+        column: usize,
+        /// How many characters are meant.
+        width: usize,
+        /// The whole line.
+        text: String,
+    },
+    /// In the file as a whole.
+    WholeFile {
+        /// Which file.
+        file: PathBuf,
+    },
+    /// In a variable.
+    Variable {
+        /// Its name.
+        variable: String,
+    },
+}
+
+/// How much of a line is shown.
+const SHOWN: usize = 160;
+
+impl Place {
+    /// The place of a byte range in a file's text.
+    pub(super) fn of(file: &Path, text: &str, span: Range<usize>) -> Self {
+        let start = floor(text, span.start.min(text.len()));
+        let end = floor(text, span.end.clamp(start, text.len()));
+        let line_start = text[..start].rfind('\n').map_or(0, |at| at + 1);
+        let line_end = text[start..].find('\n').map_or(text.len(), |at| start + at);
+        Self::File {
+            file: file.to_owned(),
+            line: text[..start].matches('\n').count() + 1,
+            column: text[line_start..start].chars().count() + 1,
+            width: text[start..end.min(line_end)].chars().count().max(1),
+            text: text[line_start..line_end].trim_end_matches('\r').to_owned(),
+        }
+    }
+}
+
+fn floor(text: &str, mut at: usize) -> usize {
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    at
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let message = &self.message;
+        match &self.place {
+            Place::WholeFile { file } => write!(f, "{}: {message}", file.display()),
+            Place::Variable { variable } => write!(f, "${variable}: {message}"),
+            Place::File { file, line, column, width, text } => {
+                write!(f, "{}:{line}:{column}: {message}", file.display())?;
+                if *column > SHOWN {
+                    return Ok(());
+                }
+                let shown: String =
+                    text.chars().take(SHOWN).map(|c| if c.is_control() { ' ' } else { c }).collect();
+                let margin = line.to_string();
+                let (gap, before) = (" ".repeat(margin.len()), " ".repeat(column - 1));
+                let carets = "^".repeat((*width).min(SHOWN + 1 - column));
+                write!(f, "\n {gap} |\n {margin} | {shown}\n {gap} | {before}{carets}")
+            }
+        }
+    }
+}
+
+/// Everything that is wrong with a configuration: nothing runs until it is mended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct Problems(pub Vec<Problem>);
+
+impl fmt::Display for Problems {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, problem) in self.0.iter().enumerate() {
+            let gap = if i == 0 { "" } else { "\n" };
+            write!(f, "{gap}{problem}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Problems {}
+
+impl From<Problem> for Problems {
+    fn from(problem: Problem) -> Self {
+        Self(vec![problem])
+    }
+}

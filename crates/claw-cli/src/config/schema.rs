@@ -1,0 +1,94 @@
+//! The JSON Schema of the configuration, for editors and for our own checks.
+
+use std::sync::LazyLock;
+
+use schemars::generate::SchemaSettings;
+use serde_json::Value;
+
+use super::Config;
+
+/// The JSON Schema of `clawsmith.toml`.
+pub fn schema() -> Value {
+    let schema = SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<Config>();
+    let mut schema = schema.to_value();
+    if let Value::Object(root) = &mut schema {
+        root.insert("title".into(), "clawsmith.toml".into());
+    }
+    schema
+}
+
+/// The same without references, which is what keys are looked up in.
+static INLINE: LazyLock<Value> = LazyLock::new(|| {
+    let mut settings = SchemaSettings::draft2020_12();
+    settings.inline_subschemas = true;
+    settings.into_generator().into_root_schema_for::<Config>().to_value()
+});
+
+/// What the configuration may hold at one place.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Node(&'static Value);
+
+/// What a key leads to.
+pub(super) enum Child {
+    /// A place that the schema describes.
+    Known(Node),
+    /// No such key; these there are.
+    Unknown(Vec<&'static str>),
+    /// Below here anything goes.
+    Anything,
+}
+
+impl Node {
+    pub(super) fn root() -> Self {
+        Self(&INLINE)
+    }
+
+    pub(super) fn child(self, key: &str) -> Child {
+        let Some(object) = self.object() else {
+            return if self.0.get("type").is_none() { Child::Anything } else { Child::Unknown(Vec::new()) };
+        };
+        let properties = object.get("properties").and_then(Value::as_object);
+        if let Some(known) = properties.and_then(|known| known.get(key)) {
+            return Child::Known(Self(known));
+        }
+        match object.get("additionalProperties") {
+            Some(Value::Bool(false)) => {
+                let names = properties.map(|known| known.keys().map(String::as_str).collect());
+                Child::Unknown(names.unwrap_or_default())
+            }
+            Some(schema @ Value::Object(_)) => Child::Known(Self(schema)),
+            _ => Child::Anything,
+        }
+    }
+
+    /// Whether keys here are names that people choose, such as agents.
+    pub(super) fn is_map(self) -> bool {
+        self.object().is_some_and(|object| object.get("properties").is_none())
+    }
+
+    pub(super) fn is_object(self) -> bool {
+        self.object().is_some()
+    }
+
+    /// Whether a value of this type can stand here.
+    pub(super) fn takes(self, kind: &str) -> bool {
+        let is = |schema: &Value| match schema.get("type") {
+            Some(Value::String(one)) => one == kind,
+            Some(Value::Array(some)) => some.iter().any(|one| one == kind),
+            _ => kind == "string" && (schema.get("enum").is_some() || schema.get("const").is_some()),
+        };
+        is(self.0) || self.alternatives().any(is)
+    }
+
+    fn object(self) -> Option<&'static Value> {
+        let is = |schema: &&Value| {
+            schema.get("properties").is_some() || schema.get("additionalProperties").is_some()
+        };
+        Some(self.0).filter(is).or_else(|| self.alternatives().find(is))
+    }
+
+    fn alternatives(self) -> impl Iterator<Item = &'static Value> {
+        let of = |key| self.0.get(key).and_then(Value::as_array).into_iter().flatten();
+        of("anyOf").chain(of("oneOf"))
+    }
+}

@@ -1,0 +1,111 @@
+//! How a command can end badly, and the exit code of each way.
+
+use std::fmt;
+use std::io;
+use std::process::ExitCode;
+
+use crate::config::Problems;
+
+/// Why a command gave up.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) kind: Kind,
+    message: String,
+    hint: Option<String>,
+    cause: Option<anyhow::Error>,
+}
+
+/// What sort of end it is; each has an exit code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Something did not work: 1.
+    Failed,
+    /// The command line or the configuration is wrong: 2.
+    Usage,
+    /// A call was turned away: 3.
+    Refused,
+    /// Nobody reads the output any more, which is not an error: 0.
+    Unread,
+}
+
+/// A command's own exit code, where it ends without an error message.
+pub(crate) type Outcome = Result<ExitCode, Failure>;
+
+impl Failure {
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self::new(Kind::Usage, message)
+    }
+
+    pub(crate) fn failed(message: impl Into<String>) -> Self {
+        Self::new(Kind::Failed, message)
+    }
+
+    pub(crate) fn refused(message: impl Into<String>) -> Self {
+        Self::new(Kind::Refused, message)
+    }
+
+    fn new(kind: Kind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), hint: None, cause: None }
+    }
+
+    /// Says what to try.
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Keeps the cause, which is shown after the message.
+    pub(crate) fn because(mut self, cause: impl Into<anyhow::Error>) -> Self {
+        self.cause = Some(cause.into());
+        self
+    }
+
+    pub(crate) fn code(&self) -> ExitCode {
+        ExitCode::from(match self.kind {
+            Kind::Unread => 0,
+            Kind::Failed => 1,
+            Kind::Usage => 2,
+            Kind::Refused => 3,
+        })
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)?;
+        if let Some(cause) = &self.cause {
+            write!(f, ": {cause:#}")?;
+        }
+        match &self.hint {
+            Some(hint) => write!(f, "\n  try: {hint}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Self::new(Kind::Unread, ""),
+            _ => Self::failed("the output could not be written").because(error),
+        }
+    }
+}
+
+impl From<serde_json::Error> for Failure {
+    fn from(error: serde_json::Error) -> Self {
+        match error.io_error_kind() {
+            Some(io::ErrorKind::BrokenPipe) => Self::new(Kind::Unread, ""),
+            _ => Self::failed("the output could not be written as JSON").because(error),
+        }
+    }
+}
+
+impl From<Problems> for Failure {
+    fn from(problems: Problems) -> Self {
+        let count = problems.0.len();
+        let what = if count == 1 { "a problem" } else { "problems" };
+        let message = format!("the configuration has {what}\n{problems}");
+        Self::usage(message)
+    }
+}

@@ -1,0 +1,115 @@
+//! What people and programs read: tables and colour on a terminal, plain when piped, JSON when asked for.
+//!
+//! Text that came from a tool, a file or another person is never written to a terminal with its control
+//! characters: they could move the cursor and rewrite what was shown before.
+
+pub(crate) mod style;
+mod table;
+
+use std::borrow::Cow;
+use std::io::{self, BufWriter, IsTerminal as _, Write};
+
+use anstyle::Style;
+use serde::Serialize;
+
+pub(crate) use table::{Cell, Table};
+
+use crate::failure::Failure;
+
+/// Standard output, as this run wants it.
+pub(crate) struct Out {
+    /// Not one that strips colours: what a tool gave is piped byte for byte.
+    writer: BufWriter<io::Stdout>,
+    pub(crate) json: bool,
+    terminal: bool,
+    colour: bool,
+}
+
+impl Out {
+    pub(crate) fn stdout(json: bool) -> Self {
+        let stdout = io::stdout();
+        let terminal = stdout.is_terminal();
+        let colour = terminal && anstream::AutoStream::choice(&stdout) != anstream::ColorChoice::Never;
+        Self { writer: BufWriter::new(stdout), json, terminal, colour }
+    }
+
+    /// Writes one value as JSON and a line break.
+    pub(crate) fn json(&mut self, value: &impl Serialize) -> Result<(), Failure> {
+        serde_json::to_writer_pretty(&mut self.writer, value)?;
+        Ok(writeln!(self.writer)?)
+    }
+
+    pub(crate) fn line(&mut self, text: impl std::fmt::Display) -> Result<(), Failure> {
+        Ok(writeln!(self.writer, "{text}")?)
+    }
+
+    /// A line in a style, where the terminal shows styles.
+    pub(crate) fn styled(&mut self, style: Style, text: &str) -> Result<(), Failure> {
+        let style = if self.colour { style } else { Style::new() };
+        self.line(format_args!("{style}{text}{style:#}"))
+    }
+
+    pub(crate) fn heading(&mut self, text: &str) -> Result<(), Failure> {
+        self.styled(style::HEADING, text)
+    }
+
+    pub(crate) fn table(&mut self, table: &Table) -> Result<(), Failure> {
+        let text = if self.terminal { table.for_terminal(self.colour) } else { table.plain() };
+        Ok(self.writer.write_all(text.as_bytes())?)
+    }
+
+    /// Text that somebody else wrote, with a line break at its end.
+    pub(crate) fn foreign(&mut self, text: &str) -> Result<(), Failure> {
+        let text = if self.terminal { visible(text) } else { Cow::Borrowed(text) };
+        self.writer.write_all(text.as_bytes())?;
+        if !text.ends_with('\n') {
+            self.writer.write_all(b"\n")?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn raw(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        Ok(self.writer.write_all(bytes)?)
+    }
+
+    pub(crate) fn flush(&mut self) -> Result<(), Failure> {
+        Ok(self.writer.flush()?)
+    }
+}
+
+/// Text without control characters other than line breaks and tabs: each shown by its picture.
+pub(crate) fn visible(text: &str) -> Cow<'_, str> {
+    let hidden = |c: char| (c.is_control() && c != '\n' && c != '\t') || is_bidi(c);
+    if !text.contains(hidden) {
+        return Cow::Borrowed(text);
+    }
+    let picture = |c: char| match c {
+        c if !hidden(c) => c,
+        '\u{7f}' => '\u{2421}',
+        '\0'..='\u{1f}' => char::from_u32(0x2400 + u32::from(c)).unwrap_or(char::REPLACEMENT_CHARACTER),
+        _ => char::REPLACEMENT_CHARACTER,
+    };
+    Cow::Owned(text.chars().map(picture).collect())
+}
+
+/// Characters that turn the direction of writing, by which a text can read as another.
+fn is_bidi(c: char) -> bool {
+    matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// A line on standard error, for people: progress, notes, questions.
+pub(crate) fn tell(text: impl std::fmt::Display) {
+    let text = text.to_string();
+    // Nothing is left to be done about standard error failing.
+    let _ = writeln!(anstream::stderr().lock(), "{}", visible(&text));
+}
+
+/// A line on standard error that begins with what went wrong.
+pub(crate) fn complain(word: &str, text: impl std::fmt::Display) {
+    let (style, text) = (style::BAD, text.to_string());
+    // Nothing is left to be done about standard error failing.
+    let _ = writeln!(anstream::stderr().lock(), "{style}{word}:{style:#} {}", visible(&text));
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,12 @@
+//! The few colours there are. They are written always and removed where nobody could see them.
+
+use anstyle::{AnsiColor, Style};
+
+/// Something went wrong.
+pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
+/// The title of a part.
+pub(crate) const HEADING: Style = Style::new().bold();
+/// What is there to be read if one wants to.
+pub(crate) const QUIET: Style = Style::new().dimmed();
+/// A command that can be typed.
+pub(crate) const COMMAND: Style = AnsiColor::Cyan.on_default().bold();

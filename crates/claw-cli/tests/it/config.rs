@@ -1,0 +1,124 @@
+//! Where the configuration is found, what overrides it, and what is wrong with it.
+
+use crate::harness::Home;
+
+#[track_caller]
+fn found(home: &Home, variables: &[(&str, &str)], words: &[&str]) -> String {
+    let ran = home.run_with(variables, &[&["config", "show", "--json"], words].concat());
+    ran.json()["file"]["by"].as_str().unwrap_or("none").to_owned()
+}
+
+#[test]
+fn is_found_by_flag_variable_project_and_home() {
+    let home = Home::new();
+    assert_eq!(found(&home, &[], &[]), "none");
+    std::fs::create_dir_all(home.path().join(".config/clawsmith")).unwrap();
+    home.write(".config/clawsmith/clawsmith.toml", "");
+    assert_eq!(found(&home, &[], &[]), "user");
+    home.write("clawsmith.toml", "");
+    assert_eq!(found(&home, &[], &[]), "project");
+    let other = home.write("other.toml", "");
+    assert_eq!(found(&home, &[("CLAWSMITH_CONFIG", other.to_str().unwrap())], &[]), "variable");
+    assert_eq!(found(&home, &[("CLAWSMITH_CONFIG", "none.toml")], &["--config", "../other.toml"]), "flag");
+}
+
+#[test]
+fn shows_every_key_and_who_set_it() {
+    let home =
+        Home::with_config("[tools]\ndeny = [\"exec\"]\n\n[settings.datetime]\nzone = \"Europe/Paris\"\n");
+    let variables = [
+        ("CLAWSMITH_TOOLS__PROFILE", "coding"),
+        ("CLAWSMITH_LIMITS__RATE__HEAVY", "3"),
+        ("CLAWSMITH_AGENTS__ADA__DENY", "exec, group:fs"),
+    ];
+    insta::assert_snapshot!("config_show", home.run_with(&variables, &["config", "show"]).shown());
+}
+
+#[test]
+fn a_secret_in_settings_is_not_shown() {
+    let home =
+        Home::with_config("[settings.web_search]\nkey = \"ghp_16C7e42F292c6912E7710c838347Ae178B4a\"\n");
+    let ran = home.run(&["config", "show"]);
+    assert!(ran.stdout.contains("[REDACTED]") && !ran.stdout.contains("ghp_"), "{}", ran.stdout);
+}
+
+#[test]
+fn refuses_unknown_keys_with_line_and_nearest_name() {
+    let home = Home::with_config("[tools]\nprofle = \"coding\"\n\n[limts]\n\n[agents.ada]\ndenny = []\n");
+    insta::assert_snapshot!("unknown_keys", home.run(&["config", "check"]).shown());
+    // Nothing else runs under a configuration that cannot be read.
+    for words in [&["tools", "list"][..], &["tools", "call", "datetime"], &["policy", "lint"], &["scrub"]] {
+        assert_eq!(home.run(words).code, 2, "{words:?}");
+    }
+}
+
+#[test]
+fn reports_all_bad_entries_at_once() {
+    let home = Home::with_config(
+        "[tools]\ndeny = [\"groop:fs\", \"exec\"]\n\n[agents.ada]\nallow = [\"effect:wriet\"]\n",
+    );
+    insta::assert_snapshot!("bad_entries", home.run(&["config", "check"]).shown());
+}
+
+#[test]
+fn says_where_the_file_cannot_be_read() {
+    #[track_caller]
+    fn check(text: &str, expected: &str) {
+        let ran = Home::with_config(text).run(&["config", "check"]);
+        assert_eq!(ran.code, 2, "{}", ran.shown());
+        assert!(ran.stderr.contains(expected), "{}", ran.shown());
+    }
+    check("[tools", "clawsmith.toml:1:7: ");
+    check("[tools]\nprofile = \"codign\"", ":2:11: `codign` is none of");
+    check("[tools]\ndeny = 3", ":2:8: expected a list, got integer `3`");
+    check("tenant = \"a b\"", ":1:10: `a b` is not");
+    check("[limits]\ntimeout_secs = 0", ":2:1: `limits.timeout_secs` is 0; use at least 1");
+    check("[approvals.effects]\nreed = \"ask\"", ":2:1: `reed` is none of");
+    check("x = 1\nx = 2", ":2:1: ");
+}
+
+#[test]
+fn refuses_variables_that_name_no_key() {
+    let home = Home::new();
+    let variables = [
+        ("CLAWSMITH_TOOLS__PROFLE", "coding"),
+        ("CLAWSMITH_TOOLS_DENY", "exec"),
+        ("CLAWSMITH_CONFG", "x.toml"),
+        ("CLAWSMITH_TENANT__X", "x"),
+    ];
+    insta::assert_snapshot!("unknown_variables", home.run_with(&variables, &["config", "check"]).shown());
+    let bad = [("CLAWSMITH_LIMITS__TIMEOUT_SECS", "soon"), ("CLAWSMITH_TOOLS__DENY", "groop:fs")];
+    insta::assert_snapshot!("bad_variables", home.run_with(&bad, &["config", "check"]).shown());
+}
+
+#[test]
+fn warns_of_what_is_probably_not_meant() {
+    let home = Home::with_config(
+        "[scrub]\noutput = false\nvalues_from_env = [\"MISSING\"]\n\n[settings.datetim]\nzone = \"UTC\"\n",
+    );
+    insta::assert_snapshot!("warnings", home.run(&["config", "check"]).shown());
+    let outside = Home::new();
+    outside.write("clawsmith.toml", "");
+    assert_eq!(
+        outside.run(&["config", "check"]).stdout,
+        "file: ~/clawsmith.toml (the nearest one above the current directory)\nok\n"
+    );
+}
+
+#[test]
+fn the_schema_describes_every_key() {
+    let schema = Home::new().run(&["config", "schema"]).json();
+    assert_eq!(schema["title"], "clawsmith.toml");
+    for key in ["tenant", "node", "data_dir", "tools", "agents", "approvals", "limits", "scrub", "settings"] {
+        assert!(schema["properties"][key]["description"].is_string(), "{key}");
+    }
+    assert_eq!(schema["additionalProperties"], false);
+}
+
+#[test]
+fn a_relative_data_directory_starts_from_the_file() {
+    let home = Home::new();
+    home.write("clawsmith.toml", "data_dir = \"kept\"\n");
+    home.run(&["tools", "call", "workspace_dir"]);
+    assert!(home.path().join("kept/ledger/main@local.jsonl").is_file());
+}

@@ -1,0 +1,63 @@
+//! Help, version, completions, exit codes of usage.
+
+use crate::harness::Home;
+
+const COMMANDS: [&[&str]; 15] = [
+    &["tools", "list"],
+    &["tools", "show"],
+    &["tools", "call"],
+    &["tools", "schema"],
+    &["policy", "explain"],
+    &["policy", "lint"],
+    &["policy", "diff"],
+    &["scrub"],
+    &["ledger", "show"],
+    &["ledger", "verify"],
+    &["config", "check"],
+    &["config", "show"],
+    &["config", "schema"],
+    &["tour"],
+    &["completions"],
+];
+
+#[test]
+fn help_is_as_it_was_read() {
+    let home = Home::new();
+    insta::assert_snapshot!("help", home.run(&["--help"]).stdout);
+    insta::assert_snapshot!("help_tools_call", home.run(&["tools", "call", "--help"]).stdout);
+}
+
+#[test]
+fn every_command_has_help_with_examples() {
+    let home = Home::new();
+    for command in COMMANDS {
+        let ran = home.run(&[command, &["--help"]].concat());
+        assert_eq!(ran.code, 0, "{command:?}");
+        assert!(ran.stdout.contains("Examples:\n"), "{command:?}: {}", ran.stdout);
+        assert!(ran.stdout.contains("--json"), "{command:?}");
+    }
+}
+
+#[test]
+fn version_and_usage_have_their_exit_codes() {
+    let home = Home::new();
+    let version = home.run(&["--version"]);
+    assert_eq!(
+        (version.code, version.stdout.as_str()),
+        (0, concat!("clawsmith ", env!("CARGO_PKG_VERSION"), "\n"))
+    );
+    assert_eq!(home.run(&[]).code, 2);
+    assert_eq!(home.run(&["tool"]).code, 2);
+    assert_eq!(home.run(&["tools", "call"]).code, 2);
+    assert_eq!(home.run(&["tools", "list", "--profile", "code"]).code, 2);
+}
+
+#[test]
+fn completions_are_printed_for_each_shell() {
+    let home = Home::new();
+    for shell in ["bash", "zsh", "fish"] {
+        let ran = home.run(&["completions", shell]);
+        assert_eq!(ran.code, 0);
+        assert!(ran.stdout.contains("clawsmith") && ran.stdout.contains("ledger"), "{shell}");
+    }
+}

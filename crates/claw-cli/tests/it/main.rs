@@ -1,0 +1,13 @@
+//! The real binary, in an empty home.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot be set up fails loudly")]
+
+mod bad_input;
+mod config;
+mod harness;
+mod help;
+mod ledger;
+mod policy;
+mod scrub;
+mod tools;
+mod tour;

@@ -1,0 +1,67 @@
+//! Explaining, checking and comparing policies.
+
+use crate::harness::Home;
+
+const POLICY: &str = "\
+[tools]
+profile = \"minimal\"
+also_allow = [\"datetime\"]
+deny = [\"agents_lst\"]
+
+[agents.ada]
+deny = [\"datetime\"]
+";
+
+#[test]
+fn explains_one_tool_and_all_of_them() {
+    let home = Home::with_config(POLICY);
+    insta::assert_snapshot!("explain", home.run(&["policy", "explain", "workspace_dir"]).shown());
+    insta::assert_snapshot!("explain_all", home.run(&["policy", "explain", "--agent", "ada"]).shown());
+    insta::assert_snapshot!("explain_unknown", home.run(&["policy", "explain", "datetim"]).shown());
+    let subagent = home.run(&["policy", "explain", "session_status", "--subagent", "leaf", "--json"]).json();
+    assert_eq!(subagent["verdict"]["allowed"], false);
+    assert_eq!(subagent["verdict"]["trace"]["decided_by"], "subagent_deny");
+}
+
+#[test]
+fn a_misspelt_agent_is_noted() {
+    let home = Home::with_config(POLICY);
+    let ran = home.run(&["policy", "explain", "datetime", "--agent", "adda"]);
+    assert_eq!(
+        (ran.code, ran.stderr.as_str()),
+        (0, "note: agent `adda` is not configured; did you mean `ada`?\n")
+    );
+    assert_eq!(home.run(&["policy", "explain", "datetime", "--agent", "ada"]).stderr, "");
+}
+
+#[test]
+fn explanation_and_call_agree() {
+    let home = Home::with_config(POLICY);
+    for tool in ["session_status", "datetime", "agents_list", "workspace_dir"] {
+        let explained = home.run(&["policy", "explain", tool, "--json"]).json();
+        let called = home.run(&["tools", "call", tool, "--json"]).json();
+        let refused_by_policy = called["refusal"]["step"] == "authorise";
+        assert_eq!(explained["verdict"]["allowed"], !refused_by_policy, "{tool}: {called}");
+    }
+}
+
+#[test]
+fn lint_fails_on_an_error_and_on_anything_when_strict() {
+    let home = Home::with_config(POLICY);
+    insta::assert_snapshot!("lint", home.run(&["policy", "lint"]).shown());
+    let clean = Home::new().run(&["policy", "lint", "--strict"]);
+    assert_eq!((clean.code, clean.stdout.as_str()), (0, "nothing to say\n"));
+    let findings = home.run(&["policy", "lint", "--json"]).json();
+    assert_eq!(findings[0]["severity"], "error");
+}
+
+#[test]
+fn diff_says_what_each_agent_gains_and_loses() {
+    let home = Home::new();
+    home.write("project/a.toml", "");
+    home.write("project/b.toml", POLICY);
+    insta::assert_snapshot!("diff", home.run(&["policy", "diff", "a.toml", "b.toml"]).shown());
+    let same = home.run(&["policy", "diff", "a.toml", "a.toml"]);
+    assert_eq!((same.code, same.stdout.as_str()), (0, "no agent gains or loses a tool\n"));
+    assert_eq!(home.run(&["policy", "diff", "a.toml", "none.toml"]).code, 2);
+}

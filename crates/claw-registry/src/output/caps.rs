@@ -1,0 +1,140 @@
+//! How much of a result may leave. What is given here is scrubbed already.
+
+use claw_core::tool::{Block, Output, ToolError};
+use serde_json::{Value, json};
+use smol_str::SmolStr;
+
+use super::cut::{cut, shorten};
+use super::{ADVICE, REASON};
+use crate::scrub::OutputScrubber;
+
+/// Blocks, pictures among them, and files to deliver.
+const BLOCKS: usize = 100;
+/// Bytes of base64 of all pictures together.
+const PICTURES: usize = 8 * 1024 * 1024;
+/// Bytes of a type, a handle, a name.
+const LABEL: usize = 256;
+/// Bytes of an address.
+const ADDRESS: usize = 4096;
+
+/// What a block adds to what the model reads.
+pub(super) fn text_len(block: &Block) -> usize {
+    match block {
+        Block::Text { text } => text.len(),
+        Block::Image { .. } => 0,
+        Block::Resource { uri, text, .. } => uri.len() + text.as_ref().map_or(0, String::len),
+    }
+}
+
+/// Puts a line in place of pictures that are too large, no pictures, or hold a secret.
+pub(super) fn pictures(content: &mut [Block], scrubber: OutputScrubber<'_>) {
+    let mut left = PICTURES;
+    for block in content {
+        let Block::Image { mime, data } = block else { continue };
+        let bytes = data.len();
+        let why = if bytes > left {
+            format!("are too many: all pictures together may have {PICTURES}")
+        } else if !is_base64(data) {
+            "are no base64".to_owned()
+        } else if !scrubber.passes(data) {
+            "hold a secret".to_owned()
+        } else {
+            left -= bytes;
+            continue;
+        };
+        let mime = shorten(mime, LABEL);
+        *block = Block::Text { text: format!("[picture {mime} left out; its {bytes} bytes {why}]") };
+    }
+}
+
+fn is_base64(data: &str) -> bool {
+    let one = |byte: u8| byte.is_ascii_alphanumeric() || b"+/-_=\r\n".contains(&byte);
+    data.bytes().all(one)
+}
+
+/// All the words of an output that the model should read as one text: they are too many, they come in too many
+/// blocks, or a secret is spread over blocks.
+pub(super) fn to_be_folded(output: &Output, limit: usize, scrubber: OutputScrubber<'_>) -> Option<String> {
+    let blocks = &output.content;
+    if let [Block::Text { text }] = blocks.as_slice()
+        && text.len() <= limit
+    {
+        return None;
+    }
+    let whole = output.model_text();
+    let mut scrubbed = whole.clone();
+    scrubber.in_place(&mut scrubbed);
+    let texts: usize = blocks.iter().map(text_len).sum();
+    (texts > limit || blocks.len() > BLOCKS || scrubbed != whole).then_some(scrubbed)
+}
+
+/// Puts one text in place of all words; pictures stay behind it.
+pub(super) fn fold(content: &mut Vec<Block>, text: String) {
+    content.retain(|block| matches!(block, Block::Image { .. }));
+    content.insert(0, Block::Text { text });
+}
+
+/// Caps what is not kept. Data that is too large is left out, since half of it would be no data at all.
+pub(super) fn output(output: &mut Output, limit: usize) {
+    let said = [truncate(&mut output.content, "blocks"), truncate(&mut output.media, "files")];
+    output.content.extend(said.into_iter().flatten().map(|text| Block::Text { text }));
+    for block in &mut output.content {
+        match block {
+            Block::Text { .. } => {}
+            Block::Image { mime, data: _ } => label(mime),
+            Block::Resource { uri, mime, text: _ } => {
+                shorten_in_place(uri, ADDRESS);
+                mime.iter_mut().for_each(label);
+            }
+        }
+    }
+    if let Some(text) = &mut output.for_user
+        && text.len() > limit
+    {
+        *text = cut(text, limit, "the rest is not shown");
+    }
+    output.pending.iter_mut().for_each(label);
+    output.details.iter_mut().for_each(|details| data(details, limit));
+    for media in &mut output.media {
+        label(&mut media.mime);
+        shorten_in_place(&mut media.name, LABEL);
+        media.caption.iter_mut().for_each(|caption| shorten_in_place(caption, ADVICE));
+    }
+    if let Some(usage) = &mut output.usage {
+        label(&mut usage.provider);
+        label(&mut usage.model);
+    }
+}
+
+/// Caps all but the message, which is kept.
+pub(super) fn error(error: &mut ToolError, limit: usize) {
+    error.advice.iter_mut().for_each(|advice| shorten_in_place(advice, ADVICE));
+    error.cause.iter_mut().for_each(|cause| shorten_in_place(cause, REASON));
+    error.details.iter_mut().for_each(|details| data(details, limit));
+}
+
+/// Leaves so many, and says how many there were.
+fn truncate<T>(list: &mut Vec<T>, what: &str) -> Option<String> {
+    let more = list.len().checked_sub(BLOCKS).filter(|&more| more > 0)?;
+    list.truncate(BLOCKS);
+    Some(format!("[{more} more {what} left out; at most {BLOCKS} are shown]"))
+}
+
+fn data(details: &mut Value, limit: usize) {
+    let bytes = details.to_string().len();
+    if bytes > limit.saturating_mul(4) {
+        *details = json!({ "left_out": "too large", "bytes": bytes });
+    }
+}
+
+fn label(label: &mut SmolStr) {
+    if label.len() > LABEL {
+        *label = shorten(label, LABEL).into();
+    }
+}
+
+fn shorten_in_place(text: &mut String, limit: usize) {
+    if text.len() > limit {
+        *text = shorten(text, limit);
+    }
+}

@@ -1,0 +1,115 @@
+//! How large and how deep a value is, found out without trusting either.
+
+use serde_json::Value;
+
+use super::ArgsError;
+
+/// Nesting that neither arguments nor schemas may pass. `serde_json` refuses deeper text as well.
+pub(super) const MAX_DEPTH: usize = 128;
+/// Characters of a text that count as one value more.
+const TEXT_PER_VALUE: usize = 64;
+
+/// Holds arguments that were read elsewhere to the limits of [`parse`](super::parse): text that passes there gives a value
+/// that passes here. It stops where the limit is passed. A value that is refused belongs to [`dismantle`].
+pub fn measure(args: &Value, max_bytes: usize) -> Result<(), ArgsError> {
+    if is_deeper_than(args, MAX_DEPTH) {
+        return Err(ArgsError::too_deep(MAX_DEPTH));
+    }
+    take(args, max_bytes).map(drop).ok_or_else(|| ArgsError::too_large(max_bytes))
+}
+
+/// Drops a value level by level. Dropped the ordinary way, one of ten thousand levels overflows the stack.
+pub fn dismantle(value: Value) {
+    let mut rest = vec![value];
+    while let Some(value) = rest.pop() {
+        match value {
+            Value::Array(items) => rest.extend(items),
+            Value::Object(fields) => rest.extend(fields.into_iter().map(|(_, field)| field)),
+            _ => {}
+        }
+    }
+}
+
+/// Stops at the limit, so that the depth of what it looks at is no danger to the stack.
+pub(super) fn is_deeper_than(value: &Value, limit: usize) -> bool {
+    match value {
+        Value::Array(items) => limit == 0 || items.iter().any(|item| is_deeper_than(item, limit - 1)),
+        Value::Object(fields) => limit == 0 || fields.values().any(|field| is_deeper_than(field, limit - 1)),
+        _ => false,
+    }
+}
+
+/// What is left of so many bytes after the shortest JSON of a value, give or take escapes and digits.
+fn take(value: &Value, left: usize) -> Option<usize> {
+    match value {
+        Value::Null | Value::Bool(true) => left.checked_sub(4),
+        Value::Bool(false) => left.checked_sub(5),
+        Value::Number(_) => left.checked_sub(1),
+        Value::String(text) => left.checked_sub(text.len().checked_add(2)?),
+        Value::Array(items) => {
+            let left = left.checked_sub(2 + items.len().saturating_sub(1))?;
+            items.iter().try_fold(left, |left, item| take(item, left))
+        }
+        Value::Object(fields) => {
+            let left = left.checked_sub(2 + fields.len().saturating_sub(1))?;
+            fields.iter().try_fold(left, |left, (name, field)| take(field, left.checked_sub(name.len() + 3)?))
+        }
+    }
+}
+
+/// What is to be known of arguments before they are checked.
+#[derive(Debug, Default)]
+pub(super) struct Extent {
+    /// Values and names, long texts counted as several.
+    pub(super) weight: u64,
+    /// Whether there is a number such as `2.0`.
+    pub(super) has_whole_float: bool,
+}
+
+impl Extent {
+    /// Nothing when the value is too deep.
+    pub(super) fn of(value: &Value) -> Option<Self> {
+        let mut extent = Self::default();
+        extent.add(value, MAX_DEPTH).then_some(extent)
+    }
+
+    pub(super) fn weight_of(value: &Value) -> u64 {
+        match value {
+            Value::String(text) => weight_of_text(text),
+            _ => 1,
+        }
+    }
+
+    fn add(&mut self, value: &Value, limit: usize) -> bool {
+        self.weight += Self::weight_of(value);
+        match value {
+            Value::Number(number) => {
+                self.has_whole_float |= number.is_f64() && whole(number).is_some();
+                true
+            }
+            Value::Array(items) => limit > 0 && items.iter().all(|item| self.add(item, limit - 1)),
+            Value::Object(fields) => {
+                limit > 0
+                    && fields.iter().all(|(name, field)| {
+                        self.weight += weight_of_text(name);
+                        self.add(field, limit - 1)
+                    })
+            }
+            _ => true,
+        }
+    }
+}
+
+fn weight_of_text(text: &str) -> u64 {
+    u64::try_from(1 + text.len() / TEXT_PER_VALUE).unwrap_or(u64::MAX)
+}
+
+/// A number such as `2.0` as the integer it is. Past 2^53 neighbours are the same float, so that another
+/// integer may have been meant.
+pub(super) fn whole(number: &serde_json::Number) -> Option<i64> {
+    const MAX: f64 = 9_007_199_254_740_992.0;
+    let float = number.as_f64().filter(|float| float.fract() == 0.0 && float.abs() < MAX)?;
+    #[expect(clippy::cast_possible_truncation, reason = "it is whole and below 2^53")]
+    let integer = float as i64;
+    Some(integer)
+}

@@ -1,0 +1,34 @@
+//! `2.0` where an integer is wanted: JSON Schema takes it for one, and the types that tools read do not.
+
+use serde_json::Value;
+
+use super::extent::whole;
+use super::shape::{Shape, Types, WORK};
+
+/// Writes whole numbers as integers where nothing but an integer is wanted.
+pub(super) fn write_integers(schema: &Value, args: &mut Value) {
+    value(schema, &[schema], args, &mut { WORK });
+}
+
+fn value<'a>(root: &'a Value, alternatives: &[&'a Value], value: &mut Value, work: &mut usize) {
+    let shape = Shape::of(root, alternatives, work);
+    match value {
+        Value::Number(number) if number.is_f64() && wants_integer(shape.types) => {
+            if let Some(integer) = whole(number) {
+                *number = integer.into();
+            }
+        }
+        Value::Array(items) => {
+            items.iter_mut().for_each(|item| self::value(root, shape.items(), item, work));
+        }
+        Value::Object(fields) => {
+            fields.iter_mut().for_each(|(name, field)| self::value(root, shape.property(name), field, work));
+        }
+        _ => {}
+    }
+}
+
+/// Whether a number has to be an integer.
+pub(super) fn wants_integer(types: Types) -> bool {
+    types.has(Types::INTEGER) && !types.has(Types::NUMBER)
+}
