@@ -1,6 +1,8 @@
 //! Between rows and types, for both dialects: what does not read is damage, and named.
 
-use claw_core::store::{NewMessage, StoreError, Tally};
+use claw_core::ApprovalId;
+use claw_core::port::UnixMillis;
+use claw_core::store::{Approval, ApprovalState, NewMessage, StoreError, Tally};
 use serde::de::IntoDeserializer as _;
 use serde::de::value::{BytesDeserializer, Error, StrDeserializer};
 use serde::{Deserialize, Serialize};
@@ -52,6 +54,22 @@ pub(crate) fn number(number: impl TryInto<i64>) -> i64 {
 /// What is stored does not read.
 pub(crate) fn damaged(what: &str, why: impl std::fmt::Display) -> StoreError {
     StoreError::Damaged { what: what.to_owned(), why: why.to_string() }
+}
+
+/// Whether a question that waits, or a yes that was not used, is out of time.
+pub(crate) fn is_lapsed(approval: &Approval, now: UnixMillis) -> bool {
+    let open = matches!(approval.state, ApprovalState::Pending | ApprovalState::Approved);
+    open && approval.request.expires <= now
+}
+
+/// A question does not stand as it would have to.
+pub(crate) fn wrong_state(approval: &Approval) -> StoreError {
+    StoreError::ApprovalState { id: approval.id, state: approval.state.name() }
+}
+
+/// There is no such question, or it is somebody else's or about something else.
+pub(crate) fn missing(id: ApprovalId) -> StoreError {
+    StoreError::ApprovalState { id, state: "missing" }
 }
 
 /// What became of calls, from how many entries of a session there are of each event and outcome.

@@ -40,6 +40,7 @@ CREATE TABLE approvals (
     id          UUID   NOT NULL PRIMARY KEY,
     tenant      TEXT   NOT NULL,
     session     TEXT   NOT NULL,
+    agent       TEXT   NOT NULL,
     call        UUID   NOT NULL,
     digest      TEXT   NOT NULL,
     state       TEXT   NOT NULL CHECK (state IN ('pending', 'approved', 'denied', 'expired', 'cancelled', 'used')),
@@ -49,10 +50,10 @@ CREATE TABLE approvals (
     expires     BIGINT NOT NULL
 );
 
--- A call asks one thing at a time.
-CREATE UNIQUE INDEX approvals_open ON approvals (tenant, call) WHERE state IN ('pending', 'approved');
+-- A call of one session and agent asks one thing at a time; callers choose its id, so others may name it too.
+CREATE UNIQUE INDEX approvals_open ON approvals (tenant, session, agent, call) WHERE state IN ('pending', 'approved');
 CREATE INDEX approvals_pending ON approvals (tenant, asked, id) WHERE state = 'pending';
-CREATE INDEX approvals_call ON approvals (tenant, call, digest, id);
+CREATE INDEX approvals_call ON approvals (tenant, session, agent, call, digest, id);
 
 CREATE TRIGGER approvals_changed AFTER INSERT OR UPDATE ON approvals
     FOR EACH ROW EXECUTE FUNCTION clawsmith_changed('approvals');

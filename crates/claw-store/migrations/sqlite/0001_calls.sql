@@ -31,6 +31,7 @@ CREATE TABLE approvals (
     id          BLOB    NOT NULL PRIMARY KEY,
     tenant      TEXT    NOT NULL,
     session     TEXT    NOT NULL,
+    agent       TEXT    NOT NULL,
     call        BLOB    NOT NULL,
     digest      TEXT    NOT NULL,
     state       TEXT    NOT NULL CHECK (state IN ('pending', 'approved', 'denied', 'expired', 'cancelled', 'used')),
@@ -40,7 +41,7 @@ CREATE TABLE approvals (
     expires     INTEGER NOT NULL
 ) STRICT;
 
--- A call asks one thing at a time.
-CREATE UNIQUE INDEX approvals_open ON approvals (tenant, call) WHERE state IN ('pending', 'approved');
+-- A call of one session and agent asks one thing at a time; callers choose its id, so others may name it too.
+CREATE UNIQUE INDEX approvals_open ON approvals (tenant, session, agent, call) WHERE state IN ('pending', 'approved');
 CREATE INDEX approvals_pending ON approvals (tenant, asked, id) WHERE state = 'pending';
-CREATE INDEX approvals_call ON approvals (tenant, call, digest, id);
+CREATE INDEX approvals_call ON approvals (tenant, session, agent, call, digest, id);

@@ -1,6 +1,7 @@
 //! Questions to people: answered once, used once.
 
 use async_trait::async_trait;
+use claw_core::port::UnixMillis;
 use claw_core::store::{
     Answer, Approval, ApprovalState, Approvals, EntryEvent, NewApproval, Record, StoreError,
 };
@@ -14,7 +15,7 @@ use uuid::Uuid;
 use super::changes::Topic;
 use super::failure::failed;
 use super::{PostgresStore, get, uuid, without_nul};
-use crate::row;
+use crate::row::{self, is_lapsed, missing, wrong_state};
 
 const WRITE: &str = "could not keep the question";
 const READ: &str = "could not read questions";
@@ -24,7 +25,8 @@ impl Approvals for PostgresStore {
     async fn request(&self, new: NewApproval) -> Result<Approval, StoreError> {
         let mut transaction = self.begin(WRITE).await?;
         lock_call(&mut transaction, &new).await?;
-        let asked = match cancel_others_and_find(&mut transaction, &new).await? {
+        end_others(&mut transaction, &new).await?;
+        let asked = match find(&mut transaction, &new).await? {
             Some(found) => found,
             None => insert(&mut transaction, new).await?,
         };
@@ -44,12 +46,13 @@ impl Approvals for PostgresStore {
         row.as_ref().map(approval).transpose()
     }
 
-    async fn pending(&self, tenant: &TenantId) -> Result<Vec<Approval>, StoreError> {
+    async fn pending(&self, tenant: &TenantId, now: UnixMillis) -> Result<Vec<Approval>, StoreError> {
         let rows = query(
             "SELECT id, state, answered_by, request FROM approvals
-             WHERE tenant = $1 AND state = 'pending' ORDER BY asked, id",
+             WHERE tenant = $1 AND state = 'pending' AND expires > $2 ORDER BY asked, id",
         )
         .bind(tenant.as_str())
+        .bind(now.0)
         .fetch_all(&self.pool)
         .await
         .map_err(failed(READ))?;
@@ -64,14 +67,18 @@ impl Approvals for PostgresStore {
     ) -> Result<Approval, StoreError> {
         let state = if answer.approve { ApprovalState::Approved } else { ApprovalState::Denied };
         let answered = query(
-            "UPDATE approvals SET state = $3, answered_by = $4
-             WHERE tenant = $1 AND id = $2 AND state = 'pending'
+            "UPDATE approvals
+             SET state = CASE WHEN expires <= $5 THEN 'expired' ELSE $3 END,
+                 answered_by = CASE WHEN expires <= $5 THEN answered_by ELSE $4 END
+             WHERE tenant = $1 AND id = $2
+               AND (state = 'pending' OR (state = 'approved' AND expires <= $5))
              RETURNING id, state, answered_by, request",
         )
         .bind(tenant.as_str())
         .bind(uuid(id.as_bytes()))
         .bind(state.name())
         .bind(without_nul(&answer.by))
+        .bind(answer.at.0)
         .fetch_optional(&self.pool)
         .await
         .map_err(failed(WRITE))?;
@@ -79,7 +86,8 @@ impl Approvals for PostgresStore {
             return Err(wrong_state(&self.existing(tenant, id).await?));
         };
         self.changes.ring(Topic::Approvals);
-        approval(&row)
+        let answered = approval(&row)?;
+        if answered.state == ApprovalState::Expired { Err(wrong_state(&answered)) } else { Ok(answered) }
     }
 
     async fn close(
@@ -116,28 +124,56 @@ impl Approvals for PostgresStore {
 }
 
 impl PostgresStore {
+    /// Ends a question whose time is over by `now`, and gives it as it stands.
+    pub(super) async fn lapse(
+        &self,
+        tenant: &TenantId,
+        id: ApprovalId,
+        now: UnixMillis,
+    ) -> Result<Approval, StoreError> {
+        query(
+            "UPDATE approvals SET state = 'expired'
+             WHERE tenant = $1 AND id = $2 AND state IN ('pending', 'approved') AND expires <= $3",
+        )
+        .bind(tenant.as_str())
+        .bind(uuid(id.as_bytes()))
+        .bind(now.0)
+        .execute(&self.pool)
+        .await
+        .map_err(failed(WRITE))?;
+        self.changes.ring(Topic::Approvals);
+        self.existing(tenant, id).await
+    }
+
     /// A question as it stands, where a change did not apply to it.
     async fn existing(&self, tenant: &TenantId, id: ApprovalId) -> Result<Approval, StoreError> {
         self.approval(tenant, id).await?.ok_or_else(|| missing(id))
     }
 }
 
-/// Marks the approval that an intent names used, in the transaction that writes the intent.
-pub(super) async fn spend(transaction: &mut PgTransaction<'_>, intent: &Record) -> Result<(), StoreError> {
-    let EntryEvent::Intent { approval: Some(id), digest, .. } = &intent.event else { return Ok(()) };
+/// Marks the approval that an intent names used, in the transaction that writes the intent; `false`, and nothing
+/// changed, where its time is over.
+pub(super) async fn spend(transaction: &mut PgTransaction<'_>, intent: &Record) -> Result<bool, StoreError> {
+    let EntryEvent::Intent { approval: Some(id), digest, .. } = &intent.event else { return Ok(true) };
     // What is about something else is as good as not there.
     let found = query(
         "SELECT id, state, answered_by, request FROM approvals
-         WHERE tenant = $1 AND id = $2 AND call = $3 AND digest = $4 FOR UPDATE",
+         WHERE tenant = $1 AND id = $2 AND session = $3 AND agent = $4 AND call = $5 AND digest = $6
+         FOR UPDATE",
     )
     .bind(intent.tenant.as_str())
     .bind(uuid(id.as_bytes()))
+    .bind(intent.session.as_str())
+    .bind(intent.agent.as_str())
     .bind(uuid(intent.call.as_bytes()))
     .bind(digest.to_string())
     .fetch_optional(&mut **transaction)
     .await
     .map_err(failed(READ))?;
     let found = approval(&found.ok_or_else(|| missing(*id))?)?;
+    if is_lapsed(&found, intent.at) {
+        return Ok(false);
+    }
     if found.state != ApprovalState::Approved {
         return Err(wrong_state(&found));
     }
@@ -147,13 +183,15 @@ pub(super) async fn spend(transaction: &mut PgTransaction<'_>, intent: &Record) 
         .execute(&mut **transaction)
         .await
         .map_err(failed(WRITE))?;
-    Ok(())
+    Ok(true)
 }
 
 /// Lets one transaction at a time put a question of this call: the first has no row yet to be locked.
 async fn lock_call(transaction: &mut PgTransaction<'_>, new: &NewApproval) -> Result<(), StoreError> {
-    query("SELECT pg_advisory_xact_lock(hashtextextended($1 || ' ' || $2::text, 0))")
+    query("SELECT pg_advisory_xact_lock(hashtextextended(concat_ws(' ', $1, $2, $3, $4), 0))")
         .bind(new.tenant.as_str())
+        .bind(new.session.as_str())
+        .bind(new.agent.as_str())
         .bind(uuid(new.call.as_bytes()))
         .execute(&mut **transaction)
         .await
@@ -161,36 +199,57 @@ async fn lock_call(transaction: &mut PgTransaction<'_>, new: &NewApproval) -> Re
         .map_err(failed(WRITE))
 }
 
-async fn cancel_others_and_find(
+/// Ends what the same call asked and may no longer use: the time is over, or it asks otherwise now.
+async fn end_others(transaction: &mut PgTransaction<'_>, new: &NewApproval) -> Result<(), StoreError> {
+    query(
+        "UPDATE approvals SET state = CASE WHEN expires <= $6 THEN 'expired' ELSE 'cancelled' END
+         WHERE tenant = $1 AND session = $2 AND agent = $3 AND call = $4 AND state IN ('pending', 'approved')
+           AND (digest <> $5 OR expires <= $6)",
+    )
+    .bind(new.tenant.as_str())
+    .bind(new.session.as_str())
+    .bind(new.agent.as_str())
+    .bind(uuid(new.call.as_bytes()))
+    .bind(new.digest.to_string())
+    .bind(new.asked.0)
+    .execute(&mut **transaction)
+    .await
+    .map(drop)
+    .map_err(failed(WRITE))
+}
+
+/// The question of the same call about the same thing, unless it was cancelled. A statement of its own, so that
+/// it sees an answer for which [`end_others`] had to wait.
+async fn find(
     transaction: &mut PgTransaction<'_>,
     new: &NewApproval,
 ) -> Result<Option<Approval>, StoreError> {
     let found = query(
-        "WITH others AS (
-             UPDATE approvals SET state = 'cancelled'
-             WHERE tenant = $1 AND call = $2 AND digest <> $3 AND state IN ('pending', 'approved')
-         )
-         SELECT id, state, answered_by, request FROM approvals
-         WHERE tenant = $1 AND call = $2 AND digest = $3 AND state <> 'cancelled'",
+        "SELECT id, state, answered_by, request FROM approvals
+         WHERE tenant = $1 AND session = $2 AND agent = $3 AND call = $4 AND digest = $5
+           AND state <> 'cancelled'",
     )
     .bind(new.tenant.as_str())
+    .bind(new.session.as_str())
+    .bind(new.agent.as_str())
     .bind(uuid(new.call.as_bytes()))
     .bind(new.digest.to_string())
     .fetch_optional(&mut **transaction)
     .await
-    .map_err(failed(WRITE))?;
+    .map_err(failed(READ))?;
     found.as_ref().map(approval).transpose()
 }
 
 async fn insert(transaction: &mut PgTransaction<'_>, new: NewApproval) -> Result<Approval, StoreError> {
     let id = ApprovalId::new();
     query(
-        "INSERT INTO approvals (id, tenant, session, call, digest, state, request, asked, expires)
-         VALUES ($1, $2, $3, $4, $5, 'pending', $6::json, $7, $8)",
+        "INSERT INTO approvals (id, tenant, session, agent, call, digest, state, request, asked, expires)
+         VALUES ($1, $2, $3, $4, $5, $6, 'pending', $7::json, $8, $9)",
     )
     .bind(uuid(id.as_bytes()))
     .bind(new.tenant.as_str())
     .bind(new.session.as_str())
+    .bind(new.agent.as_str())
     .bind(uuid(new.call.as_bytes()))
     .bind(new.digest.to_string())
     .bind(row::text(&new)?)
@@ -211,12 +270,4 @@ fn approval(row: &PgRow) -> Result<Approval, StoreError> {
         state: row::word("an approval's state", get(row, "state")?)?,
         answered_by: get(row, "answered_by")?,
     })
-}
-
-fn wrong_state(approval: &Approval) -> StoreError {
-    StoreError::ApprovalState { id: approval.id, state: approval.state.name() }
-}
-
-fn missing(id: ApprovalId) -> StoreError {
-    StoreError::ApprovalState { id, state: "missing" }
 }

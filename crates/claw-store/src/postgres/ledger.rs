@@ -12,7 +12,7 @@ use super::changes::Topic;
 use super::failure::{failed, is_taken};
 use super::{PostgresStore, uuid};
 use crate::chain::{ChainReport, Columns, Head, Walk};
-use crate::row;
+use crate::row::{self, wrong_state};
 
 const APPEND: &str = "could not write to the ledger";
 const READ: &str = "could not read the ledger";
@@ -37,12 +37,18 @@ impl Ledger for PostgresStore {
             let outcome = fate(&mut transaction, &record.tenant, call).await?;
             return Err(StoreError::AlreadyBegun { call, outcome });
         }
-        let uses_approval = matches!(record.event, EntryEvent::Intent { approval: Some(_), .. });
-        if uses_approval {
-            spend(&mut transaction, &record).await?;
+        let approval = match &record.event {
+            EntryEvent::Intent { approval, .. } => *approval,
+            _ => None,
+        };
+        if let Some(id) = approval
+            && !spend(&mut transaction, &record).await?
+        {
+            transaction.rollback().await.map_err(failed(APPEND))?;
+            return Err(wrong_state(&self.lapse(&record.tenant, id, record.at).await?));
         }
         transaction.commit().await.map_err(failed(APPEND))?;
-        if uses_approval {
+        if approval.is_some() {
             self.changes.ring(Topic::Approvals);
         }
         Ok(())

@@ -1,16 +1,17 @@
 //! Questions to people.
 
 use async_trait::async_trait;
-use claw_core::store::{Answer, Approval, ApprovalState, Approvals, NewApproval, StoreError};
+use claw_core::port::UnixMillis;
+use claw_core::store::{Answer, Approval, ApprovalState, Approvals, NewApproval, Record, StoreError};
 use claw_core::tool::Digest;
-use claw_core::{ApprovalId, CallId, TenantId};
+use claw_core::{ApprovalId, TenantId};
 use sqlx::sqlite::{SqliteConnection, SqliteExecutor};
 use sqlx::{query, query_as};
 use tokio::sync::watch;
 
 use super::SqliteStore;
 use super::error::failed;
-use crate::row;
+use crate::row::{self, is_lapsed, missing, wrong_state};
 
 const WRITE: &str = "could not write the approval";
 const READ: &str = "could not read approvals";
@@ -22,14 +23,14 @@ type Row = (Vec<u8>, String, String, Option<String>);
 impl Approvals for SqliteStore {
     async fn request(&self, new: NewApproval) -> Result<Approval, StoreError> {
         let mut transaction = self.write(WRITE).await?;
-        let dropped = cancel_others(&mut transaction, &new).await?;
+        let ended = end_others(&mut transaction, &new).await?;
         let found = find(&mut transaction, &new).await?;
         let known = found.is_some();
         let approval = match found {
             Some(found) => found,
             None => insert(&mut transaction, new).await?,
         };
-        if dropped || !known {
+        if ended || !known {
             transaction.commit().await.map_err(failed(WRITE))?;
             self.changes.approvals.ring();
         }
@@ -40,12 +41,13 @@ impl Approvals for SqliteStore {
         get(&self.readers, tenant, id).await
     }
 
-    async fn pending(&self, tenant: &TenantId) -> Result<Vec<Approval>, StoreError> {
+    async fn pending(&self, tenant: &TenantId, now: UnixMillis) -> Result<Vec<Approval>, StoreError> {
         let rows: Vec<Row> = query_as(
             "SELECT id, state, request, answered_by FROM approvals
-             WHERE tenant = $1 AND state = 'pending' ORDER BY asked, id",
+             WHERE tenant = $1 AND state = 'pending' AND expires > $2 ORDER BY asked, id",
         )
         .bind(tenant.as_str())
+        .bind(now.0)
         .fetch_all(&self.readers)
         .await
         .map_err(failed(READ))?;
@@ -59,14 +61,16 @@ impl Approvals for SqliteStore {
         answer: Answer,
     ) -> Result<Approval, StoreError> {
         let state = if answer.approve { ApprovalState::Approved } else { ApprovalState::Denied };
-        self.change(tenant, id, |approval| match approval.state {
+        let next = |approval: &mut Approval| match approval.state {
+            _ if is_lapsed(approval, answer.at) => Ok(ApprovalState::Expired),
             ApprovalState::Pending => {
                 approval.answered_by = Some(answer.by);
                 Ok(state)
             }
-            state => Err(StoreError::ApprovalState { id, state: state.name() }),
-        })
-        .await
+            _ => Err(wrong_state(approval)),
+        };
+        let answered = self.change(tenant, id, next).await?;
+        if answered.state == ApprovalState::Expired { Err(wrong_state(&answered)) } else { Ok(answered) }
     }
 
     async fn close(
@@ -79,7 +83,7 @@ impl Approvals for SqliteStore {
         self.change(tenant, id, |approval| match (approval.state, state) {
             (Pending, Expired | Cancelled) | (Approved, Cancelled) => Ok(state),
             (over, Expired | Cancelled) => Ok(over),
-            (now, _) => Err(StoreError::ApprovalState { id, state: now.name() }),
+            _ => Err(wrong_state(approval)),
         })
         .await
     }
@@ -90,6 +94,19 @@ impl Approvals for SqliteStore {
 }
 
 impl SqliteStore {
+    /// Ends a question whose time is over by `now`, and gives it as it stands.
+    pub(super) async fn lapse(
+        &self,
+        tenant: &TenantId,
+        id: ApprovalId,
+        now: UnixMillis,
+    ) -> Result<Approval, StoreError> {
+        let next = |approval: &mut Approval| {
+            Ok(if is_lapsed(approval, now) { ApprovalState::Expired } else { approval.state })
+        };
+        self.change(tenant, id, next).await
+    }
+
     /// Moves a question to the state that `next` gives.
     async fn change(
         &self,
@@ -113,48 +130,61 @@ impl SqliteStore {
     }
 }
 
-/// Marks an approval used by the call that it covers.
+/// Marks an approval used by the call that it covers; `false`, and nothing changed, where its time is over.
 pub(super) async fn spend(
     connection: &mut SqliteConnection,
-    id: ApprovalId,
-    (tenant, call, digest): (&TenantId, CallId, Digest),
-) -> Result<(), StoreError> {
-    let asked = get(&mut *connection, tenant, id).await?;
-    let covers = |asked: &Approval| asked.request.call == call && asked.request.digest == digest;
+    (id, digest): (ApprovalId, Digest),
+    intent: &Record,
+) -> Result<bool, StoreError> {
+    let covers = |asked: &Approval| {
+        let (asked, by) = (&asked.request, intent);
+        (asked.call, asked.digest, &asked.session, &asked.agent) == (by.call, digest, &by.session, &by.agent)
+    };
+    let asked = get(&mut *connection, &intent.tenant, id).await?;
     let asked = asked.filter(covers).ok_or_else(|| missing(id))?;
+    if is_lapsed(&asked, intent.at) {
+        return Ok(false);
+    }
     if asked.state != ApprovalState::Approved {
-        return Err(StoreError::ApprovalState { id, state: asked.state.name() });
+        return Err(wrong_state(&asked));
     }
     query("UPDATE approvals SET state = 'used' WHERE id = $1")
         .bind(&id.as_bytes()[..])
         .execute(connection)
         .await
-        .map(drop)
-        .map_err(failed(WRITE))
+        .map_err(failed(WRITE))?;
+    Ok(true)
 }
 
-/// Cancels what the same call asked otherwise and may still use.
-async fn cancel_others(connection: &mut SqliteConnection, new: &NewApproval) -> Result<bool, StoreError> {
-    let cancelled = query(
-        "UPDATE approvals SET state = 'cancelled'
-         WHERE tenant = $1 AND call = $2 AND digest <> $3 AND state IN ('pending', 'approved')",
+/// Ends what the same call asked and may no longer use: the time is over, or it asks otherwise now.
+async fn end_others(connection: &mut SqliteConnection, new: &NewApproval) -> Result<bool, StoreError> {
+    let ended = query(
+        "UPDATE approvals SET state = CASE WHEN expires <= $6 THEN 'expired' ELSE 'cancelled' END
+         WHERE tenant = $1 AND session = $2 AND agent = $3 AND call = $4 AND state IN ('pending', 'approved')
+           AND (digest <> $5 OR expires <= $6)",
     )
     .bind(new.tenant.as_str())
+    .bind(new.session.as_str())
+    .bind(new.agent.as_str())
     .bind(&new.call.as_bytes()[..])
     .bind(new.digest.to_string())
+    .bind(new.asked.0)
     .execute(connection)
     .await
     .map_err(failed(WRITE))?;
-    Ok(cancelled.rows_affected() > 0)
+    Ok(ended.rows_affected() > 0)
 }
 
 /// The last question of the same call about the same thing, unless it was cancelled.
 async fn find(connection: &mut SqliteConnection, new: &NewApproval) -> Result<Option<Approval>, StoreError> {
     let row: Option<Row> = query_as(
         "SELECT id, state, request, answered_by FROM approvals
-         WHERE tenant = $1 AND call = $2 AND digest = $3 ORDER BY id DESC LIMIT 1",
+         WHERE tenant = $1 AND session = $2 AND agent = $3 AND call = $4 AND digest = $5
+         ORDER BY id DESC LIMIT 1",
     )
     .bind(new.tenant.as_str())
+    .bind(new.session.as_str())
+    .bind(new.agent.as_str())
     .bind(&new.call.as_bytes()[..])
     .bind(new.digest.to_string())
     .fetch_optional(connection)
@@ -167,12 +197,13 @@ async fn find(connection: &mut SqliteConnection, new: &NewApproval) -> Result<Op
 async fn insert(connection: &mut SqliteConnection, new: NewApproval) -> Result<Approval, StoreError> {
     let id = ApprovalId::new();
     query(
-        "INSERT INTO approvals (id, tenant, session, call, digest, state, request, asked, expires)
-         VALUES ($1, $2, $3, $4, $5, 'pending', $6, $7, $8)",
+        "INSERT INTO approvals (id, tenant, session, agent, call, digest, state, request, asked, expires)
+         VALUES ($1, $2, $3, $4, $5, $6, 'pending', $7, $8, $9)",
     )
     .bind(&id.as_bytes()[..])
     .bind(new.tenant.as_str())
     .bind(new.session.as_str())
+    .bind(new.agent.as_str())
     .bind(&new.call.as_bytes()[..])
     .bind(new.digest.to_string())
     .bind(row::text(&new)?)
@@ -206,8 +237,4 @@ fn approval((id, state, request, answered_by): Row) -> Result<Approval, StoreErr
         state: row::word("an approval's state", &state)?,
         answered_by,
     })
-}
-
-fn missing(id: ApprovalId) -> StoreError {
-    StoreError::ApprovalState { id, state: "missing" }
 }

@@ -10,7 +10,7 @@ use super::SqliteStore;
 use super::approvals::spend;
 use super::error::{failed, is_taken};
 use crate::chain::{ChainReport, Columns, Head, Walk};
-use crate::row;
+use crate::row::{self, wrong_state};
 
 const WRITE: &str = "could not write to the ledger";
 const READ: &str = "could not read the ledger";
@@ -24,18 +24,21 @@ impl Ledger for SqliteStore {
     }
 
     async fn begin_call(&self, record: Record) -> Result<(), StoreError> {
-        let (tenant, call) = (record.tenant.clone(), record.call);
+        let call = record.call;
         let approval = match &record.event {
             EntryEvent::Intent { approval: Some(id), digest, .. } => Some((*id, *digest)),
             _ => None,
         };
         let mut transaction = self.write(WRITE).await?;
-        if !append(&mut transaction, self, record).await? {
-            let outcome = fate(&mut transaction, &tenant, call).await?;
+        if !append(&mut transaction, self, &record).await? {
+            let outcome = fate(&mut transaction, &record.tenant, call).await?;
             return Err(StoreError::AlreadyBegun { call, outcome });
         }
-        if let Some((id, digest)) = approval {
-            spend(&mut transaction, id, (&tenant, call, digest)).await?;
+        if let Some(approval) = approval
+            && !spend(&mut transaction, approval, &record).await?
+        {
+            transaction.rollback().await.map_err(failed(WRITE))?;
+            return Err(wrong_state(&self.lapse(&record.tenant, approval.0, record.at).await?));
         }
         transaction.commit().await.map_err(failed(WRITE))?;
         if approval.is_some() {
@@ -95,7 +98,7 @@ impl SqliteStore {
     /// Writes an entry, unless it is the second end of a call.
     async fn append(&self, record: Record) -> Result<(), StoreError> {
         let mut transaction = self.write(WRITE).await?;
-        append(&mut transaction, self, record).await?;
+        append(&mut transaction, self, &record).await?;
         transaction.commit().await.map_err(failed(WRITE))
     }
 }
@@ -104,18 +107,18 @@ impl SqliteStore {
 async fn append(
     connection: &mut SqliteConnection,
     store: &SqliteStore,
-    record: Record,
+    record: &Record,
 ) -> Result<bool, StoreError> {
-    let (tenant, node) = (record.tenant.clone(), store.node.as_str());
-    let head = head(connection, tenant.as_str(), node).await?.unwrap_or_else(|| Ok(Head::start()))?;
-    let (line, next) = head.next(&store.node, &record)?;
-    let columns = Columns::of(&record);
+    let (tenant, node) = (record.tenant.as_str(), store.node.as_str());
+    let head = head(connection, tenant, node).await?.unwrap_or_else(|| Ok(Head::start()))?;
+    let (line, next) = head.next(&store.node, record)?;
+    let columns = Columns::of(record);
     let written = query(
         "INSERT INTO ledger (tenant, node, seq, at, session, call, event, outcome, line)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
          ON CONFLICT (tenant, call, event) WHERE event <> 'refused' DO NOTHING",
     )
-    .bind(tenant.as_str())
+    .bind(tenant)
     .bind(node)
     .bind(row::number(next.count))
     .bind(columns.at)
@@ -137,7 +140,7 @@ async fn append(
         "INSERT INTO ledger_head (tenant, node, count, head) VALUES ($1, $2, $3, $4)
          ON CONFLICT (tenant, node) DO UPDATE SET count = excluded.count, head = excluded.head",
     )
-    .bind(tenant.as_str())
+    .bind(tenant)
     .bind(node)
     .bind(row::number(next.count))
     .bind(next.hash.to_string())

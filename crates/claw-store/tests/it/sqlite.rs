@@ -11,7 +11,7 @@ use claw_core::{CallId, NodeId, TenantId};
 use claw_store::SqliteStore;
 use claw_store::chain::Fault;
 use claw_testkit::conformance;
-use claw_testkit::fixture::{intent, job, job_of, message, outcome, question, refused, session};
+use claw_testkit::fixture::{NOW, intent, job, job_of, message, outcome, question, refused, session};
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions as _, SqliteConnection};
 use tempfile::TempDir;
@@ -82,7 +82,7 @@ async fn everything_is_there_when_the_file_is_opened_again() {
     store.begin_call(intent(call, "ls", None)).await.unwrap_err();
     store.finish_call(outcome(call, Outcome::Done)).await.unwrap();
     assert_eq!(store.recent(&main, 10).await.unwrap().len(), 2);
-    assert_eq!(store.pending(&main).await.unwrap(), [asked]);
+    assert_eq!(store.pending(&main, NOW).await.unwrap(), [asked]);
     assert_eq!(store.job(&main, waiting.id).await.unwrap().unwrap().new, waiting);
     assert_eq!(store.messages(&main, &me, 0, 10).await.unwrap().len(), 1);
     assert_eq!(store.events(&main, &me, 0, 10).await.unwrap().len(), 1);
@@ -108,9 +108,9 @@ async fn another_program_on_the_file_is_seen() {
 
     let asked = one.request(question(CallId::new(), "ls")).await.unwrap();
     rises(&mut changes).await;
-    assert_eq!(other.pending(&TenantId::main()).await.unwrap(), std::slice::from_ref(&asked));
+    assert_eq!(other.pending(&TenantId::main(), NOW).await.unwrap(), std::slice::from_ref(&asked));
     let mut answers = one.changes();
-    let yes = Answer { approve: true, by: "ann".to_owned() };
+    let yes = Answer { approve: true, by: "ann".to_owned(), at: NOW };
     other.answer(&TenantId::main(), asked.id, yes).await.unwrap();
     rises(&mut answers).await;
 

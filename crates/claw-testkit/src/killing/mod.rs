@@ -21,7 +21,7 @@ pub use operation::{Operation, Reply, Right, Step};
 pub use player::Player;
 pub use random::Random;
 pub use round::{Brief, Report, Round, play_if_briefed};
-pub use world::World;
+pub use world::{EXPIRY, World};
 
 #[cfg(test)]
 mod tests;

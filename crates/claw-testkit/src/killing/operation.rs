@@ -20,8 +20,8 @@ pub enum Operation {
     FinishRun { right: Right, said: Vec<NewMessage> },
     LogEvent { session: SessionKey, note: MessageId },
     Request { question: NewApproval },
-    Answer { approval: ApprovalId, approve: bool },
-    BeginCall { call: CallId, approval: Option<ApprovalId> },
+    Answer { approval: ApprovalId, approve: bool, at: UnixMillis },
+    BeginCall { call: CallId, approval: Option<ApprovalId>, at: UnixMillis },
     FinishCall { call: CallId },
     Refuse { call: CallId },
 }

@@ -8,8 +8,8 @@ use claw_core::store::{
 use claw_core::{ApprovalId, CallId, SessionKey};
 use serde_json::json;
 
-use super::{Operation, Random, Reply, Right, Step, World};
-use crate::fixture;
+use super::{EXPIRY, Operation, Random, Reply, Right, Step, World};
+use crate::fixture::{self, NOW};
 
 /// Later than every time that a player makes up.
 const END: UnixMillis = UnixMillis(1_000_000);
@@ -90,9 +90,9 @@ impl<'a, S: Store> Player<'a, S> {
     }
 
     async fn pick_answer(&mut self) -> Operation {
-        let pending = self.store.pending(&self.world.tenant).await.unwrap_or_default();
+        let pending = self.store.pending(&self.world.tenant, NOW).await.unwrap_or_default();
         match self.random.pick(&pending) {
-            Some(approval) => Operation::Answer { approval: approval.id, approve: !self.random.one_in(4) },
+            Some(approval) => self.answer(approval.id),
             None => self.pick_call(),
         }
     }
@@ -104,17 +104,27 @@ impl<'a, S: Store> Player<'a, S> {
         }
         let call = *self.random.pick(&self.world.calls).expect("there are calls");
         if !self.world.is_asked(call) {
-            return Operation::BeginCall { call, approval: None };
+            return Operation::BeginCall { call, approval: None, at: NOW };
         }
-        match self.approvals.iter().find(|(asked, _)| *asked == call) {
-            Some((_, approval)) if self.random.one_in(2) => {
-                Operation::BeginCall { call, approval: Some(*approval) }
-            }
-            Some((_, approval)) if self.random.one_in(3) => {
-                Operation::Answer { approval: *approval, approve: !self.random.one_in(4) }
-            }
-            _ => Operation::Request { question: self.world.question(call) },
+        let Some((_, approval)) = self.approvals.iter().find(|(asked, _)| *asked == call).copied() else {
+            return Operation::Request { question: self.world.question(call, NOW) };
+        };
+        if self.random.one_in(2) {
+            Operation::BeginCall { call, approval: Some(approval), at: self.time_of_asking() }
+        } else if self.random.one_in(3) {
+            self.answer(approval)
+        } else {
+            Operation::Request { question: self.world.question(call, self.time_of_asking()) }
         }
+    }
+
+    fn answer(&mut self, approval: ApprovalId) -> Operation {
+        Operation::Answer { approval, approve: !self.random.one_in(4), at: self.time_of_asking() }
+    }
+
+    /// Mostly in time for a question, and now and then too late.
+    fn time_of_asking(&mut self) -> UnixMillis {
+        if self.random.one_in(8) { EXPIRY } else { NOW }
     }
 
     /// Any time. Clocks need not agree for the promise to hold; work would only be done more often.
@@ -181,13 +191,14 @@ impl<'a, S: Store> Player<'a, S> {
                 let approval = store.request(question).await?;
                 Reply::Asked { approval: approval.id, state: approval.state }
             }
-            Operation::Answer { approval, approve } => {
-                let by = "ann".to_owned();
-                let answered = store.answer(&world.tenant, approval, Answer { approve, by }).await?;
+            Operation::Answer { approval, approve, at } => {
+                let answer = Answer { approve, by: "ann".to_owned(), at };
+                let answered = store.answer(&world.tenant, approval, answer).await?;
                 Reply::Asked { approval: answered.id, state: answered.state }
             }
-            Operation::BeginCall { call, approval } => {
-                done(store.begin_call(self.record(fixture::intent(call, "ls", approval))).await?)
+            Operation::BeginCall { call, approval, at } => {
+                let intent = Record { at, ..self.record(fixture::intent(call, "ls", approval)) };
+                done(store.begin_call(intent).await?)
             }
             Operation::FinishCall { call } => {
                 done(store.finish_call(self.record(fixture::outcome(call, Outcome::Done))).await?)
@@ -221,10 +232,11 @@ impl<'a, S: Store> Player<'a, S> {
             self.step(&mut steps, Operation::FinishRun { right, said }).await;
         }
         for call in self.world.calls.iter().filter(|call| self.world.is_asked(**call)) {
-            let question = self.world.question(*call);
+            let question = self.world.question(*call, NOW);
             let asked = self.step(&mut steps, Operation::Request { question }).await;
             if let Reply::Asked { approval, state: ApprovalState::Approved } = asked {
-                self.step(&mut steps, Operation::BeginCall { call: *call, approval: Some(approval) }).await;
+                let begin = Operation::BeginCall { call: *call, approval: Some(approval), at: NOW };
+                self.step(&mut steps, begin).await;
             }
         }
         steps

@@ -23,6 +23,8 @@ enum Lie {
     MovesAnEvent,
     ForgetsAnAnswer,
     AnswersTwice,
+    AnswersLate,
+    ForgetsALapse,
     BeginsTwice,
     BeginsWithoutUsing,
     ForgetsAnOutcome,
@@ -75,6 +77,8 @@ async fn finds_every_lie() {
         (Lie::MovesAnEvent, "told"),
         (Lie::ForgetsAnAnswer, "was answered true and is pending"),
         (Lie::AnswersTwice, "was answered 2 times"),
+        (Lie::AnswersLate, "its time was over"),
+        (Lie::ForgetsALapse, "was said to be expired and is"),
         (Lie::BeginsTwice, "Intent is there 1 times; 2 told"),
         (Lie::BeginsWithoutUsing, "a call began with it and does not name it"),
         (Lie::ForgetsAnOutcome, "Outcome is there 0 times; 1 told"),
@@ -168,19 +172,25 @@ impl Approvals for Liar {
     async fn approval(&self, tenant: &TenantId, id: ApprovalId) -> Result<Option<Approval>, StoreError> {
         self.calls.approval(tenant, id).await
     }
-    async fn pending(&self, tenant: &TenantId) -> Result<Vec<Approval>, StoreError> {
-        self.calls.pending(tenant).await
+    async fn pending(&self, tenant: &TenantId, now: UnixMillis) -> Result<Vec<Approval>, StoreError> {
+        self.calls.pending(tenant, now).await
     }
     async fn answer(
         &self,
         tenant: &TenantId,
         id: ApprovalId,
-        answer: Answer,
+        mut answer: Answer,
     ) -> Result<Approval, StoreError> {
+        if self.lie == Lie::AnswersLate {
+            answer.at = fixture::NOW;
+        }
         let before = self.calls.approval(tenant, id).await?.unwrap();
         match (self.lie, before.state) {
             (Lie::ForgetsAnAnswer, ApprovalState::Pending) | (Lie::AnswersTwice, ApprovalState::Approved) => {
                 Ok(before)
+            }
+            (Lie::ForgetsALapse, ApprovalState::Pending) if answer.at >= EXPIRY => {
+                Err(StoreError::ApprovalState { id, state: "expired" })
             }
             _ => self.calls.answer(tenant, id, answer).await,
         }

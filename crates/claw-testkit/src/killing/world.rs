@@ -1,7 +1,5 @@
 //! What the players of a round have in common: ids they all try, so that they meet.
 
-use std::time::Duration;
-
 use claw_core::port::UnixMillis;
 use claw_core::store::{NewApproval, NewJob, NewMessage, Role};
 use claw_core::{CallId, JobId, MessageId, SessionKey, TenantId};
@@ -14,6 +12,9 @@ use crate::fixture;
 const JOBS: usize = 10;
 const MESSAGES: usize = 10;
 const CALLS: usize = 10;
+
+/// When every question of every world lapses.
+pub const EXPIRY: UnixMillis = UnixMillis(fixture::NOW.0 + 300_000);
 
 /// The tenant, sessions and ids of one round.
 #[derive(Debug, Clone)]
@@ -81,10 +82,10 @@ impl World {
         NewMessage { id, tenant, session, role, content, at: UnixMillis(7) }
     }
 
-    /// The question that a call puts.
-    pub fn question(&self, call: CallId) -> NewApproval {
-        let expires = fixture::NOW.plus(Duration::from_secs(300));
-        NewApproval { tenant: self.tenant.clone(), expires, ..fixture::question(call, "ls") }
+    /// The question that a call puts at this time. However often it is put, its time is over at [`EXPIRY`].
+    pub fn question(&self, call: CallId, asked: UnixMillis) -> NewApproval {
+        let tenant = self.tenant.clone();
+        NewApproval { tenant, asked, expires: EXPIRY, ..fixture::question(call, "ls") }
     }
 
     /// Whether a call needs an approval.

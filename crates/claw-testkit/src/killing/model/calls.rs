@@ -2,10 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use claw_core::store::{ApprovalState, EntryEvent};
+use claw_core::store::{Approval, ApprovalState, EntryEvent, NewApproval};
 use claw_core::{ApprovalId, CallId};
 
-use super::super::{Operation, Reply, Step};
+use super::super::{EXPIRY, Operation, Reply, Step};
 use super::{Model, Seen};
 
 /// The three kinds of entries.
@@ -22,6 +22,7 @@ impl Model<'_> {
         self.check_entries(seen, findings);
         self.check_questions(seen, findings);
         self.check_answers(seen, findings);
+        self.check_times(seen, findings);
     }
 
     fn check_entries(&self, seen: &Seen, findings: &mut Vec<String>) {
@@ -69,7 +70,11 @@ impl Model<'_> {
             let Operation::Request { question } = &step.operation else { continue };
             let Some(Reply::Asked { approval, .. }) = step.happened() else { continue };
             ids.entry(question.call).or_default().insert(*approval);
-            if seen.approvals.get(approval).is_none_or(|found| found.request != *question) {
+            // Asked again, it keeps the time at which it was asked first.
+            let is_same = |found: &Approval| {
+                found.request == NewApproval { asked: found.request.asked, ..question.clone() }
+            };
+            if !seen.approvals.get(approval).is_some_and(is_same) {
                 findings.push(format!("approval {approval}: was asked and is not there as it was"));
             }
         }
@@ -94,7 +99,7 @@ impl Model<'_> {
                 found(format!("is {} and covers {uses} calls", approval.state));
             }
             let answers = self.steps.iter().filter_map(|step| match step.operation {
-                Operation::Answer { approval, approve } if approval == *id => Some((step, approve)),
+                Operation::Answer { approval, approve, .. } if approval == *id => Some((step, approve)),
                 _ => None,
             });
             let answers: Vec<_> = answers.filter(|(step, _)| step.may_have_happened()).collect();
@@ -102,7 +107,11 @@ impl Model<'_> {
             if told.len() > 1 {
                 found(format!("was answered {} times", told.len()));
             }
-            let yes = matches!(approval.state, ApprovalState::Approved | ApprovalState::Used);
+            // A yes may have lapsed since; a no stays.
+            let yes = matches!(
+                approval.state,
+                ApprovalState::Approved | ApprovalState::Used | ApprovalState::Expired
+            );
             if let Some((_, approve)) = told.first()
                 && (yes != *approve || approval.state == ApprovalState::Pending)
             {
@@ -112,7 +121,8 @@ impl Model<'_> {
                 ApprovalState::Pending => true,
                 ApprovalState::Approved | ApprovalState::Used => answers.iter().any(|(_, approve)| *approve),
                 ApprovalState::Denied => answers.iter().any(|(_, approve)| !approve),
-                ApprovalState::Expired | ApprovalState::Cancelled => false,
+                ApprovalState::Expired => self.late(approval).next().is_some(),
+                ApprovalState::Cancelled => false,
             };
             if !explained {
                 found(format!("is {} and nobody said so", approval.state));
@@ -125,6 +135,38 @@ impl Model<'_> {
         for id in told.filter(|id| !used.contains(id)) {
             findings.push(format!("approval {id}: a call began with it and does not name it"));
         }
+    }
+
+    /// What comes when the time is over counts for nothing, and whoever is told so can rely on it.
+    fn check_times(&self, seen: &Seen, findings: &mut Vec<String>) {
+        for (id, approval) in &seen.approvals {
+            for step in self.late(approval) {
+                let expired = match &step.reply {
+                    Some(Reply::Asked { state, .. }) => *state == ApprovalState::Expired,
+                    Some(Reply::Refused { why }) => why.contains("is expired"),
+                    _ => false,
+                };
+                if expired && approval.state != ApprovalState::Expired {
+                    findings.push(format!("approval {id}: was said to be expired and is {}", approval.state));
+                }
+                let counted = !matches!(step.operation, Operation::Request { .. });
+                if counted && step.happened().is_some() {
+                    findings.push(format!("approval {id}: its time was over: {step:?}"));
+                }
+            }
+        }
+    }
+
+    /// What was tried with an approval after its time.
+    fn late<'a>(&'a self, approval: &'a Approval) -> impl Iterator<Item = &'a Step> {
+        self.steps.iter().filter(|step| match &step.operation {
+            Operation::Answer { approval: id, at, .. } => *id == approval.id && *at >= EXPIRY,
+            Operation::BeginCall { approval: id, at, .. } => *id == Some(approval.id) && *at >= EXPIRY,
+            Operation::Request { question } => {
+                question.call == approval.request.call && question.asked >= EXPIRY
+            }
+            _ => false,
+        })
     }
 }
 

@@ -13,6 +13,7 @@ use claw_core::store::{Approval, Entry, Job, Message, SessionEvent, Store, Store
 use claw_core::{ApprovalId, JobId, SessionKey};
 
 use super::{Operation, Reply, Step, World};
+use crate::fixture::NOW;
 
 /// All that the players of a round said.
 #[derive(Debug)]
@@ -61,7 +62,7 @@ impl<'a> Model<'a> {
             events.insert(session.clone(), store.events(tenant, session, 0, usize::MAX).await?);
         }
         let mut approvals: HashMap<_, _> =
-            store.pending(tenant).await?.into_iter().map(|approval| (approval.id, approval)).collect();
+            store.pending(tenant, NOW).await?.into_iter().map(|approval| (approval.id, approval)).collect();
         for step in &self.steps {
             if let Some(Reply::Asked { approval, .. }) = step.reply
                 && let Some(found) = store.approval(tenant, approval).await?
