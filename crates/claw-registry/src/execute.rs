@@ -18,6 +18,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use claw_core::event::What;
+use claw_core::port::Scope;
 use claw_core::store::{EntryEvent, NewApproval, Outcome, Record, StoreError};
 use claw_core::tool::{
     Call, CallParts, Cost, Digest, Effects, Facts, Identity, Output, Plan, Progress, Secrets, Sight, Target,
@@ -109,6 +110,7 @@ struct Judged {
     sights: Vec<Sight>,
     digest: Digest,
     facts: Facts,
+    scope: Scope,
     approval: Option<ApprovalId>,
 }
 
@@ -330,7 +332,8 @@ impl Trip<'_> {
             sights: &sights,
         });
         let effects = plan.all_effects(meta.effects);
-        let mut judged = Judged { plan, effects, left, sights, digest, facts, approval: None };
+        let scope = guard::scope(caller);
+        let mut judged = Judged { plan, effects, left, sights, digest, facts, scope, approval: None };
         let reason = match self.verdict(&judged) {
             Judgement::Allow => return Ok(judged),
             Judgement::Ask { reason } => reason,
@@ -347,12 +350,11 @@ impl Trip<'_> {
     }
 
     fn verdict(&self, judged: &Judged) -> Judgement {
-        let scope = guard::scope(self.offer.caller());
         let circumstances = Circumstances {
             ceiling: self.tool.entry.meta.effects,
             left: judged.left,
             directory: &judged.facts.directory,
-            scope: &scope,
+            scope: &judged.scope,
         };
         policy::judge(&self.executor.0.approvals.load(), &judged.plan, &circumstances)
     }
@@ -455,7 +457,7 @@ impl Trip<'_> {
             plan: judged.plan,
             sights: judged.sights,
             effects: judged.left,
-            scope: guard::scope(self.offer.caller()),
+            scope: judged.scope,
             cancel: cancel.clone(),
             progress: progress.clone(),
             secrets: secrets.clone(),

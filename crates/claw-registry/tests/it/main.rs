@@ -4,7 +4,6 @@
 
 mod approvals;
 mod attack;
-mod attack_more;
 mod budget;
 mod guards;
 mod kit;

@@ -1,8 +1,8 @@
-//! More of what a hostile reviewer tried: tenants, time, restarts, what goes on after the end.
+//! Tenants, time and restarts, and what goes on after the end.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use claw_core::id::{AgentId, SessionKey};
@@ -416,14 +416,8 @@ fn held_dialects_on_hostile_schemas() {
     for (n, schema) in schemas.into_iter().enumerate() {
         let spec = Spec::with_schema(&meta("x"), schema);
         for dialect in Dialect::ALL {
-            let begun = Instant::now();
             let size = dialect.tool(&spec).to_string().len();
-            let took = begun.elapsed();
-            println!("{n} {dialect:?}: {size} bytes in {took:?}");
-            assert!(
-                took < Duration::from_secs(3) && size < 5_000_000,
-                "{n} {dialect:?}: {size} bytes in {took:?}"
-            );
+            assert!(size < 5_000_000, "{n} {dialect:?}: {size} bytes");
         }
     }
 }

@@ -1,0 +1,117 @@
+//! Schemas and arguments that would take for ever.
+
+use super::*;
+
+fn nested(depth: usize) -> Value {
+    (0..depth).fold(json!({}), |inner, _| json!({ "a": inner }))
+}
+
+#[test]
+fn a_recursive_schema_does_not_take_exponential_time() {
+    use claw_registry::validate::Validator;
+    let schema = json!({
+        "type": "object",
+        "properties": { "a": { "allOf": [{ "$ref": "#" }, { "$ref": "#" }] } },
+    });
+    let Ok(validator) = Validator::compile(&schema) else { return };
+    // A walk that doubled at each level would not come to an end.
+    let _ = validator.check(nested(100), &Value::clone);
+}
+
+#[test]
+fn patterns_over_many_strings_take_bounded_time() {
+    use claw_registry::validate::Validator;
+    let schema = json!({
+        "type": "object",
+        "properties": { "a": { "type": "array", "items": { "type": "string", "pattern": "^(?=x)?(a+)+\\1$" } } },
+    });
+    let Ok(validator) = Validator::compile(&schema) else { return };
+    let args = json!({ "a": vec![format!("{}b", "a".repeat(28)); 2000] });
+    assert!(validator.check(args, &Value::clone).is_err());
+}
+
+#[test]
+fn many_big_patterns_compile_in_bounded_time() {
+    use claw_registry::validate::Validator;
+    let properties: serde_json::Map<_, _> = (0..300)
+        .map(|n| (format!("p{n}"), json!({ "type": "string", "pattern": format!("^\\w{{90}}{n}$") })))
+        .collect();
+    let _ = Validator::compile(&json!({ "type": "object", "properties": properties }));
+}
+
+#[test]
+fn dynamic_references_are_counted_too() {
+    use claw_registry::validate::Validator;
+    let mut defs = serde_json::Map::new();
+    for n in 0..60 {
+        let next = format!("#/$defs/d{}", n + 1);
+        defs.insert(format!("d{n}"), json!({ "allOf": [{ "$dynamicRef": next }, { "$dynamicRef": next }] }));
+    }
+    defs.insert("d60".into(), json!({ "type": "object" }));
+    let schema = json!({ "type": "object", "$dynamicRef": "#/$defs/d0", "$defs": defs });
+    if let Ok(validator) = Validator::compile(&schema) {
+        let _ = validator.check(json!({}), &Value::clone);
+        let _ = validator.check(json!({"a": 1}), &Value::clone);
+    }
+}
+
+#[test]
+fn a_number_for_a_string_keeps_its_digits() {
+    use claw_registry::validate::{Validator, parse};
+    let schema = json!({ "type": "object", "properties": { "v": { "type": "string" } } });
+    let validator = Validator::compile(&schema).unwrap();
+    for sent in ["123456789012345678901234", "1.10", "0.10000000000000000555"] {
+        let args = parse(&format!("{{\"v\": {sent}}}"), 1000).unwrap();
+        if let Ok(checked) = validator.check(args, &Value::clone) {
+            assert_eq!(checked.args["v"], json!(sent), "{:?}", checked.notes);
+        }
+    }
+}
+
+#[test]
+fn recursive_alternatives_do_not_take_exponential_time() {
+    use claw_registry::validate::Validator;
+    let two = |key: &str| json!({ "type": "object", "properties": { "a": { key: [{ "$ref": "#/$defs/n" }, { "$ref": "#/$defs/m" }] }, "z": { "type": "integer" } } });
+    for key in ["allOf", "anyOf", "oneOf"] {
+        let schema =
+            json!({ "type": "object", "$defs": { "n": two(key), "m": two(key) }, "$ref": "#/$defs/n" });
+        let Ok(validator) = Validator::compile(&schema) else { continue };
+        let args = |depth| (0..depth).fold(json!({ "z": "no" }), |inner, _| json!({ "a": inner }));
+        // A walk that doubled at each level would not come to an end.
+        let _ = validator.check(nested(100), &Value::clone);
+        assert!(validator.check(args(100), &Value::clone).is_err(), "{key}");
+    }
+}
+
+#[test]
+fn slow_patterns_are_given_up_on() {
+    use claw_registry::validate::Validator;
+    for pattern in ["^(a+)+\\1$", "^(?=(a+)+$)a*c", "(?<!x)(a|aa)+$", "^(a|a)*(?!z)b$"] {
+        let schema = json!({ "type": "object", "properties": { "a": { "type": "array", "items": { "type": "string", "pattern": pattern } } } });
+        let Ok(validator) = Validator::compile(&schema) else { continue };
+        let args = json!({ "a": vec![format!("{}c", "a".repeat(40)); 1000] });
+        assert!(validator.check(args, &Value::clone).is_err(), "{pattern}");
+    }
+}
+
+#[test]
+fn explaining_a_misfit_stays_short() {
+    use claw_registry::validate::Validator;
+    let branch = |n: usize| {
+        let properties: serde_json::Map<_, _> =
+            (0..40).map(|p| (format!("p{n}_{p}"), json!({ "type": "string" }))).collect();
+        json!({ "type": "object", "properties": properties, "required": [format!("p{n}_0")], "additionalProperties": false })
+    };
+    let schema = json!({ "type": "object", "properties": { "x": { "type": "array", "items": { "anyOf": (0..250).map(branch).collect::<Vec<_>>() } } } });
+    let validator = Validator::compile(&schema).unwrap();
+    let error = validator.check(json!({ "x": vec![json!({ "q": 1 }); 300] }), &Value::clone).unwrap_err();
+    assert!(error.to_string().len() < 10_000, "{error}");
+}
+
+#[tokio::test]
+async fn a_whole_number_with_a_point_is_an_integer() {
+    // JSON Schema says that 1.0 is an integer, and some models write integers so.
+    let bench = Bench::new(Setup::default());
+    let reply = bench.call("say", json!({"text": "a", "times": 2.0})).await;
+    assert!(reply.is_done(), "{}", reply.model_text());
+}
