@@ -128,7 +128,10 @@ async fn chains_stay_whole_under_many_writers_and_show_damage() {
         writer.await.unwrap();
     }
     check_chains(&stores[0], [None, None]).await;
-    database.run("UPDATE ledger SET line = replace(line, 'exec', 'read') WHERE node = 'a' AND seq = 7").await;
+    // The tool's name, which entries of every kind have: whichever is the seventh still reads.
+    database
+        .run(r#"UPDATE ledger SET line = replace(line, '"exec"', '"read"') WHERE node = 'a' AND seq = 7"#)
+        .await;
     check_chains(&stores[0], [Some(Fault::Changed { seq: 7 }), None]).await;
     database.run("DELETE FROM ledger WHERE node = 'a' AND seq > 5").await;
     database
