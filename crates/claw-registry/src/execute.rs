@@ -131,7 +131,7 @@ impl Executor {
         let args = std::mem::replace(&mut request.args, Arguments::Json(Value::Null));
         let mut name = request.tool.clone();
         let mut notes = Vec::new();
-        let end = match (self.set_out(offer, request, &mut name), self.measured(args)) {
+        let end = match (self.set_out(offer, request, &mut name, &scrubber), self.measured(args)) {
             (Ok(trip), Ok(args)) => trip.go(args, &scrubber, &mut notes).await,
             (Err(refusal), _) | (_, Err(refusal)) => Err(refusal),
         };
@@ -153,8 +153,9 @@ impl Executor {
         offer: &'a Offer,
         request: Request,
         name: &mut String,
+        scrubber: &CallScrubber,
     ) -> Result<Trip<'a>, Refusal> {
-        match find(offer, name) {
+        match find(offer, name, scrubber) {
             Ok((tool, built)) => {
                 tool.entry.meta.name.as_str().clone_into(name);
                 Ok(Trip { executor: self, offer, tool, built, request })
@@ -214,8 +215,12 @@ impl Executor {
 }
 
 /// 1. Is there such a tool? If not, which is nearest?
-fn find<'a>(offer: &'a Offer, name: &str) -> Result<(&'a Offered, Arc<Built>), Refusal> {
-    let Some(tool) = offer.find(name) else { return Err(unknown(offer, name)) };
+fn find<'a>(
+    offer: &'a Offer,
+    name: &str,
+    scrubber: &CallScrubber,
+) -> Result<(&'a Offered, Arc<Built>), Refusal> {
+    let Some(tool) = offer.find(name) else { return Err(unknown(offer, name, scrubber)) };
     let built = offer.built(tool).map_err(|why| {
         let reason = format!("`{}` is unavailable: {why}", tool.entry.meta.name);
         Refusal::at(Step::Find, reason)
@@ -223,16 +228,18 @@ fn find<'a>(offer: &'a Offer, name: &str) -> Result<(&'a Offered, Arc<Built>), R
     Ok((tool, built))
 }
 
-fn unknown(offer: &Offer, name: &str) -> Refusal {
+fn unknown(offer: &Offer, name: &str, scrubber: &CallScrubber) -> Refusal {
+    let shown = output::name(name, scrubber);
     let named = |meta: &claw_core::tool::Meta| meta.name.as_str() == name || meta.aliases.contains(&name);
     if let Some((meta, why)) = offer.unavailable().iter().find(|(meta, _)| named(meta)) {
         return Refusal::at(Step::Find, format!("`{}` is unavailable: {why}", meta.name));
     }
     if offer.0.registry.has(name) {
-        let refusal = Refusal::at(Step::Authorise, format!("`{name}` is not among the tools offered to you"));
+        let refusal =
+            Refusal::at(Step::Authorise, format!("`{shown}` is not among the tools offered to you"));
         return refusal.try_instead("use one of those you were sent");
     }
-    let refusal = Refusal::at(Step::Find, format!("there is no tool called `{name}`"));
+    let refusal = Refusal::at(Step::Find, format!("there is no tool called `{shown}`"));
     match nearest(name, offer.names().iter().map(ToolName::as_str)) {
         Some(near) => refusal.try_instead(format!("did you mean `{near}`?")),
         None => refusal.try_instead("use one of the tools you were sent"),

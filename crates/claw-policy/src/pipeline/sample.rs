@@ -34,7 +34,7 @@ fn custom() -> Meta {
 }
 
 const fn tool(name: &'static str, group: Group, effects: &[Effect]) -> Meta {
-    Meta::new(name, group).effects(effects)
+    Meta::new(name, group).effects(effects).source(Source::Core)
 }
 
 const TOOLS: &[Meta] = &[

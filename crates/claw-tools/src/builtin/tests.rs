@@ -11,7 +11,7 @@ fn the_list_is_sorted() {
 fn what_is_made_is_what_was_listed() {
     for tool in builtin() {
         let made = (tool.make)();
-        assert_eq!(made.meta(), &tool.meta);
+        assert_eq!(made.meta().clone().source(Source::Core), tool.meta);
         assert_eq!(made.spec().name, tool.meta.name);
     }
 }

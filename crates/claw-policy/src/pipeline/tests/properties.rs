@@ -13,22 +13,24 @@ use crate::explain::{Change, explain};
 
 use Effect::{Execute, Network, Read, Spend, Write};
 
+const fn core(name: &'static str, group: Group) -> Meta {
+    Meta::new(name, group).source(Source::Core)
+}
+
 /// Few tools, but every kind of them: aliases, two groups, removable effects, none, standing, MCP, custom.
 fn tools() -> ToolSet {
     let mut mcp = Meta::new("mcp_git", Group::Mcp(SmolStr::new_static("git")));
     mcp.source = Source::Mcp { server: SmolStr::new_static("git") };
     let metas = [
-        Meta::new("read_file", Group::Fs).effects(&[Read]).aliases(&["read"]),
-        Meta::new("edit", Group::Fs).effects(&[Read, Write]).aliases(&["edit_file", "exec"]),
-        Meta::new("exec", Group::Runtime)
-            .effects(&[Read, Write, Execute, Network])
-            .removable(&[Write, Network]),
-        Meta::new("web_fetch", Group::Web).effects(&[Network]).removable(&[Network]),
-        Meta::new("tts", Group::MediaGen).effects(&[Network, Spend]).also_in(&[Group::Media]),
-        Meta::new("datetime", Group::Automation).effects(&[]),
-        Meta::new("session_status", Group::Sessions).effects(&[Read]),
-        Meta::new("team_tasks", Group::Teams).effects(&[Read, Write]).profiles(&[Profile::Messaging]),
-        Meta::new("read_artifact", Group::Tools).effects(&[Read]).standing(),
+        core("read_file", Group::Fs).effects(&[Read]).aliases(&["read"]),
+        core("edit", Group::Fs).effects(&[Read, Write]).aliases(&["edit_file", "exec"]),
+        core("exec", Group::Runtime).effects(&[Read, Write, Execute, Network]).removable(&[Write, Network]),
+        core("web_fetch", Group::Web).effects(&[Network]).removable(&[Network]),
+        core("tts", Group::MediaGen).effects(&[Network, Spend]).also_in(&[Group::Media]),
+        core("datetime", Group::Automation).effects(&[]),
+        core("session_status", Group::Sessions).effects(&[Read]),
+        core("team_tasks", Group::Teams).effects(&[Read, Write]).profiles(&[Profile::Messaging]),
+        core("read_artifact", Group::Tools).effects(&[Read]).standing(),
         Meta::new("deploy", Group::Custom).source(Source::Custom),
         mcp,
     ];
