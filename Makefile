@@ -4,6 +4,8 @@ CARGO ?= cargo
 TOOLS := $(CURDIR)/.cache/tools
 # Cases that each property gets in `make soak`.
 SOAK_CASES ?= 100000
+# Rounds of the kill test, on each backend, in `make soak`.
+SOAK_ROUNDS ?= 1000
 
 .DEFAULT_GOAL := help
 .PHONY: help run test lint fmt-check clippy rustdoc tidy deny advisories bench soak docs fmt clean setup lint-setup
@@ -17,8 +19,8 @@ setup: ## Install what building needs, if it is missing
 run: setup ## Build Clawsmith and take the tour: real calls, explained
 	$(CARGO) run --package claw-cli --bin clawsmith -- tour
 
-test: setup ## Run every test, tidy checks and examples included
-	$(CARGO) test --workspace
+test: setup ## Run every test, tidy checks and examples included, with a PostgreSQL of its own
+	scripts/with-postgres.sh $(CARGO) test --workspace
 
 lint: setup lint-setup fmt-check clippy rustdoc tidy deny ## Format, clippy, rustdoc, tidy and dependencies, warnings denied
 
@@ -48,8 +50,8 @@ advisories: ## Ask the advisory database about our dependencies (needs the netwo
 bench: setup ## Run the benchmarks
 	$(CARGO) bench --workspace --benches
 
-soak: setup ## Run the tests optimised, with SOAK_CASES cases for each property
-	PROPTEST_CASES=$(SOAK_CASES) $(CARGO) test --release --workspace
+soak: setup ## Run the tests optimised, with SOAK_CASES cases for each property and SOAK_ROUNDS rounds of killing
+	PROPTEST_CASES=$(SOAK_CASES) CLAWSMITH_KILL_ROUNDS=$(SOAK_ROUNDS) scripts/with-postgres.sh $(CARGO) test --release --workspace
 
 docs: ## Write the generated files: docs/tools.md, docs/config.schema.json, token figures
 	$(CARGO) xtask generate

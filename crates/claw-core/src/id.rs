@@ -227,6 +227,18 @@ uuid_id!(
     ApprovalId
 );
 uuid_id!(
+    /// One message of a conversation.
+    MessageId
+);
+uuid_id!(
+    /// One piece of work in the queue.
+    JobId
+);
+uuid_id!(
+    /// One life of a program: a node that restarts has another.
+    BootId
+);
+uuid_id!(
     /// One kept text or file that a result points to.
     ArtifactId
 );

@@ -14,5 +14,6 @@ pub mod store;
 pub mod tool;
 
 pub use id::{
-    AgentId, ApprovalId, ArtifactId, CallId, InvalidId, NodeId, SessionKey, TenantId, ToolName, UserId,
+    AgentId, ApprovalId, ArtifactId, BootId, CallId, InvalidId, JobId, MessageId, NodeId, SessionKey,
+    TenantId, ToolName, UserId,
 };

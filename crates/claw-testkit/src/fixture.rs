@@ -1,11 +1,13 @@
-//! Records and questions with plain contents, for tests that care about one field of them.
+//! Records, questions, jobs and messages with plain contents, for tests that care about one field of them.
 
 use std::time::Duration;
 
 use claw_core::port::{Owner, UnixMillis};
-use claw_core::store::{EntryEvent, NewApproval, Outcome, Record};
+use claw_core::store::{EntryEvent, NewApproval, NewJob, NewMessage, Outcome, Record, Role, Worker};
 use claw_core::tool::{Digest, Effect, Effects};
-use claw_core::{AgentId, ApprovalId, CallId, SessionKey, TenantId, ToolName};
+use claw_core::{
+    AgentId, ApprovalId, BootId, CallId, JobId, MessageId, NodeId, SessionKey, TenantId, ToolName,
+};
 use serde_json::json;
 
 /// 2026-01-01T00:00:00Z.
@@ -67,6 +69,43 @@ pub fn question(call: CallId, what: &str) -> NewApproval {
         asked: NOW,
         expires: NOW.plus(Duration::from_secs(300)),
     }
+}
+
+/// A job of the main tenant in lane `main`, of no session, visible since [`NOW`].
+pub fn job() -> NewJob {
+    NewJob {
+        id: JobId::new(),
+        tenant: TenantId::main(),
+        lane: "main".into(),
+        session: None,
+        priority: 0,
+        payload: json!({ "do": "this" }),
+        accepted: NOW,
+        visible: NOW,
+        max_attempts: 3,
+    }
+}
+
+/// Such a job of a session.
+pub fn job_of(key: &str) -> NewJob {
+    NewJob { session: Some(session(key)), ..job() }
+}
+
+/// A person's message in a session of the main tenant.
+pub fn message(key: &str, text: &str) -> NewMessage {
+    NewMessage {
+        id: MessageId::new(),
+        tenant: TenantId::main(),
+        session: session(key),
+        role: Role::User,
+        content: json!([{ "type": "text", "text": text }]),
+        at: NOW,
+    }
+}
+
+/// A worker on this node, started now.
+pub fn worker(node: &str) -> Worker {
+    Worker { node: NodeId::new(node).expect("a node id"), boot: BootId::new() }
 }
 
 fn record(call: CallId, event: EntryEvent) -> Record {

@@ -14,12 +14,15 @@ mod clock;
 pub mod conformance;
 mod files;
 pub mod fixture;
+pub mod killing;
 mod listener;
 mod shell;
 mod store;
+mod work;
 
 pub use clock::ManualClock;
 pub use files::MemoryFiles;
 pub use listener::Recorder;
 pub use shell::{FakeShell, Reply, Run};
 pub use store::{FailingStore, StoreMethod};
+pub use work::MemoryWork;

@@ -62,6 +62,11 @@ const FENCES: &[Fence] = &[
         reason: "a library has one error enum of its own; derive it with `thiserror`",
     },
     Fence {
+        names: &["sqlx"],
+        may: |name| name == "claw-store",
+        reason: "SQL stays in the store; ask a trait of `claw_core::store`",
+    },
+    Fence {
         names: &["async-trait", "futures-util"],
         may: |name| name != "claw-policy",
         reason: "policy is pure; take what it needs as an argument",

@@ -5,9 +5,19 @@
 
 mod approvals;
 mod ledger;
+mod queue;
+mod sessions;
 
 pub use approvals::{Answer, Approval, ApprovalState, Approvals, NewApproval};
 pub use ledger::{Entry, Event as EntryEvent, Ledger, Outcome, Record, Tally};
+
+pub use queue::{Claim, Failure, Job, JobState, LaneCount, Lease, NewJob, Queue, Worker};
+pub use sessions::{Accepted, Message, NewMessage, Role, SessionEvent, SessionLog};
+
+/// Everything a deployment remembers.
+pub trait Store: CallStore + Queue + SessionLog {}
+
+impl<S: CallStore + Queue + SessionLog> Store for S {}
 
 /// Everything the road remembers calls by.
 pub trait CallStore: Ledger + Approvals {}
@@ -32,6 +42,22 @@ pub enum StoreError {
         id: crate::ApprovalId,
         /// `pending`, `used`, ..., or `missing`.
         state: &'static str,
+    },
+    /// The job is not this worker's any more: its lease ended and someone else may have it.
+    #[error("job `{job}` is not leased to this worker any more; drop what it made and claim again")]
+    LeaseLost {
+        /// Which job.
+        job: crate::JobId,
+    },
+    /// The database refused or could not be reached. What was asked has not happened, or is not known to.
+    #[error("{what}: {why}")]
+    Database {
+        /// What was being done.
+        what: &'static str,
+        /// Why it failed, without values of rows.
+        why: String,
+        /// Whether trying again later may help.
+        transient: bool,
     },
     /// What is stored does not read as it should.
     #[error("{what} is damaged: {why}")]

@@ -11,6 +11,10 @@
 
 mod artifacts;
 mod calls;
+mod queue;
+mod session_log;
 
 pub use artifacts::artifacts;
 pub use calls::calls;
+pub use queue::queue;
+pub use session_log::session_log;

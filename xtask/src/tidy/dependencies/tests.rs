@@ -59,6 +59,8 @@ fn fences_hold() {
     check_manifest("claw-tools", "[dependencies]\ntiktoken-rs = \"0\"", &["the tokenizer's tables"]);
     check_manifest("claw-policy", "[dependencies]\ntokio = \"1\"", &["policy is pure"]);
     check_manifest("claw-host", "[dependencies]\nanyhow = \"1\"", &["thiserror"]);
+    check_manifest("claw-agent", "[dependencies]\nsqlx = \"0\"", &["SQL stays in the store"]);
+    check_manifest("claw-store", "[dependencies]\nsqlx = \"0\"", &[]);
     check_manifest("claw-policy", "[dev-dependencies]\ntokio = \"1\"", &[]);
 }
 

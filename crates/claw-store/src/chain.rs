@@ -1,0 +1,215 @@
+//! The hash chain of the ledger, apart from where it is kept.
+//!
+//! An entry is one JSON line that holds the hash of the line before it. What a backend keeps beside the line
+//! ([`Columns`]) is for finding it; [`Walk`] checks that it says the same.
+
+use std::fmt;
+
+use claw_core::NodeId;
+use claw_core::store::{Entry, EntryEvent, Outcome, Record, StoreError};
+use claw_core::tool::Digest;
+use serde::Serialize;
+
+use crate::row;
+
+/// Where a chain ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Head {
+    /// How many entries there are.
+    pub count: u64,
+    /// The hash of the last one's line.
+    pub hash: Digest,
+}
+
+impl Head {
+    /// The head of an empty chain.
+    pub fn start() -> Self {
+        Self { count: 0, hash: Digest::of_bytes(b"") }
+    }
+
+    /// Reads the head from its row.
+    pub fn read(count: i64, hash: &str) -> Result<Self, StoreError> {
+        Ok(Self { count: row::count(count)?, hash: row::word("a ledger's head", hash)? })
+    }
+
+    /// The line of the next entry, and the head after it.
+    pub fn next(self, node: &NodeId, record: &Record) -> Result<(String, Self), StoreError> {
+        let entry =
+            Entry { seq: self.count + 1, node: node.clone(), record: record.clone(), prev: self.hash };
+        let line = row::text(&entry)?;
+        let head = self.after(&line);
+        Ok((line, head))
+    }
+
+    fn after(self, line: &str) -> Self {
+        Self { count: self.count + 1, hash: Digest::of_bytes(line.as_bytes()) }
+    }
+}
+
+/// What is kept of an entry beside its line, to find it by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Columns<'a> {
+    /// When.
+    pub at: i64,
+    /// In which conversation.
+    pub session: &'a str,
+    /// Which call.
+    pub call: &'a [u8],
+    /// `refused`, `intent` or `outcome`.
+    pub event: &'a str,
+    /// `done`, `failed` or `unknown`, of an outcome.
+    pub outcome: Option<&'a str>,
+}
+
+impl<'a> Columns<'a> {
+    /// Those of a record.
+    pub fn of(record: &'a Record) -> Self {
+        let (event, outcome) = match &record.event {
+            EntryEvent::Refused { .. } => ("refused", None),
+            EntryEvent::Intent { .. } => ("intent", None),
+            EntryEvent::Outcome { outcome, .. } => ("outcome", Some(name(*outcome))),
+        };
+        let (at, session, call) = (record.at.0, record.session.as_str(), record.call.as_bytes());
+        Self { at, session, call, event, outcome }
+    }
+}
+
+fn name(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Done => "done",
+        Outcome::Failed => "failed",
+        Outcome::Unknown => "unknown",
+    }
+}
+
+/// What was found out about one chain.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ChainReport {
+    /// Tenant and node.
+    pub chain: String,
+    /// How many entries are sound, counted from the first.
+    pub entries: u64,
+    /// What is wrong, if something is: the first thing found.
+    pub fault: Option<Fault>,
+}
+
+impl fmt::Display for ChainReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { chain, entries, fault } = self;
+        match fault {
+            None => write!(f, "{chain}: sound, entries: {entries}"),
+            Some(fault) => write!(f, "{chain}: {fault}; sound before that: {entries}"),
+        }
+    }
+}
+
+/// What is wrong with a chain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, thiserror::Error)]
+#[serde(tag = "fault", rename_all = "snake_case")]
+pub enum Fault {
+    /// The entry is not what was written: its hash, or what is kept beside it, differs.
+    #[error("entry {seq} was changed: it does not have the hash that was kept of it")]
+    Changed {
+        /// Which entry.
+        seq: u64,
+    },
+    /// The entry does not read as one.
+    #[error("entry {seq} does not read as an entry")]
+    Unreadable {
+        /// Which entry.
+        seq: u64,
+    },
+    /// The entry is not there, though later ones are.
+    #[error("entry {seq} is missing: entry {found} follows the one before it")]
+    Missing {
+        /// Which entry.
+        seq: u64,
+        /// What stands in its place.
+        found: u64,
+    },
+    /// The entry belongs to another chain.
+    #[error("entry {seq} is of another tenant or node")]
+    Foreign {
+        /// Which entry.
+        seq: u64,
+    },
+    /// The last entries are gone.
+    #[error("the chain is cut off: its head counts {counted} entries, {found} are there")]
+    CutOff {
+        /// How many there were.
+        counted: u64,
+        /// How many there are.
+        found: u64,
+    },
+    /// There are entries and no head, so that nobody can tell whether it is all of them.
+    #[error("the head is missing, so entries may be missing at the end")]
+    HeadMissing,
+    /// The head does not read as one, or does not fit its own chain.
+    #[error("the head is damaged, so entries may be missing at the end")]
+    HeadDamaged,
+}
+
+/// One way along a chain, from its first entry: every row in order of its number, then [`Walk::report`].
+#[derive(Debug)]
+pub struct Walk<'a> {
+    tenant: &'a str,
+    node: &'a str,
+    /// `Err` where it does not read.
+    head: Result<Option<Head>, Fault>,
+    at: Head,
+    fault: Option<Fault>,
+}
+
+impl<'a> Walk<'a> {
+    /// Along the chain of a tenant and node, whose head was read with [`Head::read`].
+    pub fn new(tenant: &'a str, node: &'a str, head: Option<Result<Head, StoreError>>) -> Self {
+        let head = head.transpose().map_err(|_| Fault::HeadDamaged);
+        Self { tenant, node, head, at: Head::start(), fault: None }
+    }
+
+    /// Looks at the next row. `false` where a fault was found: then no other row need be read.
+    pub fn step(&mut self, columns: Columns<'_>, line: &str) -> bool {
+        match self.check(columns, line) {
+            Ok(next) => self.at = next,
+            Err(fault) => self.fault = Some(fault),
+        }
+        self.fault.is_none()
+    }
+
+    /// What was found.
+    pub fn report(self) -> ChainReport {
+        let found = self.at.count;
+        let fault = self.fault.or(match self.head {
+            Err(fault) => Some(fault),
+            Ok(None) => (found > 0).then_some(Fault::HeadMissing),
+            Ok(Some(head)) if found < head.count => Some(Fault::CutOff { counted: head.count, found }),
+            Ok(Some(head)) => (found > head.count).then_some(Fault::HeadDamaged),
+        });
+        ChainReport { chain: format!("{}@{}", self.tenant, self.node), entries: found, fault }
+    }
+
+    fn check(&mut self, columns: Columns<'_>, line: &str) -> Result<Head, Fault> {
+        let seq = self.at.count + 1;
+        let entry: Entry = serde_json::from_str(line).map_err(|_| Fault::Unreadable { seq })?;
+        if entry.seq != seq {
+            return Err(Fault::Missing { seq, found: entry.seq });
+        }
+        if entry.prev != self.at.hash {
+            // The entry before is what the hash is of; the first has none before it.
+            self.at.count = self.at.count.saturating_sub(1);
+            return Err(Fault::Changed { seq: seq.saturating_sub(1).max(1) });
+        }
+        if entry.record.tenant.as_str() != self.tenant || entry.node.as_str() != self.node {
+            return Err(Fault::Foreign { seq });
+        }
+        let next = self.at.after(line);
+        let ends_here = self.head.ok().flatten().filter(|head| head.count == seq);
+        if Columns::of(&entry.record) != columns || ends_here.is_some_and(|head| head.hash != next.hash) {
+            return Err(Fault::Changed { seq });
+        }
+        Ok(next)
+    }
+}
+
+#[cfg(test)]
+mod tests;

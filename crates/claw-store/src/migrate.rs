@@ -1,0 +1,71 @@
+//! Migrations, paired for both dialects, applied at start under a lock.
+//!
+//! One that has been applied is never edited: its checksum is kept, and a store whose checksums differ from
+//! ours, or that knows more than we do, is not opened.
+
+use claw_core::store::StoreError;
+use sqlx::SqlSafeStr as _;
+use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
+
+/// One step of the schema, in both dialects.
+struct Pair {
+    version: i64,
+    name: &'static str,
+    sqlite: &'static str,
+    postgres: &'static str,
+}
+
+macro_rules! pair {
+    ($version:literal, $name:literal, $file:literal) => {
+        Pair {
+            version: $version,
+            name: $name,
+            sqlite: include_str!(concat!("../migrations/sqlite/", $file)),
+            postgres: include_str!(concat!("../migrations/postgres/", $file)),
+        }
+    };
+}
+
+const PAIRS: [Pair; 3] = [
+    pair!(1, "calls", "0001_calls.sql"),
+    pair!(2, "queue", "0002_queue.sql"),
+    pair!(3, "sessions", "0003_sessions.sql"),
+];
+
+/// The schema for SQLite.
+pub(crate) fn sqlite() -> Migrator {
+    migrator(|pair| pair.sqlite)
+}
+
+/// The schema for PostgreSQL.
+pub(crate) fn postgres() -> Migrator {
+    migrator(|pair| pair.postgres)
+}
+
+fn migrator(sql: fn(&Pair) -> &'static str) -> Migrator {
+    let migration = |pair: &Pair| {
+        let sql = sql(pair).into_sql_str();
+        Migration::new(pair.version, pair.name.into(), MigrationType::Simple, sql, false)
+    };
+    Migrator::with_migrations(PAIRS.iter().map(migration).collect())
+}
+
+/// What a failed migration means; `other` says it of what the driver reports.
+pub(crate) fn failed(error: MigrateError, other: impl FnOnce(sqlx::Error) -> StoreError) -> StoreError {
+    let newest = PAIRS.iter().map(|pair| pair.version).max().unwrap_or(0);
+    let why = match error {
+        MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _) => return other(error),
+        MigrateError::VersionMissing(version) if version > newest => format!(
+            "it was made by a newer Clawsmith (its schema is {version}, the newest known here {newest}); \
+             update this one"
+        ),
+        MigrateError::VersionMismatch(version) => format!(
+            "migration {version} was applied with other contents; open it with the Clawsmith that made it"
+        ),
+        error => error.to_string(),
+    };
+    StoreError::Database { what: "could not open the store", why, transient: false }
+}
+
+#[cfg(test)]
+mod tests;

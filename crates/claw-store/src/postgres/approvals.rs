@@ -1,0 +1,273 @@
+//! Questions to people: answered once, used once.
+
+use async_trait::async_trait;
+use claw_core::port::UnixMillis;
+use claw_core::store::{
+    Answer, Approval, ApprovalState, Approvals, EntryEvent, NewApproval, Record, StoreError,
+};
+use claw_core::{ApprovalId, TenantId};
+use sqlx::postgres::{PgRow, PgTransaction};
+use sqlx::query;
+use sqlx::types::Json;
+use tokio::sync::watch;
+use uuid::Uuid;
+
+use super::changes::Topic;
+use super::failure::failed;
+use super::{PostgresStore, get, uuid, without_nul};
+use crate::row::{self, is_lapsed, missing, wrong_state};
+
+const WRITE: &str = "could not keep the question";
+const READ: &str = "could not read questions";
+
+#[async_trait]
+impl Approvals for PostgresStore {
+    async fn request(&self, new: NewApproval) -> Result<Approval, StoreError> {
+        let mut transaction = self.begin(WRITE).await?;
+        lock_call(&mut transaction, &new).await?;
+        end_others(&mut transaction, &new).await?;
+        let asked = match find(&mut transaction, &new).await? {
+            Some(found) => found,
+            None => insert(&mut transaction, new).await?,
+        };
+        transaction.commit().await.map_err(failed(WRITE))?;
+        self.changes.ring(Topic::Approvals);
+        Ok(asked)
+    }
+
+    async fn approval(&self, tenant: &TenantId, id: ApprovalId) -> Result<Option<Approval>, StoreError> {
+        let row =
+            query("SELECT id, state, answered_by, request FROM approvals WHERE tenant = $1 AND id = $2")
+                .bind(tenant.as_str())
+                .bind(uuid(id.as_bytes()))
+                .fetch_optional(&self.pool)
+                .await
+                .map_err(failed(READ))?;
+        row.as_ref().map(approval).transpose()
+    }
+
+    async fn pending(&self, tenant: &TenantId, now: UnixMillis) -> Result<Vec<Approval>, StoreError> {
+        let rows = query(
+            "SELECT id, state, answered_by, request FROM approvals
+             WHERE tenant = $1 AND state = 'pending' AND expires > $2 ORDER BY asked, id",
+        )
+        .bind(tenant.as_str())
+        .bind(now.0)
+        .fetch_all(&self.pool)
+        .await
+        .map_err(failed(READ))?;
+        rows.iter().map(approval).collect()
+    }
+
+    async fn answer(
+        &self,
+        tenant: &TenantId,
+        id: ApprovalId,
+        answer: Answer,
+    ) -> Result<Approval, StoreError> {
+        let state = if answer.approve { ApprovalState::Approved } else { ApprovalState::Denied };
+        let answered = query(
+            "UPDATE approvals
+             SET state = CASE WHEN expires <= $5 THEN 'expired' ELSE $3 END,
+                 answered_by = CASE WHEN expires <= $5 THEN answered_by ELSE $4 END
+             WHERE tenant = $1 AND id = $2
+               AND (state = 'pending' OR (state = 'approved' AND expires <= $5))
+             RETURNING id, state, answered_by, request",
+        )
+        .bind(tenant.as_str())
+        .bind(uuid(id.as_bytes()))
+        .bind(state.name())
+        .bind(without_nul(&answer.by))
+        .bind(answer.at.0)
+        .fetch_optional(&self.pool)
+        .await
+        .map_err(failed(WRITE))?;
+        let Some(row) = answered else {
+            return Err(wrong_state(&self.existing(tenant, id).await?));
+        };
+        self.changes.ring(Topic::Approvals);
+        let answered = approval(&row)?;
+        if answered.state == ApprovalState::Expired { Err(wrong_state(&answered)) } else { Ok(answered) }
+    }
+
+    async fn close(
+        &self,
+        tenant: &TenantId,
+        id: ApprovalId,
+        state: ApprovalState,
+    ) -> Result<Approval, StoreError> {
+        if !matches!(state, ApprovalState::Expired | ApprovalState::Cancelled) {
+            return Err(wrong_state(&self.existing(tenant, id).await?));
+        }
+        let closed = query(
+            "UPDATE approvals SET state = $3
+             WHERE tenant = $1 AND id = $2
+               AND (state = 'pending' OR (state = 'approved' AND $3 = 'cancelled'))
+             RETURNING id, state, answered_by, request",
+        )
+        .bind(tenant.as_str())
+        .bind(uuid(id.as_bytes()))
+        .bind(state.name())
+        .fetch_optional(&self.pool)
+        .await
+        .map_err(failed(WRITE))?;
+        let Some(row) = closed else {
+            return self.existing(tenant, id).await;
+        };
+        self.changes.ring(Topic::Approvals);
+        approval(&row)
+    }
+
+    fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe(Topic::Approvals)
+    }
+}
+
+impl PostgresStore {
+    /// Ends a question whose time is over by `now`, and gives it as it stands.
+    pub(super) async fn lapse(
+        &self,
+        tenant: &TenantId,
+        id: ApprovalId,
+        now: UnixMillis,
+    ) -> Result<Approval, StoreError> {
+        query(
+            "UPDATE approvals SET state = 'expired'
+             WHERE tenant = $1 AND id = $2 AND state IN ('pending', 'approved') AND expires <= $3",
+        )
+        .bind(tenant.as_str())
+        .bind(uuid(id.as_bytes()))
+        .bind(now.0)
+        .execute(&self.pool)
+        .await
+        .map_err(failed(WRITE))?;
+        self.changes.ring(Topic::Approvals);
+        self.existing(tenant, id).await
+    }
+
+    /// A question as it stands, where a change did not apply to it.
+    async fn existing(&self, tenant: &TenantId, id: ApprovalId) -> Result<Approval, StoreError> {
+        self.approval(tenant, id).await?.ok_or_else(|| missing(id))
+    }
+}
+
+/// Marks the approval that an intent names used, in the transaction that writes the intent; `false`, and nothing
+/// changed, where its time is over.
+pub(super) async fn spend(transaction: &mut PgTransaction<'_>, intent: &Record) -> Result<bool, StoreError> {
+    let EntryEvent::Intent { approval: Some(id), digest, .. } = &intent.event else { return Ok(true) };
+    // What is about something else is as good as not there.
+    let found = query(
+        "SELECT id, state, answered_by, request FROM approvals
+         WHERE tenant = $1 AND id = $2 AND session = $3 AND agent = $4 AND call = $5 AND digest = $6
+         FOR UPDATE",
+    )
+    .bind(intent.tenant.as_str())
+    .bind(uuid(id.as_bytes()))
+    .bind(intent.session.as_str())
+    .bind(intent.agent.as_str())
+    .bind(uuid(intent.call.as_bytes()))
+    .bind(digest.to_string())
+    .fetch_optional(&mut **transaction)
+    .await
+    .map_err(failed(READ))?;
+    let found = approval(&found.ok_or_else(|| missing(*id))?)?;
+    if is_lapsed(&found, intent.at) {
+        return Ok(false);
+    }
+    if found.state != ApprovalState::Approved {
+        return Err(wrong_state(&found));
+    }
+    query("UPDATE approvals SET state = 'used' WHERE tenant = $1 AND id = $2")
+        .bind(intent.tenant.as_str())
+        .bind(uuid(id.as_bytes()))
+        .execute(&mut **transaction)
+        .await
+        .map_err(failed(WRITE))?;
+    Ok(true)
+}
+
+/// Lets one transaction at a time put a question of this call: the first has no row yet to be locked.
+async fn lock_call(transaction: &mut PgTransaction<'_>, new: &NewApproval) -> Result<(), StoreError> {
+    query("SELECT pg_advisory_xact_lock(hashtextextended(concat_ws(' ', $1, $2, $3, $4), 0))")
+        .bind(new.tenant.as_str())
+        .bind(new.session.as_str())
+        .bind(new.agent.as_str())
+        .bind(uuid(new.call.as_bytes()))
+        .execute(&mut **transaction)
+        .await
+        .map(drop)
+        .map_err(failed(WRITE))
+}
+
+/// Ends what the same call asked and may no longer use: the time is over, or it asks otherwise now.
+async fn end_others(transaction: &mut PgTransaction<'_>, new: &NewApproval) -> Result<(), StoreError> {
+    query(
+        "UPDATE approvals SET state = CASE WHEN expires <= $6 THEN 'expired' ELSE 'cancelled' END
+         WHERE tenant = $1 AND session = $2 AND agent = $3 AND call = $4 AND state IN ('pending', 'approved')
+           AND (digest <> $5 OR expires <= $6)",
+    )
+    .bind(new.tenant.as_str())
+    .bind(new.session.as_str())
+    .bind(new.agent.as_str())
+    .bind(uuid(new.call.as_bytes()))
+    .bind(new.digest.to_string())
+    .bind(new.asked.0)
+    .execute(&mut **transaction)
+    .await
+    .map(drop)
+    .map_err(failed(WRITE))
+}
+
+/// The question of the same call about the same thing, unless it was cancelled. A statement of its own, so that
+/// it sees an answer for which [`end_others`] had to wait.
+async fn find(
+    transaction: &mut PgTransaction<'_>,
+    new: &NewApproval,
+) -> Result<Option<Approval>, StoreError> {
+    let found = query(
+        "SELECT id, state, answered_by, request FROM approvals
+         WHERE tenant = $1 AND session = $2 AND agent = $3 AND call = $4 AND digest = $5
+           AND state <> 'cancelled'",
+    )
+    .bind(new.tenant.as_str())
+    .bind(new.session.as_str())
+    .bind(new.agent.as_str())
+    .bind(uuid(new.call.as_bytes()))
+    .bind(new.digest.to_string())
+    .fetch_optional(&mut **transaction)
+    .await
+    .map_err(failed(READ))?;
+    found.as_ref().map(approval).transpose()
+}
+
+async fn insert(transaction: &mut PgTransaction<'_>, new: NewApproval) -> Result<Approval, StoreError> {
+    let id = ApprovalId::new();
+    query(
+        "INSERT INTO approvals (id, tenant, session, agent, call, digest, state, request, asked, expires)
+         VALUES ($1, $2, $3, $4, $5, $6, 'pending', $7::json, $8, $9)",
+    )
+    .bind(uuid(id.as_bytes()))
+    .bind(new.tenant.as_str())
+    .bind(new.session.as_str())
+    .bind(new.agent.as_str())
+    .bind(uuid(new.call.as_bytes()))
+    .bind(new.digest.to_string())
+    .bind(row::text(&new)?)
+    .bind(new.asked.0)
+    .bind(new.expires.0)
+    .execute(&mut **transaction)
+    .await
+    .map_err(failed(WRITE))?;
+    Ok(Approval { id, request: new, state: ApprovalState::Pending, answered_by: None })
+}
+
+fn approval(row: &PgRow) -> Result<Approval, StoreError> {
+    let id: Uuid = get(row, "id")?;
+    let Json(request) = get(row, "request")?;
+    Ok(Approval {
+        id: row::id("an approval's id", id.as_bytes())?,
+        request,
+        state: row::word("an approval's state", get(row, "state")?)?,
+        answered_by: get(row, "answered_by")?,
+    })
+}

@@ -1,0 +1,74 @@
+//! What the database says, in our words: whether trying again may help, and never a value of a row.
+
+use claw_core::store::StoreError;
+use sqlx::Error;
+use sqlx::error::DatabaseError;
+
+use crate::row;
+
+/// The failure of what was being done.
+pub(super) fn failed(what: &'static str) -> impl Fn(Error) -> StoreError {
+    move |error| {
+        let (why, transient) = match error {
+            Error::Database(error) => said(&*error),
+            Error::Io(error) => (format!("the connection was lost ({})", error.kind()), true),
+            Error::Protocol(_) | Error::WorkerCrashed | Error::PoolClosed => {
+                ("the connection was lost".to_owned(), true)
+            }
+            Error::PoolTimedOut => (
+                "no connection within 10 s; see whether the server is up and not overloaded".to_owned(),
+                true,
+            ),
+            Error::Tls(error) => (format!("no encrypted connection: {error}"), false),
+            Error::ColumnDecode { index, .. } => {
+                return row::damaged("a row", format!("{index} does not read"));
+            }
+            Error::ColumnNotFound(column) => return row::damaged("a row", format!("it has no {column}")),
+            _ => ("the driver refused it".to_owned(), false),
+        };
+        StoreError::Database { what, why, transient }
+    }
+}
+
+/// A failure that is no one's but the caller's.
+pub(super) fn refused(what: &'static str, why: &str) -> StoreError {
+    StoreError::Database { what, why: why.to_owned(), transient: false }
+}
+
+/// Whether a row was refused because this unique index has one like it.
+pub(super) fn is_taken(error: &Error, index: &str) -> bool {
+    let Error::Database(error) = error else { return false };
+    error.is_unique_violation() && error.constraint() == Some(index)
+}
+
+/// What the server said, and whether it may say otherwise later.
+fn said(error: &dyn DatabaseError) -> (String, bool) {
+    let code = error.code().unwrap_or_default();
+    let why = match code.get(..2).unwrap_or_default() {
+        // These name what is in the row.
+        "22" => format!("a value cannot be stored (code {code})"),
+        "23" => format!("the rule `{}` is broken (code {code})", error.constraint().unwrap_or("not null")),
+        _ => format!("{} (code {code})", error.message()),
+    };
+    (why, is_transient(&code))
+}
+
+fn is_transient(code: &str) -> bool {
+    // A connection lost, a transaction to be repeated, a resource used up: memory, disk, connections.
+    let class = matches!(code.get(..2), Some("08" | "40" | "53"));
+    class
+        || matches!(
+            code,
+            "25006"        // read-only: the server was demoted
+                | "25P03"  // idle in a transaction for too long
+                | "55P03"  // a lock was not to be had
+                | "57014"  // the statement took too long
+                | "57P01"  // the server shuts down
+                | "57P02"  // it crashed
+                | "57P03"  // it starts
+                | "57P05" // idle for too long
+        )
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,90 @@
+//! Between rows and types, for both dialects: what does not read is damage, and named.
+
+use claw_core::ApprovalId;
+use claw_core::port::UnixMillis;
+use claw_core::store::{Approval, ApprovalState, NewMessage, StoreError, Tally};
+use serde::de::IntoDeserializer as _;
+use serde::de::value::{BytesDeserializer, Error, StrDeserializer};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// The kind of the event that tells of a message.
+pub(crate) const MESSAGE: &str = "message";
+
+/// The body of the event that tells of a message: where it is, not what it says.
+pub(crate) fn message_event(message: &NewMessage, seq: u64) -> Value {
+    json!({ "id": message.id, "role": message.role, "seq": seq })
+}
+
+/// A name, key, state or digest from its text.
+pub(crate) fn word<'de, T: Deserialize<'de>>(what: &str, text: &'de str) -> Result<T, StoreError> {
+    let text: StrDeserializer<'de, Error> = text.into_deserializer();
+    T::deserialize(text).map_err(|error| damaged(what, error))
+}
+
+/// An id that we made, from its sixteen bytes.
+pub(crate) fn id<'de, T: Deserialize<'de>>(what: &str, bytes: &'de [u8]) -> Result<T, StoreError> {
+    T::deserialize(BytesDeserializer::<Error>::new(bytes)).map_err(|error| damaged(what, error))
+}
+
+/// A value from its JSON text.
+pub(crate) fn json<'de, T: Deserialize<'de>>(what: &str, text: &'de str) -> Result<T, StoreError> {
+    serde_json::from_str(text).map_err(|error| damaged(what, error))
+}
+
+/// A value as JSON text.
+pub(crate) fn text(value: &impl Serialize) -> Result<String, StoreError> {
+    serde_json::to_string(value).map_err(|error| StoreError::Database {
+        what: "could not write to the store",
+        why: error.to_string(),
+        transient: false,
+    })
+}
+
+/// A number that must fit its type.
+pub(crate) fn count<T: TryFrom<i64, Error: std::fmt::Display>>(number: i64) -> Result<T, StoreError> {
+    T::try_from(number).map_err(|error| damaged("a number", error))
+}
+
+/// A number for a `LIMIT` or a comparison; one too large for the database means all.
+pub(crate) fn number(number: impl TryInto<i64>) -> i64 {
+    number.try_into().unwrap_or(i64::MAX)
+}
+
+/// What is stored does not read.
+pub(crate) fn damaged(what: &str, why: impl std::fmt::Display) -> StoreError {
+    StoreError::Damaged { what: what.to_owned(), why: why.to_string() }
+}
+
+/// Whether a question that waits, or a yes that was not used, is out of time.
+pub(crate) fn is_lapsed(approval: &Approval, now: UnixMillis) -> bool {
+    let open = matches!(approval.state, ApprovalState::Pending | ApprovalState::Approved);
+    open && approval.request.expires <= now
+}
+
+/// A question does not stand as it would have to.
+pub(crate) fn wrong_state(approval: &Approval) -> StoreError {
+    StoreError::ApprovalState { id: approval.id, state: approval.state.name() }
+}
+
+/// There is no such question, or it is somebody else's or about something else.
+pub(crate) fn missing(id: ApprovalId) -> StoreError {
+    StoreError::ApprovalState { id, state: "missing" }
+}
+
+/// What became of calls, from how many entries of a session there are of each event and outcome.
+pub(crate) fn tally(counts: &[(String, Option<String>, i64)]) -> Result<Tally, StoreError> {
+    let mut tally = Tally::default();
+    for (event, outcome, many) in counts {
+        let many: u64 = count(*many)?;
+        match (event.as_str(), outcome.as_deref()) {
+            ("refused", _) => tally.refused += many,
+            ("intent", _) => tally.open += many,
+            (_, Some("done")) => tally.done += many,
+            (_, Some("failed")) => tally.failed += many,
+            _ => {}
+        }
+    }
+    tally.open = tally.open.saturating_sub(tally.done + tally.failed);
+    Ok(tally)
+}

@@ -1,0 +1,240 @@
+//! Questions to people.
+
+use async_trait::async_trait;
+use claw_core::port::UnixMillis;
+use claw_core::store::{Answer, Approval, ApprovalState, Approvals, NewApproval, Record, StoreError};
+use claw_core::tool::Digest;
+use claw_core::{ApprovalId, TenantId};
+use sqlx::sqlite::{SqliteConnection, SqliteExecutor};
+use sqlx::{query, query_as};
+use tokio::sync::watch;
+
+use super::SqliteStore;
+use super::error::failed;
+use crate::row::{self, is_lapsed, missing, wrong_state};
+
+const WRITE: &str = "could not write the approval";
+const READ: &str = "could not read approvals";
+
+/// Id, state, request and who answered.
+type Row = (Vec<u8>, String, String, Option<String>);
+
+#[async_trait]
+impl Approvals for SqliteStore {
+    async fn request(&self, new: NewApproval) -> Result<Approval, StoreError> {
+        let mut transaction = self.write(WRITE).await?;
+        let ended = end_others(&mut transaction, &new).await?;
+        let found = find(&mut transaction, &new).await?;
+        let known = found.is_some();
+        let approval = match found {
+            Some(found) => found,
+            None => insert(&mut transaction, new).await?,
+        };
+        if ended || !known {
+            transaction.commit().await.map_err(failed(WRITE))?;
+            self.changes.approvals.ring();
+        }
+        Ok(approval)
+    }
+
+    async fn approval(&self, tenant: &TenantId, id: ApprovalId) -> Result<Option<Approval>, StoreError> {
+        get(&self.readers, tenant, id).await
+    }
+
+    async fn pending(&self, tenant: &TenantId, now: UnixMillis) -> Result<Vec<Approval>, StoreError> {
+        let rows: Vec<Row> = query_as(
+            "SELECT id, state, request, answered_by FROM approvals
+             WHERE tenant = $1 AND state = 'pending' AND expires > $2 ORDER BY asked, id",
+        )
+        .bind(tenant.as_str())
+        .bind(now.0)
+        .fetch_all(&self.readers)
+        .await
+        .map_err(failed(READ))?;
+        rows.into_iter().map(approval).collect()
+    }
+
+    async fn answer(
+        &self,
+        tenant: &TenantId,
+        id: ApprovalId,
+        answer: Answer,
+    ) -> Result<Approval, StoreError> {
+        let state = if answer.approve { ApprovalState::Approved } else { ApprovalState::Denied };
+        let next = |approval: &mut Approval| match approval.state {
+            _ if is_lapsed(approval, answer.at) => Ok(ApprovalState::Expired),
+            ApprovalState::Pending => {
+                approval.answered_by = Some(answer.by);
+                Ok(state)
+            }
+            _ => Err(wrong_state(approval)),
+        };
+        let answered = self.change(tenant, id, next).await?;
+        if answered.state == ApprovalState::Expired { Err(wrong_state(&answered)) } else { Ok(answered) }
+    }
+
+    async fn close(
+        &self,
+        tenant: &TenantId,
+        id: ApprovalId,
+        state: ApprovalState,
+    ) -> Result<Approval, StoreError> {
+        use ApprovalState::{Approved, Cancelled, Expired, Pending};
+        self.change(tenant, id, |approval| match (approval.state, state) {
+            (Pending, Expired | Cancelled) | (Approved, Cancelled) => Ok(state),
+            (over, Expired | Cancelled) => Ok(over),
+            _ => Err(wrong_state(approval)),
+        })
+        .await
+    }
+
+    fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.approvals.listen()
+    }
+}
+
+impl SqliteStore {
+    /// Ends a question whose time is over by `now`, and gives it as it stands.
+    pub(super) async fn lapse(
+        &self,
+        tenant: &TenantId,
+        id: ApprovalId,
+        now: UnixMillis,
+    ) -> Result<Approval, StoreError> {
+        let next = |approval: &mut Approval| {
+            Ok(if is_lapsed(approval, now) { ApprovalState::Expired } else { approval.state })
+        };
+        self.change(tenant, id, next).await
+    }
+
+    /// Moves a question to the state that `next` gives.
+    async fn change(
+        &self,
+        tenant: &TenantId,
+        id: ApprovalId,
+        next: impl FnOnce(&mut Approval) -> Result<ApprovalState, StoreError> + Send,
+    ) -> Result<Approval, StoreError> {
+        let mut transaction = self.write(WRITE).await?;
+        let mut approval = get(&mut *transaction, tenant, id).await?.ok_or_else(|| missing(id))?;
+        approval.state = next(&mut approval)?;
+        query("UPDATE approvals SET state = $1, answered_by = $2 WHERE id = $3")
+            .bind(approval.state.name())
+            .bind(&approval.answered_by)
+            .bind(&id.as_bytes()[..])
+            .execute(&mut *transaction)
+            .await
+            .map_err(failed(WRITE))?;
+        transaction.commit().await.map_err(failed(WRITE))?;
+        self.changes.approvals.ring();
+        Ok(approval)
+    }
+}
+
+/// Marks an approval used by the call that it covers; `false`, and nothing changed, where its time is over.
+pub(super) async fn spend(
+    connection: &mut SqliteConnection,
+    (id, digest): (ApprovalId, Digest),
+    intent: &Record,
+) -> Result<bool, StoreError> {
+    let covers = |asked: &Approval| {
+        let (asked, by) = (&asked.request, intent);
+        (asked.call, asked.digest, &asked.session, &asked.agent) == (by.call, digest, &by.session, &by.agent)
+    };
+    let asked = get(&mut *connection, &intent.tenant, id).await?;
+    let asked = asked.filter(covers).ok_or_else(|| missing(id))?;
+    if is_lapsed(&asked, intent.at) {
+        return Ok(false);
+    }
+    if asked.state != ApprovalState::Approved {
+        return Err(wrong_state(&asked));
+    }
+    query("UPDATE approvals SET state = 'used' WHERE id = $1")
+        .bind(&id.as_bytes()[..])
+        .execute(connection)
+        .await
+        .map_err(failed(WRITE))?;
+    Ok(true)
+}
+
+/// Ends what the same call asked and may no longer use: the time is over, or it asks otherwise now.
+async fn end_others(connection: &mut SqliteConnection, new: &NewApproval) -> Result<bool, StoreError> {
+    let ended = query(
+        "UPDATE approvals SET state = CASE WHEN expires <= $6 THEN 'expired' ELSE 'cancelled' END
+         WHERE tenant = $1 AND session = $2 AND agent = $3 AND call = $4 AND state IN ('pending', 'approved')
+           AND (digest <> $5 OR expires <= $6)",
+    )
+    .bind(new.tenant.as_str())
+    .bind(new.session.as_str())
+    .bind(new.agent.as_str())
+    .bind(&new.call.as_bytes()[..])
+    .bind(new.digest.to_string())
+    .bind(new.asked.0)
+    .execute(connection)
+    .await
+    .map_err(failed(WRITE))?;
+    Ok(ended.rows_affected() > 0)
+}
+
+/// The last question of the same call about the same thing, unless it was cancelled.
+async fn find(connection: &mut SqliteConnection, new: &NewApproval) -> Result<Option<Approval>, StoreError> {
+    let row: Option<Row> = query_as(
+        "SELECT id, state, request, answered_by FROM approvals
+         WHERE tenant = $1 AND session = $2 AND agent = $3 AND call = $4 AND digest = $5
+         ORDER BY id DESC LIMIT 1",
+    )
+    .bind(new.tenant.as_str())
+    .bind(new.session.as_str())
+    .bind(new.agent.as_str())
+    .bind(&new.call.as_bytes()[..])
+    .bind(new.digest.to_string())
+    .fetch_optional(connection)
+    .await
+    .map_err(failed(READ))?;
+    let found = row.map(approval).transpose()?;
+    Ok(found.filter(|found| found.state != ApprovalState::Cancelled))
+}
+
+async fn insert(connection: &mut SqliteConnection, new: NewApproval) -> Result<Approval, StoreError> {
+    let id = ApprovalId::new();
+    query(
+        "INSERT INTO approvals (id, tenant, session, agent, call, digest, state, request, asked, expires)
+         VALUES ($1, $2, $3, $4, $5, $6, 'pending', $7, $8, $9)",
+    )
+    .bind(&id.as_bytes()[..])
+    .bind(new.tenant.as_str())
+    .bind(new.session.as_str())
+    .bind(new.agent.as_str())
+    .bind(&new.call.as_bytes()[..])
+    .bind(new.digest.to_string())
+    .bind(row::text(&new)?)
+    .bind(new.asked.0)
+    .bind(new.expires.0)
+    .execute(connection)
+    .await
+    .map_err(failed(WRITE))?;
+    Ok(Approval { id, request: new, state: ApprovalState::Pending, answered_by: None })
+}
+
+async fn get(
+    executor: impl SqliteExecutor<'_>,
+    tenant: &TenantId,
+    id: ApprovalId,
+) -> Result<Option<Approval>, StoreError> {
+    let row: Option<Row> =
+        query_as("SELECT id, state, request, answered_by FROM approvals WHERE id = $1 AND tenant = $2")
+            .bind(&id.as_bytes()[..])
+            .bind(tenant.as_str())
+            .fetch_optional(executor)
+            .await
+            .map_err(failed(READ))?;
+    row.map(approval).transpose()
+}
+
+fn approval((id, state, request, answered_by): Row) -> Result<Approval, StoreError> {
+    Ok(Approval {
+        id: row::id("an approval's id", &id)?,
+        request: row::json("an approval", &request)?,
+        state: row::word("an approval's state", &state)?,
+        answered_by,
+    })
+}

@@ -1,0 +1,87 @@
+//! What went wrong in SQLite, in words that say what to do.
+
+use std::io;
+use std::path::Path;
+
+use claw_core::store::StoreError;
+use sqlx::sqlite::{Sqlite, SqliteRow};
+use sqlx::{Decode, Row as _, Type};
+
+// The primary result codes that we tell apart: <https://sqlite.org/rescode.html>.
+const BUSY: u32 = 5;
+const LOCKED: u32 = 6;
+const READONLY: u32 = 8;
+const IOERR: u32 = 10;
+const CORRUPT: u32 = 11;
+const FULL: u32 = 13;
+const CANTOPEN: u32 = 14;
+const NOTADB: u32 = 26;
+
+/// Says what could not be done, and why.
+pub(super) fn failed(what: &'static str) -> impl Fn(sqlx::Error) -> StoreError {
+    move |error| match error {
+        sqlx::Error::Io(source) => StoreError::Io { what: what.to_owned(), source },
+        sqlx::Error::PoolTimedOut => {
+            let why = "it is busy with what others asked before; try again later".to_owned();
+            StoreError::Database { what, why, transient: true }
+        }
+        sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_) => damaged(format!("{what}: {error}")),
+        error => by_code(what, &error),
+    }
+}
+
+/// The same of the file at `path`, which is named where the error is about it.
+pub(super) fn at(path: &Path, error: StoreError) -> StoreError {
+    let path = path.display();
+    match error {
+        StoreError::Damaged { why, .. } => StoreError::Damaged { what: format!("`{path}`"), why },
+        StoreError::Io { what, source } => StoreError::Io { what: format!("{what} in `{path}`"), source },
+        StoreError::Database { what, why, transient } => {
+            StoreError::Database { what, why: format!("`{path}`: {why}"), transient }
+        }
+        other => other,
+    }
+}
+
+/// Whether another program holds a lock that is needed.
+pub(super) fn is_busy(error: &sqlx::Error) -> bool {
+    matches!(code(error), Some(BUSY | LOCKED))
+}
+
+/// Whether a row that must be the only one of its kind is there already.
+pub(super) fn is_taken(error: &sqlx::Error) -> bool {
+    error.as_database_error().is_some_and(sqlx::error::DatabaseError::is_unique_violation)
+}
+
+/// One column of a row.
+pub(super) fn column<'r, T>(row: &'r SqliteRow, name: &'static str) -> Result<T, StoreError>
+where
+    T: Decode<'r, Sqlite> + Type<Sqlite>,
+{
+    row.try_get(name).map_err(failed("could not read a row"))
+}
+
+fn by_code(what: &'static str, error: &sqlx::Error) -> StoreError {
+    let (why, transient) = match code(error) {
+        Some(BUSY | LOCKED) => ("another program is writing to the file; try again".to_owned(), true),
+        Some(FULL) => ("the disk is full; free some space".to_owned(), true),
+        Some(READONLY) => ("the file or its directory is read-only; make it writable".to_owned(), false),
+        Some(CORRUPT) => return damaged("pages of the file are corrupt; restore a backup"),
+        Some(NOTADB) => return damaged("the file is not a SQLite database; name another one"),
+        Some(IOERR | CANTOPEN) => {
+            return StoreError::Io { what: what.to_owned(), source: io::Error::other(error.to_string()) };
+        }
+        _ => (error.to_string(), false),
+    };
+    StoreError::Database { what, why, transient }
+}
+
+fn damaged(why: impl Into<String>) -> StoreError {
+    StoreError::Damaged { what: "the SQLite file".to_owned(), why: why.into() }
+}
+
+/// The primary result code: an extended one says more in its upper bytes.
+fn code(error: &sqlx::Error) -> Option<u32> {
+    let code: u32 = error.as_database_error()?.code()?.parse().ok()?;
+    Some(code & 0xff)
+}

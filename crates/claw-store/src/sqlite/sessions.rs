@@ -1,0 +1,179 @@
+//! Conversations: messages, and the events that tell of them.
+
+use async_trait::async_trait;
+use claw_core::port::UnixMillis;
+use claw_core::store::{Accepted, Lease, Message, NewJob, NewMessage, SessionEvent, SessionLog, StoreError};
+use claw_core::{JobId, SessionKey, TenantId};
+use serde_json::Value;
+use smol_str::SmolStr;
+use sqlx::sqlite::{SqliteConnection, SqliteExecutor};
+use sqlx::{query_as, query_scalar};
+
+use super::error::failed;
+use super::{SqliteStore, queue};
+use crate::row;
+
+const WRITE: &str = "could not write to the conversation";
+const READ: &str = "could not read the conversation";
+
+#[async_trait]
+impl SessionLog for SqliteStore {
+    async fn accept_message(&self, message: NewMessage, job: NewJob) -> Result<Accepted, StoreError> {
+        let mut transaction = self.write(WRITE).await?;
+        let Some(seq) = say(&mut transaction, &message, job.id).await? else {
+            return accepted(&mut transaction, &message).await;
+        };
+        queue::enqueue(&mut *transaction, &job).await?;
+        transaction.commit().await.map_err(failed(WRITE))?;
+        self.changes.work.ring();
+        Ok(Accepted { seq, job: job.id })
+    }
+
+    async fn finish_run(&self, lease: &Lease, said: Vec<NewMessage>) -> Result<Vec<u64>, StoreError> {
+        let mut transaction = self.write(WRITE).await?;
+        queue::finish(&mut *transaction, lease).await?;
+        let mut places = Vec::with_capacity(said.len());
+        for message in &said {
+            places.push(match say(&mut transaction, message, lease.job).await? {
+                Some(seq) => seq,
+                None => accepted(&mut transaction, message).await?.seq,
+            });
+        }
+        transaction.commit().await.map_err(failed(WRITE))?;
+        self.changes.work.ring();
+        Ok(places)
+    }
+
+    async fn log_event(
+        &self,
+        tenant: &TenantId,
+        session: &SessionKey,
+        (at, kind, body): (UnixMillis, SmolStr, Value),
+    ) -> Result<u64, StoreError> {
+        tell(&self.writer, tenant, session, (at, &kind, &body)).await
+    }
+
+    async fn messages(
+        &self,
+        tenant: &TenantId,
+        session: &SessionKey,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<Message>, StoreError> {
+        let rows: Vec<(i64, Vec<u8>, String, String, i64)> = query_as(
+            "SELECT seq, id, role, content, at FROM messages
+             WHERE tenant = $1 AND session = $2 AND seq > $3 ORDER BY seq LIMIT $4",
+        )
+        .bind(tenant.as_str())
+        .bind(session.as_str())
+        .bind(row::number(after))
+        .bind(row::number(limit))
+        .fetch_all(&self.readers)
+        .await
+        .map_err(failed(READ))?;
+        let message = |(seq, id, role, content, at): &(i64, Vec<u8>, String, String, i64)| {
+            let new = NewMessage {
+                id: row::id("a message's id", id)?,
+                tenant: tenant.clone(),
+                session: session.clone(),
+                role: row::word("a message's role", role)?,
+                content: row::json("a message", content)?,
+                at: UnixMillis(*at),
+            };
+            Ok(Message { new, seq: row::count(*seq)? })
+        };
+        rows.iter().map(message).collect()
+    }
+
+    async fn events(
+        &self,
+        tenant: &TenantId,
+        session: &SessionKey,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<SessionEvent>, StoreError> {
+        let rows: Vec<(i64, i64, String, String)> = query_as(
+            "SELECT seq, at, kind, body FROM events
+             WHERE tenant = $1 AND session = $2 AND seq > $3 ORDER BY seq LIMIT $4",
+        )
+        .bind(tenant.as_str())
+        .bind(session.as_str())
+        .bind(row::number(after))
+        .bind(row::number(limit))
+        .fetch_all(&self.readers)
+        .await
+        .map_err(failed(READ))?;
+        let event = |(seq, at, kind, body): &(i64, i64, String, String)| {
+            let (seq, body) = (row::count(*seq)?, row::json("an event", body)?);
+            Ok(SessionEvent { seq, at: UnixMillis(*at), kind: kind.into(), body })
+        };
+        rows.iter().map(event).collect()
+    }
+}
+
+/// Stores a message and the event that tells of it; `None`, and nothing stored, where its id is known.
+async fn say(
+    connection: &mut SqliteConnection,
+    message: &NewMessage,
+    job: JobId,
+) -> Result<Option<u64>, StoreError> {
+    let NewMessage { tenant, session, .. } = message;
+    let place: Vec<i64> = query_scalar(
+        "INSERT INTO messages (tenant, session, id, role, content, at, job, seq)
+         VALUES ($1, $2, $3, $4, $5, $6, $7,
+             (SELECT coalesce(max(seq), 0) + 1 FROM messages WHERE tenant = $1 AND session = $2))
+         ON CONFLICT (tenant, id) DO NOTHING RETURNING seq",
+    )
+    .bind(tenant.as_str())
+    .bind(session.as_str())
+    .bind(&message.id.as_bytes()[..])
+    .bind(message.role.name())
+    .bind(row::text(&message.content)?)
+    .bind(message.at.0)
+    .bind(&job.as_bytes()[..])
+    .fetch_all(&mut *connection)
+    .await
+    .map_err(failed(WRITE))?;
+    let Some(seq) = place.first() else { return Ok(None) };
+    let seq = row::count(*seq)?;
+    let told = row::message_event(message, seq);
+    tell(connection, tenant, session, (message.at, row::MESSAGE, &told)).await?;
+    Ok(Some(seq))
+}
+
+/// What was answered when the message was stored.
+async fn accepted(connection: &mut SqliteConnection, message: &NewMessage) -> Result<Accepted, StoreError> {
+    let (seq, job): (i64, Vec<u8>) = query_as("SELECT seq, job FROM messages WHERE tenant = $1 AND id = $2")
+        .bind(message.tenant.as_str())
+        .bind(&message.id.as_bytes()[..])
+        .fetch_one(connection)
+        .await
+        .map_err(failed(READ))?;
+    Ok(Accepted { seq: row::count(seq)?, job: row::id("a message's job", &job)? })
+}
+
+/// Adds an event; gives its place.
+async fn tell(
+    executor: impl SqliteExecutor<'_>,
+    tenant: &TenantId,
+    session: &SessionKey,
+    (at, kind, body): (UnixMillis, &str, &Value),
+) -> Result<u64, StoreError> {
+    let place: Vec<i64> = query_scalar(
+        "INSERT INTO events (tenant, session, at, kind, body, seq)
+         VALUES ($1, $2, $3, $4, $5,
+             (SELECT coalesce(max(seq), 0) + 1 FROM events WHERE tenant = $1 AND session = $2))
+         RETURNING seq",
+    )
+    .bind(tenant.as_str())
+    .bind(session.as_str())
+    .bind(at.0)
+    .bind(kind)
+    .bind(row::text(body)?)
+    .fetch_all(executor)
+    .await
+    .map_err(failed(WRITE))?;
+    place
+        .first()
+        .map_or_else(|| Err(row::damaged("the log of events", "it gives no place")), |seq| row::count(*seq))
+}

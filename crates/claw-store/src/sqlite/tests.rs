@@ -1,0 +1,87 @@
+//! Faults that only the writing connection can be given.
+
+use claw_core::store::{EntryEvent, Ledger as _, Queue as _, Record, StoreError};
+use claw_core::{CallId, NodeId, TenantId};
+use claw_testkit::fixture::{job, refused};
+use tempfile::TempDir;
+
+use super::SqliteStore;
+
+async fn opened(directory: &TempDir) -> SqliteStore {
+    SqliteStore::open(&directory.path().join("claw.db"), NodeId::local()).await.unwrap()
+}
+
+async fn set(store: &SqliteStore, pragma: &'static str) {
+    sqlx::query(pragma).fetch_all(&store.writer).await.unwrap();
+}
+
+fn long(length: usize) -> Record {
+    let event = EntryEvent::Refused { step: "limit".to_owned(), reason: "x".repeat(length) };
+    Record { event, ..refused(CallId::new()) }
+}
+
+#[tokio::test]
+async fn a_full_disk_is_named_and_recovered_from() {
+    let directory = TempDir::new().unwrap();
+    let store = opened(&directory).await;
+    store.refuse(long(10)).await.unwrap();
+    for _ in 0..3 {
+        set(&store, "PRAGMA max_page_count = 1").await;
+        let error = store.refuse(long(100_000)).await.unwrap_err();
+        assert!(matches!(&error, StoreError::Database { transient: true, .. }), "{error:?}");
+        assert_eq!(error.to_string(), "could not write to the ledger: the disk is full; free some space");
+    }
+    assert_eq!(store.recent(&TenantId::main(), 10).await.unwrap().len(), 1, "reading goes on");
+    set(&store, "PRAGMA max_page_count = 1000000").await;
+    store.refuse(long(100_000)).await.unwrap();
+    let reports = store.verify().await.unwrap();
+    assert_eq!((reports[0].entries, reports[0].fault), (2, None));
+}
+
+#[tokio::test]
+async fn a_read_only_file_is_named() {
+    let directory = TempDir::new().unwrap();
+    let store = opened(&directory).await;
+    // What a file without the right to write answers; the right itself means nothing to root.
+    set(&store, "PRAGMA query_only = ON").await;
+    let error = store.enqueue(job()).await.unwrap_err();
+    assert!(matches!(&error, StoreError::Database { transient: false, .. }), "{error:?}");
+    assert_eq!(
+        error.to_string(),
+        "could not write to the queue: the file or its directory is read-only; make it writable"
+    );
+}
+
+#[tokio::test]
+async fn a_given_up_write_is_taken_back_and_holds_up_nobody() {
+    let directory = TempDir::new().unwrap();
+    let (store, other) = (opened(&directory).await, opened(&directory).await);
+    let mut transaction = store.write("could not write").await.unwrap();
+    sqlx::query("DELETE FROM ledger_head").execute(&mut *transaction).await.unwrap();
+    drop(transaction);
+    other.refuse(long(10)).await.unwrap();
+    store.refuse(long(10)).await.unwrap();
+    assert_eq!(store.verify().await.unwrap()[0].fault, None);
+}
+
+#[tokio::test]
+async fn looking_for_changes_ends_with_the_store() {
+    let directory = TempDir::new().unwrap();
+    let store = opened(&directory).await;
+    let mut work = store.work();
+    drop(store);
+    // The last sender goes when the task does.
+    while work.changed().await.is_ok() {}
+}
+
+#[tokio::test]
+async fn a_write_does_not_wait_for_ever() {
+    let store = SqliteStore::memory(NodeId::local()).await.unwrap();
+    let held = store.write("could not write").await.unwrap();
+    tokio::time::pause();
+    let error = store.enqueue(job()).await.unwrap_err();
+    assert!(matches!(&error, StoreError::Database { transient: true, .. }), "{error:?}");
+    tokio::time::resume();
+    drop(held);
+    store.enqueue(job()).await.unwrap();
+}

@@ -1,0 +1,8 @@
+//! The promise of docs/store.md, on every backend.
+
+#![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests, and what helps them")]
+
+mod faults;
+mod kill;
+mod postgres;
+mod sqlite;

@@ -1,0 +1,207 @@
+//! The SQLite backend: the shared suites, and what only a file can do.
+
+use std::cell::Cell;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::time::Duration;
+
+use claw_core::store::{Answer, Approvals as _, Ledger as _, NewJob, Outcome, Queue as _, SessionLog as _};
+use claw_core::{CallId, NodeId, TenantId};
+use claw_store::SqliteStore;
+use claw_store::chain::Fault;
+use claw_testkit::conformance;
+use claw_testkit::fixture::{NOW, intent, job, job_of, message, outcome, question, refused, session};
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{ConnectOptions as _, SqliteConnection};
+use tempfile::TempDir;
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+async fn memory() -> SqliteStore {
+    SqliteStore::memory(NodeId::local()).await.unwrap()
+}
+
+async fn open(path: &Path) -> SqliteStore {
+    SqliteStore::open(path, NodeId::local()).await.unwrap()
+}
+
+/// Opens one new file after the other.
+struct Files(TempDir, Cell<u32>);
+
+impl Files {
+    fn new() -> Self {
+        Self(TempDir::new().unwrap(), Cell::new(0))
+    }
+
+    async fn next(&self) -> SqliteStore {
+        self.1.set(self.1.get() + 1);
+        open(&self.0.path().join(format!("{}.db", self.1.get()))).await
+    }
+}
+
+/// A second program's view of the file.
+async fn beside(path: &Path) -> SqliteConnection {
+    SqliteConnectOptions::new().filename(path).connect().await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keeps_calls() {
+    conformance::calls(memory).await;
+    let files = Files::new();
+    conformance::calls(async || files.next().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keeps_work() {
+    conformance::queue(memory).await;
+    let files = Files::new();
+    conformance::queue(async || files.next().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keeps_conversations() {
+    conformance::session_log(memory).await;
+    let files = Files::new();
+    conformance::session_log(async || files.next().await).await;
+}
+
+#[tokio::test]
+async fn everything_is_there_when_the_file_is_opened_again() {
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("claw.db");
+    let (main, me, call) = (TenantId::main(), session("cli:me"), CallId::new());
+    let store = open(&path).await;
+    store.begin_call(intent(call, "ls", None)).await.unwrap();
+    let asked = store.request(question(CallId::new(), "ls")).await.unwrap();
+    let waiting = job_of("cli:me");
+    store.accept_message(message("cli:me", "hello"), waiting.clone()).await.unwrap();
+    drop(store);
+
+    let store = open(&path).await;
+    store.begin_call(intent(call, "ls", None)).await.unwrap_err();
+    store.finish_call(outcome(call, Outcome::Done)).await.unwrap();
+    assert_eq!(store.recent(&main, 10).await.unwrap().len(), 2);
+    assert_eq!(store.pending(&main, NOW).await.unwrap(), [asked]);
+    assert_eq!(store.job(&main, waiting.id).await.unwrap().unwrap().new, waiting);
+    assert_eq!(store.messages(&main, &me, 0, 10).await.unwrap().len(), 1);
+    assert_eq!(store.events(&main, &me, 0, 10).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_second_end_of_a_call_changes_nothing() {
+    let (store, call) = (memory().await, CallId::new());
+    store.begin_call(intent(call, "ls", None)).await.unwrap();
+    store.finish_call(outcome(call, Outcome::Done)).await.unwrap();
+    store.finish_call(outcome(call, Outcome::Failed)).await.unwrap();
+    let tally = store.tally(&TenantId::main(), &session("cli:me")).await.unwrap();
+    assert_eq!((tally.done, tally.failed, tally.open), (1, 0, 0));
+    assert_eq!(store.recent(&TenantId::main(), 10).await.unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn another_program_on_the_file_is_seen() {
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("claw.db");
+    let (one, other) = (open(&path).await, open(&path).await);
+    let (mut changes, mut work) = (other.changes(), other.work());
+
+    let asked = one.request(question(CallId::new(), "ls")).await.unwrap();
+    rises(&mut changes).await;
+    assert_eq!(other.pending(&TenantId::main(), NOW).await.unwrap(), std::slice::from_ref(&asked));
+    let mut answers = one.changes();
+    let yes = Answer { approve: true, by: "ann".to_owned(), at: NOW };
+    other.answer(&TenantId::main(), asked.id, yes).await.unwrap();
+    rises(&mut answers).await;
+
+    work.mark_unchanged();
+    one.enqueue(job()).await.unwrap();
+    rises(&mut work).await;
+}
+
+/// Waits for the number to rise. The limit only ends a test that would hang.
+async fn rises(number: &mut watch::Receiver<u64>) {
+    timeout(Duration::from_secs(10), number.changed()).await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn two_programs_share_one_chain() {
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("claw.db");
+    let (one, other) = tokio::join!(open(&path), open(&path));
+    for _ in 0..20 {
+        let (first, second) =
+            tokio::join!(one.refuse(refused(CallId::new())), other.refuse(refused(CallId::new())));
+        first.unwrap();
+        second.unwrap();
+    }
+    let reports = one.verify().await.unwrap();
+    assert_eq!(reports.len(), 1);
+    assert_eq!((reports[0].entries, reports[0].fault), (40, None));
+}
+
+#[tokio::test]
+async fn names_what_was_done_to_the_ledger() {
+    for (sql, entries, fault) in [
+        (
+            "UPDATE ledger SET line = replace(line, 'tester', 'nobody') WHERE seq = 2",
+            1,
+            Fault::Changed { seq: 2 },
+        ),
+        ("UPDATE ledger SET line = 'x' WHERE seq = 2", 1, Fault::Unreadable { seq: 2 }),
+        ("UPDATE ledger SET session = 'cli:you' WHERE seq = 3", 2, Fault::Changed { seq: 3 }),
+        ("DELETE FROM ledger WHERE seq = 2", 1, Fault::Missing { seq: 2, found: 3 }),
+        ("DELETE FROM ledger WHERE seq = 3", 2, Fault::CutOff { counted: 3, found: 2 }),
+        ("DELETE FROM ledger", 0, Fault::CutOff { counted: 3, found: 0 }),
+        ("DELETE FROM ledger_head", 3, Fault::HeadMissing),
+        ("UPDATE ledger_head SET head = 'x'", 3, Fault::HeadDamaged),
+        ("UPDATE ledger_head SET count = 2", 1, Fault::Changed { seq: 2 }),
+    ] {
+        let directory = TempDir::new().unwrap();
+        let path = directory.path().join("claw.db");
+        let store = open(&path).await;
+        for _ in 0..3 {
+            store.refuse(refused(CallId::new())).await.unwrap();
+        }
+        assert_eq!(store.verify().await.unwrap()[0].fault, None);
+        sqlx::query(sql).execute(&mut beside(&path).await).await.unwrap();
+        let report = &store.verify().await.unwrap()[0];
+        assert_eq!((report.entries, report.fault), (entries, Some(fault)), "{sql}: {report}");
+    }
+}
+
+#[tokio::test]
+async fn refuses_to_append_where_the_head_does_not_fit() {
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("claw.db");
+    let store = open(&path).await;
+    store.refuse(refused(CallId::new())).await.unwrap();
+    sqlx::query("DELETE FROM ledger_head").execute(&mut beside(&path).await).await.unwrap();
+    let error = store.refuse(refused(CallId::new())).await.unwrap_err().to_string();
+    assert_eq!(error, "the ledger is damaged: its head does not fit its entries; verify it");
+}
+
+#[tokio::test]
+async fn only_its_owner_may_read_it() {
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("a/b/claw.db");
+    let store = open(&path).await;
+    store.enqueue(NewJob { priority: 1, ..job() }).await.unwrap();
+    let mode = |path: &str| fs::metadata(directory.path().join(path)).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode("a"), mode("a/b")), (0o700, 0o700));
+    for file in ["claw.db", "claw.db-wal", "claw.db-shm"] {
+        assert_eq!(mode(&format!("a/b/{file}")), 0o600, "{file}");
+    }
+}
+
+#[tokio::test]
+async fn opens_by_url() {
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("claw.db");
+    for url in [format!("sqlite:{}", path.display()), "sqlite::memory:".to_owned()] {
+        let store = claw_store::open(&url, NodeId::local()).await.unwrap();
+        store.enqueue(job()).await.unwrap();
+        assert_eq!(store.lanes(&TenantId::main()).await.unwrap()[0].pending, 1);
+    }
+    assert!(path.exists());
+}

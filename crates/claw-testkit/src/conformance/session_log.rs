@@ -1,0 +1,347 @@
+//! The suite of a [`SessionLog`] and the queue beside it: a message is stored with its event and its job, and
+//! what a run said with the end of its job.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use claw_core::port::UnixMillis;
+use claw_core::store::{
+    Accepted, Claim, JobState, Lease, Message, NewJob, NewMessage, Queue, Role, SessionEvent, SessionLog,
+    StoreError, Worker,
+};
+use claw_core::{MessageId, TenantId};
+use serde_json::{Value, json};
+
+use crate::fixture::{NOW, job_of, message, session, tenant, worker};
+
+const ALL: usize = usize::MAX;
+
+/// Puts a store through the suite; `make` gives an empty one. Run it on a runtime with several threads.
+pub async fn session_log<S: SessionLog + Queue + 'static>(make: impl AsyncFn() -> S) {
+    stores_a_message_with_its_event_and_its_job(make().await).await;
+    accepts_a_message_once(make().await).await;
+    gives_a_message_back_as_it_was_said(make().await).await;
+    ends_a_run_with_what_was_said(make().await).await;
+    ends_a_run_in_which_nothing_was_said(make().await).await;
+    stores_nothing_where_the_lease_is_lost(make().await).await;
+    numbers_each_conversation_by_itself(make().await).await;
+    pages_messages_and_events(make().await).await;
+    keeps_tenants_apart(make().await).await;
+    wakes_workers(make().await).await;
+    numbers_without_gaps_under_many_writers(make().await).await;
+    accepts_one_of_many_equal_messages(make().await).await;
+    ends_a_run_once_when_many_try(make().await).await;
+}
+
+async fn stores_a_message_with_its_event_and_its_job(store: impl SessionLog + Queue) {
+    assert_eq!(messages(&store, "cli:me").await, []);
+    assert_eq!(events(&store, "cli:me").await, []);
+    for seq in 1..=3 {
+        let (new, job) = (message("cli:me", "hello"), job_of("cli:me"));
+        let accepted = store.accept_message(new.clone(), job.clone()).await.unwrap();
+        assert_eq!(accepted, Accepted { seq, job: job.id });
+        let stored = messages(&store, "cli:me").await;
+        assert_eq!(stored.last(), Some(&Message { new: new.clone(), seq }));
+        let told = events(&store, "cli:me").await;
+        assert_eq!(told.len() as u64, seq, "one event for each message");
+        check_tells(told.last().unwrap(), &Message { new, seq });
+        let found = store.job(&job.tenant, job.id).await.unwrap().expect("its job is there");
+        assert_eq!((found.new, found.state), (job, JobState::Pending));
+    }
+}
+
+async fn accepts_a_message_once(store: impl SessionLog + Queue) {
+    let (first, job) = (message("cli:me", "hello"), job_of("cli:me"));
+    let accepted = store.accept_message(first.clone(), job.clone()).await.unwrap();
+    store.accept_message(message("cli:me", "more"), job_of("cli:me")).await.unwrap();
+    let before = (messages(&store, "cli:me").await, events(&store, "cli:me").await);
+
+    let changed = NewMessage { content: json!("changed"), role: Role::System, ..first.clone() };
+    let moved = NewMessage { session: session("cli:you"), ..first.clone() };
+    for again in [first, changed, moved] {
+        for other in [job.clone(), job_of("cli:me")] {
+            let id = other.id;
+            assert_eq!(store.accept_message(again.clone(), other).await.unwrap(), accepted);
+            let found = store.job(&TenantId::main(), id).await.unwrap();
+            assert_eq!(found.is_some(), id == job.id, "no second job");
+        }
+    }
+    assert_eq!((messages(&store, "cli:me").await, events(&store, "cli:me").await), before);
+    assert_eq!(messages(&store, "cli:you").await, []);
+    assert_eq!(events(&store, "cli:you").await, []);
+
+    let lease = run(&store, &worker("a")).await;
+    store.finish_run(&lease, vec![]).await.unwrap();
+    assert_eq!(store.accept_message(before.0[0].new.clone(), job.clone()).await.unwrap(), accepted);
+    let found = store.job(&TenantId::main(), job.id).await.unwrap().unwrap();
+    assert_eq!(found.state, JobState::Done, "what was answered is not answered again");
+}
+
+async fn gives_a_message_back_as_it_was_said(store: impl SessionLog + Queue) {
+    let content = json!([{
+        "text": "naïve \u{1f980} 'quoted' \"twice\" \\ \n \u{0} end",
+        "numbers": [0, -1, u64::MAX, i64::MIN, 0.1, 1e300],
+        "nested": { "": null, "yes": true, "empty": [{}, []] },
+    }]);
+    let key = "agent:main:télégram:42%_'";
+    let times = [0, 1, -1, 1_767_225_600_001, 253_402_300_799_999, i64::MAX];
+    let roles = [Role::User, Role::Assistant, Role::Tool, Role::System, Role::User, Role::User];
+    let mut expected = Vec::new();
+    for ((millis, role), seq) in times.into_iter().zip(roles).zip(1..) {
+        let new = NewMessage { content: content.clone(), role, at: UnixMillis(millis), ..message(key, "") };
+        store.accept_message(new.clone(), job_of(key)).await.unwrap();
+        expected.push(Message { new, seq });
+    }
+    assert_eq!(messages(&store, key).await, expected);
+
+    let (owner, kind) = (TenantId::main(), "approval");
+    for millis in times {
+        let event = (UnixMillis(millis), kind.into(), content.clone());
+        let seq = store.log_event(&owner, &session(key), event).await.unwrap();
+        let told = SessionEvent { seq, at: UnixMillis(millis), kind: kind.into(), body: content.clone() };
+        assert_eq!(events(&store, key).await.last(), Some(&told));
+    }
+}
+
+async fn ends_a_run_with_what_was_said(store: impl SessionLog + Queue) {
+    let (asked, job) = (message("cli:me", "hello"), job_of("cli:me"));
+    store.accept_message(asked.clone(), job.clone()).await.unwrap();
+    let lease = run(&store, &worker("a")).await;
+    let meanwhile = message("cli:me", "and another thing");
+    store.accept_message(meanwhile.clone(), job_of("cli:me")).await.unwrap();
+
+    let said = said("cli:me", 3);
+    assert_eq!(store.finish_run(&lease, said.clone()).await.unwrap(), [3, 4, 5]);
+    let stored = messages(&store, "cli:me").await;
+    let expected = [asked, meanwhile].into_iter().chain(said).zip(1..);
+    assert_eq!(stored, expected.map(|(new, seq)| Message { new, seq }).collect::<Vec<_>>());
+    check_told(&store, "cli:me").await;
+    let found = store.job(&job.tenant, job.id).await.unwrap().unwrap();
+    assert_eq!((found.state, found.lease), (JobState::Done, None));
+
+    let again = store.finish_run(&lease, vec![message("cli:me", "twice")]).await;
+    check_lost(again, &lease);
+    assert_eq!(messages(&store, "cli:me").await, stored, "a repetition changes nothing");
+    assert_eq!(run(&store, &worker("a")).await.attempt, 1, "the session goes on with its next job");
+}
+
+async fn ends_a_run_in_which_nothing_was_said(store: impl SessionLog + Queue) {
+    let new = job_of("cli:me");
+    store.enqueue(new.clone()).await.unwrap();
+    let lease = run(&store, &worker("a")).await;
+    assert!(store.finish_run(&lease, vec![]).await.unwrap().is_empty());
+    assert_eq!(store.job(&new.tenant, new.id).await.unwrap().unwrap().state, JobState::Done);
+    assert_eq!(messages(&store, "cli:me").await, []);
+}
+
+async fn stores_nothing_where_the_lease_is_lost(store: impl SessionLog + Queue) {
+    let (ann, ben) = (worker("a"), worker("b"));
+    store.accept_message(message("cli:me", "hello"), job_of("cli:me")).await.unwrap();
+    let first = run(&store, &ann).await;
+    let before = (messages(&store, "cli:me").await, events(&store, "cli:me").await);
+    let refuses = async |lease: &Lease| {
+        check_lost(store.finish_run(lease, said("cli:me", 2)).await, lease);
+        check_lost(store.finish_run(lease, said("cli:new", 2)).await, lease);
+        check_lost(store.finish_run(lease, vec![]).await, lease);
+        assert_eq!((messages(&store, "cli:me").await, events(&store, "cli:me").await), before);
+        assert_eq!(messages(&store, "cli:new").await, []);
+        assert_eq!(events(&store, "cli:new").await, []);
+    };
+    refuses(&Lease { worker: ben.clone(), ..first.clone() }).await;
+    refuses(&Lease { worker: Worker { boot: ben.boot, ..ann }, ..first.clone() }).await;
+    refuses(&Lease { attempt: 2, ..first.clone() }).await;
+    store.reclaim(&ben, first.until).await.unwrap();
+    refuses(&first).await;
+    let second = run(&store, &ben).await;
+    assert_eq!((second.job, second.attempt), (first.job, 2));
+    refuses(&first).await;
+    assert_eq!(store.finish_run(&second, said("cli:me", 1)).await.unwrap(), [2]);
+}
+
+async fn numbers_each_conversation_by_itself(store: impl SessionLog + Queue) {
+    for seq in 1..=3 {
+        for key in ["cli:me", "cli:you"] {
+            let accepted = store.accept_message(message(key, "hello"), job_of(key)).await.unwrap();
+            assert_eq!(accepted.seq, seq);
+        }
+    }
+    let tell = async |key: &str| {
+        let event = (NOW, "run".into(), json!({ "state": "began" }));
+        store.log_event(&TenantId::main(), &session(key), event).await.unwrap()
+    };
+    assert_eq!((tell("cli:me").await, tell("cli:me").await, tell("cli:you").await), (4, 5, 4));
+    assert_eq!(tell("cli:third").await, 1, "a log can begin with an event");
+    let accepted = store.accept_message(message("cli:me", "more"), job_of("cli:me")).await.unwrap();
+    assert_eq!(accepted.seq, 4, "messages and events are numbered apart");
+    let numbers: Vec<_> = events(&store, "cli:me").await.iter().map(|event| event.seq).collect();
+    assert_eq!(numbers, [1, 2, 3, 4, 5, 6]);
+}
+
+async fn pages_messages_and_events(store: impl SessionLog + Queue) {
+    let (owner, key) = (TenantId::main(), session("cli:me"));
+    for n in 0..5 {
+        store.accept_message(message("cli:me", &n.to_string()), job_of("cli:me")).await.unwrap();
+    }
+    let (all, told) = (messages(&store, "cli:me").await, events(&store, "cli:me").await);
+    let pages = [(0, 2, 0..2), (2, 2, 2..4), (4, 2, 4..5), (5, 2, 5..5), (3, ALL, 3..5), (0, 0, 0..0)];
+    for (after, limit, expected) in pages {
+        assert_eq!(store.messages(&owner, &key, after, limit).await.unwrap(), all[expected.clone()]);
+        assert_eq!(store.events(&owner, &key, after, limit).await.unwrap(), told[expected]);
+    }
+    for after in [6, u64::from(u32::MAX), i64::MAX as u64, i64::MAX as u64 + 1, u64::MAX] {
+        assert_eq!(store.messages(&owner, &key, after, ALL).await.unwrap(), [], "after {after}");
+        assert_eq!(store.events(&owner, &key, after, ALL).await.unwrap(), [], "after {after}");
+    }
+}
+
+async fn keeps_tenants_apart(store: impl SessionLog + Queue) {
+    let (main, other, key) = (TenantId::main(), tenant("other"), session("cli:me"));
+    let (ours, our_job) = (message("cli:me", "ours"), job_of("cli:me"));
+    store.accept_message(ours.clone(), our_job.clone()).await.unwrap();
+    store.log_event(&main, &key, (NOW, "run".into(), Value::Null)).await.unwrap();
+    assert_eq!(store.messages(&other, &key, 0, ALL).await.unwrap(), []);
+    assert_eq!(store.events(&other, &key, 0, ALL).await.unwrap(), []);
+    assert_eq!(store.job(&other, our_job.id).await.unwrap(), None);
+
+    // The same session key and even the same message id say nothing about the other tenant's.
+    let theirs = NewMessage { tenant: other.clone(), content: json!("theirs"), ..ours.clone() };
+    let their_job = NewJob { tenant: other.clone(), ..job_of("cli:me") };
+    let accepted = store.accept_message(theirs.clone(), their_job.clone()).await.unwrap();
+    assert_eq!(accepted, Accepted { seq: 1, job: their_job.id });
+    let event = (NOW, "run".into(), Value::Null);
+    assert_eq!(store.log_event(&other, &key, event).await.unwrap(), 2);
+    assert_eq!(store.messages(&other, &key, 0, ALL).await.unwrap(), [Message { new: theirs, seq: 1 }]);
+    assert_eq!(messages(&store, "cli:me").await, [Message { new: ours, seq: 1 }]);
+}
+
+async fn wakes_workers(store: impl SessionLog + Queue) {
+    let mut work = store.work();
+    for _ in 0..2 {
+        store.accept_message(message("cli:me", "hello"), job_of("cli:me")).await.unwrap();
+        assert!(work.has_changed().unwrap(), "a message is work");
+        work.mark_unchanged();
+    }
+    let lease = run(&store, &worker("a")).await;
+    work.mark_unchanged();
+    store.finish_run(&lease, said("cli:me", 1)).await.unwrap();
+    assert!(work.has_changed().unwrap(), "the session's next job can be claimed");
+}
+
+async fn numbers_without_gaps_under_many_writers(store: impl SessionLog + Queue + 'static) {
+    const WRITERS: usize = 16;
+    const EACH: usize = 6;
+    let store = Arc::new(store);
+    let write = |_| {
+        let store = Arc::clone(&store);
+        tokio::spawn(async move {
+            let mut places = Vec::new();
+            for _ in 0..EACH {
+                let new = message("cli:me", "hello");
+                let seq = store.accept_message(new.clone(), job_of("cli:me")).await.unwrap().seq;
+                places.push((seq, new.id));
+                let event = (NOW, "run".into(), json!({ "after": seq }));
+                store.log_event(&TenantId::main(), &session("cli:me"), event).await.unwrap();
+            }
+            places
+        })
+    };
+    let mut places: Vec<(u64, MessageId)> = Vec::new();
+    for writer in (0..WRITERS).map(write).collect::<Vec<_>>() {
+        let mine = writer.await.unwrap();
+        assert!(mine.is_sorted(), "each writer's messages stand in its order");
+        places.extend(mine);
+    }
+    places.sort();
+    let stored: Vec<_> =
+        messages(&*store, "cli:me").await.iter().map(|message| (message.seq, message.new.id)).collect();
+    assert_eq!(stored, places, "what was acknowledged is what is stored");
+    assert_eq!(stored.iter().map(|(seq, _)| *seq).collect::<Vec<_>>(), numbers(WRITERS * EACH));
+    let told = events(&*store, "cli:me").await;
+    assert_eq!(told.iter().map(|event| event.seq).collect::<Vec<_>>(), numbers(2 * WRITERS * EACH));
+    check_told(&*store, "cli:me").await;
+}
+
+async fn accepts_one_of_many_equal_messages(store: impl SessionLog + Queue + 'static) {
+    let (store, new) = (Arc::new(store), message("cli:me", "hello"));
+    let send = |_| {
+        let (store, new) = (Arc::clone(&store), new.clone());
+        tokio::spawn(async move { store.accept_message(new, job_of("cli:me")).await.unwrap() })
+    };
+    let mut answers = HashSet::new();
+    for sender in (0..16).map(send).collect::<Vec<_>>() {
+        let Accepted { seq, job } = sender.await.unwrap();
+        answers.insert((seq, job));
+    }
+    assert_eq!(answers.len(), 1, "everyone gets the answer of the first time");
+    assert_eq!(messages(&*store, "cli:me").await.len(), 1);
+    assert_eq!(events(&*store, "cli:me").await.len(), 1);
+    assert_eq!(store.lanes(&TenantId::main()).await.unwrap()[0].pending, 1);
+}
+
+async fn ends_a_run_once_when_many_try(store: impl SessionLog + Queue + 'static) {
+    let store = Arc::new(store);
+    store.accept_message(message("cli:me", "hello"), job_of("cli:me")).await.unwrap();
+    let lease = run(&*store, &worker("a")).await;
+    let end = |_| {
+        let (store, lease) = (Arc::clone(&store), lease.clone());
+        tokio::spawn(async move { store.finish_run(&lease, said("cli:me", 2)).await.is_ok() })
+    };
+    let mut won = 0;
+    for racer in (0..8).map(end).collect::<Vec<_>>() {
+        won += usize::from(racer.await.unwrap());
+    }
+    assert_eq!((won, messages(&*store, "cli:me").await.len()), (1, 3));
+    check_told(&*store, "cli:me").await;
+}
+
+/// Claims whatever comes next.
+async fn run(store: &impl Queue, worker: &Worker) -> Lease {
+    let until = NOW.plus(Duration::from_secs(60));
+    let claim = Claim { worker: worker.clone(), lanes: vec!["main".into()], now: NOW, until };
+    store.claim(claim).await.unwrap().expect("a job is claimable").1
+}
+
+/// What an agent said: a call, its result, an answer, ...
+fn said(key: &str, count: usize) -> Vec<NewMessage> {
+    let roles = [Role::Assistant, Role::Tool, Role::Assistant];
+    roles.into_iter().cycle().take(count).map(|role| NewMessage { role, ..message(key, "said") }).collect()
+}
+
+fn numbers(count: usize) -> Vec<u64> {
+    (1..=count as u64).collect()
+}
+
+async fn messages(store: &impl SessionLog, key: &str) -> Vec<Message> {
+    store.messages(&TenantId::main(), &session(key), 0, ALL).await.unwrap()
+}
+
+async fn events(store: &impl SessionLog, key: &str) -> Vec<SessionEvent> {
+    store.events(&TenantId::main(), &session(key), 0, ALL).await.unwrap()
+}
+
+/// Each message of a conversation is told of by one event, in the same order.
+async fn check_told(store: &impl SessionLog, key: &str) {
+    let told: Vec<_> = events(store, key).await.into_iter().filter(|event| event.kind == "message").collect();
+    let said = messages(store, key).await;
+    assert_eq!(told.len(), said.len());
+    for (event, message) in told.iter().zip(&said) {
+        check_tells(event, message);
+    }
+}
+
+/// An event names its message and does not repeat it: `{"id": ..., "seq": ..., "role": ...}`.
+#[track_caller]
+fn check_tells(event: &SessionEvent, message: &Message) {
+    assert_eq!((event.kind.as_str(), event.at), ("message", message.new.at));
+    let expected = json!({ "id": message.new.id, "seq": message.seq, "role": message.new.role });
+    assert_eq!(event.body, expected);
+}
+
+#[track_caller]
+fn check_lost<T: std::fmt::Debug>(result: Result<T, StoreError>, lease: &Lease) {
+    match result {
+        Err(StoreError::LeaseLost { job }) => assert_eq!(job, lease.job),
+        other => panic!("expected a lost lease, got {other:?}"),
+    }
+}

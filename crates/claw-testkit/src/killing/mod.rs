@@ -1,0 +1,27 @@
+//! The kill test: programs that work on one store and are killed at any moment, and a model of what the store
+//! promised them.
+//!
+//! A [`Player`] does random [`Operation`]s. It says what it is about to try before it asks the store, and what
+//! the store answered after; each line is one write, so what was said survives the player. A [`Round`] starts
+//! players, kills them by the number of lines they wrote, and starts some again as another boot. Then the
+//! [`Model`] reads all that was said and what the store shows, and gives what does not fit: see
+//! `docs/store.md`. Nothing that is checked depends on how long anything took.
+//!
+//! Whoever adds an aggregate adds its operations, how a player picks them, and a file in `model`.
+
+mod model;
+mod operation;
+mod player;
+mod random;
+mod round;
+mod world;
+
+pub use model::{Model, Seen};
+pub use operation::{Operation, Reply, Right, Step};
+pub use player::Player;
+pub use random::Random;
+pub use round::{Brief, Report, Round, play_if_briefed};
+pub use world::{EXPIRY, World};
+
+#[cfg(test)]
+mod tests;

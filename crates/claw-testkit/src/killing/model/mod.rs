@@ -1,0 +1,101 @@
+//! The promise, as what must and what may be seen after what was said.
+//!
+//! There is no order between players, so the model uses none: what orders the life of a job is its attempt,
+//! of a message its place, of a call its single intent.
+
+mod calls;
+mod talk;
+mod work;
+
+use std::collections::HashMap;
+
+use claw_core::store::{Approval, Entry, Job, Message, SessionEvent, Store, StoreError};
+use claw_core::{ApprovalId, JobId, SessionKey};
+
+use super::{Operation, Reply, Step, World};
+use crate::fixture::NOW;
+
+/// All that the players of a round said.
+#[derive(Debug)]
+pub struct Model<'a> {
+    world: &'a World,
+    steps: Vec<Step>,
+}
+
+/// What a store shows of a round.
+#[derive(Debug)]
+pub struct Seen {
+    jobs: HashMap<JobId, Job>,
+    messages: HashMap<SessionKey, Vec<Message>>,
+    events: HashMap<SessionKey, Vec<SessionEvent>>,
+    entries: Vec<Entry>,
+    approvals: HashMap<ApprovalId, Approval>,
+}
+
+impl<'a> Model<'a> {
+    /// A model of a world in which nothing was said.
+    pub const fn new(world: &'a World) -> Self {
+        Self { world, steps: Vec::new() }
+    }
+
+    /// Takes in what one player said.
+    pub fn add(&mut self, steps: impl IntoIterator<Item = Step>) {
+        self.steps.extend(steps);
+    }
+
+    /// What was said so far.
+    pub fn steps(&self) -> &[Step] {
+        &self.steps
+    }
+
+    /// Reads everything that the players may have left.
+    pub async fn look(&self, store: &impl Store) -> Result<Seen, StoreError> {
+        let World { tenant, sessions, .. } = self.world;
+        let (mut jobs, mut messages, mut events) = (HashMap::new(), HashMap::new(), HashMap::new());
+        for id in self.job_ids() {
+            if let Some(job) = store.job(tenant, id).await? {
+                jobs.insert(id, job);
+            }
+        }
+        for session in sessions {
+            messages.insert(session.clone(), store.messages(tenant, session, 0, usize::MAX).await?);
+            events.insert(session.clone(), store.events(tenant, session, 0, usize::MAX).await?);
+        }
+        let mut approvals: HashMap<_, _> =
+            store.pending(tenant, NOW).await?.into_iter().map(|approval| (approval.id, approval)).collect();
+        for step in &self.steps {
+            if let Some(Reply::Asked { approval, .. }) = step.reply
+                && let Some(found) = store.approval(tenant, approval).await?
+            {
+                approvals.insert(approval, found);
+            }
+        }
+        let entries = store.recent(tenant, usize::MAX).await?;
+        Ok(Seen { jobs, messages, events, entries, approvals })
+    }
+
+    /// What does not fit, in words. Empty is what everyone hopes for.
+    pub fn check(&self, seen: &Seen) -> Vec<String> {
+        let mut findings = Vec::new();
+        for step in &self.steps {
+            if let Some(Reply::Error { why, transient: false }) = &step.reply {
+                findings.push(format!("an error that trying again would not help: {why}: {step:?}"));
+            }
+        }
+        self.check_jobs(seen, &mut findings);
+        self.check_talk(seen, &mut findings);
+        self.check_calls(seen, &mut findings);
+        findings
+    }
+
+    fn job_ids(&self) -> Vec<JobId> {
+        let accepted = self.steps.iter().filter_map(|step| match &step.operation {
+            Operation::Enqueue { job } | Operation::AcceptMessage { job, .. } => Some(job.id),
+            _ => None,
+        });
+        let mut ids: Vec<_> = accepted.chain(self.world.jobs.iter().map(|job| job.id)).collect();
+        ids.sort();
+        ids.dedup();
+        ids
+    }
+}

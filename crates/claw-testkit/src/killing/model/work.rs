@@ -1,0 +1,172 @@
+//! Jobs: accepted once, begun at least once, finished once.
+
+use std::collections::{HashMap, HashSet};
+
+use claw_core::JobId;
+use claw_core::store::{Job, JobState, NewJob};
+
+use super::super::{Operation, Reply, Right, Step};
+use super::{Model, Seen};
+
+/// What was said of one job.
+#[derive(Default)]
+struct Said<'a> {
+    accepted: Vec<(&'a Step, &'a NewJob)>,
+    /// The attempts that players were given.
+    claimed: Vec<u16>,
+    finished: Vec<(&'a Step, Right)>,
+    failed: Vec<(&'a Step, Right)>,
+}
+
+impl Model<'_> {
+    pub(super) fn check_jobs(&self, seen: &Seen, findings: &mut Vec<String>) {
+        let said = self.said_of_jobs();
+        for id in self.job_ids() {
+            let mut found = |what: String| findings.push(format!("job {id}: {what}"));
+            let nothing = Said::default();
+            let said = said.get(&id).unwrap_or(&nothing);
+            said.check_claims(&mut found);
+            match seen.jobs.get(&id) {
+                Some(job) => said.check_present(job, &mut found),
+                None => said.check_absent(&mut found),
+            }
+        }
+        self.check_attempts(seen, findings);
+        check_sessions(seen, findings);
+    }
+
+    /// After everything was drained: nothing is left to do.
+    pub fn check_drained(&self, seen: &Seen) -> Vec<String> {
+        let left = seen.jobs.values().filter(|job| !matches!(job.state, JobState::Done | JobState::Dead));
+        left.map(|job| format!("job {}: is {} when all is done", job.new.id, job.state.name())).collect()
+    }
+
+    fn said_of_jobs(&self) -> HashMap<JobId, Said<'_>> {
+        let mut said: HashMap<JobId, Said> = HashMap::new();
+        for step in &self.steps {
+            match (&step.operation, step.happened()) {
+                (Operation::Enqueue { job }, _) => {
+                    said.entry(job.id).or_default().accepted.push((step, job));
+                }
+                (Operation::Claim { .. }, Some(Reply::Claimed { right: Some(right) })) => {
+                    said.entry(right.job).or_default().claimed.push(right.attempt);
+                }
+                (Operation::FinishJob { right } | Operation::FinishRun { right, .. }, _) => {
+                    said.entry(right.job).or_default().finished.push((step, *right));
+                }
+                (Operation::FailJob { right, .. }, _) => {
+                    said.entry(right.job).or_default().failed.push((step, *right));
+                }
+                _ => {}
+            }
+        }
+        said
+    }
+
+    /// Each attempt of a job was somebody's: one who was told, or one who did not live to hear it.
+    fn check_attempts(&self, seen: &Seen, findings: &mut Vec<String>) {
+        let claims = self.steps.iter().filter(|step| matches!(step.operation, Operation::Claim { .. }));
+        let (mut told, mut unclear) = (0, 0);
+        for step in claims {
+            told += usize::from(matches!(step.happened(), Some(Reply::Claimed { right: Some(_) })));
+            unclear += usize::from(step.is_unclear());
+        }
+        let begun: usize = seen.jobs.values().map(|job| usize::from(job.attempts)).sum();
+        if begun < told || begun > told + unclear {
+            findings
+                .push(format!("jobs were begun {begun} times; {told} were told, {unclear} may have been"));
+        }
+    }
+}
+
+impl Said<'_> {
+    fn check_claims(&self, found: &mut impl FnMut(String)) {
+        let distinct: HashSet<_> = self.claimed.iter().collect();
+        if distinct.len() < self.claimed.len() {
+            found(format!("an attempt was given twice: {:?}", self.claimed));
+        }
+        let ended = |ends: &[(&Step, Right)]| {
+            let told = ends.iter().filter(|(step, _)| step.happened().is_some());
+            told.map(|(_, right)| right.attempt).collect::<Vec<_>>()
+        };
+        let (finished, failed) = (ended(&self.finished), ended(&self.failed));
+        if finished.len() > 1 {
+            found(format!("finished {} times, in attempts {finished:?}", finished.len()));
+        }
+        let mut ends: Vec<_> = finished.iter().chain(&failed).collect();
+        ends.sort();
+        if ends.windows(2).any(|pair| pair[0] == pair[1]) {
+            found(format!("an attempt ended twice: finished {finished:?}, failed {failed:?}"));
+        }
+        let dead = self.failed.iter().filter(|(step, _)| is_dead(step)).map(|(_, right)| right.attempt);
+        for end in finished.into_iter().chain(dead) {
+            let later = self.claimed.iter().chain(&failed).find(|attempt| **attempt > end);
+            if let Some(later) = later {
+                found(format!("ended for good in attempt {end} and begun again as {later}"));
+            }
+        }
+    }
+
+    fn check_present(&self, job: &Job, found: &mut impl FnMut(String)) {
+        // A retry moves `visible`; the rest stays as it was accepted.
+        let same = |new: &NewJob| NewJob { visible: job.new.visible, ..new.clone() } == job.new;
+        if self.accepted.iter().any(|(_, new)| !same(new)) {
+            found(format!("is not what was accepted: {:?}", job.new));
+        }
+        if job.attempts > job.new.max_attempts {
+            found(format!("begun {} times of {}", job.attempts, job.new.max_attempts));
+        }
+        if self.claimed.iter().any(|attempt| *attempt > job.attempts) {
+            found(format!("{:?} were claimed and {} is stored", self.claimed, job.attempts));
+        }
+        if (job.state == JobState::Leased) != job.lease.is_some() {
+            found(format!("is {} with lease {:?}", job.state.name(), job.lease));
+        }
+        let finished = self.finished.iter().find(|(step, _)| step.happened().is_some());
+        if let Some((_, right)) = finished
+            && (job.state, job.attempts) != (JobState::Done, right.attempt)
+        {
+            let state = job.state.name();
+            found(format!("finished in attempt {} and now {state} in {}", right.attempt, job.attempts));
+        }
+        if job.state == JobState::Done && !self.finished.iter().any(|(step, _)| step.may_have_happened()) {
+            found("is done and nobody finished it".to_owned());
+        }
+        if self.failed.iter().any(|(step, _)| is_dead(step)) && job.state != JobState::Dead {
+            found(format!("died and is {}", job.state.name()));
+        }
+        let given_up = |(step, _): &(&Step, Right)| {
+            step.may_have_happened() && matches!(step.operation, Operation::FailJob { retry: None, .. })
+        };
+        if job.state == JobState::Dead
+            && job.attempts < job.new.max_attempts
+            && !self.failed.iter().any(given_up)
+        {
+            found(format!("is dead after {} of {} attempts", job.attempts, job.new.max_attempts));
+        }
+    }
+
+    fn check_absent(&self, found: &mut impl FnMut(String)) {
+        if self.accepted.iter().any(|(step, _)| step.happened().is_some()) {
+            found("was accepted and is not there".to_owned());
+        }
+        if !self.claimed.is_empty() {
+            found("was claimed and is not there".to_owned());
+        }
+    }
+}
+
+fn is_dead(step: &Step) -> bool {
+    matches!(step.happened(), Some(Reply::Failed { state: JobState::Dead }))
+}
+
+fn check_sessions(seen: &Seen, findings: &mut Vec<String>) {
+    let mut busy = HashSet::new();
+    for job in seen.jobs.values().filter(|job| job.state == JobState::Leased) {
+        if let Some(session) = &job.new.session
+            && !busy.insert(session)
+        {
+            findings.push(format!("session {session}: two jobs are leased at once"));
+        }
+    }
+}

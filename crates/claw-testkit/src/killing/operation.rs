@@ -1,0 +1,126 @@
+//! What a player can try, and what it can be told.
+
+use claw_core::port::UnixMillis;
+use claw_core::store::{ApprovalState, JobState, Lease, NewApproval, NewJob, NewMessage, Worker};
+use claw_core::{ApprovalId, CallId, JobId, MessageId, SessionKey};
+use serde::{Deserialize, Serialize};
+
+/// One call of one method of a store.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "try", rename_all = "snake_case")]
+#[expect(missing_docs, reason = "each is the method of its name, with what it is given")]
+pub enum Operation {
+    Enqueue { job: NewJob },
+    Claim { now: UnixMillis, until: UnixMillis },
+    Extend { right: Right, until: UnixMillis },
+    FinishJob { right: Right },
+    FailJob { right: Right, retry: Option<UnixMillis> },
+    Reclaim { now: UnixMillis },
+    AcceptMessage { message: NewMessage, job: NewJob },
+    FinishRun { right: Right, said: Vec<NewMessage> },
+    LogEvent { session: SessionKey, note: MessageId },
+    Request { question: NewApproval },
+    Answer { approval: ApprovalId, approve: bool, at: UnixMillis },
+    BeginCall { call: CallId, approval: Option<ApprovalId>, at: UnixMillis },
+    FinishCall { call: CallId },
+    Refuse { call: CallId },
+}
+
+/// The right to finish a job, of the player that says so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Right {
+    /// Which job.
+    pub job: JobId,
+    /// Which attempt.
+    pub attempt: u16,
+    /// Until when.
+    pub until: UnixMillis,
+}
+
+impl Right {
+    /// The lease it stands for in the hands of `worker`.
+    pub fn of(self, worker: &Worker) -> Lease {
+        Lease { job: self.job, worker: worker.clone(), attempt: self.attempt, until: self.until }
+    }
+}
+
+impl From<&Lease> for Right {
+    fn from(lease: &Lease) -> Self {
+        Self { job: lease.job, attempt: lease.attempt, until: lease.until }
+    }
+}
+
+/// What the store answered.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "got", rename_all = "snake_case")]
+pub enum Reply {
+    /// It happened.
+    Done,
+    /// A message was accepted, now or before.
+    Accepted {
+        /// Its place.
+        seq: u64,
+        /// Its job.
+        job: JobId,
+    },
+    /// A job was leased, or none is there to be.
+    Claimed {
+        /// The lease.
+        right: Option<Right>,
+    },
+    /// An attempt failed.
+    Failed {
+        /// What became of the job.
+        state: JobState,
+    },
+    /// Something was given these places.
+    Places {
+        /// In order.
+        seqs: Vec<u64>,
+    },
+    /// A question stands.
+    Asked {
+        /// Which.
+        approval: ApprovalId,
+        /// How.
+        state: ApprovalState,
+    },
+    /// It was refused for a reason that the promise knows, and has not happened.
+    Refused {
+        /// Why.
+        why: String,
+    },
+    /// An error: it may have happened or not.
+    Error {
+        /// Which.
+        why: String,
+        /// Whether trying again may help. One that it does not help is a finding.
+        transient: bool,
+    },
+}
+
+/// An operation and, where its player lived to hear it, the answer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Step {
+    /// What was tried.
+    pub operation: Operation,
+    /// What was answered.
+    pub reply: Option<Reply>,
+}
+
+impl Step {
+    /// The answer of one that has certainly happened.
+    pub fn happened(&self) -> Option<&Reply> {
+        self.reply.as_ref().filter(|reply| !matches!(reply, Reply::Refused { .. } | Reply::Error { .. }))
+    }
+
+    /// Whether it may have happened: everything but what was refused.
+    pub fn may_have_happened(&self) -> bool {
+        !matches!(self.reply, Some(Reply::Refused { .. }))
+    }
+
+    /// Whether nobody knows.
+    pub fn is_unclear(&self) -> bool {
+        matches!(self.reply, None | Some(Reply::Error { .. }))
+    }
+}
