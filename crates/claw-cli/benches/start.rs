@@ -19,7 +19,13 @@ fn time(name: &str, program: &str, args: &[&str], home: &Path) -> f64 {
         .map(|_| {
             let begun = Instant::now();
             let mut command = Command::new(program);
-            command.args(args).env_clear().env("HOME", home).current_dir(home).stdout(Stdio::null());
+            command
+                .args(args)
+                .env_clear()
+                .env("HOME", "/nonexistent")
+                .env("CLAWSMITH_DATA_DIR", home.join("data"))
+                .current_dir(home)
+                .stdout(Stdio::null());
             assert!(command.status().unwrap().success(), "{name}");
             begun.elapsed().as_secs_f64() * 1e3
         })
@@ -35,14 +41,16 @@ fn peak() -> f64 {
 }
 
 fn main() {
-    let home = tempfile::tempdir().unwrap();
-    let floor = time("a program that does nothing", "/bin/true", &[], home.path());
-    let version = time("clawsmith --version", CLAWSMITH, &["--version"], home.path());
+    let root = tempfile::tempdir().unwrap();
+    let home = root.path().join("work");
+    std::fs::create_dir(&home).unwrap();
+    let floor = time("a program that does nothing", "/bin/true", &[], &home);
+    let version = time("clawsmith --version", CLAWSMITH, &["--version"], &home);
     println!("clawsmith --version, peak memory\t{:.1}\tMB", peak());
-    let list = time("clawsmith tools list", CLAWSMITH, &["tools", "list"], home.path());
+    let list = time("clawsmith tools list", CLAWSMITH, &["tools", "list"], &home);
     println!("clawsmith tools list, peak memory\t{:.1}\tMB", peak());
     let call = ["tools", "call", "datetime", "--args", "{\"action\": \"now\"}"];
-    time("clawsmith tools call datetime", CLAWSMITH, &call, home.path());
+    time("clawsmith tools call datetime", CLAWSMITH, &call, &home);
     println!("--version / nothing\t{:.1}\tx", version / floor);
     println!("tools list / nothing\t{:.1}\tx", list / floor);
     let size = std::fs::metadata(CLAWSMITH).unwrap().len() as f64 / 1e6;

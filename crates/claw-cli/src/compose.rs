@@ -79,7 +79,7 @@ pub(crate) fn executor(
     Ok(builder.build())
 }
 
-fn scrubbers(config: &Config, around: &Surroundings) -> Result<Scrubbers, Failure> {
+pub(crate) fn scrubbers(config: &Config, around: &Surroundings) -> Result<Scrubbers, Failure> {
     let scrubbers = if config.scrub.output { Scrubbers::default() } else { Scrubbers::with_open_output() };
     for (name, value) in secrets(config, around) {
         scrubbers.add(&value).map_err(|error| unusable(&name, error))?;
@@ -116,7 +116,7 @@ pub(crate) struct Tokens {
 
 /// What a built-in tool's definition costs; `None` for one that this build lacks.
 pub(crate) fn tokens(meta: &Meta) -> Option<Tokens> {
-    if let Some(count) = meta.tokens {
+    if let Some(count) = meta.tokens.or_else(|| claw_tools::tokens(meta.name.as_str())) {
         return Some(Tokens { count: count as usize, estimated: false });
     }
     let count = dialect::estimate_tokens(&Dialect::Default.tool(&spec(meta)?));

@@ -76,6 +76,15 @@ pub enum Arguments {
     Text(String),
 }
 
+impl Arguments {
+    /// Drops arguments that nobody has measured yet: a value nested deeply enough would overflow the stack.
+    fn discard(self) {
+        if let Self::Json(args) = self {
+            validate::dismantle(args);
+        }
+    }
+}
+
 /// Whether a person can be asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Asking {
@@ -131,9 +140,12 @@ impl Executor {
         let args = std::mem::replace(&mut request.args, Arguments::Json(Value::Null));
         let mut name = request.tool.clone();
         let mut notes = Vec::new();
-        let end = match (self.set_out(offer, request, &mut name, &scrubber), self.measured(args)) {
-            (Ok(trip), Ok(args)) => trip.go(args, &scrubber, &mut notes).await,
-            (Err(refusal), _) | (_, Err(refusal)) => Err(refusal),
+        let end = match self.set_out(offer, request, &mut name, &scrubber) {
+            Ok(trip) => trip.go(args, &scrubber, &mut notes).await,
+            Err(refusal) => {
+                args.discard();
+                Err(refusal)
+            }
         };
         let tool = if offer.find(&name).is_some() { name } else { output::name(&name, &scrubber) };
         let (outcome, took) = match end {
@@ -165,18 +177,6 @@ impl Executor {
                 Err(refusal)
             }
         }
-    }
-
-    /// Arguments of a size and depth that can be handled at all, and dropped.
-    fn measured(&self, args: Arguments) -> Result<Arguments, Refusal> {
-        if let Arguments::Json(value) = args {
-            if let Err(error) = validate::measure(&value, self.0.limits.argument_bytes) {
-                validate::dismantle(value);
-                return Err(Refusal::at(Step::Validate, error.to_string()));
-            }
-            return Ok(Arguments::Json(value));
-        }
-        Ok(args)
     }
 
     fn limit(&self, offer: &Offer, cost: Cost) -> Result<(), Refusal> {
@@ -265,8 +265,18 @@ impl Trip<'_> {
         scrubber: &CallScrubber,
         notes: &mut Vec<String>,
     ) -> Result<Ended, Refusal> {
-        let left = self.authorise()?;
-        self.executor.limit(self.offer, self.tool.entry.meta.cost)?;
+        let allowed = self.authorise();
+        let allowed = allowed.and_then(|left| {
+            self.executor.limit(self.offer, self.tool.entry.meta.cost)?;
+            Ok(left)
+        });
+        let left = match allowed {
+            Ok(left) => left,
+            Err(refusal) => {
+                args.discard();
+                return Err(refusal);
+            }
+        };
         let Checked { args, notes: repairs } = self.validate(args, scrubber)?;
         notes.extend(repairs.iter().map(|note| output::note(note, scrubber)));
         let judged = self.judge(&args, left, scrubber).await?;
@@ -313,7 +323,13 @@ impl Trip<'_> {
     fn validate(&self, args: Arguments, scrubber: &CallScrubber) -> Result<Checked, Refusal> {
         let limit = self.executor.0.limits.argument_bytes;
         let args = match args {
-            Arguments::Json(args) => Ok(args),
+            Arguments::Json(args) => match validate::measure(&args, limit) {
+                Ok(()) => Ok(args),
+                Err(error) => {
+                    validate::dismantle(args);
+                    Err(error)
+                }
+            },
             Arguments::Text(text) => validate::parse(&text, limit),
         };
         let checked = args.and_then(|args| self.built.validator.check(args, &|args| scrubber.json(args)));
@@ -444,6 +460,11 @@ impl Trip<'_> {
         self.executor.0.store.begin_call(self.line(intent)).await.map_err(|error| match error {
             StoreError::AlreadyBegun { .. } | StoreError::ApprovalState { .. } => {
                 Refusal::at(Step::Record, error.to_string())
+            }
+            error @ StoreError::Damaged { .. } => {
+                tracing::error!(%error, "the ledger is damaged");
+                Refusal::at(Step::Record, format!("the call cannot be recorded, so it is not run: {error}"))
+                    .try_instead("somebody has to look at the ledger (`clawsmith ledger verify`)")
             }
             error => {
                 tracing::error!(%error, "an intent could not be written");

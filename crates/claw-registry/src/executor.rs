@@ -175,6 +175,16 @@ impl Executor {
         self.0.policy_version.fetch_add(1, Ordering::AcqRel);
     }
 
+    /// Puts another rule for asking people in place.
+    pub fn set_approvals(&self, approvals: ApprovalConfig) {
+        self.0.approvals.store(Arc::new(approvals));
+    }
+
+    /// Puts another rate limit in place. Counting starts anew.
+    pub fn set_limiter(&self, limiter: Limiter) {
+        self.0.limiter.store(Arc::new(limiter));
+    }
+
     /// Gives an agent of a tenant tools of its own on top of the common ones; `None` takes them away.
     pub fn set_overlay(&self, tenant: TenantId, agent: AgentId, overlay: Option<Arc<Registry>>) {
         let key = (tenant, agent);
@@ -241,9 +251,13 @@ impl Executor {
     pub fn resolve_all(&self, offer: &Offer, mut observe: impl FnMut(&Meta, &Unavailable)) -> Vec<BoundTool> {
         let mut tools = Vec::new();
         for meta in offer.metas() {
-            match offer.find(meta.name.as_str()).map(|tool| offer.built(tool)) {
-                Some(Err(error)) => observe(&meta, &error),
-                _ => tools.push(self.bind(offer, &meta)),
+            let Some(tool) = offer.find(meta.name.as_str()).filter(|tool| tool.state() == State::Listed)
+            else {
+                continue;
+            };
+            match offer.built(tool) {
+                Ok(_) => tools.push(self.bind(offer, &meta)),
+                Err(error) => observe(&meta, &error),
             }
         }
         tools

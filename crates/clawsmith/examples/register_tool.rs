@@ -1,8 +1,6 @@
 //! Register a tool of your own and call it.
 
-use clawsmith::{
-    AgentId, Call, Caller, Group, Meta, Output, Request, SessionKey, Tool, ToolError, Toolbox, erase,
-};
+use clawsmith::{AgentId, Call, Caller, Group, Meta, Output, Request, SessionKey, Tool, ToolError, Toolbox};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -35,7 +33,7 @@ impl Tool for Greet {
 
 #[tokio::main(flavor = "current_thread")]
 pub(crate) async fn main() -> anyhow::Result<()> {
-    let toolbox = Toolbox::builder().tool(erase(Greet)).build()?;
+    let toolbox = Toolbox::builder().tool(Greet).build()?;
     let caller = Caller::new(AgentId::new("demo")?, SessionKey::new("example:1")?, "/srv/demo");
     let offer = toolbox.offer(caller).await;
 

@@ -39,7 +39,7 @@
 
 mod toolbox;
 
-pub use claw_core::event::{Event, Listener};
+pub use claw_core::event::{Event, Listener, What};
 pub use claw_core::port::{UnixMillis, World};
 pub use claw_core::tool::dialect::Dialect;
 pub use claw_core::tool::{
@@ -54,7 +54,7 @@ pub use claw_policy::config::PolicyConfig;
 pub use claw_policy::pipeline::{Policy, Subject};
 pub use claw_policy::scrub::Scrubber;
 pub use claw_registry::{
-    Arguments, Asking, BoundTool, CallError, Context, Discovery, Executor, Limits, Offer, OfferOptions,
-    Refusal, Registry, Reply, Request, Step,
+    Arguments, Asking, BoundTool, CallError, Context, Discovery, Executor, Limits, Listing, Offer,
+    OfferOptions, Refusal, RegisterError, Registry, Reply, Request, Scrubbers, Status, Step,
 };
 pub use toolbox::{BuildError, Toolbox, ToolboxBuilder, populate};

@@ -5,14 +5,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use claw_core::NodeId;
+use claw_core::event::Listener;
 use claw_core::port::World;
 use claw_core::store::{CallStore, StoreError};
-use claw_core::tool::AnyTool;
+use claw_core::tool::{AnyTool, Tool, erase};
 use claw_host::{ArtifactLimits, FileArtifacts, FileLedger, MemoryArtifacts, MemoryStore, SystemClock};
 use claw_policy::approval::ApprovalConfig;
 use claw_policy::config::PolicyConfig;
 use claw_policy::pipeline::{Policy, PolicyError};
-use claw_registry::{Discovered, Discovery, Executor, Limits, RegisterError, Registry};
+use claw_registry::{Discovered, Discovery, Executor, Limits, RegisterError, Registry, Scrubbers};
 
 /// The built-in tools and yours, ready to be offered. Everything an [`Executor`] can do, it can.
 #[derive(Debug, Clone)]
@@ -48,6 +49,8 @@ pub struct ToolboxBuilder {
     limits: Limits,
     world: Option<World>,
     data_dir: Option<PathBuf>,
+    listener: Option<Arc<dyn Listener>>,
+    scrubbers: Scrubbers,
 }
 
 /// A toolbox that could not be built.
@@ -65,10 +68,30 @@ pub enum BuildError {
 }
 
 impl ToolboxBuilder {
-    /// Adds a tool; [`erase`](claw_core::tool::erase) makes one of a [`Tool`](claw_core::tool::Tool).
+    /// Adds a tool of yours.
     #[must_use]
-    pub fn tool(mut self, tool: Arc<dyn AnyTool>) -> Self {
+    pub fn tool(self, tool: impl Tool) -> Self {
+        self.any_tool(erase(tool))
+    }
+
+    /// Adds a tool whose schema is known only at run time.
+    #[must_use]
+    pub fn any_tool(mut self, tool: Arc<dyn AnyTool>) -> Self {
         self.tools.push(tool);
+        self
+    }
+
+    /// Who hears of what happens: calls, questions to people, progress.
+    #[must_use]
+    pub fn listener(mut self, listener: Arc<dyn Listener>) -> Self {
+        self.listener = Some(listener);
+        self
+    }
+
+    /// What is secret beyond what every deployment knows.
+    #[must_use]
+    pub fn scrubbers(mut self, scrubbers: Scrubbers) -> Self {
+        self.scrubbers = scrubbers;
         self
     }
 
@@ -138,11 +161,14 @@ impl ToolboxBuilder {
         for warning in refused {
             tracing::warn!(warning, "a built-in tool was not registered");
         }
-        let executor = Executor::builder(Arc::new(registry), store, Policy::compile(&self.policy)?)
+        let mut builder = Executor::builder(Arc::new(registry), store, Policy::compile(&self.policy)?)
             .approvals(self.approvals)
             .limits(self.limits)
-            .build();
-        Ok(Toolbox(executor))
+            .scrubbers(self.scrubbers);
+        if let Some(listener) = self.listener {
+            builder = builder.listener(listener);
+        }
+        Ok(Toolbox(builder.build()))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Subcommand;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::cli::Session;
 use crate::compose;
@@ -81,11 +81,14 @@ fn source(loaded: &Loaded) -> String {
 fn show(session: &mut Session) -> Outcome {
     let loaded = session.load()?;
     let data_dir = loaded.data_dir(&session.around);
-    let scrubber = compose::scrubber(&loaded.config, &session.around)?;
+    let scrubber = compose::scrubbers(&loaded.config, &session.around)?.for_tenant(&loaded.config.tenant);
     let mut settings = loaded.settings()?;
-    settings
-        .iter_mut()
-        .for_each(|setting| scrub(&mut setting.value, &|text| scrubber.scrub(text).into_owned()));
+    for setting in &mut settings {
+        // With its key: a password is known by what stands before it.
+        let key = setting.key.rsplit('.').next().unwrap_or_default();
+        let clean = scrubber.json(&json!({ key: setting.value }));
+        setting.value = clean.get(key).cloned().unwrap_or(clean);
+    }
     if session.out.json {
         session.out.json(&json!({ "file": loaded.found, "data_dir": data_dir, "settings": settings }))?;
         return Ok(ExitCode::SUCCESS);
@@ -107,14 +110,4 @@ fn show(session: &mut Session) -> Outcome {
     }
     session.out.table(&table)?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// Settings of tools may hold what only looks like no secret to whoever wrote them.
-fn scrub(value: &mut Value, clean: &dyn Fn(&str) -> String) {
-    match value {
-        Value::String(text) => *text = clean(text),
-        Value::Array(items) => items.iter_mut().for_each(|item| scrub(item, clean)),
-        Value::Object(fields) => fields.values_mut().for_each(|field| scrub(field, clean)),
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
-    }
 }

@@ -21,7 +21,7 @@ pub fn warnings(
         {
             warnings.push(format!(
                 "`{}` lies in the workspace, where a tool that writes files could change the policy; \
-                 keep it above the workspace or name it with `--config`",
+                 keep it outside the workspace",
                 found.path.display()
             ));
         }

@@ -103,7 +103,9 @@ impl Loaded {
     /// Where data is kept: as configured, else below the user's data directory. A relative path starts from
     /// the file that holds it, or from the current directory.
     pub fn data_dir(&self, around: &Surroundings) -> Option<PathBuf> {
-        let Some(configured) = &self.config.data_dir else { return around.data_dir() };
+        // An empty one is none, as it is with other variables that name directories.
+        let configured = self.config.data_dir.as_ref().filter(|path| !path.as_os_str().is_empty());
+        let Some(configured) = configured else { return around.data_dir() };
         let by_variable = self.overrides.iter().any(|set| set.covers("data_dir"));
         let from = match self.document.path.parent() {
             Some(directory) if !by_variable => around.directory.join(directory),

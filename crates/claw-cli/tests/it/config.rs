@@ -43,6 +43,13 @@ fn a_secret_in_settings_is_not_shown() {
 }
 
 #[test]
+fn a_setting_known_as_secret_by_its_key_is_not_shown() {
+    let home = Home::with_config("[settings.web_search]\npassword = \"hunter2hunter2\"\n");
+    let ran = home.run(&["config", "show"]);
+    assert!(ran.stdout.contains("[REDACTED]") && !ran.stdout.contains("hunter2"), "{}", ran.stdout);
+}
+
+#[test]
 fn refuses_unknown_keys_with_line_and_nearest_name() {
     let home = Home::with_config("[tools]\nprofle = \"coding\"\n\n[limts]\n\n[agents.ada]\ndenny = []\n");
     insta::assert_snapshot!("unknown_keys", home.run(&["config", "check"]).shown());

@@ -7,18 +7,26 @@ use claw_core::TenantId;
 use claw_core::port::{AgentCard, AgentDirectory, Agents};
 use claw_core::tool::{Caller, ToolError};
 
-pub(super) fn guard(directory: Arc<dyn AgentDirectory>, caller: &Caller) -> Arc<dyn Agents> {
-    Arc::new(OwnAgents { directory, tenant: caller.tenant.clone() })
+use super::Grant;
+
+pub(super) fn guard(
+    directory: Arc<dyn AgentDirectory>,
+    caller: &Caller,
+    grant: &Arc<Grant>,
+) -> Arc<dyn Agents> {
+    Arc::new(OwnAgents { directory, tenant: caller.tenant.clone(), grant: Arc::clone(grant) })
 }
 
 struct OwnAgents {
     directory: Arc<dyn AgentDirectory>,
     tenant: TenantId,
+    grant: Arc<Grant>,
 }
 
 #[async_trait]
 impl Agents for OwnAgents {
     async fn list(&self) -> Result<Vec<AgentCard>, ToolError> {
+        self.grant.live()?;
         self.directory.list(&self.tenant).await
     }
 }

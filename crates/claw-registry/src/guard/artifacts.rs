@@ -7,22 +7,31 @@ use claw_core::ArtifactId;
 use claw_core::port::{Artifact, ArtifactStore, Artifacts, Owner, Part};
 use claw_core::tool::{Caller, ToolError};
 
-pub(super) fn guard(store: Arc<dyn ArtifactStore>, caller: &Caller) -> Arc<dyn Artifacts> {
-    Arc::new(OwnArtifacts { store, owner: super::owner(caller) })
+use super::Grant;
+
+pub(super) fn guard(
+    store: Arc<dyn ArtifactStore>,
+    caller: &Caller,
+    grant: &Arc<Grant>,
+) -> Arc<dyn Artifacts> {
+    Arc::new(OwnArtifacts { store, owner: super::owner(caller), grant: Arc::clone(grant) })
 }
 
 struct OwnArtifacts {
     store: Arc<dyn ArtifactStore>,
     owner: Owner,
+    grant: Arc<Grant>,
 }
 
 #[async_trait]
 impl Artifacts for OwnArtifacts {
     async fn list(&self) -> Result<Vec<Artifact>, ToolError> {
+        self.grant.live()?;
         self.store.list(&self.owner).await
     }
 
     async fn lines(&self, id: ArtifactId, first: usize, count: usize) -> Result<Part, ToolError> {
+        self.grant.live()?;
         self.store.lines(&self.owner, id, first, count).await
     }
 }

@@ -4,20 +4,27 @@ use std::sync::Arc;
 
 use claw_core::port::{Catalogue, Hit};
 
+use super::Grant;
 use crate::Offer;
 
-pub(super) fn guard(offer: &Offer) -> Arc<dyn Catalogue> {
-    Arc::new(OwnCatalogue(offer.clone()))
+pub(super) fn guard(offer: &Offer, grant: &Arc<Grant>) -> Arc<dyn Catalogue> {
+    Arc::new(OwnCatalogue { offer: offer.clone(), grant: Arc::clone(grant) })
 }
 
-struct OwnCatalogue(Offer);
+struct OwnCatalogue {
+    offer: Offer,
+    grant: Arc<Grant>,
+}
 
 impl Catalogue for OwnCatalogue {
     fn search(&self, query: &str, limit: usize) -> Vec<Hit> {
-        self.0.search(query, limit)
+        if self.grant.live().is_err() {
+            return Vec::new();
+        }
+        self.offer.search(query, limit)
     }
 
     fn deferred(&self) -> usize {
-        self.0.deferred()
+        self.offer.deferred()
     }
 }

@@ -59,13 +59,13 @@ pub(crate) fn ports(executor: &Executor, offer: &Offer, needs: &[Need], grant: &
             }
             Need::Shell => ports.shell = world.shell.clone().map(|host| shell::guard(host, caller, grant)),
             Need::Artifacts => {
-                ports.artifacts = world.artifacts.clone().map(|store| artifacts::guard(store, caller));
+                ports.artifacts = world.artifacts.clone().map(|store| artifacts::guard(store, caller, grant));
             }
             Need::Agents => {
-                ports.agents = world.agents.clone().map(|directory| agents::guard(directory, caller));
+                ports.agents = world.agents.clone().map(|directory| agents::guard(directory, caller, grant));
             }
-            Need::Sessions => ports.sessions = Some(sessions::guard(executor, offer)),
-            Need::Catalogue => ports.catalogue = Some(catalogue::guard(offer)),
+            Need::Sessions => ports.sessions = Some(sessions::guard(executor, offer, grant)),
+            Need::Catalogue => ports.catalogue = Some(catalogue::guard(offer, grant)),
         }
     }
     ports

@@ -6,20 +6,23 @@ use async_trait::async_trait;
 use claw_core::port::{SessionStatus, Sessions};
 use claw_core::tool::ToolError;
 
+use super::Grant;
 use crate::{Executor, Offer};
 
-pub(super) fn guard(executor: &Executor, offer: &Offer) -> Arc<dyn Sessions> {
-    Arc::new(OwnSession { executor: executor.clone(), offer: offer.clone() })
+pub(super) fn guard(executor: &Executor, offer: &Offer, grant: &Arc<Grant>) -> Arc<dyn Sessions> {
+    Arc::new(OwnSession { executor: executor.clone(), offer: offer.clone(), grant: Arc::clone(grant) })
 }
 
 struct OwnSession {
     executor: Executor,
     offer: Offer,
+    grant: Arc<Grant>,
 }
 
 #[async_trait]
 impl Sessions for OwnSession {
     async fn status(&self) -> Result<SessionStatus, ToolError> {
+        self.grant.live()?;
         let caller = self.offer.caller();
         let store = &self.executor.0.store;
         let calls = store.tally(&caller.tenant, &caller.session).await.map_err(ToolError::internal)?;

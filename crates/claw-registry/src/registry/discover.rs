@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use claw_core::tool::{AnyTool, Meta};
 
+use claw_policy::group;
+
 use super::shelf::Maker;
 use super::{Entry, RegisterError, Registry};
 
@@ -36,7 +38,10 @@ impl Discovery {
 
 fn names(entry: &str, meta: &Meta) -> bool {
     match entry.strip_prefix("group:") {
-        Some(group) => meta.groups().any(|g| g.name() == group),
+        Some(group) => {
+            let group = group::canonical(group);
+            group::names_of(meta).any(|name| name == group)
+        }
         None => meta.name.as_str() == entry || meta.aliases.contains(&entry),
     }
 }

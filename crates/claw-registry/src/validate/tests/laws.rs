@@ -73,8 +73,13 @@ fn same(one: &Value, other: &Value) -> bool {
     }
 }
 
+/// How many cases each law gets; `make soak` asks for more.
+fn cases() -> u32 {
+    std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(2_000)
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2_000))]
+    #![proptest_config(ProptestConfig::with_cases(cases()))]
 
     #[test]
     fn what_passes_satisfies_the_schema_and_what_satisfied_it_is_unchanged(

@@ -228,8 +228,13 @@ fn is_valid(schema: &Value, value: &Value) -> bool {
     jsonschema::options().offline().build(schema).unwrap().is_valid(value)
 }
 
+/// How many cases each law gets; `make soak` asks for more.
+fn cases() -> u32 {
+    std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(1_000)
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1_000))]
+    #![proptest_config(ProptestConfig::with_cases(cases()))]
 
     #[test]
     fn other_dialects_accept_what_the_original_accepts(schema in root(), mut luck in luck(), args in args()) {
