@@ -1,6 +1,8 @@
 //! The operator's log, on standard error and only when asked for: starting it costs time that a listing
 //! should not take.
 
+use std::io::IsTerminal as _;
+
 use tracing_subscriber::EnvFilter;
 
 /// A panic says where and not what: its words may hold a secret, and nothing has scrubbed them.
@@ -25,5 +27,9 @@ pub(crate) fn start() {
         }
     };
     // Fails only where a log was started before, which then stands.
-    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).try_init();
+    let _ = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .try_init();
 }

@@ -298,7 +298,13 @@ impl Registry {
     /// Why this tool cannot work here.
     pub(crate) fn lacking(&self, entry: &Entry) -> Option<String> {
         let need = entry.meta.needs.iter().find_map(|need| Some((need, self.world.lacks(*need)?)));
-        need.map(|(need, reason)| format!("needs `{}`: {reason}", need.name())).or_else(|| entry.defect())
+        let need = need.map(|(need, reason)| format!("needs `{}`: {reason}", need.name()));
+        need.or_else(|| entry.defect()).or_else(|| self.source_failure(entry))
+    }
+
+    fn source_failure(&self, entry: &Entry) -> Option<String> {
+        let here = self.shelf.load().failure(entry).map(str::to_owned);
+        here.or_else(|| self.base.as_ref()?.source_failure(entry))
     }
 
     fn entries(&self) -> Vec<Arc<Entry>> {

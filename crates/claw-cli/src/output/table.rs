@@ -101,7 +101,10 @@ impl Table {
         if colour {
             table.enforce_styling();
         }
-        let columns = self.columns(table.width().map_or(80, usize::from));
+        // Some terminals do not say how wide they are, and some say 0.
+        let width = table.width().filter(|width| *width > 0).unwrap_or(80);
+        table.set_width(width);
+        let columns = self.columns(width.into());
         let header = self.header.iter().map(|text| Cell::quiet(text.to_uppercase()).styled(colour));
         table.set_header(header.take(columns).collect::<Vec<_>>());
         for row in &self.rows {

@@ -142,14 +142,24 @@ impl Shelf {
         source: &str,
         tools: Result<Vec<Arc<dyn AnyTool>>, Unavailable>,
     ) -> Vec<RegisterError> {
-        self.remove_all_of(source);
+        self.failed.retain(|(name, _)| name != source);
         match tools {
-            Ok(tools) => tools.into_iter().filter_map(|tool| self.insert_from(source, tool).err()).collect(),
+            Ok(tools) => {
+                self.remove_all_of(source);
+                tools.into_iter().filter_map(|tool| self.insert_from(source, tool).err()).collect()
+            }
+            // What it had stays listed, as unavailable and with the reason.
             Err(reason) => {
                 self.failed.push((source.to_owned(), reason.0));
                 Vec::new()
             }
         }
+    }
+
+    /// Why the source of this tool cannot give its tools now.
+    pub(super) fn failure(&self, entry: &Entry) -> Option<&str> {
+        let (_, reason) = self.failed.iter().find(|(name, _)| entry.source.as_deref() == Some(name))?;
+        Some(reason)
     }
 
     pub(super) fn detach(&mut self, source: &str) -> bool {

@@ -140,7 +140,9 @@ fn a_source_changes_at_run_time() {
     let before = registry.version();
     source.0.store(Arc::new(Err("the server is down".into())));
     registry.refresh("changing");
-    assert!(!registry.has("say") && registry.version() != before);
+    // What it had is not silently gone: it is listed, and why it cannot be used.
+    assert_eq!(registry.list()[0].status, Status::Unavailable("the server is down".into()));
+    assert_ne!(registry.version(), before);
     assert_eq!(registry.failed_sources(), [("changing".into(), "the server is down".into())]);
     source.0.store(Arc::new(Ok(2)));
     registry.refresh("changing");

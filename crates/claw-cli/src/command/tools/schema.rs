@@ -37,6 +37,7 @@ enum Provider {
     #[value(name = "openai-strict")]
     OpenAiStrict,
     Anthropic,
+    #[value(aliases = ["google", "google-generative-ai", "google-vertex"])]
     Gemini,
     #[value(name = "xai")]
     XAi,
