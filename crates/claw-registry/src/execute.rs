@@ -21,8 +21,8 @@ use claw_core::event::What;
 use claw_core::port::Scope;
 use claw_core::store::{EntryEvent, NewApproval, Outcome, Record, StoreError};
 use claw_core::tool::{
-    Call, CallParts, Cost, Digest, Effects, Facts, Identity, Output, Plan, Progress, Secrets, Sight, Target,
-    ToolError,
+    Call, CallParts, Cost, Digest, Effects, Facts, Identity, Need, Output, Plan, Progress, Secrets, Sight,
+    Target, ToolError,
 };
 use claw_core::{ApprovalId, CallId, ToolName};
 use claw_policy::approval::{self as policy, Circumstances, Judgement};
@@ -295,7 +295,14 @@ impl Trip<'_> {
                 let refusal = refuse(format!("`{name}` has not been looked up yet"));
                 return Err(refusal.try_instead("find it with `tool_search` first, which makes it callable"));
             }
-            State::Dormant => return Err(refuse(format!("there is nothing for `{name}` to do yet"))),
+            State::Dormant => {
+                let when = if meta.needs.contains(&Need::Catalogue) {
+                    "it is there when tools were left out to save tokens"
+                } else {
+                    "it is there when a result was too long to be sent whole"
+                };
+                return Err(refuse(format!("there is nothing for `{name}` to do yet")).try_instead(when));
+            }
             State::Listed | State::Withdrawn => {}
         }
         let registry = self.executor.registry_for(self.offer.caller());
@@ -333,7 +340,10 @@ impl Trip<'_> {
             Arguments::Text(text) => validate::parse(&text, limit),
         };
         let checked = args.and_then(|args| self.built.validator.check(args, &|args| scrubber.json(args)));
-        checked.map_err(|error| Refusal::at(Step::Validate, error.to_string()))
+        checked.map_err(|error| {
+            let ToolError { message, advice, details, .. } = error.into();
+            Refusal { advice, details, ..Refusal::at(Step::Validate, message) }
+        })
     }
 
     /// 5. What would it do, and may it?

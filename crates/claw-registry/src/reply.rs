@@ -6,6 +6,7 @@ use std::time::Duration;
 use claw_core::tool::{Output, ToolError};
 use claw_core::{CallId, ToolName};
 use serde::Serialize;
+use serde_json::Value;
 
 /// The end of one call. Everything in it is scrubbed and capped.
 #[derive(Debug, Clone)]
@@ -44,6 +45,8 @@ pub struct Refusal {
     pub advice: Option<String>,
     /// When to try again, where waiting helps.
     pub retry_after: Option<Duration>,
+    /// The same as data, for programs: which fields do not fit, what was expected and what came.
+    pub details: Option<Box<Value>>,
 }
 
 /// The steps at which a call can be turned away.
@@ -81,7 +84,7 @@ impl Step {
 impl Refusal {
     /// Turned away at this step for this reason.
     pub fn at(step: Step, reason: impl Into<String>) -> Self {
-        Self { step, reason: reason.into(), advice: None, retry_after: None }
+        Self { step, reason: reason.into(), advice: None, retry_after: None, details: None }
     }
 
     /// Says what to try.

@@ -73,8 +73,7 @@ impl Registry {
 
     fn add(&self, tool: Discovered, metadata_only: bool) -> Result<(), RegisterError> {
         if metadata_only {
-            self.know([tool.meta]);
-            return Ok(());
+            return self.put(Entry::listed_only(tool.meta));
         }
         self.put(Entry::new(tool.meta, Maker::Shared(Box::new(tool.make))))
     }

@@ -11,6 +11,8 @@ use smol_str::SmolStr;
 use super::{Context, Factory, RegisterError};
 use crate::validate::Validator;
 
+const LISTED_ONLY: &str = "only its metadata was registered; register the tool itself to call it";
+
 /// A tool on the shelf.
 pub(crate) struct Entry {
     pub(crate) meta: Arc<Meta>,
@@ -39,6 +41,14 @@ pub(crate) struct Built {
 impl Entry {
     pub(super) fn new(meta: Meta, maker: Maker) -> Self {
         Self { meta: Arc::new(meta), maker, shared: OnceLock::new(), source: None }
+    }
+
+    /// A tool that is listed and cannot be called.
+    pub(super) fn listed_only(meta: Meta) -> Self {
+        let entry = Self::new(meta, Maker::PerCaller(Box::new(|_| Err(Unavailable::because(LISTED_ONLY)))));
+        // Known beforehand, so that listings say so.
+        let _ = entry.shared.set(Err(Unavailable::because(LISTED_ONLY)));
+        entry
     }
 
     pub(super) fn ready(meta: Meta, tool: Arc<dyn AnyTool>) -> Self {

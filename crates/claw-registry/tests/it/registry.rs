@@ -173,7 +173,7 @@ fn discovery_includes_excludes_and_warns() {
     check(only("say"), &["say"], 0);
     check(only("sya"), &[], 1);
     check(Discovery { exclude: vec!["group:tools".into()], ..Discovery::default() }, &["peek"], 0);
-    assert_eq!(check(Discovery { metadata_only: true, ..Discovery::default() }, &["peek", "say"], 0), 0);
+    assert_eq!(check(Discovery { metadata_only: true, ..Discovery::default() }, &["peek", "say"], 0), 2);
 }
 
 #[test]

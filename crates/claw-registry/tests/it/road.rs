@@ -111,6 +111,13 @@ async fn arguments_are_checked_repaired_and_explained() {
     assert_eq!(done(&reply), "one\ntwo\n");
     assert!(reply.notes[0].contains("file_path"), "{:?}", reply.notes);
     assert_eq!(done(&bench.call("mcp_far__add", json!({"a": "1", "b": 2})).await), "{\n  \"sum\": 3\n}");
+    let reply = bench.call("mcp_far__add", json!({"a": "x", "b": 2})).await;
+    let details = reply.refusal().unwrap().details.as_deref().unwrap();
+    assert_eq!(
+        (&details[0]["field"], &details[0]["expected"]),
+        (&json!("a"), &json!("an integer")),
+        "{details}"
+    );
     for bad in [json!({}), json!({"path": 3}), json!([]), json!(null), json!({"file_path": "a", "x": 1})] {
         assert_eq!(refused(&bench.call("peek", bad.clone()).await).0, "validate", "{bad}");
     }

@@ -252,6 +252,7 @@ fn refused(refusal: &Refusal) -> Value {
         "step": refusal.step,
         "reason": refusal.reason,
         "advice": refusal.advice,
+        "details": refusal.details,
         "retry_after_ms": refusal.retry_after.map(|after| after.as_millis() as u64),
     })
 }
