@@ -136,7 +136,7 @@ fn main() {
         let call = Call::new(CallParts {
             id: CallId::new(),
             model_id: None,
-            facts: own.facts("noop"),
+            facts: Arc::new(own.facts("noop")),
             caller: own.clone(),
             cancel: CancellationToken::new(),
             progress: Progress::silent(),

@@ -18,11 +18,10 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use claw_core::event::What;
-use claw_core::port::Scope;
 use claw_core::store::{EntryEvent, NewApproval, Outcome, Record, StoreError};
 use claw_core::tool::{
-    Call, CallParts, Cost, Digest, Effects, Facts, Identity, Need, Output, Plan, Progress, Secrets, Sight,
-    Target, ToolError,
+    Call, CallParts, Cost, Digest, Effects, Identity, Need, Output, Plan, Progress, Secrets, Sight, Target,
+    ToolError,
 };
 use claw_core::{ApprovalId, CallId, ToolName};
 use claw_policy::approval::{self as policy, Circumstances, Judgement};
@@ -36,7 +35,7 @@ use tokio_util::sync::CancellationToken;
 use self::abandoned::Abandoned;
 use self::bounded::{Bounds, bounded, panicked};
 use crate::guard::{self, Grant};
-use crate::offer::{Offered, State};
+use crate::offer::{Offered, Place, State};
 use crate::registry::Built;
 use crate::reply::{CallError, Refusal, Reply, Step};
 use crate::scrub::CallScrubber;
@@ -118,8 +117,7 @@ struct Judged {
     left: Effects,
     sights: Vec<Sight>,
     digest: Digest,
-    facts: Facts,
-    scope: Scope,
+    place: Arc<Place>,
     approval: Option<ApprovalId>,
 }
 
@@ -349,24 +347,21 @@ impl Trip<'_> {
     /// 5. What would it do, and may it?
     async fn judge(&self, args: &Value, left: Effects, scrubber: &CallScrubber) -> Result<Judged, Refusal> {
         let meta = &self.tool.entry.meta;
-        let facts = self.offer.caller().facts(meta.name.as_str());
-        let plan = catch_unwind(AssertUnwindSafe(|| self.built.tool.plan(&facts, args)))
+        let place = self.offer.place(self.tool);
+        let plan = catch_unwind(AssertUnwindSafe(|| self.built.tool.plan(&place.facts, args)))
             .unwrap_or_else(|panic| Err(panicked(panic.as_ref())))
             .map_err(|error| Refusal { advice: error.advice, ..Refusal::at(Step::Judge, error.message) })?;
         let sights = self.look(&plan, left).await?;
-        let caller = self.offer.caller();
         let digest = Digest::of(&Identity {
             definition: self.built.definition,
-            caller: (&caller.tenant, &caller.agent, caller.user.as_ref(), &caller.session),
-            facts: &facts,
+            place: place.digest,
             left,
             args,
             plan: &plan,
             sights: &sights,
         });
         let effects = plan.all_effects(meta.effects);
-        let scope = guard::scope(caller);
-        let mut judged = Judged { plan, effects, left, sights, digest, facts, scope, approval: None };
+        let mut judged = Judged { plan, effects, left, sights, digest, place, approval: None };
         let reason = match self.verdict(&judged) {
             Judgement::Allow => return Ok(judged),
             Judgement::Ask { reason } => reason,
@@ -386,8 +381,8 @@ impl Trip<'_> {
         let circumstances = Circumstances {
             ceiling: self.tool.entry.meta.effects,
             left: judged.left,
-            directory: &judged.facts.directory,
-            scope: &judged.scope,
+            directory: &judged.place.facts.directory,
+            scope: &judged.place.scope,
         };
         policy::judge(&self.executor.0.approvals.load(), &judged.plan, &circumstances)
     }
@@ -495,7 +490,7 @@ impl Trip<'_> {
             plan: judged.plan,
             sights: judged.sights,
             effects: judged.left,
-            scope: judged.scope,
+            scope: Arc::clone(&judged.place.scope),
             cancel: cancel.clone(),
             progress: progress.clone(),
             secrets: secrets.clone(),
@@ -505,7 +500,7 @@ impl Trip<'_> {
             id: self.request.call,
             model_id: self.request.model_id.clone(),
             caller: Arc::clone(self.offer.caller()),
-            facts: judged.facts,
+            facts: Arc::clone(&judged.place.facts),
             cancel: cancel.clone(),
             progress,
             ports: guard::ports(self.executor, self.offer, &meta.needs, &grant),

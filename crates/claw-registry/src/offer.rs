@@ -9,13 +9,13 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use claw_core::ToolName;
-use claw_core::port::Hit;
+use claw_core::port::{Hit, Scope};
 use claw_core::tool::dialect::{self, Dialect};
-use claw_core::tool::{Caller, Effects, Meta, Need, Spec, Unavailable};
+use claw_core::tool::{Caller, Digest, Effects, Facts, Meta, Need, Spec, Unavailable};
 use serde_json::Value;
 
 use crate::registry::{Built, Context, Entry, Registry, Version};
-use crate::search;
+use crate::{guard, search};
 
 /// What to make an offer from, beyond the caller.
 #[derive(Default)]
@@ -61,7 +61,16 @@ pub(crate) struct Offered {
     /// What the policy left of its ceiling.
     pub(crate) effects: Effects,
     built: OnceLock<Result<Arc<Built>, Unavailable>>,
+    place: OnceLock<Arc<Place>>,
     state: AtomicU8,
+}
+
+/// Where and for whom a tool's calls run: the same for all calls of one offer.
+pub(crate) struct Place {
+    pub(crate) facts: Arc<Facts>,
+    pub(crate) scope: Arc<Scope>,
+    /// Of the caller and of all the above: an approval binds it.
+    pub(crate) digest: Digest,
 }
 
 /// Where an offered tool stands.
@@ -80,7 +89,8 @@ pub(crate) enum State {
 
 impl Offered {
     pub(crate) fn new(entry: Arc<Entry>, effects: Effects, state: State) -> Self {
-        Self { entry, effects, built: OnceLock::new(), state: AtomicU8::new(state as u8) }
+        let (built, place) = (OnceLock::new(), OnceLock::new());
+        Self { entry, effects, built, place, state: AtomicU8::new(state as u8) }
     }
 
     pub(crate) fn state(&self) -> State {
@@ -227,6 +237,18 @@ impl Offer {
 
     pub(crate) fn find(&self, name: &str) -> Option<&Offered> {
         self.0.names.get(name).map(|at| &self.0.tools[*at])
+    }
+
+    pub(crate) fn place(&self, tool: &Offered) -> Arc<Place> {
+        let make = || {
+            let caller = &self.0.caller;
+            let facts = caller.facts(tool.name().as_str());
+            let scope = guard::scope(caller);
+            let who = (&caller.tenant, &caller.agent, caller.user.as_ref(), &caller.session);
+            let digest = Digest::of(&(who, &facts));
+            Arc::new(Place { facts: Arc::new(facts), scope: Arc::new(scope), digest })
+        };
+        Arc::clone(tool.place.get_or_init(make))
     }
 
     pub(crate) fn built(&self, tool: &Offered) -> Result<Arc<Built>, Unavailable> {

@@ -40,7 +40,7 @@ impl Fixture {
         let call = Call::new(CallParts {
             id: CallId::new(),
             model_id: None,
-            facts: self.caller.facts(T::META.name.as_str()),
+            facts: Arc::new(self.caller.facts(T::META.name.as_str())),
             caller: Arc::new(self.caller),
             cancel: CancellationToken::new(),
             progress: Progress::silent(),

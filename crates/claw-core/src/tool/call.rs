@@ -200,7 +200,7 @@ pub struct CallParts {
     /// Who calls.
     pub caller: Arc<Caller>,
     /// The tool's settings and directories.
-    pub facts: Facts,
+    pub facts: Arc<Facts>,
     /// Rings when the caller gives up or the time is over.
     pub cancel: CancellationToken,
     /// Where to tell how far it is.

@@ -14,7 +14,6 @@ use sha2::{Digest as _, Sha256};
 use smol_str::SmolStr;
 
 use super::{Effect, Effects, Meta};
-use crate::id::{AgentId, SessionKey, TenantId, UserId};
 
 /// What a plan may be computed from.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -197,10 +196,8 @@ pub struct Sight {
 pub struct Identity<'a> {
     /// The tool's definition: its metadata and its schema.
     pub definition: Digest,
-    /// Who calls.
-    pub caller: (&'a TenantId, &'a AgentId, Option<&'a UserId>, &'a SessionKey),
-    /// The directories, settings and sandbox it would run with.
-    pub facts: &'a Facts,
+    /// Who calls, and the directories, settings and sandbox it would run with.
+    pub place: Digest,
     /// What the policy left of its ceiling.
     pub left: Effects,
     /// The arguments.

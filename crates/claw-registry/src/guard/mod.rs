@@ -25,7 +25,7 @@ pub(crate) struct Grant {
     pub(crate) sights: Vec<Sight>,
     /// What the policy left of the tool's ceiling.
     pub(crate) effects: Effects,
-    pub(crate) scope: Scope,
+    pub(crate) scope: Arc<Scope>,
     pub(crate) cancel: CancellationToken,
     pub(crate) progress: Progress,
     pub(crate) secrets: Secrets,
@@ -105,7 +105,7 @@ pub(crate) async fn look_at_commands(
         plan: Plan { effects, asks: Vec::new() },
         sights: Vec::new(),
         effects,
-        scope: Scope::default(),
+        scope: Arc::default(),
         cancel: cancel.clone(),
         progress: Progress::silent(),
         secrets: Secrets::default(),

@@ -4,18 +4,14 @@ use super::*;
 
 #[test]
 fn the_digest_covers_everything_that_decides() {
-    let (tenant, agent) = (TenantId::main(), AgentId::new("a").unwrap());
-    let (session, other) = (SessionKey::new("cli:me").unwrap(), SessionKey::new("cli:you").unwrap());
-    let (facts, elsewhere) =
-        (Facts::default(), Facts { workspace: "/w".into(), sandboxed: true, ..Facts::default() });
+    let elsewhere = Facts { workspace: "/w".into(), sandboxed: true, ..Facts::default() };
     let (args, other_args) = (json!({"path": "a.txt"}), json!({"path": "b.txt"}));
     let (plan, other_plan) = (Plan::write("a.txt"), Plan::write("b.txt"));
     let sight =
         [Sight { target: Target::Sandbox, path: None, identity: Some("host".into()), credential: None }];
     let base = Identity {
         definition: Digest::of_bytes(b"edit"),
-        caller: (&tenant, &agent, None, &session),
-        facts: &facts,
+        place: Digest::of(&Facts::default()),
         left: Effects::ALL,
         args: &args,
         plan: &plan,
@@ -24,8 +20,7 @@ fn the_digest_covers_everything_that_decides() {
     assert_eq!(Digest::of(&base), Digest::of(&base.clone()));
     let others = [
         Identity { definition: Digest::of_bytes(b"edit2"), ..base },
-        Identity { caller: (&tenant, &agent, None, &other), ..base },
-        Identity { facts: &elsewhere, ..base },
+        Identity { place: Digest::of(&elsewhere), ..base },
         Identity { left: Effects::NONE, ..base },
         Identity { args: &other_args, ..base },
         Identity { plan: &other_plan, ..base },
