@@ -33,7 +33,7 @@ async fn an_approval_is_not_used_by_another_session_and_agent() {
     assert!(!ran, "another agent in another session used the approval");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_question_of_another_session_is_not_cancelled() {
     let bench = Bench::new(Setup::default());
     let request = ls();
@@ -129,7 +129,7 @@ async fn a_yes_after_the_time_was_over_counts_for_nothing() {
     );
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_question_whose_caller_went_away_does_not_wait_for_ever() {
     let bench = Bench::new(Setup::default());
     let offer = bench.offer().await;

@@ -75,7 +75,7 @@ async fn a_panic_in_a_factory_makes_the_tool_unavailable() {
     drop(executor);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_panic_in_a_source_is_a_failed_source() {
     struct Bad;
     impl ToolSource for Bad {
@@ -121,25 +121,25 @@ async fn listener_panics(at: &'static str) -> (bool, String) {
     (joined.is_ok(), ledger_text(&bench).await)
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_listener_that_panics_at_the_start_leaves_an_outcome() {
     let (_, ledger) = listener_panics("call_started").await;
     assert!(ledger.contains("\"outcome\""), "an intent without an end: {ledger}");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_listener_that_panics_on_progress_leaves_an_outcome() {
     let (_, ledger) = listener_panics("call_progress").await;
     assert!(ledger.contains("\"outcome\""), "an intent without an end: {ledger}");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_listener_that_panics_does_not_break_the_call() {
     let (survived, _) = listener_panics("call_finished").await;
     assert!(survived, "the call was done, and its caller got a panic");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_call_dropped_while_its_outcome_is_written_has_one() {
     // The artifact store hangs, as a full disk over the network would; the caller goes away meanwhile.
     struct Slow;

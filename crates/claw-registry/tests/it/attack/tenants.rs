@@ -143,7 +143,7 @@ impl FsBridge for Stuck {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_port_that_hangs_while_it_looks_can_be_cancelled() {
     let bench = Bench::new(Setup::default());
     let mut world = bench.executor.registry().world().clone();
@@ -165,7 +165,7 @@ async fn a_port_that_hangs_while_it_looks_can_be_cancelled() {
     assert!(ended.is_ok(), "neither the time limit nor cancelling ends it");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_call_that_was_cancelled_writes_nothing_afterwards() {
     let bench = Bench::new(Setup::default());
     let mut meta = meta("lingers");
@@ -313,7 +313,7 @@ fn a_clock_that_jumped_ahead_once_does_not_lock_a_session_out() {
 
 // ---------------------------------------------------------------- what held
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn held_one_id_runs_once_however_many_ask() {
     let bench = Bench::new(Setup::default());
     let (slow, runs) = tool(
