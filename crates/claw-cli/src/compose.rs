@@ -11,7 +11,7 @@ use claw_core::port::{AgentCard, World};
 use claw_core::tool::dialect::{self, Dialect};
 use claw_core::tool::{Meta, Spec};
 use claw_host::{ArtifactLimits, ConfiguredAgents, FileArtifacts, FileLedger, SystemClock};
-use claw_policy::pipeline::{Policy, PolicyError};
+use claw_policy::pipeline::{Policy, PolicyError, ToolSet};
 use claw_policy::scrub::{Scrubber, Value as SecretValue};
 use claw_registry::limit::Limiter;
 use claw_registry::{Discovery, Executor, Registry, Scrubbers};
@@ -41,6 +41,12 @@ pub(crate) fn registry(loaded: &Loaded, around: &Surroundings) -> Arc<Registry> 
     let registry = Registry::new(world);
     clawsmith::populate(&registry, &Discovery::default(), |warning| tracing::warn!("{warning}"));
     Arc::new(registry)
+}
+
+/// Every tool of the catalogue, those that this build lacks too: a policy is written for what is to come as
+/// well, and checking it should not wait until the tool is there.
+pub(crate) fn catalogue() -> ToolSet {
+    ToolSet::new(claw_tools::catalogue().into_iter().map(Arc::new), [])
 }
 
 fn agents(config: &Config) -> ConfiguredAgents {

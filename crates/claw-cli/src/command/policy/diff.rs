@@ -36,8 +36,7 @@ impl Diff {
         let around = Surroundings { directory: session.around.directory.clone(), variables: Vec::new() };
         let before = Loaded::load(Some(&self.before), &around)?;
         let after = Loaded::load(Some(&self.after), &around)?;
-        let tools = compose::registry(&after, &around).tool_set();
-        let difference = diff(&before.config.policy(), &after.config.policy(), &tools)
+        let difference = diff(&before.config.policy(), &after.config.policy(), &compose::catalogue())
             .map_err(|error| Failure::usage(error.to_string()))?;
         if session.out.json {
             session.out.json(&difference)?;

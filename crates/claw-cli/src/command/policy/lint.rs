@@ -25,8 +25,7 @@ pub(crate) struct Lint {
 impl Lint {
     pub(crate) fn run(self, session: &mut Session) -> Outcome {
         let loaded = session.load()?;
-        let tools = compose::registry(&loaded, &session.around).tool_set();
-        let findings = lint(&loaded.config.policy(), &tools);
+        let findings = lint(&loaded.config.policy(), &compose::catalogue());
         if session.out.json {
             session.out.json(&findings)?;
         } else {
