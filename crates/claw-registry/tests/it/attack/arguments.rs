@@ -13,35 +13,26 @@ fn a_recursive_schema_does_not_take_exponential_time() {
         "type": "object",
         "properties": { "a": { "allOf": [{ "$ref": "#" }, { "$ref": "#" }] } },
     });
-    let Ok(validator) = Validator::compile(&schema) else { return };
+    let validator = Validator::compile(&schema).unwrap();
     // A walk that doubled at each level would not come to an end.
-    let _ = validator.check(nested(100), &Value::clone);
+    assert!(validator.check(nested(100), &Value::clone).is_ok());
 }
 
 #[test]
-fn patterns_over_many_strings_take_bounded_time() {
-    use claw_registry::validate::Validator;
-    let schema = json!({
-        "type": "object",
-        "properties": { "a": { "type": "array", "items": { "type": "string", "pattern": "^(?=x)?(a+)+\\1$" } } },
-    });
-    let Ok(validator) = Validator::compile(&schema) else { return };
-    let args = json!({ "a": vec![format!("{}b", "a".repeat(28)); 2000] });
-    assert!(validator.check(args, &Value::clone).is_err());
-}
-
-#[test]
-fn many_big_patterns_compile_in_bounded_time() {
+fn many_big_patterns_can_be_used() {
     use claw_registry::validate::Validator;
     let properties: serde_json::Map<_, _> = (0..300)
         .map(|n| (format!("p{n}"), json!({ "type": "string", "pattern": format!("^\\w{{90}}{n}$") })))
         .collect();
-    let _ = Validator::compile(&json!({ "type": "object", "properties": properties }));
+    let validator = Validator::compile(&json!({ "type": "object", "properties": properties })).unwrap();
+    let fits = format!("{}7", "a".repeat(90));
+    assert!(validator.check(json!({ "p7": fits }), &Value::clone).is_ok());
+    assert!(validator.check(json!({ "p8": fits }), &Value::clone).is_err());
 }
 
 #[test]
 fn dynamic_references_are_counted_too() {
-    use claw_registry::validate::Validator;
+    use claw_registry::validate::{SchemaError, Validator};
     let mut defs = serde_json::Map::new();
     for n in 0..60 {
         let next = format!("#/$defs/d{}", n + 1);
@@ -49,10 +40,7 @@ fn dynamic_references_are_counted_too() {
     }
     defs.insert("d60".into(), json!({ "type": "object" }));
     let schema = json!({ "type": "object", "$dynamicRef": "#/$defs/d0", "$defs": defs });
-    if let Ok(validator) = Validator::compile(&schema) {
-        let _ = validator.check(json!({}), &Value::clone);
-        let _ = validator.check(json!({"a": 1}), &Value::clone);
-    }
+    assert!(matches!(Validator::compile(&schema), Err(SchemaError::Excessive(_))));
 }
 
 #[test]
@@ -60,11 +48,11 @@ fn a_number_for_a_string_keeps_its_digits() {
     use claw_registry::validate::{Validator, parse};
     let schema = json!({ "type": "object", "properties": { "v": { "type": "string" } } });
     let validator = Validator::compile(&schema).unwrap();
+    let whole = validator.check(json!({ "v": 42 }), &Value::clone).unwrap();
+    assert_eq!(whole.args, json!({ "v": "42" }));
     for sent in ["123456789012345678901234", "1.10", "0.10000000000000000555"] {
         let args = parse(&format!("{{\"v\": {sent}}}"), 1000).unwrap();
-        if let Ok(checked) = validator.check(args, &Value::clone) {
-            assert_eq!(checked.args["v"], json!(sent), "{:?}", checked.notes);
-        }
+        assert!(validator.check(args, &Value::clone).is_err(), "{sent} would lose digits");
     }
 }
 
@@ -75,11 +63,14 @@ fn recursive_alternatives_do_not_take_exponential_time() {
     for key in ["allOf", "anyOf", "oneOf"] {
         let schema =
             json!({ "type": "object", "$defs": { "n": two(key), "m": two(key) }, "$ref": "#/$defs/n" });
-        let Ok(validator) = Validator::compile(&schema) else { continue };
+        let validator = Validator::compile(&schema).unwrap();
         let args = |depth| (0..depth).fold(json!({ "z": "no" }), |inner, _| json!({ "a": inner }));
         // A walk that doubled at each level would not come to an end.
-        let _ = validator.check(nested(100), &Value::clone);
-        assert!(validator.check(args(100), &Value::clone).is_err(), "{key}");
+        let fits = validator.check(nested(100), &Value::clone).is_ok();
+        // Of two equal alternatives exactly one never fits.
+        assert_eq!(fits, key != "oneOf", "{key}");
+        let error = validator.check(args(100), &Value::clone).unwrap_err().to_string();
+        assert!(error.contains("would take too long"), "{key}: {error}");
     }
 }
 
@@ -88,7 +79,7 @@ fn slow_patterns_are_given_up_on() {
     use claw_registry::validate::Validator;
     for pattern in ["^(a+)+\\1$", "^(?=(a+)+$)a*c", "(?<!x)(a|aa)+$", "^(a|a)*(?!z)b$"] {
         let schema = json!({ "type": "object", "properties": { "a": { "type": "array", "items": { "type": "string", "pattern": pattern } } } });
-        let Ok(validator) = Validator::compile(&schema) else { continue };
+        let validator = Validator::compile(&schema).unwrap();
         let args = json!({ "a": vec![format!("{}c", "a".repeat(40)); 1000] });
         assert!(validator.check(args, &Value::clone).is_err(), "{pattern}");
     }
