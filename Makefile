@@ -48,7 +48,7 @@ advisories: ## Ask the advisory database about our dependencies (needs the netwo
 	$(TOOLS)/bin/cargo-deny --workspace check advisories
 
 bench: setup ## Run the benchmarks
-	$(CARGO) bench --workspace --benches
+	$(CARGO) bench --workspace --bench '*'
 
 soak: setup ## Run the tests optimised, with SOAK_CASES cases for each property and SOAK_ROUNDS rounds of killing
 	PROPTEST_CASES=$(SOAK_CASES) CLAWSMITH_KILL_ROUNDS=$(SOAK_ROUNDS) scripts/with-postgres.sh $(CARGO) test --release --workspace
