@@ -242,6 +242,10 @@ uuid_id!(
     /// One kept text or file that a result points to.
     ArtifactId
 );
+uuid_id!(
+    /// One change of a file that can be undone.
+    UndoId
+);
 
 #[cfg(test)]
 mod tests;

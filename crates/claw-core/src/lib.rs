@@ -15,5 +15,5 @@ pub mod tool;
 
 pub use id::{
     AgentId, ApprovalId, ArtifactId, BootId, CallId, InvalidId, JobId, MessageId, NodeId, SessionKey,
-    TenantId, ToolName, UserId,
+    TenantId, ToolName, UndoId, UserId,
 };

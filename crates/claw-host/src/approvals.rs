@@ -6,9 +6,10 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use claw_core::port::UnixMillis;
-use claw_core::store::{Answer, Approval, ApprovalState, EntryEvent, NewApproval, Record, StoreError};
+use claw_core::store::{
+    Answer, Approval, ApprovalState, Bells, EntryEvent, NewApproval, Record, StoreError, Topic,
+};
 use claw_core::{ApprovalId, TenantId};
-use tokio::sync::watch;
 
 /// A table of questions, and a bell that rings when one changes.
 #[derive(Debug)]
@@ -16,18 +17,14 @@ pub(crate) struct ApprovalTable {
     // Ids sort by time, so the first row is the oldest.
     rows: Mutex<BTreeMap<ApprovalId, Approval>>,
     most: usize,
-    changes: watch::Sender<u64>,
+    pub(crate) bells: Bells,
 }
 
 impl ApprovalTable {
     /// A table that keeps about `most` rows: the oldest that are over or lapsed make room, and one that waits
     /// or is still to be used is never dropped.
     pub(crate) fn new(most: usize) -> Self {
-        Self { rows: Mutex::default(), most, changes: watch::Sender::new(0) }
-    }
-
-    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
-        self.changes.subscribe()
+        Self { rows: Mutex::default(), most, bells: Bells::default() }
     }
 
     pub(crate) fn request(&self, new: NewApproval) -> Approval {
@@ -157,7 +154,7 @@ impl ApprovalTable {
     }
 
     fn ring(&self) {
-        self.changes.send_modify(|count| *count = count.wrapping_add(1));
+        self.bells.ring(Topic::Approvals);
     }
 
     fn rows(&self) -> MutexGuard<'_, BTreeMap<ApprovalId, Approval>> {
@@ -233,9 +230,11 @@ macro_rules! delegate_approvals {
             ) -> Result<claw_core::store::Approval, claw_core::store::StoreError> {
                 self.table().close(tenant, id, state)
             }
+        }
 
-            fn changes(&self) -> tokio::sync::watch::Receiver<u64> {
-                self.table().changes()
+        impl claw_core::store::Changes for $store {
+            fn changes(&self, of: claw_core::store::Topic) -> tokio::sync::watch::Receiver<u64> {
+                self.table().bells.listen(of)
             }
         }
     };

@@ -11,8 +11,8 @@ use std::time::Instant;
 use async_trait::async_trait;
 use claw_core::port::{Ports, UnixMillis, World};
 use claw_core::store::{
-    Answer, Approval, ApprovalState, Approvals, CallStore, Entry, Ledger, NewApproval, Record, StoreError,
-    Tally,
+    Answer, Approval, ApprovalState, Approvals, Bells, CallStore, Changes, Entry, Ledger, NewApproval,
+    Record, StoreError, Tally, Topic,
 };
 use claw_core::tool::{
     AnyTool, Call, CallParts, Caller, Group, Meta, Output, Progress, Tool, ToolError, erase,
@@ -49,7 +49,7 @@ impl Tool for Noop {
 }
 
 /// Remembers nothing, to see what the rest costs.
-struct NoStore(watch::Sender<u64>);
+struct NoStore(Bells);
 
 #[async_trait]
 impl Ledger for NoStore {
@@ -88,8 +88,11 @@ impl Approvals for NoStore {
     async fn close(&self, _: &TenantId, id: ApprovalId, _: ApprovalState) -> Result<Approval, StoreError> {
         Err(StoreError::ApprovalState { id, state: "missing" })
     }
-    fn changes(&self) -> watch::Receiver<u64> {
-        self.0.subscribe()
+}
+
+impl Changes for NoStore {
+    fn changes(&self, of: Topic) -> watch::Receiver<u64> {
+        self.0.listen(of)
     }
 }
 
@@ -153,7 +156,7 @@ fn main() {
         })
     };
 
-    let bare = executor(Arc::new(NoStore(watch::Sender::default())), Scrubbers::with_open_output());
+    let bare = executor(Arc::new(NoStore(Bells::default())), Scrubbers::with_open_output());
     let without = road("road without ledger and scrub of the result", &bare, 25, 2000);
     let whole = executor(Arc::new(MemoryStore::new()), Scrubbers::default());
     let with = road("road whole, ledger in memory", &whole, 25, 2000);

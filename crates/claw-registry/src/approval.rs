@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use claw_core::event::What;
-use claw_core::store::{Approval, ApprovalState, NewApproval, StoreError};
+use claw_core::store::{Approval, ApprovalState, NewApproval, StoreError, Topic};
 use claw_core::{ApprovalId, CallId};
 use tokio_util::sync::CancellationToken;
 
@@ -24,7 +24,7 @@ pub(crate) async fn ask(
     let caller = offer.caller();
     let call = question.call;
     // Subscribed before the row is read, so that no answer falls between.
-    let mut changes = store.changes();
+    let mut changes = store.changes(Topic::Approvals);
     let mut row = store.request(question).await.map_err(|error| unasked(&error))?;
     if row.state == ApprovalState::Pending {
         let shown = Box::new(row.clone());

@@ -7,8 +7,8 @@ use std::sync::Mutex;
 use async_trait::async_trait;
 use claw_core::port::UnixMillis;
 use claw_core::store::{
-    Answer, Approval, ApprovalState, Approvals, CallStore, Entry, Ledger, NewApproval, Record, StoreError,
-    Tally,
+    Answer, Approval, ApprovalState, Approvals, CallStore, Changes, Entry, Ledger, NewApproval, Record,
+    StoreError, Tally, Topic,
 };
 use claw_core::{ApprovalId, SessionKey, TenantId};
 use tokio::sync::watch;
@@ -112,7 +112,10 @@ impl<S: CallStore> Approvals for FailingStore<S> {
     ) -> Result<Approval, StoreError> {
         self.pass(StoreMethod::Close)?.close(tenant, id, state).await
     }
-    fn changes(&self) -> watch::Receiver<u64> {
-        self.store.changes()
+}
+
+impl<S: CallStore> Changes for FailingStore<S> {
+    fn changes(&self, of: Topic) -> watch::Receiver<u64> {
+        self.store.changes(of)
     }
 }

@@ -6,8 +6,8 @@ use std::sync::{Mutex, MutexGuard};
 use async_trait::async_trait;
 use claw_core::port::UnixMillis;
 use claw_core::store::{
-    Accepted, Claim, Failure, Job, JobState, LaneCount, Lease, Message, NewJob, NewMessage, Queue,
-    SessionEvent, SessionLog, StoreError, Worker,
+    Accepted, Bells, Changes, Claim, Failure, Job, JobState, LaneCount, Lease, Message, NewJob, NewMessage,
+    Queue, SessionEvent, SessionLog, StoreError, Topic, Worker,
 };
 use claw_core::{JobId, MessageId, SessionKey, TenantId};
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ use tokio::sync::watch;
 #[derive(Debug, Default)]
 pub struct MemoryWork {
     state: Mutex<State>,
-    work: watch::Sender<u64>,
+    bells: Bells,
 }
 
 #[derive(Debug, Default)]
@@ -46,7 +46,7 @@ impl MemoryWork {
     }
 
     fn wake(&self) {
-        self.work.send_modify(|count| *count += 1);
+        self.bells.ring(Topic::Work);
     }
 }
 
@@ -198,9 +198,11 @@ impl Queue for MemoryWork {
         }
         Ok(lanes)
     }
+}
 
-    fn work(&self) -> watch::Receiver<u64> {
-        self.work.subscribe()
+impl Changes for MemoryWork {
+    fn changes(&self, of: Topic) -> watch::Receiver<u64> {
+        self.bells.listen(of)
     }
 }
 

@@ -4,9 +4,8 @@ use std::fmt;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
-use tokio::sync::watch;
 
-use super::StoreError;
+use super::{Changes, StoreError};
 use crate::id::{AgentId, ApprovalId, CallId, SessionKey, TenantId, ToolName, UserId};
 use crate::port::UnixMillis;
 use crate::tool::{Digest, Effects};
@@ -103,12 +102,12 @@ pub struct Answer {
     pub at: UnixMillis,
 }
 
-/// Keeps questions and their answers.
+/// Keeps questions and their answers; a change is told as [`Topic::Approvals`](super::Topic::Approvals).
 ///
 /// A store has no clock: what it is given says what time it is. A question that waits, or was approved and not
 /// used, is expired from `expires` on, whether or not somebody is there to close it.
 #[async_trait]
-pub trait Approvals: Send + Sync {
+pub trait Approvals: Changes {
     /// Puts a question, or finds the one that this call put before a restart: same tenant, session, agent, call
     /// and digest, answered or not. One that was cancelled is put anew, and one whose time is over is returned
     /// as expired. A question of the same call about something else is cancelled, whether it waits or was
@@ -130,6 +129,4 @@ pub trait Approvals: Send + Sync {
         id: ApprovalId,
         state: ApprovalState,
     ) -> Result<Approval, StoreError>;
-    /// Changes its value whenever a question changes; whoever waits reads the row again.
-    fn changes(&self) -> watch::Receiver<u64>;
 }

@@ -4,15 +4,20 @@
 //! writes the intent together.
 
 mod approvals;
+mod changes;
+mod documents;
 mod ledger;
 mod queue;
 mod sessions;
+mod undo;
 
 pub use approvals::{Answer, Approval, ApprovalState, Approvals, NewApproval};
+pub use changes::{Bells, Changes, Topic};
+pub use documents::{Document, DocumentCard, DocumentKey, Documents, Found, Passage, PassageQuery, Shelf};
 pub use ledger::{Entry, Event as EntryEvent, Ledger, Outcome, Record, Tally};
-
 pub use queue::{Claim, Failure, Job, JobState, LaneCount, Lease, NewJob, Queue, Worker};
 pub use sessions::{Accepted, Message, NewMessage, Role, SessionEvent, SessionLog};
+pub use undo::{FileState, NewUndo, Undo, UndoFilter, UndoIndex};
 
 /// Everything a deployment remembers.
 pub trait Store: CallStore + Queue + SessionLog {}
@@ -49,6 +54,14 @@ pub enum StoreError {
         /// Which job.
         job: crate::JobId,
     },
+    /// The document is not as the writer saw it.
+    #[error("`{path}` {}; read it again and write what should be there now", stale(.now))]
+    Stale {
+        /// Which document.
+        path: String,
+        /// Its version now; `None` where it is not there.
+        now: Option<u64>,
+    },
     /// The database refused or could not be reached. What was asked has not happened, or is not known to.
     #[error("{what}: {why}")]
     Database {
@@ -75,4 +88,11 @@ pub enum StoreError {
         /// Why it failed.
         source: std::io::Error,
     },
+}
+
+fn stale(now: &Option<u64>) -> String {
+    match now {
+        Some(version) => format!("was changed since it was read (it is at version {version})"),
+        None => "is not there any more".to_owned(),
+    }
 }

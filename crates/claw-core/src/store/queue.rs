@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use smol_str::SmolStr;
 
-use super::StoreError;
+use super::{Changes, StoreError};
 use crate::id::{BootId, JobId, NodeId, SessionKey, TenantId};
 use crate::port::UnixMillis;
 
@@ -134,9 +134,9 @@ pub struct LaneCount {
     pub dead: u64,
 }
 
-/// Keeps accepted work.
+/// Keeps accepted work; that some may have become claimable is told as [`Topic::Work`](super::Topic::Work).
 #[async_trait]
-pub trait Queue: Send + Sync {
+pub trait Queue: Changes {
     /// Accepts a job. One whose id was accepted before is left as it is.
     async fn enqueue(&self, job: NewJob) -> Result<(), StoreError>;
     /// Leases the best visible job of the lanes: highest priority, then the oldest, none whose session has a
@@ -155,6 +155,4 @@ pub trait Queue: Send + Sync {
     async fn job(&self, tenant: &TenantId, id: JobId) -> Result<Option<Job>, StoreError>;
     /// How many jobs of a tenant stand where, by lane.
     async fn lanes(&self, tenant: &TenantId) -> Result<Vec<LaneCount>, StoreError>;
-    /// Changes its value whenever work may have become claimable, on this node or another.
-    fn work(&self) -> tokio::sync::watch::Receiver<u64>;
 }

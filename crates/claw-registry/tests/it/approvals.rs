@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use claw_core::TenantId;
 use claw_core::port::Clock;
-use claw_core::store::{Answer, Approval, ApprovalState, Approvals, Ledger};
+use claw_core::store::{Answer, Approval, ApprovalState, Approvals, Changes as _, Ledger, Topic};
 use claw_core::tool::Target;
 use claw_registry::Request;
 use serde_json::json;
@@ -13,7 +13,7 @@ use crate::kit::{Bench, Setup, done, refused};
 
 /// Waits until a question is there.
 pub(crate) async fn question(bench: &Bench) -> Approval {
-    let mut changes = bench.store.changes();
+    let mut changes = bench.store.changes(Topic::Approvals);
     loop {
         if let Some(row) = bench.store.pending(&TenantId::main(), bench.clock.now()).await.unwrap().pop() {
             return row;

@@ -3,16 +3,14 @@
 use async_trait::async_trait;
 use claw_core::port::UnixMillis;
 use claw_core::store::{
-    Answer, Approval, ApprovalState, Approvals, EntryEvent, NewApproval, Record, StoreError,
+    Answer, Approval, ApprovalState, Approvals, EntryEvent, NewApproval, Record, StoreError, Topic,
 };
 use claw_core::{ApprovalId, TenantId};
 use sqlx::postgres::{PgRow, PgTransaction};
 use sqlx::query;
 use sqlx::types::Json;
-use tokio::sync::watch;
 use uuid::Uuid;
 
-use super::changes::Topic;
 use super::failure::failed;
 use super::{PostgresStore, get, uuid, without_nul};
 use crate::row::{self, is_lapsed, missing, wrong_state};
@@ -31,7 +29,7 @@ impl Approvals for PostgresStore {
             None => insert(&mut transaction, new).await?,
         };
         transaction.commit().await.map_err(failed(WRITE))?;
-        self.changes.ring(Topic::Approvals);
+        self.listener.bells.ring(Topic::Approvals);
         Ok(asked)
     }
 
@@ -85,7 +83,7 @@ impl Approvals for PostgresStore {
         let Some(row) = answered else {
             return Err(wrong_state(&self.existing(tenant, id).await?));
         };
-        self.changes.ring(Topic::Approvals);
+        self.listener.bells.ring(Topic::Approvals);
         let answered = approval(&row)?;
         if answered.state == ApprovalState::Expired { Err(wrong_state(&answered)) } else { Ok(answered) }
     }
@@ -114,12 +112,8 @@ impl Approvals for PostgresStore {
         let Some(row) = closed else {
             return self.existing(tenant, id).await;
         };
-        self.changes.ring(Topic::Approvals);
+        self.listener.bells.ring(Topic::Approvals);
         approval(&row)
-    }
-
-    fn changes(&self) -> watch::Receiver<u64> {
-        self.changes.subscribe(Topic::Approvals)
     }
 }
 
@@ -141,7 +135,7 @@ impl PostgresStore {
         .execute(&self.pool)
         .await
         .map_err(failed(WRITE))?;
-        self.changes.ring(Topic::Approvals);
+        self.listener.bells.ring(Topic::Approvals);
         self.existing(tenant, id).await
     }
 

@@ -1,14 +1,13 @@
 //! The ledger: chained lines, appended while the head's row is locked.
 
 use async_trait::async_trait;
-use claw_core::store::{Entry, EntryEvent, Ledger, Outcome, Record, StoreError, Tally};
+use claw_core::store::{Entry, EntryEvent, Ledger, Outcome, Record, StoreError, Tally, Topic};
 use claw_core::{CallId, SessionKey, TenantId};
 use sqlx::postgres::PgTransaction;
 use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
 
 use super::approvals::spend;
-use super::changes::Topic;
 use super::failure::{failed, is_taken};
 use super::{PostgresStore, uuid};
 use crate::chain::{ChainReport, Columns, Head, Walk};
@@ -49,7 +48,7 @@ impl Ledger for PostgresStore {
         }
         transaction.commit().await.map_err(failed(APPEND))?;
         if approval.is_some() {
-            self.changes.ring(Topic::Approvals);
+            self.listener.bells.ring(Topic::Approvals);
         }
         Ok(())
     }

@@ -20,7 +20,7 @@ use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions, PgRo
 use sqlx::{ConnectOptions as _, Connection as _, Decode, Postgres, Row as _, Type};
 use uuid::Uuid;
 
-use self::changes::Changes;
+use self::changes::Listener;
 use self::failure::{failed, refused};
 use crate::migrate;
 
@@ -44,7 +44,7 @@ const SETTINGS: [(&str, &str); 3] = [
 pub struct PostgresStore {
     pool: PgPool,
     node: NodeId,
-    changes: Changes,
+    listener: Listener,
 }
 
 impl PostgresStore {
@@ -79,7 +79,7 @@ impl PostgresStore {
                 })
             })
             .connect_lazy_with(options.clone());
-        Ok(Self { pool, node, changes: Changes::listen(options) })
+        Ok(Self { pool, node, listener: Listener::start(options) })
     }
 
     async fn begin(&self, what: &'static str) -> Result<PgTransaction<'static>, StoreError> {

@@ -3,15 +3,15 @@
 
 use async_trait::async_trait;
 use claw_core::port::UnixMillis;
-use claw_core::store::{Claim, Failure, Job, JobState, LaneCount, Lease, NewJob, Queue, StoreError, Worker};
+use claw_core::store::{
+    Claim, Failure, Job, JobState, LaneCount, Lease, NewJob, Queue, StoreError, Topic, Worker,
+};
 use claw_core::{JobId, SessionKey, TenantId};
 use sqlx::postgres::{PgConnection, PgExecutor, PgRow};
 use sqlx::types::Json;
 use sqlx::{query, query_as, query_scalar};
-use tokio::sync::watch;
 use uuid::Uuid;
 
-use super::changes::Topic;
 use super::failure::{failed, is_taken, refused};
 use super::{PostgresStore, get, uuid, without_nul};
 use crate::row;
@@ -34,7 +34,7 @@ impl Queue for PostgresStore {
     async fn enqueue(&self, job: NewJob) -> Result<(), StoreError> {
         let mut connection = self.pool.acquire().await.map_err(failed(ACCEPT))?;
         accept(&mut connection, &job).await?;
-        self.changes.ring(Topic::Work);
+        self.listener.bells.ring(Topic::Work);
         Ok(())
     }
 
@@ -68,7 +68,7 @@ impl Queue for PostgresStore {
 
     async fn finish_job(&self, lease: &Lease) -> Result<(), StoreError> {
         finish(&self.pool, lease).await?;
-        self.changes.ring(Topic::Work);
+        self.listener.bells.ring(Topic::Work);
         Ok(())
     }
 
@@ -90,7 +90,7 @@ impl Queue for PostgresStore {
         .await
         .map_err(failed(WRITE))?;
         let state = state.ok_or_else(|| lost(lease))?;
-        self.changes.ring(Topic::Work);
+        self.listener.bells.ring(Topic::Work);
         row::word("a job's state", &state)
     }
 
@@ -112,7 +112,7 @@ impl Queue for PostgresStore {
         .await
         .map_err(failed(WRITE))?;
         if !ids.is_empty() {
-            self.changes.ring(Topic::Work);
+            self.listener.bells.ring(Topic::Work);
         }
         ids.iter().map(|id| row::id("a job's id", id.as_bytes())).collect()
     }
@@ -142,10 +142,6 @@ impl Queue for PostgresStore {
             Ok(LaneCount { lane: lane.into(), pending, leased, dead })
         };
         rows.into_iter().map(count).collect()
-    }
-
-    fn work(&self) -> watch::Receiver<u64> {
-        self.changes.subscribe(Topic::Work)
     }
 }
 

@@ -2,7 +2,9 @@
 
 use async_trait::async_trait;
 use claw_core::port::UnixMillis;
-use claw_core::store::{Accepted, Lease, Message, NewJob, NewMessage, SessionEvent, SessionLog, StoreError};
+use claw_core::store::{
+    Accepted, Lease, Message, NewJob, NewMessage, SessionEvent, SessionLog, StoreError, Topic,
+};
 use claw_core::{JobId, SessionKey, TenantId};
 use serde_json::Value;
 use smol_str::SmolStr;
@@ -11,7 +13,6 @@ use sqlx::types::Json;
 use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
 
-use super::changes::Topic;
 use super::failure::failed;
 use super::{PostgresStore, queue, uuid};
 use crate::row;
@@ -31,7 +32,7 @@ impl SessionLog for PostgresStore {
         };
         queue::accept(&mut transaction, &job).await?;
         transaction.commit().await.map_err(failed(ACCEPT))?;
-        self.changes.ring(Topic::Work);
+        self.listener.bells.ring(Topic::Work);
         Ok(Accepted { seq, job: job.id })
     }
 
@@ -46,7 +47,7 @@ impl SessionLog for PostgresStore {
             });
         }
         transaction.commit().await.map_err(failed(FINISH))?;
-        self.changes.ring(Topic::Work);
+        self.listener.bells.ring(Topic::Work);
         Ok(places)
     }
 

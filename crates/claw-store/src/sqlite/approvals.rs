@@ -2,12 +2,11 @@
 
 use async_trait::async_trait;
 use claw_core::port::UnixMillis;
-use claw_core::store::{Answer, Approval, ApprovalState, Approvals, NewApproval, Record, StoreError};
+use claw_core::store::{Answer, Approval, ApprovalState, Approvals, NewApproval, Record, StoreError, Topic};
 use claw_core::tool::Digest;
 use claw_core::{ApprovalId, TenantId};
 use sqlx::sqlite::{SqliteConnection, SqliteExecutor};
 use sqlx::{query, query_as};
-use tokio::sync::watch;
 
 use super::SqliteStore;
 use super::error::failed;
@@ -32,7 +31,7 @@ impl Approvals for SqliteStore {
         };
         if ended || !known {
             transaction.commit().await.map_err(failed(WRITE))?;
-            self.changes.approvals.ring();
+            self.bells.ring(Topic::Approvals);
         }
         Ok(approval)
     }
@@ -87,10 +86,6 @@ impl Approvals for SqliteStore {
         })
         .await
     }
-
-    fn changes(&self) -> watch::Receiver<u64> {
-        self.changes.approvals.listen()
-    }
 }
 
 impl SqliteStore {
@@ -125,7 +120,7 @@ impl SqliteStore {
             .await
             .map_err(failed(WRITE))?;
         transaction.commit().await.map_err(failed(WRITE))?;
-        self.changes.approvals.ring();
+        self.bells.ring(Topic::Approvals);
         Ok(approval)
     }
 }

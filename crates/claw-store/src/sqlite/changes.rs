@@ -3,39 +3,21 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use claw_core::store::{Bells, Changes, Topic};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{ConnectOptions as _, query_scalar};
-use tokio::sync::watch;
+use tokio::sync::watch::Receiver;
 use tokio::task::AbortHandle;
 use tokio::time::{MissedTickBehavior, interval};
+
+use super::SqliteStore;
 
 /// How often to look; the promise is 250 ms.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Bells that ring after a commit.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Changes {
-    /// Of questions to people.
-    pub(super) approvals: Bell,
-    /// Of work that may be claimable.
-    pub(super) work: Bell,
-}
-
-/// A number that rises.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Bell(Arc<watch::Sender<u64>>);
-
-impl Bell {
-    pub(super) fn ring(&self) {
-        self.0.send_modify(|count| *count = count.wrapping_add(1));
-    }
-
-    pub(super) fn listen(&self) -> watch::Receiver<u64> {
-        self.0.subscribe()
-    }
-
-    fn is_heard(&self) -> bool {
-        self.0.receiver_count() > 0
+impl Changes for SqliteStore {
+    fn changes(&self, of: Topic) -> Receiver<u64> {
+        self.bells.listen(of)
     }
 }
 
@@ -46,11 +28,11 @@ pub(super) struct Tail(AbortHandle);
 impl Tail {
     pub(super) async fn follow(
         options: &SqliteConnectOptions,
-        changes: Changes,
+        bells: Arc<Bells>,
     ) -> Result<Self, sqlx::Error> {
         let mut connection = options.connect().await?;
         let seen = version(&mut connection).await?;
-        Ok(Self(tokio::spawn(watch(connection, seen, changes)).abort_handle()))
+        Ok(Self(tokio::spawn(watch(connection, seen, bells)).abort_handle()))
     }
 }
 
@@ -60,12 +42,12 @@ impl Drop for Tail {
     }
 }
 
-async fn watch(mut connection: SqliteConnection, mut seen: i64, changes: Changes) {
+async fn watch(mut connection: SqliteConnection, mut seen: i64, bells: Arc<Bells>) {
     let mut ticks = interval(LOOK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        if !changes.approvals.is_heard() && !changes.work.is_heard() {
+        if !bells.is_heard() {
             continue;
         }
         match version(&mut connection).await {
@@ -74,8 +56,7 @@ async fn watch(mut connection: SqliteConnection, mut seen: i64, changes: Changes
             // Better to wake somebody for nothing than not at all.
             Err(error) => tracing::warn!(%error, "could not look for changes by other programs"),
         }
-        changes.approvals.ring();
-        changes.work.ring();
+        bells.ring_all();
     }
 }
 

@@ -1,7 +1,7 @@
 //! The ledger: entries, and the head of each chain.
 
 use async_trait::async_trait;
-use claw_core::store::{Entry, EntryEvent, Ledger, Outcome, Record, StoreError, Tally};
+use claw_core::store::{Entry, EntryEvent, Ledger, Outcome, Record, StoreError, Tally, Topic};
 use claw_core::{CallId, SessionKey, TenantId};
 use sqlx::sqlite::SqliteConnection;
 use sqlx::{Connection as _, query, query_as, query_scalar};
@@ -42,7 +42,7 @@ impl Ledger for SqliteStore {
         }
         transaction.commit().await.map_err(failed(WRITE))?;
         if approval.is_some() {
-            self.changes.approvals.ring();
+            self.bells.ring(Topic::Approvals);
         }
         Ok(())
     }

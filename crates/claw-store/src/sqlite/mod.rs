@@ -14,16 +14,17 @@ use std::fs::{DirBuilder, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use claw_core::NodeId;
-use claw_core::store::StoreError;
+use claw_core::store::{Bells, StoreError};
 use sqlx::sqlite::{
     SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
 };
 use sqlx::{ConnectOptions as _, Connection as _, Sqlite, SqliteConnection, Transaction};
 
-use self::changes::{Changes, Tail};
+use self::changes::Tail;
 use self::error::{at, failed, is_busy};
 use crate::migrate;
 
@@ -40,7 +41,7 @@ pub struct SqliteStore {
     node: NodeId,
     writer: SqlitePool,
     readers: SqlitePool,
-    changes: Changes,
+    bells: Arc<Bells>,
     _tail: Option<Tail>,
 }
 
@@ -60,7 +61,7 @@ impl SqliteStore {
         let writer = pool(1).connect_with(options).await.map_err(failed(OPEN))?;
         migrate(&writer).await?;
         let readers = writer.clone();
-        Ok(Self { node, writer, readers, changes: Changes::default(), _tail: None })
+        Ok(Self { node, writer, readers, bells: Arc::default(), _tail: None })
     }
 
     async fn open_file(path: &Path, node: NodeId) -> Result<Self, StoreError> {
@@ -69,9 +70,9 @@ impl SqliteStore {
         migrate(&writer).await?;
         let options = options.pragma("query_only", "ON");
         let readers = pool(READERS).connect_lazy_with(options.clone());
-        let changes = Changes::default();
-        let tail = Tail::follow(&options, changes.clone()).await.map_err(failed(OPEN))?;
-        Ok(Self { node, writer, readers, changes, _tail: Some(tail) })
+        let bells = Arc::<Bells>::default();
+        let tail = Tail::follow(&options, Arc::clone(&bells)).await.map_err(failed(OPEN))?;
+        Ok(Self { node, writer, readers, bells, _tail: Some(tail) })
     }
 
     /// Begins to write. What is not committed has not happened.

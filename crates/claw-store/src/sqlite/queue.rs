@@ -5,12 +5,13 @@
 
 use async_trait::async_trait;
 use claw_core::port::UnixMillis;
-use claw_core::store::{Claim, Failure, Job, JobState, LaneCount, Lease, NewJob, Queue, StoreError, Worker};
+use claw_core::store::{
+    Claim, Failure, Job, JobState, LaneCount, Lease, NewJob, Queue, StoreError, Topic, Worker,
+};
 use claw_core::{JobId, TenantId};
 use sqlx::query::Query;
 use sqlx::sqlite::{Sqlite, SqliteArguments, SqliteExecutor, SqliteRow};
 use sqlx::{query, query_as, query_scalar};
-use tokio::sync::watch;
 
 use super::SqliteStore;
 use super::error::{column, failed};
@@ -39,7 +40,7 @@ macro_rules! as_holder {
 impl Queue for SqliteStore {
     async fn enqueue(&self, job: NewJob) -> Result<(), StoreError> {
         enqueue(&self.writer, &job).await?;
-        self.changes.work.ring();
+        self.bells.ring(Topic::Work);
         Ok(())
     }
 
@@ -90,7 +91,7 @@ impl Queue for SqliteStore {
 
     async fn finish_job(&self, lease: &Lease) -> Result<(), StoreError> {
         finish(&self.writer, lease).await?;
-        self.changes.work.ring();
+        self.bells.ring(Topic::Work);
         Ok(())
     }
 
@@ -103,7 +104,7 @@ impl Queue for SqliteStore {
         .bind(failure.retry.map(|at| at.0))
         .bind(failure.error);
         let state = state_after(given_back, &self.writer, lease).await?;
-        self.changes.work.ring();
+        self.bells.ring(Topic::Work);
         Ok(state)
     }
 
@@ -119,7 +120,7 @@ impl Queue for SqliteStore {
         .await
         .map_err(failed(WRITE))?;
         if !reclaimed.is_empty() {
-            self.changes.work.ring();
+            self.bells.ring(Topic::Work);
         }
         reclaimed.iter().map(|id| row::id("a job's id", id)).collect()
     }
@@ -148,10 +149,6 @@ impl Queue for SqliteStore {
             Ok(LaneCount { lane: lane.into(), pending, leased, dead })
         };
         counts.into_iter().map(lane).collect()
-    }
-
-    fn work(&self) -> watch::Receiver<u64> {
-        self.changes.work.listen()
     }
 }
 

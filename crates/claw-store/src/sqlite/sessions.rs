@@ -2,7 +2,9 @@
 
 use async_trait::async_trait;
 use claw_core::port::UnixMillis;
-use claw_core::store::{Accepted, Lease, Message, NewJob, NewMessage, SessionEvent, SessionLog, StoreError};
+use claw_core::store::{
+    Accepted, Lease, Message, NewJob, NewMessage, SessionEvent, SessionLog, StoreError, Topic,
+};
 use claw_core::{JobId, SessionKey, TenantId};
 use serde_json::Value;
 use smol_str::SmolStr;
@@ -25,7 +27,7 @@ impl SessionLog for SqliteStore {
         };
         queue::enqueue(&mut *transaction, &job).await?;
         transaction.commit().await.map_err(failed(WRITE))?;
-        self.changes.work.ring();
+        self.bells.ring(Topic::Work);
         Ok(Accepted { seq, job: job.id })
     }
 
@@ -40,7 +42,7 @@ impl SessionLog for SqliteStore {
             });
         }
         transaction.commit().await.map_err(failed(WRITE))?;
-        self.changes.work.ring();
+        self.bells.ring(Topic::Work);
         Ok(places)
     }
 

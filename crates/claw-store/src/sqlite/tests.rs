@@ -1,6 +1,6 @@
 //! Faults that only the writing connection can be given.
 
-use claw_core::store::{EntryEvent, Ledger as _, Queue as _, Record, StoreError};
+use claw_core::store::{Changes as _, EntryEvent, Ledger as _, Queue as _, Record, StoreError, Topic};
 use claw_core::{CallId, NodeId, TenantId};
 use claw_testkit::fixture::{job, refused};
 use tempfile::TempDir;
@@ -68,7 +68,7 @@ async fn a_given_up_write_is_taken_back_and_holds_up_nobody() {
 async fn looking_for_changes_ends_with_the_store() {
     let directory = TempDir::new().unwrap();
     let store = opened(&directory).await;
-    let mut work = store.work();
+    let mut work = store.changes(Topic::Work);
     drop(store);
     // The last sender goes when the task does.
     while work.changed().await.is_ok() {}

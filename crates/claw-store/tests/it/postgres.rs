@@ -6,7 +6,9 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use claw_core::store::{Approvals as _, Claim, Ledger as _, NewJob, Outcome, Queue as _, StoreError};
+use claw_core::store::{
+    Approvals as _, Changes as _, Claim, Ledger as _, NewJob, Outcome, Queue as _, StoreError, Topic,
+};
 use claw_core::{CallId, NodeId, TenantId};
 use claw_store::PostgresStore;
 use claw_store::chain::Fault;
@@ -149,7 +151,8 @@ async fn chains_stay_whole_under_many_writers_and_show_damage() {
 async fn nodes_wake_each_other() {
     let database = Database::create().await;
     let (a, b) = (database.store("a").await, database.store("b").await);
-    let (mut work, mut changes) = (listening(a.work()).await, listening(a.changes()).await);
+    let (mut work, mut changes) =
+        (listening(a.changes(Topic::Work)).await, listening(a.changes(Topic::Approvals)).await);
 
     b.enqueue(job_of("cli:me")).await.unwrap();
     woken(&mut work, "a job was accepted").await;
@@ -165,7 +168,8 @@ async fn nodes_wake_each_other() {
 async fn wakes_everyone_when_the_connection_that_listens_was_lost() {
     let database = Database::create().await;
     let (a, b) = (database.store("a").await, database.store("b").await);
-    let (mut work, mut changes) = (listening(a.work()).await, listening(a.changes()).await);
+    let (mut work, mut changes) =
+        (listening(a.changes(Topic::Work)).await, listening(a.changes(Topic::Approvals)).await);
     database.end_connections("query LIKE 'LISTEN%'").await;
     woken(&mut work, "something may have been missed").await;
     woken(&mut changes, "something may have been missed").await;
@@ -180,7 +184,7 @@ async fn stops_listening_when_the_store_is_dropped() {
          AND pid <> pg_backend_pid()";
     let database = Database::create().await;
     let store = database.store("a").await;
-    listening(store.work()).await;
+    listening(store.changes(Topic::Work)).await;
     assert_eq!(database.count(CONNECTIONS).await, 1);
     drop(store);
     let gone = async {

@@ -6,7 +6,9 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::time::Duration;
 
-use claw_core::store::{Answer, Approvals as _, Ledger as _, NewJob, Outcome, Queue as _, SessionLog as _};
+use claw_core::store::{
+    Answer, Approvals as _, Changes as _, Ledger as _, NewJob, Outcome, Queue as _, SessionLog as _, Topic,
+};
 use claw_core::{CallId, NodeId, TenantId};
 use claw_store::SqliteStore;
 use claw_store::chain::Fault;
@@ -104,12 +106,12 @@ async fn another_program_on_the_file_is_seen() {
     let directory = TempDir::new().unwrap();
     let path = directory.path().join("claw.db");
     let (one, other) = (open(&path).await, open(&path).await);
-    let (mut changes, mut work) = (other.changes(), other.work());
+    let (mut changes, mut work) = (other.changes(Topic::Approvals), other.changes(Topic::Work));
 
     let asked = one.request(question(CallId::new(), "ls")).await.unwrap();
     rises(&mut changes).await;
     assert_eq!(other.pending(&TenantId::main(), NOW).await.unwrap(), std::slice::from_ref(&asked));
-    let mut answers = one.changes();
+    let mut answers = one.changes(Topic::Approvals);
     let yes = Answer { approve: true, by: "ann".to_owned(), at: NOW };
     other.answer(&TenantId::main(), asked.id, yes).await.unwrap();
     rises(&mut answers).await;

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use claw_core::port::UnixMillis;
-use claw_core::store::{Answer, Approval, ApprovalState, CallStore, NewApproval, Outcome, StoreError, Tally};
+use claw_core::store::{
+    Answer, Approval, ApprovalState, CallStore, NewApproval, Outcome, StoreError, Tally, Topic,
+};
 use claw_core::{AgentId, ApprovalId, CallId, TenantId};
 
 use crate::fixture::{NOW, digest, intent, outcome, owner, question, refused, session, tenant};
@@ -247,7 +249,7 @@ async fn refuses_an_answer_when_the_time_is_over(store: impl CallStore) {
     let main = TenantId::main();
     for answer in [yes(), no()] {
         let id = store.request(question(CallId::new(), "ls")).await.unwrap().id;
-        let mut changes = store.changes();
+        let mut changes = store.changes(Topic::Approvals);
         changes.mark_unchanged();
         let late = Answer { at: expiry(), ..answer.clone() };
         check_state(store.answer(&main, id, late).await, id, "expired");
@@ -308,7 +310,7 @@ async fn keeps_tenants_apart(store: impl CallStore) {
 }
 
 async fn wakes_those_who_wait(store: impl CallStore) {
-    let mut changes = store.changes();
+    let mut changes = store.changes(Topic::Approvals);
     let (call, id) = approved(&store, "ls").await;
     assert!(changes.has_changed().unwrap());
     changes.mark_unchanged();

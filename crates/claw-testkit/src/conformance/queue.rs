@@ -8,7 +8,9 @@ mod racing;
 use std::time::Duration;
 
 use claw_core::port::UnixMillis;
-use claw_core::store::{Claim, Failure, Job, JobState, LaneCount, Lease, NewJob, Queue, StoreError, Worker};
+use claw_core::store::{
+    Claim, Failure, Job, JobState, LaneCount, Lease, NewJob, Queue, StoreError, Topic, Worker,
+};
 use claw_core::{JobId, TenantId};
 use serde_json::json;
 
@@ -240,7 +242,7 @@ async fn keeps_tenants_apart(store: impl Queue) {
 
 async fn wakes_workers(store: impl Queue) {
     let ann = worker("a");
-    let mut work = store.work();
+    let mut work = store.changes(Topic::Work);
     let mut woke = |why: &str| {
         assert!(work.has_changed().unwrap(), "{why} wakes workers");
         work.mark_unchanged();

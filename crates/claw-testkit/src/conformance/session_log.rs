@@ -8,7 +8,7 @@ use std::time::Duration;
 use claw_core::port::UnixMillis;
 use claw_core::store::{
     Accepted, Claim, JobState, Lease, Message, NewJob, NewMessage, Queue, Role, SessionEvent, SessionLog,
-    StoreError, Worker,
+    StoreError, Topic, Worker,
 };
 use claw_core::{MessageId, TenantId};
 use serde_json::{Value, json};
@@ -216,7 +216,7 @@ async fn keeps_tenants_apart(store: impl SessionLog + Queue) {
 }
 
 async fn wakes_workers(store: impl SessionLog + Queue) {
-    let mut work = store.work();
+    let mut work = store.changes(Topic::Work);
     for _ in 0..2 {
         store.accept_message(message("cli:me", "hello"), job_of("cli:me")).await.unwrap();
         assert!(work.has_changed().unwrap(), "a message is work");

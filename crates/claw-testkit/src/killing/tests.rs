@@ -203,8 +203,11 @@ impl Approvals for Liar {
     ) -> Result<Approval, StoreError> {
         self.calls.close(tenant, id, state).await
     }
-    fn changes(&self) -> watch::Receiver<u64> {
-        self.calls.changes()
+}
+
+impl Changes for Liar {
+    fn changes(&self, of: Topic) -> watch::Receiver<u64> {
+        if of == Topic::Work { self.work.changes(of) } else { self.calls.changes(of) }
     }
 }
 
@@ -239,9 +242,6 @@ impl Queue for Liar {
     }
     async fn lanes(&self, tenant: &TenantId) -> Result<Vec<LaneCount>, StoreError> {
         self.work.lanes(tenant).await
-    }
-    fn work(&self) -> watch::Receiver<u64> {
-        self.work.work()
     }
 }
 

@@ -58,7 +58,7 @@ async fn gives_each_job_to_one_of_many_workers(store: impl Queue + 'static) {
 
 async fn work<S: Queue>(floor: Arc<Floor<S>>, n: usize) {
     let me = worker(&format!("node-{}", n % 4));
-    let (mut wake, mut done) = (floor.store.work(), floor.done.subscribe());
+    let (mut wake, mut done) = (floor.store.changes(Topic::Work), floor.done.subscribe());
     loop {
         wake.mark_unchanged();
         let Some((job, lease)) = take(&floor.store, &me, NOW).await else {

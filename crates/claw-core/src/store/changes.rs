@@ -1,0 +1,126 @@
+//! Who waits for a change is woken, and reads the rows again.
+//!
+//! A topic's number rises after a change was committed, on whichever node. It may rise without reason and once
+//! for several changes, never not at all; whoever keeps something in memory drops it when the number rises.
+
+use tokio::sync::watch;
+
+/// What can change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Topic {
+    /// A question to a person, or a remembered rule.
+    Approvals,
+    /// A job may have become claimable.
+    Work,
+    /// A conversation has a new message or event.
+    Sessions,
+    /// A tenant, a user, a role or an API key.
+    Access,
+    /// An agent.
+    Agents,
+    /// The settings of a tool.
+    Settings,
+    /// A context file or a memory document.
+    Documents,
+    /// A sealed secret or a credentialed program.
+    Secrets,
+    /// A background process.
+    Processes,
+}
+
+impl Topic {
+    /// Every topic.
+    pub const ALL: [Self; 9] = [
+        Self::Approvals,
+        Self::Work,
+        Self::Sessions,
+        Self::Access,
+        Self::Agents,
+        Self::Settings,
+        Self::Documents,
+        Self::Secrets,
+        Self::Processes,
+    ];
+
+    /// The topic as a word, as nodes tell it each other.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Approvals => "approvals",
+            Self::Work => "work",
+            Self::Sessions => "sessions",
+            Self::Access => "access",
+            Self::Agents => "agents",
+            Self::Settings => "settings",
+            Self::Documents => "documents",
+            Self::Secrets => "secrets",
+            Self::Processes => "processes",
+        }
+    }
+
+    /// The topic that a word names.
+    pub fn named(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|topic| topic.name() == word)
+    }
+}
+
+/// Tells of changes.
+pub trait Changes: Send + Sync {
+    /// A number that rises when something of this topic changed, on this node or another.
+    fn changes(&self, of: Topic) -> watch::Receiver<u64>;
+}
+
+/// A bell for each topic: what a store in one process needs to tell of changes.
+#[derive(Debug, Default)]
+pub struct Bells([watch::Sender<u64>; Topic::ALL.len()]);
+
+impl Bells {
+    /// Wakes those who wait for this topic.
+    pub fn ring(&self, topic: Topic) {
+        self.of(topic).send_modify(|count| *count = count.wrapping_add(1));
+    }
+
+    /// Wakes everyone: something may have been missed.
+    pub fn ring_all(&self) {
+        Topic::ALL.into_iter().for_each(|topic| self.ring(topic));
+    }
+
+    /// Waits for this topic.
+    pub fn listen(&self, topic: Topic) -> watch::Receiver<u64> {
+        self.of(topic).subscribe()
+    }
+
+    /// Whether anybody waits for anything.
+    pub fn is_heard(&self) -> bool {
+        self.0.iter().any(|bell| bell.receiver_count() > 0)
+    }
+
+    fn of(&self, topic: Topic) -> &watch::Sender<u64> {
+        &self.0[topic as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Bells, Topic};
+
+    #[test]
+    fn a_topic_is_named_and_found_by_its_name() {
+        for topic in Topic::ALL {
+            assert_eq!(Topic::named(topic.name()), Some(topic));
+        }
+        assert_eq!(Topic::named("nothing"), None);
+    }
+
+    #[test]
+    fn a_bell_rings_for_its_topic_alone() {
+        let bells = Bells::default();
+        assert!(!bells.is_heard());
+        for topic in Topic::ALL {
+            let listening: Vec<_> = Topic::ALL.into_iter().map(|topic| bells.listen(topic)).collect();
+            bells.ring(topic);
+            for (heard, of) in listening.iter().zip(Topic::ALL) {
+                assert_eq!(heard.has_changed().unwrap(), of == topic);
+            }
+        }
+    }
+}

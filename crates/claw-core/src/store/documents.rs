@@ -1,0 +1,151 @@
+//! Texts that agents live by and remember: context files and memory documents.
+//!
+//! A document has a version that rises with every change and never falls, its removal included; who writes says
+//! which version they saw, and is told when it is another one by now. A lost update is an error, not a loss.
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+
+use super::{Changes, StoreError};
+use crate::id::{AgentId, TenantId, UserId};
+use crate::port::UnixMillis;
+
+/// Which kind of document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Shelf {
+    /// `SOUL.md`, `IDENTITY.md`, `AGENTS.md`, `TOOLS.md`, `HEARTBEAT.md`, `USER.md`, `BOOTSTRAP.md`.
+    Context,
+    /// `MEMORY.md`, `memory/**`.
+    Memory,
+}
+
+impl Shelf {
+    /// The shelf as a word.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Context => "context",
+            Self::Memory => "memory",
+        }
+    }
+}
+
+/// Where a document is.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct DocumentKey {
+    /// Whose data it is.
+    pub tenant: TenantId,
+    /// Which agent's.
+    pub agent: AgentId,
+    /// For which user; `None` is the agent's own, for all of them.
+    pub user: Option<UserId>,
+    /// Which kind.
+    pub shelf: Shelf,
+    /// Its path from the workspace's root, with `/` between parts.
+    pub path: String,
+}
+
+/// A document as it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Document {
+    /// Where it is.
+    pub key: DocumentKey,
+    /// Which version this is.
+    pub version: u64,
+    /// What it says.
+    pub text: String,
+    /// When it was written.
+    pub at: UnixMillis,
+}
+
+/// A document in a list, without its text.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct DocumentCard {
+    /// Where it is.
+    #[serde(flatten)]
+    pub key: DocumentKey,
+    /// Its version.
+    pub version: u64,
+    /// The length of its text in bytes.
+    pub bytes: u64,
+    /// When it was written.
+    pub at: UnixMillis,
+}
+
+/// A part of a document, to be found by what it says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Passage {
+    /// Its first line in the document, counted from 1.
+    pub first_line: u64,
+    /// Its last line.
+    pub last_line: u64,
+    /// What it says.
+    pub text: String,
+}
+
+/// What is searched for, and for whom.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PassageQuery {
+    /// Whose data.
+    pub tenant: TenantId,
+    /// Which agent's.
+    pub agent: AgentId,
+    /// The user whose documents are searched beside the agent's own.
+    pub user: Option<UserId>,
+    /// Words, as a person or a model writes them. Any text is a question; no character is an operator.
+    pub text: String,
+    /// How many passages at most.
+    pub limit: usize,
+}
+
+/// A passage that was found. The order is the rank: the best comes first, and stores score differently.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// In which document.
+    pub key: DocumentKey,
+    /// In which version of it.
+    pub version: u64,
+    /// What was found.
+    pub passage: Passage,
+}
+
+/// Keeps documents; a change is told as [`Topic::Documents`](super::Topic::Documents).
+#[async_trait]
+pub trait Documents: Changes {
+    /// The document at exactly this place.
+    async fn document(&self, key: &DocumentKey) -> Result<Option<Document>, StoreError>;
+    /// Writes a document whose version is `seen`, or that is not there where `seen` is `None`; gives its new
+    /// version. [`StoreError::Stale`], and nothing written, where it is another by now. It is marked to be
+    /// indexed in the same transaction, and what was indexed of it is not found any more.
+    async fn put_document(
+        &self,
+        key: &DocumentKey,
+        text: &str,
+        seen: Option<u64>,
+        at: UnixMillis,
+    ) -> Result<u64, StoreError>;
+    /// Removes a document whose version is `seen`. [`StoreError::Stale`] where it is another by now, or gone.
+    async fn remove_document(&self, key: &DocumentKey, seen: u64, at: UnixMillis) -> Result<(), StoreError>;
+    /// The agent's own documents and, where a user is given, the user's beside them, sorted by path and then
+    /// the agent's first.
+    async fn documents(
+        &self,
+        tenant: &TenantId,
+        agent: &AgentId,
+        user: Option<&UserId>,
+        shelf: Shelf,
+    ) -> Result<Vec<DocumentCard>, StoreError>;
+    /// Documents that are marked to be indexed, longest marked first, of every tenant.
+    async fn unindexed(&self, limit: usize) -> Result<Vec<DocumentCard>, StoreError>;
+    /// Puts a document's passages in place of what was indexed of it, and takes the mark off. `false`, and
+    /// nothing changed, where its version is another by now.
+    async fn index_document(
+        &self,
+        key: &DocumentKey,
+        version: u64,
+        passages: Vec<Passage>,
+    ) -> Result<bool, StoreError>;
+    /// The passages that say something of what is asked, best first. Words that are in nearly everything
+    /// ("the", "and") find nothing by themselves.
+    async fn search_passages(&self, query: &PassageQuery) -> Result<Vec<Found>, StoreError>;
+}

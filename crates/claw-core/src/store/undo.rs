@@ -1,0 +1,100 @@
+//! The index of the undo journal: which file was changed by which call, from what to what.
+//!
+//! An entry is written before the change it tells of. A file that still is as it was before has not been
+//! changed: the program ended in between. The bytes themselves are kept apart, by their digest.
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+
+use super::StoreError;
+use crate::id::{AgentId, CallId, JobId, SessionKey, TenantId, ToolName, UndoId, UserId};
+use crate::port::UnixMillis;
+use crate::tool::Digest;
+
+/// One state of a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileState {
+    /// The digest of its bytes, by which they are kept.
+    pub blob: Digest,
+    /// How many bytes.
+    pub bytes: u64,
+    /// Its permissions; `None` where the place has none, such as a document in the store.
+    pub mode: Option<u32>,
+}
+
+/// A change before it is stored.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NewUndo {
+    /// Its id.
+    pub id: UndoId,
+    /// Whose data it is.
+    pub tenant: TenantId,
+    /// In which conversation.
+    pub session: SessionKey,
+    /// Which agent changed it.
+    pub agent: AgentId,
+    /// For whom.
+    pub user: Option<UserId>,
+    /// Which call.
+    pub call: CallId,
+    /// Which run the call was part of.
+    pub run: Option<JobId>,
+    /// Which tool.
+    pub tool: ToolName,
+    /// Where the file is: an absolute path, or the place of a document in the store.
+    pub place: String,
+    /// The path as the tool was given it, for people.
+    pub shown: String,
+    /// The file before; `None` where it was not there.
+    pub before: Option<FileState>,
+    /// The file after; `None` where it was removed.
+    pub after: Option<FileState>,
+    /// When.
+    pub at: UnixMillis,
+}
+
+/// A stored change.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Undo {
+    /// What changed.
+    #[serde(flatten)]
+    pub new: NewUndo,
+    /// When it was undone; `None` where it stands.
+    pub undone: Option<UnixMillis>,
+}
+
+/// Which changes are looked for; every part that is given must agree.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct UndoFilter {
+    /// Of this conversation.
+    pub session: Option<SessionKey>,
+    /// Of this call.
+    pub call: Option<CallId>,
+    /// Of this run.
+    pub run: Option<JobId>,
+    /// Of the file at this place.
+    pub place: Option<String>,
+}
+
+/// Keeps the index of the undo journal.
+#[async_trait]
+pub trait UndoIndex: Send + Sync {
+    /// Stores a change that is about to be made. The same id again changes nothing.
+    async fn record_undo(&self, new: NewUndo) -> Result<(), StoreError>;
+    /// Takes back a change that was not made after all.
+    async fn withdraw_undo(&self, tenant: &TenantId, id: UndoId) -> Result<(), StoreError>;
+    /// One change; `None` where this tenant has none of that id.
+    async fn undo(&self, tenant: &TenantId, id: UndoId) -> Result<Option<Undo>, StoreError>;
+    /// Changes, newest first, at most `limit`.
+    async fn undos(
+        &self,
+        tenant: &TenantId,
+        filter: &UndoFilter,
+        limit: usize,
+    ) -> Result<Vec<Undo>, StoreError>;
+    /// Marks a change undone; `false` where it was already, or is not there.
+    async fn mark_undone(&self, tenant: &TenantId, id: UndoId, at: UnixMillis) -> Result<bool, StoreError>;
+    /// Forgets the oldest changes of all tenants until those left are younger than `before` and keep at most
+    /// `bytes`; gives the blobs that no entry names any more.
+    async fn prune_undo(&self, before: UnixMillis, bytes: u64) -> Result<Vec<Digest>, StoreError>;
+}
