@@ -9,6 +9,7 @@ mod place;
 pub mod postgres;
 mod row;
 pub mod sqlite;
+mod streams;
 
 use std::sync::Arc;
 

@@ -9,6 +9,7 @@ mod documents;
 mod ledger;
 mod queue;
 mod sessions;
+mod streams;
 mod undo;
 
 pub use approvals::{Answer, Approval, ApprovalState, Approvals, NewApproval};
@@ -17,12 +18,13 @@ pub use documents::{Document, DocumentCard, DocumentKey, Documents, Found, Passa
 pub use ledger::{Entry, Event as EntryEvent, Ledger, Outcome, Record, Tally};
 pub use queue::{Claim, Failure, Job, JobState, LaneCount, Lease, NewJob, Queue, Worker};
 pub use sessions::{Accepted, Message, NewMessage, Role, SessionEvent, SessionLog};
+pub use streams::{Delta, Streams, Voice};
 pub use undo::{FileState, NewUndo, Undo, UndoFilter, UndoIndex};
 
 /// Everything a deployment remembers.
-pub trait Store: CallStore + Queue + SessionLog {}
+pub trait Store: CallStore + Queue + SessionLog + Streams {}
 
-impl<S: CallStore + Queue + SessionLog> Store for S {}
+impl<S: CallStore + Queue + SessionLog + Streams> Store for S {}
 
 /// Everything the road remembers calls by.
 pub trait CallStore: Ledger + Approvals {}

@@ -10,6 +10,7 @@ mod failure;
 mod ledger;
 mod queue;
 mod sessions;
+mod streams;
 
 use std::str::FromStr as _;
 use std::time::Duration;
@@ -22,6 +23,7 @@ use uuid::Uuid;
 
 use self::changes::Listener;
 use self::failure::{failed, refused};
+use self::streams::Wire;
 use crate::migrate;
 
 /// Connections of one store, beside the one that listens.
@@ -45,6 +47,7 @@ pub struct PostgresStore {
     pool: PgPool,
     node: NodeId,
     listener: Listener,
+    wire: Wire,
 }
 
 impl PostgresStore {
@@ -79,7 +82,9 @@ impl PostgresStore {
                 })
             })
             .connect_lazy_with(options.clone());
-        Ok(Self { pool, node, listener: Listener::start(options) })
+        let wire = Wire::start(pool.clone());
+        let listener = Listener::start(options, wire.ours());
+        Ok(Self { pool, node, listener, wire })
     }
 
     async fn begin(&self, what: &'static str) -> Result<PgTransaction<'static>, StoreError> {

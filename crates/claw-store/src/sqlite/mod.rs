@@ -9,6 +9,7 @@ mod error;
 mod ledger;
 mod queue;
 mod sessions;
+mod streams;
 
 use std::fs::{DirBuilder, OpenOptions};
 use std::io;
@@ -27,6 +28,7 @@ use sqlx::{ConnectOptions as _, Connection as _, Sqlite, SqliteConnection, Trans
 use self::changes::Tail;
 use self::error::{at, failed, is_busy};
 use crate::migrate;
+use crate::streams::Hub;
 
 const OPEN: &str = "could not open the store";
 /// How long a process waits for another that writes to the same file.
@@ -42,6 +44,7 @@ pub struct SqliteStore {
     writer: SqlitePool,
     readers: SqlitePool,
     bells: Arc<Bells>,
+    hub: Hub,
     _tail: Option<Tail>,
 }
 
@@ -61,7 +64,7 @@ impl SqliteStore {
         let writer = pool(1).connect_with(options).await.map_err(failed(OPEN))?;
         migrate(&writer).await?;
         let readers = writer.clone();
-        Ok(Self { node, writer, readers, bells: Arc::default(), _tail: None })
+        Ok(Self { node, writer, readers, bells: Arc::default(), hub: Hub::default(), _tail: None })
     }
 
     async fn open_file(path: &Path, node: NodeId) -> Result<Self, StoreError> {
@@ -72,7 +75,7 @@ impl SqliteStore {
         let readers = pool(READERS).connect_lazy_with(options.clone());
         let bells = Arc::<Bells>::default();
         let tail = Tail::follow(&options, Arc::clone(&bells)).await.map_err(failed(OPEN))?;
-        Ok(Self { node, writer, readers, bells, _tail: Some(tail) })
+        Ok(Self { node, writer, readers, bells, hub: Hub::default(), _tail: Some(tail) })
     }
 
     /// Begins to write. What is not committed has not happened.

@@ -6,15 +6,17 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use claw_core::port::Owner;
 use claw_core::store::{
-    Approvals as _, Changes as _, Claim, Ledger as _, NewJob, Outcome, Queue as _, StoreError, Topic,
+    Approvals as _, Changes as _, Claim, Delta, Ledger as _, NewJob, Outcome, Queue as _, StoreError,
+    Streams as _, Topic, Voice,
 };
-use claw_core::{CallId, NodeId, TenantId};
+use claw_core::{CallId, MessageId, NodeId, TenantId};
 use claw_store::PostgresStore;
 use claw_store::chain::Fault;
 use claw_testkit::conformance;
-use claw_testkit::fixture::{NOW, intent, job, job_of, outcome, question, refused, tenant, worker};
-use tokio::sync::watch;
+use claw_testkit::fixture::{NOW, intent, job, job_of, outcome, question, refused, session, tenant, worker};
+use tokio::sync::{broadcast, watch};
 
 use self::database::{Database, Databases};
 
@@ -175,6 +177,47 @@ async fn wakes_everyone_when_the_connection_that_listens_was_lost() {
     woken(&mut changes, "something may have been missed").await;
     b.enqueue(job()).await.unwrap();
     woken(&mut work, "it listens again").await;
+}
+
+/// What was said, put together from what a listener hears.
+async fn heard(listener: &mut broadcast::Receiver<Delta>, length: usize) -> String {
+    let mut text = String::new();
+    while text.len() < length {
+        let delta = tokio::time::timeout(STUCK, listener.recv()).await.expect("it is told").unwrap();
+        assert_eq!(delta.offset, text.len() as u64, "in order and once");
+        text += &delta.text;
+    }
+    text
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_being_said_reaches_other_nodes() {
+    let database = Database::create().await;
+    let (a, b) = (database.store("a").await, database.store("b").await);
+    listening(b.changes(Topic::Work)).await;
+    let within = Owner { tenant: TenantId::main(), session: session("cli:me") };
+    let (message, mut there) = (MessageId::new(), b.listen(&within));
+    let words: Vec<String> = (0..500).map(|n| format!("{n} \u{1f980}\u{1}\"\\ ")).collect();
+    words.iter().for_each(|word| a.say(&within, message, Voice::Text, word));
+    let whole = words.concat();
+    assert_eq!(heard(&mut there, whole.len()).await, whole);
+    let said = [Delta { message, voice: Voice::Text, offset: 0, text: whole.clone() }];
+    assert_eq!(b.so_far(&within), said);
+
+    // One that comes in the middle has what was said before it came.
+    let late = database.store("c").await;
+    let mut there = late.listen(&within);
+    listening(late.changes(Topic::Work)).await;
+    a.say(&within, message, Voice::Text, "and more");
+    assert_eq!(heard(&mut there, whole.len() + 8).await, whole.clone() + "and more");
+
+    a.said(&within, message);
+    let forgotten = async {
+        while !b.so_far(&within).is_empty() || !late.so_far(&within).is_empty() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(STUCK, forgotten).await.expect("what is stored is forgotten");
 }
 
 #[tokio::test(flavor = "multi_thread")]
