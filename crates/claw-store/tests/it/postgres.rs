@@ -1,9 +1,11 @@
 //! The PostgreSQL backend: the shared suites, and what only several nodes and a server can do.
 
 pub(crate) mod database;
+mod proxy;
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use claw_core::port::Owner;
@@ -260,6 +262,62 @@ async fn a_lost_connection_is_transient_and_the_next_try_works() {
         assert!(matches!(error, StoreError::Database { transient: true, .. }), "{error}");
     }
     assert_eq!(store.recent(&TenantId::main(), 10).await.unwrap().len(), 3);
+}
+
+/// A client that wants its jobs accepted, whatever happens to the database meanwhile; gives how often it was
+/// told to try again.
+async fn insist(store: Arc<PostgresStore>, jobs: Vec<NewJob>, accepted: Arc<AtomicUsize>) -> usize {
+    let mut refusals = 0;
+    for job in jobs {
+        while let Err(error) = store.enqueue(job.clone()).await {
+            assert!(matches!(error, StoreError::Database { transient: true, .. }), "{error}");
+            refusals += 1;
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        accepted.fetch_add(1, Ordering::Relaxed);
+    }
+    refusals
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_that_is_away_for_ten_seconds_costs_nothing_but_time() {
+    const CLIENTS: usize = 8;
+    let database = Database::create().await;
+    let (mut proxy, url) = database.behind_a_proxy();
+    let store = Arc::new(PostgresStore::connect(&url, node("a")).await.unwrap());
+    let mut work = listening(store.changes(Topic::Work)).await;
+    let kept = job();
+    store.enqueue(kept.clone()).await.unwrap();
+    let lease = store.claim(claim(&worker("a"))).await.unwrap().unwrap().1;
+
+    let jobs: Vec<Vec<NewJob>> = (0..CLIENTS).map(|_| (0..200).map(|_| job()).collect()).collect();
+    let accepted = Arc::new(AtomicUsize::new(0));
+    let client =
+        |jobs: &Vec<NewJob>| tokio::spawn(insist(Arc::clone(&store), jobs.clone(), Arc::clone(&accepted)));
+    let clients: Vec<_> = jobs.iter().map(client).collect();
+    while accepted.load(Ordering::Relaxed) < CLIENTS {
+        tokio::task::yield_now().await;
+    }
+    proxy.cut();
+    let error = store.finish_job(&lease).await.unwrap_err();
+    assert!(matches!(error, StoreError::Database { transient: true, .. }), "{error}");
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    proxy.mend();
+
+    let mut refusals = 0;
+    for client in clients {
+        refusals += client.await.unwrap();
+    }
+    assert!(refusals >= CLIENTS, "every client noticed: {refusals}");
+    for job in jobs.iter().flatten() {
+        let found = store.job(&job.tenant, job.id).await.unwrap().expect("what was accepted is there");
+        assert_eq!(&found.new, job);
+    }
+    store.finish_job(&lease).await.expect("the lease is still its holder's");
+    work.mark_unchanged();
+    database.store("b").await.enqueue(job()).await.unwrap();
+    woken(&mut work, "it listens again").await;
+    assert_eq!(store.lanes(&TenantId::main()).await.unwrap()[0].pending, (CLIENTS * 200 + 1) as u64);
 }
 
 #[tokio::test]
