@@ -9,6 +9,7 @@ mod place;
 pub mod postgres;
 mod row;
 pub mod sqlite;
+mod usage;
 
 use std::sync::Arc;
 

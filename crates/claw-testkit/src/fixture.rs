@@ -113,6 +113,7 @@ fn record(call: CallId, event: EntryEvent) -> Record {
     Record { at: NOW, tenant, session, agent: agent(), user: None, call, tool: "exec".to_owned(), event }
 }
 
-fn agent() -> AgentId {
+/// The agent of all of them.
+pub fn agent() -> AgentId {
     AgentId::new("tester").expect("an agent id")
 }

@@ -4,11 +4,17 @@
 //! have connections of their own and never wait for a write. Several processes may share the file.
 
 mod approvals;
+mod artifacts;
 mod changes;
 mod error;
 mod ledger;
+mod offers;
+mod processes;
 mod queue;
+mod rules;
 mod sessions;
+mod undo;
+mod usage;
 
 use std::fs::{DirBuilder, OpenOptions};
 use std::io;

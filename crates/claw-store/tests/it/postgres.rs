@@ -40,6 +40,42 @@ async fn session_log() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn usage() {
+    let databases = Databases::default();
+    conformance::usage(async || databases.store().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn offers() {
+    let databases = Databases::default();
+    conformance::offers(async || databases.store().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rules() {
+    let databases = Databases::default();
+    conformance::rules(async || databases.store().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn processes() {
+    let databases = Databases::default();
+    conformance::processes(async || databases.store().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn artifact_index() {
+    let databases = Databases::default();
+    conformance::artifact_index(async || databases.store().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn undo_index() {
+    let databases = Databases::default();
+    conformance::undo_index(async || databases.store().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn nodes_that_start_together_make_the_schema_once() {
     let database = Database::create().await;
     let nodes: Vec<_> = (0..8)
@@ -51,7 +87,9 @@ async fn nodes_that_start_together_make_the_schema_once() {
     for started in nodes {
         started.await.unwrap().unwrap();
     }
-    assert_eq!(database.count("SELECT count(*) FROM _sqlx_migrations").await, 3);
+    let migrations = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/migrations/postgres")).unwrap();
+    let applied = database.count("SELECT count(*) FROM _sqlx_migrations").await;
+    assert_eq!(applied, migrations.count() as i64);
 }
 
 #[tokio::test]
@@ -63,7 +101,8 @@ async fn every_table_says_whose_its_rows_are() {
     let with_tenant = "FROM information_schema.columns
                        WHERE table_schema = 'public' AND column_name = 'tenant' AND is_nullable = 'NO'";
     let all = database.count(&format!("SELECT count(*) {tables}")).await;
-    assert_eq!((all, database.count(&format!("SELECT count(*) {with_tenant}")).await), (7, 7));
+    assert!(all > 0);
+    assert_eq!(database.count(&format!("SELECT count(*) {with_tenant}")).await, all);
 }
 
 #[tokio::test(flavor = "multi_thread")]
