@@ -7,13 +7,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use claw_core::store::{
-    Approvals as _, Changes as _, Claim, Ledger as _, NewJob, Outcome, Queue as _, StoreError, Topic,
+    Approvals as _, Changes as _, Claim, Ledger as _, NewJob, Outcome, ProcessEnd, Processes as _,
+    Queue as _, Rules as _, StoreError, Topic,
 };
 use claw_core::{CallId, NodeId, TenantId};
 use claw_store::PostgresStore;
 use claw_store::chain::Fault;
 use claw_testkit::conformance;
-use claw_testkit::fixture::{NOW, intent, job, job_of, outcome, question, refused, tenant, worker};
+use claw_testkit::fixture::{
+    NOW, intent, job, job_of, outcome, process, question, refused, rule, tenant, worker,
+};
 use tokio::sync::watch;
 
 use self::database::{Database, Databases};
@@ -201,6 +204,19 @@ async fn nodes_wake_each_other() {
     assert!(!changes.has_changed().unwrap(), "work is not a question");
     b.request(question(CallId::new(), "ls")).await.unwrap();
     woken(&mut changes, "a question was put").await;
+
+    let (main, given) = (TenantId::main(), rule());
+    b.put_rule(given.clone()).await.unwrap();
+    woken(&mut changes, "a rule was given").await;
+    b.use_rule(&main, given.id, NOW).await.unwrap();
+    let (mut processes, begun) = (a.changes(Topic::Processes), process(&worker("b")));
+    b.begin_process(begun.clone()).await.unwrap();
+    woken(&mut processes, "a process was begun").await;
+    assert!(!changes.has_changed().unwrap(), "that a rule was used is nobody's concern");
+    b.revoke_rule(&main, given.id, NOW).await.unwrap();
+    woken(&mut changes, "a rule was revoked").await;
+    b.end_process(&main, begun.id, ProcessEnd::Killed, NOW).await.unwrap();
+    woken(&mut processes, "a process ended").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use claw_core::port::UnixMillis;
-use claw_core::store::{NewProcess, Process, ProcessEnd, Processes, Topic, Worker};
+use claw_core::store::{NewProcess, Process, ProcessEnd, Processes, Topic};
 use claw_core::{ProcessId, TenantId, UserId};
 
-use crate::fixture::{NOW, agent, session, tenant, worker};
+use crate::fixture::{NOW, process, session, tenant, worker};
 
 /// Puts a store of background processes through the suite; `make` gives an empty one.
 pub async fn processes<S: Processes + 'static>(make: impl AsyncFn() -> S) {
@@ -193,19 +193,4 @@ async fn find(store: &impl Processes, id: ProcessId) -> Process {
 
 async fn end(store: &impl Processes, id: ProcessId, end: ProcessEnd) -> Option<Process> {
     store.end_process(&TenantId::main(), id, end, NOW).await.unwrap()
-}
-
-fn process(worker: &Worker) -> NewProcess {
-    NewProcess {
-        id: ProcessId::new(),
-        tenant: TenantId::main(),
-        session: session("cli:me"),
-        agent: agent(),
-        user: None,
-        worker: worker.clone(),
-        command: "sleep 60".to_owned(),
-        directory: "/srv".to_owned(),
-        pid: 4_711,
-        started: NOW,
-    }
 }

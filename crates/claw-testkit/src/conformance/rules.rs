@@ -8,10 +8,10 @@ use claw_core::store::{
     Answer, Approval, ApprovalState, Approvals, NewApproval, NewRule, Rule, RuleScope, Rules, StoreError,
     Topic,
 };
-use claw_core::{AgentId, ApprovalId, CallId, RuleId, TenantId, ToolName};
+use claw_core::{AgentId, ApprovalId, CallId, TenantId, ToolName};
 use serde_json::json;
 
-use crate::fixture::{NOW, agent, question, session, tenant};
+use crate::fixture::{NOW, agent, question, rule, session, tenant};
 
 const MANY: u64 = 32;
 
@@ -304,21 +304,6 @@ async fn applying(store: &impl Rules, now: UnixMillis) -> usize {
 
 fn yes() -> Answer {
     Answer { approve: true, by: "ann".to_owned(), at: NOW }
-}
-
-fn rule() -> NewRule {
-    NewRule {
-        id: RuleId::new(),
-        tenant: TenantId::main(),
-        scope: RuleScope::Session { agent: agent(), session: session("cli:me") },
-        tool: ToolName::literal("exec"),
-        rule: json!({ "program": "/usr/bin/git", "arguments": ["status"] }),
-        text: "`git status`".to_owned(),
-        by: "ann".to_owned(),
-        approval: None,
-        created: NOW,
-        expires: None,
-    }
 }
 
 #[track_caller]
