@@ -114,7 +114,7 @@ impl UndoIndex for PostgresStore {
 
     async fn prune_undo(&self, before: UnixMillis, bytes: u64) -> Result<Vec<Digest>, StoreError> {
         let mut transaction = self.begin(WRITE).await?;
-        // One at a time: of two, each would still see the blobs that the other gives up.
+        // One at a time, so that two neither wait for each other's rows nor see blobs that the other gives up.
         query("SELECT pg_advisory_xact_lock(hashtextextended('clawsmith: prune the undo journal', 0))")
             .execute(&mut *transaction)
             .await

@@ -214,7 +214,7 @@ async fn lets_one_of_many_undo_a_change(store: impl UndoIndex + 'static) {
     assert_eq!(won, 1);
 }
 
-/// Those who prune at once would, each alone, still see what another is giving up.
+/// Of those who prune at once, one gives up each blob, and none is left over.
 async fn gives_up_each_blob_once(store: impl UndoIndex + 'static) {
     let store = Arc::new(store);
     for n in 0..40 {
