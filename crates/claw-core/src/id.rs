@@ -246,6 +246,18 @@ uuid_id!(
     /// One change of a file that can be undone.
     UndoId
 );
+uuid_id!(
+    /// One answer of a model that was paid for.
+    UsageId
+);
+uuid_id!(
+    /// One rule that a person gave with a yes.
+    RuleId
+);
+uuid_id!(
+    /// One background process: ours, never the system's (it uses its numbers again).
+    ProcessId
+);
 
 #[cfg(test)]
 mod tests;

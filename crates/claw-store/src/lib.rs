@@ -10,6 +10,7 @@ pub mod postgres;
 mod row;
 pub mod sqlite;
 mod streams;
+mod usage;
 
 use std::sync::Arc;
 

@@ -26,10 +26,14 @@ macro_rules! pair {
     };
 }
 
-const PAIRS: [Pair; 3] = [
+const PAIRS: [Pair; 7] = [
     pair!(1, "calls", "0001_calls.sql"),
     pair!(2, "queue", "0002_queue.sql"),
     pair!(3, "sessions", "0003_sessions.sql"),
+    pair!(8, "usage", "0008_usage.sql"),
+    pair!(9, "rules", "0009_rules.sql"),
+    pair!(10, "processes", "0010_processes.sql"),
+    pair!(11, "files", "0011_files.sql"),
 ];
 
 /// The schema for SQLite.

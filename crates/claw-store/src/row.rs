@@ -1,8 +1,11 @@
 //! Between rows and types, for both dialects: what does not read is damage, and named.
 
-use claw_core::ApprovalId;
+use std::collections::BTreeMap;
+
 use claw_core::port::UnixMillis;
-use claw_core::store::{Approval, ApprovalState, NewMessage, StoreError, Tally};
+use claw_core::store::{Answer, Approval, ApprovalState, NewMessage, ProcessEnd, Rule, StoreError, Tally};
+use claw_core::tool::Digest;
+use claw_core::{ApprovalId, RuleId, ToolName};
 use serde::de::IntoDeserializer as _;
 use serde::de::value::{BytesDeserializer, Error, StrDeserializer};
 use serde::{Deserialize, Serialize};
@@ -51,6 +54,21 @@ pub(crate) fn number(number: impl TryInto<i64>) -> i64 {
     number.try_into().unwrap_or(i64::MAX)
 }
 
+/// How often each tool is to be counted, each once and those that count for nothing left out.
+pub(crate) fn counts(uses: &[(ToolName, u64)]) -> BTreeMap<&str, i64> {
+    let mut counts = BTreeMap::new();
+    for (tool, uses) in uses.iter().filter(|(_, uses)| *uses > 0) {
+        let count: &mut i64 = counts.entry(tool.as_str()).or_default();
+        *count = count.saturating_add(number(*uses));
+    }
+    counts
+}
+
+/// What a place is looked for by: a path can be longer than an index takes, and hold any character.
+pub(crate) fn place(place: &str) -> String {
+    Digest::of_bytes(place.as_bytes()).to_string()
+}
+
 /// What is stored does not read.
 pub(crate) fn damaged(what: &str, why: impl std::fmt::Display) -> StoreError {
     StoreError::Damaged { what: what.to_owned(), why: why.to_string() }
@@ -65,6 +83,52 @@ pub(crate) fn is_lapsed(approval: &Approval, now: UnixMillis) -> bool {
 /// A question does not stand as it would have to.
 pub(crate) fn wrong_state(approval: &Approval) -> StoreError {
     StoreError::ApprovalState { id: approval.id, state: approval.state.name() }
+}
+
+/// A rule holds no more.
+pub(crate) fn not_live(rule: &Rule, now: UnixMillis) -> StoreError {
+    StoreError::RuleState { id: rule.new.id, state: rule.state(now) }
+}
+
+/// There is no such rule, or it is somebody else's.
+pub(crate) fn no_rule(id: RuleId) -> StoreError {
+    StoreError::RuleState { id, state: "missing" }
+}
+
+/// A rule that cannot be kept, and why.
+pub(crate) fn rule_refused(why: &str) -> StoreError {
+    StoreError::Database { what: "could not keep the rule", why: why.to_owned(), transient: false }
+}
+
+/// Checks that a rule can be given with an answer.
+pub(crate) fn check_yes(answer: &Answer) -> Result<(), StoreError> {
+    let no = "it comes with a no; only a yes can be given for always";
+    if answer.approve { Ok(()) } else { Err(rule_refused(no)) }
+}
+
+/// How a process ended, as columns: its state, exit code and signal.
+pub(crate) fn end_columns(end: ProcessEnd) -> (&'static str, Option<i32>, Option<i32>) {
+    match end {
+        ProcessEnd::Exited { code, signal } => ("exited", code, signal),
+        ProcessEnd::Killed => ("killed", None, None),
+        ProcessEnd::Lost => ("lost", None, None),
+    }
+}
+
+/// The same from columns, with the time; `None` of one that runs.
+pub(crate) fn ended(
+    (state, code, signal): (&str, Option<i32>, Option<i32>),
+    at: Option<i64>,
+) -> Result<Option<(ProcessEnd, UnixMillis)>, StoreError> {
+    let end = match (state, at) {
+        ("running", None) => return Ok(None),
+        ("exited", _) => ProcessEnd::Exited { code, signal },
+        ("killed", _) => ProcessEnd::Killed,
+        ("lost", _) => ProcessEnd::Lost,
+        _ => return Err(damaged("a process's state", format!("`{state}` is none"))),
+    };
+    let at = at.ok_or_else(|| damaged("a process's state", "it ended at no time"))?;
+    Ok(Some((end, UnixMillis(at))))
 }
 
 /// There is no such question, or it is somebody else's or about something else.

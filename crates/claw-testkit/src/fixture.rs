@@ -1,12 +1,16 @@
-//! Records, questions, jobs and messages with plain contents, for tests that care about one field of them.
+//! Records, questions, rules, jobs, messages and processes with plain contents, for tests that care about one field of them.
 
 use std::time::Duration;
 
 use claw_core::port::{Owner, UnixMillis};
-use claw_core::store::{EntryEvent, NewApproval, NewJob, NewMessage, Outcome, Record, Role, Worker};
+use claw_core::store::{
+    EntryEvent, NewApproval, NewJob, NewMessage, NewProcess, NewRule, Outcome, Record, Role, RuleScope,
+    Worker,
+};
 use claw_core::tool::{Digest, Effect, Effects};
 use claw_core::{
-    AgentId, ApprovalId, BootId, CallId, JobId, MessageId, NodeId, SessionKey, TenantId, ToolName,
+    AgentId, ApprovalId, BootId, CallId, JobId, MessageId, NodeId, ProcessId, RuleId, SessionKey, TenantId,
+    ToolName,
 };
 use serde_json::json;
 
@@ -108,11 +112,44 @@ pub fn worker(node: &str) -> Worker {
     Worker { node: NodeId::new(node).expect("a node id"), boot: BootId::new() }
 }
 
+/// A rule that lets [`agent`] run `git status` in session `cli:me`.
+pub fn rule() -> NewRule {
+    NewRule {
+        id: RuleId::new(),
+        tenant: TenantId::main(),
+        scope: RuleScope::Session { agent: agent(), session: session("cli:me") },
+        tool: ToolName::literal("exec"),
+        rule: json!({ "program": "/usr/bin/git", "arguments": ["status"] }),
+        text: "`git status`".to_owned(),
+        by: "ann".to_owned(),
+        approval: None,
+        created: NOW,
+        expires: None,
+    }
+}
+
+/// A process that this worker has begun in the background, in session `cli:me`.
+pub fn process(worker: &Worker) -> NewProcess {
+    NewProcess {
+        id: ProcessId::new(),
+        tenant: TenantId::main(),
+        session: session("cli:me"),
+        agent: agent(),
+        user: None,
+        worker: worker.clone(),
+        command: "sleep 60".to_owned(),
+        directory: "/srv".to_owned(),
+        pid: 4_711,
+        started: NOW,
+    }
+}
+
 fn record(call: CallId, event: EntryEvent) -> Record {
     let Owner { tenant, session } = owner();
     Record { at: NOW, tenant, session, agent: agent(), user: None, call, tool: "exec".to_owned(), event }
 }
 
-fn agent() -> AgentId {
+/// The agent of all of them.
+pub fn agent() -> AgentId {
     AgentId::new("tester").expect("an agent id")
 }

@@ -1,30 +1,56 @@
 //! What the system must remember: one trait per aggregate, one method one transaction.
 //!
 //! Methods that span aggregates have names of their own: [`Ledger::begin_call`] marks an approval used and
-//! writes the intent together.
+//! writes the intent together,
+//! [`Rules::answer_with_rule`] stores an answer and the rule given with it.
 
 mod approvals;
+mod artifacts;
 mod changes;
 mod documents;
 mod ledger;
+mod offers;
+mod processes;
 mod queue;
+mod rules;
 mod sessions;
 mod streams;
 mod undo;
+mod usage;
 
 pub use approvals::{Answer, Approval, ApprovalState, Approvals, NewApproval};
+pub use artifacts::{ArtifactIndex, KeptArtifact};
 pub use changes::{Bells, Changes, Topic};
 pub use documents::{Document, DocumentCard, DocumentKey, Documents, Found, Passage, PassageQuery, Shelf};
 pub use ledger::{Entry, Event as EntryEvent, Ledger, Outcome, Record, Tally};
+pub use offers::Offers;
+pub use processes::{NewProcess, Process, ProcessEnd, Processes};
 pub use queue::{Claim, Failure, Job, JobState, LaneCount, Lease, NewJob, Queue, Worker};
+pub use rules::{NewRule, Rule, RuleScope, Rules};
 pub use sessions::{Accepted, Message, NewMessage, Role, SessionEvent, SessionLog};
 pub use streams::{Delta, Streams, Voice};
 pub use undo::{FileState, NewUndo, Undo, UndoFilter, UndoIndex};
+pub use usage::{NewUsage, Spender, Tokens, Usage, UsageFilter, UsageLine, UsageLog};
 
 /// Everything a deployment remembers.
-pub trait Store: CallStore + Queue + SessionLog + Streams {}
+pub trait Store:
+    CallStore + Queue + SessionLog + Streams + UsageLog + Offers + Rules + Processes + ArtifactIndex + UndoIndex
+{
+}
 
-impl<S: CallStore + Queue + SessionLog + Streams> Store for S {}
+impl<S> Store for S where
+    S: CallStore
+        + Queue
+        + SessionLog
+        + Streams
+        + UsageLog
+        + Offers
+        + Rules
+        + Processes
+        + ArtifactIndex
+        + UndoIndex
+{
+}
 
 /// Everything the road remembers calls by.
 pub trait CallStore: Ledger + Approvals {}
@@ -48,6 +74,14 @@ pub enum StoreError {
         /// Which approval.
         id: crate::ApprovalId,
         /// `pending`, `used`, ..., or `missing`.
+        state: &'static str,
+    },
+    /// The rule is not there, or holds no more.
+    #[error("rule `{id}` is {state}; ask a person, who may give another")]
+    RuleState {
+        /// Which rule.
+        id: crate::RuleId,
+        /// `expired`, `revoked` or `missing`.
         state: &'static str,
     },
     /// The job is not this worker's any more: its lease ended and someone else may have it.

@@ -5,12 +5,18 @@
 //! Times come from the caller: the server's clock is never asked.
 
 mod approvals;
+mod artifacts;
 mod changes;
 mod failure;
 mod ledger;
+mod offers;
+mod processes;
 mod queue;
+mod rules;
 mod sessions;
 mod streams;
+mod undo;
+mod usage;
 
 use std::str::FromStr as _;
 use std::time::Duration;

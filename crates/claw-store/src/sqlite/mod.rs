@@ -4,12 +4,18 @@
 //! have connections of their own and never wait for a write. Several processes may share the file.
 
 mod approvals;
+mod artifacts;
 mod changes;
 mod error;
 mod ledger;
+mod offers;
+mod processes;
 mod queue;
+mod rules;
 mod sessions;
 mod streams;
+mod undo;
+mod usage;
 
 use std::fs::{DirBuilder, OpenOptions};
 use std::io;

@@ -10,14 +10,16 @@ use std::time::Duration;
 
 use claw_core::port::Owner;
 use claw_core::store::{
-    Approvals as _, Changes as _, Claim, Delta, Ledger as _, NewJob, Outcome, Queue as _, StoreError,
-    Streams as _, Topic, Voice,
+    Approvals as _, Changes as _, Claim, Delta, Ledger as _, NewJob, Outcome, ProcessEnd, Processes as _,
+    Queue as _, Rules as _, StoreError, Streams as _, Topic, Voice,
 };
 use claw_core::{CallId, MessageId, NodeId, TenantId};
 use claw_store::PostgresStore;
 use claw_store::chain::Fault;
 use claw_testkit::conformance;
-use claw_testkit::fixture::{NOW, intent, job, job_of, outcome, question, refused, session, tenant, worker};
+use claw_testkit::fixture::{
+    NOW, intent, job, job_of, outcome, process, question, refused, rule, session, tenant, worker,
+};
 use tokio::sync::{broadcast, watch};
 
 use self::database::{Database, Databases};
@@ -44,6 +46,42 @@ async fn session_log() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn usage() {
+    let databases = Databases::default();
+    conformance::usage(async || databases.store().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn offers() {
+    let databases = Databases::default();
+    conformance::offers(async || databases.store().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rules() {
+    let databases = Databases::default();
+    conformance::rules(async || databases.store().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn processes() {
+    let databases = Databases::default();
+    conformance::processes(async || databases.store().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn artifact_index() {
+    let databases = Databases::default();
+    conformance::artifact_index(async || databases.store().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn undo_index() {
+    let databases = Databases::default();
+    conformance::undo_index(async || databases.store().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn nodes_that_start_together_make_the_schema_once() {
     let database = Database::create().await;
     let nodes: Vec<_> = (0..8)
@@ -55,7 +93,9 @@ async fn nodes_that_start_together_make_the_schema_once() {
     for started in nodes {
         started.await.unwrap().unwrap();
     }
-    assert_eq!(database.count("SELECT count(*) FROM _sqlx_migrations").await, 3);
+    let migrations = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/migrations/postgres")).unwrap();
+    let applied = database.count("SELECT count(*) FROM _sqlx_migrations").await;
+    assert_eq!(applied, migrations.count() as i64);
 }
 
 #[tokio::test]
@@ -67,7 +107,8 @@ async fn every_table_says_whose_its_rows_are() {
     let with_tenant = "FROM information_schema.columns
                        WHERE table_schema = 'public' AND column_name = 'tenant' AND is_nullable = 'NO'";
     let all = database.count(&format!("SELECT count(*) {tables}")).await;
-    assert_eq!((all, database.count(&format!("SELECT count(*) {with_tenant}")).await), (7, 7));
+    assert!(all > 0);
+    assert_eq!(database.count(&format!("SELECT count(*) {with_tenant}")).await, all);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -166,6 +207,19 @@ async fn nodes_wake_each_other() {
     assert!(!changes.has_changed().unwrap(), "work is not a question");
     b.request(question(CallId::new(), "ls")).await.unwrap();
     woken(&mut changes, "a question was put").await;
+
+    let (main, given) = (TenantId::main(), rule());
+    b.put_rule(given.clone()).await.unwrap();
+    woken(&mut changes, "a rule was given").await;
+    b.use_rule(&main, given.id, NOW).await.unwrap();
+    let (mut processes, begun) = (a.changes(Topic::Processes), process(&worker("b")));
+    b.begin_process(begun.clone()).await.unwrap();
+    woken(&mut processes, "a process was begun").await;
+    assert!(!changes.has_changed().unwrap(), "that a rule was used is nobody's concern");
+    b.revoke_rule(&main, given.id, NOW).await.unwrap();
+    woken(&mut changes, "a rule was revoked").await;
+    b.end_process(&main, begun.id, ProcessEnd::Killed, NOW).await.unwrap();
+    woken(&mut processes, "a process ended").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

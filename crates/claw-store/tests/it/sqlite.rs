@@ -68,6 +68,38 @@ async fn keeps_conversations() {
     conformance::session_log(async || files.next().await).await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn keeps_usage_and_offers() {
+    conformance::usage(memory).await;
+    conformance::offers(memory).await;
+    let files = Files::new();
+    conformance::usage(async || files.next().await).await;
+    conformance::offers(async || files.next().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keeps_rules() {
+    conformance::rules(memory).await;
+    let files = Files::new();
+    conformance::rules(async || files.next().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keeps_processes() {
+    conformance::processes(memory).await;
+    let files = Files::new();
+    conformance::processes(async || files.next().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keeps_the_indexes_of_files() {
+    conformance::artifact_index(memory).await;
+    conformance::undo_index(memory).await;
+    let files = Files::new();
+    conformance::artifact_index(async || files.next().await).await;
+    conformance::undo_index(async || files.next().await).await;
+}
+
 #[tokio::test]
 async fn everything_is_there_when_the_file_is_opened_again() {
     let directory = TempDir::new().unwrap();

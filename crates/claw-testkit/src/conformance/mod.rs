@@ -9,12 +9,22 @@
 //! # }
 //! ```
 
+mod artifact_index;
 mod artifacts;
 mod calls;
+mod processes;
 mod queue;
+mod rules;
 mod session_log;
+mod undo_index;
+mod usage;
 
+pub use artifact_index::artifact_index;
 pub use artifacts::artifacts;
 pub use calls::calls;
+pub use processes::processes;
 pub use queue::queue;
+pub use rules::rules;
 pub use session_log::session_log;
+pub use undo_index::undo_index;
+pub use usage::{offers, usage};

@@ -16,12 +16,19 @@ mod random;
 mod round;
 mod world;
 
+use claw_core::store::{CallStore, Queue, SessionLog};
+
 pub use model::{Model, Seen};
 pub use operation::{Operation, Reply, Right, Step};
 pub use player::Player;
 pub use random::Random;
 pub use round::{Brief, Report, Round, play_if_briefed};
 pub use world::{EXPIRY, World};
+
+/// The part of a store that is played with.
+pub trait Played: CallStore + Queue + SessionLog {}
+
+impl<S: CallStore + Queue + SessionLog> Played for S {}
 
 #[cfg(test)]
 mod tests;
