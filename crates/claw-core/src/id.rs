@@ -246,6 +246,10 @@ uuid_id!(
     /// One change of a file that can be undone.
     UndoId
 );
+uuid_id!(
+    /// One API key; not the key itself.
+    KeyId
+);
 
 #[cfg(test)]
 mod tests;

@@ -3,26 +3,35 @@
 //! Methods that span aggregates have names of their own: [`Ledger::begin_call`] marks an approval used and
 //! writes the intent together.
 
+mod access;
+mod agents;
 mod approvals;
 mod changes;
 mod documents;
 mod ledger;
 mod queue;
 mod sessions;
+mod settings;
 mod undo;
 
+pub use access::{
+    AccessRole, AccessStore, Admitted, ApiKey, InvalidKey, KEY_USE_EVERY, Key, KeyScope, KeyScopes, NewKey,
+    Tenant, TenantChange, UnknownScope, User, UserChange,
+};
+pub use agents::{Agent, AgentKind, AgentSetup, AgentStore};
 pub use approvals::{Answer, Approval, ApprovalState, Approvals, NewApproval};
 pub use changes::{Bells, Changes, Topic};
 pub use documents::{Document, DocumentCard, DocumentKey, Documents, Found, Passage, PassageQuery, Shelf};
 pub use ledger::{Entry, Event as EntryEvent, Ledger, Outcome, Record, Tally};
 pub use queue::{Claim, Failure, Job, JobState, LaneCount, Lease, NewJob, Queue, Worker};
 pub use sessions::{Accepted, Message, NewMessage, Role, SessionEvent, SessionLog};
+pub use settings::{Layer, Settings, SettingsStore, StoredSettings, ToolSettings, overlay};
 pub use undo::{FileState, NewUndo, Undo, UndoFilter, UndoIndex};
 
 /// Everything a deployment remembers.
-pub trait Store: CallStore + Queue + SessionLog {}
+pub trait Store: CallStore + Queue + SessionLog + AccessStore + AgentStore + SettingsStore {}
 
-impl<S: CallStore + Queue + SessionLog> Store for S {}
+impl<S: CallStore + Queue + SessionLog + AccessStore + AgentStore + SettingsStore> Store for S {}
 
 /// Everything the road remembers calls by.
 pub trait CallStore: Ledger + Approvals {}
@@ -54,13 +63,21 @@ pub enum StoreError {
         /// Which job.
         job: crate::JobId,
     },
-    /// The document is not as the writer saw it.
+    /// The document or agent is not as the writer saw it.
     #[error("`{path}` {}; read it again and write what should be there now", stale(.now))]
     Stale {
-        /// Which document.
+        /// Which document or agent.
         path: String,
         /// Its version now; `None` where it is not there.
         now: Option<u64>,
+    },
+    /// What was given does not fit what is there. Nothing was stored.
+    #[error("{what}: {why}")]
+    Refused {
+        /// What was being done.
+        what: &'static str,
+        /// What does not fit, and what to do.
+        why: String,
     },
     /// The database refused or could not be reached. What was asked has not happened, or is not known to.
     #[error("{what}: {why}")]

@@ -4,12 +4,15 @@
 //! chain, a session's counters) and skipped where it does not (the queue); unique indexes have the last word.
 //! Times come from the caller: the server's clock is never asked.
 
+mod access;
+mod agents;
 mod approvals;
 mod changes;
 mod failure;
 mod ledger;
 mod queue;
 mod sessions;
+mod settings;
 
 use std::str::FromStr as _;
 use std::time::Duration;

@@ -3,12 +3,15 @@
 //! All writes of a process go through one connection, so that they queue here rather than fail there; reads
 //! have connections of their own and never wait for a write. Several processes may share the file.
 
+mod access;
+mod agents;
 mod approvals;
 mod changes;
 mod error;
 mod ledger;
 mod queue;
 mod sessions;
+mod settings;
 
 use std::fs::{DirBuilder, OpenOptions};
 use std::io;

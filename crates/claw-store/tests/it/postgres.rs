@@ -7,13 +7,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use claw_core::store::{
-    Approvals as _, Changes as _, Claim, Ledger as _, NewJob, Outcome, Queue as _, StoreError, Topic,
+    AccessStore as _, AgentStore as _, ApiKey, Approvals as _, Changes as _, Claim, Layer, Ledger as _,
+    NewJob, NewKey, Outcome, Queue as _, Settings, SettingsStore as _, StoreError, TenantChange, Topic, User,
 };
-use claw_core::{CallId, NodeId, TenantId};
+use claw_core::{AgentId, CallId, NodeId, TenantId, ToolName};
 use claw_store::PostgresStore;
 use claw_store::chain::Fault;
 use claw_testkit::conformance;
-use claw_testkit::fixture::{NOW, intent, job, job_of, outcome, question, refused, tenant, worker};
+use claw_testkit::fixture::{
+    NOW, agent_setup, intent, job, job_of, key_of, outcome, question, refused, tenant, user, worker,
+};
 use tokio::sync::watch;
 
 use self::database::{Database, Databases};
@@ -40,6 +43,24 @@ async fn session_log() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn access() {
+    let databases = Databases::default();
+    conformance::access(async || databases.store().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn agents() {
+    let databases = Databases::default();
+    conformance::agents(async || databases.store().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn settings() {
+    let databases = Databases::default();
+    conformance::settings(async || databases.store().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn nodes_that_start_together_make_the_schema_once() {
     let database = Database::create().await;
     let nodes: Vec<_> = (0..8)
@@ -51,7 +72,7 @@ async fn nodes_that_start_together_make_the_schema_once() {
     for started in nodes {
         started.await.unwrap().unwrap();
     }
-    assert_eq!(database.count("SELECT count(*) FROM _sqlx_migrations").await, 3);
+    assert_eq!(database.count("SELECT count(*) - max(version) FROM _sqlx_migrations").await, 0);
 }
 
 #[tokio::test]
@@ -63,7 +84,8 @@ async fn every_table_says_whose_its_rows_are() {
     let with_tenant = "FROM information_schema.columns
                        WHERE table_schema = 'public' AND column_name = 'tenant' AND is_nullable = 'NO'";
     let all = database.count(&format!("SELECT count(*) {tables}")).await;
-    assert_eq!((all, database.count(&format!("SELECT count(*) {with_tenant}")).await), (7, 7));
+    assert!(all >= 7, "{all} tables");
+    assert_eq!(database.count(&format!("SELECT count(*) {with_tenant}")).await, all);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -162,6 +184,51 @@ async fn nodes_wake_each_other() {
     assert!(!changes.has_changed().unwrap(), "work is not a question");
     b.request(question(CallId::new(), "ls")).await.unwrap();
     woken(&mut changes, "a question was put").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_hear_of_access_agents_and_settings() {
+    let database = Database::create().await;
+    let (a, b) = (database.store("a").await, database.store("b").await);
+    let mut access = listening(a.changes(Topic::Access)).await;
+    let mut agents = listening(a.changes(Topic::Agents)).await;
+    let mut settings = listening(a.changes(Topic::Settings)).await;
+    let (key, exec) = (ApiKey::from_random([7; 32]), ToolName::literal("exec"));
+    let new = key_of(&key);
+
+    b.change_tenant(&TenantId::main(), TenantChange::default()).await.unwrap();
+    woken(&mut access, "a tenant was changed").await;
+    b.add_user(user("ann")).await.unwrap();
+    woken(&mut access, "a user was added").await;
+    b.add_key(new.clone()).await.unwrap();
+    woken(&mut access, "a key was added").await;
+    assert!(b.authenticate(&key.hash(), NOW).await.unwrap().is_some());
+    // Told in order: what comes after the use is heard, and the use was not.
+    let (main, id) = (TenantId::main(), AgentId::new("a").unwrap());
+    b.put_agent((&main, &id), agent_setup("a"), None, NOW).await.unwrap();
+    woken(&mut agents, "an agent was added").await;
+    assert!(!access.has_changed().unwrap(), "that a key is used is no change");
+    b.revoke_key(&main, new.id, NOW).await.unwrap();
+    woken(&mut access, "a key was revoked").await;
+    b.remove_agent(&main, &id, 1, NOW).await.unwrap();
+    woken(&mut agents, "an agent was removed").await;
+    for layer in [Layer::Deployment, Layer::Tenant(main)] {
+        b.put_settings(&layer, &exec, Settings::new(), NOW).await.unwrap();
+        woken(&mut settings, "settings were written").await;
+        b.remove_settings(&layer, &exec).await.unwrap();
+        woken(&mut settings, "settings were removed").await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn names_keep_every_character_but_nul() {
+    let database = Database::create().await;
+    let store = database.store("a").await;
+    store.add_user(User { name: "a\0b".to_owned(), ..user("ann") }).await.unwrap();
+    assert_eq!(store.users(&TenantId::main()).await.unwrap()[0].name, "a\u{fffd}b");
+    let key = ApiKey::from_random([7; 32]);
+    store.add_key(NewKey { label: "\0".to_owned(), ..key_of(&key) }).await.unwrap();
+    assert_eq!(store.keys(&TenantId::main()).await.unwrap()[0].new.label, "\u{fffd}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

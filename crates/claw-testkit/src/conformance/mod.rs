@@ -9,12 +9,18 @@
 //! # }
 //! ```
 
+mod access;
+mod agents;
 mod artifacts;
 mod calls;
 mod queue;
 mod session_log;
+mod settings;
 
+pub use access::access;
+pub use agents::agents;
 pub use artifacts::artifacts;
 pub use calls::calls;
 pub use queue::queue;
 pub use session_log::session_log;
+pub use settings::settings;
