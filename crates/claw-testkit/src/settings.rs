@@ -13,10 +13,12 @@ use claw_core::store::{
 use claw_core::{TenantId, ToolName};
 use tokio::sync::watch;
 
+type Layers = BTreeMap<Layer, BTreeMap<ToolName, StoredSettings>>;
+
 /// Settings that live as long as the process.
 #[derive(Debug, Default)]
 pub struct MemorySettings {
-    layers: Mutex<BTreeMap<Layer, BTreeMap<ToolName, StoredSettings>>>,
+    layers: Mutex<Layers>,
     bells: Bells,
     failing: AtomicBool,
     reads: AtomicU64,
@@ -39,9 +41,7 @@ impl MemorySettings {
         self.reads.load(Ordering::SeqCst)
     }
 
-    fn layers(
-        &self,
-    ) -> Result<MutexGuard<'_, BTreeMap<Layer, BTreeMap<ToolName, StoredSettings>>>, StoreError> {
+    fn layers(&self) -> Result<MutexGuard<'_, Layers>, StoreError> {
         if self.failing.load(Ordering::SeqCst) {
             let source = io::Error::other("told to fail");
             return Err(StoreError::Io { what: "settings".to_owned(), source });
