@@ -7,8 +7,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use claw_core::store::{
-    AccessStore as _, Answer, ApiKey, Approvals as _, Changes as _, KEY_USE_EVERY, Layer, Ledger as _,
-    NewJob, Outcome, Queue as _, SessionLog as _, Settings, SettingsStore as _, Topic,
+    AccessStore as _, Answer, ApiKey, Approvals as _, Changes as _, Layer, Ledger as _, NewJob, Outcome,
+    Queue as _, SessionLog as _, Settings, SettingsStore as _, Topic,
 };
 use claw_core::{CallId, NodeId, TenantId, ToolName};
 use claw_store::SqliteStore;
@@ -16,7 +16,7 @@ use claw_store::chain::Fault;
 use claw_testkit::conformance;
 use claw_testkit::fixture::{NOW, intent, job, job_of, key_of, message, outcome, question, refused, session};
 use sqlx::sqlite::SqliteConnectOptions;
-use sqlx::{ConnectOptions as _, Connection as _, SqliteConnection};
+use sqlx::{ConnectOptions as _, SqliteConnection};
 use tempfile::TempDir;
 use tokio::sync::watch;
 use tokio::time::timeout;
@@ -124,28 +124,13 @@ async fn a_second_end_of_a_call_changes_nothing() {
 }
 
 #[tokio::test]
-async fn that_a_key_is_used_is_no_change_and_needs_the_writer_once_a_minute() {
-    let directory = TempDir::new().unwrap();
-    let path = directory.path().join("claw.db");
-    let store = open(&path).await;
-    let key = ApiKey::from_random([7; 32]);
+async fn that_a_key_is_used_is_no_change() {
+    let (store, key) = (memory().await, ApiKey::from_random([7; 32]));
     store.add_key(key_of(&key)).await.unwrap();
     let changes = store.changes(Topic::Access);
     assert!(store.authenticate(&key.hash(), NOW).await.unwrap().is_some());
+    assert_eq!(store.keys(&TenantId::main()).await.unwrap()[0].last_used, Some(NOW));
     assert!(!changes.has_changed().unwrap());
-
-    // While another program writes, whoever shows the key again within the minute does not wait for it.
-    let mut other = beside(&path).await;
-    let writing = other.begin_with("BEGIN IMMEDIATE").await.unwrap();
-    assert!(store.authenticate(&key.hash(), NOW).await.unwrap().is_some());
-    assert_eq!(store.keys(&TenantId::main()).await.unwrap()[0].last_used, Some(NOW));
-    // Later they do, in vain, and come in all the same.
-    let later = NOW.plus(KEY_USE_EVERY);
-    assert!(store.authenticate(&key.hash(), later).await.unwrap().is_some());
-    assert_eq!(store.keys(&TenantId::main()).await.unwrap()[0].last_used, Some(NOW));
-    writing.rollback().await.unwrap();
-    assert!(store.authenticate(&key.hash(), later).await.unwrap().is_some());
-    assert_eq!(store.keys(&TenantId::main()).await.unwrap()[0].last_used, Some(later));
 }
 
 #[tokio::test]
