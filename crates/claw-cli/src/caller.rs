@@ -126,7 +126,8 @@ impl CallerArgs {
             caller.peer_kind = PeerKind::Group;
         }
         caller.provider = self.provider.as_deref().map(Into::into);
-        caller.config = Arc::new(Value::Object(config.settings.clone().into_iter().collect()));
+        let settings = config.settings.clone().into_iter();
+        caller.config = Arc::new(settings.map(|(tool, settings)| (tool, Value::Object(settings))).collect());
         caller.subagent = match self.subagent {
             None => SubagentDepth::default(),
             Some(place) => SubagentDepth { depth: 1, leaf: matches!(place, Place::Leaf) },

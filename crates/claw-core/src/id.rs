@@ -258,6 +258,10 @@ uuid_id!(
     /// One background process: ours, never the system's (it uses its numbers again).
     ProcessId
 );
+uuid_id!(
+    /// One API key; not the key itself.
+    KeyId
+);
 
 #[cfg(test)]
 mod tests;

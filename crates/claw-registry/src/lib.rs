@@ -20,6 +20,7 @@ mod registry;
 mod reply;
 mod scrub;
 mod search;
+mod settings;
 pub mod validate;
 
 pub use bound::BoundTool;

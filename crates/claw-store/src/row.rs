@@ -1,15 +1,17 @@
 //! Between rows and types, for both dialects: what does not read is damage, and named.
 
-use std::collections::BTreeMap;
-
 use claw_core::port::UnixMillis;
-use claw_core::store::{Answer, Approval, ApprovalState, NewMessage, ProcessEnd, Rule, StoreError, Tally};
+use claw_core::store::{
+    AccessRole, Agent, Answer, Approval, ApprovalState, KEY_USE_EVERY, KeyScopes, Layer, NewKey, NewMessage,
+    ProcessEnd, Rule, StoreError, StoredSettings, Tally,
+};
 use claw_core::tool::Digest;
-use claw_core::{ApprovalId, RuleId, ToolName};
+use claw_core::{AgentId, ApprovalId, RuleId, TenantId, ToolName, UserId};
 use serde::de::IntoDeserializer as _;
 use serde::de::value::{BytesDeserializer, Error, StrDeserializer};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 /// The kind of the event that tells of a message.
 pub(crate) const MESSAGE: &str = "message";
@@ -151,4 +153,82 @@ pub(crate) fn tally(counts: &[(String, Option<String>, i64)]) -> Result<Tally, S
     }
     tally.open = tally.open.saturating_sub(tally.done + tally.failed);
     Ok(tally)
+}
+
+/// The scopes of a key from their words; one that is not known is damage, and lets nobody in.
+pub(crate) fn scopes(words: &str) -> Result<KeyScopes, StoreError> {
+    words.parse().map_err(|error| damaged("what a key is for", error))
+}
+
+/// As whom a key lets in.
+pub(crate) fn admitted_user(
+    user: Option<&str>,
+    role: Option<&str>,
+) -> Result<Option<(UserId, AccessRole)>, StoreError> {
+    match (user, role) {
+        (None, _) => Ok(None),
+        (Some(_), None) => Err(damaged("a key's user", "it has no role")),
+        (Some(user), Some(role)) => Ok(Some((word("a key's user", user)?, word("a user's role", role)?))),
+    }
+}
+
+/// When the last use of a key must have been written for another one to be written now.
+pub(crate) fn use_before(now: UnixMillis) -> i64 {
+    now.0.saturating_sub(number(KEY_USE_EVERY.as_millis()))
+}
+
+/// Something is to be added to a tenant that is not there.
+pub(crate) fn no_tenant(what: &'static str, tenant: &TenantId) -> StoreError {
+    StoreError::Refused { what, why: format!("there is no tenant `{tenant}`; add it first") }
+}
+
+/// A key is to be added for somebody who is not there.
+pub(crate) fn no_holder(what: &'static str, new: &NewKey) -> StoreError {
+    match &new.user {
+        None => no_tenant(what, &new.tenant),
+        Some(user) => {
+            let why = format!("there is no user `{user}` in a tenant `{}`; add them first", new.tenant);
+            StoreError::Refused { what, why }
+        }
+    }
+}
+
+/// A key is to be added that another one is in the way of.
+pub(crate) fn taken_key(what: &'static str) -> StoreError {
+    StoreError::Refused { what, why: "its id or its hash is taken; make another key".to_owned() }
+}
+
+/// An agent is not as the writer saw it.
+pub(crate) fn stale_agent(id: &AgentId, now: Option<i64>) -> Result<StoreError, StoreError> {
+    Ok(StoreError::Stale { path: id.to_string(), now: now.map(count).transpose()? })
+}
+
+/// An agent from its row: version, setup, and when it was added and written.
+pub(crate) fn agent(
+    tenant: &TenantId,
+    id: AgentId,
+    (version, setup, created, updated): (i64, &str, i64, i64),
+) -> Result<Agent, StoreError> {
+    let (setup, version) = (json("an agent", setup)?, count(version)?);
+    let (created, updated) = (UnixMillis(created), UnixMillis(updated));
+    Ok(Agent { tenant: tenant.clone(), id, setup, version, created, updated })
+}
+
+/// What stands in the place of a tenant, of settings of this layer. No tenant's id is empty.
+pub(crate) fn layer(layer: &Layer) -> &str {
+    match layer {
+        Layer::Deployment => "",
+        Layer::Tenant(tenant) => tenant.as_str(),
+    }
+}
+
+/// Settings of a tool from their row. What is no object is damage.
+pub(crate) fn settings(
+    (tool, settings, updated): &(String, String, i64),
+) -> Result<StoredSettings, StoreError> {
+    Ok(StoredSettings {
+        tool: word("a tool's name", tool)?,
+        settings: json("what is set for a tool", settings)?,
+        updated: UnixMillis(*updated),
+    })
 }

@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use claw_core::port::{Owner, UnixMillis};
 use claw_core::store::{
-    EntryEvent, NewApproval, NewJob, NewMessage, NewProcess, NewRule, Outcome, Record, Role, RuleScope,
-    Worker,
+    AccessRole, AgentKind, AgentSetup, ApiKey, EntryEvent, KeyScope, NewApproval, NewJob, NewKey, NewMessage,
+    NewProcess, NewRule, Outcome, Record, Role, RuleScope, User, Worker,
 };
 use claw_core::tool::{Digest, Effect, Effects};
 use claw_core::{
-    AgentId, ApprovalId, BootId, CallId, JobId, MessageId, NodeId, ProcessId, RuleId, SessionKey, TenantId,
-    ToolName,
+    AgentId, ApprovalId, BootId, CallId, JobId, KeyId, MessageId, NodeId, ProcessId, RuleId, SessionKey,
+    TenantId, ToolName, UserId,
 };
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 /// 2026-01-01T00:00:00Z.
 pub const NOW: UnixMillis = UnixMillis(1_767_225_600_000);
@@ -104,6 +104,52 @@ pub fn message(key: &str, text: &str) -> NewMessage {
         role: Role::User,
         content: json!([{ "type": "text", "text": text }]),
         at: NOW,
+    }
+}
+
+/// A user of the main tenant, who may work.
+pub fn user(id: &str) -> User {
+    User {
+        tenant: TenantId::main(),
+        id: UserId::new(id).expect("a user id"),
+        name: id.to_owned(),
+        role: AccessRole::Operator,
+        created: NOW,
+        disabled: false,
+    }
+}
+
+/// What is stored of a key of the main tenant that is of no user, never expires and may call tools.
+pub fn key_of(key: &ApiKey) -> NewKey {
+    NewKey {
+        id: KeyId::new(),
+        hash: key.hash(),
+        tenant: TenantId::main(),
+        user: None,
+        label: "a program".to_owned(),
+        scopes: [KeyScope::CallTools].into_iter().collect(),
+        created: NOW,
+        expires: None,
+    }
+}
+
+/// An open agent of this name that is like all others.
+pub fn agent_setup(name: &str) -> AgentSetup {
+    AgentSetup {
+        name: name.to_owned(),
+        kind: AgentKind::Open,
+        provider: None,
+        model: None,
+        policy: Value::Null,
+        other_config: Map::new(),
+    }
+}
+
+/// The members of a JSON object.
+pub fn object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(members) => members,
+        other => panic!("expected an object, got {other}"),
     }
 }
 

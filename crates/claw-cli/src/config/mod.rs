@@ -24,7 +24,7 @@ use claw_policy::rate::RateConfig;
 use claw_registry::Limits;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 pub use check::warnings;
 pub use find::{Found, FoundBy, Surroundings, find};
@@ -59,7 +59,7 @@ pub struct Config {
     /// What is secret.
     pub scrub: ScrubConfig,
     /// Settings of single tools, by the tool's name; each tool says what it takes.
-    pub settings: BTreeMap<String, Value>,
+    pub settings: BTreeMap<String, Map<String, Value>>,
 }
 
 /// One agent: what others may know of it, and how its tools differ from `tools`.

@@ -81,6 +81,7 @@ fn says_where_the_file_cannot_be_read() {
     check("tenant = \"a b\"", ":1:10: `a b` is not");
     check("[limits]\ntimeout_secs = 0", ":2:1: `limits.timeout_secs` is 0; use at least 1");
     check("[approvals.effects]\nreed = \"ask\"", ":2:1: `reed` is none of");
+    check("[settings]\ndatetime = 3", ":2:12: expected a table, got integer `3`");
     check("x = 1\nx = 2", ":2:1: ");
 }
 

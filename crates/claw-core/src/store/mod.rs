@@ -4,6 +4,8 @@
 //! writes the intent together,
 //! [`Rules::answer_with_rule`] stores an answer and the rule given with it.
 
+mod access;
+mod agents;
 mod approvals;
 mod artifacts;
 mod changes;
@@ -14,10 +16,16 @@ mod processes;
 mod queue;
 mod rules;
 mod sessions;
+mod settings;
 mod streams;
 mod undo;
 mod usage;
 
+pub use access::{
+    AccessRole, AccessStore, Admitted, ApiKey, InvalidKey, KEY_USE_EVERY, Key, KeyScope, KeyScopes, NewKey,
+    Tenant, TenantChange, UnknownScope, User, UserChange,
+};
+pub use agents::{Agent, AgentKind, AgentSetup, AgentStore};
 pub use approvals::{Answer, Approval, ApprovalState, Approvals, NewApproval};
 pub use artifacts::{ArtifactIndex, KeptArtifact};
 pub use changes::{Bells, Changes, Topic};
@@ -28,13 +36,26 @@ pub use processes::{NewProcess, Process, ProcessEnd, Processes};
 pub use queue::{Claim, Failure, Job, JobState, LaneCount, Lease, NewJob, Queue, Worker};
 pub use rules::{NewRule, Rule, RuleScope, Rules};
 pub use sessions::{Accepted, Message, NewMessage, Role, SessionEvent, SessionLog};
+pub use settings::{Layer, Settings, SettingsStore, StoredSettings, ToolSettings, overlay};
 pub use streams::{Delta, Streams, Voice};
 pub use undo::{FileState, NewUndo, Undo, UndoFilter, UndoIndex};
 pub use usage::{NewUsage, Spender, Tokens, Usage, UsageFilter, UsageLine, UsageLog};
 
 /// Everything a deployment remembers.
 pub trait Store:
-    CallStore + Queue + SessionLog + Streams + UsageLog + Offers + Rules + Processes + ArtifactIndex + UndoIndex
+    CallStore
+    + Queue
+    + SessionLog
+    + Streams
+    + UsageLog
+    + Offers
+    + Rules
+    + Processes
+    + ArtifactIndex
+    + UndoIndex
+    + AccessStore
+    + AgentStore
+    + SettingsStore
 {
 }
 
@@ -49,6 +70,9 @@ impl<S> Store for S where
         + Processes
         + ArtifactIndex
         + UndoIndex
+        + AccessStore
+        + AgentStore
+        + SettingsStore
 {
 }
 
@@ -90,13 +114,21 @@ pub enum StoreError {
         /// Which job.
         job: crate::JobId,
     },
-    /// The document is not as the writer saw it.
+    /// The document or agent is not as the writer saw it.
     #[error("`{path}` {}; read it again and write what should be there now", stale(.now))]
     Stale {
-        /// Which document.
+        /// Which document or agent.
         path: String,
         /// Its version now; `None` where it is not there.
         now: Option<u64>,
+    },
+    /// What was given does not fit what is there. Nothing was stored.
+    #[error("{what}: {why}")]
+    Refused {
+        /// What was being done.
+        what: &'static str,
+        /// What does not fit, and what to do.
+        why: String,
     },
     /// The database refused or could not be reached. What was asked has not happened, or is not known to.
     #[error("{what}: {why}")]

@@ -41,6 +41,11 @@ pub(super) fn is_taken(error: &Error, index: &str) -> bool {
     error.is_unique_violation() && error.constraint() == Some(index)
 }
 
+/// Whether a row names another one that is not there.
+pub(super) fn is_unreferenced(error: &Error) -> bool {
+    error.as_database_error().is_some_and(DatabaseError::is_foreign_key_violation)
+}
+
 /// What the server said, and whether it may say otherwise later.
 fn said(error: &dyn DatabaseError) -> (String, bool) {
     let code = error.code().unwrap_or_default();

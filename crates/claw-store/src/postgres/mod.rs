@@ -4,6 +4,8 @@
 //! chain, a session's counters) and skipped where it does not (the queue); unique indexes have the last word.
 //! Times come from the caller: the server's clock is never asked.
 
+mod access;
+mod agents;
 mod approvals;
 mod artifacts;
 mod changes;
@@ -14,6 +16,7 @@ mod processes;
 mod queue;
 mod rules;
 mod sessions;
+mod settings;
 mod streams;
 mod undo;
 mod usage;

@@ -3,6 +3,8 @@
 //! All writes of a process go through one connection, so that they queue here rather than fail there; reads
 //! have connections of their own and never wait for a write. Several processes may share the file.
 
+mod access;
+mod agents;
 mod approvals;
 mod artifacts;
 mod changes;
@@ -13,6 +15,7 @@ mod processes;
 mod queue;
 mod rules;
 mod sessions;
+mod settings;
 mod streams;
 mod undo;
 mod usage;

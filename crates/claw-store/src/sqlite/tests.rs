@@ -1,8 +1,11 @@
 //! Faults that only the writing connection can be given.
 
-use claw_core::store::{Changes as _, EntryEvent, Ledger as _, Queue as _, Record, StoreError, Topic};
+use claw_core::store::{
+    AccessStore as _, ApiKey, Changes as _, EntryEvent, KEY_USE_EVERY, Ledger as _, Queue as _, Record,
+    StoreError, Topic,
+};
 use claw_core::{CallId, NodeId, TenantId};
-use claw_testkit::fixture::{job, refused};
+use claw_testkit::fixture::{NOW, job, key_of, refused};
 use tempfile::TempDir;
 
 use super::SqliteStore;
@@ -84,4 +87,32 @@ async fn a_write_does_not_wait_for_ever() {
     tokio::time::resume();
     drop(held);
     store.enqueue(job()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_key_that_was_used_within_the_minute_does_not_wait_for_those_who_write() {
+    let directory = TempDir::new().unwrap();
+    let (store, key) = (opened(&directory).await, ApiKey::from_random([7; 32]));
+    store.add_key(key_of(&key)).await.unwrap();
+    assert!(store.authenticate(&key.hash(), NOW).await.unwrap().is_some());
+    let writing = store.write("writing").await.unwrap();
+    // Who waited would wait for longer than this.
+    let hash = key.hash();
+    let admitted = tokio::time::timeout(super::PATIENCE / 2, store.authenticate(&hash, NOW)).await;
+    assert!(admitted.unwrap().unwrap().is_some());
+    drop(writing);
+}
+
+#[tokio::test]
+async fn a_use_that_cannot_be_written_keeps_nobody_out() {
+    let directory = TempDir::new().unwrap();
+    let (store, key) = (opened(&directory).await, ApiKey::from_random([7; 32]));
+    store.add_key(key_of(&key)).await.unwrap();
+    assert!(store.authenticate(&key.hash(), NOW).await.unwrap().is_some());
+    let (main, later) = (TenantId::main(), NOW.plus(KEY_USE_EVERY));
+    for (pragma, last_used) in [("PRAGMA query_only = ON", NOW), ("PRAGMA query_only = OFF", later)] {
+        set(&store, pragma).await;
+        assert!(store.authenticate(&key.hash(), later).await.unwrap().is_some());
+        assert_eq!(store.keys(&main).await.unwrap()[0].last_used, Some(last_used), "{pragma}");
+    }
 }

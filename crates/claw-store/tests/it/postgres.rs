@@ -10,16 +10,19 @@ use std::time::Duration;
 
 use claw_core::port::Owner;
 use claw_core::store::{
-    Approvals as _, Changes as _, Claim, Delta, Ledger as _, NewJob, Outcome, ProcessEnd, Processes as _,
-    Queue as _, Rules as _, StoreError, Streams as _, Topic, Voice,
+    AccessStore as _, AgentStore as _, ApiKey, Approvals as _, Changes as _, Claim, Delta, Layer,
+    Ledger as _, NewJob, NewKey, Outcome, ProcessEnd, Processes as _, Queue as _, Rules as _, Settings,
+    SettingsStore as _, StoreError, Streams as _, TenantChange, Topic, User, Voice,
 };
-use claw_core::{CallId, MessageId, NodeId, TenantId};
+use claw_core::{AgentId, CallId, MessageId, NodeId, TenantId, ToolName};
 use claw_store::PostgresStore;
 use claw_store::chain::Fault;
 use claw_testkit::conformance;
 use claw_testkit::fixture::{
-    NOW, intent, job, job_of, outcome, process, question, refused, rule, session, tenant, worker,
+    NOW, agent_setup, intent, job, job_of, key_of, outcome, process, question, refused, rule, session,
+    tenant, user, worker,
 };
+use tokio::sync::watch;
 use tokio::sync::{broadcast, watch};
 
 use self::database::{Database, Databases};
@@ -79,6 +82,24 @@ async fn artifact_index() {
 async fn undo_index() {
     let databases = Databases::default();
     conformance::undo_index(async || databases.store().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn access() {
+    let databases = Databases::default();
+    conformance::access(async || databases.store().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn agents() {
+    let databases = Databases::default();
+    conformance::agents(async || databases.store().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn settings() {
+    let databases = Databases::default();
+    conformance::settings(async || databases.store().await).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -220,6 +241,51 @@ async fn nodes_wake_each_other() {
     woken(&mut changes, "a rule was revoked").await;
     b.end_process(&main, begun.id, ProcessEnd::Killed, NOW).await.unwrap();
     woken(&mut processes, "a process ended").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_hear_of_access_agents_and_settings() {
+    let database = Database::create().await;
+    let (a, b) = (database.store("a").await, database.store("b").await);
+    let mut access = listening(a.changes(Topic::Access)).await;
+    let mut agents = listening(a.changes(Topic::Agents)).await;
+    let mut settings = listening(a.changes(Topic::Settings)).await;
+    let (key, exec) = (ApiKey::from_random([7; 32]), ToolName::literal("exec"));
+    let new = key_of(&key);
+
+    b.change_tenant(&TenantId::main(), TenantChange::default()).await.unwrap();
+    woken(&mut access, "a tenant was changed").await;
+    b.add_user(user("ann")).await.unwrap();
+    woken(&mut access, "a user was added").await;
+    b.add_key(new.clone()).await.unwrap();
+    woken(&mut access, "a key was added").await;
+    assert!(b.authenticate(&key.hash(), NOW).await.unwrap().is_some());
+    // Told in order: what comes after the use is heard, and the use was not.
+    let (main, id) = (TenantId::main(), AgentId::new("a").unwrap());
+    b.put_agent((&main, &id), agent_setup("a"), None, NOW).await.unwrap();
+    woken(&mut agents, "an agent was added").await;
+    assert!(!access.has_changed().unwrap(), "that a key is used is no change");
+    b.revoke_key(&main, new.id, NOW).await.unwrap();
+    woken(&mut access, "a key was revoked").await;
+    b.remove_agent(&main, &id, 1, NOW).await.unwrap();
+    woken(&mut agents, "an agent was removed").await;
+    for layer in [Layer::Deployment, Layer::Tenant(main)] {
+        b.put_settings(&layer, &exec, Settings::new(), NOW).await.unwrap();
+        woken(&mut settings, "settings were written").await;
+        b.remove_settings(&layer, &exec).await.unwrap();
+        woken(&mut settings, "settings were removed").await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn names_keep_every_character_but_nul() {
+    let database = Database::create().await;
+    let store = database.store("a").await;
+    store.add_user(User { name: "a\0b".to_owned(), ..user("ann") }).await.unwrap();
+    assert_eq!(store.users(&TenantId::main()).await.unwrap()[0].name, "a\u{fffd}b");
+    let key = ApiKey::from_random([7; 32]);
+    store.add_key(NewKey { label: "\0".to_owned(), ..key_of(&key) }).await.unwrap();
+    assert_eq!(store.keys(&TenantId::main()).await.unwrap()[0].new.label, "\u{fffd}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

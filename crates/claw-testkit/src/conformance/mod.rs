@@ -9,6 +9,8 @@
 //! # }
 //! ```
 
+mod access;
+mod agents;
 mod artifact_index;
 mod artifacts;
 mod calls;
@@ -20,11 +22,15 @@ mod undo_index;
 mod usage;
 
 pub use artifact_index::artifact_index;
+mod settings;
+pub use access::access;
+pub use agents::agents;
 pub use artifacts::artifacts;
 pub use calls::calls;
 pub use processes::processes;
 pub use queue::queue;
 pub use rules::rules;
 pub use session_log::session_log;
+pub use settings::settings;
 pub use undo_index::undo_index;
 pub use usage::{offers, usage};

@@ -9,6 +9,8 @@
 //!
 //! Whoever adds an aggregate adds its operations, how a player picks them, and a file in `model`.
 
+use claw_core::store::{CallStore, Queue, SessionLog};
+
 mod model;
 mod operation;
 mod player;
@@ -16,7 +18,6 @@ mod random;
 mod round;
 mod world;
 
-use claw_core::store::{CallStore, Queue, SessionLog};
 
 pub use model::{Model, Seen};
 pub use operation::{Operation, Reply, Right, Step};
