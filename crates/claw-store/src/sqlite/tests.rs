@@ -6,6 +6,7 @@ use claw_testkit::fixture::{job, refused};
 use tempfile::TempDir;
 
 use super::SqliteStore;
+use crate::options::StoreOptions;
 
 async fn opened(directory: &TempDir) -> SqliteStore {
     SqliteStore::open(&directory.path().join("claw.db"), NodeId::local()).await.unwrap()
@@ -84,4 +85,18 @@ async fn a_write_does_not_wait_for_ever() {
     tokio::time::resume();
     drop(held);
     store.enqueue(job()).await.unwrap();
+}
+
+#[tokio::test]
+async fn every_connection_takes_what_the_options_give() {
+    let directory = TempDir::new().unwrap();
+    let options = StoreOptions { readers: 2, cache_kib: 64, mmap_mib: 1, ..StoreOptions::default() };
+    let path = directory.path().join("claw.db");
+    let store = SqliteStore::open_with(&path, NodeId::local(), &options).await.unwrap();
+    for pool in [&store.writer, &store.readers] {
+        let cache: i64 = sqlx::query_scalar("PRAGMA cache_size").fetch_one(pool).await.unwrap();
+        let mapped: i64 = sqlx::query_scalar("PRAGMA mmap_size").fetch_one(pool).await.unwrap();
+        assert_eq!((cache, mapped), (-64, 1024 * 1024));
+    }
+    assert_eq!(store.readers.options().get_max_connections(), 2);
 }
