@@ -14,5 +14,5 @@ pub trait Backend: Store {
     /// Whose store it is.
     fn installation(&self) -> Installation;
     /// Closes its connections. SQLite then has one file and none beside it, unless others have it open.
-    async fn close(&self);
+    async fn disconnect(&self);
 }

@@ -89,7 +89,7 @@ impl Backend for PostgresStore {
         self.installation
     }
 
-    async fn close(&self) {
+    async fn disconnect(&self) {
         self.listener.close().await;
         self.pool.close().await;
     }

@@ -101,7 +101,7 @@ impl Backend for SqliteStore {
         self.installation
     }
 
-    async fn close(&self) {
+    async fn disconnect(&self) {
         if let Some(tail) = &self.tail {
             tail.close().await;
         }

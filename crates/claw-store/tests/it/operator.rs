@@ -143,7 +143,7 @@ async fn a_closed_file_has_nothing_beside_it() {
     let store = SqliteStore::open(&path, NodeId::local()).await.unwrap();
     store.refuse(refused(CallId::new())).await.unwrap();
     assert!(directory.path().join("claw.db-wal").exists());
-    store.close().await;
+    store.disconnect().await;
     let left: Vec<_> =
         fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left, ["claw.db"]);
