@@ -25,7 +25,7 @@ impl Waiting {
             .env("HOME", home.path())
             .env("USER", "asker")
             .current_dir(home.path().join("project"))
-            .args(["tools", "call", "workspace_dir", "--wait"])
+            .args(["tools", "call", "--wait"])
             .args(words)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -58,7 +58,7 @@ impl Waiting {
 #[test]
 fn another_process_approves_and_the_call_runs() {
     let home = asking();
-    let call = Waiting::start(&home, &[]);
+    let call = Waiting::start(&home, &["workspace_dir"]);
     let list = home.run(&["approvals", "list", "--json"]).json();
     assert_eq!((&list[0]["id"], &list[0]["tool"]), (&call.id.clone().into(), &"workspace_dir".into()));
     assert!(home.run(&["approvals", "list"]).stdout.contains(&call.id));
@@ -84,7 +84,7 @@ fn another_process_approves_and_the_call_runs() {
 #[test]
 fn another_process_denies_and_the_call_is_refused() {
     let home = asking();
-    let call = Waiting::start(&home, &[]);
+    let call = Waiting::start(&home, &["workspace_dir"]);
     let denied = home.run(&["approvals", "deny", &call.id, "--json"]).json();
     assert_eq!((&denied["id"], &denied["state"]), (&call.id.clone().into(), &"denied".into()));
     let ended = call.end();
@@ -97,11 +97,11 @@ fn another_process_denies_and_the_call_is_refused() {
 #[test]
 fn a_question_outlives_the_process_that_asked_and_covers_no_other_call() {
     let home = asking();
-    let id = Waiting::start(&home, &[]).kill();
+    let id = Waiting::start(&home, &["workspace_dir"]).kill();
     assert_eq!(home.run(&["approvals", "list", "--json"]).json()[0]["id"], *id);
     assert_eq!(home.run(&["approvals", "approve", &id]).code, 0);
     // The same call made again is another call: the yes was for the one that is gone.
-    let again = Waiting::start(&home, &[]);
+    let again = Waiting::start(&home, &["workspace_dir"]);
     assert_ne!(again.id, id);
     assert_eq!(home.run(&["approvals", "deny", &again.id]).code, 0);
     assert_eq!(again.end().code, 3);
@@ -111,7 +111,10 @@ fn a_question_outlives_the_process_that_asked_and_covers_no_other_call() {
 #[test]
 fn the_beginning_of_an_id_is_enough_where_it_is_clear() {
     let home = asking();
-    let (one, other) = (Waiting::start(&home, &[]), Waiting::start(&home, &["--session", "cli:other"]));
+    let (one, other) = (
+        Waiting::start(&home, &["workspace_dir"]),
+        Waiting::start(&home, &["workspace_dir", "--session", "cli:other"]),
+    );
     // Both were made in the same minute, so their first digits agree.
     let common = one.id.bytes().zip(other.id.bytes()).take_while(|(a, b)| a == b).count();
     let unclear = home.run(&["approvals", "approve", &one.id[..common]]);
@@ -130,7 +133,7 @@ fn the_beginning_of_an_id_is_enough_where_it_is_clear() {
 #[test]
 fn another_tenant_sees_and_answers_nothing() {
     let home = asking();
-    let call = Waiting::start(&home, &[]);
+    let call = Waiting::start(&home, &["workspace_dir"]);
     let acme = [("CLAWSMITH_TENANT", "acme")];
     assert_eq!(home.run_with(&acme, &["approvals", "list"]).stdout, "no question waits\n");
     for words in [["approvals", "show", &call.id], ["approvals", "approve", &call.id]] {
@@ -142,9 +145,10 @@ fn another_tenant_sees_and_answers_nothing() {
 
 #[test]
 fn a_secret_that_became_known_later_is_not_shown() {
-    let home = asking();
-    let args = r#"{"context": "v-e-r-y-secret"}"#;
-    let call = Waiting::start(&home, &["--args", args]);
+    // Tools are left out to save tokens, so that there is something to search.
+    let home = Home::with_config("[approvals.effects]\nread = \"ask\"\n\n[limits]\ntool_tokens = 1\n");
+    let args = r#"{"query": "v-e-r-y-secret"}"#;
+    let call = Waiting::start(&home, &["tool_search", "--args", args]);
     home.write(
         "project/clawsmith.toml",
         "[approvals.effects]\nread = \"ask\"\n\n[scrub]\nvalues_from_env = [\"SERVICE_KEY\"]\n",

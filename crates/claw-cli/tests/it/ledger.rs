@@ -56,11 +56,11 @@ fn tamper(home: &Home, from: &str, to: &str) {
 #[test]
 fn finds_an_entry_that_was_changed() {
     let home = with_calls();
-    tamper(&home, r#""effects":["read"]"#, r#""effects":["exec"]"#);
+    tamper(&home, r#""tool":"workspace_dir""#, r#""tool":"workspace_rid""#);
     insta::assert_snapshot!("verify_changed", home.run(&["ledger", "verify"]).shown());
     let ran = home.run(&["ledger", "verify", "--json"]);
     assert_eq!((ran.code, &ran.json()["ok"]), (1, &serde_json::json!(false)), "{}", ran.shown());
-    assert_eq!(ran.json()["chains"][0]["fault"]["seq"], 1);
+    assert_eq!(ran.json()["chains"][0]["fault"]["seq"], 2);
 }
 
 #[test]

@@ -25,12 +25,12 @@ pub(super) fn run(session: &mut Session) -> Outcome {
         return Ok(ExitCode::SUCCESS);
     }
     match &status {
-        Some(status) => print(session, &place, status)?,
+        Some(status) => print(session, &place, status),
         None if place == Place::Memory => {
-            session.out.line("the store is in memory and ends with the program")?
+            session.out.line("the store is in memory and ends with the program")
         }
-        None => session.out.line(format_args!("no store at {place} yet; the first call makes it"))?,
-    }
+        None => session.out.line(format_args!("no store at {place} yet; the first call makes it")),
+    }?;
     Ok(ExitCode::SUCCESS)
 }
 
