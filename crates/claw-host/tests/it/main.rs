@@ -1,7 +1,5 @@
 //! The stores of this crate, put through the suites that every store passes.
 
-#![expect(clippy::unwrap_used, reason = "tests, and what helps them")]
-
 use claw_host::{ArtifactLimits, FileArtifacts, MemoryArtifacts, MemoryStore};
 use claw_testkit::conformance;
 use tempfile::TempDir;
