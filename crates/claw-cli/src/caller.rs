@@ -153,7 +153,7 @@ impl CallerArgs {
 }
 
 /// The user of this machine, or `me` where that is not known.
-fn user_of(around: &Surroundings) -> Result<UserId, claw_core::InvalidId> {
+pub(crate) fn user_of(around: &Surroundings) -> Result<UserId, claw_core::InvalidId> {
     let name = ["USER", "LOGNAME"].iter().find_map(|name| around.variable(name)?.to_str());
     name.and_then(|name| UserId::new(name).ok()).map_or_else(|| UserId::new("me"), Ok)
 }

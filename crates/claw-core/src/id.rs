@@ -239,6 +239,10 @@ uuid_id!(
     BootId
 );
 uuid_id!(
+    /// One installation: a store, and the data directories that go with it.
+    InstallationId
+);
+uuid_id!(
     /// One kept text or file that a result points to.
     ArtifactId
 );

@@ -14,6 +14,6 @@ pub mod store;
 pub mod tool;
 
 pub use id::{
-    AgentId, ApprovalId, ArtifactId, BootId, CallId, InvalidId, JobId, KeyId, MessageId, NodeId, ProcessId,
-    RuleId, SessionKey, TenantId, ToolName, UndoId, UsageId, UserId,
+    AgentId, ApprovalId, ArtifactId, BootId, CallId, InstallationId, InvalidId, JobId, KeyId, MessageId,
+    NodeId, ProcessId, RuleId, SessionKey, TenantId, ToolName, UndoId, UsageId, UserId,
 };

@@ -1,7 +1,9 @@
 //! The subcommands, one file each.
 
+pub(crate) mod approvals;
 pub(crate) mod completions;
 pub(crate) mod config;
+pub(crate) mod db;
 pub(crate) mod ledger;
 pub(crate) mod policy;
 pub(crate) mod scrub;

@@ -4,6 +4,8 @@
 //! text; a list may be written with commas. A variable with our prefix that names no key is refused, since a
 //! misspelt `deny` that is silently ignored would open what it was written to close.
 
+use std::fmt;
+
 use claw_policy::nearest::nearest;
 use toml::{Table, Value};
 
@@ -16,11 +18,18 @@ const PREFIX: &str = "CLAWSMITH_";
 pub(crate) const RESERVED: [&str; 2] = ["CLAWSMITH_CONFIG", "CLAWSMITH_LOG"];
 
 /// One key set by environment.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub(super) struct Override {
     pub(super) variable: String,
     pub(super) path: Vec<String>,
     pub(super) value: Value,
+}
+
+// Its value may hold a password.
+impl fmt::Debug for Override {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Override").field("variable", &self.variable).finish_non_exhaustive()
+    }
 }
 
 /// Every key that the environment sets. `file` tells the spelling of names that people chose.

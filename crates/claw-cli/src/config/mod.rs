@@ -12,6 +12,7 @@ mod flat;
 mod load;
 mod problem;
 mod schema;
+mod store;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -32,6 +33,7 @@ pub use flat::{Origin, Setting};
 pub use load::Loaded;
 pub use problem::{Place, Problem, Problems};
 pub use schema::schema;
+pub use store::{StoreConfig, StoreUrl};
 
 /// A secret shorter than this cannot be told from ordinary text.
 const SHORTEST_SECRET: usize = 6;
@@ -44,10 +46,12 @@ pub struct Config {
     pub tenant: TenantId,
     /// Which machine of an installation this is; each writes a ledger chain of its own.
     pub node: NodeId,
-    /// Where ledger and artifacts are kept. Left out: `$XDG_DATA_HOME/clawsmith`, or
-    /// `~/.local/share/clawsmith`.
+    /// Where artifacts are kept, and the store unless it is elsewhere. Left out: `$XDG_DATA_HOME/clawsmith`,
+    /// or `~/.local/share/clawsmith`. Machines that share a store share this directory too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data_dir: Option<PathBuf>,
+    /// Where everything is remembered.
+    pub store: StoreConfig,
     /// Which tools agents get.
     pub tools: ToolsPolicy,
     /// The agents, by id.
@@ -122,6 +126,7 @@ impl Default for Config {
             tenant: TenantId::main(),
             node: NodeId::local(),
             data_dir: None,
+            store: StoreConfig::default(),
             tools: ToolsPolicy::default(),
             agents: BTreeMap::new(),
             approvals: ApprovalConfig::default(),

@@ -2,8 +2,10 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot be set up fails loudly")]
 
+mod approvals;
 mod bad_input;
 mod config;
+mod db;
 mod harness;
 mod help;
 mod ledger;

@@ -140,6 +140,14 @@ pub enum StoreError {
         /// Whether trying again later may help.
         transient: bool,
     },
+    /// The store is not that of the installation which this node is part of.
+    #[error("this node is part of installation `{node}`, and {}", whose(.store))]
+    OtherInstallation {
+        /// The node's.
+        node: crate::InstallationId,
+        /// The store's; `None` where it is empty or not there.
+        store: Option<crate::InstallationId>,
+    },
     /// What is stored does not read as it should.
     #[error("{what} is damaged: {why}")]
     Damaged {
@@ -162,5 +170,12 @@ fn stale(now: &Option<u64>) -> String {
     match now {
         Some(version) => format!("was changed since it was read (it is at version {version})"),
         None => "is not there any more".to_owned(),
+    }
+}
+
+fn whose(store: &Option<crate::InstallationId>) -> String {
+    match store {
+        Some(id) => format!("the store is that of `{id}`"),
+        None => "the store is empty or not there".to_owned(),
     }
 }

@@ -23,6 +23,7 @@ const RETRY: Duration = Duration::from_millis(500);
 #[derive(Debug)]
 pub(super) struct Listener {
     pub(super) bells: Arc<Bells>,
+    pool: PgPool,
     task: AbortHandle,
 }
 
@@ -35,8 +36,14 @@ impl Listener {
             .idle_timeout(None)
             .max_lifetime(None)
             .connect_lazy_with(options);
-        let task = tokio::spawn(listen(pool, Arc::clone(&bells), streams)).abort_handle();
-        Self { bells, task }
+        let task = tokio::spawn(listen(pool.clone(), Arc::clone(&bells), streams)).abort_handle();
+        Self { bells, pool, task }
+    }
+
+    /// Ends the task and closes its connection.
+    pub(super) async fn close(&self) {
+        self.task.abort();
+        self.pool.close().await;
     }
 }
 

@@ -15,10 +15,9 @@ pub(super) fn failed(what: &'static str) -> impl Fn(Error) -> StoreError {
             Error::Protocol(_) | Error::WorkerCrashed | Error::PoolClosed => {
                 ("the connection was lost".to_owned(), true)
             }
-            Error::PoolTimedOut => (
-                "no connection within 10 s; see whether the server is up and not overloaded".to_owned(),
-                true,
-            ),
+            Error::PoolTimedOut => {
+                ("no connection in time; see whether the server is up and not overloaded".to_owned(), true)
+            }
             Error::Tls(error) => (format!("no encrypted connection: {error}"), false),
             Error::ColumnDecode { index, .. } => {
                 return row::damaged("a row", format!("{index} does not read"));

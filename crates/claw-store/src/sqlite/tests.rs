@@ -9,6 +9,7 @@ use claw_testkit::fixture::{NOW, job, key_of, refused};
 use tempfile::TempDir;
 
 use super::SqliteStore;
+use crate::options::StoreOptions;
 
 async fn opened(directory: &TempDir) -> SqliteStore {
     SqliteStore::open(&directory.path().join("claw.db"), NodeId::local()).await.unwrap()
@@ -115,4 +116,18 @@ async fn a_use_that_cannot_be_written_keeps_nobody_out() {
         assert!(store.authenticate(&key.hash(), later).await.unwrap().is_some());
         assert_eq!(store.keys(&main).await.unwrap()[0].last_used, Some(last_used), "{pragma}");
     }
+}
+
+#[tokio::test]
+async fn every_connection_takes_what_the_options_give() {
+    let directory = TempDir::new().unwrap();
+    let options = StoreOptions { readers: 2, cache_kib: 64, mmap_mib: 1, ..StoreOptions::default() };
+    let path = directory.path().join("claw.db");
+    let store = SqliteStore::open_with(&path, NodeId::local(), &options).await.unwrap();
+    for pool in [&store.writer, &store.readers] {
+        let cache: i64 = sqlx::query_scalar("PRAGMA cache_size").fetch_one(pool).await.unwrap();
+        let mapped: i64 = sqlx::query_scalar("PRAGMA mmap_size").fetch_one(pool).await.unwrap();
+        assert_eq!((cache, mapped), (-64, 1024 * 1024));
+    }
+    assert_eq!(store.readers.options().get_max_connections(), 2);
 }

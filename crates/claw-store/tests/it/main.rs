@@ -4,5 +4,6 @@
 
 mod faults;
 mod kill;
+mod operator;
 mod postgres;
 mod sqlite;

@@ -11,8 +11,8 @@ use claw_core::store::{
     Queue as _, SessionLog as _, Settings, SettingsStore as _, Topic,
 };
 use claw_core::{CallId, NodeId, TenantId, ToolName};
-use claw_store::SqliteStore;
 use claw_store::chain::Fault;
+use claw_store::{SqliteStore, StoreOptions};
 use claw_testkit::conformance;
 use claw_testkit::fixture::{NOW, intent, job, job_of, key_of, message, outcome, question, refused, session};
 use sqlx::sqlite::SqliteConnectOptions;
@@ -283,7 +283,8 @@ async fn opens_by_url() {
     let directory = TempDir::new().unwrap();
     let path = directory.path().join("claw.db");
     for url in [format!("sqlite:{}", path.display()), "sqlite::memory:".to_owned()] {
-        let store = claw_store::open(&url, NodeId::local()).await.unwrap();
+        let place = url.parse().unwrap();
+        let store = claw_store::open(&place, NodeId::local(), &StoreOptions::default()).await.unwrap();
         store.enqueue(job()).await.unwrap();
         assert_eq!(store.lanes(&TenantId::main()).await.unwrap()[0].pending, 1);
     }

@@ -18,7 +18,6 @@ mod random;
 mod round;
 mod world;
 
-
 pub use model::{Model, Seen};
 pub use operation::{Operation, Reply, Right, Step};
 pub use player::Player;
