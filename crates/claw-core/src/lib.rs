@@ -14,6 +14,6 @@ pub mod store;
 pub mod tool;
 
 pub use id::{
-    AgentId, ApprovalId, ArtifactId, BootId, CallId, InvalidId, JobId, MessageId, NodeId, SessionKey,
-    TenantId, ToolName, UndoId, UserId,
+    AgentId, ApprovalId, ArtifactId, BootId, CallId, InvalidId, JobId, MessageId, NodeId, ProgramName,
+    SecretName, SessionKey, TenantId, ToolName, UndoId, UserId,
 };

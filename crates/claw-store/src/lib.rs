@@ -8,7 +8,9 @@ mod migrate;
 mod place;
 pub mod postgres;
 mod row;
+pub mod seal;
 pub mod sqlite;
+pub mod vault;
 
 use std::sync::Arc;
 
@@ -16,6 +18,7 @@ use claw_core::NodeId;
 use claw_core::store::{Store, StoreError};
 pub use postgres::PostgresStore;
 pub use sqlite::SqliteStore;
+pub use vault::Vault;
 
 use crate::place::Place;
 

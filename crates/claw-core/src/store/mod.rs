@@ -7,7 +7,10 @@ mod approvals;
 mod changes;
 mod documents;
 mod ledger;
+mod programs;
 mod queue;
+mod sealed;
+mod secrets;
 mod sessions;
 mod undo;
 
@@ -15,14 +18,20 @@ pub use approvals::{Answer, Approval, ApprovalState, Approvals, NewApproval};
 pub use changes::{Bells, Changes, Topic};
 pub use documents::{Document, DocumentCard, DocumentKey, Documents, Found, Passage, PassageQuery, Shelf};
 pub use ledger::{Entry, Event as EntryEvent, Ledger, Outcome, Record, Tally};
+pub use programs::{Program, ProgramCard, ProgramPlace, ProgramSettings, Programs};
 pub use queue::{Claim, Failure, Job, JobState, LaneCount, Lease, NewJob, Queue, Worker};
+pub use sealed::{
+    KeyId, KeyUse, NotSealed, Resealed, SEALED_HEAD, SEALED_NONCE, SEALED_TAG, SEALED_VERSION, Sealed,
+    SealedPlace, SealedRow, SealedTable, SealedValues,
+};
+pub use secrets::{SecretCard, SecretPlace, Secrets};
 pub use sessions::{Accepted, Message, NewMessage, Role, SessionEvent, SessionLog};
 pub use undo::{FileState, NewUndo, Undo, UndoFilter, UndoIndex};
 
 /// Everything a deployment remembers.
-pub trait Store: CallStore + Queue + SessionLog {}
+pub trait Store: CallStore + Programs + Queue + SealedValues + Secrets + SessionLog {}
 
-impl<S: CallStore + Queue + SessionLog> Store for S {}
+impl<S: CallStore + Programs + Queue + SealedValues + Secrets + SessionLog> Store for S {}
 
 /// Everything the road remembers calls by.
 pub trait CallStore: Ledger + Approvals {}
@@ -78,6 +87,14 @@ pub enum StoreError {
         /// Which file or row.
         what: String,
         /// What is wrong with it.
+        why: String,
+    },
+    /// The keys of sealed values cannot be used.
+    #[error("the keys in {place} cannot be used: {why}")]
+    Keys {
+        /// Which file or variable.
+        place: String,
+        /// What is wrong, and what to do about it; never a key.
         why: String,
     },
     /// The store itself failed.

@@ -8,7 +8,10 @@ mod approvals;
 mod changes;
 mod failure;
 mod ledger;
+mod programs;
 mod queue;
+mod sealed;
+mod secrets;
 mod sessions;
 
 use std::str::FromStr as _;

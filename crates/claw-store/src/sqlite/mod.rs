@@ -7,7 +7,10 @@ mod approvals;
 mod changes;
 mod error;
 mod ledger;
+mod programs;
 mod queue;
+mod sealed;
+mod secrets;
 mod sessions;
 
 use std::fs::{DirBuilder, OpenOptions};

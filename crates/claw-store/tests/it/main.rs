@@ -6,3 +6,4 @@ mod faults;
 mod kill;
 mod postgres;
 mod sqlite;
+mod vault;

@@ -12,9 +12,13 @@
 mod artifacts;
 mod calls;
 mod queue;
+mod sealed;
+mod secrets;
 mod session_log;
 
 pub use artifacts::artifacts;
 pub use calls::calls;
 pub use queue::queue;
+pub use sealed::sealed_values;
+pub use secrets::{programs, secrets};
 pub use session_log::session_log;

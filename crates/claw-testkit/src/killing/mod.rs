@@ -23,5 +23,12 @@ pub use random::Random;
 pub use round::{Brief, Report, Round, play_if_briefed};
 pub use world::{EXPIRY, World};
 
+use claw_core::store::{CallStore, Queue, SessionLog};
+
+/// The part of a store that players use.
+pub trait Played: CallStore + Queue + SessionLog {}
+
+impl<S: CallStore + Queue + SessionLog> Played for S {}
+
 #[cfg(test)]
 mod tests;
