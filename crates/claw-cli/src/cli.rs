@@ -56,6 +56,9 @@ enum Command {
     Policy(commands::policy::Policy),
     /// Remove secrets from a stream: standard input to standard output.
     Scrub(commands::scrub::Scrub),
+    /// Keep secrets sealed: set, list and remove them, and rotate their keys.
+    #[command(subcommand)]
+    Secrets(commands::secrets::Secrets),
     /// Show and verify what was refused, intended and done.
     #[command(subcommand)]
     Ledger(commands::ledger::Ledger),
@@ -122,6 +125,7 @@ fn execute(cli: Cli) -> Outcome {
         Command::Tools(tools) => tools.run(&mut session),
         Command::Policy(policy) => policy.run(&mut session),
         Command::Scrub(scrub) => scrub.run(&session),
+        Command::Secrets(secrets) => secrets.run(&mut session),
         Command::Ledger(ledger) => ledger.run(&mut session),
         Command::Config(config) => config.run(&mut session),
         Command::Tour(tour) => tour.run(&mut session),

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use claw_core::AgentId;
 use claw_core::event::Listener;
 use claw_core::port::{AgentCard, World};
+use claw_core::store::{Store, StoreError};
 use claw_core::tool::dialect::{self, Dialect};
 use claw_core::tool::{Meta, Spec};
 use claw_host::{ArtifactLimits, ConfiguredAgents, FileArtifacts, FileLedger, SystemClock};
@@ -15,8 +16,10 @@ use claw_policy::pipeline::{Policy, PolicyError, ToolSet};
 use claw_policy::scrub::{Scrubber, Value as SecretValue};
 use claw_registry::limit::Limiter;
 use claw_registry::{Discovery, Executor, Registry, Scrubbers};
+use claw_store::Vault;
+use claw_store::seal::KeySource;
 
-use crate::config::{Config, Loaded, Surroundings};
+use crate::config::{Config, KEYS, Loaded, Surroundings};
 use crate::failure::Failure;
 
 /// One process makes few calls; this many sessions are more than it plays.
@@ -28,6 +31,27 @@ pub(crate) fn data_dir(loaded: &Loaded, around: &Surroundings) -> Result<PathBuf
         Failure::usage("there is no place for data: neither `data_dir` nor a home directory is set")
             .hint("set `CLAWSMITH_DATA_DIR` to a directory")
     })
+}
+
+/// What is remembered. It is made if it is not there.
+pub(crate) async fn store(loaded: &Loaded, around: &Surroundings) -> Result<Arc<dyn Store>, Failure> {
+    let path = data_dir(loaded, around)?.join("clawsmith.db");
+    let url = format!("sqlite:{}", path.display());
+    claw_store::open(&url, loaded.config.node.clone()).await.map_err(|error| {
+        Failure::failed("the store cannot be opened")
+            .because(error)
+            .hint("make the directory writable, or set `data_dir` (`CLAWSMITH_DATA_DIR`) to another one")
+    })
+}
+
+/// What opens sealed values: the store, and the keys from `CLAWSMITH_KEYS` or from `keys/ring` in the data
+/// directory.
+pub(crate) async fn vault(loaded: &Loaded, around: &Surroundings) -> Result<Vault, Failure> {
+    let file = data_dir(loaded, around)?.join("keys").join("ring");
+    let store = store(loaded, around).await?;
+    let unusable = |error: StoreError| Failure::failed(error.to_string());
+    let keys = KeySource::new(around.variable(KEYS).cloned(), file).map_err(unusable)?;
+    Vault::open(store, keys).await.map_err(unusable)
 }
 
 /// Every built-in tool, and the known ones that this build lacks. Builds and creates nothing.

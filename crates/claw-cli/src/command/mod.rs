@@ -5,5 +5,6 @@ pub(crate) mod config;
 pub(crate) mod ledger;
 pub(crate) mod policy;
 pub(crate) mod scrub;
+pub(crate) mod secrets;
 pub(crate) mod tools;
 pub(crate) mod tour;

@@ -2,7 +2,7 @@
 
 use crate::harness::Home;
 
-const COMMANDS: [&[&str]; 15] = [
+const COMMANDS: [&[&str]; 19] = [
     &["tools", "list"],
     &["tools", "show"],
     &["tools", "call"],
@@ -11,6 +11,10 @@ const COMMANDS: [&[&str]; 15] = [
     &["policy", "lint"],
     &["policy", "diff"],
     &["scrub"],
+    &["secrets", "set"],
+    &["secrets", "list"],
+    &["secrets", "remove"],
+    &["secrets", "rotate"],
     &["ledger", "show"],
     &["ledger", "verify"],
     &["config", "check"],
