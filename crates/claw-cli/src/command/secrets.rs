@@ -187,16 +187,12 @@ fn report_rotated(session: &mut Session, rotated: &Rotated, is_ours: bool) -> Ou
         session.out.json(rotated)?;
     } else {
         let Rotated { key, resealed, .. } = rotated;
-        let line = match (rotated.is_new, is_ours) {
-            (true, _) => format!("new key `{key}`: {resealed} values are sealed with it"),
-            (false, true) => format!(
-                "finished an interrupted rotation to key `{key}`: {resealed} values more are sealed with it"
-            ),
-            (false, false) => format!(
-                "key `{key}`, the first of `CLAWSMITH_KEYS`: {resealed} values are sealed with it; for a new key, put \
-                 one before it"
-            ),
+        let what = match (rotated.is_new, is_ours) {
+            (true, _) => format!("new key `{key}`"),
+            (false, true) => format!("finished an interrupted rotation to key `{key}`"),
+            (false, false) => format!("key `{key}`, the first of `CLAWSMITH_KEYS`"),
         };
+        let line = format!("{what}; values sealed with it: {resealed}");
         session.out.line(line)?;
         complain_of(rotated);
     }
@@ -219,10 +215,10 @@ fn report_retired(session: &mut Session, retired: &Retired) -> Outcome {
         }
         for KeyUse { key, values } in &retired.kept {
             match key {
-                Some(id) => complain("kept", format_args!("key `{id}`: {values} values are sealed with it")),
+                Some(id) => complain("kept", format_args!("key `{id}`; values sealed with it: {values}")),
                 None => complain(
                     "kept",
-                    format_args!("all keys: of {values} values it cannot be told which they need"),
+                    format_args!("all keys; values of which it cannot be told which they need: {values}"),
                 ),
             }
         }

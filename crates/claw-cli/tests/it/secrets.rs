@@ -91,9 +91,7 @@ fn rotates_and_retires() {
     assert_eq!(keys().lines().filter(|line| !line.starts_with('#')).count(), 2);
     let again = home.run(&["secrets", "rotate"]);
     assert_eq!(again.code, 0);
-    assert!(
-        again.stdout.starts_with("new key `") && again.stdout.ends_with("`: 3 values are sealed with it\n")
-    );
+    assert!(again.stdout.starts_with("new key `") && again.stdout.ends_with("`; values sealed with it: 3\n"));
     let retired = home.run(&["secrets", "rotate", "--retire"]);
     assert_eq!((retired.code, retired.stdout.lines().count()), (0, 2), "{}", retired.shown());
     assert!(retired.stdout.contains(&format!("key `{}` is retired", rotated["key"].as_str().unwrap())));
@@ -114,7 +112,7 @@ fn keys_that_cannot_be_used_are_named() {
     fs::remove_file(&ring).unwrap();
     let ran = home.run(&["secrets", "rotate"]);
     assert_eq!(ran.code, 1);
-    assert!(ran.stderr.contains("it is not there, and 1 values are sealed with"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("it is not there, and values are sealed with `"), "{}", ran.stderr);
     assert!(!ring.exists());
     assert_eq!(names(&home), ["TOKEN"], "listing needs no keys");
 }

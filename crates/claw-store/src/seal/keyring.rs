@@ -180,10 +180,9 @@ fn gone(path: &Path) -> StoreError {
 }
 
 fn lost(path: &Path, sealed: &[KeyUse]) -> StoreError {
-    let values: u64 = sealed.iter().map(|used| used.values).sum();
     let keys: Vec<String> = sealed.iter().filter_map(|used| Some(format!("`{}`", used.key?))).collect();
     let why = format!(
-        "it is not there, and {values} values are sealed with {}; put it back from a copy, or set `{VARIABLE}`",
+        "it is not there, and values are sealed with {}; put it back from a copy, or set `{VARIABLE}`",
         keys.join(", ")
     );
     file::unusable(path, &why)

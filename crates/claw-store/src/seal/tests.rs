@@ -274,7 +274,7 @@ fn no_new_key_is_made_where_values_are_sealed() {
     let (_directory, path) = home();
     let sealed = [KeyUse { key: Some(KeyId([0xab; 8])), values: 3 }];
     let error = KeyRing::open(&KeySource::File(path.clone()), &sealed).unwrap_err().to_string();
-    assert!(error.contains("it is not there, and 3 values are sealed with `abababababababab`"), "{error}");
+    assert!(error.contains("it is not there, and values are sealed with `abababababababab`"), "{error}");
     assert!(!path.exists());
 }
 

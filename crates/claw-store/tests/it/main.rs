@@ -5,5 +5,6 @@
 mod faults;
 mod kill;
 mod postgres;
+mod rotation;
 mod sqlite;
 mod vault;
