@@ -17,9 +17,11 @@ use claw_policy::pipeline::{Policy, PolicyError, ToolSet};
 use claw_policy::scrub::{Scrubber, Value as SecretValue};
 use claw_registry::limit::Limiter;
 use claw_registry::{Discovery, Executor, Registry, Scrubbers};
+use claw_store::Vault;
+use claw_store::seal::KeySource;
 use claw_store::{Backend, Place, StoreOptions};
 
-use crate::config::{Config, Loaded, Surroundings};
+use crate::config::{Config, KEYS, Loaded, Surroundings};
 use crate::failure::Failure;
 use crate::installation;
 
@@ -32,6 +34,16 @@ pub(crate) fn data_dir(loaded: &Loaded, around: &Surroundings) -> Result<PathBuf
         Failure::usage("there is no place for data: neither `data_dir` nor a home directory is set")
             .hint("set `CLAWSMITH_DATA_DIR` to a directory")
     })
+}
+
+/// What opens sealed values: the store, and the keys from `CLAWSMITH_KEYS` or from `keys/ring` in the data
+/// directory.
+pub(crate) async fn vault(loaded: &Loaded, around: &Surroundings) -> Result<Vault, Failure> {
+    let file = data_dir(loaded, around)?.join("keys").join("ring");
+    let store = store(loaded, around).await?;
+    let unusable = |error: StoreError| Failure::failed(error.to_string());
+    let keys = KeySource::new(around.variable(KEYS).cloned(), file).map_err(unusable)?;
+    Vault::open(store, keys).await.map_err(unusable)
 }
 
 /// Every built-in tool, and the known ones that this build lacks. Builds and creates nothing.

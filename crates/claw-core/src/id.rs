@@ -144,6 +144,14 @@ text_id!(
     /// What a model calls a tool by.
     ToolName, "tool name", is_tool_name, "start with a letter, then at most 63 letters, digits, `_` or `-`"
 );
+text_id!(
+    /// What a secret is called, such as `GITHUB_TOKEN`.
+    SecretName, "secret name", |t| is_plain(t, 128), "use 1 to 128 letters, digits, `_`, `-`, `.`, `@` or `+`"
+);
+text_id!(
+    /// What a credentialed program is called by, such as `gh`.
+    ProgramName, "program name", |t| is_plain(t, 128), "use 1 to 128 letters, digits, `_`, `-`, `.`, `@` or `+`"
+);
 
 impl TenantId {
     /// The tenant of an installation that has only one.

@@ -15,5 +15,6 @@ pub mod tool;
 
 pub use id::{
     AgentId, ApprovalId, ArtifactId, BootId, CallId, InstallationId, InvalidId, JobId, KeyId, MessageId,
-    NodeId, ProcessId, RuleId, SessionKey, TenantId, ToolName, UndoId, UsageId, UserId,
+    NodeId, ProcessId, ProgramName, RuleId, SecretName, SessionKey, TenantId, ToolName, UndoId, UsageId,
+    UserId,
 };

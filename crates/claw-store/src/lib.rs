@@ -11,10 +11,12 @@ mod options;
 mod place;
 pub mod postgres;
 mod row;
+pub mod seal;
 pub mod sqlite;
 mod status;
 mod streams;
 mod usage;
+pub mod vault;
 
 use std::sync::Arc;
 
@@ -29,6 +31,7 @@ pub use place::{Place, PostgresUrl};
 pub use postgres::PostgresStore;
 pub use sqlite::SqliteStore;
 pub use status::{Journal, Schema, Status, TableStatus};
+pub use vault::Vault;
 
 /// Opens the store at `place` for this node. What is missing of it is made, and its schema brought up to date.
 pub async fn open(

@@ -1,5 +1,9 @@
 //! Between rows and types, for both dialects: what does not read is damage, and named.
 
+mod sealed;
+
+use std::collections::BTreeMap;
+
 use claw_core::port::UnixMillis;
 use claw_core::store::{
     AccessRole, Agent, Answer, Approval, ApprovalState, KEY_USE_EVERY, KeyScopes, Layer, NewKey, NewMessage,
@@ -11,7 +15,8 @@ use serde::de::IntoDeserializer as _;
 use serde::de::value::{BytesDeserializer, Error, StrDeserializer};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+
+pub(crate) use self::sealed::*;
 
 /// The kind of the event that tells of a message.
 pub(crate) const MESSAGE: &str = "message";

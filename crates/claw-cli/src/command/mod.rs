@@ -7,5 +7,6 @@ pub(crate) mod db;
 pub(crate) mod ledger;
 pub(crate) mod policy;
 pub(crate) mod scrub;
+pub(crate) mod secrets;
 pub(crate) mod tools;
 pub(crate) mod tour;

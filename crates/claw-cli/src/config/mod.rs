@@ -28,6 +28,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 pub use check::warnings;
+pub(crate) use env::KEYS;
 pub use find::{Found, FoundBy, Surroundings, find};
 pub use flat::{Origin, Setting};
 pub use load::Loaded;

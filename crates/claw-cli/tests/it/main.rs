@@ -11,5 +11,6 @@ mod help;
 mod ledger;
 mod policy;
 mod scrub;
+mod secrets;
 mod tools;
 mod tour;

@@ -13,8 +13,11 @@ mod documents;
 mod ledger;
 mod offers;
 mod processes;
+mod programs;
 mod queue;
 mod rules;
+mod sealed;
+mod secrets;
 mod sessions;
 mod settings;
 mod streams;
@@ -33,8 +36,14 @@ pub use documents::{Document, DocumentCard, DocumentKey, Documents, Found, Passa
 pub use ledger::{Entry, Event as EntryEvent, Ledger, Outcome, Record, Tally};
 pub use offers::Offers;
 pub use processes::{NewProcess, Process, ProcessEnd, Processes};
+pub use programs::{Program, ProgramCard, ProgramPlace, ProgramSettings, Programs};
 pub use queue::{Claim, Failure, Job, JobState, LaneCount, Lease, NewJob, Queue, Worker};
 pub use rules::{NewRule, Rule, RuleScope, Rules};
+pub use sealed::{
+    KeyUse, NotSealed, Resealed, SEALED_HEAD, SEALED_NONCE, SEALED_TAG, SEALED_VERSION, SealKeyId, Sealed,
+    SealedPlace, SealedRow, SealedTable, SealedValues,
+};
+pub use secrets::{SecretCard, SecretPlace, Secrets};
 pub use sessions::{Accepted, Message, NewMessage, Role, SessionEvent, SessionLog};
 pub use settings::{Layer, Settings, SettingsStore, StoredSettings, ToolSettings, overlay};
 pub use streams::{Delta, Streams, Voice};
@@ -56,6 +65,9 @@ pub trait Store:
     + AccessStore
     + AgentStore
     + SettingsStore
+    + Programs
+    + SealedValues
+    + Secrets
 {
 }
 
@@ -73,6 +85,9 @@ impl<S> Store for S where
         + AccessStore
         + AgentStore
         + SettingsStore
+        + Programs
+        + SealedValues
+        + Secrets
 {
 }
 
@@ -154,6 +169,14 @@ pub enum StoreError {
         /// Which file or row.
         what: String,
         /// What is wrong with it.
+        why: String,
+    },
+    /// The keys of sealed values cannot be used.
+    #[error("the keys in {place} cannot be used: {why}")]
+    Keys {
+        /// Which file or variable.
+        place: String,
+        /// What is wrong, and what to do about it; never a key.
         why: String,
     },
     /// The store itself failed.

@@ -99,7 +99,9 @@ async fn a_key_that_was_used_within_the_minute_does_not_wait_for_those_who_write
     let writing = store.write("writing").await.unwrap();
     // Who waited would wait for longer than this.
     let hash = key.hash();
-    let admitted = tokio::time::timeout(super::PATIENCE / 2, store.authenticate(&hash, NOW)).await;
+    let admitted =
+        tokio::time::timeout(StoreOptions::default().acquire_timeout / 2, store.authenticate(&hash, NOW))
+            .await;
     assert!(admitted.unwrap().unwrap().is_some());
     drop(writing);
 }

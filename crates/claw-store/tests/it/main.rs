@@ -6,4 +6,6 @@ mod faults;
 mod kill;
 mod operator;
 mod postgres;
+mod rotation;
 mod sqlite;
+mod vault;

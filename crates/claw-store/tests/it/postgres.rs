@@ -102,6 +102,14 @@ async fn settings() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn secrets() {
+    let databases = Databases::default();
+    conformance::secrets(async || databases.store().await).await;
+    conformance::programs(async || databases.store().await).await;
+    conformance::sealed_values(async || databases.store().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn nodes_that_start_together_make_the_schema_once() {
     let database = Database::create().await;
     let nodes: Vec<_> = (0..8)

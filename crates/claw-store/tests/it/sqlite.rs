@@ -122,6 +122,17 @@ async fn keeps_settings() {
     conformance::settings(async || files.next().await).await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn keeps_secrets() {
+    let files = Files::new();
+    conformance::secrets(memory).await;
+    conformance::secrets(async || files.next().await).await;
+    conformance::programs(memory).await;
+    conformance::programs(async || files.next().await).await;
+    conformance::sealed_values(memory).await;
+    conformance::sealed_values(async || files.next().await).await;
+}
+
 #[tokio::test]
 async fn everything_is_there_when_the_file_is_opened_again() {
     let directory = TempDir::new().unwrap();
