@@ -4,11 +4,14 @@
 //! conformance function; nothing above the traits in `claw_core::store` knows which backend runs.
 
 pub mod chain;
+mod document;
 mod migrate;
 mod place;
 pub mod postgres;
 mod row;
+mod search;
 pub mod sqlite;
+mod words;
 
 use std::sync::Arc;
 

@@ -26,10 +26,11 @@ macro_rules! pair {
     };
 }
 
-const PAIRS: [Pair; 3] = [
+const PAIRS: [Pair; 4] = [
     pair!(1, "calls", "0001_calls.sql"),
     pair!(2, "queue", "0002_queue.sql"),
     pair!(3, "sessions", "0003_sessions.sql"),
+    pair!(6, "documents", "0006_documents.sql"),
 ];
 
 /// The schema for SQLite.

@@ -20,9 +20,9 @@ pub use sessions::{Accepted, Message, NewMessage, Role, SessionEvent, SessionLog
 pub use undo::{FileState, NewUndo, Undo, UndoFilter, UndoIndex};
 
 /// Everything a deployment remembers.
-pub trait Store: CallStore + Queue + SessionLog {}
+pub trait Store: CallStore + Documents + Queue + SessionLog {}
 
-impl<S: CallStore + Queue + SessionLog> Store for S {}
+impl<S: CallStore + Documents + Queue + SessionLog> Store for S {}
 
 /// Everything the road remembers calls by.
 pub trait CallStore: Ledger + Approvals {}

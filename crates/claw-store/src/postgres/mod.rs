@@ -6,6 +6,7 @@
 
 mod approvals;
 mod changes;
+mod documents;
 mod failure;
 mod ledger;
 mod queue;

@@ -5,6 +5,7 @@
 
 mod approvals;
 mod changes;
+mod documents;
 mod error;
 mod ledger;
 mod queue;

@@ -40,6 +40,12 @@ async fn session_log() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn documents() {
+    let databases = Databases::default();
+    conformance::documents(async || databases.store().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn nodes_that_start_together_make_the_schema_once() {
     let database = Database::create().await;
     let nodes: Vec<_> = (0..8)
@@ -51,7 +57,7 @@ async fn nodes_that_start_together_make_the_schema_once() {
     for started in nodes {
         started.await.unwrap().unwrap();
     }
-    assert_eq!(database.count("SELECT count(*) FROM _sqlx_migrations").await, 3);
+    assert_eq!(database.count("SELECT count(*) FROM _sqlx_migrations").await, 4);
 }
 
 #[tokio::test]
@@ -63,7 +69,7 @@ async fn every_table_says_whose_its_rows_are() {
     let with_tenant = "FROM information_schema.columns
                        WHERE table_schema = 'public' AND column_name = 'tenant' AND is_nullable = 'NO'";
     let all = database.count(&format!("SELECT count(*) {tables}")).await;
-    assert_eq!((all, database.count(&format!("SELECT count(*) {with_tenant}")).await), (7, 7));
+    assert_eq!((all, database.count(&format!("SELECT count(*) {with_tenant}")).await), (10, 10));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -11,10 +11,12 @@
 
 mod artifacts;
 mod calls;
+mod documents;
 mod queue;
 mod session_log;
 
 pub use artifacts::artifacts;
 pub use calls::calls;
+pub use documents::documents;
 pub use queue::queue;
 pub use session_log::session_log;
