@@ -5,6 +5,7 @@
 
 mod backend;
 pub mod chain;
+mod document;
 mod installation;
 mod migrate;
 mod options;
@@ -12,11 +13,13 @@ mod place;
 pub mod postgres;
 mod row;
 pub mod seal;
+mod search;
 pub mod sqlite;
 mod status;
 mod streams;
 mod usage;
 pub mod vault;
+mod words;
 
 use std::sync::Arc;
 

@@ -68,6 +68,7 @@ pub trait Store:
     + Programs
     + SealedValues
     + Secrets
+    + Documents
 {
 }
 
@@ -88,6 +89,7 @@ impl<S> Store for S where
         + Programs
         + SealedValues
         + Secrets
+        + Documents
 {
 }
 

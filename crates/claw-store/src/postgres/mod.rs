@@ -9,6 +9,7 @@ mod agents;
 mod approvals;
 mod artifacts;
 mod changes;
+mod documents;
 mod failure;
 mod ledger;
 mod offers;

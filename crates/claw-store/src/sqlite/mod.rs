@@ -8,6 +8,7 @@ mod agents;
 mod approvals;
 mod artifacts;
 mod changes;
+mod documents;
 mod error;
 mod ledger;
 mod offers;

@@ -110,6 +110,12 @@ async fn secrets() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn documents() {
+    let databases = Databases::default();
+    conformance::documents(async || databases.store().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn nodes_that_start_together_make_the_schema_once() {
     let database = Database::create().await;
     let nodes: Vec<_> = (0..8)

@@ -133,6 +133,13 @@ async fn keeps_secrets() {
     conformance::sealed_values(async || files.next().await).await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn keeps_documents() {
+    conformance::documents(memory).await;
+    let files = Files::new();
+    conformance::documents(async || files.next().await).await;
+}
+
 #[tokio::test]
 async fn everything_is_there_when_the_file_is_opened_again() {
     let directory = TempDir::new().unwrap();
