@@ -8,6 +8,7 @@ mod approvals;
 mod artifacts;
 mod calls;
 mod clock;
+pub mod files;
 pub mod ledger;
 mod memory;
 
