@@ -97,7 +97,7 @@ pub(super) struct Swept(Mutex<HashSet<Id>>);
 
 impl Swept {
     /// Removes old unfinished files, where that was not done before.
-    pub(super) fn sweep(&self, directory: &Directory, readable: BorrowedFd<'_>) {
+    pub(super) fn sweep(&self, directory: &Directory, readable: BorrowedFd<'_>, now: SystemTime) {
         let mut swept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if swept.len() >= KEPT {
             swept.clear();
@@ -109,19 +109,22 @@ impl Swept {
         let Ok(entries) = Dir::read_from(readable) else { return };
         for entry in entries.map_while(Result::ok).take(LOOKED_AT) {
             let name = OsStr::from_bytes(entry.file_name().to_bytes());
-            if is_unfinished(name) && directory.stat(name).is_ok_and(|raw| is_old(&raw)) {
+            if is_unfinished(name) && directory.stat(name).is_ok_and(|raw| is_old(&raw, now)) {
                 let _ = rustix::fs::unlinkat(directory, name, AtFlags::empty());
             }
         }
     }
 }
 
-pub(super) fn is_unfinished(name: &OsStr) -> bool {
+fn is_unfinished(name: &OsStr) -> bool {
     name.as_bytes().starts_with(UNFINISHED.as_bytes())
 }
 
-fn is_old(raw: &Raw) -> bool {
-    let changed = u64::try_from(raw.st_ctime.max(raw.st_mtime)).unwrap_or(0);
-    let changed = SystemTime::UNIX_EPOCH + Duration::from_secs(changed);
-    SystemTime::now().duration_since(changed).is_ok_and(|age| age > OLD)
+/// By when it got its name: what was replaced is as old as ever, but has its unfinished name since a moment.
+fn is_old(raw: &Raw, now: SystemTime) -> bool {
+    let since = SystemTime::UNIX_EPOCH + Duration::from_secs(u64::try_from(raw.st_ctime).unwrap_or(0));
+    now.duration_since(since).is_ok_and(|age| age > OLD)
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,7 +7,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use claw_core::port::{Access, Stat};
 use rustix::fs::{AtFlags, FlockOperation, Mode, RenameFlags, Stat as Raw};
@@ -60,7 +60,7 @@ fn put(request: &Request, reach: &Reach, found: &Found, bytes: &[u8]) -> Result<
     };
     let room = request.room(reach, found.root, change)?;
     let readable = found.directory.readable()?;
-    request.bridge.swept.sweep(&found.directory, readable.as_fd());
+    request.bridge.swept.sweep(&found.directory, readable.as_fd(), SystemTime::now());
     let unfinished = Unfinished::write(&found.directory, old.as_ref(), bytes)?;
     let place = Place { directory: &found.directory, name, renameat2: request.bridge.kernel.renameat2 };
     place.commit(&unfinished, &request.expect, old.as_ref())?;

@@ -1,7 +1,10 @@
-//! The stores of this crate, put through the suites that every store passes, and killed.
+//! The stores and the files of this crate, put through the suites that all of their kind pass, attacked and
+//! killed.
 
 #![expect(clippy::unwrap_used, reason = "tests, and what helps them")]
 
+mod attack;
+mod files;
 mod kill;
 
 use claw_core::NodeId;

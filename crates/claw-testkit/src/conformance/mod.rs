@@ -10,11 +10,13 @@
 //! ```
 
 mod artifacts;
+mod bridge;
 mod calls;
 mod queue;
 mod session_log;
 
 pub use artifacts::artifacts;
+pub use bridge::bridge;
 pub use calls::calls;
 pub use queue::queue;
 pub use session_log::session_log;

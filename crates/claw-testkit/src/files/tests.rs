@@ -62,3 +62,8 @@ async fn reads_what_was_written_and_sees_it_change() {
     check(files.write(&place, "a.txt/below", b"x").await, ErrorKind::Invalid);
     check(files.read(&place, "deep").await, ErrorKind::Invalid);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn conforms() {
+    crate::conformance::bridge(async || (MemoryFiles::new(), "/ws".into())).await;
+}
