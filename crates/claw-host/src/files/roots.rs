@@ -88,6 +88,8 @@ impl Handle {
 pub(super) struct Reach {
     roots: Vec<Reached>,
     pub(super) denied: Denied,
+    /// Whether something is denied below a root.
+    hides: bool,
 }
 
 /// One root of a scope.
@@ -98,6 +100,15 @@ pub(super) struct Reached {
     pub(super) handle: Option<Arc<Handle>>,
     /// Whether it is denied as a whole.
     denied: bool,
+}
+
+impl Reached {
+    fn holds(&self, path: &Path) -> bool {
+        let real = self.handle.as_ref().map(|handle| handle.real.as_path());
+        path.is_relative()
+            || path.starts_with(&self.root.path)
+            || real.is_some_and(|real| path.starts_with(real))
+    }
 }
 
 /// A part of a path below a root.
@@ -126,12 +137,19 @@ impl Reach {
             });
             roots.push(Reached { root: root.clone(), handle, denied: covered || within });
         }
-        Ok(Self { roots, denied })
+        let hides = scope.denied.iter().any(|path| roots.iter().any(|root| root.holds(path)));
+        Ok(Self { roots, denied, hides })
     }
 
     /// The roots, in the order of the scope.
     pub(super) fn roots(&self) -> &[Reached] {
         &self.roots
+    }
+
+    /// Whether something is denied below a root. Then no directory may be gone through unseen: that it is there
+    /// would show.
+    pub(super) fn hides(&self) -> bool {
+        self.hides
     }
 
     /// Whether it must be known which directories were gone through.
