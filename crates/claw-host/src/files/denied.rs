@@ -3,6 +3,8 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{Mode, OFlags};
+
 use super::handle::Id;
 
 /// How our own unfinished files begin. They exist for nobody.
@@ -27,6 +29,20 @@ struct Missing {
     name: OsString,
     /// Whether that name is what is denied, or only leads there.
     last: bool,
+    /// Whether the directory takes names that differ in case for one.
+    folded: bool,
+}
+
+impl Missing {
+    /// Whether this name, were it made, would be the missing one.
+    fn is(&self, within: Id, name: &OsStr) -> bool {
+        if self.within != within {
+            return false;
+        }
+        // How a file system folds what is not ASCII is its own affair: such a name may always be the one.
+        let alike = || self.name.eq_ignore_ascii_case(name) || !self.name.is_ascii() || !name.is_ascii();
+        self.name == name || (self.folded && alike())
+    }
 }
 
 impl Denied {
@@ -51,7 +67,10 @@ impl Denied {
                 let id = Id::of(&raw);
                 match missing {
                     None => self.there.push(id),
-                    Some(name) => self.missing.push(Missing { within: id, name, last }),
+                    Some(name) => {
+                        let folded = folds(at);
+                        self.missing.push(Missing { within: id, name, last, folded });
+                    }
                 }
                 return;
             }
@@ -72,14 +91,24 @@ impl Denied {
     /// Whether this name in this directory stands for nothing, whatever there is.
     pub(super) fn is_hidden(&self, within: Id, name: &OsStr) -> bool {
         name.as_encoded_bytes().starts_with(UNFINISHED.as_bytes())
-            || self
-                .missing
-                .iter()
-                .any(|missing| missing.last && missing.within == within && missing.name == name)
+            || self.missing.iter().any(|missing| missing.last && missing.is(within, name))
     }
 
     /// Whether a directory of this name, now made, leads to a denied path that must be looked up again.
     pub(super) fn leads(&self, within: Id, name: &OsStr) -> bool {
-        self.missing.iter().any(|missing| !missing.last && missing.within == within && missing.name == name)
+        self.missing.iter().any(|missing| !missing.last && missing.is(within, name))
     }
 }
+
+/// The flag of a directory in which case does not count (`FS_CASEFOLD_FL`).
+const CASEFOLD: u32 = 0x4000_0000;
+
+/// Whether case does not count in a directory; one that cannot be asked has none of that.
+fn folds(directory: &Path) -> bool {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let opened = rustix::fs::open(directory, flags, Mode::empty());
+    opened.and_then(rustix::fs::ioctl_getflags).is_ok_and(|flags| flags.bits() & CASEFOLD != 0)
+}
+
+#[cfg(test)]
+mod tests;
