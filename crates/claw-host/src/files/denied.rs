@@ -10,22 +10,23 @@ use super::handle::Id;
 /// How our own unfinished files begin. They exist for nobody.
 pub(super) const UNFINISHED: &str = ".clawsmith-tmp-";
 
-/// What is denied, looked up anew for each operation.
+/// What is denied.
 ///
 /// A path that names something stands for that thing, by device and inode: no other spelling, link or mount of
-/// it helps. One that names nothing stands for the first name that is missing, in the directory that is there.
+/// it helps. And it stands for its name, in the directory that is there, whatever comes to be called so; where
+/// it names nothing, for the first name that is missing.
 #[derive(Debug, Default)]
 pub(super) struct Denied {
     there: Vec<Id>,
-    missing: Vec<Missing>,
+    names: Vec<Name>,
 }
 
-/// A denied path that does not exist.
+/// A name that is denied, or would be if it existed.
 #[derive(Debug)]
-struct Missing {
+struct Name {
     /// The last directory on the way that is there.
     within: Id,
-    /// The name in it that is missing.
+    /// The name in it.
     name: OsString,
     /// Whether that name is what is denied, or only leads there.
     last: bool,
@@ -33,8 +34,8 @@ struct Missing {
     folded: bool,
 }
 
-impl Missing {
-    /// Whether this name, were it made, would be the missing one.
+impl Name {
+    /// Whether this name is that one, or would be.
     fn is(&self, within: Id, name: &OsStr) -> bool {
         if self.within != within {
             return false;
@@ -60,27 +61,28 @@ impl Denied {
     }
 
     fn add(&mut self, path: &Path) {
-        let mut missing: Option<OsString> = None;
+        if let Ok(raw) = rustix::fs::stat(path) {
+            self.there.push(Id::of(&raw));
+        }
         let mut last = true;
         for at in path.ancestors() {
-            if let Ok(raw) = rustix::fs::stat(at) {
-                let id = Id::of(&raw);
-                match missing {
-                    None => self.there.push(id),
-                    Some(name) => {
-                        let folded = folds(at);
-                        self.missing.push(Missing { within: id, name, last, folded });
-                    }
-                }
+            let (Some(name), Some(parent)) = (at.file_name(), at.parent()) else { continue };
+            if let Ok(raw) = rustix::fs::stat(parent) {
+                let (within, folded) = (Id::of(&raw), folds(parent));
+                self.names.push(Name { within, name: name.to_owned(), last, folded });
                 return;
             }
-            last = missing.is_none();
-            missing = at.file_name().map(OsStr::to_owned).or(missing);
+            last = false;
         }
     }
 
+    /// Whether it has to be looked up again when directories are made: something leads to what is denied.
+    pub(super) fn is_open(&self) -> bool {
+        self.names.iter().any(|name| !name.last)
+    }
+
     pub(super) fn is_empty(&self) -> bool {
-        self.there.is_empty() && self.missing.is_empty()
+        self.there.is_empty() && self.names.is_empty()
     }
 
     /// Whether this thing is denied; what is below a denied directory has to be found out on the way there.
@@ -91,12 +93,12 @@ impl Denied {
     /// Whether this name in this directory stands for nothing, whatever there is.
     pub(super) fn is_hidden(&self, within: Id, name: &OsStr) -> bool {
         name.as_encoded_bytes().starts_with(UNFINISHED.as_bytes())
-            || self.missing.iter().any(|missing| missing.last && missing.is(within, name))
+            || self.names.iter().any(|denied| denied.last && denied.is(within, name))
     }
 
     /// Whether a directory of this name, now made, leads to a denied path that must be looked up again.
     pub(super) fn leads(&self, within: Id, name: &OsStr) -> bool {
-        self.missing.iter().any(|missing| !missing.last && missing.is(within, name))
+        self.names.iter().any(|denied| !denied.last && denied.is(within, name))
     }
 }
 

@@ -24,7 +24,7 @@ use claw_core::tool::{Sight, ToolError};
 use self::failure::Failure;
 use self::quota::Usages;
 use self::resolve::{Found, Missing};
-use self::roots::{Handles, Reach};
+use self::roots::{Handles, Reach, Recent};
 use self::unfinished::Swept;
 pub use self::workspace::workspace_path;
 
@@ -53,6 +53,7 @@ impl Default for Kernel {
 struct Bridge {
     kernel: Kernel,
     handles: Handles,
+    recent: Recent,
     usages: Usages,
     swept: Swept,
 }
@@ -111,8 +112,13 @@ enum Expectation {
 
 impl Request {
     /// What may be reached. With `make`, a workspace that is missing is made.
-    fn reach(&self, make: bool) -> Result<Reach, Failure> {
-        Reach::new(&self.bridge.handles, &self.scope, make)
+    fn reach(&self, make: bool) -> Result<Arc<Reach>, Failure> {
+        if let Some(recent) = self.bridge.recent.get(&self.scope) {
+            return Ok(recent);
+        }
+        let reach = Arc::new(Reach::new(&self.bridge.handles, &self.scope, make)?);
+        self.bridge.recent.keep(&self.scope, &reach);
+        Ok(reach)
     }
 
     /// Where the path leads.

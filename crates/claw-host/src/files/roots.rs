@@ -6,6 +6,7 @@ use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, Instant};
 
 use claw_core::port::{Access, Root, Scope};
 use rustix::io::Errno;
@@ -16,10 +17,40 @@ use super::handle::{Directory, Id};
 
 /// How many handles of roots are kept open.
 const KEPT: usize = 256;
+/// How many scopes are kept in mind, and for how long what they deny is not looked up again.
+const SCOPES: usize = 64;
+const FRESH: Duration = Duration::from_millis(50);
 
 /// Handles of roots that were used before, by their paths.
 #[derive(Debug, Default)]
 pub(super) struct Handles(RwLock<HashMap<PathBuf, Arc<Handle>>>);
+
+/// What scopes stood for a moment ago.
+///
+/// In that moment a name that is denied stays denied, whatever is put there; and what was found there stays
+/// denied, wherever it is moved to.
+#[derive(Debug, Default)]
+pub(super) struct Recent(RwLock<Vec<(Scope, Instant, Arc<Reach>)>>);
+
+impl Recent {
+    /// What a scope stands for, if that was found out a moment ago and its roots are still the same.
+    pub(super) fn get(&self, scope: &Scope) -> Option<Arc<Reach>> {
+        let recent = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let (_, at, reach) = recent.iter().find(|(known, ..)| known == scope)?;
+        (at.elapsed() < FRESH && reach.roots.iter().all(Reached::is_there)).then(|| Arc::clone(reach))
+    }
+
+    pub(super) fn keep(&self, scope: &Scope, reach: &Arc<Reach>) {
+        if reach.denied.is_open() {
+            return;
+        }
+        let mut recent = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        recent.retain(|(known, at, _)| known != scope && at.elapsed() < FRESH);
+        if recent.len() < SCOPES {
+            recent.push((scope.clone(), Instant::now(), Arc::clone(reach)));
+        }
+    }
+}
 
 /// A root that is there.
 #[derive(Debug)]
@@ -103,6 +134,12 @@ pub(super) struct Reached {
 }
 
 impl Reached {
+    /// Whether its path still leads to it.
+    fn is_there(&self) -> bool {
+        let now = rustix::fs::stat(&self.root.path).map(|raw| Id::of(&raw));
+        self.handle.as_ref().is_some_and(|handle| now == Ok(handle.directory.id))
+    }
+
     fn holds(&self, path: &Path) -> bool {
         let real = self.handle.as_ref().map(|handle| handle.real.as_path());
         path.is_relative()

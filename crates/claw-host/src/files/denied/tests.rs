@@ -9,8 +9,8 @@ const THERE: Id = Id { device: 1, inode: 3 };
 
 #[track_caller]
 fn check(folded: bool, name: &str, expected: bool) {
-    let missing = Missing { within: HERE, name: "Own".into(), last: true, folded };
-    let denied = Denied { there: Vec::new(), missing: vec![missing] };
+    let name_of = Name { within: HERE, name: "Own".into(), last: true, folded };
+    let denied = Denied { there: Vec::new(), names: vec![name_of] };
     assert_eq!(denied.is_hidden(HERE, OsStr::new(name)), expected, "{name}, folded: {folded}");
     assert!(!denied.is_hidden(THERE, OsStr::new(name)), "it is another directory");
 }
@@ -31,7 +31,7 @@ fn where_case_does_not_count_whatever_may_be_the_name_is_hidden() {
 }
 
 #[test]
-fn a_path_stands_for_what_it_names_or_for_the_first_name_that_is_missing() {
+fn a_path_stands_for_what_it_names_and_for_its_name() {
     let directory = TempDir::new().unwrap();
     let root = directory.path();
     fs::create_dir(root.join("own")).unwrap();
@@ -40,5 +40,6 @@ fn a_path_stands_for_what_it_names_or_for_the_first_name_that_is_missing() {
     assert!(denied.is_denied(id(&root.join("own"))));
     assert!(!denied.is_denied(id(root)));
     assert!(denied.is_hidden(id(root), OsStr::new("c")));
+    assert!(denied.is_hidden(id(root), OsStr::new("own")), "though it be replaced");
     assert!(!denied.is_hidden(id(root), OsStr::new("a")) && denied.leads(id(root), OsStr::new("a")));
 }
