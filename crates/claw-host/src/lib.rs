@@ -1,4 +1,4 @@
-//! The real world behind the ports: the clock, kept results, and what is remembered of calls.
+//! The real world behind the ports: the clock, files, kept results, and what is remembered of calls.
 //!
 //! [`MemoryStore`] forgets with the process and is what an embedder gets by default; what lasts is kept by
 //! `claw-store`.
@@ -8,6 +8,7 @@ mod approvals;
 mod artifacts;
 mod calls;
 mod clock;
+pub mod files;
 mod memory;
 
 pub use agents::ConfiguredAgents;

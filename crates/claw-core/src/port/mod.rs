@@ -19,7 +19,11 @@ pub use agents::{AgentCard, AgentDirectory, Agents};
 pub use artifacts::{Artifact, ArtifactStore, Artifacts, Part};
 pub use catalogue::{Catalogue, Hit};
 pub use clock::{Clock, UnixMillis};
-pub use files::{Access, Files, FsBridge, Place, Root, Scope, Stat};
+pub use files::{
+    Access, Binary, Confinement, Entry, EntryKind, Expect, Files, From, FsBridge, Hits, Line, Order, Place,
+    Quota, Reading, Root, Scope, Search, Searched, Splice, Stat, Version, View, Walk, Walked, Window,
+    WriteMode, Written,
+};
 pub use sessions::{SessionStatus, Sessions};
 pub use shell::{Ran, RunContext, Shell, ShellHost};
 

@@ -1,4 +1,9 @@
-//! The stores of this crate, put through the suites that every store passes.
+//! The stores and the files of this crate, put through the suites that all of their kind pass, and attacked.
+
+#![expect(clippy::unwrap_used, reason = "tests, and what helps them")]
+
+mod attack;
+mod files;
 
 use claw_host::{ArtifactLimits, FileArtifacts, MemoryArtifacts, MemoryStore};
 use claw_testkit::conformance;

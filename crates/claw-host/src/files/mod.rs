@@ -1,0 +1,165 @@
+//! Files on this machine, confined to a scope by the kernel.
+//!
+//! Each operation gets handles of its roots, finds the thing beneath them (`resolve.rs`) and works on that handle;
+//! no path is checked first and used later. `docs/decisions/0011-confinement.md` says how and why.
+
+mod denied;
+mod failure;
+mod handle;
+mod quota;
+mod read;
+mod resolve;
+mod roots;
+mod unfinished;
+mod workspace;
+mod write;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use claw_core::port::{Confinement, Expect, FsBridge, Place, Scope, Stat, Version};
+use claw_core::tool::{Sight, ToolError};
+
+use self::failure::Failure;
+use self::quota::Usages;
+use self::resolve::{Found, Missing};
+use self::roots::{Handles, Reach, Recent};
+use self::unfinished::Swept;
+pub use self::workspace::workspace_path;
+
+/// The files of this machine. Cheap to clone; clones share what they keep.
+#[derive(Debug, Clone, Default)]
+pub struct LocalFiles(Arc<Bridge>);
+
+/// Which calls of the kernel are used. Without one, what it does is done in more steps: for kernels that lack
+/// it or sandboxes that forbid it, which is noticed anyway, and for tests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Kernel {
+    /// Resolving a path beneath a directory.
+    pub openat2: bool,
+    /// Renaming without replacing, and exchanging. Without it, programs that are not ours can come between a
+    /// comparison and a write.
+    pub renameat2: bool,
+}
+
+impl Default for Kernel {
+    fn default() -> Self {
+        Self { openat2: true, renameat2: true }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Bridge {
+    kernel: Kernel,
+    handles: Handles,
+    recent: Recent,
+    usages: Usages,
+    swept: Swept,
+}
+
+impl LocalFiles {
+    /// The files of this machine.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The same, with these calls of the kernel.
+    pub fn with(kernel: Kernel) -> Self {
+        Self(Arc::new(Bridge { kernel, ..Bridge::default() }))
+    }
+
+    /// Does `work` where blocking is allowed.
+    async fn run<T: Send + 'static>(
+        &self,
+        place: &Place<'_>,
+        path: &str,
+        work: impl FnOnce(&Request) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T, ToolError> {
+        let request = Request {
+            bridge: Arc::clone(&self.0),
+            directory: place.directory.to_owned(),
+            scope: place.scope.clone(),
+            path: path.to_owned(),
+            expect: match place.expect {
+                Expect::Anything => Expectation::Anything,
+                Expect::Absent => Expectation::Absent,
+                Expect::Version(version) => Expectation::Version(version.clone()),
+            },
+        };
+        let done = tokio::task::spawn_blocking(move || {
+            work(&request).map_err(|failure| failure.about(&request.path))
+        });
+        done.await.unwrap_or_else(|stopped| Err(ToolError::internal(stopped)))
+    }
+}
+
+/// One operation: what is wanted, and within what.
+struct Request {
+    bridge: Arc<Bridge>,
+    directory: PathBuf,
+    scope: Scope,
+    path: String,
+    expect: Expectation,
+}
+
+/// What a write must find.
+enum Expectation {
+    Anything,
+    Absent,
+    Version(Version),
+}
+
+impl Request {
+    /// What may be reached. With `make`, a workspace that is missing is made.
+    fn reach(&self, make: bool) -> Result<Arc<Reach>, Failure> {
+        if let Some(recent) = self.bridge.recent.get(&self.scope) {
+            return Ok(recent);
+        }
+        let reach = Arc::new(Reach::new(&self.bridge.handles, &self.scope, make)?);
+        self.bridge.recent.keep(&self.scope, &reach);
+        Ok(reach)
+    }
+
+    /// Where the path leads.
+    fn find(&self, reach: &Reach, missing: Missing<'_>) -> Result<Found, Failure> {
+        resolve::find(reach, &self.directory, &self.path, self.bridge.kernel.openat2, missing)
+    }
+
+    /// The same without the kernel's help, so that it is known where it went.
+    fn find_stepwise(&self, reach: &Reach) -> Result<Found, Failure> {
+        resolve::find(reach, &self.directory, &self.path, false, Missing::Leave)
+    }
+}
+
+#[async_trait]
+impl FsBridge for LocalFiles {
+    fn confinement(&self) -> Confinement {
+        Confinement::Enforced
+    }
+
+    async fn stat(&self, place: &Place<'_>, path: &str) -> Result<Option<Stat>, ToolError> {
+        self.run(place, path, read::stat).await
+    }
+
+    async fn read(&self, place: &Place<'_>, path: &str) -> Result<(Vec<u8>, Stat), ToolError> {
+        self.run(place, path, read::read).await
+    }
+
+    async fn mkdirp(&self, place: &Place<'_>, path: &str) -> Result<(), ToolError> {
+        self.run(place, path, write::mkdirp).await
+    }
+
+    async fn write(&self, place: &Place<'_>, path: &str, bytes: &[u8]) -> Result<Stat, ToolError> {
+        let bytes = bytes.to_vec();
+        self.run(place, path, move |request| write::write(request, &bytes)).await
+    }
+
+    async fn remove(&self, place: &Place<'_>, path: &str) -> Result<(), ToolError> {
+        self.run(place, path, write::remove).await
+    }
+
+    async fn look(&self, place: &Place<'_>, path: &str) -> Result<Sight, ToolError> {
+        self.run(place, path, read::look).await
+    }
+}
