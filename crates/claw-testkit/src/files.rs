@@ -5,8 +5,11 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Mutex;
 
 use async_trait::async_trait;
-use claw_core::port::{Access, FsBridge, Place, Stat, UnixMillis};
+use claw_core::port::{Access, Confinement, Expect, FsBridge, Place, Quota, Stat, UnixMillis, Version};
 use claw_core::tool::{Digest, ErrorKind, Sight, Target, ToolError};
+
+/// How long a name may be, in bytes, as on a disk.
+const LONGEST_NAME: usize = 255;
 
 /// A file system in memory. It has no links, so a path's text says where it leads.
 #[derive(Debug, Default)]
@@ -41,7 +44,8 @@ impl MemoryFiles {
 
     /// Writes a file at an absolute path, whatever any scope says.
     pub fn put(&self, path: impl AsRef<Path>, bytes: impl Into<Vec<u8>>) {
-        self.0.lock().unwrap().write(path.as_ref(), bytes.into()).unwrap();
+        let path = path.as_ref();
+        self.0.lock().unwrap().write(path, bytes.into(), &path.display().to_string()).unwrap();
     }
 
     /// The text of the file at an absolute path; `None` where there is none.
@@ -54,96 +58,164 @@ impl MemoryFiles {
 
 #[async_trait]
 impl FsBridge for MemoryFiles {
-    async fn stat(&self, place: &Place<'_>, path: &str) -> Result<Option<Stat>, ToolError> {
-        let Some(full) = resolve(place, path, Access::Read)? else { return Ok(None) };
-        Ok(self.0.lock().unwrap().nodes.get(&full).map(|node| Stat {
-            directory: node.bytes.is_none(),
-            size: node.bytes.as_ref().map_or(0, |bytes| bytes.len() as u64),
-            modified: node.modified,
-        }))
+    fn confinement(&self) -> Confinement {
+        Confinement::Enforced
     }
 
-    async fn read(&self, place: &Place<'_>, path: &str) -> Result<Vec<u8>, ToolError> {
-        let full = resolve(place, path, Access::Read)?.ok_or_else(|| absent(path))?;
+    async fn stat(&self, place: &Place<'_>, path: &str) -> Result<Option<Stat>, ToolError> {
+        match resolve(place, path, Access::Read) {
+            Ok(full) => Ok(self.0.lock().unwrap().nodes.get(&full).map(Node::stat)),
+            Err(error) if error.kind == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn read(&self, place: &Place<'_>, path: &str) -> Result<(Vec<u8>, Stat), ToolError> {
+        let full = resolve(place, path, Access::Read)?;
         let tree = self.0.lock().unwrap();
         let node = tree.nodes.get(&full).ok_or_else(|| absent(path))?;
-        node.bytes.clone().ok_or_else(|| ToolError::invalid(format!("`{path}` is a directory")))
+        let bytes = node.bytes.clone().ok_or_else(|| is_directory(path))?;
+        Ok((bytes, node.stat()))
     }
 
     async fn mkdirp(&self, place: &Place<'_>, path: &str) -> Result<(), ToolError> {
-        let full = resolve(place, path, Access::Write)?.ok_or_else(|| outside(path))?;
-        self.0.lock().unwrap().mkdirp(&full)
+        let full = resolve(place, path, Access::Write)?;
+        let mut tree = self.0.lock().unwrap();
+        tree.admit(place, path, &full, None)?;
+        tree.mkdirp(&full, path)
     }
 
-    async fn write(&self, place: &Place<'_>, path: &str, bytes: &[u8]) -> Result<(), ToolError> {
-        let full = resolve(place, path, Access::Write)?.ok_or_else(|| outside(path))?;
+    async fn write(&self, place: &Place<'_>, path: &str, bytes: &[u8]) -> Result<Stat, ToolError> {
+        let full = resolve(place, path, Access::Write)?;
         let mut tree = self.0.lock().unwrap();
-        if let Some(seen) = place.seen
-            && tree.identity(&full) != seen.identity
-        {
-            return Err(ToolError::new(
-                ErrorKind::Conflict,
-                format!("`{path}` has changed since it was looked at"),
-            ));
+        tree.compare(place.expect, &full, path)?;
+        tree.admit(place, path, &full, Some(bytes.len() as u64))?;
+        tree.write(&full, bytes.to_vec(), path)
+    }
+
+    async fn remove(&self, place: &Place<'_>, path: &str) -> Result<(), ToolError> {
+        let full = resolve(place, path, Access::Write)?;
+        let mut tree = self.0.lock().unwrap();
+        match tree.nodes.get(&full) {
+            None => return Err(absent(path)),
+            Some(node) if node.bytes.is_none() => return Err(is_directory(path)),
+            Some(_) => tree.compare(place.expect, &full, path)?,
         }
-        tree.write(&full, bytes.to_vec())
+        tree.nodes.remove(&full);
+        Ok(())
     }
 
     async fn look(&self, place: &Place<'_>, path: &str) -> Result<Sight, ToolError> {
-        let full = resolve(place, path, Access::Read)?.ok_or_else(|| absent(path))?;
+        let full = resolve(place, path, Access::Read)?;
         let tree = self.0.lock().unwrap();
         Ok(Sight {
             target: Target::File { path: path.to_owned() },
             path: Some(full.display().to_string()),
-            identity: tree.identity(&full),
+            identity: tree.nodes.get(&full).map(|node| node.stat().version.0.to_string()),
             credential: None,
         })
     }
 }
 
-impl Tree {
-    fn identity(&self, path: &Path) -> Option<String> {
-        let bytes = self.nodes.get(path)?.bytes.as_deref()?;
-        Some(Digest::of_bytes(bytes).to_string())
-    }
-
-    fn mkdirp(&mut self, path: &Path) -> Result<(), ToolError> {
-        for directory in path.ancestors() {
-            let modified = UnixMillis(self.time);
-            let node = self.nodes.entry(directory.to_owned()).or_insert(Node { bytes: None, modified });
-            if node.bytes.is_some() {
-                return Err(ToolError::invalid(format!("`{}` is a file", directory.display())));
-            }
+impl Node {
+    fn stat(&self) -> Stat {
+        let version = match &self.bytes {
+            Some(bytes) => Digest::of_bytes(bytes).to_string(),
+            None => "directory".to_owned(),
+        };
+        Stat {
+            directory: self.bytes.is_none(),
+            size: self.bytes.as_ref().map_or(0, |bytes| bytes.len() as u64),
+            modified: self.modified,
+            version: Version(version.into()),
+            mode: None,
         }
-        Ok(())
-    }
-
-    fn write(&mut self, path: &Path, bytes: Vec<u8>) -> Result<(), ToolError> {
-        if let Some(parent) = path.parent() {
-            self.mkdirp(parent)?;
-        }
-        if self.nodes.get(path).is_some_and(|node| node.bytes.is_none()) {
-            return Err(ToolError::invalid(format!("`{}` is a directory", path.display())));
-        }
-        self.time += 1;
-        self.nodes.insert(path.to_owned(), Node { bytes: Some(bytes), modified: UnixMillis(self.time) });
-        Ok(())
     }
 }
 
-/// Where `path` leads; `None` where it does not exist for this caller. The innermost root decides.
-fn resolve(place: &Place<'_>, path: &str, access: Access) -> Result<Option<PathBuf>, ToolError> {
+impl Tree {
+    /// Whether what is there is what is expected.
+    fn compare(&self, expect: Expect<'_>, full: &Path, path: &str) -> Result<(), ToolError> {
+        let there = self.nodes.get(full).map(Node::stat);
+        match (expect, there) {
+            (Expect::Anything, _) | (Expect::Absent, None) => Ok(()),
+            (Expect::Version(version), Some(stat)) if stat.version == *version => Ok(()),
+            (Expect::Absent, Some(_)) => Err(conflict(format!("`{path}` exists already"))),
+            (Expect::Version(_), _) => Err(conflict(format!("`{path}` has changed since it was looked at"))),
+        }
+    }
+
+    /// Whether the first root may hold a file of this size, or a directory, there.
+    fn admit(&self, place: &Place<'_>, path: &str, full: &Path, file: Option<u64>) -> Result<(), ToolError> {
+        let (Some(quota), Some(root)) = (place.scope.quota, place.scope.roots.first()) else { return Ok(()) };
+        if !full.starts_with(&root.path) {
+            return Ok(());
+        }
+        let held = self.nodes.iter().filter(|(at, _)| at.starts_with(&root.path) && **at != root.path);
+        let (mut bytes, mut files) = (0, 0);
+        for (at, node) in held {
+            files += 1;
+            bytes += if at == full { 0 } else { node.stat().size };
+        }
+        let missing = full.ancestors().take_while(|at| **at != root.path);
+        files += missing.filter(|at| !self.nodes.contains_key(*at)).count() as u64;
+        bytes += file.unwrap_or(0);
+        let Quota { bytes: most_bytes, files: most_files } = quota;
+        if bytes <= most_bytes && files <= most_files {
+            return Ok(());
+        }
+        let message = format!(
+            "with `{path}` the workspace would hold {bytes} bytes in {files} files and directories; \
+             its quota is {most_bytes} bytes and {most_files}"
+        );
+        Err(ToolError::new(ErrorKind::Forbidden, message).try_instead("remove what is not needed"))
+    }
+
+    fn mkdirp(&mut self, full: &Path, path: &str) -> Result<(), ToolError> {
+        if full.ancestors().any(|at| self.nodes.get(at).is_some_and(|node| node.bytes.is_some())) {
+            return Err(not_directory(path));
+        }
+        for directory in full.ancestors() {
+            let modified = UnixMillis(self.time);
+            self.nodes.entry(directory.to_owned()).or_insert(Node { bytes: None, modified });
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, full: &Path, bytes: Vec<u8>, path: &str) -> Result<Stat, ToolError> {
+        if self.nodes.get(full).is_some_and(|node| node.bytes.is_none()) {
+            return Err(is_directory(path));
+        }
+        if let Some(parent) = full.parent() {
+            self.mkdirp(parent, path)?;
+        }
+        self.time += 1;
+        let node = Node { bytes: Some(bytes), modified: UnixMillis(self.time) };
+        let stat = node.stat();
+        self.nodes.insert(full.to_owned(), node);
+        Ok(stat)
+    }
+}
+
+/// Where `path` leads, or why it does not exist for this caller. The innermost root decides what may be done.
+fn resolve(place: &Place<'_>, path: &str, access: Access) -> Result<PathBuf, ToolError> {
+    if path.is_empty() || path.contains('\0') {
+        return Err(ToolError::invalid(format!("`{}` is not a path", path.escape_debug())));
+    }
+    if path.split('/').any(|name| name.len() > LONGEST_NAME) {
+        let shown: String = path.chars().take(80).collect();
+        return Err(ToolError::invalid(format!("`{shown}...` is too long for a path")));
+    }
     let full = normal(&place.directory.join(path)).ok_or_else(|| outside(path))?;
     let roots = place.scope.roots.iter().filter(|root| full.starts_with(&root.path));
     let root = roots.max_by_key(|root| root.path.components().count()).ok_or_else(|| outside(path))?;
     if place.scope.denied.iter().any(|denied| full.starts_with(denied)) {
-        return Ok(None);
+        return Err(absent(path));
     }
     if access == Access::Write && root.access == Access::Read {
-        let message = format!("`{path}` is in a directory that may only be read");
-        return Err(ToolError::new(ErrorKind::Forbidden, message));
+        return Err(ToolError::new(ErrorKind::Forbidden, format!("`{path}` is read-only")));
     }
-    Ok(Some(full))
+    Ok(full)
 }
 
 /// The path without `.` and `..`; `None` where `..` climbs past the top or the path is not absolute.
@@ -161,12 +233,24 @@ fn normal(path: &Path) -> Option<PathBuf> {
 }
 
 fn outside(path: &str) -> ToolError {
-    ToolError::new(ErrorKind::Forbidden, format!("`{path}` is outside what this call may reach"))
-        .try_instead("use a path inside the workspace")
+    ToolError::new(ErrorKind::Forbidden, format!("`{path}` is outside the workspace"))
+        .try_instead("use a path relative to the workspace")
 }
 
 fn absent(path: &str) -> ToolError {
     ToolError::not_found(format!("`{path}` does not exist"))
+}
+
+fn is_directory(path: &str) -> ToolError {
+    ToolError::invalid(format!("`{path}` is a directory"))
+}
+
+fn not_directory(path: &str) -> ToolError {
+    ToolError::invalid(format!("`{path}` leads through a file, which is no directory"))
+}
+
+fn conflict(message: String) -> ToolError {
+    ToolError::new(ErrorKind::Conflict, message).try_instead("read it again")
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use claw_core::port::{Owner, UnixMillis};
 use claw_core::store::{EntryEvent, NewApproval, NewJob, NewMessage, Outcome, Record, Role, Worker};
-use claw_core::tool::{Digest, Effect, Effects};
+use claw_core::tool::{Caller, Digest, Effect, Effects};
 use claw_core::{
     AgentId, ApprovalId, BootId, CallId, JobId, MessageId, NodeId, SessionKey, TenantId, ToolName,
 };
@@ -16,6 +16,11 @@ pub const NOW: UnixMillis = UnixMillis(1_767_225_600_000);
 /// The main tenant, in session `cli:me`.
 pub fn owner() -> Owner {
     Owner { tenant: TenantId::main(), session: session("cli:me") }
+}
+
+/// Who calls, in session `cli:me` and workspace `/w`.
+pub fn caller() -> Caller {
+    Caller::new(agent(), session("cli:me"), "/w")
 }
 
 /// A tenant.
