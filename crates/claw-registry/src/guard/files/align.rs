@@ -44,14 +44,18 @@ pub(super) fn align(old: &Side<'_>, new: &Side<'_>, last: Last) -> Result<Vec<us
     }
     pairs.match_single(|side, site| Some((side.line(site), site.column)));
     pairs.match_single(|side, site| Some(side.before(site)).filter(|before| !before.trim().is_empty()));
-    pairs.match_single(|side, site| {
-        let before: String = side.before(site).split_whitespace().collect();
-        Some(before).filter(|before| !before.is_empty())
-    });
+    pairs.match_single(|side, site| squeezed(side.before(site)));
+    pairs.match_single(|side, site| squeezed(side.before(site).rsplit(PLACEHOLDER).next()?));
     if last == Last::Pair {
         pairs.match_single(|_, _| Some(()));
     }
     pairs.of.iter().enumerate().map(|(at, old)| old.ok_or(at)).collect()
+}
+
+/// Words that say what a value is, however they are spaced and listed.
+fn squeezed(before: &str) -> Option<String> {
+    let words: String = before.trim_start_matches([',', ';']).split_whitespace().collect();
+    words.chars().any(char::is_alphanumeric).then_some(words)
 }
 
 impl<'t> Side<'t> {

@@ -178,8 +178,12 @@ impl GuardedFiles {
 #[async_trait]
 impl Files for GuardedFiles {
     async fn stat(&self, path: &str) -> Result<Option<Stat>, ToolError> {
-        self.within(path, Access::Read)?;
-        self.bridge.stat(&self.anywhere(), path).await
+        match self.within(path, Access::Read) {
+            Ok(_) => self.bridge.stat(&self.anywhere(), path).await,
+            // What is denied is not there.
+            Err(error) if error.kind == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     async fn read(&self, path: &str, window: Window) -> Result<Reading, ToolError> {
