@@ -27,6 +27,8 @@ struct Rewrite<'a> {
     before: Option<String>,
     bytes: Vec<u8>,
     after: Masked,
+    /// Whether all of it is new.
+    whole: bool,
 }
 
 impl GuardedFiles {
@@ -58,6 +60,7 @@ impl GuardedFiles {
             before: Some(masked.text),
             bytes,
             after,
+            whole: false,
         })
         .await
     }
@@ -76,7 +79,7 @@ impl GuardedFiles {
                 let scrubber = self.scrubber();
                 let after = text::mask(text, &scrubber.for_output());
                 let (before, bytes) = (Some(String::new()), text.as_bytes().to_vec());
-                Rewrite { path, target: &target, current: None, before, bytes, after }
+                Rewrite { path, target: &target, current: None, before, bytes, after, whole: true }
             }
             (Some(_), WriteMode::Create) => {
                 let message = format!("`{path}` exists already");
@@ -110,7 +113,15 @@ impl GuardedFiles {
             let scrubber = self.scrubber();
             let after = text::mask(text, &scrubber.for_output());
             let bytes = text.as_bytes().to_vec();
-            return Ok(Rewrite { path, target, current: Some(current), before: None, bytes, after });
+            return Ok(Rewrite {
+                path,
+                target,
+                current: Some(current),
+                before: None,
+                bytes,
+                after,
+                whole: true,
+            });
         };
         // A placeholder that was seen and is none any more would be written over what it stood for.
         let other = seen.text.as_deref().is_some_and(|text| text != masked.text);
@@ -127,7 +138,15 @@ impl GuardedFiles {
             Err(error) => return Err(error),
         };
         let after = self.still_hidden(path, &composed)?;
-        Ok(Rewrite { path, target, current: Some(current), before: Some(masked.text), bytes, after })
+        Ok(Rewrite {
+            path,
+            target,
+            current: Some(current),
+            before: Some(masked.text),
+            bytes,
+            after,
+            whole: true,
+        })
     }
 
     fn append<'a>(
@@ -143,7 +162,15 @@ impl GuardedFiles {
         let composed = compose(&old.text, &masked, &[more], Last::Doubt)?;
         let bytes = encode_as(path, &old, &current.bytes, &composed.text)?;
         let after = self.still_hidden(path, &composed)?;
-        Ok(Rewrite { path, target, current: Some(current), before: Some(masked.text), bytes, after })
+        Ok(Rewrite {
+            path,
+            target,
+            current: Some(current),
+            before: Some(masked.text),
+            bytes,
+            after,
+            whole: false,
+        })
     }
 
     /// What may be seen of the new text. A secret that was hidden must be hidden in it too: what is taken away
@@ -163,7 +190,7 @@ impl GuardedFiles {
 
     /// Writes a file that still is what it was, once the change is journaled.
     async fn put(&self, change: Rewrite<'_>) -> Result<Written, ToolError> {
-        let Rewrite { path, target, current, before, bytes, after } = change;
+        let Rewrite { path, target, current, before, bytes, after, whole } = change;
         if bytes.len() as u64 > WHOLE_BYTES {
             let message =
                 format!("`{path}` would have {} bytes, and {WHOLE_BYTES} are the most", bytes.len());
@@ -181,13 +208,22 @@ impl GuardedFiles {
             ),
         };
         let version = stat.version;
+        // Whoever changes a part of what they have not seen has still not seen the rest.
+        let knows = match (&current, whole) {
+            (Some(current), false) => {
+                self.seen(target).await.is_some_and(|seen| seen.version == current.stat.version)
+            }
+            _ => true,
+        };
         self.written
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .insert(target.to_owned(), version.clone());
-        let redacted = !after.marks.is_empty();
-        let text = Some(Arc::from(after.text));
-        self.saw(target, Seen { version: version.clone(), redacted, text }).await;
+        if knows {
+            let redacted = !after.marks.is_empty();
+            let text = Some(Arc::from(after.text));
+            self.saw(target, Seen { version: version.clone(), redacted, text }).await;
+        }
         Ok(Written { created: current.is_none(), size: bytes.len() as u64, diff, version })
     }
 
