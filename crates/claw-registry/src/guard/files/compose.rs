@@ -36,7 +36,8 @@ pub(super) fn compose(
         if masked.marks.is_empty() || !splice.text.contains(PLACEHOLDER) {
             out.text.push_str(&splice.text);
         } else {
-            replace(source, &masked.text, covered, splice, last, &mut out)?;
+            let pairs = pair(&masked.text, splice, last)?;
+            replace(source, covered, &splice.text, &pairs, &mut out);
         }
     }
     way.copy_until(masked.text.len(), &mut out)?;
@@ -108,15 +109,8 @@ impl Way<'_> {
     }
 }
 
-/// Puts the text of a splice in place, and each secret that it keeps where its placeholder is.
-fn replace(
-    source: &str,
-    seen: &str,
-    covered: &[Mark],
-    splice: &Splice,
-    last: Last,
-    out: &mut Composed,
-) -> Result<(), ToolError> {
+/// Where each placeholder of a splice's text is, and where in what is seen the one is that it stands for.
+fn pair(seen: &str, splice: &Splice, last: Last) -> Result<Vec<(usize, usize)>, ToolError> {
     let line_start = seen[..splice.range.start].rfind('\n').map_or(0, |newline| newline + 1);
     let line_end = seen[splice.range.end..].find('\n').map_or(seen.len(), |at| splice.range.end + at);
     let head = &seen[line_start..splice.range.start];
@@ -126,23 +120,27 @@ fn replace(
     let old = side(&seen[line_start..line_end], old_places.iter().map(|at| at - line_start));
     let new = side(&whole, new_places.iter().copied());
     let pairs = align(&old, &new, last).map_err(|doubtful| doubt(&new, doubtful, &splice.text, head))?;
+    let new_places = new_places.iter().map(|at| at - head.len());
+    Ok(new_places.zip(pairs).map(|(new, old)| (new, old_places[old])).collect())
+}
+
+/// Puts the text of a splice in place, and each secret that it keeps where its placeholder is.
+fn replace(source: &str, covered: &[Mark], text: &str, pairs: &[(usize, usize)], out: &mut Composed) {
     let mut done = 0;
-    for (place, pair) in new_places.iter().map(|at| at - head.len()).zip(pairs) {
-        out.text.push_str(&splice.text[done..place]);
+    for (place, old) in pairs {
+        out.text.push_str(&text[done..*place]);
         done = place + PLACEHOLDER.len();
-        // A placeholder that the file really says stays what it is.
-        let start = old_places[pair];
-        match covered.binary_search_by_key(&start, |mark| mark.seen.start) {
+        match covered.binary_search_by_key(old, |mark| mark.seen.start) {
             Ok(mark) => {
                 let from = out.text.len();
                 out.text.push_str(&source[covered[mark].source.clone()]);
                 out.kept.push(from..out.text.len());
             }
+            // A placeholder that the file really says stays what it is.
             Err(_) => out.text.push_str(PLACEHOLDER),
         }
     }
-    out.text.push_str(&splice.text[done..]);
-    Ok(())
+    out.text.push_str(&text[done..]);
 }
 
 /// Where placeholders begin within a part of a text.

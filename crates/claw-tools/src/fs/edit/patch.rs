@@ -27,15 +27,21 @@ enum Sign {
 pub(super) fn apply(path: &str, plain: &Plain<'_>, patch: &str) -> Result<Vec<Replacement>, ToolError> {
     let patch = to_plain(patch);
     let hunks = parse(path, &patch)?;
-    let file = plain.lines();
+    let file = File { path, plain, lines: plain.lines() };
     let mut replacements = Vec::new();
     for (number, hunk) in hunks.iter().enumerate() {
         let origin = format!("hunk {}", number + 1);
-        let old: Vec<&str> = hunk.side(Sign::Removed).collect();
-        let start = locate(path, plain, &file, hunk, &old, &origin)?;
-        hunk.replacements(plain, file.len(), start, &origin, &mut replacements);
+        let start = file.locate(hunk, &origin)?;
+        replacements.extend(file.replacements(hunk, start, &origin));
     }
     Ok(replacements)
+}
+
+/// What is to be patched.
+struct File<'a> {
+    path: &'a str,
+    plain: &'a Plain<'a>,
+    lines: Vec<&'a str>,
 }
 
 fn parse<'p>(path: &str, patch: &'p str) -> Result<Vec<Hunk<'p>>, ToolError> {
@@ -124,73 +130,53 @@ fn same_file(path: &str, name: &str) -> Result<(), ToolError> {
         .try_instead("give one file and its patch in each call"))
 }
 
-/// Where a hunk belongs: at the line it says, or the only place that has its lines.
-fn locate(
-    path: &str,
-    plain: &Plain<'_>,
-    file: &[&str],
-    hunk: &Hunk<'_>,
-    old: &[&str],
-    origin: &str,
-) -> Result<usize, ToolError> {
-    let fits = |at: usize| file.get(at..at + old.len()).is_some_and(|part| part == old);
-    if fits(hunk.at) {
-        return Ok(hunk.at);
-    }
-    if old.is_empty() {
-        let message = format!("{origin} is to come after line {}, and `{path}` has {}", hunk.at, file.len());
-        return Err(ToolError::invalid(message));
-    }
-    let mut places = (0..file.len()).filter(|at| fits(*at));
-    match (places.next(), places.next()) {
-        (Some(only), None) => Ok(only),
-        (Some(first), Some(second)) => {
-            let message = format!(
-                "{origin} does not fit at line {}, and fits at several others, such as {} and {}",
-                hunk.at + 1,
-                first + 1,
-                second + 1
-            );
-            Err(ToolError::invalid(message).try_instead("name the right line, or add lines around it"))
+impl File<'_> {
+    /// Where a hunk belongs: at the line it says, or the only place that has its lines.
+    fn locate(&self, hunk: &Hunk<'_>, origin: &str) -> Result<usize, ToolError> {
+        let old: Vec<&str> = hunk.old_lines().collect();
+        let fits = |at: usize| self.lines.get(at..at + old.len()).is_some_and(|part| part == old);
+        if fits(hunk.at) {
+            return Ok(hunk.at);
         }
-        (None, _) => Err(nearest::not_found(path, plain, &old.join("\n"), origin)),
+        if old.is_empty() {
+            let (path, has) = (self.path, self.lines.len());
+            let message = format!("{origin} is to come after line {}, and `{path}` has {has}", hunk.at);
+            return Err(ToolError::invalid(message));
+        }
+        let mut places = (0..self.lines.len()).filter(|at| fits(*at));
+        match (places.next(), places.next()) {
+            (Some(only), None) => Ok(only),
+            (Some(first), Some(second)) => {
+                let message = format!(
+                    "{origin} does not fit at line {}, and fits at several others, such as {} and {}",
+                    hunk.at + 1,
+                    first + 1,
+                    second + 1
+                );
+                Err(ToolError::invalid(message).try_instead("name the right line, or add lines around it"))
+            }
+            (None, _) => Err(nearest::not_found(self.path, self.plain, &old.join("\n"), origin)),
+        }
     }
-}
 
-impl<'p> Hunk<'p> {
-    /// The lines of one side.
-    fn side(&self, sign: Sign) -> impl Iterator<Item = &'p str> {
-        self.lines.iter().filter(move |(of, _)| *of == Sign::Same || *of == sign).map(|(_, said)| *said)
-    }
-
-    /// What is removed and added, without the lines that stay.
-    fn replacements(
-        &self,
-        plain: &Plain<'_>,
-        file: usize,
-        start: usize,
-        origin: &str,
-        replacements: &mut Vec<Replacement>,
-    ) {
-        let mut line = start;
-        let mut runs = self.lines.chunk_by(|a, b| (a.0 == Sign::Same) == (b.0 == Sign::Same)).peekable();
+    /// What a hunk removes and adds, without the lines that stay.
+    fn replacements(&self, hunk: &Hunk<'_>, start: usize, origin: &str) -> Vec<Replacement> {
+        let (mut replacements, mut line) = (Vec::new(), start);
+        let mut runs = hunk.lines.chunk_by(|a, b| (a.0 == Sign::Same) == (b.0 == Sign::Same)).peekable();
         while let Some(run) = runs.next() {
             if run.first().is_some_and(|(sign, _)| *sign == Sign::Same) {
                 line += run.len();
                 continue;
             }
             let removed = run.iter().filter(|(sign, _)| *sign == Sign::Removed).count();
-            let mut text: String = run
-                .iter()
-                .filter(|(sign, _)| *sign == Sign::Added)
-                .flat_map(|(_, said)| [*said, "\n"])
-                .collect();
-            let (from, to) = (plain.start_of(line), plain.start_of(line + removed));
+            let added = run.iter().filter(|(sign, _)| *sign == Sign::Added);
+            let mut text: String = added.flat_map(|(_, said)| [*said, "\n"]).collect();
+            let range = self.plain.start_of(line)..self.plain.start_of(line + removed);
             line += removed;
             // At the end of the file the last line may have no end, before or after.
-            if line >= file && runs.peek().is_none() && !plain.text.is_empty() {
-                let was_open = !plain.text.ends_with('\n');
-                let stays_open = if self.open == (false, false) { was_open } else { self.open.1 };
+            if line >= self.lines.len() && runs.peek().is_none() && !self.plain.text.is_empty() {
+                let was_open = !self.plain.text.ends_with('\n');
+                let stays_open = if hunk.open == (false, false) { was_open } else { hunk.open.1 };
                 if removed == 0 && was_open && !text.is_empty() {
                     text.insert(0, '\n');
                 }
@@ -198,7 +184,15 @@ impl<'p> Hunk<'p> {
                     text.pop();
                 }
             }
-            replacements.push(Replacement { range: from..to, text, origin: origin.to_owned() });
+            replacements.push(Replacement { range, text, origin: origin.to_owned() });
         }
+        replacements
+    }
+}
+
+impl<'p> Hunk<'p> {
+    /// The lines that it expects to find.
+    fn old_lines(&self) -> impl Iterator<Item = &'p str> {
+        self.lines.iter().filter(|(sign, _)| *sign != Sign::Added).map(|(_, said)| *said)
     }
 }
