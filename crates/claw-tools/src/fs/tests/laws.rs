@@ -96,8 +96,6 @@ fn args(step: &Step, seen: &str) -> (&'static str, Value) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 192, ..ProptestConfig::default() })]
-
     #[test]
     fn no_sequence_of_calls_shows_or_overwrites_a_secret(lines in prop::collection::vec(line(), 1..9), steps in prop::collection::vec(step(), 1..10)) {
         let mut count = 0;
