@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use claw_core::AgentId;
 use claw_core::event::Listener;
-use claw_core::port::{AgentCard, World};
+use claw_core::port::{AgentCard, Quota, World};
 use claw_core::store::StoreError;
 use claw_core::tool::dialect::{self, Dialect};
 use claw_core::tool::{Meta, Spec};
@@ -16,7 +16,7 @@ use claw_host::{ArtifactLimits, ConfiguredAgents, FileArtifacts, SystemClock};
 use claw_policy::pipeline::{Policy, PolicyError, ToolSet};
 use claw_policy::scrub::{Scrubber, Value as SecretValue};
 use claw_registry::limit::Limiter;
-use claw_registry::{Discovery, Executor, Registry, Scrubbers};
+use claw_registry::{AgentFiles, Discovery, Executor, FileRules, Registry, Scrubbers};
 use claw_store::Vault;
 use claw_store::seal::KeySource;
 use claw_store::{Backend, Place, StoreOptions};
@@ -147,9 +147,31 @@ pub(crate) fn executor(
         .approvals(config.approvals.clone())
         .limiter(Limiter::new(config.limits.rate, SESSIONS))
         .limits(config.limits.for_calls())
+        .files(file_rules(config, &data_dir(loaded, around)?))
         .scrubbers(scrubbers(config, around)?)
         .listener(listener);
     Ok(builder.build())
+}
+
+/// Which files agents may reach. Our own directories are none of their business.
+fn file_rules(config: &Config, data_dir: &Path) -> FileRules {
+    let mut rules = FileRules::default();
+    // A denied path is absolute or in every root, so one that is relative to here is made absolute.
+    rules.denied.push(std::path::absolute(data_dir).unwrap_or_else(|_| data_dir.to_owned()));
+    rules.denied.extend(config.files.deny.iter().cloned());
+    let (bytes, files) = (config.files.quota_bytes, config.files.quota_files);
+    if bytes.is_some() || files.is_some() {
+        let limit = |limit: Option<u64>| limit.unwrap_or(u64::MAX);
+        rules.quota = Some(Quota { bytes: limit(bytes), files: limit(files) });
+    }
+    for (id, agent) in config.agents.iter().filter(|(_, agent)| !agent.deny_paths.is_empty()) {
+        let denied = agent.deny_paths.clone();
+        if let Ok(id) = AgentId::new(id) {
+            let key = (config.tenant.clone(), id);
+            rules.agents.insert(key, AgentFiles { denied, ..AgentFiles::default() });
+        }
+    }
+    rules
 }
 
 pub(crate) fn scrubbers(config: &Config, around: &Surroundings) -> Result<Scrubbers, Failure> {

@@ -55,8 +55,8 @@ pub use claw_policy::config::PolicyConfig;
 pub use claw_policy::pipeline::{Policy, Subject};
 pub use claw_policy::scrub::Scrubber;
 pub use claw_registry::{
-    Arguments, Asking, BoundTool, CallError, Context, Discovery, Executor, Limits, Listing, Offer,
-    OfferOptions, Refusal, RegisterError, Registry, Reply, Request, Scrubbers, Status, Step,
+    AgentFiles, Arguments, Asking, BoundTool, CallError, Context, Discovery, Executor, FileRules, Limits,
+    Listing, Offer, OfferOptions, Refusal, RegisterError, Registry, Reply, Request, Scrubbers, Status, Step,
 };
 #[cfg(feature = "store")]
 pub use claw_store;

@@ -12,7 +12,7 @@ use claw_host::{ArtifactLimits, FileArtifacts, MemoryArtifacts, MemoryStore, Sys
 use claw_policy::approval::ApprovalConfig;
 use claw_policy::config::PolicyConfig;
 use claw_policy::pipeline::{Policy, PolicyError};
-use claw_registry::{Discovered, Discovery, Executor, Limits, RegisterError, Registry, Scrubbers};
+use claw_registry::{Discovered, Discovery, Executor, FileRules, Limits, RegisterError, Registry, Scrubbers};
 
 /// The built-in tools and yours, ready to be offered. Everything an [`Executor`] can do, it can.
 #[derive(Debug, Clone)]
@@ -49,6 +49,7 @@ pub struct ToolboxBuilder {
     world: Option<World>,
     data_dir: Option<PathBuf>,
     store: Option<Arc<dyn CallStore>>,
+    files: FileRules,
     listener: Option<Arc<dyn Listener>>,
     scrubbers: Scrubbers,
 }
@@ -142,9 +143,19 @@ impl ToolboxBuilder {
         self
     }
 
+    /// Which files agents may reach beyond their workspaces, and which not. The data directory never.
+    #[must_use]
+    pub fn files(mut self, rules: FileRules) -> Self {
+        self.files = rules;
+        self
+    }
+
     /// The toolbox.
-    pub fn build(self) -> Result<Toolbox, BuildError> {
+    pub fn build(mut self) -> Result<Toolbox, BuildError> {
         let mut world = self.world.unwrap_or_else(|| World::new(Arc::new(SystemClock)));
+        if let Some(directory) = &self.data_dir {
+            self.files.denied.push(std::path::absolute(directory).unwrap_or_else(|_| directory.clone()));
+        }
         world.artifacts.get_or_insert_with(|| match self.data_dir {
             Some(directory) => Arc::new(FileArtifacts::new(directory, ArtifactLimits::default())),
             None => Arc::new(MemoryArtifacts::default()),
@@ -162,6 +173,7 @@ impl ToolboxBuilder {
         let mut builder = Executor::builder(Arc::new(registry), store, Policy::compile(&self.policy)?)
             .approvals(self.approvals)
             .limits(self.limits)
+            .files(self.files)
             .scrubbers(self.scrubbers);
         if let Some(listener) = self.listener {
             builder = builder.listener(listener);
