@@ -7,9 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use claw_core::store::{
-    Approvals as _, Changes as _, Claim, Ledger as _, NewJob, Outcome, Queue as _, StoreError, Topic,
+    Approvals as _, Changes as _, Claim, DocumentKey, Documents as _, Ledger as _, NewJob, Outcome,
+    Queue as _, Shelf, StoreError, Topic,
 };
-use claw_core::{CallId, NodeId, TenantId};
+use claw_core::{AgentId, CallId, NodeId, TenantId};
 use claw_store::PostgresStore;
 use claw_store::chain::Fault;
 use claw_testkit::conformance;
@@ -168,6 +169,24 @@ async fn nodes_wake_each_other() {
     assert!(!changes.has_changed().unwrap(), "work is not a question");
     b.request(question(CallId::new(), "ls")).await.unwrap();
     woken(&mut changes, "a question was put").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_tell_each_other_of_documents() {
+    let database = Database::create().await;
+    let (a, b) = (database.store("a").await, database.store("b").await);
+    let mut documents = listening(a.changes(Topic::Documents)).await;
+    let (tenant, agent) = (TenantId::main(), AgentId::new("main").unwrap());
+    let key = DocumentKey { tenant, agent, user: None, shelf: Shelf::Context, path: "SOUL.md".to_owned() };
+    b.put_document(&key, "one", None, NOW).await.unwrap();
+    woken(&mut documents, "a document was written").await;
+    b.put_document(&key, "two", Some(1), NOW).await.unwrap();
+    woken(&mut documents, "it was changed").await;
+    assert!(b.index_document(&key, 2, vec![]).await.unwrap());
+    let before = *documents.borrow_and_update();
+    b.remove_document(&key, 2, NOW).await.unwrap();
+    woken(&mut documents, "it was removed").await;
+    assert_eq!(*documents.borrow(), before + 1, "that it was indexed is not told");
 }
 
 #[tokio::test(flavor = "multi_thread")]

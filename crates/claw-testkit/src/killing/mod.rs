@@ -7,7 +7,8 @@
 //! [`Model`] reads all that was said and what the store shows, and gives what does not fit: see
 //! `docs/store.md`. Nothing that is checked depends on how long anything took.
 //!
-//! Whoever adds an aggregate adds its operations, how a player picks them, and a file in `model`.
+//! Whoever adds an aggregate adds its operations, how a player picks them, and a file in `model`. Documents are
+//! not played yet.
 
 mod model;
 mod operation;
@@ -22,6 +23,13 @@ pub use player::Player;
 pub use random::Random;
 pub use round::{Brief, Report, Round, play_if_briefed};
 pub use world::{EXPIRY, World};
+
+use claw_core::store::{CallStore, Queue, SessionLog};
+
+/// What of a store is played.
+pub trait Played: CallStore + Queue + SessionLog {}
+
+impl<S: CallStore + Queue + SessionLog> Played for S {}
 
 #[cfg(test)]
 mod tests;
