@@ -3,10 +3,13 @@
 //! `docs/store.md` is the promise. Each aggregate is one file per backend, one pair of migrations and one
 //! conformance function; nothing above the traits in `claw_core::store` knows which backend runs.
 
+pub mod backup;
 pub mod chain;
+pub mod copy;
 mod migrate;
 mod place;
 pub mod postgres;
+pub mod progress;
 mod row;
 pub mod sqlite;
 

@@ -26,10 +26,11 @@ macro_rules! pair {
     };
 }
 
-const PAIRS: [Pair; 3] = [
+const PAIRS: [Pair; 4] = [
     pair!(1, "calls", "0001_calls.sql"),
     pair!(2, "queue", "0002_queue.sql"),
     pair!(3, "sessions", "0003_sessions.sql"),
+    pair!(13, "copy", "0013_copy.sql"),
 ];
 
 /// The schema for SQLite.

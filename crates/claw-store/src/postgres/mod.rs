@@ -6,8 +6,8 @@
 
 mod approvals;
 mod changes;
-mod failure;
-mod ledger;
+pub(crate) mod failure;
+pub(crate) mod ledger;
 mod queue;
 mod sessions;
 
@@ -17,13 +17,14 @@ use std::time::Duration;
 use claw_core::NodeId;
 use claw_core::store::StoreError;
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions, PgRow, PgTransaction};
-use sqlx::{ConnectOptions as _, Connection as _, Decode, Postgres, Row as _, Type};
+use sqlx::{ConnectOptions as _, Connection as _, Decode, Postgres, Row as _, Type, query_scalar};
 use uuid::Uuid;
 
 use self::changes::Listener;
 use self::failure::{failed, refused};
-use crate::migrate;
+use crate::{copy, migrate};
 
+pub(crate) const OPEN: &str = "could not open the store";
 /// Connections of one store, beside the one that listens.
 const MOST_CONNECTIONS: u32 = 16;
 /// How long to wait for one of them.
@@ -51,18 +52,14 @@ impl PostgresStore {
     /// Opens the database that `url` names (`postgres://user@host/name`) for this node, and brings its schema
     /// up to date; nodes that start together wait for each other there.
     pub async fn connect(url: &str, node: NodeId) -> Result<Self, StoreError> {
-        const WHAT: &str = "could not open the store";
-        // The parser's own words could quote a password.
-        let options = PgConnectOptions::from_str(url)
-            .map_err(|_| refused(WHAT, "its URL does not read; write `postgres://user@host/name`"))?
-            .application_name("clawsmith")
-            .disable_statement_logging();
-
+        let options = options(url)?;
         // On a connection of its own: a migration may take longer than a statement otherwise may.
-        let mut connection = PgConnection::connect_with(&options).await.map_err(failed(WHAT))?;
-        let migrated = migrate::postgres().run_direct(None, &mut connection, false).await;
-        migrated.map_err(|error| migrate::failed(error, failed(WHAT)))?;
-        connection.close().await.map_err(failed(WHAT))?;
+        let mut connection = PgConnection::connect_with(&options).await.map_err(failed(OPEN))?;
+        migrate(&mut connection).await?;
+        copy::refuse_unfinished(
+            query_scalar(copy::UNFINISHED).fetch_optional(&mut connection).await.map_err(failed(OPEN))?,
+        )?;
+        connection.close().await.map_err(failed(OPEN))?;
 
         let options = options.options(SETTINGS);
         let pool = PgPoolOptions::new()
@@ -85,6 +82,20 @@ impl PostgresStore {
     async fn begin(&self, what: &'static str) -> Result<PgTransaction<'static>, StoreError> {
         self.pool.begin().await.map_err(failed(what))
     }
+}
+
+/// How to reach the database that `url` names.
+pub(crate) fn options(url: &str) -> Result<PgConnectOptions, StoreError> {
+    // The parser's own words could quote a password.
+    let options = PgConnectOptions::from_str(url)
+        .map_err(|_| refused(OPEN, "its URL does not read; write `postgres://user@host/name`"))?;
+    Ok(options.application_name("clawsmith").disable_statement_logging())
+}
+
+/// Brings the schema up to date, while nobody else does.
+pub(crate) async fn migrate(connection: &mut PgConnection) -> Result<(), StoreError> {
+    let migrated = migrate::postgres().run_direct(None, connection, false).await;
+    migrated.map_err(|error| migrate::failed(error, failed(OPEN)))
 }
 
 /// What a column holds.

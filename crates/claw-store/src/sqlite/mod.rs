@@ -5,8 +5,8 @@
 
 mod approvals;
 mod changes;
-mod error;
-mod ledger;
+pub(crate) mod error;
+pub(crate) mod ledger;
 mod queue;
 mod sessions;
 
@@ -22,13 +22,13 @@ use claw_core::store::{Bells, StoreError};
 use sqlx::sqlite::{
     SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
 };
-use sqlx::{ConnectOptions as _, Connection as _, Sqlite, SqliteConnection, Transaction};
+use sqlx::{ConnectOptions as _, Connection as _, Sqlite, SqliteConnection, Transaction, query_scalar};
 
 use self::changes::Tail;
 use self::error::{at, failed, is_busy};
-use crate::migrate;
+use crate::{copy, migrate};
 
-const OPEN: &str = "could not open the store";
+pub(crate) const OPEN: &str = "could not open the store";
 /// How long a process waits for another that writes to the same file.
 const BUSY: Duration = Duration::from_secs(5);
 /// How long a write waits for those before it.
@@ -59,7 +59,7 @@ impl SqliteStore {
     pub async fn memory(node: NodeId) -> Result<Self, StoreError> {
         let options = options().in_memory(true);
         let writer = pool(1).connect_with(options).await.map_err(failed(OPEN))?;
-        migrate(&writer).await?;
+        migrate(&mut *writer.acquire().await.map_err(failed(OPEN))?).await?;
         let readers = writer.clone();
         Ok(Self { node, writer, readers, bells: Arc::default(), _tail: None })
     }
@@ -67,7 +67,12 @@ impl SqliteStore {
     async fn open_file(path: &Path, node: NodeId) -> Result<Self, StoreError> {
         let options = options().filename(path);
         let writer = connect_writer(&options).await.map_err(failed(OPEN))?;
-        migrate(&writer).await?;
+        let mut connection = writer.acquire().await.map_err(failed(OPEN))?;
+        migrate(&mut connection).await?;
+        copy::refuse_unfinished(
+            query_scalar(copy::UNFINISHED).fetch_optional(&mut *connection).await.map_err(failed(OPEN))?,
+        )?;
+        drop(connection);
         let options = options.pragma("query_only", "ON");
         let readers = pool(READERS).connect_lazy_with(options.clone());
         let bells = Arc::<Bells>::default();
@@ -81,7 +86,7 @@ impl SqliteStore {
     }
 }
 
-fn options() -> SqliteConnectOptions {
+pub(crate) fn options() -> SqliteConnectOptions {
     SqliteConnectOptions::new()
         .foreign_keys(true)
         .synchronous(SqliteSynchronous::Full)
@@ -127,8 +132,8 @@ async fn connect_writer(options: &SqliteConnectOptions) -> Result<SqlitePool, sq
 }
 
 /// Brings the schema up to date, all of it or nothing, while nobody else does.
-async fn migrate(writer: &SqlitePool) -> Result<(), StoreError> {
-    let mut transaction = writer.begin_with("BEGIN EXCLUSIVE").await.map_err(failed(OPEN))?;
+pub(crate) async fn migrate(connection: &mut SqliteConnection) -> Result<(), StoreError> {
+    let mut transaction = connection.begin_with("BEGIN EXCLUSIVE").await.map_err(failed(OPEN))?;
     let migrated = migrate::sqlite().run_direct(None, &mut *transaction, false).await;
     migrated.map_err(|error| migrate::failed(error, failed(OPEN)))?;
     transaction.commit().await.map_err(failed(OPEN))
@@ -136,7 +141,7 @@ async fn migrate(writer: &SqlitePool) -> Result<(), StoreError> {
 
 /// Makes the file, and directories that are missing, for the eyes of their owner alone. SQLite gives the
 /// files it puts beside it the same mode.
-fn make_file(path: &Path) -> io::Result<()> {
+pub(crate) fn make_file(path: &Path) -> io::Result<()> {
     if let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
         DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
     }
