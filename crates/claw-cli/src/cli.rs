@@ -59,6 +59,9 @@ enum Command {
     /// Show and verify what was refused, intended and done.
     #[command(subcommand)]
     Ledger(commands::ledger::Ledger),
+    /// Copy, back up and restore what is remembered.
+    #[command(subcommand)]
+    Db(commands::db::Db),
     /// Check and show the configuration.
     #[command(subcommand)]
     Config(commands::config::ConfigCommand),
@@ -123,6 +126,7 @@ fn execute(cli: Cli) -> Outcome {
         Command::Policy(policy) => policy.run(&mut session),
         Command::Scrub(scrub) => scrub.run(&session),
         Command::Ledger(ledger) => ledger.run(&mut session),
+        Command::Db(db) => db.run(&mut session),
         Command::Config(config) => config.run(&mut session),
         Command::Tour(tour) => tour.run(&mut session),
         Command::Completions(completions) => completions.run(&mut session),

@@ -2,6 +2,7 @@
 
 pub(crate) mod completions;
 pub(crate) mod config;
+pub(crate) mod db;
 pub(crate) mod ledger;
 pub(crate) mod policy;
 pub(crate) mod scrub;

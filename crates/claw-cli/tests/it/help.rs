@@ -2,7 +2,7 @@
 
 use crate::harness::Home;
 
-const COMMANDS: [&[&str]; 15] = [
+const COMMANDS: [&[&str]; 18] = [
     &["tools", "list"],
     &["tools", "show"],
     &["tools", "call"],
@@ -13,6 +13,9 @@ const COMMANDS: [&[&str]; 15] = [
     &["scrub"],
     &["ledger", "show"],
     &["ledger", "verify"],
+    &["db", "copy"],
+    &["db", "backup"],
+    &["db", "restore"],
     &["config", "check"],
     &["config", "show"],
     &["config", "schema"],

@@ -4,6 +4,7 @@
 
 mod bad_input;
 mod config;
+mod db;
 mod harness;
 mod help;
 mod ledger;

@@ -180,6 +180,7 @@ async fn vacuum(path: &Path, into: &Path, (what, tell): (&'static str, Tell<'_>)
     .await
     .map_err(failed(what))?;
     let of = u64::try_from(of).unwrap_or(0);
+    tell(Progress::Written { bytes: 0, of });
     {
         let writing = query("VACUUM INTO ?1").bind(name).execute(&mut connection);
         tokio::pin!(writing);
@@ -190,7 +191,8 @@ async fn vacuum(path: &Path, into: &Path, (what, tell): (&'static str, Tell<'_>)
                 written = &mut writing => break written.map_err(failed(what))?,
                 _ = ticks.tick() => {
                     let bytes = into.metadata().map_or(0, |file| file.len());
-                    tell(Progress::Written { bytes: bytes.min(of), of });
+                    // It is whole when it is done, not when it is large enough.
+                    tell(Progress::Written { bytes: bytes.min(of.saturating_sub(1)), of });
                 }
             };
         }

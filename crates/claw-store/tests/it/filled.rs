@@ -69,18 +69,22 @@ pub(crate) async fn tamper(path: &Path, sql: &str) -> u64 {
     sqlx::query(AssertSqlSafe(sql)).execute(&mut beside(path).await).await.unwrap().rows_affected()
 }
 
-/// Every row of every table of a file, to the byte.
-pub(crate) async fn dump(path: &Path) -> Vec<String> {
-    let mut connection = beside(path).await;
-    let tables: Vec<String> = sqlx::query_scalar(
+/// The tables of a file, without those that SQLite or a virtual table keeps for itself.
+pub(crate) async fn tables(path: &Path) -> Vec<String> {
+    sqlx::query_scalar(
         "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table'
          AND name NOT LIKE 'sqlite_%' AND name <> '_sqlx_migrations' ORDER BY name",
     )
-    .fetch_all(&mut connection)
+    .fetch_all(&mut beside(path).await)
     .await
-    .unwrap();
+    .unwrap()
+}
+
+/// Every row of every table of a file, to the byte.
+pub(crate) async fn dump(path: &Path) -> Vec<String> {
+    let mut connection = beside(path).await;
     let mut rows = Vec::new();
-    for table in tables {
+    for table in tables(path).await {
         let columns: Vec<String> = sqlx::query_scalar("SELECT name FROM pragma_table_info(?1)")
             .bind(&table)
             .fetch_all(&mut connection)
