@@ -379,3 +379,6 @@ fn bind<'q>(
         (_, Value::Bytes(bytes)) => query.bind(bytes.clone()),
     }
 }
+
+#[cfg(test)]
+mod tests;
