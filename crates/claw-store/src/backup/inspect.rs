@@ -7,7 +7,7 @@ use sqlx::sqlite::SqliteConnection;
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, query_scalar};
 
 use crate::chain::ChainReport;
-use crate::copy::{schema, sqlite};
+use crate::copy::{MADE_BY_OPENING, schema, sqlite};
 use crate::migrate;
 use crate::sqlite::error::{at, failed};
 use crate::sqlite::{ledger, options};
@@ -62,7 +62,7 @@ pub(super) async fn is_empty(path: &Path) -> Result<bool, StoreError> {
         .fetch_all(&mut connection)
         .await
         .map_err(failed(READ))?;
-        for table in tables {
+        for table in tables.iter().filter(|table| !MADE_BY_OPENING.contains(&table.as_str())) {
             let sql = format!("SELECT EXISTS (SELECT 1 FROM \"{}\")", table.replace('"', "\"\""));
             let rows: bool =
                 query_scalar(AssertSqlSafe(sql)).fetch_one(&mut connection).await.map_err(failed(READ))?;

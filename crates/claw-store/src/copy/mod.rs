@@ -21,6 +21,7 @@ use futures_util::TryStreamExt as _;
 use serde::Serialize;
 
 use self::postgres::PostgresSide;
+pub(crate) use self::shape::MADE_BY_OPENING;
 use self::shape::{Kind, Part, Plan, Table, plan};
 use self::side::{Source, Target};
 use self::sqlite::SqliteSide;
@@ -139,9 +140,7 @@ async fn run(
         tables.push(TableReport { table: name.to_owned(), rows: end.rows });
     }
     for derived in &plan.derived {
-        if let Some(sql) = derived.fill {
-            target.fill(derived.name(), sql).await?;
-        }
+        target.fill(derived).await?;
     }
     let parts: Vec<&Part> = plan.tables.iter().map(|table| &table.target).collect();
     target.settle(&parts).await?;
@@ -197,7 +196,8 @@ async fn begin(
         };
     }
     if found.is_none() {
-        for table in &plan.tables {
+        let made_by_opening = |name: &str| MADE_BY_OPENING.contains(&name);
+        for table in plan.tables.iter().filter(|table| !made_by_opening(&table.target.name)) {
             let (rows, _) = target.count(&table.target).await?;
             if rows > 0 {
                 let (label, name) = (target.label(), &table.target.name);
@@ -208,7 +208,7 @@ async fn begin(
         }
     }
     let copied = plan.tables.iter().map(|table| table.target.name.as_str());
-    let tables: Vec<&str> = copied.chain(plan.derived.iter().map(|derived| derived.name())).collect();
+    let tables: Vec<&str> = copied.chain(plan.derived.iter().map(|derived| derived.name)).collect();
     target.start(&tables, &row::text(header)?).await?;
     Ok(false)
 }

@@ -13,7 +13,7 @@ use sqlx::{
 };
 use uuid::Uuid;
 
-use super::shape::{Column, Kind, Part, Shape};
+use super::shape::{Column, Derived, Kind, Part, Shape};
 use super::side::{Side, Source, Target};
 use super::sql::{self, Words, quoted};
 use super::value::{Row, Value};
@@ -256,11 +256,13 @@ impl Target for PostgresSide {
         transaction.commit().await.map_err(failed(COPY))
     }
 
-    async fn fill(&mut self, table: &str, sql: &'static str) -> Result<(), StoreError> {
+    async fn fill(&mut self, derived: &Derived) -> Result<(), StoreError> {
         let mut transaction = self.connection.begin().await.map_err(failed(COPY))?;
-        let empty = format!("TRUNCATE {}", quoted(table));
+        let empty = format!("TRUNCATE {}", quoted(derived.name));
         transaction.execute(AssertSqlSafe(empty)).await.map_err(failed(COPY))?;
-        transaction.execute(sql).await.map_err(failed(COPY))?;
+        if let Some(sql) = derived.postgres {
+            transaction.execute(sql).await.map_err(failed(COPY))?;
+        }
         transaction.commit().await.map_err(failed(COPY))
     }
 

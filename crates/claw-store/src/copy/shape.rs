@@ -14,32 +14,45 @@ use super::value::Value;
 /// Tables that say how a database came to be, and nothing else.
 const OWN: [&str; 2] = ["_sqlx_migrations", "copy_progress"];
 
-/// A table that one of the two databases lacks, since it is made from others.
+/// Tables that opening a store fills by itself: where only these have rows, it is empty.
+pub(crate) const MADE_BY_OPENING: [&str; 1] = ["installation"];
+
+/// A table that is not copied, since it is made from others.
 pub(crate) struct Derived {
-    name: &'static str,
-    /// What fills it, for a target that has it. Whatever triggers fill needs nothing.
-    pub(crate) fill: Option<&'static str>,
+    pub(crate) name: &'static str,
+    /// Whether it is made anew although both databases have it.
+    always: bool,
+    /// What sees to it that it is filled, in each dialect. Whatever triggers fill needs nothing.
+    pub(crate) sqlite: Option<&'static str>,
+    pub(crate) postgres: Option<&'static str>,
 }
 
 /// Tables that are not copied, and how they are made.
 const DERIVED: &[Derived] = &[
     // PostgreSQL counts a conversation's messages and events; SQLite looks at the last of each.
+    Derived { name: "sessions", always: false, sqlite: None, postgres: Some(COUNT_SESSIONS) },
+    // Words are kept in ways that have nothing in common, so every document waits to be indexed again.
     Derived {
-        name: "sessions",
-        fill: Some(
-            "INSERT INTO sessions (tenant, session, started, messages, events)
-             SELECT tenant, session, coalesce(event.at, message.at),
-                 coalesce(said.last, 0), coalesce(told.last, 0)
-             FROM (SELECT tenant, session, max(seq) AS last FROM messages GROUP BY tenant, session) AS said
-             FULL JOIN (SELECT tenant, session, max(seq) AS last FROM events GROUP BY tenant, session) AS told
-                 USING (tenant, session)
-             LEFT JOIN (SELECT DISTINCT ON (tenant, session) tenant, session, at
-                 FROM messages ORDER BY tenant, session, seq) AS message USING (tenant, session)
-             LEFT JOIN (SELECT DISTINCT ON (tenant, session) tenant, session, at
-                 FROM events ORDER BY tenant, session, seq) AS event USING (tenant, session)",
-        ),
+        name: "passages",
+        always: true,
+        sqlite: Some("UPDATE documents SET mark = id WHERE text IS NOT NULL"),
+        postgres: Some("UPDATE documents SET mark = nextval('document_marks') WHERE text IS NOT NULL"),
     },
+    Derived { name: "passage_words", always: false, sqlite: None, postgres: None },
 ];
+
+/// Columns that say how far a derived table is; they begin anew with it.
+const BEGIN_ANEW: [(&str, &str); 2] = [("documents", "mark"), ("document_owners", "passages")];
+
+const COUNT_SESSIONS: &str = "INSERT INTO sessions (tenant, session, started, messages, events)
+    SELECT tenant, session, coalesce(event.at, message.at), coalesce(said.last, 0), coalesce(told.last, 0)
+    FROM (SELECT tenant, session, max(seq) AS last FROM messages GROUP BY tenant, session) AS said
+    FULL JOIN (SELECT tenant, session, max(seq) AS last FROM events GROUP BY tenant, session) AS told
+        USING (tenant, session)
+    LEFT JOIN (SELECT DISTINCT ON (tenant, session) tenant, session, at
+        FROM messages ORDER BY tenant, session, seq) AS message USING (tenant, session)
+    LEFT JOIN (SELECT DISTINCT ON (tenant, session) tenant, session, at
+        FROM events ORDER BY tenant, session, seq) AS event USING (tenant, session)";
 
 /// How a database keeps a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,12 +126,6 @@ pub(crate) struct Plan {
     pub(crate) derived: Vec<&'static Derived>,
 }
 
-impl Derived {
-    pub(crate) fn name(&self) -> &'static str {
-        self.name
-    }
-}
-
 /// Compares what both sides have.
 pub(crate) fn plan(source: Vec<Shape>, target: Vec<Shape>) -> Result<Plan, StoreError> {
     let by_name = |shapes: Vec<Shape>| {
@@ -126,15 +133,23 @@ pub(crate) fn plan(source: Vec<Shape>, target: Vec<Shape>) -> Result<Plan, Store
         theirs.map(|shape| (shape.name.clone(), shape)).collect::<BTreeMap<_, _>>()
     };
     let (source, mut target) = (by_name(source), by_name(target));
-    let mut tables = Vec::new();
+    let (mut tables, mut made) = (Vec::new(), Vec::new());
     for (name, source) in source {
-        match target.remove(&name) {
-            Some(target) => tables.push((pair(&source, &target)?, [source.references, target.references])),
-            None => drop(derived(&name)?),
+        let anew = DERIVED.iter().find(|derived| derived.name == name && derived.always);
+        match (target.remove(&name), anew) {
+            (Some(_), Some(derived)) => made.push(derived),
+            (Some(target), None) => {
+                tables.push((pair(&source, &target)?, [source.references, target.references]));
+            }
+            (None, _) => {
+                derived(&name)?;
+            }
         }
     }
-    let derived = target.keys().map(|name| derived(name)).collect::<Result<_, _>>()?;
-    Ok(Plan { tables: ordered(tables)?, derived })
+    for name in target.keys() {
+        made.push(derived(name)?);
+    }
+    Ok(Plan { tables: ordered(tables)?, derived: made })
 }
 
 fn derived(name: &str) -> Result<&'static Derived, StoreError> {
@@ -145,8 +160,10 @@ fn derived(name: &str) -> Result<&'static Derived, StoreError> {
 
 fn pair(source: &Shape, target: &Shape) -> Result<Table, StoreError> {
     let name = &source.name;
-    let mut columns = Vec::with_capacity(source.columns.len());
-    for column in &source.columns {
+    let is_kept = |column: &&Column| !BEGIN_ANEW.contains(&(name.as_str(), column.name.as_str()));
+    let source_columns: Vec<Column> = source.columns.iter().filter(is_kept).cloned().collect();
+    let mut columns = Vec::with_capacity(source_columns.len());
+    for column in &source_columns {
         let Some(other) = target.columns.iter().find(|other| other.name == column.name) else {
             return Err(refused(format!("the target has no column `{}` in `{name}`", column.name)));
         };
@@ -156,7 +173,7 @@ fn pair(source: &Shape, target: &Shape) -> Result<Table, StoreError> {
         }
         columns.push(other.clone());
     }
-    if let Some(more) = target.columns.iter().find(|column| !columns.contains(column)) {
+    if let Some(more) = target.columns.iter().filter(is_kept).find(|column| !columns.contains(column)) {
         return Err(refused(format!("the source has no column `{}` in `{name}`", more.name)));
     }
     let same = |one: &[String], other: &[String]| {
@@ -168,7 +185,7 @@ fn pair(source: &Shape, target: &Shape) -> Result<Table, StoreError> {
     })?;
     let key: Vec<usize> =
         key.iter().filter_map(|part| columns.iter().position(|column| column.name == *part)).collect();
-    let (name, source_columns) = (name.clone(), source.columns.clone());
+    let name = name.clone();
     Ok(Table {
         source: Part { name: name.clone(), columns: source_columns, key: key.clone() },
         target: Part { name, columns, key },

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use claw_core::store::StoreError;
 use futures_util::stream::BoxStream;
 
-use super::shape::{Part, Shape};
+use super::shape::{Derived, Part, Shape};
 use super::value::{Row, Value};
 use crate::chain::ChainReport;
 
@@ -53,8 +53,8 @@ pub(crate) trait Target: Side {
     /// Adds rows and keeps how far that is; together.
     async fn write(&mut self, part: &Part, rows: &[Row], state: &str) -> Result<(), StoreError>;
 
-    /// Fills a table that is made from others.
-    async fn fill(&mut self, table: &str, sql: &'static str) -> Result<(), StoreError>;
+    /// Empties a table that is made from others, and sees to it that it is filled.
+    async fn fill(&mut self, derived: &Derived) -> Result<(), StoreError>;
 
     /// Sees to what rows alone do not bring: numbers that are given next, references, statistics.
     async fn settle(&mut self, parts: &[&Part]) -> Result<(), StoreError>;

@@ -14,7 +14,7 @@ use sqlx::{
     query_scalar,
 };
 
-use super::shape::{Column, Kind, Part, Shape};
+use super::shape::{Column, Derived, Kind, Part, Shape};
 use super::side::{Side, Source, Target};
 use super::sql::{self, Words, quoted};
 use super::value::{Row, Value};
@@ -246,9 +246,12 @@ impl Target for SqliteSide {
         transaction.commit().await.map_err(failed(COPY))
     }
 
-    async fn fill(&mut self, table: &str, sql: &'static str) -> Result<(), StoreError> {
-        self.run(format!("DELETE FROM {}", quoted(table))).await?;
-        self.connection.execute(sql).await.map_err(failed(COPY)).map(drop)
+    async fn fill(&mut self, derived: &Derived) -> Result<(), StoreError> {
+        self.run(format!("DELETE FROM {}", quoted(derived.name))).await?;
+        match derived.sqlite {
+            Some(sql) => self.connection.execute(sql).await.map_err(failed(COPY)).map(drop),
+            None => Ok(()),
+        }
     }
 
     async fn settle(&mut self, _parts: &[&Part]) -> Result<(), StoreError> {

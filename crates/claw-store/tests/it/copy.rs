@@ -357,3 +357,14 @@ async fn carries_tables_that_nobody_told_it_of() {
     let kept = "SELECT count(*) FROM a_children WHERE id = '00010203-0405-0607-0809-0a0b0c0d0e0f'";
     assert_eq!(database.count(kept).await, 1);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_that_was_only_opened_is_empty() {
+    let (files, database) = (Files::new(), Database::create().await);
+    talk(&files.path("a.db"), 1).await;
+    drop(database.store("a").await);
+    drop(SqliteStore::open(&files.path("b.db"), NodeId::local()).await.unwrap());
+    for to in [database.url(), files.url("b.db")] {
+        copied(&files.url("a.db"), &to).await;
+    }
+}

@@ -60,3 +60,21 @@ fn puts_rows_after_those_that_they_refer_to() {
     let circle = || vec![shape("a", &["b"]), shape("b", &["a"])];
     assert!(plan(circle(), circle()).is_err());
 }
+
+#[test]
+fn what_is_found_by_words_is_made_anew() {
+    let id = ("id", Kind::Integer);
+    let documents = || table("documents", &[id, ("mark", Kind::Integer)], &[&["id"]], &[]);
+    let passages = |more: &[(&str, Kind)]| table("passages", &[&[id], more].concat(), &[&["id"]], &[]);
+    let sqlite = || vec![documents(), passages(&[]), table("passage_words", &[], &[], &[])];
+    let postgres = || vec![documents(), passages(&[("words", Kind::Blob)])];
+    for (source, target, expected) in
+        [(sqlite(), postgres(), &["passages"][..]), (postgres(), sqlite(), &["passages", "passage_words"])]
+    {
+        let planned = plan(source, target).unwrap();
+        let derived: Vec<_> = planned.derived.iter().map(|derived| derived.name).collect();
+        assert_eq!(derived, expected);
+        assert_eq!(planned.tables.len(), 1);
+        assert_eq!(planned.tables[0].target.columns.len(), 1, "which is not `mark`");
+    }
+}
