@@ -65,7 +65,7 @@ enum Command {
     /// Show and verify what was refused, intended and done.
     #[command(subcommand)]
     Ledger(commands::ledger::Ledger),
-    /// See to the store: how it stands, its schema.
+    /// See to the store: how it stands, its schema, copies and backups.
     #[command(subcommand)]
     Db(commands::db::Db),
     /// Check and show the configuration.

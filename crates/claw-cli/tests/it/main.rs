@@ -6,6 +6,7 @@ mod approvals;
 mod bad_input;
 mod config;
 mod db;
+mod db_copy;
 mod harness;
 mod help;
 mod ledger;
