@@ -12,8 +12,8 @@ use claw_core::port::Owner;
 use claw_core::store::{
     AccessStore as _, AgentStore as _, ApiKey, Approvals as _, Changes as _, Claim, Delta, DocumentKey,
     Documents as _, Layer, Ledger as _, NewJob, NewKey, Outcome, ProcessEnd, Processes as _, Queue as _,
-    Rules as _, Settings, SettingsStore as _, Shelf, StoreError, Streams as _, TenantChange, Topic, User,
-    Voice,
+    Rules as _, SessionLog as _, Settings, SettingsStore as _, Shelf, StoreError, Streams as _, TenantChange,
+    Topic, User, Voice,
 };
 use claw_core::{AgentId, CallId, MessageId, NodeId, TenantId, ToolName};
 use claw_store::PostgresStore;
@@ -23,6 +23,7 @@ use claw_testkit::fixture::{
     NOW, agent_setup, intent, job, job_of, key_of, outcome, process, question, refused, rule, session,
     tenant, user, worker,
 };
+use serde_json::json;
 use tokio::sync::{broadcast, watch};
 
 use self::database::{Database, Databases};
@@ -243,6 +244,10 @@ async fn nodes_wake_each_other() {
     assert!(!changes.has_changed().unwrap(), "work is not a question");
     b.request(question(CallId::new(), "ls")).await.unwrap();
     woken(&mut changes, "a question was put").await;
+    let mut told = listening(a.changes(Topic::Sessions)).await;
+    told.mark_unchanged();
+    b.log_event(&TenantId::main(), &session("cli:me"), (NOW, "run".into(), json!({}))).await.unwrap();
+    woken(&mut told, "an event was told").await;
 
     let (main, given) = (TenantId::main(), rule());
     b.put_rule(given.clone()).await.unwrap();
