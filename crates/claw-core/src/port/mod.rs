@@ -21,7 +21,7 @@ pub use catalogue::{Catalogue, Hit};
 pub use clock::{Clock, UnixMillis};
 pub use files::{Access, Files, FsBridge, Place, Root, Scope, Stat};
 pub use sessions::{SessionStatus, Sessions};
-pub use shell::{Ran, RunContext, Shell, ShellHost};
+pub use shell::{Ran, RunContext, Shell, ShellHost, Stopped};
 
 use crate::id::{SessionKey, TenantId};
 use crate::tool::Need;
