@@ -10,6 +10,7 @@ mod harness;
 mod help;
 mod ledger;
 mod policy;
+mod sandbox;
 mod scrub;
 mod secrets;
 mod tools;

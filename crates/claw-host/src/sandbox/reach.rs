@@ -124,8 +124,7 @@ pub(super) const SYSTEM: &[&str] = &[
 pub(super) const RESOLVER: &str = "/etc/resolv.conf";
 
 /// Devices that do nothing to the machine.
-pub(super) const DEVICES: &[&str] =
-    &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
+pub(super) const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
 
 impl Reach {
     /// A workspace that can be changed, and nothing else.

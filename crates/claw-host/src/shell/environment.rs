@@ -5,7 +5,8 @@
 use std::path::Path;
 
 /// Variables that are passed on if they are set: how text is shown, and when it is.
-const PASSED: &[&str] = &["LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "LC_MESSAGES", "TERM", "TZ", "COLORTERM", "NO_COLOR"];
+const PASSED: &[&str] =
+    &["LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "LC_MESSAGES", "TERM", "TZ", "COLORTERM", "NO_COLOR"];
 /// Where programs are looked for; the same for everybody, whatever the program itself was started with.
 pub(super) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 

@@ -11,7 +11,7 @@ use claw_core::tool::{Argv, Effect, ErrorKind, Script, Sight, Target, ToolError}
 use super::process::{Command, Finished, Input, Process, Reason, Streams, Watch};
 use super::{OutputLimits, environment, sight};
 use crate::sandbox::{
-    Confinement, Grant, LayerName, Launcher, Limits, Network, Reach, SandboxError, Stopped,
+    Confinement, Grant, Launcher, LayerName, Limits, Network, Reach, SandboxError, Stopped,
 };
 
 /// What holds for every command of a shell.
@@ -145,7 +145,8 @@ impl LocalShell {
             None => Ok(()),
             Some((sight, _)) => {
                 let message = format!("{} changed since the call was judged", sight::named(&sight.target));
-                Err(ToolError::new(ErrorKind::Conflict, message).try_instead("call again to have it judged anew"))
+                Err(ToolError::new(ErrorKind::Conflict, message)
+                    .try_instead("call again to have it judged anew"))
             }
         }
     }
@@ -199,7 +200,9 @@ fn interpreter() -> &'static str {
 /// A command that could not be started, in the words of a tool.
 fn refused(error: SandboxError) -> ToolError {
     let kind = match &error {
-        SandboxError::NoHelper | SandboxError::Helper(_) | SandboxError::Missing { .. } => ErrorKind::Unavailable,
+        SandboxError::NoHelper | SandboxError::Helper(_) | SandboxError::Missing { .. } => {
+            ErrorKind::Unavailable
+        }
         SandboxError::Path { .. } => ErrorKind::Invalid,
         SandboxError::Start { .. } => ErrorKind::Failed,
     };

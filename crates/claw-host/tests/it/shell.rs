@@ -64,7 +64,10 @@ async fn output_streams_while_it_runs() {
 #[tokio::test]
 async fn a_long_output_keeps_its_ends() {
     let kit = Kit::new();
-    let ran = kit.shell().run(&kit.context, &script("echo begin; head -c 3m /dev/zero | tr '\\0' x; echo end")).await;
+    let ran = kit
+        .shell()
+        .run(&kit.context, &script("echo begin; head -c 3m /dev/zero | tr '\\0' x; echo end"))
+        .await;
     let ran = ran.unwrap();
     assert!(ran.output.starts_with("begin\nxxx") && ran.output.ends_with("xxxend\n"));
     assert_eq!(ran.dropped, (3 << 20) + 10 - (1 << 20));
@@ -78,7 +81,8 @@ async fn time_runs_out_for_the_whole_tree() {
         // One ends when asked; the other must be killed.
         let ran = kit.shell().run(&kit.context, &script("exec sleep 600")).await.unwrap();
         assert_eq!((ran.signal, ran.stopped), (Some(15), Some(Stopped::Time)));
-        let stubborn = script("trap '' TERM; (trap '' TERM; sleep 600; sleep 600) & wait; wait; sleep 600; sleep 600");
+        let stubborn =
+            script("trap '' TERM; (trap '' TERM; sleep 600; sleep 600) & wait; wait; sleep 600; sleep 600");
         let ran = kit.shell().run(&kit.context, &stubborn).await.unwrap();
         assert_eq!((ran.signal, ran.stopped), (Some(9), Some(Stopped::Time)));
     }
@@ -87,7 +91,11 @@ async fn time_runs_out_for_the_whole_tree() {
 #[tokio::test]
 async fn stragglers_are_found_and_counted() {
     for kit in [Kit::new(), Kit::on_the_host()] {
-        let ran = kit.shell().run(&kit.context, &script("setsid sleep 612 & (sleep 612 &) ; exit 3")).await.unwrap();
+        let ran = kit
+            .shell()
+            .run(&kit.context, &script("setsid sleep 612 & (sleep 612 &) ; exit 3"))
+            .await
+            .unwrap();
         assert_eq!((ran.exit, ran.stragglers), (Some(3), 2));
     }
 }

@@ -29,7 +29,8 @@ static LETS_IN: AtomicBool = AtomicBool::new(false);
 /// it would run the program's own `main` instead. So where it was not called, no helper is started.
 pub fn enter_if_asked() {
     let mut arguments = std::env::args_os();
-    if arguments.next().is_some_and(|name| name == NAME) && arguments.next().is_some_and(|word| word == SERVE) {
+    if arguments.next().is_some_and(|name| name == NAME) && arguments.next().is_some_and(|word| word == SERVE)
+    {
         // Nobody reads what it could say; the other side sees that it is gone.
         sys::exit(u8::from(serve().is_err()));
     }

@@ -38,12 +38,17 @@ fn try_become(init: &Init<'_>, rules: Option<Rules>, mut gate: File, stdio: Stdi
     };
     let at = format!("enter the directory `{}`", spec.directory.display());
     std::env::set_current_dir(&spec.directory).during(at)?;
-    let (memory, processes) = spec.cgroup.as_ref().map_or((false, false), |places| {
-        (places.memory.is_some(), places.processes.is_some())
-    });
+    let (memory, processes) = spec
+        .cgroup
+        .as_ref()
+        .map_or((false, false), |places| (places.memory.is_some(), places.processes.is_some()));
     privileges::limit(&spec.limits, memory, processes).during("limit the process")?;
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
-    let (program, arguments) = spec.argv.split_first().ok_or(io::ErrorKind::InvalidInput).map_err(io::Error::from)
+    let (program, arguments) = spec
+        .argv
+        .split_first()
+        .ok_or(io::ErrorKind::InvalidInput)
+        .map_err(io::Error::from)
         .during("read the command")?;
     let [input, output, error] = stdio;
     let mut command = Command::new(program);

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use super::cgroup::Places;
 use super::{root, seccomp, sys};
-use crate::sandbox::layers::{LayerName, Layers, Standing};
 use crate::sandbox::Reach;
+use crate::sandbox::layers::{LayerName, Layers, Standing};
 
 type Tried = Result<(), String>;
 
@@ -139,7 +139,8 @@ fn lacks(version: u32) -> &'static str {
 
 /// Does `work` in a process with namespaces of its own, and says what became of it.
 fn try_in(flags: i32, work: impl FnOnce() -> io::Result<()>) -> Tried {
-    let (read, write) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(|e| e.to_string())?;
+    let (read, write) =
+        rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(|e| e.to_string())?;
     let mut write = Some(write);
     let (user, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
     let pid = sys::fork(flags, || {

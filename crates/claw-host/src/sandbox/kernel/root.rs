@@ -39,10 +39,12 @@ impl<T, E: Into<io::Error>> During<T> for Result<T, E> {
 
 /// Builds the tree and makes it the root of this process.
 pub(crate) fn enter(reach: &Reach, temporary: u64, own_proc: bool) -> Step<()> {
-    mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC).during("keep mounts apart")?;
+    mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
+        .during("keep mounts apart")?;
     let parts = Parts::take(reach)?;
     let base = ["/tmp", "/var/tmp", "/run", "/mnt"].into_iter().find(|path| Path::new(path).is_dir());
-    let base = base.ok_or_else(|| ("find a place for the root".to_owned(), io::ErrorKind::NotFound.into()))?;
+    let base =
+        base.ok_or_else(|| ("find a place for the root".to_owned(), io::ErrorKind::NotFound.into()))?;
     let flags = MountFlags::NOSUID | MountFlags::NODEV;
     mount("sandbox", base, "tmpfs", flags, c"mode=0755,size=1m").during("make the root")?;
     std::env::set_current_dir(base).during("enter the root")?;
@@ -124,9 +126,8 @@ impl Parts {
     fn add(&mut self, path: &Path, attributes: u64) -> Step<()> {
         let Ok(found) = fs::metadata(path) else { return Ok(()) };
         let named = || format!("take `{}`", path.display());
-        let flags = OpenTreeFlags::OPEN_TREE_CLONE
-            | OpenTreeFlags::OPEN_TREE_CLOEXEC
-            | OpenTreeFlags::AT_RECURSIVE;
+        let flags =
+            OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_RECURSIVE;
         let tree = open_tree(CWD, path, flags).during(named())?;
         sys::set_mount_attributes(tree.as_fd(), attributes).during(named())?;
         self.0.push(Part::Tree { tree, path: path.to_owned(), directory: found.is_dir() });

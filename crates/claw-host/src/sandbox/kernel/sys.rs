@@ -149,13 +149,15 @@ pub(crate) fn landlock_allow(rules: impl AsFd, path: impl AsFd, access: u64) -> 
     let beneath = Beneath { access, parent: path.as_fd().as_raw_fd() };
     let rules = rules.as_fd().as_raw_fd();
     // SAFETY: the structure is laid out as the kernel's and lives through the call.
-    check(unsafe { libc::syscall(libc::SYS_landlock_add_rule, rules, 1, &raw const beneath, 0_u32) }).map(drop)
+    check(unsafe { libc::syscall(libc::SYS_landlock_add_rule, rules, 1, &raw const beneath, 0_u32) })
+        .map(drop)
 }
 
 /// Puts this process under the rules, for good.
 pub(crate) fn landlock_restrict(rules: impl AsFd) -> io::Result<()> {
     // SAFETY: takes a descriptor and a number.
-    check(unsafe { libc::syscall(libc::SYS_landlock_restrict_self, rules.as_fd().as_raw_fd(), 0_u32) }).map(drop)
+    check(unsafe { libc::syscall(libc::SYS_landlock_restrict_self, rules.as_fd().as_raw_fd(), 0_u32) })
+        .map(drop)
 }
 
 /// Whether the kernel can filter system calls and answer the refused ones with an error.

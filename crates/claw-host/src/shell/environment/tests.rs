@@ -4,7 +4,9 @@ use super::*;
 fn only_listed_and_added_variables_are_there() {
     let surroundings = |name: &str| match name {
         "TZ" => Some("Europe/Paris".to_owned()),
-        "LC_ALL" | "LANGUAGE" | "LC_CTYPE" | "LC_MESSAGES" | "LANG" | "TERM" | "COLORTERM" | "NO_COLOR" => None,
+        "LC_ALL" | "LANGUAGE" | "LC_CTYPE" | "LC_MESSAGES" | "LANG" | "TERM" | "COLORTERM" | "NO_COLOR" => {
+            None
+        }
         other => panic!("`{other}` was looked at"),
     };
     let added = [("CI".to_owned(), "1".to_owned()), ("TERM".to_owned(), "xterm".to_owned())];

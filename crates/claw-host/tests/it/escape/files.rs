@@ -19,10 +19,14 @@ fn check(finished: claw_host::shell::Finished) {
 async fn works_in_its_workspace_and_keeps_owners() {
     let kit = Kit::new();
     fs::write(kit.workspace.path().join("in"), "read me").unwrap();
-    let finished = kit.script("cat in && mkdir -p a/b && echo made > a/b/out && mv a/b/out moved && ls /usr/bin/env").await;
+    let finished = kit
+        .script("cat in && mkdir -p a/b && echo made > a/b/out && mv a/b/out moved && ls /usr/bin/env")
+        .await;
     assert_eq!((finished.ended.exit, finished.output.as_str()), (Some(0), "read me/usr/bin/env\n"));
     assert_eq!(fs::read_to_string(kit.workspace.path().join("moved")).unwrap(), "made\n");
-    let owner = |name: &str| std::os::unix::fs::MetadataExt::uid(&kit.workspace.path().join(name).metadata().unwrap());
+    let owner = |name: &str| {
+        std::os::unix::fs::MetadataExt::uid(&kit.workspace.path().join(name).metadata().unwrap())
+    };
     assert_eq!(owner("in"), owner("moved"));
 }
 
@@ -47,7 +51,9 @@ async fn refuses_to_read_beside_the_workspace() {
 async fn refuses_to_write_outside() {
     let kit = Kit::new();
     let outside = kit.outside.path().display();
-    for place in ["/usr/bin/x", "/etc/x", "/x", "/proc/sys/kernel/core_pattern", "/dev/x", &format!("{outside}/x")] {
+    for place in
+        ["/usr/bin/x", "/etc/x", "/x", "/proc/sys/kernel/core_pattern", "/dev/x", &format!("{outside}/x")]
+    {
         let finished = kit.script(&format!("echo x > {place}")).await;
         assert_ne!(finished.ended.exit, Some(0), "{place}: {finished:?}");
     }
@@ -58,7 +64,8 @@ async fn refuses_to_write_outside() {
 async fn temporary_files_are_its_own() {
     let kit = Kit::new();
     let name = kit.outside.path().file_name().unwrap().to_str().unwrap().to_owned() + "-mine";
-    let finished = kit.script(&format!("echo x > /tmp/{name} && cat /tmp/{name} && echo y > /dev/shm/{name}")).await;
+    let finished =
+        kit.script(&format!("echo x > /tmp/{name} && cat /tmp/{name} && echo y > /dev/shm/{name}")).await;
     assert_eq!(finished.ended.exit, Some(0), "{finished:?}");
     assert!(!std::path::Path::new("/tmp").join(&name).exists());
     assert!(!std::path::Path::new("/dev/shm").join(&name).exists());
@@ -93,7 +100,9 @@ async fn refuses_to_write_to_a_workspace_that_is_only_read() {
     let mut kit = Kit::new();
     kit.context.effects = Effects::ALL.without(Effects::of(&[Effect::Write]));
     fs::write(kit.workspace.path().join("in"), "read me").unwrap();
-    let finished = kit.script("cat in; echo x > in; touch new; rm in; chmod 777 in; echo tmp > /tmp/x && cat /tmp/x").await;
+    let finished = kit
+        .script("cat in; echo x > in; touch new; rm in; chmod 777 in; echo tmp > /tmp/x && cat /tmp/x")
+        .await;
     assert!(finished.output.starts_with("read me") && finished.output.ends_with("tmp\n"), "{finished:?}");
     assert_eq!(fs::read_to_string(kit.workspace.path().join("in")).unwrap(), "read me");
     assert!(!kit.workspace.path().join("new").exists());
@@ -136,7 +145,8 @@ async fn grants_are_shown_as_they_were_granted() {
     kit.options.grants.push(Grant { path: read.clone(), write: false });
     kit.options.grants.push(Grant { path: write.clone(), write: true });
     let (r, w, beside) = (read.display(), write.display(), kit.outside.path().join("beside"));
-    let script = format!("cat {r}/file {w}/file; echo new > {w}/file; echo new > {r}/file; cat {}", beside.display());
+    let script =
+        format!("cat {r}/file {w}/file; echo new > {w}/file; echo new > {r}/file; cat {}", beside.display());
     let finished = kit.script(&script).await;
     assert!(finished.output.starts_with("shownshown"), "{finished:?}");
     assert!(!finished.output.contains("secret-content"), "{finished:?}");

@@ -8,7 +8,8 @@ use crate::kit::Kit;
 #[tokio::test]
 async fn refuses_to_see_processes_of_others() {
     let kit = Kit::new();
-    let finished = kit.script("ls -d /proc/[0-9]*; cat /proc/1/environ; ls /proc/1/fd; cat /proc/1/maps").await;
+    let finished =
+        kit.script("ls -d /proc/[0-9]*; cat /proc/1/environ; ls /proc/1/fd; cat /proc/1/maps").await;
     let seen = finished.output.lines().filter(|line| line.starts_with("/proc/")).count();
     assert!((2..=4).contains(&seen), "{finished:?}");
     assert!(finished.output.contains("denied"), "{finished:?}");

@@ -29,7 +29,8 @@ async fn stops_a_memory_hog() {
     assert!(!finished.output.contains("314572800"), "{finished:?}");
     let finished = kit.script("exec tail /dev/zero").await;
     assert_ne!(finished.ended.exit, Some(0), "{finished:?}");
-    let counted = std::path::Path::new("/sys/fs/cgroup/memory").exists() && rustix::process::geteuid().is_root();
+    let counted =
+        std::path::Path::new("/sys/fs/cgroup/memory").exists() && rustix::process::geteuid().is_root();
     if counted {
         assert_eq!((finished.ended.signal, finished.ended.stopped), (Some(9), Some(Stopped::Memory)));
     }
@@ -49,7 +50,11 @@ async fn notices_and_stops_a_disk_fill() {
     kit.options.limits.disk = Some(32 * MIB);
     let fill = "i=0; while :; do head -c 4m /dev/zero > fill$i; i=$((i+1)); sleep 0.02; done";
     let finished = kit.script(fill).await;
-    assert_eq!((finished.ended.signal, finished.ended.stopped), (Some(9), Some(Stopped::Disk)), "{finished:?}");
+    assert_eq!(
+        (finished.ended.signal, finished.ended.stopped),
+        (Some(9), Some(Stopped::Disk)),
+        "{finished:?}"
+    );
 }
 
 #[tokio::test]

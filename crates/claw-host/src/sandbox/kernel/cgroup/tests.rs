@@ -10,7 +10,9 @@ const MOUNTS: &str = "\
 fn hierarchies_are_found_by_whole_names() {
     let named = |wanted: &str| {
         let wanted = wanted.to_owned();
-        mounted(MOUNTS, move |kind, options| kind == "cgroup" && options.split(',').any(|name| name == wanted))
+        mounted(MOUNTS, move |kind, options| {
+            kind == "cgroup" && options.split(',').any(|name| name == wanted)
+        })
     };
     assert_eq!(named("cpu"), Some("/sys/fs/cgroup/cpu,cpuacct".into()));
     assert_eq!(named("cpuset"), Some("/sys/fs/cgroup/cpuset".into()));
