@@ -138,23 +138,31 @@ impl Reach {
         }
     }
 
-    /// The same with every path as it really is: no link on the way, nothing that is not there. Hidden paths that
-    /// are not there need not be hidden.
+    /// The same with every path as it really is: no link on the way, nothing that is not there. Of the hidden paths
+    /// those remain that would show.
     pub(super) fn resolved(&self) -> Result<Self, SandboxError> {
         let workspace = resolve(&self.workspace)?;
         let grant = |grant: &Grant| Ok(Grant { path: resolve(&grant.path)?, write: grant.write });
         let mut grants = self.grants.iter().map(grant).collect::<Result<Vec<_>, SandboxError>>()?;
         // What lies deeper is laid over what it lies in.
         grants.sort_by_key(|grant| grant.path.components().count());
-        let hidden = self.hidden.iter().filter_map(|path| path.canonicalize().ok());
-        let mut hidden: Vec<PathBuf> = hidden.collect();
-        if let Some(path) = hidden.iter().find(|path| workspace.starts_with(path)) {
-            return Err(refused(path, "the workspace lies in it, and it is to be hidden"));
-        }
-        let shown = |path: &PathBuf| {
+        let shown = |path: &Path| {
             path.starts_with(&workspace) || grants.iter().any(|grant| path.starts_with(&grant.path))
         };
-        hidden.retain(shown);
+        let mut hidden = Vec::new();
+        for path in &self.hidden {
+            let (path, there) = as_it_would_be(path);
+            if workspace.starts_with(&path) {
+                return Err(refused(&path, "the workspace lies in it, and it is to be hidden"));
+            }
+            if shown(&path) && !there {
+                // A command could put a link there, and what comes later would be written where it leads.
+                return Err(refused(&path, "it is to be hidden and is not there yet; make it first"));
+            }
+            if shown(&path) {
+                hidden.push(path);
+            }
+        }
         Ok(Self { workspace, grants, hidden, write: self.write, network: self.network })
     }
 }
@@ -166,6 +174,18 @@ fn resolve(path: &Path) -> Result<PathBuf, SandboxError> {
         return Err(refused(&real, "it holds what a sandbox keeps out; grant what is needed of it"));
     }
     Ok(real)
+}
+
+/// Where a path leads, and whether something is there; what is missing is taken by its name.
+fn as_it_would_be(path: &Path) -> (PathBuf, bool) {
+    for above in path.ancestors() {
+        if let Ok(real) = above.canonicalize() {
+            let rest = path.strip_prefix(above).unwrap_or(Path::new(""));
+            let there = rest.as_os_str().is_empty();
+            return (if there { real } else { real.join(rest) }, there);
+        }
+    }
+    (path.to_owned(), false)
 }
 
 fn refused(path: &Path, reason: &str) -> SandboxError {

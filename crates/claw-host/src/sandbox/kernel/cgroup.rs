@@ -1,7 +1,7 @@
 //! Limits that all processes of a command share: control groups of either version, wherever we may make one.
 
 use std::fs;
-use std::io;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -185,7 +185,9 @@ fn sweep(parent: &Path) {
         let owner = name.to_str().and_then(|name| name.strip_prefix(PREFIX));
         let Some(owner) = owner.and_then(|owner| owner.split('-').next()) else { continue };
         if !Path::new("/proc").join(owner).exists() {
-            let _ = fs::write(entry.path().join("cgroup.kill"), "1");
+            // Only version 2 has it; what is still in a group of version 1 keeps it there for the next time.
+            let kill = fs::OpenOptions::new().write(true).open(entry.path().join("cgroup.kill"));
+            let _ = kill.and_then(|mut kill| kill.write_all(b"1"));
             let _ = fs::remove_dir(entry.path());
         }
     }

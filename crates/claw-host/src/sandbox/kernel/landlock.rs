@@ -6,7 +6,7 @@ use std::path::Path;
 
 use rustix::fs::{CWD, FileType, Mode, OFlags};
 
-use super::sys;
+use super::{root, sys};
 use crate::sandbox::Network;
 use crate::sandbox::reach::{DEVICES, RESOLVER, Reach, SYSTEM};
 
@@ -72,7 +72,11 @@ enum Absent {
 }
 
 fn allow(rules: &OwnedFd, path: &Path, access: u64, absent: Absent) -> io::Result<()> {
-    let file = match rustix::fs::openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()) {
+    let opened = match absent {
+        Absent::Fine => rustix::fs::openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()),
+        Absent::Wrong => root::resolved(path),
+    };
+    let file = match opened {
         Err(rustix::io::Errno::NOENT) if absent == Absent::Fine => return Ok(()),
         Err(error) => return Err(io::Error::other(format!("`{}`: {error}", path.display()))),
         Ok(file) => file,

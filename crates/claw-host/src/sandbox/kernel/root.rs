@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::CWD;
+use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags};
 use rustix::mount::{
     MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags, mount, mount_change,
     mount_remount, move_mount, open_tree, unmount,
@@ -58,6 +58,7 @@ pub(crate) fn enter(reach: &Reach, temporary: u64, own_proc: bool) -> Step<()> {
     }
     parts.attach()?;
     for path in &reach.hidden {
+        pin(path, reach).during(format!("pin what holds `{}`", path.display()))?;
         hide(path).during(format!("hide `{}`", path.display()))?;
     }
     rustix::process::pivot_root(".", ".").during("turn the root")?;
@@ -107,7 +108,7 @@ impl Parts {
         granted.extend(reach.grants.iter().map(|grant| (grant.path.as_path(), grant.write)));
         granted.sort_by_key(|(path, _)| path.components().count());
         for (path, write) in granted {
-            parts.add(path, if write { closed } else { closed | READ_ONLY })?;
+            parts.granted(path, if write { closed } else { closed | READ_ONLY })?;
         }
         Ok(parts)
     }
@@ -123,14 +124,29 @@ impl Parts {
         }
     }
 
+    /// Something that need not be there, wherever links lead.
     fn add(&mut self, path: &Path, attributes: u64) -> Step<()> {
-        let Ok(found) = fs::metadata(path) else { return Ok(()) };
-        let named = || format!("take `{}`", path.display());
-        let flags =
-            OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_RECURSIVE;
-        let tree = open_tree(CWD, path, flags).during(named())?;
-        sys::set_mount_attributes(tree.as_fd(), attributes).during(named())?;
-        self.0.push(Part::Tree { tree, path: path.to_owned(), directory: found.is_dir() });
+        match rustix::fs::openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()) {
+            Ok(found) => self.take_tree(&found, path, attributes).during(taken(path)),
+            Err(_) => Ok(()),
+        }
+    }
+
+    /// Something that was resolved: a link on the way was put there since, by a command perhaps.
+    fn granted(&mut self, path: &Path, attributes: u64) -> Step<()> {
+        let found = resolved(path).during(taken(path))?;
+        self.take_tree(&found, path, attributes).during(taken(path))
+    }
+
+    fn take_tree(&mut self, found: &OwnedFd, path: &Path, attributes: u64) -> io::Result<()> {
+        let flags = OpenTreeFlags::OPEN_TREE_CLONE
+            | OpenTreeFlags::OPEN_TREE_CLOEXEC
+            | OpenTreeFlags::AT_RECURSIVE
+            | OpenTreeFlags::AT_EMPTY_PATH;
+        let tree = open_tree(found, "", flags)?;
+        sys::set_mount_attributes(tree.as_fd(), attributes)?;
+        let directory = FileType::from_raw_mode(rustix::fs::fstat(found)?.st_mode) == FileType::Directory;
+        self.0.push(Part::Tree { tree, path: path.to_owned(), directory });
         Ok(())
     }
 
@@ -146,6 +162,16 @@ impl Parts {
         }
         Ok(())
     }
+}
+
+/// Opens a path on which there must be no link.
+pub(crate) fn resolved(path: &Path) -> rustix::io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    rustix::fs::openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)
+}
+
+fn taken(path: &Path) -> String {
+    format!("take `{}`", path.display())
 }
 
 fn named(path: &Path) -> String {
@@ -176,6 +202,22 @@ fn place(path: &Path, directory: bool) -> io::Result<()> {
 
 fn lay(tree: &OwnedFd, path: &Path) -> io::Result<()> {
     Ok(move_mount(tree, "", CWD, inside(path), MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?)
+}
+
+/// Makes each directory between what is shown and a hidden path a mount of its own: those cannot be renamed, and so
+/// the path stays where the next command hides it too.
+fn pin(path: &Path, reach: &Reach) -> io::Result<()> {
+    let shown: Vec<&Path> =
+        reach.grants.iter().map(|grant| grant.path.as_path()).chain([&*reach.workspace]).collect();
+    let below = |above: &&Path| shown.iter().any(|shown| above.starts_with(shown) && above != shown);
+    let mut above: Vec<&Path> = path.ancestors().skip(1).filter(below).collect();
+    above.reverse();
+    let flags =
+        OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_RECURSIVE;
+    for path in above {
+        lay(&open_tree(CWD, inside(path), flags)?, path)?;
+    }
+    Ok(())
 }
 
 /// Lays nothing over something.

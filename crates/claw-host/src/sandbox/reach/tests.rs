@@ -29,9 +29,19 @@ fn only_what_would_show_is_hidden() {
     for directory in ["work/data", "data"] {
         std::fs::create_dir_all(real.join(directory)).unwrap();
     }
-    let hidden = vec![real.join("work/data"), real.join("data"), real.join("work/none")];
+    let hidden = vec![real.join("work/data"), real.join("data"), real.join("none")];
     let reach = Reach { hidden, ..Reach::workspace(real.join("work")) };
     assert_eq!(reach.resolved().unwrap().hidden, [real.join("work/data")]);
     let reach = Reach { hidden: vec![real.clone()], ..reach };
     assert!(reach.resolved().unwrap_err().to_string().contains("to be hidden"));
+}
+
+#[test]
+fn refuses_to_hide_what_a_command_could_put_there_first() {
+    let root = tempfile::tempdir().unwrap();
+    let reach = Reach::workspace(root.path());
+    for missing in ["data", "a/b/data"] {
+        let reach = Reach { hidden: vec![root.path().join(missing)], ..reach.clone() };
+        assert!(reach.resolved().unwrap_err().to_string().contains("not there yet"));
+    }
 }

@@ -134,6 +134,23 @@ async fn refuses_the_store_and_the_keys_inside_the_workspace() {
 }
 
 #[tokio::test]
+async fn refuses_to_move_the_keys_out_of_hiding_for_the_next_command() {
+    let mut kit = Kit::new();
+    let data = kit.workspace.path().join(".local/share/clawsmith");
+    fs::create_dir_all(&data).unwrap();
+    fs::write(data.join("ring"), "secret-content").unwrap();
+    kit.options.hidden = vec![data.clone()];
+    let moves = "mv .local moved; mv .local/share .local/moved; mv .local/share/clawsmith .local/share/moved; rm -rf .local";
+    kit.script(moves).await;
+    assert_eq!(fs::read_to_string(data.join("ring")).unwrap(), "secret-content");
+    let finished = kit
+        .script("cat $(find . -name ring)  .local/share/clawsmith/ring; echo kept > .local/share/beside")
+        .await;
+    assert!(!finished.output.contains("secret-content"), "{finished:?}");
+    assert_eq!(fs::read_to_string(data.parent().unwrap().join("beside")).unwrap(), "kept\n");
+}
+
+#[tokio::test]
 async fn grants_are_shown_as_they_were_granted() {
     let mut kit = Kit::new();
     let (read, write) = (kit.outside.path().join("read"), kit.outside.path().join("write"));
