@@ -14,7 +14,7 @@ type Seen = (Option<String>, Option<String>);
 pub(super) fn program(name: &str, directory: &Path) -> Seen {
     let found = match name.contains('/') {
         true => Some(directory.join(name)),
-        false => PATH.split(':').map(|place| Path::new(place).join(name)).find(|path| is_program(path)),
+        false => PATH.split(':').map(|place| Path::new(place).join(name)).find(is_program),
     };
     found.map_or((None, None), |path| file(&path))
 }

@@ -1,5 +1,7 @@
 //! This crate over the real machine: its stores, its commands, and the attacks on its sandbox.
 
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot be set up fails loudly")]
+
 mod attack;
 mod escape;
 mod kit;

@@ -81,7 +81,7 @@ fn skeleton() -> io::Result<()> {
         symlink(format!("/proc/self/{to}"), format!("dev/{name}"))?;
     }
     fs::DirBuilder::new().mode(0o000).create(".hidden/directory")?;
-    fs::OpenOptions::new().write(true).create(true).mode(0o000).open(".hidden/file")?;
+    fs::OpenOptions::new().write(true).create_new(true).mode(0o000).open(".hidden/file")?;
     Ok(())
 }
 
