@@ -59,6 +59,9 @@ enum Command {
     /// List and answer the questions that calls wait for.
     #[command(subcommand)]
     Approvals(commands::approvals::Approvals),
+    /// See what holds commands, try it, and run one in it.
+    #[command(subcommand)]
+    Sandbox(commands::sandbox::Sandbox),
     /// Keep secrets sealed: set, list and remove them, and rotate their keys.
     #[command(subcommand)]
     Secrets(commands::secrets::Secrets),
@@ -132,6 +135,7 @@ fn execute(cli: Cli) -> Outcome {
         Command::Policy(policy) => policy.run(&mut session),
         Command::Scrub(scrub) => scrub.run(&session),
         Command::Approvals(approvals) => approvals.run(&mut session),
+        Command::Sandbox(sandbox) => sandbox.run(&mut session),
         Command::Secrets(secrets) => secrets.run(&mut session),
         Command::Ledger(ledger) => ledger.run(&mut session),
         Command::Db(db) => db.run(&mut session),

@@ -6,6 +6,7 @@ pub(crate) mod config;
 pub(crate) mod db;
 pub(crate) mod ledger;
 pub(crate) mod policy;
+pub(crate) mod sandbox;
 pub(crate) mod scrub;
 pub(crate) mod secrets;
 pub(crate) mod tools;

@@ -11,6 +11,7 @@ mod harness;
 mod help;
 mod ledger;
 mod policy;
+mod sandbox;
 mod scrub;
 mod secrets;
 mod tools;
