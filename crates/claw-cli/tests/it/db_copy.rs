@@ -68,7 +68,7 @@ fn copies_and_says_so() {
     let from = format!("sqlite:{}", home.data().join("clawsmith.db").display());
     let ran = home.run(&["db", "copy", "--from", &from, "--to", "sqlite:new.db"]);
     assert_eq!(ran.code, 0, "{}", ran.shown());
-    assert!(ran.stdout.ends_with("; compared 8, all equal; chains of the ledger: 1\n"), "{}", ran.stdout);
+    assert!(ran.stdout.ends_with("; compared 10, all equal; chains of the ledger: 1\n"), "{}", ran.stdout);
     let lines: Vec<&str> = ran.stderr.lines().filter(|line| line.contains("messages")).collect();
     let expected =
         ["copying messages: 0 of 2 rows", "copying messages: 2 of 2 rows", "comparing messages: 2 of 2 rows"];

@@ -149,7 +149,8 @@ async fn goes_on_after_being_cut_off_anywhere() {
     for (from, to) in [(files.url("a.db"), database.url()), (database.url(), files.url("b.db"))] {
         let mut cuts = 0;
         let report = loop {
-            let (mut steps, most) = (0, 2 + random.below(12));
+            // Every table is compared in one go, so that it must be let run longer and longer to get through.
+            let (mut steps, most) = (0, 2 + random.below(12) + 2 * cuts);
             let stop = |_: Progress<'_>| {
                 steps += 1;
                 steps == most
@@ -494,10 +495,11 @@ async fn documents_are_indexed_again_and_found() {
     for name in ["b.db", "c.db"] {
         let store = SqliteStore::open(&files.path(name), NodeId::local()).await.unwrap();
         check_documents(&store, &before, &documents).await;
+        store.disconnect().await;
     }
     // A copy that is begun again leaves nothing of what was indexed.
     let again = files.url("d.db");
-    cut_off(&files.url("c.db"), &again, |step| matches!(step, Progress::Chains)).await;
+    cut_off(&files.url("c.db"), &again, |step| matches!(step, Progress::Compared { .. })).await;
     try_copy(&files.url("c.db"), &again, true).await.unwrap();
     let store = SqliteStore::open(&files.path("d.db"), NodeId::local()).await.unwrap();
     assert_eq!(found(&store, "heron").await, []);
