@@ -115,6 +115,10 @@ impl<'a> Judge<'a> {
         let mut last = 0;
         for span in spans {
             let mut start = line_start(chunk.bytes, span.start).max(chunk.core.start);
+            // There is no line after the last line end.
+            if start >= chunk.core.end {
+                break;
+            }
             number += newlines(&chunk.bytes[counted.min(start)..start]);
             counted = start;
             loop {
@@ -175,7 +179,10 @@ impl<'a> Judge<'a> {
             return true;
         }
         let all = joined(chunk.bytes, line.clone(), secrets);
-        let masked = Masked::of(chunk.bytes, all, secrets);
+        let mut masked = Masked::of(chunk.bytes, all, secrets);
+        if masked.text.ends_with(b"\n") {
+            masked.text.pop();
+        }
         // The end of the last line is a place in it, where nothing follows.
         let last = without_end(chunk.bytes, line).end == line.end;
         masked.find(self.pattern, |source| line.contains(&source) || last && source == line.end).is_some()
@@ -331,7 +338,7 @@ fn joined(bytes: &[u8], line: Range<usize>, secrets: &[Range<usize>]) -> Range<u
             }
         }
         if all == before {
-            return without_end(bytes, &all);
+            return all;
         }
     }
 }
