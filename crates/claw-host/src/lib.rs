@@ -1,4 +1,4 @@
-//! The real world behind the ports: the clock, kept results, and what is remembered of calls.
+//! The real world behind the ports: the clock, files, kept results, and what is remembered of calls.
 //!
 //! [`MemoryStore`] forgets with the process and is what an embedder gets by default; [`FileLedger`] keeps a
 //! chain of lines that [`verify`](ledger::verify) can check.

@@ -207,6 +207,10 @@ fn resolve(place: &Place<'_>, path: &str, access: Access) -> Result<PathBuf, Too
         return Err(ToolError::invalid(format!("`{shown}...` is too long for a path")));
     }
     let full = normal(&place.directory.join(path)).ok_or_else(|| outside(path))?;
+    let within = |path: &Path| place.scope.roots.iter().any(|root| path.starts_with(&root.path));
+    if !path.starts_with('/') && !normal(place.directory).is_some_and(|directory| within(&directory)) {
+        return Err(outside(path));
+    }
     let roots = place.scope.roots.iter().filter(|root| full.starts_with(&root.path));
     let root = roots.max_by_key(|root| root.path.components().count()).ok_or_else(|| outside(path))?;
     if place.scope.denied.iter().any(|denied| full.starts_with(denied)) {

@@ -3,30 +3,47 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{Mode, OFlags};
+
 use super::handle::Id;
 
 /// How our own unfinished files begin. They exist for nobody.
 pub(super) const UNFINISHED: &str = ".clawsmith-tmp-";
 
-/// What is denied, looked up anew for each operation.
+/// What is denied.
 ///
 /// A path that names something stands for that thing, by device and inode: no other spelling, link or mount of
-/// it helps. One that names nothing stands for the first name that is missing, in the directory that is there.
+/// it helps. And it stands for its name, in the directory that is there, whatever comes to be called so; where
+/// it names nothing, for the first name that is missing.
 #[derive(Debug, Default)]
 pub(super) struct Denied {
     there: Vec<Id>,
-    missing: Vec<Missing>,
+    names: Vec<Name>,
 }
 
-/// A denied path that does not exist.
+/// A name that is denied, or would be if it existed.
 #[derive(Debug)]
-struct Missing {
+struct Name {
     /// The last directory on the way that is there.
     within: Id,
-    /// The name in it that is missing.
+    /// The name in it.
     name: OsString,
     /// Whether that name is what is denied, or only leads there.
     last: bool,
+    /// Whether the directory takes names that differ in case for one.
+    folded: bool,
+}
+
+impl Name {
+    /// Whether this name is that one, or would be.
+    fn is(&self, within: Id, name: &OsStr) -> bool {
+        if self.within != within {
+            return false;
+        }
+        // How a file system folds what is not ASCII is its own affair: such a name may always be the one.
+        let alike = || self.name.eq_ignore_ascii_case(name) || !self.name.is_ascii() || !name.is_ascii();
+        self.name == name || (self.folded && alike())
+    }
 }
 
 impl Denied {
@@ -44,24 +61,28 @@ impl Denied {
     }
 
     fn add(&mut self, path: &Path) {
-        let mut missing: Option<OsString> = None;
+        if let Ok(raw) = rustix::fs::stat(path) {
+            self.there.push(Id::of(&raw));
+        }
         let mut last = true;
         for at in path.ancestors() {
-            if let Ok(raw) = rustix::fs::stat(at) {
-                let id = Id::of(&raw);
-                match missing {
-                    None => self.there.push(id),
-                    Some(name) => self.missing.push(Missing { within: id, name, last }),
-                }
+            let (Some(name), Some(parent)) = (at.file_name(), at.parent()) else { continue };
+            if let Ok(raw) = rustix::fs::stat(parent) {
+                let (within, folded) = (Id::of(&raw), folds(parent));
+                self.names.push(Name { within, name: name.to_owned(), last, folded });
                 return;
             }
-            last = missing.is_none();
-            missing = at.file_name().map(OsStr::to_owned).or(missing);
+            last = false;
         }
     }
 
+    /// Whether it has to be looked up again when directories are made: something leads to what is denied.
+    pub(super) fn is_open(&self) -> bool {
+        self.names.iter().any(|name| !name.last)
+    }
+
     pub(super) fn is_empty(&self) -> bool {
-        self.there.is_empty() && self.missing.is_empty()
+        self.there.is_empty() && self.names.is_empty()
     }
 
     /// Whether this thing is denied; what is below a denied directory has to be found out on the way there.
@@ -77,14 +98,24 @@ impl Denied {
     /// Whether this name in this directory stands for nothing, whatever there is.
     pub(super) fn is_hidden(&self, within: Id, name: &OsStr) -> bool {
         name.as_encoded_bytes().starts_with(UNFINISHED.as_bytes())
-            || self
-                .missing
-                .iter()
-                .any(|missing| missing.last && missing.within == within && missing.name == name)
+            || self.names.iter().any(|denied| denied.last && denied.is(within, name))
     }
 
     /// Whether a directory of this name, now made, leads to a denied path that must be looked up again.
     pub(super) fn leads(&self, within: Id, name: &OsStr) -> bool {
-        self.missing.iter().any(|missing| !missing.last && missing.within == within && missing.name == name)
+        self.names.iter().any(|denied| !denied.last && denied.is(within, name))
     }
 }
+
+/// The flag of a directory in which case does not count (`FS_CASEFOLD_FL`).
+const CASEFOLD: u32 = 0x4000_0000;
+
+/// Whether case does not count in a directory; one that cannot be asked has none of that.
+fn folds(directory: &Path) -> bool {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let opened = rustix::fs::open(directory, flags, Mode::empty());
+    opened.and_then(rustix::fs::ioctl_getflags).is_ok_and(|flags| flags.bits() & CASEFOLD != 0)
+}
+
+#[cfg(test)]
+mod tests;

@@ -131,8 +131,8 @@ pub(super) fn check_regular(raw: &Raw) -> std::result::Result<(), Failure> {
 
 /// Refuses a file of somebody else that has other names too: it may belong to a place out of reach.
 pub(super) fn check_links(raw: &Raw) -> std::result::Result<(), Failure> {
-    let foreign = raw.st_uid != rustix::process::geteuid().as_raw();
-    if foreign && raw.st_nlink > 1 { Err(Failure::Links) } else { Ok(()) }
+    let foreign = || raw.st_uid != rustix::process::geteuid().as_raw();
+    if raw.st_nlink > 1 && foreign() { Err(Failure::Links) } else { Ok(()) }
 }
 
 pub(super) fn is_link(raw: &Raw) -> bool {

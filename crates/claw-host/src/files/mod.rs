@@ -35,7 +35,7 @@ use self::failure::Failure;
 use self::filter::Filter;
 use self::quota::Usages;
 use self::resolve::{Found, Missing};
-use self::roots::{Handles, Reach};
+use self::roots::{Handles, Reach, Recent};
 use self::search::Prepared;
 pub use self::search::search_text;
 use self::unfinished::Swept;
@@ -66,6 +66,7 @@ impl Default for Kernel {
 struct Bridge {
     kernel: Kernel,
     handles: Handles,
+    recent: Recent,
     usages: Usages,
     swept: Swept,
 }
@@ -140,8 +141,13 @@ enum Expectation {
 
 impl Request {
     /// What may be reached. With `make`, a workspace that is missing is made.
-    fn reach(&self, make: bool) -> Result<Reach, Failure> {
-        Reach::new(&self.bridge.handles, &self.scope, make)
+    fn reach(&self, make: bool) -> Result<Arc<Reach>, Failure> {
+        if let Some(recent) = self.bridge.recent.get(&self.scope) {
+            return Ok(recent);
+        }
+        let reach = Arc::new(Reach::new(&self.bridge.handles, &self.scope, make)?);
+        self.bridge.recent.keep(&self.scope, &reach);
+        Ok(reach)
     }
 
     /// Where the path leads.

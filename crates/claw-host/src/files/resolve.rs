@@ -1,8 +1,9 @@
 //! From a path to a handle, beneath the roots.
 //!
 //! Plain names are walked one by one, each from the handle of the directory before, no link followed. At a link
-//! or at `..` the kernel takes over (`openat2`, beneath the root, through no magic link); where it cannot, we
-//! read the link ourselves and walk on. Whoever swaps directories meanwhile decides only *which* thing inside
+//! or at `..` the kernel takes over (`openat2`, beneath the root, through no magic link). Where it cannot, or
+//! where something is denied below a root and every step has to be seen, we read the link ourselves and walk on.
+//! Whoever swaps directories meanwhile decides only *which* thing inside
 //! is found.
 
 use std::ffi::{OsStr, OsString};
@@ -125,6 +126,7 @@ struct Reached {
 
 impl<'a> Walker<'a> {
     fn start(reach: &'a Reach, top: usize, kernel: bool, missing: Missing<'a>) -> Result<Self, Failure> {
+        let kernel = kernel && !reach.hides();
         let mut walker =
             Self { reach, top, levels: Vec::new(), rest: Vec::new(), links: 0, steps: 0, kernel, missing };
         walker.begin_at(top)?;
@@ -316,8 +318,7 @@ impl<'a> Walker<'a> {
         let directory = match opened {
             Ok(opened) => Directory::new(opened)?,
             Err(Errno::NOENT) => return Err(Failure::Missing),
-            Err(Errno::NOTDIR) => return Err(Failure::NotDirectory),
-            // It leaves, goes round in circles, was raced, or is no call here: we find out step by step.
+            // It leads through a file, leaves, goes round in circles, was raced, or is no call here: we find out step by step.
             Err(_) => return Ok(None),
         };
         let Some(root) = self.vet(&directory)? else { return Ok(None) };

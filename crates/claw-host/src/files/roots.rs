@@ -6,6 +6,7 @@ use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, Instant};
 
 use claw_core::port::{Access, Root, Scope};
 use rustix::io::Errno;
@@ -16,10 +17,40 @@ use super::handle::{Directory, Id};
 
 /// How many handles of roots are kept open.
 const KEPT: usize = 256;
+/// How many scopes are kept in mind, and for how long what they deny is not looked up again.
+const SCOPES: usize = 64;
+const FRESH: Duration = Duration::from_millis(50);
 
 /// Handles of roots that were used before, by their paths.
 #[derive(Debug, Default)]
 pub(super) struct Handles(RwLock<HashMap<PathBuf, Arc<Handle>>>);
+
+/// What scopes stood for a moment ago.
+///
+/// In that moment a name that is denied stays denied, whatever is put there; and what was found there stays
+/// denied, wherever it is moved to.
+#[derive(Debug, Default)]
+pub(super) struct Recent(RwLock<Vec<(Scope, Instant, Arc<Reach>)>>);
+
+impl Recent {
+    /// What a scope stands for, if that was found out a moment ago and its roots are still the same.
+    pub(super) fn get(&self, scope: &Scope) -> Option<Arc<Reach>> {
+        let recent = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let (_, at, reach) = recent.iter().find(|(known, ..)| known == scope)?;
+        (at.elapsed() < FRESH && reach.roots.iter().all(Reached::is_there)).then(|| Arc::clone(reach))
+    }
+
+    pub(super) fn keep(&self, scope: &Scope, reach: &Arc<Reach>) {
+        if reach.denied.is_open() {
+            return;
+        }
+        let mut recent = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        recent.retain(|(known, at, _)| known != scope && at.elapsed() < FRESH);
+        if recent.len() < SCOPES {
+            recent.push((scope.clone(), Instant::now(), Arc::clone(reach)));
+        }
+    }
+}
 
 /// A root that is there.
 #[derive(Debug)]
@@ -88,6 +119,8 @@ impl Handle {
 pub(super) struct Reach {
     roots: Vec<Reached>,
     pub(super) denied: Denied,
+    /// Whether something is denied below a root.
+    hides: bool,
 }
 
 /// One root of a scope.
@@ -98,6 +131,21 @@ pub(super) struct Reached {
     pub(super) handle: Option<Arc<Handle>>,
     /// Whether it is denied as a whole.
     denied: bool,
+}
+
+impl Reached {
+    /// Whether its path still leads to it.
+    fn is_there(&self) -> bool {
+        let now = rustix::fs::stat(&self.root.path).map(|raw| Id::of(&raw));
+        self.handle.as_ref().is_some_and(|handle| now == Ok(handle.directory.id))
+    }
+
+    fn holds(&self, path: &Path) -> bool {
+        let real = self.handle.as_ref().map(|handle| handle.real.as_path());
+        path.is_relative()
+            || path.starts_with(&self.root.path)
+            || real.is_some_and(|real| path.starts_with(real))
+    }
 }
 
 /// A part of a path below a root.
@@ -126,12 +174,19 @@ impl Reach {
             });
             roots.push(Reached { root: root.clone(), handle, denied: covered || within });
         }
-        Ok(Self { roots, denied })
+        let hides = scope.denied.iter().any(|path| roots.iter().any(|root| root.holds(path)));
+        Ok(Self { roots, denied, hides })
     }
 
     /// The roots, in the order of the scope.
     pub(super) fn roots(&self) -> &[Reached] {
         &self.roots
+    }
+
+    /// Whether something is denied below a root. Then no directory may be gone through unseen: that it is there
+    /// would show.
+    pub(super) fn hides(&self) -> bool {
+        self.hides
     }
 
     /// Whether it must be known which directories were gone through.
