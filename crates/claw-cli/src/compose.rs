@@ -2,19 +2,19 @@
 //!
 //! Nothing is created on disk until a call is made: listing, explaining and checking leave no trace.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use claw_core::AgentId;
 use claw_core::event::Listener;
-use claw_core::port::{AgentCard, World};
+use claw_core::port::{AgentCard, Quota, World};
 use claw_core::tool::dialect::{self, Dialect};
 use claw_core::tool::{Meta, Spec};
 use claw_host::{ArtifactLimits, ConfiguredAgents, FileArtifacts, FileLedger, SystemClock};
 use claw_policy::pipeline::{Policy, PolicyError, ToolSet};
 use claw_policy::scrub::{Scrubber, Value as SecretValue};
 use claw_registry::limit::Limiter;
-use claw_registry::{Discovery, Executor, Registry, Scrubbers};
+use claw_registry::{AgentFiles, Discovery, Executor, FileRules, Registry, Scrubbers};
 
 use crate::config::{Config, Loaded, Surroundings};
 use crate::failure::Failure;
@@ -71,7 +71,7 @@ pub(crate) fn executor(
 ) -> Result<Executor, Failure> {
     let config = &loaded.config;
     let directory = data_dir(loaded, around)?;
-    let ledger = FileLedger::open(directory, config.node.clone()).map_err(|error| {
+    let ledger = FileLedger::open(&directory, config.node.clone()).map_err(|error| {
         Failure::refused("the ledger cannot be opened, and a call that cannot be recorded is not run")
             .because(error)
             .hint("make the directory writable, or set `data_dir` (`CLAWSMITH_DATA_DIR`) to another one")
@@ -80,9 +80,31 @@ pub(crate) fn executor(
         .approvals(config.approvals.clone())
         .limiter(Limiter::new(config.limits.rate, SESSIONS))
         .limits(config.limits.for_calls())
+        .files(file_rules(config, &directory))
         .scrubbers(scrubbers(config, around)?)
         .listener(listener);
     Ok(builder.build())
+}
+
+/// Which files agents may reach. Our own directories are none of their business.
+fn file_rules(config: &Config, data_dir: &Path) -> FileRules {
+    let mut rules = FileRules::default();
+    // A denied path is absolute or in every root, so one that is relative to here is made absolute.
+    rules.denied.push(std::path::absolute(data_dir).unwrap_or_else(|_| data_dir.to_owned()));
+    rules.denied.extend(config.files.deny.iter().cloned());
+    let (bytes, files) = (config.files.quota_bytes, config.files.quota_files);
+    if bytes.is_some() || files.is_some() {
+        let limit = |limit: Option<u64>| limit.unwrap_or(u64::MAX);
+        rules.quota = Some(Quota { bytes: limit(bytes), files: limit(files) });
+    }
+    for (id, agent) in config.agents.iter().filter(|(_, agent)| !agent.deny_paths.is_empty()) {
+        let denied = agent.deny_paths.clone();
+        if let Ok(id) = AgentId::new(id) {
+            let key = (config.tenant.clone(), id);
+            rules.agents.insert(key, AgentFiles { denied, ..AgentFiles::default() });
+        }
+    }
+    rules
 }
 
 pub(crate) fn scrubbers(config: &Config, around: &Surroundings) -> Result<Scrubbers, Failure> {

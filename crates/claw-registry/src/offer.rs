@@ -9,13 +9,13 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use claw_core::ToolName;
-use claw_core::port::{Hit, Scope};
+use claw_core::port::Hit;
 use claw_core::tool::dialect::{self, Dialect};
 use claw_core::tool::{Caller, Digest, Effects, Facts, Meta, Need, Spec, Unavailable};
 use serde_json::Value;
 
 use crate::registry::{Built, Context, Entry, Registry, Version};
-use crate::{guard, search};
+use crate::search;
 
 /// What to make an offer from, beyond the caller.
 #[derive(Default)]
@@ -68,7 +68,6 @@ pub(crate) struct Offered {
 /// Where and for whom a tool's calls run: the same for all calls of one offer.
 pub(crate) struct Place {
     pub(crate) facts: Arc<Facts>,
-    pub(crate) scope: Arc<Scope>,
     /// Of the caller and of all the above: an approval binds it.
     pub(crate) digest: Digest,
 }
@@ -243,10 +242,9 @@ impl Offer {
         let make = || {
             let caller = &self.0.caller;
             let facts = caller.facts(tool.name().as_str());
-            let scope = guard::scope(caller);
             let who = (&caller.tenant, &caller.agent, caller.user.as_ref(), &caller.session);
             let digest = Digest::of(&(who, &facts));
-            Arc::new(Place { facts: Arc::new(facts), scope: Arc::new(scope), digest })
+            Arc::new(Place { facts: Arc::new(facts), digest })
         };
         Arc::clone(tool.place.get_or_init(make))
     }

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
 use claw_core::TenantId;
+use claw_core::redact::{Redaction, Redactor};
 use claw_core::tool::Secrets;
 use claw_policy::scrub::{Scrubber, Stream, Value as SecretValue, ValueError};
 use serde_json::Value;
@@ -212,6 +213,18 @@ impl OutputScrubber<'_> {
     /// Whether bytes in base64 may be shown: they cannot be scrubbed, so they hold no known value or stay here.
     pub(crate) fn passes(&self, base64: &str) -> bool {
         self.open || self.scrubber.scrubber.as_ref().is_some_and(|known| !known.knows(base64.as_bytes()))
+    }
+}
+
+/// What is hidden in a view of a file is what its text would be scrubbed of.
+impl Redactor for OutputScrubber<'_> {
+    fn find(&self, text: &[u8], found: &mut Vec<Redaction>) {
+        match &self.scrubber.scrubber {
+            _ if self.open => {}
+            Some(scrubber) => scrubber.find(text, found),
+            None if text.is_empty() => {}
+            None => found.push(Redaction { range: 0..text.len(), kind: "value" }),
+        }
     }
 }
 

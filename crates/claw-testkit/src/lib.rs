@@ -18,6 +18,7 @@ pub mod killing;
 mod listener;
 mod shell;
 mod store;
+mod undo;
 mod work;
 
 pub use clock::ManualClock;
@@ -25,4 +26,5 @@ pub use files::MemoryFiles;
 pub use listener::Recorder;
 pub use shell::{FakeShell, Reply, Run};
 pub use store::{FailingStore, StoreMethod};
+pub use undo::{Kept, MemoryJournal, MemorySeen};
 pub use work::MemoryWork;

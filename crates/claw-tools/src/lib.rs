@@ -12,6 +12,7 @@ mod agents;
 mod automation;
 mod builtin;
 mod catalogue;
+mod fs;
 mod sessions;
 mod tokens;
 mod tools;

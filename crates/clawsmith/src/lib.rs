@@ -54,7 +54,7 @@ pub use claw_policy::config::PolicyConfig;
 pub use claw_policy::pipeline::{Policy, Subject};
 pub use claw_policy::scrub::Scrubber;
 pub use claw_registry::{
-    Arguments, Asking, BoundTool, CallError, Context, Discovery, Executor, Limits, Listing, Offer,
-    OfferOptions, Refusal, RegisterError, Registry, Reply, Request, Scrubbers, Status, Step,
+    AgentFiles, Arguments, Asking, BoundTool, CallError, Context, Discovery, Executor, FileRules, Limits,
+    Listing, Offer, OfferOptions, Refusal, RegisterError, Registry, Reply, Request, Scrubbers, Status, Step,
 };
 pub use toolbox::{BuildError, Toolbox, ToolboxBuilder, populate};

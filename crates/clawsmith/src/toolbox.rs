@@ -13,7 +13,7 @@ use claw_host::{ArtifactLimits, FileArtifacts, FileLedger, MemoryArtifacts, Memo
 use claw_policy::approval::ApprovalConfig;
 use claw_policy::config::PolicyConfig;
 use claw_policy::pipeline::{Policy, PolicyError};
-use claw_registry::{Discovered, Discovery, Executor, Limits, RegisterError, Registry, Scrubbers};
+use claw_registry::{Discovered, Discovery, Executor, FileRules, Limits, RegisterError, Registry, Scrubbers};
 
 /// The built-in tools and yours, ready to be offered. Everything an [`Executor`] can do, it can.
 #[derive(Debug, Clone)]
@@ -49,6 +49,7 @@ pub struct ToolboxBuilder {
     limits: Limits,
     world: Option<World>,
     data_dir: Option<PathBuf>,
+    files: FileRules,
     listener: Option<Arc<dyn Listener>>,
     scrubbers: Scrubbers,
 }
@@ -137,8 +138,15 @@ impl ToolboxBuilder {
         self
     }
 
+    /// Which files agents may reach beyond their workspaces, and which not. The data directory never.
+    #[must_use]
+    pub fn files(mut self, rules: FileRules) -> Self {
+        self.files = rules;
+        self
+    }
+
     /// The toolbox.
-    pub fn build(self) -> Result<Toolbox, BuildError> {
+    pub fn build(mut self) -> Result<Toolbox, BuildError> {
         let mut world = self.world.unwrap_or_else(|| World::new(Arc::new(SystemClock)));
         let store: Arc<dyn CallStore> = match &self.data_dir {
             None => {
@@ -146,6 +154,8 @@ impl ToolboxBuilder {
                 Arc::new(MemoryStore::new())
             }
             Some(directory) => {
+                let own = std::path::absolute(directory).unwrap_or_else(|_| directory.clone());
+                self.files.denied.push(own);
                 world.artifacts.get_or_insert_with(|| {
                     Arc::new(FileArtifacts::new(directory, ArtifactLimits::default()))
                 });
@@ -164,6 +174,7 @@ impl ToolboxBuilder {
         let mut builder = Executor::builder(Arc::new(registry), store, Policy::compile(&self.policy)?)
             .approvals(self.approvals)
             .limits(self.limits)
+            .files(self.files)
             .scrubbers(self.scrubbers);
         if let Some(listener) = self.listener {
             builder = builder.listener(listener);

@@ -56,6 +56,8 @@ pub struct Config {
     pub approvals: ApprovalConfig,
     /// How far calls may go.
     pub limits: LimitsConfig,
+    /// Which files tools may reach.
+    pub files: FilesConfig,
     /// What is secret.
     pub scrub: ScrubConfig,
     /// Settings of single tools, by the tool's name; each tool says what it takes.
@@ -80,6 +82,23 @@ pub struct AgentConfig {
     pub also_allow: Vec<String>,
     /// What holds where this agent uses a model of this provider, by the provider's name.
     pub by_provider: BTreeMap<String, AgentProviderTools>,
+    /// Paths that do not exist for this agent, besides those in `files.deny`.
+    pub deny_paths: Vec<PathBuf>,
+}
+
+/// Which files tools may reach in a workspace, and how much it may hold.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct FilesConfig {
+    /// Paths that do not exist for any tool; a relative one is denied in every workspace. The data directory
+    /// and `.clawsmith` are always denied.
+    pub deny: Vec<PathBuf>,
+    /// How many bytes a workspace may hold. Left out: no limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quota_bytes: Option<u64>,
+    /// How many files and directories a workspace may hold. Left out: no limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quota_files: Option<u64>,
 }
 
 /// How far calls may go.
@@ -126,6 +145,7 @@ impl Default for Config {
             agents: BTreeMap::new(),
             approvals: ApprovalConfig::default(),
             limits: LimitsConfig::default(),
+            files: FilesConfig::default(),
             scrub: ScrubConfig::default(),
             settings: BTreeMap::new(),
         }
