@@ -8,6 +8,8 @@ mod failure;
 mod filter;
 mod handle;
 mod ignored;
+mod listing;
+mod memory;
 mod quota;
 mod read;
 mod resolve;
@@ -33,6 +35,8 @@ use claw_core::tool::{Sight, ToolError};
 
 use self::failure::Failure;
 use self::filter::Filter;
+pub use self::listing::{Tree, search_tree, walk_tree};
+pub use self::memory::MemoryFiles;
 use self::quota::Usages;
 use self::resolve::{Found, Missing};
 use self::roots::{Handles, Reach, Recent};

@@ -11,12 +11,12 @@ mod stream;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use claw_core::port::{EntryKind, Search, Searched};
+use claw_core::port::{EntryKind, Hits, Search, Searched};
 use claw_core::redact::Redactor;
 use claw_core::tool::ToolError;
 
-use self::collect::Collected;
-pub(super) use self::pattern::Pattern;
+pub(super) use self::collect::Collected;
+use self::pattern::Pattern;
 use self::stream::{Looked, Scanner};
 use super::Request;
 use super::failure::Failure;
@@ -31,9 +31,9 @@ pub(super) const CONTEXT: usize = 64 * 1024;
 
 /// What a search needs that can be made before anything is touched.
 pub(super) struct Prepared {
-    pub(super) search: Search,
+    search: Search,
     pub(super) filter: Filter,
-    pub(super) pattern: Pattern,
+    pattern: Pattern,
 }
 
 impl Prepared {
@@ -51,13 +51,17 @@ pub fn search_text(
     bytes: &[u8],
     search: &Search,
     redactor: &dyn Redactor,
-) -> Result<Option<claw_core::port::Hits>, ToolError> {
-    let pattern = Pattern::new(search)?;
-    let mut scanner = Scanner::new(&pattern, search, redactor, &NEVER);
-    Ok(match scanner.text(bytes, usize::MAX) {
+) -> Result<Option<Hits>, ToolError> {
+    Ok(search_prepared(bytes, &Prepared::new(search)?, redactor))
+}
+
+/// The same, of one text after the other.
+pub(super) fn search_prepared(bytes: &[u8], prepared: &Prepared, redactor: &dyn Redactor) -> Option<Hits> {
+    let Prepared { search, pattern, .. } = prepared;
+    match Scanner::new(pattern, search, redactor, &NEVER).text(bytes, search.limit) {
         Looked::Binary | Looked::TooLong => None,
         Looked::Text(hits) => Some(hits),
-    })
+    }
 }
 
 static NEVER: AtomicBool = AtomicBool::new(false);

@@ -6,6 +6,7 @@
 mod attack;
 mod files;
 mod kill;
+mod trees;
 
 use claw_core::NodeId;
 use claw_host::{ArtifactLimits, FileArtifacts, FileLedger, MemoryArtifacts, MemoryStore};
