@@ -22,6 +22,7 @@ impl Pattern {
         if search.pattern.is_empty() {
             return Err(ToolError::invalid("the pattern is empty").try_instead("say what to search for"));
         }
+        let looks_around = looks_around(search)?;
         let mut builder = RegexMatcherBuilder::new();
         builder
             .case_smart(search.case.is_none())
@@ -34,14 +35,26 @@ impl Pattern {
             .size_limit(MOST_BYTES)
             .dfa_size_limit(MOST_BYTES);
         let matcher = builder.build(&search.pattern).map_err(|error| refuse(search, &error))?;
-        Ok(Self { matcher, multiline: search.multiline, looks_around: looks_around(search) })
+        Ok(Self { matcher, multiline: search.multiline, looks_around })
     }
 }
 
-/// Whether there is a border of a word in it; one too many does no harm.
-fn looks_around(search: &Search) -> bool {
-    let borders = ["\\b", "\\B", "\\<", "\\>"];
-    search.word || (!search.literal && borders.iter().any(|border| search.pattern.contains(border)))
+/// Whether there is a border of a word in it.
+fn looks_around(search: &Search) -> Result<bool, ToolError> {
+    if search.literal {
+        return Ok(search.word);
+    }
+    // Parsed as it was written, so that a mistake is told where it was made.
+    let parsed = regex_syntax::parse(&search.pattern).map_err(|error| {
+        let (what, place) = match &error {
+            regex_syntax::Error::Parse(error) => (error.kind().to_string(), error.span().start.offset),
+            regex_syntax::Error::Translate(error) => (error.kind().to_string(), error.span().start.offset),
+            other => (other.to_string(), 0),
+        };
+        let character = search.pattern.get(..place).map_or(1, |before| before.chars().count() + 1);
+        no_regex(&search.pattern, &format!("{what}, at character {character}"))
+    })?;
+    Ok(search.word || parsed.properties().look_set().contains_word())
 }
 
 fn refuse(search: &Search, error: &grep_regex::Error) -> ToolError {
@@ -51,9 +64,13 @@ fn refuse(search: &Search, error: &grep_regex::Error) -> ToolError {
             ToolError::invalid(format!("`{pattern}` has a line end in it, and lines are searched one by one"))
                 .try_instead("search with `multiline`")
         }
-        _ => ToolError::invalid(format!("`{pattern}` is no regular expression: {error}"))
-            .try_instead("mend it, or search for the text itself with `literal`"),
+        _ => no_regex(pattern, &error.to_string()),
     }
+}
+
+fn no_regex(pattern: &str, why: &str) -> ToolError {
+    ToolError::invalid(format!("`{pattern}` is no regular expression: {why}"))
+        .try_instead("mend it, or search for the text itself with `literal`")
 }
 
 #[cfg(test)]
