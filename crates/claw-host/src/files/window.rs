@@ -23,8 +23,10 @@ use super::search::CONTEXT;
 const SHORT: u64 = 256 * 1024;
 /// How much is read at once to look for lines. Even, so that it divides no unit of UTF-16.
 const BLOCK: usize = 256 * 1024;
+/// How much is read first to look for the last lines, which are few as a rule. Even as well.
+const FIRST_BLOCK: usize = 16 * 1024;
 /// How much of the beginning tells what a file is.
-const HEAD: usize = 64 * 1024;
+const HEAD: usize = 16 * 1024;
 /// How far back the beginning of a line is looked for.
 const LONGEST: u64 = 16 * 1024 * 1024;
 /// Up to where lines are counted for their numbers alone.
@@ -71,7 +73,7 @@ fn long(file: &File, raw: &Raw, window: &Window, redactor: &dyn Redactor) -> Res
     };
     let lines = Lines { file, encoding, top, size };
     let (mut start, first_line) = lines.begin(window.from)?;
-    if hole {
+    if hole && read_at(file, start, 1)? == [0] {
         start += read_at(file, start, BLOCK)?.iter().take_while(|byte| **byte == 0).count() as u64;
     }
     let (shown, cut) = lines.end(start, window)?;
@@ -160,9 +162,10 @@ impl Lines<'_> {
 
     /// Where the text begins that follows the `count`th line end before a place.
     fn back(&self, from: u64, count: u64) -> Result<u64, Failure> {
-        let (mut left, mut at, mut last) = (count, from, from);
+        let (mut left, mut at, mut last, mut step) = (count, from, from, FIRST_BLOCK);
         while left > 0 && at > self.top {
-            let start = at.saturating_sub(BLOCK as u64).max(self.top);
+            let start = at.saturating_sub(step as u64).max(self.top);
+            step = (2 * step).min(BLOCK);
             let block = read_at(self.file, start, length(at - start))?;
             for end in self.ends(&block).rev() {
                 left -= 1;
