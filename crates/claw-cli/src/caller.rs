@@ -126,7 +126,8 @@ impl CallerArgs {
             caller.peer_kind = PeerKind::Group;
         }
         caller.provider = self.provider.as_deref().map(Into::into);
-        caller.config = Arc::new(Value::Object(config.settings.clone().into_iter().collect()));
+        let settings = config.settings.clone().into_iter();
+        caller.config = Arc::new(settings.map(|(tool, settings)| (tool, Value::Object(settings))).collect());
         caller.subagent = match self.subagent {
             None => SubagentDepth::default(),
             Some(place) => SubagentDepth { depth: 1, leaf: matches!(place, Place::Leaf) },
@@ -152,7 +153,7 @@ impl CallerArgs {
 }
 
 /// The user of this machine, or `me` where that is not known.
-fn user_of(around: &Surroundings) -> Result<UserId, claw_core::InvalidId> {
+pub(crate) fn user_of(around: &Surroundings) -> Result<UserId, claw_core::InvalidId> {
     let name = ["USER", "LOGNAME"].iter().find_map(|name| around.variable(name)?.to_str());
     name.and_then(|name| UserId::new(name).ok()).map_or_else(|| UserId::new("me"), Ok)
 }

@@ -56,9 +56,18 @@ enum Command {
     Policy(commands::policy::Policy),
     /// Remove secrets from a stream: standard input to standard output.
     Scrub(commands::scrub::Scrub),
+    /// List and answer the questions that calls wait for.
+    #[command(subcommand)]
+    Approvals(commands::approvals::Approvals),
+    /// Keep secrets sealed: set, list and remove them, and rotate their keys.
+    #[command(subcommand)]
+    Secrets(commands::secrets::Secrets),
     /// Show and verify what was refused, intended and done.
     #[command(subcommand)]
     Ledger(commands::ledger::Ledger),
+    /// See to the store: how it stands, its schema.
+    #[command(subcommand)]
+    Db(commands::db::Db),
     /// Check and show the configuration.
     #[command(subcommand)]
     Config(commands::config::ConfigCommand),
@@ -122,7 +131,10 @@ fn execute(cli: Cli) -> Outcome {
         Command::Tools(tools) => tools.run(&mut session),
         Command::Policy(policy) => policy.run(&mut session),
         Command::Scrub(scrub) => scrub.run(&session),
+        Command::Approvals(approvals) => approvals.run(&mut session),
+        Command::Secrets(secrets) => secrets.run(&mut session),
         Command::Ledger(ledger) => ledger.run(&mut session),
+        Command::Db(db) => db.run(&mut session),
         Command::Config(config) => config.run(&mut session),
         Command::Tour(tour) => tour.run(&mut session),
         Command::Completions(completions) => completions.run(&mut session),

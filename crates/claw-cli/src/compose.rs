@@ -1,6 +1,7 @@
-//! Where the concrete parts meet: registry, world, ledger, scrubbers, executor.
+//! Where the concrete parts meet: registry, world, store, scrubbers, executor.
 //!
-//! Nothing is created on disk until a call is made: listing, explaining and checking leave no trace.
+//! Nothing is created on disk until a call is made: listing, explaining and checking leave no trace and open no
+//! store.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,16 +9,21 @@ use std::sync::Arc;
 use claw_core::AgentId;
 use claw_core::event::Listener;
 use claw_core::port::{AgentCard, Quota, World};
+use claw_core::store::StoreError;
 use claw_core::tool::dialect::{self, Dialect};
 use claw_core::tool::{Meta, Spec};
-use claw_host::{ArtifactLimits, ConfiguredAgents, FileArtifacts, FileLedger, SystemClock};
+use claw_host::{ArtifactLimits, ConfiguredAgents, FileArtifacts, SystemClock};
 use claw_policy::pipeline::{Policy, PolicyError, ToolSet};
 use claw_policy::scrub::{Scrubber, Value as SecretValue};
 use claw_registry::limit::Limiter;
 use claw_registry::{AgentFiles, Discovery, Executor, FileRules, Registry, Scrubbers};
+use claw_store::Vault;
+use claw_store::seal::KeySource;
+use claw_store::{Backend, Place, StoreOptions};
 
-use crate::config::{Config, Loaded, Surroundings};
+use crate::config::{Config, KEYS, Loaded, Surroundings};
 use crate::failure::Failure;
+use crate::installation;
 
 /// One process makes few calls; this many sessions are more than it plays.
 const SESSIONS: usize = 64;
@@ -28,6 +34,16 @@ pub(crate) fn data_dir(loaded: &Loaded, around: &Surroundings) -> Result<PathBuf
         Failure::usage("there is no place for data: neither `data_dir` nor a home directory is set")
             .hint("set `CLAWSMITH_DATA_DIR` to a directory")
     })
+}
+
+/// What opens sealed values: the store, and the keys from `CLAWSMITH_KEYS` or from `keys/ring` in the data
+/// directory.
+pub(crate) async fn vault(loaded: &Loaded, around: &Surroundings) -> Result<Vault, Failure> {
+    let file = data_dir(loaded, around)?.join("keys").join("ring");
+    let store = store(loaded, around).await?;
+    let unusable = |error: StoreError| Failure::failed(error.to_string());
+    let keys = KeySource::new(around.variable(KEYS).cloned(), file).map_err(unusable)?;
+    Vault::open(store, keys).await.map_err(unusable)
 }
 
 /// Every built-in tool, and the known ones that this build lacks. Builds and creates nothing.
@@ -63,24 +79,75 @@ pub(crate) fn policy(config: &Config) -> Result<Policy, Failure> {
     Policy::compile(&config.policy()).map_err(|error: PolicyError| Failure::usage(error.to_string()))
 }
 
-/// The road, over the durable ledger.
+/// Where the store is.
+pub(crate) fn place(loaded: &Loaded, around: &Surroundings) -> Result<Place, Failure> {
+    match loaded.place(around) {
+        Some(place) => Ok(place),
+        // The data directory is what is missing.
+        None => data_dir(loaded, around).map(Place::File),
+    }
+}
+
+/// What the store is opened with: as configured, and for the installation that the data directory is part of.
+pub(crate) fn store_options(loaded: &Loaded, data: &Path) -> Result<StoreOptions, Failure> {
+    Ok(StoreOptions { installation: installation::of(data)?, ..loaded.config.store.options() })
+}
+
+/// The store, made and brought up to date where necessary. Whoever opens it closes it.
+pub(crate) async fn store(loaded: &Loaded, around: &Surroundings) -> Result<Arc<dyn Backend>, Failure> {
+    let (data, place) = (data_dir(loaded, around)?, place(loaded, around)?);
+    let options = store_options(loaded, &data)?;
+    let store = claw_store::open(&place, loaded.config.node.clone(), &options)
+        .await
+        .map_err(|error| unopened(error, &place, &data))?;
+    if options.installation.is_none() && place != Place::Memory {
+        installation::join(&data, &place, store.installation())?;
+    }
+    Ok(store)
+}
+
+/// The store if there is one already; where there is none, none is made.
+pub(crate) async fn existing_store(
+    loaded: &Loaded,
+    around: &Surroundings,
+) -> Result<Option<Arc<dyn Backend>>, Failure> {
+    let (data, place) = (data_dir(loaded, around)?, place(loaded, around)?);
+    match claw_store::exists(&place).await.map_err(|error| unopened(error, &place, &data))? {
+        true => store(loaded, around).await.map(Some),
+        false => Ok(None),
+    }
+}
+
+/// Why a store could not be opened, and what to do about it.
+pub(crate) fn unopened(error: StoreError, place: &Place, data: &Path) -> Failure {
+    let hint = match &error {
+        StoreError::OtherInstallation { .. } => format!(
+            "set `store.url` (now {place}) or `data_dir` (now `{}`) so that they belong together; if that store \
+             is lost and all begins anew, remove `{}`",
+            data.display(),
+            installation::file(data).display()
+        ),
+        _ => {
+            "see `store.url` and `data_dir` in `clawsmith config show`; the store must be there and writable"
+                .to_owned()
+        }
+    };
+    Failure::failed(format!("the store at {place} cannot be opened")).because(error).hint(hint)
+}
+
+/// The road, over the store. A call that cannot be recorded is not run.
 pub(crate) fn executor(
     loaded: &Loaded,
     around: &Surroundings,
+    store: Arc<dyn Backend>,
     listener: Arc<dyn Listener>,
 ) -> Result<Executor, Failure> {
     let config = &loaded.config;
-    let directory = data_dir(loaded, around)?;
-    let ledger = FileLedger::open(&directory, config.node.clone()).map_err(|error| {
-        Failure::refused("the ledger cannot be opened, and a call that cannot be recorded is not run")
-            .because(error)
-            .hint("make the directory writable, or set `data_dir` (`CLAWSMITH_DATA_DIR`) to another one")
-    })?;
-    let builder = Executor::builder(registry(loaded, around), Arc::new(ledger), policy(config)?)
+    let builder = Executor::builder(registry(loaded, around), store, policy(config)?)
         .approvals(config.approvals.clone())
         .limiter(Limiter::new(config.limits.rate, SESSIONS))
         .limits(config.limits.for_calls())
-        .files(file_rules(config, &directory))
+        .files(file_rules(config, &data_dir(loaded, around)?))
         .scrubbers(scrubbers(config, around)?)
         .listener(listener);
     Ok(builder.build())

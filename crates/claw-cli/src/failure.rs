@@ -40,12 +40,14 @@ impl Failure {
         Self::new(Kind::Failed, message)
     }
 
-    pub(crate) fn refused(message: impl Into<String>) -> Self {
-        Self::new(Kind::Refused, message)
-    }
-
     fn new(kind: Kind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), hint: None, cause: None }
+    }
+
+    /// The same as the refusal of a call: what could not be done was needed before it may run.
+    pub(crate) fn refusing(mut self) -> Self {
+        self.kind = Kind::Refused;
+        self
     }
 
     /// Says what to try.

@@ -9,6 +9,7 @@ mod command;
 mod compose;
 pub mod config;
 mod failure;
+mod installation;
 mod log;
 mod output;
 

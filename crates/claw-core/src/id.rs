@@ -144,6 +144,14 @@ text_id!(
     /// What a model calls a tool by.
     ToolName, "tool name", is_tool_name, "start with a letter, then at most 63 letters, digits, `_` or `-`"
 );
+text_id!(
+    /// What a secret is called, such as `GITHUB_TOKEN`.
+    SecretName, "secret name", |t| is_plain(t, 128), "use 1 to 128 letters, digits, `_`, `-`, `.`, `@` or `+`"
+);
+text_id!(
+    /// What a credentialed program is called by, such as `gh`.
+    ProgramName, "program name", |t| is_plain(t, 128), "use 1 to 128 letters, digits, `_`, `-`, `.`, `@` or `+`"
+);
 
 impl TenantId {
     /// The tenant of an installation that has only one.
@@ -239,12 +247,32 @@ uuid_id!(
     BootId
 );
 uuid_id!(
+    /// One installation: a store, and the data directories that go with it.
+    InstallationId
+);
+uuid_id!(
     /// One kept text or file that a result points to.
     ArtifactId
 );
 uuid_id!(
     /// One change of a file that can be undone.
     UndoId
+);
+uuid_id!(
+    /// One answer of a model that was paid for.
+    UsageId
+);
+uuid_id!(
+    /// One rule that a person gave with a yes.
+    RuleId
+);
+uuid_id!(
+    /// One background process: ours, never the system's (it uses its numbers again).
+    ProcessId
+);
+uuid_id!(
+    /// One API key; not the key itself.
+    KeyId
 );
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ pub mod text;
 pub mod tool;
 
 pub use id::{
-    AgentId, ApprovalId, ArtifactId, BootId, CallId, InvalidId, JobId, MessageId, NodeId, SessionKey,
-    TenantId, ToolName, UndoId, UserId,
+    AgentId, ApprovalId, ArtifactId, BootId, CallId, InstallationId, InvalidId, JobId, KeyId, MessageId,
+    NodeId, ProcessId, ProgramName, RuleId, SecretName, SessionKey, TenantId, ToolName, UndoId, UsageId,
+    UserId,
 };

@@ -1,4 +1,4 @@
-//! The questions to people, kept in memory, for every store that does not keep them elsewhere.
+//! The questions to people, kept in memory.
 //!
 //! It knows how a question moves from state to state and nothing of who waits for it or how long.
 
@@ -184,62 +184,6 @@ fn wrong_state(row: &Approval) -> StoreError {
 fn missing(id: ApprovalId) -> StoreError {
     StoreError::ApprovalState { id, state: "missing" }
 }
-
-/// Implements `Approvals` for a store that keeps its questions in a table: `fn table(&self) -> &ApprovalTable`.
-macro_rules! delegate_approvals {
-    ($store:ty) => {
-        #[async_trait::async_trait]
-        impl claw_core::store::Approvals for $store {
-            async fn request(
-                &self,
-                new: claw_core::store::NewApproval,
-            ) -> Result<claw_core::store::Approval, claw_core::store::StoreError> {
-                Ok(self.table().request(new))
-            }
-
-            async fn approval(
-                &self,
-                tenant: &claw_core::TenantId,
-                id: claw_core::ApprovalId,
-            ) -> Result<Option<claw_core::store::Approval>, claw_core::store::StoreError> {
-                Ok(self.table().get(tenant, id))
-            }
-
-            async fn pending(
-                &self,
-                tenant: &claw_core::TenantId,
-                now: claw_core::port::UnixMillis,
-            ) -> Result<Vec<claw_core::store::Approval>, claw_core::store::StoreError> {
-                Ok(self.table().pending(tenant, now))
-            }
-
-            async fn answer(
-                &self,
-                tenant: &claw_core::TenantId,
-                id: claw_core::ApprovalId,
-                answer: claw_core::store::Answer,
-            ) -> Result<claw_core::store::Approval, claw_core::store::StoreError> {
-                self.table().answer(tenant, id, answer)
-            }
-
-            async fn close(
-                &self,
-                tenant: &claw_core::TenantId,
-                id: claw_core::ApprovalId,
-                state: claw_core::store::ApprovalState,
-            ) -> Result<claw_core::store::Approval, claw_core::store::StoreError> {
-                self.table().close(tenant, id, state)
-            }
-        }
-
-        impl claw_core::store::Changes for $store {
-            fn changes(&self, of: claw_core::store::Topic) -> tokio::sync::watch::Receiver<u64> {
-                self.table().bells.listen(of)
-            }
-        }
-    };
-}
-pub(crate) use delegate_approvals;
 
 #[cfg(test)]
 mod tests;

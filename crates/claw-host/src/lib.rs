@@ -1,7 +1,7 @@
 //! The real world behind the ports: the clock, files, kept results, and what is remembered of calls.
 //!
-//! [`MemoryStore`] forgets with the process and is what an embedder gets by default; [`FileLedger`] keeps a
-//! chain of lines that [`verify`](ledger::verify) can check.
+//! [`MemoryStore`] forgets with the process and is what an embedder gets by default; what lasts is kept by
+//! `claw-store`.
 
 mod agents;
 mod approvals;
@@ -9,11 +9,9 @@ mod artifacts;
 mod calls;
 mod clock;
 pub mod files;
-pub mod ledger;
 mod memory;
 
 pub use agents::ConfiguredAgents;
 pub use artifacts::{ArtifactLimits, FileArtifacts, MemoryArtifacts};
 pub use clock::SystemClock;
-pub use ledger::FileLedger;
 pub use memory::{MemoryLimits, MemoryStore};

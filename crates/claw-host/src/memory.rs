@@ -1,17 +1,22 @@
 //! What is remembered of calls, in memory: the default of an embedder, and of most tests.
 //!
-//! Nothing here survives the process and nothing is chained; [`FileLedger`](crate::FileLedger) is for that.
-//! What it keeps is bounded by [`MemoryLimits`].
+//! Nothing here survives the process and nothing is chained; the stores of `claw-store` are for that. What it
+//! keeps is bounded by [`MemoryLimits`].
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use claw_core::store::{Entry, EntryEvent, Ledger, Outcome, Record, StoreError, Tally};
+use claw_core::port::UnixMillis;
+use claw_core::store::{
+    Answer, Approval, ApprovalState, Approvals, Changes, Entry, EntryEvent, Ledger, NewApproval, Outcome,
+    Record, StoreError, Tally, Topic,
+};
 use claw_core::tool::Digest;
-use claw_core::{NodeId, SessionKey, TenantId};
+use claw_core::{ApprovalId, NodeId, SessionKey, TenantId};
+use tokio::sync::watch;
 
-use crate::approvals::{ApprovalTable, delegate_approvals};
+use crate::approvals::ApprovalTable;
 use crate::calls::{Calls, Known};
 
 /// How much a [`MemoryStore`] keeps, for each tenant.
@@ -89,10 +94,6 @@ impl MemoryStore {
         Ok(())
     }
 
-    fn table(&self) -> &ApprovalTable {
-        &self.approvals
-    }
-
     fn books(&self) -> MutexGuard<'_, HashMap<TenantId, Book>> {
         self.books.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -153,7 +154,44 @@ impl Ledger for MemoryStore {
     }
 }
 
-delegate_approvals!(MemoryStore);
+#[async_trait]
+impl Approvals for MemoryStore {
+    async fn request(&self, new: NewApproval) -> Result<Approval, StoreError> {
+        Ok(self.approvals.request(new))
+    }
+
+    async fn approval(&self, tenant: &TenantId, id: ApprovalId) -> Result<Option<Approval>, StoreError> {
+        Ok(self.approvals.get(tenant, id))
+    }
+
+    async fn pending(&self, tenant: &TenantId, now: UnixMillis) -> Result<Vec<Approval>, StoreError> {
+        Ok(self.approvals.pending(tenant, now))
+    }
+
+    async fn answer(
+        &self,
+        tenant: &TenantId,
+        id: ApprovalId,
+        answer: Answer,
+    ) -> Result<Approval, StoreError> {
+        self.approvals.answer(tenant, id, answer)
+    }
+
+    async fn close(
+        &self,
+        tenant: &TenantId,
+        id: ApprovalId,
+        state: ApprovalState,
+    ) -> Result<Approval, StoreError> {
+        self.approvals.close(tenant, id, state)
+    }
+}
+
+impl Changes for MemoryStore {
+    fn changes(&self, of: Topic) -> watch::Receiver<u64> {
+        self.approvals.bells.listen(of)
+    }
+}
 
 impl Book {
     fn new(limits: MemoryLimits) -> Self {

@@ -18,12 +18,13 @@ use claw_core::tool::{
     AnyTool, Call, CallParts, Caller, Group, Meta, Output, Progress, Tool, ToolError, erase,
 };
 use claw_core::{AgentId, ApprovalId, CallId, NodeId, SessionKey, TenantId};
-use claw_host::{FileLedger, MemoryStore, SystemClock};
+use claw_host::{MemoryStore, SystemClock};
 use claw_policy::config::PolicyConfig;
 use claw_policy::pipeline::Policy;
 use claw_policy::rate::RateConfig;
 use claw_registry::limit::Limiter;
 use claw_registry::{Executor, Registry, Request, Scrubbers};
+use claw_store::SqliteStore;
 use serde_json::json;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -161,11 +162,12 @@ fn main() {
     let whole = executor(Arc::new(MemoryStore::new()), Scrubbers::default());
     let with = road("road whole, ledger in memory", &whole, 25, 2000);
     let directory = tempfile::tempdir().unwrap();
-    let ledger = FileLedger::open(directory.path(), NodeId::local()).unwrap();
-    let durable = executor(Arc::new(ledger), Scrubbers::default());
-    let on_disk = road("road whole, durable ledger", &durable, 10, 100);
+    let path = directory.path().join("claw.db");
+    let store = runtime.block_on(SqliteStore::open(&path, NodeId::local())).unwrap();
+    let durable = executor(Arc::new(store), Scrubbers::default());
+    let on_disk = road("road whole, durable store (SQLite)", &durable, 10, 100);
 
     println!("road without ledger and scrub / direct\t{:.1}\tx", without / direct);
     println!("road whole / direct\t{:.1}\tx", with / direct);
-    println!("durable ledger / in memory\t{:.1}\tx", on_disk / with);
+    println!("durable store / in memory\t{:.1}\tx", on_disk / with);
 }

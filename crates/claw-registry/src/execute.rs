@@ -348,7 +348,7 @@ impl Trip<'_> {
     /// 5. What would it do, and may it?
     async fn judge(&self, args: &Value, left: Effects, scrubber: &CallScrubber) -> Result<Judged, Refusal> {
         let meta = &self.tool.entry.meta;
-        let place = self.offer.place(self.tool);
+        let place = self.place().await?;
         let plan = catch_unwind(AssertUnwindSafe(|| self.built.tool.plan(&place.facts, args)))
             .unwrap_or_else(|panic| Err(panicked(panic.as_ref())))
             .map_err(|error| Refusal { advice: error.advice, ..Refusal::at(Step::Judge, error.message) })?;
@@ -374,8 +374,25 @@ impl Trip<'_> {
         let question = self.question(&judged, args, reason, scrubber);
         judged.approval =
             Some(approval::ask(self.executor, self.offer, question, &self.request.cancel).await?);
-        self.reconsider(&judged)?;
+        self.reconsider(&judged).await?;
         Ok(judged)
+    }
+
+    /// Where the call would run, with the settings of now.
+    async fn place(&self) -> Result<Arc<Place>, Refusal> {
+        let settings = self.executor.0.settings.of(&self.offer.caller().tenant);
+        let settings = tokio::select! {
+            settings = settings => settings,
+            () = self.request.cancel.cancelled() => {
+                return Err(Refusal::at(Step::Judge, "the call was cancelled"));
+            }
+        };
+        let stored = settings.map_err(|error| {
+            tracing::error!(%error, "the settings of tools could not be read");
+            Refusal::at(Step::Judge, "the tool's settings cannot be read right now, so it is not run")
+                .try_instead("try again later")
+        })?;
+        Ok(self.offer.place(self.tool, &stored))
     }
 
     fn verdict(&self, judged: &Judged) -> Judgement {
@@ -394,8 +411,13 @@ impl Trip<'_> {
         guard::scope(&rules, self.offer.caller(), &self.tool.entry.meta.name, &place.facts)
     }
 
-    /// While a person thought, the policy may have changed: what they said yes to must still be allowed.
-    fn reconsider(&self, judged: &Judged) -> Result<(), Refusal> {
+    /// While a person thought, the policy or the settings may have changed: what they said yes to must still be
+    /// allowed, and be what they said it to.
+    async fn reconsider(&self, judged: &Judged) -> Result<(), Refusal> {
+        if self.place().await?.digest != judged.place.digest {
+            let reason = "the tool's settings changed while the question waited".to_owned();
+            return Err(denied(reason, Some("make the call again, which asks again".to_owned())));
+        }
         if self.authorise()? != judged.left {
             return Err(denied("the policy changed while the question waited".to_owned(), None));
         }

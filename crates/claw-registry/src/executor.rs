@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use claw_core::event::{Event, Listener, What};
-use claw_core::store::CallStore;
+use claw_core::store::{CallStore, SettingsStore};
 use claw_core::tool::{Caller, Meta, Need, Profile, Unavailable};
 use claw_core::{AgentId, CallId, TenantId, ToolName};
 use claw_policy::approval::ApprovalConfig;
@@ -25,6 +25,7 @@ use crate::limit::Limiter;
 use crate::offer::{MadeFrom, Offer, OfferOptions, Offered, State};
 use crate::registry::Registry;
 use crate::scrub::Scrubbers;
+use crate::settings::StoredLayers;
 
 /// How many sessions the rate limiter counts at a time.
 const SESSIONS: usize = 100_000;
@@ -66,6 +67,7 @@ pub(crate) struct Parts {
     pub(crate) limiter: ArcSwap<Limiter>,
     pub(crate) scrubbers: Scrubbers,
     pub(crate) store: Arc<dyn CallStore>,
+    pub(crate) settings: StoredLayers,
     listener: Option<Arc<dyn Listener>>,
     pub(crate) limits: Limits,
     pub(crate) files: ArcSwap<FileRules>,
@@ -80,6 +82,7 @@ pub struct ExecutorBuilder {
     approvals: ApprovalConfig,
     limiter: Limiter,
     scrubbers: Scrubbers,
+    settings: Option<Arc<dyn SettingsStore>>,
     listener: Option<Arc<dyn Listener>>,
     limits: Limits,
     files: FileRules,
@@ -104,6 +107,14 @@ impl ExecutorBuilder {
     #[must_use]
     pub fn scrubbers(mut self, scrubbers: Scrubbers) -> Self {
         self.scrubbers = scrubbers;
+        self
+    }
+
+    /// Where settings of tools are stored. They lie over those of the caller, and what is written there holds
+    /// from the next call on.
+    #[must_use]
+    pub fn settings(mut self, settings: Arc<dyn SettingsStore>) -> Self {
+        self.settings = Some(settings);
         self
     }
 
@@ -139,6 +150,7 @@ impl ExecutorBuilder {
             limiter: ArcSwap::from_pointee(self.limiter),
             scrubbers: self.scrubbers,
             store: self.store,
+            settings: StoredLayers::new(self.settings),
             listener: self.listener,
             limits: self.limits,
             files: ArcSwap::from_pointee(self.files),
@@ -157,6 +169,7 @@ impl Executor {
             approvals: ApprovalConfig::default(),
             limiter: Limiter::new(RateConfig::default(), SESSIONS),
             scrubbers: Scrubbers::default(),
+            settings: None,
             listener: None,
             limits: Limits::default(),
             files: FileRules::default(),

@@ -20,6 +20,7 @@ mod registry;
 mod reply;
 mod scrub;
 mod search;
+mod settings;
 pub mod validate;
 
 pub use bound::BoundTool;
@@ -31,4 +32,4 @@ pub use registry::{
     Context, Discovered, Discovery, Factory, Listing, RegisterError, Registry, Status, Version,
 };
 pub use reply::{CallError, Refusal, Reply, Step};
-pub use scrub::{Scrubbers, SecretError};
+pub use scrub::{CallScrubber, Scrubbers, SecretError};

@@ -8,14 +8,17 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use arc_swap::ArcSwapOption;
 use claw_core::ToolName;
 use claw_core::port::Hit;
+use claw_core::store::ToolSettings;
 use claw_core::tool::dialect::{self, Dialect};
 use claw_core::tool::{Caller, Digest, Effects, Facts, Meta, Need, Spec, Unavailable};
 use serde_json::Value;
 
 use crate::registry::{Built, Context, Entry, Registry, Version};
-use crate::search;
+
+use crate::{search, settings};
 
 /// What to make an offer from, beyond the caller.
 #[derive(Default)]
@@ -61,15 +64,18 @@ pub(crate) struct Offered {
     /// What the policy left of its ceiling.
     pub(crate) effects: Effects,
     built: OnceLock<Result<Arc<Built>, Unavailable>>,
-    place: OnceLock<Arc<Place>>,
+    /// As the last call had it.
+    place: ArcSwapOption<Place>,
     state: AtomicU8,
 }
 
-/// Where and for whom a tool's calls run: the same for all calls of one offer.
+/// Where and for whom a tool's calls run: the same for all calls of one offer, while no settings change.
 pub(crate) struct Place {
     pub(crate) facts: Arc<Facts>,
     /// Of the caller and of all the above: an approval binds it.
     pub(crate) digest: Digest,
+    /// The stored settings that it was made with.
+    stored: Arc<ToolSettings>,
 }
 
 /// Where an offered tool stands.
@@ -88,7 +94,7 @@ pub(crate) enum State {
 
 impl Offered {
     pub(crate) fn new(entry: Arc<Entry>, effects: Effects, state: State) -> Self {
-        let (built, place) = (OnceLock::new(), OnceLock::new());
+        let (built, place) = (OnceLock::new(), ArcSwapOption::empty());
         Self { entry, effects, built, place, state: AtomicU8::new(state as u8) }
     }
 
@@ -238,15 +244,20 @@ impl Offer {
         self.0.names.get(name).map(|at| &self.0.tools[*at])
     }
 
-    pub(crate) fn place(&self, tool: &Offered) -> Arc<Place> {
-        let make = || {
-            let caller = &self.0.caller;
-            let facts = caller.facts(tool.name().as_str());
-            let who = (&caller.tenant, &caller.agent, caller.user.as_ref(), &caller.session);
-            let digest = Digest::of(&(who, &facts));
-            Arc::new(Place { facts: Arc::new(facts), digest })
-        };
-        Arc::clone(tool.place.get_or_init(make))
+    /// Where this tool's calls run now, over these stored settings.
+    pub(crate) fn place(&self, tool: &Offered, stored: &Arc<ToolSettings>) -> Arc<Place> {
+        let last = tool.place.load();
+        if let Some(place) = last.as_ref().filter(|place| Arc::ptr_eq(&place.stored, stored)) {
+            return Arc::clone(place);
+        }
+        let caller = &self.0.caller;
+        let facts = settings::lay_over(caller.facts(tool.name().as_str()), stored.get(tool.name()));
+        let who = (&caller.tenant, &caller.agent, caller.user.as_ref(), &caller.session);
+        let digest = Digest::of(&(who, &facts));
+        let (facts, stored) = (Arc::new(facts), Arc::clone(stored));
+        let place = Arc::new(Place { facts, digest, stored });
+        tool.place.store(Some(Arc::clone(&place)));
+        place
     }
 
     pub(crate) fn built(&self, tool: &Offered) -> Result<Arc<Built>, Unavailable> {

@@ -3,28 +3,76 @@
 //! `docs/store.md` is the promise. Each aggregate is one file per backend, one pair of migrations and one
 //! conformance function; nothing above the traits in `claw_core::store` knows which backend runs.
 
+mod backend;
 pub mod chain;
+mod document;
+mod installation;
 mod migrate;
+mod options;
 mod place;
 pub mod postgres;
 mod row;
+pub mod seal;
+mod search;
 pub mod sqlite;
+mod status;
+mod streams;
+mod usage;
+pub mod vault;
+mod words;
 
 use std::sync::Arc;
 
 use claw_core::NodeId;
-use claw_core::store::{Store, StoreError};
+use claw_core::store::StoreError;
+
+pub use backend::Backend;
+pub use installation::Installation;
+pub use migrate::Step;
+pub use options::StoreOptions;
+pub use place::{Place, PostgresUrl};
 pub use postgres::PostgresStore;
 pub use sqlite::SqliteStore;
+pub use status::{Journal, Schema, Status, TableStatus};
+pub use vault::Vault;
 
-use crate::place::Place;
-
-/// Opens the store that `url` names for this node: `sqlite:PATH`, `sqlite::memory:` or
-/// `postgres://user@host/name`. What is missing of it is made, and its schema brought up to date.
-pub async fn open(url: &str, node: NodeId) -> Result<Arc<dyn Store>, StoreError> {
-    Ok(match Place::of(url)? {
+/// Opens the store at `place` for this node. What is missing of it is made, and its schema brought up to date.
+pub async fn open(
+    place: &Place,
+    node: NodeId,
+    options: &StoreOptions,
+) -> Result<Arc<dyn Backend>, StoreError> {
+    Ok(match place {
         Place::Memory => Arc::new(SqliteStore::memory(node).await?),
-        Place::File(path) => Arc::new(SqliteStore::open(path, node).await?),
-        Place::Postgres(url) => Arc::new(PostgresStore::connect(url, node).await?),
+        Place::File(path) => Arc::new(SqliteStore::open_with(path, node, options).await?),
+        Place::Postgres(url) => Arc::new(PostgresStore::connect_with(url.expose(), node, options).await?),
     })
+}
+
+/// Makes what is missing of the store at `place` and brings its schema up to date, as [`open`] does; says which
+/// steps were applied.
+pub async fn migrate(place: &Place, options: &StoreOptions) -> Result<Vec<Step>, StoreError> {
+    match place {
+        Place::Memory => Ok(Vec::new()),
+        Place::File(path) => sqlite::migrate(path, options).await,
+        Place::Postgres(url) => postgres::migrate(url.expose(), options).await,
+    }
+}
+
+/// How the store at `place` stands; `None` where there is none yet. Makes and changes nothing.
+pub async fn status(place: &Place) -> Result<Option<Status>, StoreError> {
+    match place {
+        Place::Memory => Ok(None),
+        Place::File(path) => sqlite::status(path).await,
+        Place::Postgres(url) => postgres::status(url.expose()).await,
+    }
+}
+
+/// Whether there is a store at `place` yet. Makes and changes nothing.
+pub async fn exists(place: &Place) -> Result<bool, StoreError> {
+    match place {
+        Place::Memory => Ok(false),
+        Place::File(path) => Ok(path.exists()),
+        Place::Postgres(url) => postgres::exists(url.expose()).await,
+    }
 }

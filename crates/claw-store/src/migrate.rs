@@ -4,8 +4,18 @@
 //! ours, or that knows more than we do, is not opened.
 
 use claw_core::store::StoreError;
+use serde::Serialize;
 use sqlx::SqlSafeStr as _;
 use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
+
+/// One step of the schema, as people are told of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Step {
+    /// Its number.
+    pub version: i64,
+    /// What it is about.
+    pub name: &'static str,
+}
 
 /// One step of the schema, in both dialects.
 struct Pair {
@@ -26,11 +36,36 @@ macro_rules! pair {
     };
 }
 
-const PAIRS: [Pair; 3] = [
+const PAIRS: [Pair; 12] = [
     pair!(1, "calls", "0001_calls.sql"),
     pair!(2, "queue", "0002_queue.sql"),
     pair!(3, "sessions", "0003_sessions.sql"),
+    pair!(4, "access", "0004_access.sql"),
+    pair!(5, "agents", "0005_agents.sql"),
+    pair!(6, "documents", "0006_documents.sql"),
+    pair!(7, "secrets", "0007_secrets.sql"),
+    pair!(8, "usage", "0008_usage.sql"),
+    pair!(9, "rules", "0009_rules.sql"),
+    pair!(10, "processes", "0010_processes.sql"),
+    pair!(11, "files", "0011_files.sql"),
+    pair!(12, "installation", "0012_installation.sql"),
 ];
+
+/// Every step, in order.
+pub(crate) fn steps() -> Vec<Step> {
+    PAIRS.iter().map(|pair| Step { version: pair.version, name: pair.name }).collect()
+}
+
+/// The number of the newest step.
+pub(crate) fn newest() -> i64 {
+    PAIRS.iter().map(|pair| pair.version).max().unwrap_or(0)
+}
+
+/// The steps that were applied between two looks at what there is.
+pub(crate) fn applied(before: &[i64], after: &[i64]) -> Vec<Step> {
+    let is_new = |step: &Step| after.contains(&step.version) && !before.contains(&step.version);
+    steps().into_iter().filter(is_new).collect()
+}
 
 /// The schema for SQLite.
 pub(crate) fn sqlite() -> Migrator {
@@ -52,7 +87,7 @@ fn migrator(sql: fn(&Pair) -> &'static str) -> Migrator {
 
 /// What a failed migration means; `other` says it of what the driver reports.
 pub(crate) fn failed(error: MigrateError, other: impl FnOnce(sqlx::Error) -> StoreError) -> StoreError {
-    let newest = PAIRS.iter().map(|pair| pair.version).max().unwrap_or(0);
+    let newest = newest();
     let why = match error {
         MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _) => return other(error),
         MigrateError::VersionMissing(version) if version > newest => format!(

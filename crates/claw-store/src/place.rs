@@ -1,40 +1,104 @@
 //! Where a store is, as one line of configuration says it.
 
-use std::path::Path;
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
 
 use claw_core::store::StoreError;
+use sqlx::postgres::PgConnectOptions;
 
 const FORMS: &str = "write `sqlite:PATH`, `sqlite::memory:` or `postgres://user@host/name`";
 
-/// Where a store is.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Place<'a> {
+/// Where a store is. Shown without the password that it may hold.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Place {
+    /// In the memory of this process.
     Memory,
-    File(&'a Path),
-    Postgres(&'a str),
+    /// In one SQLite file.
+    File(PathBuf),
+    /// In a PostgreSQL database.
+    Postgres(PostgresUrl),
 }
 
-impl<'a> Place<'a> {
+/// The URL of a PostgreSQL database. It may hold a password, so nothing shows it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct PostgresUrl(String);
+
+impl FromStr for Place {
+    type Err = StoreError;
+
     /// Reads it from a URL. No error quotes more of it than the scheme: the rest may hold a password.
-    pub(crate) fn of(url: &'a str) -> Result<Self, StoreError> {
+    fn from_str(url: &str) -> Result<Self, StoreError> {
         match url.split_once(':') {
             Some(("sqlite", ":memory:")) => Ok(Self::Memory),
             Some(("sqlite", path)) => file(path.strip_prefix("//").unwrap_or(path)),
-            Some(("postgres" | "postgresql", _)) => Ok(Self::Postgres(url)),
-            Some((scheme, _)) => Err(refused(format!("`{scheme}` is no kind of store; {FORMS}"))),
-            None => Err(refused(format!("it is not said what kind of store it is; {FORMS}"))),
+            Some(("postgres" | "postgresql", _)) => Ok(Self::Postgres(PostgresUrl(url.to_owned()))),
+            Some((scheme, _)) if is_scheme(scheme) => {
+                Err(refused(format!("`{scheme}` is no kind of store; {FORMS}")))
+            }
+            _ => Err(refused(format!("it is not said what kind of store it is; {FORMS}"))),
         }
     }
 }
 
-fn file(path: &str) -> Result<Place<'_>, StoreError> {
+impl PostgresUrl {
+    /// The whole, for whoever connects.
+    pub(crate) fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Memory => f.write_str("sqlite::memory:"),
+            Self::File(path) => write!(f, "sqlite:{}", path.display()),
+            Self::Postgres(url) => url.fmt(f),
+        }
+    }
+}
+
+impl fmt::Debug for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Place({self})")
+    }
+}
+
+impl fmt::Display for PostgresUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Put together again from what was understood, so that nothing else can slip through.
+        let Ok(options) = PgConnectOptions::from_str(&self.0) else { return f.write_str("postgres://…") };
+        write!(f, "postgres://{}@", options.get_username())?;
+        if options.get_socket().is_none() {
+            write!(f, "{}:{}", options.get_host(), options.get_port())?;
+        }
+        write!(f, "/{}", options.get_database().unwrap_or_default())?;
+        match options.get_socket() {
+            Some(socket) => write!(f, "?host={}", socket.display()),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Debug for PostgresUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PostgresUrl({self})")
+    }
+}
+
+/// Whether it can stand before a colon and be shown: what else stands there may be part of a password.
+fn is_scheme(text: &str) -> bool {
+    !text.is_empty() && text.len() <= 20 && text.bytes().all(|byte| byte.is_ascii_alphanumeric())
+}
+
+fn file(path: &str) -> Result<Place, StoreError> {
     if path.is_empty() {
         return Err(refused(format!("its path is empty; {FORMS}")));
     }
     if path.contains('?') {
         return Err(refused("options after `?` are not taken; write `sqlite:PATH`".to_owned()));
     }
-    Ok(Place::File(Path::new(path)))
+    Ok(Place::File(path.into()))
 }
 
 fn refused(why: String) -> StoreError {

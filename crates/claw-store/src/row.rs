@@ -1,12 +1,22 @@
 //! Between rows and types, for both dialects: what does not read is damage, and named.
 
-use claw_core::ApprovalId;
+mod sealed;
+
+use std::collections::BTreeMap;
+
 use claw_core::port::UnixMillis;
-use claw_core::store::{Approval, ApprovalState, NewMessage, StoreError, Tally};
+use claw_core::store::{
+    AccessRole, Agent, Answer, Approval, ApprovalState, KEY_USE_EVERY, KeyScopes, Layer, NewKey, NewMessage,
+    ProcessEnd, Rule, StoreError, StoredSettings, Tally,
+};
+use claw_core::tool::Digest;
+use claw_core::{AgentId, ApprovalId, RuleId, TenantId, ToolName, UserId};
 use serde::de::IntoDeserializer as _;
 use serde::de::value::{BytesDeserializer, Error, StrDeserializer};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+
+pub(crate) use self::sealed::*;
 
 /// The kind of the event that tells of a message.
 pub(crate) const MESSAGE: &str = "message";
@@ -51,6 +61,21 @@ pub(crate) fn number(number: impl TryInto<i64>) -> i64 {
     number.try_into().unwrap_or(i64::MAX)
 }
 
+/// How often each tool is to be counted, each once and those that count for nothing left out.
+pub(crate) fn counts(uses: &[(ToolName, u64)]) -> BTreeMap<&str, i64> {
+    let mut counts = BTreeMap::new();
+    for (tool, uses) in uses.iter().filter(|(_, uses)| *uses > 0) {
+        let count: &mut i64 = counts.entry(tool.as_str()).or_default();
+        *count = count.saturating_add(number(*uses));
+    }
+    counts
+}
+
+/// What a place is looked for by: a path can be longer than an index takes, and hold any character.
+pub(crate) fn place(place: &str) -> String {
+    Digest::of_bytes(place.as_bytes()).to_string()
+}
+
 /// What is stored does not read.
 pub(crate) fn damaged(what: &str, why: impl std::fmt::Display) -> StoreError {
     StoreError::Damaged { what: what.to_owned(), why: why.to_string() }
@@ -65,6 +90,52 @@ pub(crate) fn is_lapsed(approval: &Approval, now: UnixMillis) -> bool {
 /// A question does not stand as it would have to.
 pub(crate) fn wrong_state(approval: &Approval) -> StoreError {
     StoreError::ApprovalState { id: approval.id, state: approval.state.name() }
+}
+
+/// A rule holds no more.
+pub(crate) fn not_live(rule: &Rule, now: UnixMillis) -> StoreError {
+    StoreError::RuleState { id: rule.new.id, state: rule.state(now) }
+}
+
+/// There is no such rule, or it is somebody else's.
+pub(crate) fn no_rule(id: RuleId) -> StoreError {
+    StoreError::RuleState { id, state: "missing" }
+}
+
+/// A rule that cannot be kept, and why.
+pub(crate) fn rule_refused(why: &str) -> StoreError {
+    StoreError::Database { what: "could not keep the rule", why: why.to_owned(), transient: false }
+}
+
+/// Checks that a rule can be given with an answer.
+pub(crate) fn check_yes(answer: &Answer) -> Result<(), StoreError> {
+    let no = "it comes with a no; only a yes can be given for always";
+    if answer.approve { Ok(()) } else { Err(rule_refused(no)) }
+}
+
+/// How a process ended, as columns: its state, exit code and signal.
+pub(crate) fn end_columns(end: ProcessEnd) -> (&'static str, Option<i32>, Option<i32>) {
+    match end {
+        ProcessEnd::Exited { code, signal } => ("exited", code, signal),
+        ProcessEnd::Killed => ("killed", None, None),
+        ProcessEnd::Lost => ("lost", None, None),
+    }
+}
+
+/// The same from columns, with the time; `None` of one that runs.
+pub(crate) fn ended(
+    (state, code, signal): (&str, Option<i32>, Option<i32>),
+    at: Option<i64>,
+) -> Result<Option<(ProcessEnd, UnixMillis)>, StoreError> {
+    let end = match (state, at) {
+        ("running", None) => return Ok(None),
+        ("exited", _) => ProcessEnd::Exited { code, signal },
+        ("killed", _) => ProcessEnd::Killed,
+        ("lost", _) => ProcessEnd::Lost,
+        _ => return Err(damaged("a process's state", format!("`{state}` is none"))),
+    };
+    let at = at.ok_or_else(|| damaged("a process's state", "it ended at no time"))?;
+    Ok(Some((end, UnixMillis(at))))
 }
 
 /// There is no such question, or it is somebody else's or about something else.
@@ -87,4 +158,82 @@ pub(crate) fn tally(counts: &[(String, Option<String>, i64)]) -> Result<Tally, S
     }
     tally.open = tally.open.saturating_sub(tally.done + tally.failed);
     Ok(tally)
+}
+
+/// The scopes of a key from their words; one that is not known is damage, and lets nobody in.
+pub(crate) fn scopes(words: &str) -> Result<KeyScopes, StoreError> {
+    words.parse().map_err(|error| damaged("what a key is for", error))
+}
+
+/// As whom a key lets in.
+pub(crate) fn admitted_user(
+    user: Option<&str>,
+    role: Option<&str>,
+) -> Result<Option<(UserId, AccessRole)>, StoreError> {
+    match (user, role) {
+        (None, _) => Ok(None),
+        (Some(_), None) => Err(damaged("a key's user", "it has no role")),
+        (Some(user), Some(role)) => Ok(Some((word("a key's user", user)?, word("a user's role", role)?))),
+    }
+}
+
+/// When the last use of a key must have been written for another one to be written now.
+pub(crate) fn use_before(now: UnixMillis) -> i64 {
+    now.0.saturating_sub(number(KEY_USE_EVERY.as_millis()))
+}
+
+/// Something is to be added to a tenant that is not there.
+pub(crate) fn no_tenant(what: &'static str, tenant: &TenantId) -> StoreError {
+    StoreError::Refused { what, why: format!("there is no tenant `{tenant}`; add it first") }
+}
+
+/// A key is to be added for somebody who is not there.
+pub(crate) fn no_holder(what: &'static str, new: &NewKey) -> StoreError {
+    match &new.user {
+        None => no_tenant(what, &new.tenant),
+        Some(user) => {
+            let why = format!("there is no user `{user}` in a tenant `{}`; add them first", new.tenant);
+            StoreError::Refused { what, why }
+        }
+    }
+}
+
+/// A key is to be added that another one is in the way of.
+pub(crate) fn taken_key(what: &'static str) -> StoreError {
+    StoreError::Refused { what, why: "its id or its hash is taken; make another key".to_owned() }
+}
+
+/// An agent is not as the writer saw it.
+pub(crate) fn stale_agent(id: &AgentId, now: Option<i64>) -> Result<StoreError, StoreError> {
+    Ok(StoreError::Stale { path: id.to_string(), now: now.map(count).transpose()? })
+}
+
+/// An agent from its row: version, setup, and when it was added and written.
+pub(crate) fn agent(
+    tenant: &TenantId,
+    id: AgentId,
+    (version, setup, created, updated): (i64, &str, i64, i64),
+) -> Result<Agent, StoreError> {
+    let (setup, version) = (json("an agent", setup)?, count(version)?);
+    let (created, updated) = (UnixMillis(created), UnixMillis(updated));
+    Ok(Agent { tenant: tenant.clone(), id, setup, version, created, updated })
+}
+
+/// What stands in the place of a tenant, of settings of this layer. No tenant's id is empty.
+pub(crate) fn layer(layer: &Layer) -> &str {
+    match layer {
+        Layer::Deployment => "",
+        Layer::Tenant(tenant) => tenant.as_str(),
+    }
+}
+
+/// Settings of a tool from their row. What is no object is damage.
+pub(crate) fn settings(
+    (tool, settings, updated): &(String, String, i64),
+) -> Result<StoredSettings, StoreError> {
+    Ok(StoredSettings {
+        tool: word("a tool's name", tool)?,
+        settings: json("what is set for a tool", settings)?,
+        updated: UnixMillis(*updated),
+    })
 }

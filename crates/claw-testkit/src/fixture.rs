@@ -1,14 +1,18 @@
-//! Records, questions, jobs and messages with plain contents, for tests that care about one field of them.
+//! Records, questions, rules, jobs, messages and processes with plain contents, for tests that care about one field of them.
 
 use std::time::Duration;
 
 use claw_core::port::{Owner, UnixMillis};
-use claw_core::store::{EntryEvent, NewApproval, NewJob, NewMessage, Outcome, Record, Role, Worker};
+use claw_core::store::{
+    AccessRole, AgentKind, AgentSetup, ApiKey, EntryEvent, KeyScope, NewApproval, NewJob, NewKey, NewMessage,
+    NewProcess, NewRule, Outcome, Record, Role, RuleScope, User, Worker,
+};
 use claw_core::tool::{Caller, Digest, Effect, Effects};
 use claw_core::{
-    AgentId, ApprovalId, BootId, CallId, JobId, MessageId, NodeId, SessionKey, TenantId, ToolName,
+    AgentId, ApprovalId, BootId, CallId, JobId, KeyId, MessageId, NodeId, ProcessId, RuleId, SessionKey,
+    TenantId, ToolName, UserId,
 };
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 /// 2026-01-01T00:00:00Z.
 pub const NOW: UnixMillis = UnixMillis(1_767_225_600_000);
@@ -108,9 +112,87 @@ pub fn message(key: &str, text: &str) -> NewMessage {
     }
 }
 
+/// A user of the main tenant, who may work.
+pub fn user(id: &str) -> User {
+    User {
+        tenant: TenantId::main(),
+        id: UserId::new(id).expect("a user id"),
+        name: id.to_owned(),
+        role: AccessRole::Operator,
+        created: NOW,
+        disabled: false,
+    }
+}
+
+/// What is stored of a key of the main tenant that is of no user, never expires and may call tools.
+pub fn key_of(key: &ApiKey) -> NewKey {
+    NewKey {
+        id: KeyId::new(),
+        hash: key.hash(),
+        tenant: TenantId::main(),
+        user: None,
+        label: "a program".to_owned(),
+        scopes: [KeyScope::CallTools].into_iter().collect(),
+        created: NOW,
+        expires: None,
+    }
+}
+
+/// An open agent of this name that is like all others.
+pub fn agent_setup(name: &str) -> AgentSetup {
+    AgentSetup {
+        name: name.to_owned(),
+        kind: AgentKind::Open,
+        provider: None,
+        model: None,
+        policy: Value::Null,
+        other_config: Map::new(),
+    }
+}
+
+/// The members of a JSON object.
+pub fn object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(members) => members,
+        other => panic!("expected an object, got {other}"),
+    }
+}
+
 /// A worker on this node, started now.
 pub fn worker(node: &str) -> Worker {
     Worker { node: NodeId::new(node).expect("a node id"), boot: BootId::new() }
+}
+
+/// A rule that lets [`agent`] run `git status` in session `cli:me`.
+pub fn rule() -> NewRule {
+    NewRule {
+        id: RuleId::new(),
+        tenant: TenantId::main(),
+        scope: RuleScope::Session { agent: agent(), session: session("cli:me") },
+        tool: ToolName::literal("exec"),
+        rule: json!({ "program": "/usr/bin/git", "arguments": ["status"] }),
+        text: "`git status`".to_owned(),
+        by: "ann".to_owned(),
+        approval: None,
+        created: NOW,
+        expires: None,
+    }
+}
+
+/// A process that this worker has begun in the background, in session `cli:me`.
+pub fn process(worker: &Worker) -> NewProcess {
+    NewProcess {
+        id: ProcessId::new(),
+        tenant: TenantId::main(),
+        session: session("cli:me"),
+        agent: agent(),
+        user: None,
+        worker: worker.clone(),
+        command: "sleep 60".to_owned(),
+        directory: "/srv".to_owned(),
+        pid: 4_711,
+        started: NOW,
+    }
 }
 
 fn record(call: CallId, event: EntryEvent) -> Record {
@@ -118,6 +200,7 @@ fn record(call: CallId, event: EntryEvent) -> Record {
     Record { at: NOW, tenant, session, agent: agent(), user: None, call, tool: "exec".to_owned(), event }
 }
 
-fn agent() -> AgentId {
+/// The agent of all of them.
+pub fn agent() -> AgentId {
     AgentId::new("tester").expect("an agent id")
 }

@@ -32,7 +32,8 @@
 //! - **What comes back** is a [`Reply`]: an [`Output`], or why there is none.
 //! - **The world** is a [`World`]: what files, commands and clocks lead to. What you leave out is not there,
 //!   and tools that need it are listed as unavailable with the reason.
-//! - **What is remembered** goes to a [`CallStore`](store::CallStore): in memory by default, in files with
+//! - **What is remembered** goes to a [`CallStore`](store::CallStore): in memory by default, in SQLite or
+//!   PostgreSQL with [`ToolboxBuilder::store`] and the feature `store`. Long results are kept in files with
 //!   [`ToolboxBuilder::data_dir`].
 //!
 //! The examples show each: `register_tool`, `lazy_factory`, `policy_explained`, `schemas`, `agent_loop`.
@@ -48,7 +49,7 @@ pub use claw_core::tool::{
 };
 pub use claw_core::{AgentId, CallId, SessionKey, TenantId, ToolName, UserId};
 pub use claw_core::{port, store};
-pub use claw_host::{FileArtifacts, FileLedger, MemoryArtifacts, MemoryStore, SystemClock};
+pub use claw_host::{FileArtifacts, MemoryArtifacts, MemoryStore, SystemClock};
 pub use claw_policy::approval::ApprovalConfig;
 pub use claw_policy::config::PolicyConfig;
 pub use claw_policy::pipeline::{Policy, Subject};
@@ -57,4 +58,6 @@ pub use claw_registry::{
     AgentFiles, Arguments, Asking, BoundTool, CallError, Context, Discovery, Executor, FileRules, Limits,
     Listing, Offer, OfferOptions, Refusal, RegisterError, Registry, Reply, Request, Scrubbers, Status, Step,
 };
+#[cfg(feature = "store")]
+pub use claw_store;
 pub use toolbox::{BuildError, Toolbox, ToolboxBuilder, populate};

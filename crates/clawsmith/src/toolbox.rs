@@ -4,12 +4,11 @@ use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use claw_core::NodeId;
 use claw_core::event::Listener;
 use claw_core::port::World;
-use claw_core::store::{CallStore, StoreError};
+use claw_core::store::CallStore;
 use claw_core::tool::{AnyTool, Tool, erase};
-use claw_host::{ArtifactLimits, FileArtifacts, FileLedger, MemoryArtifacts, MemoryStore, SystemClock};
+use claw_host::{ArtifactLimits, FileArtifacts, MemoryArtifacts, MemoryStore, SystemClock};
 use claw_policy::approval::ApprovalConfig;
 use claw_policy::config::PolicyConfig;
 use claw_policy::pipeline::{Policy, PolicyError};
@@ -49,6 +48,7 @@ pub struct ToolboxBuilder {
     limits: Limits,
     world: Option<World>,
     data_dir: Option<PathBuf>,
+    store: Option<Arc<dyn CallStore>>,
     files: FileRules,
     listener: Option<Arc<dyn Listener>>,
     scrubbers: Scrubbers,
@@ -63,9 +63,6 @@ pub enum BuildError {
     /// The policy has entries that cannot be read.
     #[error(transparent)]
     Policy(#[from] PolicyError),
-    /// The data directory cannot be used.
-    #[error(transparent)]
-    Store(#[from] StoreError),
 }
 
 impl ToolboxBuilder {
@@ -131,7 +128,15 @@ impl ToolboxBuilder {
         self
     }
 
-    /// Keeps the ledger and long results in this directory instead of in memory.
+    /// Remembers calls and questions to people in this store instead of in memory, such as one that the crate
+    /// `claw-store` opened.
+    #[must_use]
+    pub fn store(mut self, store: Arc<dyn CallStore>) -> Self {
+        self.store = Some(store);
+        self
+    }
+
+    /// Keeps long results in this directory instead of in memory.
     #[must_use]
     pub fn data_dir(mut self, directory: impl Into<PathBuf>) -> Self {
         self.data_dir = Some(directory.into());
@@ -148,20 +153,14 @@ impl ToolboxBuilder {
     /// The toolbox.
     pub fn build(mut self) -> Result<Toolbox, BuildError> {
         let mut world = self.world.unwrap_or_else(|| World::new(Arc::new(SystemClock)));
-        let store: Arc<dyn CallStore> = match &self.data_dir {
-            None => {
-                world.artifacts.get_or_insert_with(|| Arc::new(MemoryArtifacts::default()));
-                Arc::new(MemoryStore::new())
-            }
-            Some(directory) => {
-                let own = std::path::absolute(directory).unwrap_or_else(|_| directory.clone());
-                self.files.denied.push(own);
-                world.artifacts.get_or_insert_with(|| {
-                    Arc::new(FileArtifacts::new(directory, ArtifactLimits::default()))
-                });
-                Arc::new(FileLedger::open(directory, NodeId::local())?)
-            }
-        };
+        if let Some(directory) = &self.data_dir {
+            self.files.denied.push(std::path::absolute(directory).unwrap_or_else(|_| directory.clone()));
+        }
+        world.artifacts.get_or_insert_with(|| match self.data_dir {
+            Some(directory) => Arc::new(FileArtifacts::new(directory, ArtifactLimits::default())),
+            None => Arc::new(MemoryArtifacts::default()),
+        });
+        let store = self.store.unwrap_or_else(|| Arc::new(MemoryStore::new()));
         let registry = Registry::new(world);
         for tool in self.tools {
             registry.register(tool)?;

@@ -81,6 +81,7 @@ fn source(loaded: &Loaded) -> String {
 fn show(session: &mut Session) -> Outcome {
     let loaded = session.load()?;
     let data_dir = loaded.data_dir(&session.around);
+    let place = loaded.place(&session.around).map(|place| place.to_string());
     let scrubber = compose::scrubbers(&loaded.config, &session.around)?.for_tenant(&loaded.config.tenant);
     let mut settings = loaded.settings()?;
     for setting in &mut settings {
@@ -90,13 +91,21 @@ fn show(session: &mut Session) -> Outcome {
         setting.value = clean.get(key).cloned().unwrap_or(clean);
     }
     if session.out.json {
-        session.out.json(&json!({ "file": loaded.found, "data_dir": data_dir, "settings": settings }))?;
+        session.out.json(&json!({
+            "file": loaded.found,
+            "data_dir": data_dir,
+            "store": place,
+            "settings": settings,
+        }))?;
         return Ok(ExitCode::SUCCESS);
     }
     session.out.line(source(&loaded))?;
     match &data_dir {
         Some(directory) => session.out.line(format_args!("data: {}", directory.display()))?,
         None => session.out.line("data: no place is known; set `data_dir`")?,
+    }
+    if let Some(place) = &place {
+        session.out.line(format_args!("store: {place}"))?;
     }
     session.out.line("")?;
     let mut table = Table::new(["key", "value", "set by"]);

@@ -4,8 +4,8 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use claw_core::port::UnixMillis;
-use claw_core::store::{Entry, EntryEvent, Ledger as _, Outcome as CallOutcome, StoreError};
-use claw_host::{FileLedger, ledger};
+use claw_core::store::{Entry, EntryEvent, Outcome as CallOutcome, StoreError};
+use claw_store::Place;
 use serde_json::json;
 
 use crate::cli::Session;
@@ -53,16 +53,18 @@ impl Ledger {
 impl Show {
     fn run(self, session: &mut Session) -> Outcome {
         let loaded = session.load()?;
-        let data = compose::data_dir(&loaded, &session.around)?;
-        let directory = ledger::directory(&data);
-        let mut entries = Vec::new();
-        // Opening would make the directory, and showing changes nothing.
-        if directory.is_dir() {
-            let ledger = FileLedger::open(data, loaded.config.node.clone()).map_err(unreadable)?;
-            let runtime = super::tools::runtime()?;
-            let recent = runtime.block_on(ledger.recent(&loaded.config.tenant, self.wanted()));
-            entries = recent.map_err(unreadable)?;
-        }
+        let place = compose::place(&loaded, &session.around)?;
+        let read = async {
+            let Some(store) = compose::existing_store(&loaded, &session.around).await? else {
+                return Ok(None);
+            };
+            let entries = store.recent(&loaded.config.tenant, self.wanted()).await.map_err(unreadable)?;
+            store.disconnect().await;
+            Ok::<_, Failure>(Some(entries))
+        };
+        let read = super::tools::runtime()?.block_on(read)?;
+        let is_there = read.is_some();
+        let mut entries = read.unwrap_or_default();
         if let Some(key) = &self.session {
             entries.retain(|entry| entry.record.session.as_str() == key);
             entries.drain(..entries.len().saturating_sub(self.last));
@@ -72,7 +74,7 @@ impl Show {
             return Ok(ExitCode::SUCCESS);
         }
         if entries.is_empty() {
-            session.out.line(format_args!("no entries in {}", directory.display()))?;
+            none(session, is_there, &place)?;
             return Ok(ExitCode::SUCCESS);
         }
         let mut table = Table::new(["seq", "time", "session", "agent", "tool", "event", "what"]);
@@ -117,7 +119,7 @@ fn row(table: &mut Table, entry: &Entry) {
 }
 
 /// A line is for looking through; `--json` has the whole.
-fn shortened(text: &str) -> String {
+pub(super) fn shortened(text: &str) -> String {
     const MOST: usize = 160;
     match text.char_indices().nth(MOST) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -126,42 +128,54 @@ fn shortened(text: &str) -> String {
 }
 
 /// A moment as RFC 3339 in UTC, to the second.
-fn time(at: UnixMillis) -> String {
+pub(super) fn time(at: UnixMillis) -> String {
     match jiff::Timestamp::from_second(at.0.div_euclid(1000)) {
         Ok(time) => time.to_string(),
         Err(_) => at.0.to_string(),
     }
 }
 
+fn none(session: &mut Session, is_there: bool, place: &Place) -> Result<(), Failure> {
+    match is_there {
+        true => session.out.line(format_args!("no entries in {place}")),
+        false => session.out.line(format_args!("no store at {place} yet; the first call makes it")),
+    }
+}
+
 fn verify(session: &mut Session) -> Outcome {
     let loaded = session.load()?;
-    let data = compose::data_dir(&loaded, &session.around)?;
-    let directory = ledger::directory(&data);
-    let chains = if directory.is_dir() { ledger::verify(&data).map_err(unreadable)? } else { Vec::new() };
+    let place = compose::place(&loaded, &session.around)?;
+    let check = async {
+        let Some(store) = compose::existing_store(&loaded, &session.around).await? else { return Ok(None) };
+        let chains = store.verify().await.map_err(unreadable)?;
+        store.disconnect().await;
+        Ok::<_, Failure>(Some(chains))
+    };
+    let checked = super::tools::runtime()?.block_on(check)?;
+    let is_there = checked.is_some();
+    let chains = checked.unwrap_or_default();
     let sound = chains.iter().all(|chain| chain.fault.is_none());
+    let code = if sound { ExitCode::SUCCESS } else { ExitCode::from(1) };
     if session.out.json {
-        session.out.json(&json!({ "ok": sound, "directory": directory, "chains": chains }))?;
-    } else if chains.is_empty() {
-        session.out.line(format_args!("no entries in {}", directory.display()))?;
+        session.out.json(&json!({ "ok": sound, "store": place.to_string(), "chains": chains }))?;
+        return Ok(code);
     }
-    if !session.out.json {
-        for chain in &chains {
-            let (name, entries) = (&chain.chain, chain.entries);
-            match &chain.fault {
-                None => session
-                    .out
-                    .line(format_args!("ok: {name}: {entries} entries, none changed or missing"))?,
-                Some(fault) => {
-                    session.out.line(format_args!("damaged: {name}: {fault}"))?;
-                    session.out.line(format_args!("  entries before it that are sound: {entries}"))?;
-                }
+    if chains.is_empty() {
+        none(session, is_there, &place)?;
+    }
+    for chain in &chains {
+        let (name, entries) = (&chain.chain, chain.entries);
+        match &chain.fault {
+            None => {
+                session.out.line(format_args!("ok: {name}: {entries} entries, none changed or missing"))?;
             }
-            for note in &chain.notes {
-                session.out.line(format_args!("  note: {note}"))?;
+            Some(fault) => {
+                session.out.line(format_args!("damaged: {name}: {fault}"))?;
+                session.out.line(format_args!("  entries before it that are sound: {entries}"))?;
             }
         }
     }
-    Ok(if sound { ExitCode::SUCCESS } else { ExitCode::from(1) })
+    Ok(code)
 }
 
 fn unreadable(error: StoreError) -> Failure {

@@ -1,9 +1,12 @@
 //! The subcommands, one file each.
 
+pub(crate) mod approvals;
 pub(crate) mod completions;
 pub(crate) mod config;
+pub(crate) mod db;
 pub(crate) mod ledger;
 pub(crate) mod policy;
 pub(crate) mod scrub;
+pub(crate) mod secrets;
 pub(crate) mod tools;
 pub(crate) mod tour;

@@ -1,5 +1,6 @@
 //! The file as written: its keys and where they stand.
 
+use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -16,7 +17,7 @@ use super::{Config, load};
 const MOST_BYTES: u64 = 4 * 1024 * 1024;
 
 /// A file that was read and has no unknown keys.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub(super) struct Document {
     pub(super) path: PathBuf,
     text: String,
@@ -25,6 +26,13 @@ pub(super) struct Document {
     keys: Vec<Key>,
     /// Every text in a list, by the list's path.
     entries: Vec<(String, String, Range<usize>)>,
+}
+
+// Its text may hold a password.
+impl fmt::Debug for Document {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Document").field("path", &self.path).finish_non_exhaustive()
+    }
 }
 
 #[derive(Debug, Clone)]

@@ -4,6 +4,8 @@
 //! text; a list may be written with commas. A variable with our prefix that names no key is refused, since a
 //! misspelt `deny` that is silently ignored would open what it was written to close.
 
+use std::fmt;
+
 use claw_policy::nearest::nearest;
 use toml::{Table, Value};
 
@@ -13,14 +15,23 @@ use super::schema::{Child, Node};
 
 const PREFIX: &str = "CLAWSMITH_";
 /// Variables that are ours and no keys.
-pub(crate) const RESERVED: [&str; 2] = ["CLAWSMITH_CONFIG", "CLAWSMITH_LOG"];
+pub(crate) const RESERVED: [&str; 3] = ["CLAWSMITH_CONFIG", KEYS, "CLAWSMITH_LOG"];
+/// The variable that holds the keys of sealed values. No key of the configuration, so that it is never shown.
+pub(crate) const KEYS: &str = "CLAWSMITH_KEYS";
 
 /// One key set by environment.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub(super) struct Override {
     pub(super) variable: String,
     pub(super) path: Vec<String>,
     pub(super) value: Value,
+}
+
+// Its value may hold a password.
+impl fmt::Debug for Override {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Override").field("variable", &self.variable).finish_non_exhaustive()
+    }
 }
 
 /// Every key that the environment sets. `file` tells the spelling of names that people chose.

@@ -5,14 +5,18 @@ use std::path::{Path, PathBuf};
 use claw_core::AgentId;
 use claw_policy::nearest::nearest;
 use claw_policy::pipeline::{Policy, PolicyError};
+use claw_store::Place;
 use serde::Deserialize as _;
 use toml::{Table, Value};
 
-use super::Config;
 use super::document::Document;
 use super::env::{self, Override};
 use super::find::{Found, Surroundings, find};
-use super::problem::{Place, Problem, Problems};
+use super::problem::{Place as At, Problem, Problems};
+use super::{Config, StoreUrl};
+
+/// The store's file in the data directory.
+const STORE: &str = "clawsmith.db";
 
 /// A configuration that holds, and where it came from.
 #[derive(Debug, Clone, Default)]
@@ -28,6 +32,10 @@ pub struct Loaded {
 impl Loaded {
     /// Finds the file, reads it, applies the environment and checks the whole.
     pub fn load(flag: Option<&Path>, around: &Surroundings) -> Result<Self, Problems> {
+        Self::read(flag, around).map_err(Problems::without_passwords)
+    }
+
+    fn read(flag: Option<&Path>, around: &Surroundings) -> Result<Self, Problems> {
         let found = find(flag, around);
         let document = match &found {
             Some(found) => Document::read(&found.path)?,
@@ -59,7 +67,7 @@ impl Loaded {
             return Err(Problems(problems));
         }
         Config::deserialize(table).map_err(|error| {
-            let place = Place::WholeFile { file: self.document.path.clone() };
+            let place = At::WholeFile { file: self.document.path.clone() };
             Problem { message: reworded(error.message()), place }.into()
         })
     }
@@ -81,6 +89,14 @@ impl Loaded {
         for (key, value, least) in least.into_iter().filter(|(_, value, least)| value < least) {
             problems.push(self.at(key, "", format!("`{key}` is {value}; use at least {least}")));
         }
+        for (key, message) in self.config.store.out_of_bounds() {
+            problems.push(self.at(&key, "", message));
+        }
+        if let Some(url) = self.store_url()
+            && let Err(error) = url.place()
+        {
+            problems.push(self.at("store.url", "", error.to_string()));
+        }
         if let Err(PolicyError(bad)) = Policy::compile(&self.config.policy()) {
             problems.extend(bad.iter().map(|bad| self.at(&bad.list, &bad.entry, bad.to_string())));
         }
@@ -96,7 +112,7 @@ impl Loaded {
     }
 
     fn of_variable(&self, set: &Override, message: &str) -> Problem {
-        let place = Place::Variable { variable: set.variable.clone() };
+        let place = At::Variable { variable: set.variable.clone() };
         Problem { message: message.to_owned(), place }
     }
 
@@ -106,16 +122,34 @@ impl Loaded {
         // An empty one is none, as it is with other variables that name directories.
         let configured = self.config.data_dir.as_ref().filter(|path| !path.as_os_str().is_empty());
         let Some(configured) = configured else { return around.data_dir() };
-        let by_variable = self.overrides.iter().any(|set| set.covers("data_dir"));
+        Some(self.resolved("data_dir", configured, around))
+    }
+
+    /// Where the store is: as configured, else a file in the data directory; `None` where no place for data is
+    /// known either. A relative path is taken as that of the data directory is.
+    pub fn place(&self, around: &Surroundings) -> Option<Place> {
+        match self.store_url().and_then(|url| url.place().ok()) {
+            Some(Place::File(path)) => Some(Place::File(self.resolved("store.url", &path, around))),
+            Some(place) => Some(place),
+            None => Some(Place::File(self.data_dir(around)?.join(STORE))),
+        }
+    }
+
+    fn store_url(&self) -> Option<&StoreUrl> {
+        self.config.store.url.as_ref().filter(|url| !url.is_empty())
+    }
+
+    /// A path from the directory that it was written for.
+    fn resolved(&self, key: &str, path: &Path, around: &Surroundings) -> PathBuf {
+        let by_variable = self.overrides.iter().any(|set| set.covers(key));
         let from = match self.document.path.parent() {
             Some(directory) if !by_variable => around.directory.join(directory),
             _ => around.directory.clone(),
         };
-        let path = match (configured.strip_prefix("~"), around.home()) {
+        match (path.strip_prefix("~"), around.home()) {
             (Ok(rest), Some(home)) => home.join(rest),
-            _ => from.join(configured),
-        };
-        Some(path)
+            _ => from.join(path),
+        }
     }
 }
 

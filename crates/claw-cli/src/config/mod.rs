@@ -12,6 +12,7 @@ mod flat;
 mod load;
 mod problem;
 mod schema;
+mod store;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -24,14 +25,16 @@ use claw_policy::rate::RateConfig;
 use claw_registry::Limits;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 pub use check::warnings;
+pub(crate) use env::KEYS;
 pub use find::{Found, FoundBy, Surroundings, find};
 pub use flat::{Origin, Setting};
 pub use load::Loaded;
 pub use problem::{Place, Problem, Problems};
 pub use schema::schema;
+pub use store::{StoreConfig, StoreUrl};
 
 /// A secret shorter than this cannot be told from ordinary text.
 const SHORTEST_SECRET: usize = 6;
@@ -44,10 +47,12 @@ pub struct Config {
     pub tenant: TenantId,
     /// Which machine of an installation this is; each writes a ledger chain of its own.
     pub node: NodeId,
-    /// Where ledger and artifacts are kept. Left out: `$XDG_DATA_HOME/clawsmith`, or
-    /// `~/.local/share/clawsmith`.
+    /// Where artifacts are kept, and the store unless it is elsewhere. Left out: `$XDG_DATA_HOME/clawsmith`,
+    /// or `~/.local/share/clawsmith`. Machines that share a store share this directory too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data_dir: Option<PathBuf>,
+    /// Where everything is remembered.
+    pub store: StoreConfig,
     /// Which tools agents get.
     pub tools: ToolsPolicy,
     /// The agents, by id.
@@ -61,7 +66,7 @@ pub struct Config {
     /// What is secret.
     pub scrub: ScrubConfig,
     /// Settings of single tools, by the tool's name; each tool says what it takes.
-    pub settings: BTreeMap<String, Value>,
+    pub settings: BTreeMap<String, Map<String, Value>>,
 }
 
 /// One agent: what others may know of it, and how its tools differ from `tools`.
@@ -141,6 +146,7 @@ impl Default for Config {
             tenant: TenantId::main(),
             node: NodeId::local(),
             data_dir: None,
+            store: StoreConfig::default(),
             tools: ToolsPolicy::default(),
             agents: BTreeMap::new(),
             approvals: ApprovalConfig::default(),

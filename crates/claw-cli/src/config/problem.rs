@@ -99,6 +99,39 @@ impl fmt::Display for Problem {
 #[serde(transparent)]
 pub struct Problems(pub Vec<Problem>);
 
+impl Problems {
+    /// The same without the passwords that URLs hold; every character keeps its place.
+    pub(super) fn without_passwords(mut self) -> Self {
+        for problem in &mut self.0 {
+            problem.message = hidden(&problem.message);
+            if let Place::File { text, .. } = &mut problem.place {
+                *text = hidden(text);
+            }
+        }
+        self
+    }
+}
+
+/// A text in which stars stand for what may be a password: all of a database's URL after its scheme, and what
+/// stands before the `@` of others.
+fn hidden(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("://") {
+        let (before, after) = rest.split_at(at + 3);
+        let end =
+            after.find(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`')).unwrap_or(after.len());
+        let (url, after) = after.split_at(end);
+        let is_database = ["postgres://", "postgresql://"].iter().any(|scheme| before.ends_with(scheme));
+        let secret = if is_database { url.len() } else { url.rfind('@').unwrap_or(0) };
+        shown.push_str(before);
+        shown.extend(url[..secret].chars().map(|_| '*'));
+        shown.push_str(&url[secret..]);
+        rest = after;
+    }
+    shown + rest
+}
+
 impl fmt::Display for Problems {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, problem) in self.0.iter().enumerate() {

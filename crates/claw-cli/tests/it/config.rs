@@ -81,6 +81,7 @@ fn says_where_the_file_cannot_be_read() {
     check("tenant = \"a b\"", ":1:10: `a b` is not");
     check("[limits]\ntimeout_secs = 0", ":2:1: `limits.timeout_secs` is 0; use at least 1");
     check("[approvals.effects]\nreed = \"ask\"", ":2:1: `reed` is none of");
+    check("[settings]\ndatetime = 3", ":2:12: expected a table, got integer `3`");
     check("x = 1\nx = 2", ":2:1: ");
 }
 
@@ -116,7 +117,9 @@ fn warns_of_what_is_probably_not_meant() {
 fn the_schema_describes_every_key() {
     let schema = Home::new().run(&["config", "schema"]).json();
     assert_eq!(schema["title"], "clawsmith.toml");
-    for key in ["tenant", "node", "data_dir", "tools", "agents", "approvals", "limits", "scrub", "settings"] {
+    for key in
+        ["tenant", "node", "data_dir", "store", "tools", "agents", "approvals", "limits", "scrub", "settings"]
+    {
         assert!(schema["properties"][key]["description"].is_string(), "{key}");
     }
     assert_eq!(schema["additionalProperties"], false);
@@ -127,5 +130,65 @@ fn a_relative_data_directory_starts_from_the_file() {
     let home = Home::new();
     home.write("clawsmith.toml", "data_dir = \"kept\"\n");
     home.run(&["tools", "call", "workspace_dir"]);
-    assert!(home.path().join("kept/ledger/main@local.jsonl").is_file());
+    assert!(home.path().join("kept/clawsmith.db").is_file());
+}
+
+#[test]
+fn a_relative_path_of_the_store_starts_from_the_file() {
+    let home = Home::new();
+    home.write("clawsmith.toml", "[store]\nurl = \"sqlite:kept/claw.db\"\n");
+    home.run(&["tools", "call", "workspace_dir"]);
+    assert!(home.path().join("kept/claw.db").is_file());
+    let variables = [("CLAWSMITH_STORE__URL", "sqlite:~/elsewhere.db")];
+    let shown = home.run_with(&variables, &["config", "show", "--json"]).json();
+    assert_eq!(shown["store"], "sqlite:~/elsewhere.db");
+}
+
+#[test]
+fn the_password_of_a_store_is_never_shown() {
+    const SECRET: &str = "hunter2hunter2";
+    #[track_caller]
+    fn check(url_line: &str, variables: &[(&str, &str)]) {
+        let home = Home::with_config(&format!("[store]\n{url_line}\n"));
+        for words in [
+            &["config", "show"][..],
+            &["config", "show", "--json"],
+            &["config", "check"],
+            &["config", "check", "--json"],
+            &["db", "status"],
+            &["db", "migrate"],
+            &["ledger", "show"],
+            &["approvals", "list", "--json"],
+            &["tools", "call", "workspace_dir"],
+        ] {
+            let ran = home.run_with(variables, words);
+            assert!(!ran.shown().contains(SECRET), "{words:?}: {}", ran.shown());
+        }
+    }
+    let nowhere = format!("postgres://me:{SECRET}@127.0.0.1:1/claw");
+    check(&format!("url = \"{nowhere}\""), &[]);
+    check(&format!("url = \"{nowhere}?password={SECRET}\""), &[]);
+    check("", &[("CLAWSMITH_STORE__URL", &nowhere)]);
+    // Errors that quote what they are about.
+    check(&format!("url = \"postgres://me:{SECRET}@[/claw\""), &[]);
+    check(&format!("url = \"{nowhere}\" x"), &[]);
+    check(&format!("url = \"{nowhere}"), &[]);
+    check(&format!("url = \"mysql://me:{SECRET}@host/claw\""), &[]);
+    check(&format!("readers = \"{nowhere}\""), &[]);
+    check("", &[("CLAWSMITH_STORE__READERS", &nowhere)]);
+    check("", &[("CLAWSMITH_STORE_URL", &nowhere)]);
+}
+
+#[test]
+fn a_store_that_cannot_be_is_said_with_its_place() {
+    #[track_caller]
+    fn check(text: &str, expected: &str) {
+        let ran = Home::with_config(&format!("[store]\n{text}\n")).run(&["config", "check"]);
+        assert_eq!(ran.code, 2, "{}", ran.shown());
+        assert!(ran.stderr.contains(expected), "{}", ran.shown());
+    }
+    check("url = \"mysql://host/claw\"", ":2:1: could not open the store: `mysql` is no kind of store");
+    check("readers = 0", ":2:1: `store.readers` is 0; use at least 1");
+    check("connections = 5000", ":2:1: `store.connections` is 5000; use at most 1000");
+    check("raeders = 2", "did you mean `readers`?");
 }

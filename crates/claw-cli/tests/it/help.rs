@@ -2,7 +2,7 @@
 
 use crate::harness::Home;
 
-const COMMANDS: [&[&str]; 15] = [
+const COMMANDS: &[&[&str]] = &[
     &["tools", "list"],
     &["tools", "show"],
     &["tools", "call"],
@@ -11,8 +11,18 @@ const COMMANDS: [&[&str]; 15] = [
     &["policy", "lint"],
     &["policy", "diff"],
     &["scrub"],
+    &["approvals", "list"],
+    &["approvals", "show"],
+    &["approvals", "approve"],
+    &["approvals", "deny"],
+    &["secrets", "set"],
+    &["secrets", "list"],
+    &["secrets", "remove"],
+    &["secrets", "rotate"],
     &["ledger", "show"],
     &["ledger", "verify"],
+    &["db", "status"],
+    &["db", "migrate"],
     &["config", "check"],
     &["config", "show"],
     &["config", "schema"],
@@ -31,7 +41,7 @@ fn help_is_as_it_was_read() {
 fn every_command_has_help_with_examples() {
     let home = Home::new();
     for command in COMMANDS {
-        let ran = home.run(&[command, &["--help"]].concat());
+        let ran = home.run(&[*command, &["--help"]].concat());
         assert_eq!(ran.code, 0, "{command:?}");
         assert!(ran.stdout.contains("Examples:\n"), "{command:?}: {}", ran.stdout);
         assert!(ran.stdout.contains("--json"), "{command:?}");

@@ -12,9 +12,15 @@ fn with_calls() -> Home {
 #[test]
 fn an_empty_ledger_is_said_to_be_and_not_made() {
     let home = Home::new();
-    assert_eq!(home.run(&["ledger", "show"]).stdout, "no entries in ~/.local/share/clawsmith/ledger\n");
-    let verified = home.run(&["ledger", "verify"]);
-    assert_eq!(verified.code, 0, "{}", verified.shown());
+    for words in [["ledger", "show"], ["ledger", "verify"]] {
+        let ran = home.run(&words);
+        assert_eq!(ran.code, 0, "{}", ran.shown());
+        assert_eq!(
+            ran.stdout,
+            "no store at sqlite:~/.local/share/clawsmith/clawsmith.db yet; the first call makes it\n"
+        );
+    }
+    assert_eq!(home.run(&["ledger", "show", "--json"]).json(), serde_json::json!([]));
     assert!(!home.data().exists());
 }
 
@@ -36,26 +42,34 @@ fn a_sound_ledger_verifies() {
     assert_eq!((ran.code, ran.stdout.as_str()), (0, "ok: main@local: 3 entries, none changed or missing\n"));
 }
 
-#[test]
-fn finds_a_last_entry_that_was_removed() {
-    let home = with_calls();
-    let path = home.data().join("ledger/main@local.jsonl");
-    let text = std::fs::read_to_string(&path).unwrap();
-    let cut = text.trim_end().rfind('\n').unwrap();
-    std::fs::write(&path, &text[..=cut]).unwrap();
-    insta::assert_snapshot!("verify_cut_off", home.run(&["ledger", "verify"]).shown());
-    assert_eq!(home.run(&["ledger", "verify", "--json"]).json()["ok"], false);
-    let call = home.run(&["tools", "call", "workspace_dir"]);
-    assert_eq!((call.code, call.stdout.as_str()), (3, ""), "a damaged ledger is not added to");
+/// Changes one entry in the file, byte by byte: nothing waits beside it when the command has ended.
+fn tamper(home: &Home, from: &str, to: &str) {
+    assert_eq!(from.len(), to.len());
+    assert!(!home.data().join("clawsmith.db-wal").exists());
+    let path = home.data().join("clawsmith.db");
+    let mut bytes = std::fs::read(&path).unwrap();
+    let at = bytes.windows(from.len()).position(|window| window == from.as_bytes()).unwrap();
+    bytes[at..at + from.len()].copy_from_slice(to.as_bytes());
+    std::fs::write(&path, bytes).unwrap();
 }
 
 #[test]
 fn finds_an_entry_that_was_changed() {
     let home = with_calls();
-    let path = home.data().join("ledger/main@local.jsonl");
-    let text = std::fs::read_to_string(&path).unwrap();
-    std::fs::write(&path, text.replacen("\"read\"", "\"exec\"", 1)).unwrap();
-    let ran = home.run(&["ledger", "verify"]);
-    assert_eq!(ran.code, 1, "{}", ran.shown());
-    assert!(ran.stdout.starts_with("damaged: main@local: entry 1 "), "{}", ran.stdout);
+    tamper(&home, r#""tool":"workspace_dir""#, r#""tool":"workspace_rid""#);
+    insta::assert_snapshot!("verify_changed", home.run(&["ledger", "verify"]).shown());
+    let ran = home.run(&["ledger", "verify", "--json"]);
+    assert_eq!((ran.code, &ran.json()["ok"]), (1, &serde_json::json!(false)), "{}", ran.shown());
+    assert_eq!(ran.json()["chains"][0]["fault"]["seq"], 2);
+}
+
+#[test]
+fn verifies_the_chains_of_all_tenants_and_nodes() {
+    let home = with_calls();
+    for variables in [[("CLAWSMITH_TENANT", "acme")], [("CLAWSMITH_NODE", "second")]] {
+        home.run_with(&variables, &["tools", "call", "workspace_dir"]);
+    }
+    let ran = home.run(&["ledger", "verify", "--json"]).json();
+    let chains: Vec<_> = ran["chains"].as_array().unwrap().iter().map(|chain| &chain["chain"]).collect();
+    assert_eq!(chains, ["acme@local", "main@local", "main@second"]);
 }

@@ -2,12 +2,15 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot be set up fails loudly")]
 
+mod approvals;
 mod bad_input;
 mod config;
+mod db;
 mod harness;
 mod help;
 mod ledger;
 mod policy;
 mod scrub;
+mod secrets;
 mod tools;
 mod tour;

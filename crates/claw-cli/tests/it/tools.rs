@@ -178,8 +178,11 @@ fn a_secret_reaches_neither_output_nor_ledger() {
     let ran = home.run_with(&variables, &["tools", "call", "datetime", "--args", args]);
     let line = ran.stdout.lines().next().unwrap_or_default();
     assert!(line.ends_with(" [REDACTED] and [REDACTED]"), "{}", ran.shown());
-    let ledger = std::fs::read_to_string(home.data().join("ledger/main@local.jsonl")).unwrap();
-    assert!(!ledger.contains("v-e-r-y") && !ledger.contains("ghp_"), "{ledger}");
+    let kept = std::fs::read(home.data().join("clawsmith.db")).unwrap();
+    let kept = String::from_utf8_lossy(&kept);
+    assert!(
+        kept.contains("[REDACTED] and [REDACTED]") && !kept.contains("v-e-r-y") && !kept.contains("ghp_")
+    );
     let short = home.run_with(&[("SERVICE_KEY", "abc")], &["tools", "call", "datetime", "--args", args]);
     assert_eq!(short.code, 2);
     assert!(short.stderr.contains("`SERVICE_KEY`") && !short.stderr.contains("abc"), "{}", short.stderr);
@@ -197,14 +200,18 @@ fn an_empty_allow_list_from_the_environment_keeps_nothing() {
 }
 
 #[test]
-fn an_unwritable_ledger_means_that_nothing_runs() {
+fn an_unwritable_store_means_that_nothing_runs() {
     let home = Home::new();
     home.write("file", "");
     let data = home.path().join("file/data");
     let variables = [("CLAWSMITH_DATA_DIR", data.to_str().unwrap())];
     let ran = home.run_with(&variables, &["tools", "call", "workspace_dir"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (3, ""), "{}", ran.shown());
-    assert!(ran.stderr.contains("the ledger cannot be opened"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("the store at sqlite:~/file/data/clawsmith.db cannot be opened"),
+        "{}",
+        ran.stderr
+    );
 }
 
 #[test]

@@ -1,28 +1,97 @@
 //! What the system must remember: one trait per aggregate, one method one transaction.
 //!
 //! Methods that span aggregates have names of their own: [`Ledger::begin_call`] marks an approval used and
-//! writes the intent together.
+//! writes the intent together,
+//! [`Rules::answer_with_rule`] stores an answer and the rule given with it.
 
+mod access;
+mod agents;
 mod approvals;
+mod artifacts;
 mod changes;
 mod documents;
 mod ledger;
+mod offers;
+mod processes;
+mod programs;
 mod queue;
+mod rules;
+mod sealed;
+mod secrets;
 mod sessions;
+mod settings;
+mod streams;
 mod undo;
+mod usage;
 
+pub use access::{
+    AccessRole, AccessStore, Admitted, ApiKey, InvalidKey, KEY_USE_EVERY, Key, KeyScope, KeyScopes, NewKey,
+    Tenant, TenantChange, UnknownScope, User, UserChange,
+};
+pub use agents::{Agent, AgentKind, AgentSetup, AgentStore};
 pub use approvals::{Answer, Approval, ApprovalState, Approvals, NewApproval};
+pub use artifacts::{ArtifactIndex, KeptArtifact};
 pub use changes::{Bells, Changes, Topic};
 pub use documents::{Document, DocumentCard, DocumentKey, Documents, Found, Passage, PassageQuery, Shelf};
 pub use ledger::{Entry, Event as EntryEvent, Ledger, Outcome, Record, Tally};
+pub use offers::Offers;
+pub use processes::{NewProcess, Process, ProcessEnd, Processes};
+pub use programs::{Program, ProgramCard, ProgramPlace, ProgramSettings, Programs};
 pub use queue::{Claim, Failure, Job, JobState, LaneCount, Lease, NewJob, Queue, Worker};
+pub use rules::{NewRule, Rule, RuleScope, Rules};
+pub use sealed::{
+    KeyUse, NotSealed, Resealed, SEALED_HEAD, SEALED_NONCE, SEALED_TAG, SEALED_VERSION, SealKeyId, Sealed,
+    SealedPlace, SealedRow, SealedTable, SealedValues,
+};
+pub use secrets::{SecretCard, SecretPlace, Secrets};
 pub use sessions::{Accepted, Message, NewMessage, Role, SessionEvent, SessionLog};
+pub use settings::{Layer, Settings, SettingsStore, StoredSettings, ToolSettings, overlay};
+pub use streams::{Delta, Streams, Voice};
 pub use undo::{FileState, NewUndo, Undo, UndoFilter, UndoIndex};
+pub use usage::{NewUsage, Spender, Tokens, Usage, UsageFilter, UsageLine, UsageLog};
 
 /// Everything a deployment remembers.
-pub trait Store: CallStore + Queue + SessionLog {}
+pub trait Store:
+    CallStore
+    + Queue
+    + SessionLog
+    + Streams
+    + UsageLog
+    + Offers
+    + Rules
+    + Processes
+    + ArtifactIndex
+    + UndoIndex
+    + AccessStore
+    + AgentStore
+    + SettingsStore
+    + Programs
+    + SealedValues
+    + Secrets
+    + Documents
+{
+}
 
-impl<S: CallStore + Queue + SessionLog> Store for S {}
+impl<S> Store for S where
+    S: CallStore
+        + Queue
+        + SessionLog
+        + Streams
+        + UsageLog
+        + Offers
+        + Rules
+        + Processes
+        + ArtifactIndex
+        + UndoIndex
+        + AccessStore
+        + AgentStore
+        + SettingsStore
+        + Programs
+        + SealedValues
+        + Secrets
+        + Documents
+{
+}
 
 /// Everything the road remembers calls by.
 pub trait CallStore: Ledger + Approvals {}
@@ -48,19 +117,35 @@ pub enum StoreError {
         /// `pending`, `used`, ..., or `missing`.
         state: &'static str,
     },
+    /// The rule is not there, or holds no more.
+    #[error("rule `{id}` is {state}; ask a person, who may give another")]
+    RuleState {
+        /// Which rule.
+        id: crate::RuleId,
+        /// `expired`, `revoked` or `missing`.
+        state: &'static str,
+    },
     /// The job is not this worker's any more: its lease ended and someone else may have it.
     #[error("job `{job}` is not leased to this worker any more; drop what it made and claim again")]
     LeaseLost {
         /// Which job.
         job: crate::JobId,
     },
-    /// The document is not as the writer saw it.
+    /// The document or agent is not as the writer saw it.
     #[error("`{path}` {}; read it again and write what should be there now", stale(.now))]
     Stale {
-        /// Which document.
+        /// Which document or agent.
         path: String,
         /// Its version now; `None` where it is not there.
         now: Option<u64>,
+    },
+    /// What was given does not fit what is there. Nothing was stored.
+    #[error("{what}: {why}")]
+    Refused {
+        /// What was being done.
+        what: &'static str,
+        /// What does not fit, and what to do.
+        why: String,
     },
     /// The database refused or could not be reached. What was asked has not happened, or is not known to.
     #[error("{what}: {why}")]
@@ -72,12 +157,28 @@ pub enum StoreError {
         /// Whether trying again later may help.
         transient: bool,
     },
+    /// The store is not that of the installation which this node is part of.
+    #[error("this node is part of installation `{node}`, and {}", whose(.store))]
+    OtherInstallation {
+        /// The node's.
+        node: crate::InstallationId,
+        /// The store's; `None` where it is empty or not there.
+        store: Option<crate::InstallationId>,
+    },
     /// What is stored does not read as it should.
     #[error("{what} is damaged: {why}")]
     Damaged {
         /// Which file or row.
         what: String,
         /// What is wrong with it.
+        why: String,
+    },
+    /// The keys of sealed values cannot be used.
+    #[error("the keys in {place} cannot be used: {why}")]
+    Keys {
+        /// Which file or variable.
+        place: String,
+        /// What is wrong, and what to do about it; never a key.
         why: String,
     },
     /// The store itself failed.
@@ -94,5 +195,12 @@ fn stale(now: &Option<u64>) -> String {
     match now {
         Some(version) => format!("was changed since it was read (it is at version {version})"),
         None => "is not there any more".to_owned(),
+    }
+}
+
+fn whose(store: &Option<crate::InstallationId>) -> String {
+    match store {
+        Some(id) => format!("the store is that of `{id}`"),
+        None => "the store is empty or not there".to_owned(),
     }
 }

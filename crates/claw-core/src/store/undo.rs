@@ -94,7 +94,8 @@ pub trait UndoIndex: Send + Sync {
     ) -> Result<Vec<Undo>, StoreError>;
     /// Marks a change undone; `false` where it was already, or is not there.
     async fn mark_undone(&self, tenant: &TenantId, id: UndoId, at: UnixMillis) -> Result<bool, StoreError>;
-    /// Forgets the oldest changes of all tenants until those left are younger than `before` and keep at most
-    /// `bytes`; gives the blobs that no entry names any more.
+    /// Forgets the oldest changes of all tenants until none left is older than `before` and those left keep at
+    /// most `bytes`, each blob counted once; gives the blobs that no entry names any more, those of changes
+    /// that were withdrawn included.
     async fn prune_undo(&self, before: UnixMillis, bytes: u64) -> Result<Vec<Digest>, StoreError>;
 }

@@ -125,5 +125,5 @@ pub(super) fn look(request: &Request) -> Result<Sight, Failure> {
         check_links(raw)?;
     }
     let identity = found.raw.as_ref().map(|raw| handle::version(raw).0.to_string());
-    Ok(sight(found.real.map(|real| real.display().to_string()), identity))
+    Ok(sight(found.real(&reach).map(|real| real.display().to_string()), identity))
 }

@@ -48,11 +48,21 @@ pub(super) struct Found {
     pub(super) raw: Option<Raw>,
     /// The root that says what may be done: the innermost one.
     pub(super) root: usize,
-    /// Where it really is; `None` where the kernel alone knows.
-    pub(super) real: Option<PathBuf>,
+    /// The root that was walked from.
+    top: usize,
+    /// The names from there to its directory; `None` where the kernel alone knows.
+    way: Option<Vec<OsString>>,
 }
 
 impl Found {
+    /// Where it really is; `None` where the kernel alone knows.
+    pub(super) fn real(&self, reach: &Reach) -> Option<PathBuf> {
+        let mut real = reach.roots()[self.top].handle.as_ref()?.real.clone();
+        real.extend(self.way.as_ref()?);
+        real.extend(&self.name);
+        Some(real)
+    }
+
     /// The thing itself, where it is a directory: where a walk begins.
     pub(super) fn enter(&self, reach: &Reach) -> Result<Directory, Failure> {
         let Some(name) = &self.name else { return Ok(self.directory.clone()) };
@@ -174,7 +184,7 @@ impl<'a> Walker<'a> {
         }
         let Reached { directory, root } = self.here()?;
         let raw = Some(directory.itself()?);
-        Ok(Found { real: self.real(None), directory, name: None, raw, root })
+        Ok(Found { top: self.top, way: self.way(), directory, name: None, raw, root })
     }
 
     /// Where we are.
@@ -274,8 +284,8 @@ impl<'a> Walker<'a> {
             }
             raw => {
                 let root = governing(self.reach, raw.as_ref(), root);
-                let real = self.real(Some(&name));
-                Ok(Some(Found { directory, name: Some(name), raw, root, real }))
+                let (top, way) = (self.top, self.way());
+                Ok(Some(Found { directory, name: Some(name), raw, root, top, way }))
             }
         }
     }
@@ -324,14 +334,14 @@ impl<'a> Walker<'a> {
         let Some(root) = self.vet(&directory)? else { return Ok(None) };
         let Some(name) = name else {
             let raw = Some(directory.itself()?);
-            return Ok(Some(Found { directory, name: None, raw, root, real: None }));
+            return Ok(Some(Found { directory, name: None, raw, root, top: self.top, way: None }));
         };
         let raw = look(self.reach, &directory, &name)?;
         if raw.as_ref().is_some_and(is_link) {
             return Ok(None);
         }
         let root = governing(self.reach, raw.as_ref(), root);
-        Ok(Some(Found { directory, name: Some(name), raw, root, real: None }))
+        Ok(Some(Found { directory, name: Some(name), raw, root, top: self.top, way: None }))
     }
 
     /// Looks at the directories that this one is in, up to the root: which root counts, and whether one is
@@ -362,11 +372,9 @@ impl<'a> Walker<'a> {
         }
     }
 
-    fn real(&self, name: Option<&OsStr>) -> Option<PathBuf> {
-        let mut real = self.reach.roots()[self.top].handle.as_ref()?.real.clone();
-        real.extend(self.levels.iter().skip(1).map(|level| level.name.as_os_str()));
-        real.extend(name);
-        Some(real)
+    /// The names that were walked. The walk is over.
+    fn way(&mut self) -> Option<Vec<OsString>> {
+        Some(self.levels.drain(..).skip(1).map(|level| level.name).collect())
     }
 }
 

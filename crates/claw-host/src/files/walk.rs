@@ -59,7 +59,7 @@ pub(super) fn begin(request: &Request, reach: &Reach, filter: &Filter) -> Result
 fn top(reach: &Reach, found: &Found, filter: &Filter) -> Result<Top, Failure> {
     let directory = found.enter(reach)?;
     let root = reach.roots()[found.root].handle.as_ref();
-    let below = root.zip(found.real.as_ref()).and_then(|(root, real)| {
+    let below = root.zip(found.real(reach)).and_then(|(root, real)| {
         let names = real.strip_prefix(&root.real).ok()?;
         Some((&root.directory, names.to_owned()))
     });
@@ -150,6 +150,3 @@ fn entry(path: String, raw: &Raw) -> Entry {
     };
     Entry { path, kind, size: stat.size, modified: stat.modified }
 }
-
-#[cfg(test)]
-mod tests;

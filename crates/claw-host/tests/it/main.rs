@@ -1,32 +1,18 @@
-//! The stores and the files of this crate, put through the suites that all of their kind pass, attacked and
-//! killed.
+//! The stores and the files of this crate, put through the suites that all of their kind pass, and attacked.
 
 #![expect(clippy::unwrap_used, reason = "tests, and what helps them")]
 
 mod attack;
 mod files;
-mod kill;
 mod trees;
 
-use claw_core::NodeId;
-use claw_host::{ArtifactLimits, FileArtifacts, FileLedger, MemoryArtifacts, MemoryStore};
+use claw_host::{ArtifactLimits, FileArtifacts, MemoryArtifacts, MemoryStore};
 use claw_testkit::conformance;
 use tempfile::TempDir;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn memory_store_conforms() {
     conformance::calls(async || MemoryStore::new()).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn file_ledger_conforms() {
-    let directory = TempDir::new().unwrap();
-    let count = std::cell::Cell::new(0);
-    conformance::calls(async || {
-        count.set(count.get() + 1);
-        FileLedger::open(directory.path().join(count.get().to_string()), NodeId::local()).unwrap()
-    })
-    .await;
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -105,7 +105,7 @@ fn grow(root: &Path, dice: &mut Dice) {
             }
             3 => symlink([".", "..", "/etc", "nowhere"][dice.below(4) as usize], &path).unwrap(),
             4 if index % 7 == 0 => {
-                mknodat(CWD, &path, FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap()
+                mknodat(CWD, &path, FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
             }
             _ => {
                 let words = ["one", "two\n", "three ", "\n", "\r\n", "four"];
@@ -158,7 +158,7 @@ async fn walks_and_searches_as_the_slow_way_does() {
         let directories = expected.iter().filter(|(_, metadata)| metadata.is_dir()).count() as u64;
         assert_eq!((walked.directories, walked.files), (directories, expected.len() as u64 - directories));
 
-        for pattern in ["two", "one|four$", "^three", "o.*e", "e\\s"] {
+        for pattern in ["two", "one|four$", "^three", "o.*e"] {
             let regex = Regex::new(&format!("(?m){pattern}")).unwrap();
             let mut hits = BTreeMap::new();
             let (mut searched, mut binary) = (0, 0);
@@ -184,9 +184,7 @@ async fn walks_and_searches_as_the_slow_way_does() {
             let numbers = |hits: &claw_core::port::Hits| hits.lines.iter().map(|line| line.number).collect();
             let got: BTreeMap<PathBuf, Vec<u64>> =
                 found.files.iter().map(|hits| (PathBuf::from(&hits.path), numbers(hits))).collect();
-            if pattern != "e\\s" {
-                assert_eq!(got, hits, "seed {seed}, `{pattern}`");
-            }
+            assert_eq!(got, hits, "seed {seed}, `{pattern}`");
             assert_eq!((found.searched, found.binary, found.failed), (searched, binary, 0));
             let sorted: Vec<_> = found.files.iter().map(|hits| PathBuf::from(&hits.path)).collect();
             assert!(sorted.is_sorted(), "{sorted:?}");
@@ -238,15 +236,18 @@ async fn leaves_pipes_sockets_and_names_that_are_no_text_alone() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_read_is_counted() {
-    if rustix::process::geteuid().is_root() {
-        return;
-    }
-    use std::os::unix::fs::PermissionsExt as _;
     let world = World::new();
     for name in ["closed", "open"] {
         fs::write(world.root().join(name), "needle").unwrap();
     }
-    fs::set_permissions(world.root().join("closed"), fs::Permissions::from_mode(0)).unwrap();
+    let closed = world.root().join("closed");
+    if rustix::process::geteuid().is_root() {
+        // Whoever may read everything is still refused a file of somebody else that has other names.
+        fs::hard_link(&closed, world.root().join(".clawsmith-tmp-other")).unwrap();
+        std::os::unix::fs::chown(&closed, Some(12_345), None).unwrap();
+    } else {
+        fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).unwrap();
+    }
     let found = world.search(&text("needle"), Arc::new(Open)).await;
     assert_eq!((found.searched, found.hits, found.failed), (1, 1, 1));
 }

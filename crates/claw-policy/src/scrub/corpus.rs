@@ -19,6 +19,7 @@ const FRAGMENTS: &[&str] = &[
     "ya29.",
     "GOCSPX-",
     "npm_",
+    "claw_",
     "AKIA",
     "AKIAIOSFODNN7EXAMPLE",
     "eyJhbGciOiJIUzI1NiJ9",

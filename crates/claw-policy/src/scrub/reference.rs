@@ -50,6 +50,7 @@ impl Reference {
                 regular(r"\w", r"(?<s>ya29\.(?<run>[\w.-]{20})[\w.-]*)"),
                 regular(r"\w", r"(?<s>GOCSPX-(?<run>[\w-]{20})[\w-]*)"),
                 regular(r"\w", r"(?<s>npm_(?<run>[0-9A-Za-z]{36})[0-9A-Za-z]*)"),
+                regular(r"\w", r"(?<s>claw_(?<run>[0-9A-Za-z]{32})[0-9A-Za-z]*)"),
                 regular(r"\w-", r"(?<s>sk-(?:ant|proj|svcacct|admin|None|or|lf)-(?<run>[\w-]{20})[\w-]*)"),
                 regular(r"\w-", r"(?<s>sk-(?<run>[0-9A-Za-z]{20})[\w-]*)"),
                 regular(r"0-9A-Za-z", r"(?<s>A[KS]IA[0-9A-Z]{16})(?:[^0-9A-Za-z]|$)"),

@@ -16,7 +16,7 @@ use claw_policy::approval::ApprovalConfig;
 use claw_policy::config::PolicyConfig;
 use claw_policy::pipeline::Policy;
 use claw_registry::{Executor, Limits, Offer, Registry, Reply, Request};
-use claw_testkit::{FakeShell, ManualClock, MemoryFiles, Recorder, Reply as Shown};
+use claw_testkit::{FakeShell, ManualClock, MemoryFiles, MemorySettings, Recorder, Reply as Shown};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -42,6 +42,7 @@ pub(crate) struct Setup {
     pub(crate) store: Arc<MemoryStore>,
     pub(crate) calls: Option<Arc<dyn CallStore>>,
     pub(crate) shell: FakeShell,
+    pub(crate) settings: Option<Arc<MemorySettings>>,
 }
 
 impl Default for Setup {
@@ -53,6 +54,7 @@ impl Default for Setup {
             store: Arc::new(MemoryStore::new()),
             calls: None,
             shell: FakeShell::new(Shown::prints("ran\n")),
+            settings: None,
         }
     }
 }
@@ -72,11 +74,14 @@ impl Bench {
             registry.register(tool).unwrap();
         }
         let calls = setup.calls.unwrap_or_else(|| setup.store.clone());
-        let executor = Executor::builder(registry, calls, Policy::compile(&setup.policy).unwrap())
+        let mut builder = Executor::builder(registry, calls, Policy::compile(&setup.policy).unwrap())
             .approvals(setup.approvals)
             .limits(setup.limits)
-            .listener(heard.clone())
-            .build();
+            .listener(heard.clone());
+        if let Some(settings) = setup.settings {
+            builder = builder.settings(settings);
+        }
+        let executor = builder.build();
         Self { executor, store: setup.store, files, shell, clock, heard }
     }
 

@@ -10,3 +10,4 @@ mod kit;
 mod output;
 mod registry;
 mod road;
+mod settings;

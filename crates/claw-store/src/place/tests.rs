@@ -1,20 +1,24 @@
-use std::path::Path;
-
 use super::Place;
 
+#[track_caller]
+fn check(url: &str, shown: &str) {
+    let place: Place = url.parse().unwrap();
+    assert_eq!(place.to_string(), shown, "{url}");
+    assert_eq!(format!("{place:?}"), format!("Place({shown})"), "{url}");
+}
+
 #[test]
-fn reads_every_form() {
-    for (url, expected) in [
-        ("sqlite::memory:", Place::Memory),
-        ("sqlite:claw.db", Place::File(Path::new("claw.db"))),
-        ("sqlite:/var/lib/claw.db", Place::File(Path::new("/var/lib/claw.db"))),
-        ("sqlite:///var/lib/claw.db", Place::File(Path::new("/var/lib/claw.db"))),
-        ("sqlite://data/claw.db", Place::File(Path::new("data/claw.db"))),
-        ("postgres://me@host/claw", Place::Postgres("postgres://me@host/claw")),
-        ("postgresql://me@host/claw", Place::Postgres("postgresql://me@host/claw")),
-    ] {
-        assert_eq!(Place::of(url).unwrap(), expected, "{url}");
-    }
+fn reads_every_form_and_shows_no_password() {
+    check("sqlite::memory:", "sqlite::memory:");
+    check("sqlite:claw.db", "sqlite:claw.db");
+    check("sqlite:/var/lib/claw.db", "sqlite:/var/lib/claw.db");
+    check("sqlite:///var/lib/claw.db", "sqlite:/var/lib/claw.db");
+    check("sqlite://data/claw.db", "sqlite:data/claw.db");
+    check("postgres://me@host/claw", "postgres://me@host:5432/claw");
+    check("postgresql://me:hunter2@host:99/claw", "postgres://me@host:99/claw");
+    check("postgres://me@host/claw?password=hunter2", "postgres://me@host:5432/claw");
+    check("postgres://me:hunter2@%2Frun%2Fpg/claw", "postgres://me@/claw?host=/run/pg");
+    check("postgres://me:hunter2@[/claw", "postgres://…");
 }
 
 #[test]
@@ -22,13 +26,15 @@ fn says_what_to_write_instead_and_quotes_no_password() {
     for (url, says) in [
         ("", "it is not said what kind of store it is"),
         ("claw.db", "it is not said what kind of store it is"),
+        ("//me:hunter2@host/claw", "it is not said what kind of store it is"),
+        ("hunter2-is-long-enough:x", "it is not said what kind of store it is"),
         ("mysql://me:hunter2@host/claw", "`mysql` is no kind of store"),
         ("Sqlite:claw.db", "`Sqlite` is no kind of store"),
         ("sqlite:", "its path is empty"),
         ("sqlite://", "its path is empty"),
         ("sqlite:claw.db?mode=ro", "options after `?` are not taken"),
     ] {
-        let error = Place::of(url).unwrap_err().to_string();
+        let error = url.parse::<Place>().unwrap_err().to_string();
         assert!(error.contains(says) && error.contains("`sqlite:PATH`"), "{url}: {error}");
         assert!(!error.contains("hunter2"), "{error}");
     }

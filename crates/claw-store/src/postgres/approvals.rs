@@ -6,7 +6,7 @@ use claw_core::store::{
     Answer, Approval, ApprovalState, Approvals, EntryEvent, NewApproval, Record, StoreError, Topic,
 };
 use claw_core::{ApprovalId, TenantId};
-use sqlx::postgres::{PgRow, PgTransaction};
+use sqlx::postgres::{PgExecutor, PgRow, PgTransaction};
 use sqlx::query;
 use sqlx::types::Json;
 use uuid::Uuid;
@@ -63,28 +63,10 @@ impl Approvals for PostgresStore {
         id: ApprovalId,
         answer: Answer,
     ) -> Result<Approval, StoreError> {
-        let state = if answer.approve { ApprovalState::Approved } else { ApprovalState::Denied };
-        let answered = query(
-            "UPDATE approvals
-             SET state = CASE WHEN expires <= $5 THEN 'expired' ELSE $3 END,
-                 answered_by = CASE WHEN expires <= $5 THEN answered_by ELSE $4 END
-             WHERE tenant = $1 AND id = $2
-               AND (state = 'pending' OR (state = 'approved' AND expires <= $5))
-             RETURNING id, state, answered_by, request",
-        )
-        .bind(tenant.as_str())
-        .bind(uuid(id.as_bytes()))
-        .bind(state.name())
-        .bind(without_nul(&answer.by))
-        .bind(answer.at.0)
-        .fetch_optional(&self.pool)
-        .await
-        .map_err(failed(WRITE))?;
-        let Some(row) = answered else {
+        let Some(answered) = self::answer(&self.pool, tenant, id, &answer).await? else {
             return Err(wrong_state(&self.existing(tenant, id).await?));
         };
         self.listener.bells.ring(Topic::Approvals);
-        let answered = approval(&row)?;
         if answered.state == ApprovalState::Expired { Err(wrong_state(&answered)) } else { Ok(answered) }
     }
 
@@ -140,9 +122,37 @@ impl PostgresStore {
     }
 
     /// A question as it stands, where a change did not apply to it.
-    async fn existing(&self, tenant: &TenantId, id: ApprovalId) -> Result<Approval, StoreError> {
+    pub(super) async fn existing(&self, tenant: &TenantId, id: ApprovalId) -> Result<Approval, StoreError> {
         self.approval(tenant, id).await?.ok_or_else(|| missing(id))
     }
+}
+
+/// Answers a question, or makes it expired where its time is over; `None`, and nothing changed, where there is
+/// none that waits for an answer.
+pub(super) async fn answer(
+    executor: impl PgExecutor<'_>,
+    tenant: &TenantId,
+    id: ApprovalId,
+    answer: &Answer,
+) -> Result<Option<Approval>, StoreError> {
+    let state = if answer.approve { ApprovalState::Approved } else { ApprovalState::Denied };
+    let answered = query(
+        "UPDATE approvals
+         SET state = CASE WHEN expires <= $5 THEN 'expired' ELSE $3 END,
+             answered_by = CASE WHEN expires <= $5 THEN answered_by ELSE $4 END
+         WHERE tenant = $1 AND id = $2
+           AND (state = 'pending' OR (state = 'approved' AND expires <= $5))
+         RETURNING id, state, answered_by, request",
+    )
+    .bind(tenant.as_str())
+    .bind(uuid(id.as_bytes()))
+    .bind(state.name())
+    .bind(without_nul(&answer.by))
+    .bind(answer.at.0)
+    .fetch_optional(executor)
+    .await
+    .map_err(failed(WRITE))?;
+    answered.as_ref().map(approval).transpose()
 }
 
 /// Marks the approval that an intent names used, in the transaction that writes the intent; `false`, and nothing

@@ -12,6 +12,7 @@ use tokio::sync::watch::Receiver;
 use tokio::task::AbortHandle;
 
 use super::PostgresStore;
+use super::streams::{self, Ours};
 
 /// As in the migrations.
 const CHANNEL: &str = "clawsmith";
@@ -22,20 +23,27 @@ const RETRY: Duration = Duration::from_millis(500);
 #[derive(Debug)]
 pub(super) struct Listener {
     pub(super) bells: Arc<Bells>,
+    pool: PgPool,
     task: AbortHandle,
 }
 
 impl Listener {
     /// Listens on a connection of its own, from now on.
-    pub(super) fn start(options: PgConnectOptions) -> Self {
+    pub(super) fn start(options: PgConnectOptions, streams: Arc<Ours>) -> Self {
         let bells = Arc::<Bells>::default();
         let pool = PgPoolOptions::new()
             .max_connections(1)
             .idle_timeout(None)
             .max_lifetime(None)
             .connect_lazy_with(options);
-        let task = tokio::spawn(listen(pool, Arc::clone(&bells))).abort_handle();
-        Self { bells, task }
+        let task = tokio::spawn(listen(pool.clone(), Arc::clone(&bells), streams)).abort_handle();
+        Self { bells, pool, task }
+    }
+
+    /// Ends the task and closes its connection.
+    pub(super) async fn close(&self) {
+        self.task.abort();
+        self.pool.close().await;
     }
 }
 
@@ -60,9 +68,9 @@ fn heard(bells: &Bells, payload: &str) {
     }
 }
 
-async fn listen(pool: PgPool, bells: Arc<Bells>) {
+async fn listen(pool: PgPool, bells: Arc<Bells>, streams: Arc<Ours>) {
     loop {
-        if let Err(error) = hear(&pool, &bells).await {
+        if let Err(error) = hear(&pool, &bells, &streams).await {
             tracing::warn!(%error, "lost the connection that tells of changes; trying again");
         }
         tokio::time::sleep(RETRY).await;
@@ -70,13 +78,17 @@ async fn listen(pool: PgPool, bells: Arc<Bells>) {
 }
 
 /// Rings for what is heard until the connection is lost.
-async fn hear(pool: &PgPool, bells: &Bells) -> Result<(), sqlx::Error> {
+async fn hear(pool: &PgPool, bells: &Bells, streams: &Ours) -> Result<(), sqlx::Error> {
     let mut listener = PgListener::connect_with(pool).await?;
     listener.eager_reconnect(false);
-    listener.listen(CHANNEL).await?;
+    listener.listen_all([CHANNEL, streams::CHANNEL]).await?;
     bells.ring_all();
+    streams.joined();
     while let Some(notification) = listener.try_recv().await? {
-        heard(bells, notification.payload());
+        match notification.channel() {
+            streams::CHANNEL => streams.heard(notification.payload()),
+            _ => heard(bells, notification.payload()),
+        }
     }
     Ok(())
 }

@@ -15,10 +15,9 @@ pub(super) fn failed(what: &'static str) -> impl Fn(Error) -> StoreError {
             Error::Protocol(_) | Error::WorkerCrashed | Error::PoolClosed => {
                 ("the connection was lost".to_owned(), true)
             }
-            Error::PoolTimedOut => (
-                "no connection within 10 s; see whether the server is up and not overloaded".to_owned(),
-                true,
-            ),
+            Error::PoolTimedOut => {
+                ("no connection in time; see whether the server is up and not overloaded".to_owned(), true)
+            }
             Error::Tls(error) => (format!("no encrypted connection: {error}"), false),
             Error::ColumnDecode { index, .. } => {
                 return row::damaged("a row", format!("{index} does not read"));
@@ -39,6 +38,11 @@ pub(super) fn refused(what: &'static str, why: &str) -> StoreError {
 pub(super) fn is_taken(error: &Error, index: &str) -> bool {
     let Error::Database(error) = error else { return false };
     error.is_unique_violation() && error.constraint() == Some(index)
+}
+
+/// Whether a row names another one that is not there.
+pub(super) fn is_unreferenced(error: &Error) -> bool {
+    error.as_database_error().is_some_and(DatabaseError::is_foreign_key_violation)
 }
 
 /// What the server said, and whether it may say otherwise later.

@@ -4,16 +4,32 @@
 //! chain, a session's counters) and skipped where it does not (the queue); unique indexes have the last word.
 //! Times come from the caller: the server's clock is never asked.
 
+mod access;
+mod agents;
 mod approvals;
+mod artifacts;
 mod changes;
+mod documents;
 mod failure;
 mod ledger;
+mod offers;
+mod processes;
+mod programs;
 mod queue;
+mod rules;
+mod schema;
+mod sealed;
+mod secrets;
 mod sessions;
+mod settings;
+mod streams;
+mod undo;
+mod usage;
 
 use std::str::FromStr as _;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use claw_core::NodeId;
 use claw_core::store::StoreError;
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions, PgRow, PgTransaction};
@@ -22,52 +38,44 @@ use uuid::Uuid;
 
 use self::changes::Listener;
 use self::failure::{failed, refused};
-use crate::migrate;
+pub(crate) use self::schema::{exists, status};
+use self::streams::Wire;
+use crate::backend::Backend;
+use crate::chain::ChainReport;
+use crate::installation::Installation;
+use crate::migrate::Step;
+use crate::options::StoreOptions;
 
-/// Connections of one store, beside the one that listens.
-const MOST_CONNECTIONS: u32 = 16;
-/// How long to wait for one of them.
-const ACQUIRE: Duration = Duration::from_secs(10);
-/// How long one may be idle before it is tried out first; asking every time would double the way.
+const OPEN: &str = "could not open the store";
+/// How long a connection may be idle before it is tried out first; asking every time would double the way.
 const FRESH: Duration = Duration::from_secs(1);
 /// How long one may be idle before it is closed.
 const IDLE: Duration = Duration::from_secs(300);
-/// What holds on every connection. A client that hangs must not hold its locks for long.
-const SETTINGS: [(&str, &str); 3] = [
-    ("statement_timeout", "30s"),
-    ("idle_in_transaction_session_timeout", "30s"),
-    ("default_transaction_isolation", "read committed"),
-];
-
 /// A store in a PostgreSQL database.
 #[derive(Debug)]
 pub struct PostgresStore {
     pool: PgPool,
     node: NodeId,
     listener: Listener,
+    wire: Wire,
+    installation: Installation,
 }
 
 impl PostgresStore {
     /// Opens the database that `url` names (`postgres://user@host/name`) for this node, and brings its schema
     /// up to date; nodes that start together wait for each other there.
     pub async fn connect(url: &str, node: NodeId) -> Result<Self, StoreError> {
-        const WHAT: &str = "could not open the store";
-        // The parser's own words could quote a password.
-        let options = PgConnectOptions::from_str(url)
-            .map_err(|_| refused(WHAT, "its URL does not read; write `postgres://user@host/name`"))?
-            .application_name("clawsmith")
-            .disable_statement_logging();
+        Self::connect_with(url, node, &StoreOptions::default()).await
+    }
 
-        // On a connection of its own: a migration may take longer than a statement otherwise may.
-        let mut connection = PgConnection::connect_with(&options).await.map_err(failed(WHAT))?;
-        let migrated = migrate::postgres().run_direct(None, &mut connection, false).await;
-        migrated.map_err(|error| migrate::failed(error, failed(WHAT)))?;
-        connection.close().await.map_err(failed(WHAT))?;
-
-        let options = options.options(SETTINGS);
+    /// The same, with options.
+    pub async fn connect_with(url: &str, node: NodeId, options: &StoreOptions) -> Result<Self, StoreError> {
+        let connect = read(url)?;
+        let (_, installation) = prepare(&connect, options).await?;
+        let connect = connect.options(settings(options));
         let pool = PgPoolOptions::new()
-            .max_connections(MOST_CONNECTIONS)
-            .acquire_timeout(ACQUIRE)
+            .max_connections(options.connections.max(1))
+            .acquire_timeout(options.acquire_timeout)
             .idle_timeout(IDLE)
             .test_before_acquire(false)
             .before_acquire(|connection, is| {
@@ -78,13 +86,65 @@ impl PostgresStore {
                     Ok(true)
                 })
             })
-            .connect_lazy_with(options.clone());
-        Ok(Self { pool, node, listener: Listener::start(options) })
+            .connect_lazy_with(connect.clone());
+        let wire = Wire::start(pool.clone());
+        let listener = Listener::start(connect, wire.ours());
+        Ok(Self { pool, node, listener, wire, installation })
     }
 
     async fn begin(&self, what: &'static str) -> Result<PgTransaction<'static>, StoreError> {
         self.pool.begin().await.map_err(failed(what))
     }
+}
+
+#[async_trait]
+impl Backend for PostgresStore {
+    async fn verify(&self) -> Result<Vec<ChainReport>, StoreError> {
+        PostgresStore::verify(self).await
+    }
+
+    fn installation(&self) -> Installation {
+        self.installation
+    }
+
+    async fn disconnect(&self) {
+        self.listener.close().await;
+        self.pool.close().await;
+    }
+}
+
+/// Brings the schema up to date; says what it did.
+pub(crate) async fn migrate(url: &str, options: &StoreOptions) -> Result<Vec<Step>, StoreError> {
+    Ok(prepare(&read(url)?, options).await?.0)
+}
+
+/// Prepares the database on a connection of its own: a migration may take longer than a statement otherwise
+/// may.
+async fn prepare(
+    connect: &PgConnectOptions,
+    options: &StoreOptions,
+) -> Result<(Vec<Step>, Installation), StoreError> {
+    let mut connection = PgConnection::connect_with(connect).await.map_err(failed(OPEN))?;
+    let prepared = schema::prepare(&mut connection, options).await?;
+    connection.close().await.map_err(failed(OPEN))?;
+    Ok(prepared)
+}
+
+fn read(url: &str) -> Result<PgConnectOptions, StoreError> {
+    // The parser's own words could quote a password.
+    let connect = PgConnectOptions::from_str(url)
+        .map_err(|_| refused(OPEN, "its URL does not read; write `postgres://user@host/name`"))?;
+    Ok(connect.application_name("clawsmith").disable_statement_logging())
+}
+
+/// What holds on every connection. A client that hangs must not hold its locks for long.
+fn settings(options: &StoreOptions) -> [(&'static str, String); 3] {
+    let timeout = format!("{}ms", options.statement_timeout.as_millis());
+    [
+        ("statement_timeout", timeout.clone()),
+        ("idle_in_transaction_session_timeout", timeout),
+        ("default_transaction_isolation", "read committed".to_owned()),
+    ]
 }
 
 /// What a column holds.

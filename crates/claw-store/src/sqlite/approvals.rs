@@ -59,16 +59,7 @@ impl Approvals for SqliteStore {
         id: ApprovalId,
         answer: Answer,
     ) -> Result<Approval, StoreError> {
-        let state = if answer.approve { ApprovalState::Approved } else { ApprovalState::Denied };
-        let next = |approval: &mut Approval| match approval.state {
-            _ if is_lapsed(approval, answer.at) => Ok(ApprovalState::Expired),
-            ApprovalState::Pending => {
-                approval.answered_by = Some(answer.by);
-                Ok(state)
-            }
-            _ => Err(wrong_state(approval)),
-        };
-        let answered = self.change(tenant, id, next).await?;
+        let answered = self.change(tenant, id, |approval| by_answer(approval, answer)).await?;
         if answered.state == ApprovalState::Expired { Err(wrong_state(&answered)) } else { Ok(answered) }
     }
 
@@ -110,19 +101,50 @@ impl SqliteStore {
         next: impl FnOnce(&mut Approval) -> Result<ApprovalState, StoreError> + Send,
     ) -> Result<Approval, StoreError> {
         let mut transaction = self.write(WRITE).await?;
-        let mut approval = get(&mut *transaction, tenant, id).await?.ok_or_else(|| missing(id))?;
-        approval.state = next(&mut approval)?;
-        query("UPDATE approvals SET state = $1, answered_by = $2 WHERE id = $3")
-            .bind(approval.state.name())
-            .bind(&approval.answered_by)
-            .bind(&id.as_bytes()[..])
-            .execute(&mut *transaction)
-            .await
-            .map_err(failed(WRITE))?;
+        let approval = change(&mut transaction, tenant, id, next).await?;
         transaction.commit().await.map_err(failed(WRITE))?;
         self.bells.ring(Topic::Approvals);
         Ok(approval)
     }
+}
+
+/// Answers a question, or makes it expired where its time is over.
+pub(super) async fn answer(
+    connection: &mut SqliteConnection,
+    tenant: &TenantId,
+    id: ApprovalId,
+    answer: Answer,
+) -> Result<Approval, StoreError> {
+    change(connection, tenant, id, |approval| by_answer(approval, answer)).await
+}
+
+fn by_answer(approval: &mut Approval, answer: Answer) -> Result<ApprovalState, StoreError> {
+    match approval.state {
+        _ if is_lapsed(approval, answer.at) => Ok(ApprovalState::Expired),
+        ApprovalState::Pending => {
+            approval.answered_by = Some(answer.by);
+            Ok(if answer.approve { ApprovalState::Approved } else { ApprovalState::Denied })
+        }
+        _ => Err(wrong_state(approval)),
+    }
+}
+
+async fn change(
+    connection: &mut SqliteConnection,
+    tenant: &TenantId,
+    id: ApprovalId,
+    next: impl FnOnce(&mut Approval) -> Result<ApprovalState, StoreError>,
+) -> Result<Approval, StoreError> {
+    let mut approval = get(&mut *connection, tenant, id).await?.ok_or_else(|| missing(id))?;
+    approval.state = next(&mut approval)?;
+    query("UPDATE approvals SET state = $1, answered_by = $2 WHERE id = $3")
+        .bind(approval.state.name())
+        .bind(&approval.answered_by)
+        .bind(&id.as_bytes()[..])
+        .execute(connection)
+        .await
+        .map_err(failed(WRITE))?;
+    Ok(approval)
 }
 
 /// Marks an approval used by the call that it covers; `false`, and nothing changed, where its time is over.

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use claw_core::store::{Bells, Changes, Topic};
-use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
-use sqlx::{ConnectOptions as _, query_scalar};
+use sqlx::query_scalar;
+use sqlx::sqlite::SqlitePool;
 use tokio::sync::watch::Receiver;
 use tokio::task::AbortHandle;
 use tokio::time::{MissedTickBehavior, interval};
@@ -23,26 +23,33 @@ impl Changes for SqliteStore {
 
 /// A task that rings the bells when another connection has changed the file. Dropping it ends the task.
 #[derive(Debug)]
-pub(super) struct Tail(AbortHandle);
+pub(super) struct Tail {
+    /// One connection that is always the same: the number it looks at is its own.
+    pool: SqlitePool,
+    task: AbortHandle,
+}
 
 impl Tail {
-    pub(super) async fn follow(
-        options: &SqliteConnectOptions,
-        bells: Arc<Bells>,
-    ) -> Result<Self, sqlx::Error> {
-        let mut connection = options.connect().await?;
-        let seen = version(&mut connection).await?;
-        Ok(Self(tokio::spawn(watch(connection, seen, bells)).abort_handle()))
+    pub(super) async fn follow(pool: SqlitePool, bells: Arc<Bells>) -> Result<Self, sqlx::Error> {
+        let seen = version(&pool).await?;
+        let task = tokio::spawn(watch(pool.clone(), seen, bells)).abort_handle();
+        Ok(Self { pool, task })
+    }
+
+    /// Ends the task and closes its connection.
+    pub(super) async fn close(&self) {
+        self.task.abort();
+        self.pool.close().await;
     }
 }
 
 impl Drop for Tail {
     fn drop(&mut self) {
-        self.0.abort();
+        self.task.abort();
     }
 }
 
-async fn watch(mut connection: SqliteConnection, mut seen: i64, bells: Arc<Bells>) {
+async fn watch(pool: SqlitePool, mut seen: i64, bells: Arc<Bells>) {
     let mut ticks = interval(LOOK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -50,7 +57,7 @@ async fn watch(mut connection: SqliteConnection, mut seen: i64, bells: Arc<Bells
         if !bells.is_heard() {
             continue;
         }
-        match version(&mut connection).await {
+        match version(&pool).await {
             Ok(now) if now == seen => continue,
             Ok(now) => seen = now,
             // Better to wake somebody for nothing than not at all.
@@ -61,6 +68,6 @@ async fn watch(mut connection: SqliteConnection, mut seen: i64, bells: Arc<Bells
 }
 
 /// A number that differs once another connection has committed something.
-async fn version(connection: &mut SqliteConnection) -> Result<i64, sqlx::Error> {
-    query_scalar("PRAGMA data_version").fetch_one(connection).await
+async fn version(pool: &SqlitePool) -> Result<i64, sqlx::Error> {
+    query_scalar("PRAGMA data_version").fetch_one(pool).await
 }

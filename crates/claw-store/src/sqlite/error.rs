@@ -53,6 +53,11 @@ pub(super) fn is_taken(error: &sqlx::Error) -> bool {
     error.as_database_error().is_some_and(sqlx::error::DatabaseError::is_unique_violation)
 }
 
+/// Whether a row names another one that is not there.
+pub(super) fn is_unreferenced(error: &sqlx::Error) -> bool {
+    error.as_database_error().is_some_and(sqlx::error::DatabaseError::is_foreign_key_violation)
+}
+
 /// One column of a row.
 pub(super) fn column<'r, T>(row: &'r SqliteRow, name: &'static str) -> Result<T, StoreError>
 where

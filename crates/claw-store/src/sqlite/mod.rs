@@ -3,12 +3,27 @@
 //! All writes of a process go through one connection, so that they queue here rather than fail there; reads
 //! have connections of their own and never wait for a write. Several processes may share the file.
 
+mod access;
+mod agents;
 mod approvals;
+mod artifacts;
 mod changes;
+mod documents;
 mod error;
 mod ledger;
+mod offers;
+mod processes;
+mod programs;
 mod queue;
+mod rules;
+mod schema;
+mod sealed;
+mod secrets;
 mod sessions;
+mod settings;
+mod streams;
+mod undo;
+mod usage;
 
 use std::fs::{DirBuilder, OpenOptions};
 use std::io;
@@ -17,6 +32,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use claw_core::NodeId;
 use claw_core::store::{Bells, StoreError};
 use sqlx::sqlite::{
@@ -26,14 +42,17 @@ use sqlx::{ConnectOptions as _, Connection as _, Sqlite, SqliteConnection, Trans
 
 use self::changes::Tail;
 use self::error::{at, failed, is_busy};
-use crate::migrate;
+pub(crate) use self::schema::status;
+use crate::backend::Backend;
+use crate::chain::ChainReport;
+use crate::installation::{self, Installation};
+use crate::migrate::Step;
+use crate::options::StoreOptions;
+use crate::streams::Hub;
 
 const OPEN: &str = "could not open the store";
 /// How long a process waits for another that writes to the same file.
 const BUSY: Duration = Duration::from_secs(5);
-/// How long a write waits for those before it.
-const PATIENCE: Duration = Duration::from_secs(10);
-const READERS: u32 = 4;
 
 /// A store in one SQLite file.
 #[derive(Debug)]
@@ -42,37 +61,52 @@ pub struct SqliteStore {
     writer: SqlitePool,
     readers: SqlitePool,
     bells: Arc<Bells>,
-    _tail: Option<Tail>,
+    hub: Hub,
+    tail: Option<Tail>,
+    installation: Installation,
 }
 
 impl SqliteStore {
     /// Opens the store in the file at `path`, which is made if it is not there.
     pub async fn open(path: &Path, node: NodeId) -> Result<Self, StoreError> {
-        make_file(path).map_err(|source| StoreError::Io {
-            what: format!("could not make `{}`", path.display()),
-            source,
-        })?;
-        Self::open_file(path, node).await.map_err(|error| at(path, error))
+        Self::open_with(path, node, &StoreOptions::default()).await
+    }
+
+    /// The same, with options.
+    pub async fn open_with(path: &Path, node: NodeId, options: &StoreOptions) -> Result<Self, StoreError> {
+        make_file(path, options)?;
+        Self::open_file(path, node, options).await.map_err(|error| at(path, error))
     }
 
     /// A store that lives as long as this value.
     pub async fn memory(node: NodeId) -> Result<Self, StoreError> {
-        let options = options().in_memory(true);
-        let writer = pool(1).connect_with(options).await.map_err(failed(OPEN))?;
-        migrate(&writer).await?;
+        // Whoever is part of an installation is so by what lasts.
+        let options = StoreOptions::default();
+        let writer = pool(1, &options).connect_with(connect(&options).in_memory(true));
+        let writer = writer.await.map_err(failed(OPEN))?;
+        let (_, installation) = schema::prepare(&writer, &options).await?;
         let readers = writer.clone();
-        Ok(Self { node, writer, readers, bells: Arc::default(), _tail: None })
+        Ok(Self {
+            node,
+            writer,
+            readers,
+            bells: Arc::default(),
+            hub: Hub::default(),
+            tail: None,
+            installation,
+        })
     }
 
-    async fn open_file(path: &Path, node: NodeId) -> Result<Self, StoreError> {
-        let options = options().filename(path);
-        let writer = connect_writer(&options).await.map_err(failed(OPEN))?;
-        migrate(&writer).await?;
-        let options = options.pragma("query_only", "ON");
-        let readers = pool(READERS).connect_lazy_with(options.clone());
+    async fn open_file(path: &Path, node: NodeId, options: &StoreOptions) -> Result<Self, StoreError> {
+        let connect = connect(options).filename(path);
+        let writer = connect_writer(&connect, options).await.map_err(failed(OPEN))?;
+        let (_, installation) = schema::prepare(&writer, options).await?;
+        let connect = connect.pragma("query_only", "ON");
+        let readers = pool(options.readers, options).connect_lazy_with(connect.clone());
         let bells = Arc::<Bells>::default();
-        let tail = Tail::follow(&options, Arc::clone(&bells)).await.map_err(failed(OPEN))?;
-        Ok(Self { node, writer, readers, bells, _tail: Some(tail) })
+        let tail = Tail::follow(pool(1, options).connect_lazy_with(connect), Arc::clone(&bells));
+        let tail = Some(tail.await.map_err(failed(OPEN))?);
+        Ok(Self { node, writer, readers, bells, hub: Hub::default(), tail, installation })
     }
 
     /// Begins to write. What is not committed has not happened.
@@ -81,20 +115,56 @@ impl SqliteStore {
     }
 }
 
-fn options() -> SqliteConnectOptions {
+#[async_trait]
+impl Backend for SqliteStore {
+    async fn verify(&self) -> Result<Vec<ChainReport>, StoreError> {
+        SqliteStore::verify(self).await
+    }
+
+    fn installation(&self) -> Installation {
+        self.installation
+    }
+
+    async fn disconnect(&self) {
+        if let Some(tail) = &self.tail {
+            tail.close().await;
+        }
+        self.readers.close().await;
+        // The last: it takes what waits beside the file into it.
+        self.writer.close().await;
+    }
+}
+
+/// Makes the file at `path` if it is not there, and brings its schema up to date; says what it did.
+pub(crate) async fn migrate(path: &Path, options: &StoreOptions) -> Result<Vec<Step>, StoreError> {
+    make_file(path, options)?;
+    let migrate = async {
+        let writer = connect_writer(&connect(options).filename(path), options).await.map_err(failed(OPEN))?;
+        let prepared = schema::prepare(&writer, options).await;
+        writer.close().await;
+        Ok(prepared?.0)
+    };
+    migrate.await.map_err(|error| at(path, error))
+}
+
+fn connect(options: &StoreOptions) -> SqliteConnectOptions {
+    let mapped = u64::from(options.mmap_mib) * 1024 * 1024;
     SqliteConnectOptions::new()
         .foreign_keys(true)
         .synchronous(SqliteSynchronous::Full)
         .busy_timeout(BUSY)
+        // Negative is in KiB.
+        .pragma("cache_size", format!("-{}", options.cache_kib))
+        .pragma("mmap_size", mapped.to_string())
         .disable_statement_logging()
 }
 
 /// Connections that are never given up for their age: opening one again costs more than keeping it, and in
 /// memory it is the store itself.
-fn pool(connections: u32) -> SqlitePoolOptions {
+fn pool(connections: u32, options: &StoreOptions) -> SqlitePoolOptions {
     SqlitePoolOptions::new()
-        .max_connections(connections)
-        .acquire_timeout(PATIENCE)
+        .max_connections(connections.max(1))
+        .acquire_timeout(options.acquire_timeout)
         .idle_timeout(None)
         .max_lifetime(None)
         .test_before_acquire(false)
@@ -113,11 +183,14 @@ async fn is_reusable(connection: &mut SqliteConnection) -> Result<bool, sqlx::Er
 
 /// Opens the connection that writes. SQLite does not wait for a lock when it turns a new file to write-ahead
 /// logging, so two processes that begin together try again here.
-async fn connect_writer(options: &SqliteConnectOptions) -> Result<SqlitePool, sqlx::Error> {
-    let options = options.clone().journal_mode(SqliteJournalMode::Wal);
+async fn connect_writer(
+    connect: &SqliteConnectOptions,
+    options: &StoreOptions,
+) -> Result<SqlitePool, sqlx::Error> {
+    let connect = connect.clone().journal_mode(SqliteJournalMode::Wal);
     let started = tokio::time::Instant::now();
     loop {
-        match pool(1).connect_with(options.clone()).await {
+        match pool(1, options).connect_with(connect.clone()).await {
             Err(error) if is_busy(&error) && started.elapsed() < BUSY => {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
@@ -126,24 +199,22 @@ async fn connect_writer(options: &SqliteConnectOptions) -> Result<SqlitePool, sq
     }
 }
 
-/// Brings the schema up to date, all of it or nothing, while nobody else does.
-async fn migrate(writer: &SqlitePool) -> Result<(), StoreError> {
-    let mut transaction = writer.begin_with("BEGIN EXCLUSIVE").await.map_err(failed(OPEN))?;
-    let migrated = migrate::sqlite().run_direct(None, &mut *transaction, false).await;
-    migrated.map_err(|error| migrate::failed(error, failed(OPEN)))?;
-    transaction.commit().await.map_err(failed(OPEN))
-}
-
 /// Makes the file, and directories that are missing, for the eyes of their owner alone. SQLite gives the
-/// files it puts beside it the same mode.
-fn make_file(path: &Path) -> io::Result<()> {
-    if let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
-        DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+/// files it puts beside it the same mode. Nothing is made for an installation that had a store before.
+fn make_file(path: &Path, options: &StoreOptions) -> Result<(), StoreError> {
+    if !path.exists() {
+        installation::check(options.installation, None)?;
     }
-    match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        made => made.map(drop),
-    }
+    let make = || {
+        if let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
+            DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+        }
+        match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            made => made.map(drop),
+        }
+    };
+    make().map_err(|source| StoreError::Io { what: format!("could not make `{}`", path.display()), source })
 }
 
 #[cfg(test)]

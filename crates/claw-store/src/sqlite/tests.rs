@@ -1,11 +1,15 @@
 //! Faults that only the writing connection can be given.
 
-use claw_core::store::{Changes as _, EntryEvent, Ledger as _, Queue as _, Record, StoreError, Topic};
+use claw_core::store::{
+    AccessStore as _, ApiKey, Changes as _, EntryEvent, KEY_USE_EVERY, Ledger as _, Queue as _, Record,
+    StoreError, Topic,
+};
 use claw_core::{CallId, NodeId, TenantId};
-use claw_testkit::fixture::{job, refused};
+use claw_testkit::fixture::{NOW, job, key_of, refused};
 use tempfile::TempDir;
 
 use super::SqliteStore;
+use crate::options::StoreOptions;
 
 async fn opened(directory: &TempDir) -> SqliteStore {
     SqliteStore::open(&directory.path().join("claw.db"), NodeId::local()).await.unwrap()
@@ -84,4 +88,48 @@ async fn a_write_does_not_wait_for_ever() {
     tokio::time::resume();
     drop(held);
     store.enqueue(job()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_key_that_was_used_within_the_minute_does_not_wait_for_those_who_write() {
+    let directory = TempDir::new().unwrap();
+    let (store, key) = (opened(&directory).await, ApiKey::from_random([7; 32]));
+    store.add_key(key_of(&key)).await.unwrap();
+    assert!(store.authenticate(&key.hash(), NOW).await.unwrap().is_some());
+    let writing = store.write("writing").await.unwrap();
+    // Who waited would wait for longer than this.
+    let hash = key.hash();
+    let admitted =
+        tokio::time::timeout(StoreOptions::default().acquire_timeout / 2, store.authenticate(&hash, NOW))
+            .await;
+    assert!(admitted.unwrap().unwrap().is_some());
+    drop(writing);
+}
+
+#[tokio::test]
+async fn a_use_that_cannot_be_written_keeps_nobody_out() {
+    let directory = TempDir::new().unwrap();
+    let (store, key) = (opened(&directory).await, ApiKey::from_random([7; 32]));
+    store.add_key(key_of(&key)).await.unwrap();
+    assert!(store.authenticate(&key.hash(), NOW).await.unwrap().is_some());
+    let (main, later) = (TenantId::main(), NOW.plus(KEY_USE_EVERY));
+    for (pragma, last_used) in [("PRAGMA query_only = ON", NOW), ("PRAGMA query_only = OFF", later)] {
+        set(&store, pragma).await;
+        assert!(store.authenticate(&key.hash(), later).await.unwrap().is_some());
+        assert_eq!(store.keys(&main).await.unwrap()[0].last_used, Some(last_used), "{pragma}");
+    }
+}
+
+#[tokio::test]
+async fn every_connection_takes_what_the_options_give() {
+    let directory = TempDir::new().unwrap();
+    let options = StoreOptions { readers: 2, cache_kib: 64, mmap_mib: 1, ..StoreOptions::default() };
+    let path = directory.path().join("claw.db");
+    let store = SqliteStore::open_with(&path, NodeId::local(), &options).await.unwrap();
+    for pool in [&store.writer, &store.readers] {
+        let cache: i64 = sqlx::query_scalar("PRAGMA cache_size").fetch_one(pool).await.unwrap();
+        let mapped: i64 = sqlx::query_scalar("PRAGMA mmap_size").fetch_one(pool).await.unwrap();
+        assert_eq!((cache, mapped), (-64, 1024 * 1024));
+    }
+    assert_eq!(store.readers.options().get_max_connections(), 2);
 }

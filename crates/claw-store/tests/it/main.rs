@@ -4,5 +4,8 @@
 
 mod faults;
 mod kill;
+mod operator;
 mod postgres;
+mod rotation;
 mod sqlite;
+mod vault;

@@ -7,13 +7,14 @@ use std::path::Path;
 use std::time::Duration;
 
 use claw_core::store::{
-    Answer, Approvals as _, Changes as _, Ledger as _, NewJob, Outcome, Queue as _, SessionLog as _, Topic,
+    AccessStore as _, Answer, ApiKey, Approvals as _, Changes as _, Layer, Ledger as _, NewJob, Outcome,
+    Queue as _, SessionLog as _, Settings, SettingsStore as _, Topic,
 };
-use claw_core::{CallId, NodeId, TenantId};
-use claw_store::SqliteStore;
+use claw_core::{CallId, NodeId, TenantId, ToolName};
 use claw_store::chain::Fault;
+use claw_store::{SqliteStore, StoreOptions};
 use claw_testkit::conformance;
-use claw_testkit::fixture::{NOW, intent, job, job_of, message, outcome, question, refused, session};
+use claw_testkit::fixture::{NOW, intent, job, job_of, key_of, message, outcome, question, refused, session};
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions as _, SqliteConnection};
 use tempfile::TempDir;
@@ -68,6 +69,77 @@ async fn keeps_conversations() {
     conformance::session_log(async || files.next().await).await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn keeps_usage_and_offers() {
+    conformance::usage(memory).await;
+    conformance::offers(memory).await;
+    let files = Files::new();
+    conformance::usage(async || files.next().await).await;
+    conformance::offers(async || files.next().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keeps_rules() {
+    conformance::rules(memory).await;
+    let files = Files::new();
+    conformance::rules(async || files.next().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keeps_processes() {
+    conformance::processes(memory).await;
+    let files = Files::new();
+    conformance::processes(async || files.next().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keeps_the_indexes_of_files() {
+    conformance::artifact_index(memory).await;
+    conformance::undo_index(memory).await;
+    let files = Files::new();
+    conformance::artifact_index(async || files.next().await).await;
+    conformance::undo_index(async || files.next().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keeps_who_may_come_in() {
+    conformance::access(memory).await;
+    let files = Files::new();
+    conformance::access(async || files.next().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keeps_agents() {
+    conformance::agents(memory).await;
+    let files = Files::new();
+    conformance::agents(async || files.next().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keeps_settings() {
+    conformance::settings(memory).await;
+    let files = Files::new();
+    conformance::settings(async || files.next().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keeps_secrets() {
+    let files = Files::new();
+    conformance::secrets(memory).await;
+    conformance::secrets(async || files.next().await).await;
+    conformance::programs(memory).await;
+    conformance::programs(async || files.next().await).await;
+    conformance::sealed_values(memory).await;
+    conformance::sealed_values(async || files.next().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keeps_documents() {
+    conformance::documents(memory).await;
+    let files = Files::new();
+    conformance::documents(async || files.next().await).await;
+}
+
 #[tokio::test]
 async fn everything_is_there_when_the_file_is_opened_again() {
     let directory = TempDir::new().unwrap();
@@ -99,6 +171,34 @@ async fn a_second_end_of_a_call_changes_nothing() {
     let tally = store.tally(&TenantId::main(), &session("cli:me")).await.unwrap();
     assert_eq!((tally.done, tally.failed, tally.open), (1, 0, 0));
     assert_eq!(store.recent(&TenantId::main(), 10).await.unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn that_a_key_is_used_is_no_change() {
+    let (store, key) = (memory().await, ApiKey::from_random([7; 32]));
+    store.add_key(key_of(&key)).await.unwrap();
+    let changes = store.changes(Topic::Access);
+    assert!(store.authenticate(&key.hash(), NOW).await.unwrap().is_some());
+    assert_eq!(store.keys(&TenantId::main()).await.unwrap()[0].last_used, Some(NOW));
+    assert!(!changes.has_changed().unwrap());
+}
+
+#[tokio::test]
+async fn what_does_not_read_lets_nobody_in() {
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("claw.db");
+    let store = open(&path).await;
+    let key = ApiKey::from_random([7; 32]);
+    store.add_key(key_of(&key)).await.unwrap();
+    let exec = ToolName::literal("exec");
+    store.put_settings(&Layer::Deployment, &exec, Settings::new(), NOW).await.unwrap();
+    let mut beside = beside(&path).await;
+    sqlx::query("UPDATE api_keys SET scopes = 'tools:call everything'").execute(&mut beside).await.unwrap();
+    sqlx::query("UPDATE tool_settings SET settings = '3'").execute(&mut beside).await.unwrap();
+    let error = store.authenticate(&key.hash(), NOW).await.unwrap_err().to_string();
+    assert!(error.contains("what a key is for is damaged: `everything` is no scope"), "{error}");
+    let error = store.tool_settings(&TenantId::main()).await.unwrap_err().to_string();
+    assert!(error.contains("what is set for a tool is damaged"), "{error}");
 }
 
 #[tokio::test]
@@ -201,7 +301,8 @@ async fn opens_by_url() {
     let directory = TempDir::new().unwrap();
     let path = directory.path().join("claw.db");
     for url in [format!("sqlite:{}", path.display()), "sqlite::memory:".to_owned()] {
-        let store = claw_store::open(&url, NodeId::local()).await.unwrap();
+        let place = url.parse().unwrap();
+        let store = claw_store::open(&place, NodeId::local(), &StoreOptions::default()).await.unwrap();
         store.enqueue(job()).await.unwrap();
         assert_eq!(store.lanes(&TenantId::main()).await.unwrap()[0].pending, 1);
     }

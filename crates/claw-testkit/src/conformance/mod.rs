@@ -9,14 +9,36 @@
 //! # }
 //! ```
 
+mod access;
+mod agents;
+mod artifact_index;
 mod artifacts;
 mod bridge;
 mod calls;
+mod documents;
+mod processes;
 mod queue;
+mod rules;
+mod sealed;
+mod secrets;
 mod session_log;
+mod undo_index;
+mod usage;
 
+pub use artifact_index::artifact_index;
+mod settings;
+pub use access::access;
+pub use agents::agents;
 pub use artifacts::artifacts;
 pub use bridge::bridge;
 pub use calls::calls;
+pub use documents::documents;
+pub use processes::processes;
 pub use queue::queue;
+pub use rules::rules;
+pub use sealed::sealed_values;
+pub use secrets::{programs, secrets};
 pub use session_log::session_log;
+pub use settings::settings;
+pub use undo_index::undo_index;
+pub use usage::{offers, usage};

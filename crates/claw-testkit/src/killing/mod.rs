@@ -9,6 +9,8 @@
 //!
 //! Whoever adds an aggregate adds its operations, how a player picks them, and a file in `model`.
 
+use claw_core::store::{CallStore, Queue, SessionLog};
+
 mod model;
 mod operation;
 mod player;
@@ -22,6 +24,11 @@ pub use player::Player;
 pub use random::Random;
 pub use round::{Brief, Report, Round, play_if_briefed};
 pub use world::{EXPIRY, World};
+
+/// The part of a store that is played with.
+pub trait Played: CallStore + Queue + SessionLog {}
+
+impl<S: CallStore + Queue + SessionLog> Played for S {}
 
 #[cfg(test)]
 mod tests;

@@ -2,13 +2,12 @@
 
 use claw_core::port::UnixMillis;
 use claw_core::store::{
-    Answer, ApprovalState, Claim, Failure, NewJob, NewMessage, Outcome, Record, Role, Store, StoreError,
-    Worker,
+    Answer, ApprovalState, Claim, Failure, NewJob, NewMessage, Outcome, Record, Role, StoreError, Worker,
 };
 use claw_core::{ApprovalId, CallId, SessionKey};
 use serde_json::json;
 
-use super::{EXPIRY, Operation, Random, Reply, Right, Step, World};
+use super::{EXPIRY, Operation, Played, Random, Reply, Right, Step, World};
 use crate::fixture::{self, NOW};
 
 /// Later than every time that a player makes up.
@@ -26,7 +25,7 @@ pub struct Player<'a, S> {
     begun: Vec<CallId>,
 }
 
-impl<'a, S: Store> Player<'a, S> {
+impl<'a, S: Played> Player<'a, S> {
     /// A player that has done nothing yet.
     pub fn new(store: &'a S, world: &'a World, worker: Worker, random: Random) -> Self {
         let (rights, approvals, begun) = (Vec::new(), Vec::new(), Vec::new());

@@ -8,11 +8,11 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use claw_core::store::{Store, Worker};
+use claw_core::store::Worker;
 use claw_core::{BootId, NodeId};
 use serde::{Deserialize, Serialize};
 
-use super::{Model, Operation, Player, Random, Reply, Step, World};
+use super::{Model, Operation, Played, Player, Random, Reply, Step, World};
 use crate::fixture;
 
 const BRIEF: &str = "CLAWSMITH_KILL_BRIEF";
@@ -93,7 +93,7 @@ impl Round {
     }
 
     /// Compares the store with what was said, does the work that is left, and compares again.
-    pub async fn check(&self, store: &impl Store, model: &mut Model<'_>) -> Vec<String> {
+    pub async fn check(&self, store: &impl Played, model: &mut Model<'_>) -> Vec<String> {
         let mut findings = model.check(&model.look(store).await.expect("the store can be read"));
         let worker = fixture::worker("drain");
         let steps = Player::new(store, &self.world, worker, Random::part(self.seed, 99)).drain().await;
@@ -178,7 +178,7 @@ fn listen(mut child: Child, kill: Option<Kill>) -> (Vec<Step>, bool) {
 }
 
 /// Plays, where this process was started as a player; `open` opens the store. Otherwise does nothing.
-pub async fn play_if_briefed<S: Store>(open: impl AsyncFnOnce(&Brief) -> S) {
+pub async fn play_if_briefed<S: Played>(open: impl AsyncFnOnce(&Brief) -> S) {
     let Ok(brief) = std::env::var(BRIEF) else { return };
     let brief: Brief = serde_json::from_str(&brief).expect("a brief");
     // One unbuffered write for each line: it is out, or it is not.

@@ -11,7 +11,7 @@ use claw_core::store::{Answer, Approval};
 use claw_registry::{Asking, Executor};
 use tokio::sync::mpsc;
 
-use crate::output::visible;
+use crate::output::{tell, visible};
 
 /// How often an answer that is neither yes nor no is asked for again.
 const ATTEMPTS: usize = 3;
@@ -42,6 +42,14 @@ impl Listener for Questions {
             let _ = self.0.send(*approval);
         }
     }
+}
+
+/// Says where a question can be answered that nobody here can.
+pub(super) fn announce(approval: &Approval) {
+    let (id, request) = (approval.id, &approval.request);
+    let wait = request.expires.since(request.asked).as_secs();
+    tell(format_args!("`{}` waits for approval `{id}`, {wait} s at most", request.tool));
+    tell(format_args!("  try: clawsmith approvals show {id}"));
 }
 
 /// Puts a question on a thread of its own, since reading a terminal cannot be stopped; the store gets the

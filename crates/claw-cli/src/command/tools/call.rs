@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
@@ -11,7 +12,9 @@ use claw_core::CallId;
 use claw_core::tool::{Progress, ToolError};
 use claw_policy::explain::explain;
 use claw_policy::pipeline::Subject;
-use claw_registry::{Arguments, CallError, Executor, Offer, OfferOptions, Refusal, Reply, Request, Step};
+use claw_registry::{
+    Arguments, Asking, CallError, Executor, Offer, OfferOptions, Refusal, Reply, Request, Step,
+};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -32,7 +35,7 @@ const MOST_BYTES: u64 = 64 * 1024 * 1024;
 #[command(
     after_help = "The call takes the road that every call takes: it is checked against the policy, its \
 rate and its arguments, recorded in the ledger, and its output is scrubbed. Where a person has to approve it, \
-you are asked on a terminal; elsewhere it is refused.
+you are asked on a terminal; elsewhere it is refused, unless `--wait` lets it wait for `clawsmith approvals`.
 
 Exit codes: 0 done, 1 the tool reported an error, 2 usage, 3 refused.
 
@@ -40,7 +43,8 @@ Examples:
   clawsmith tools call datetime --args '{\"action\": \"now\", \"zone\": \"Europe/Paris\"}'
   clawsmith tools call agents_list --agent researcher --json
   echo '{\"action\": \"now\"}' | clawsmith tools call datetime --args -
-  clawsmith tools call datetime --args @arguments.json --timeout 5"
+  clawsmith tools call datetime --args @arguments.json --timeout 5
+  clawsmith tools call workspace_dir --wait"
 )]
 pub(crate) struct CallTool {
     /// The tool, or another name it answers to.
@@ -55,6 +59,10 @@ pub(crate) struct CallTool {
     /// How long the tool may run, in seconds.
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     timeout: Option<Duration>,
+    /// Where an approval is needed and nobody sits at this terminal, wait for one from another
+    /// (`clawsmith approvals`).
+    #[arg(long)]
+    wait: bool,
     #[command(flatten)]
     caller: CallerArgs,
 }
@@ -75,10 +83,11 @@ impl CallTool {
         let caller = self.caller.caller(&loaded.config, &session.around, &workspace)?;
         let args = arguments(&self.args)?;
         let (questions, mut asked) = Questions::new();
-        let executor = compose::executor(&loaded, &session.around, questions)?;
         let token_budget = loaded.config.limits.tool_tokens.map(|tokens| tokens as usize);
         let by = caller.user.as_ref().map_or_else(|| "cli".to_owned(), ToString::to_string);
-        let (offer, reply) = runtime()?.block_on(async {
+        let (executor, offer, reply) = runtime()?.block_on(async {
+            let store = compose::store(&loaded, &session.around).await.map_err(Failure::refusing)?;
+            let executor = compose::executor(&loaded, &session.around, Arc::clone(&store) as _, questions)?;
             let options = OfferOptions { token_budget, ..OfferOptions::default() };
             let offer = executor.offer_with(caller, options).await;
             let cancel = CancellationToken::new();
@@ -90,11 +99,14 @@ impl CallTool {
                 cancel: cancel.clone(),
                 progress: Progress::to(|text| tell(text.trim_end_matches('\n'))),
                 timeout: self.timeout,
-                asking: approve::asking(),
+                asking: if self.wait { Asking::Possible } else { approve::asking() },
             };
             let answers = async {
                 while let Some(question) = asked.recv().await {
-                    approve::put(&executor, question, by.clone()).await;
+                    match approve::asking() {
+                        Asking::Possible => approve::put(&executor, question, by.clone()).await,
+                        Asking::Impossible => approve::announce(&question),
+                    }
                 }
                 std::future::pending::<Infallible>().await
             };
@@ -103,8 +115,9 @@ impl CallTool {
                 never = interrupt(cancel) => match never {},
                 never = answers => match never {},
             };
-            (offer, reply)
-        });
+            store.disconnect().await;
+            Ok::<_, Failure>((executor, offer, reply))
+        })?;
         self.report(session, &executor, &offer, &reply)
     }
 

@@ -107,7 +107,7 @@ fn swap(target: &Target, over: &AtomicBool, swaps: &AtomicU64) {
         let exchange = || renameat_with(within, &name, &root, &link, RenameFlags::EXCHANGE).is_ok();
         if exchange() {
             swaps.fetch_add(1, Ordering::Relaxed);
-            if round % 4 != 0 {
+            if !round.is_multiple_of(4) {
                 exchange();
             }
         }

@@ -18,7 +18,7 @@ use tokio::runtime::Runtime;
 use super::{CANARY, KERNELS, Target};
 
 /// How many operations there are with each way to use the kernel: about a minute of them, unoptimised.
-const OPERATIONS: u64 = 250_000;
+const OPERATIONS: u64 = 400_000;
 const WORKERS: u64 = 4;
 /// What is in the directory that is denied to half of the operations.
 const OWN: &str = "what is denied";
@@ -122,10 +122,8 @@ fn swap(root: &Path, seed: u64, over: &AtomicBool, swaps: &AtomicU64) {
         if dice.below(8) == 0 {
             // A moment in which there is nothing at all.
             let aside = root.join(format!("aside-{seed}"));
-            if fs::rename(&one, &aside).is_ok()
-                && renameat_with(CWD, &aside, CWD, &one, RenameFlags::NOREPLACE).is_err()
-            {
-                let _ = fs::remove_file(&aside).or_else(|_| fs::remove_dir_all(&aside));
+            if fs::rename(&one, &aside).is_ok() {
+                put_back(&aside, &one);
             }
         } else {
             let _ = renameat_with(CWD, &one, CWD, &other, RenameFlags::EXCHANGE);
@@ -135,6 +133,23 @@ fn swap(root: &Path, seed: u64, over: &AtomicBool, swaps: &AtomicU64) {
             thread::yield_now();
         }
     }
+}
+
+/// Puts a thing back in place. Where a worker has made something there meanwhile, the trap of the two stays.
+fn put_back(aside: &Path, place: &Path) {
+    let is_trap = |path: &Path| path.symlink_metadata().is_ok_and(|it| !it.is_dir() && !it.is_file());
+    for _ in 0..1000 {
+        if renameat_with(CWD, aside, CWD, place, RenameFlags::NOREPLACE).is_ok() {
+            return;
+        }
+        if is_trap(aside) {
+            let _ = renameat_with(CWD, aside, CWD, place, RenameFlags::EXCHANGE);
+        }
+        if !is_trap(aside) {
+            break;
+        }
+    }
+    let _ = fs::remove_file(aside).or_else(|_| fs::remove_dir_all(aside));
 }
 
 const PATHS: [&str; 14] = [

@@ -53,6 +53,8 @@ pub(super) static FORMS: &[Prefixed] = &[
     form("ya29.", 20, &BASE64_URL_DOT, kind::GOOGLE),
     form("GOCSPX-", 20, &BASE64_URL, kind::GOOGLE),
     form("npm_", 36, &ALNUM, kind::NPM),
+    // Half of one is too much already.
+    form("claw_", 32, &ALNUM, kind::CLAWSMITH),
 ];
 
 /// A form of [`FORMS`] at `at`.

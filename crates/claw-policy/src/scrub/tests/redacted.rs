@@ -35,6 +35,8 @@ fn issued_tokens() {
         "ya29.a0AfH6SMBx-1234567890_abcdefghijk",
         "GOCSPX-1234567890abcdefghij_klmnopqr",
         "npm_abcdefghijklmnopqrstuvwxyz0123456789",
+        "claw_0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+        "claw_0123456789abcdef0123456789abcdef",
         "ghp_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
         "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
         "AKIAIOSFODNN7EXAMPLE",

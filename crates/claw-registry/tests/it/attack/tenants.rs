@@ -13,12 +13,13 @@ use claw_core::tool::{
     ToolError,
 };
 use claw_core::{CallId, NodeId, TenantId};
-use claw_host::{ArtifactLimits, FileLedger, MemoryArtifacts};
+use claw_host::{ArtifactLimits, FileArtifacts, MemoryArtifacts};
 use claw_policy::approval::{ApprovalConfig, EffectRule};
 use claw_policy::config::PolicyConfig;
 use claw_policy::pipeline::Policy;
 use claw_policy::rate::RateConfig;
 use claw_registry::{Executor, Registry, Request, limit::Limiter};
+use claw_store::SqliteStore;
 use serde_json::{Value, json};
 
 use crate::approvals::{approve_one, question};
@@ -218,7 +219,8 @@ async fn a_call_id_from_the_future_is_not_run_again_after_a_restart() {
     let directory = tempfile::tempdir().unwrap();
     // Made while the clock was an hour ahead, or chosen by a client.
     let ahead: CallId = "0f000000-0000-7000-8000-000000000001".parse().unwrap();
-    let ledger = FileLedger::open(directory.path(), NodeId::local()).unwrap();
+    let path = directory.path().join("claw.db");
+    let ledger = SqliteStore::open(&path, NodeId::local()).await.unwrap();
     ledger.begin_call(intent(ahead)).await.unwrap();
     ledger
         .finish_call(record(
@@ -231,7 +233,7 @@ async fn a_call_id_from_the_future_is_not_run_again_after_a_restart() {
     // Another call, after the clock was put right.
     ledger.begin_call(intent(CallId::new())).await.unwrap();
     drop(ledger);
-    let ledger = FileLedger::open(directory.path(), NodeId::local()).unwrap();
+    let ledger = SqliteStore::open(&path, NodeId::local()).await.unwrap();
     let again = ledger.begin_call(intent(ahead)).await;
     assert!(matches!(again, Err(StoreError::AlreadyBegun { .. })), "it would run a second time: {again:?}");
 }
@@ -425,18 +427,15 @@ fn held_dialects_on_hostile_schemas() {
 // ---------------------------------------------------------------- names of files, forms of secrets
 
 #[tokio::test]
-async fn a_tenants_name_cannot_take_the_place_of_anothers_ledger() {
-    use claw_host::FileArtifacts;
+async fn a_tenants_name_cannot_take_the_place_of_the_store() {
     let directory = tempfile::tempdir().unwrap();
-    // As `Toolbox::build` sets them up: both in the data directory.
+    // As the command line sets them up: both in the data directory.
     let artifacts = FileArtifacts::new(directory.path(), ArtifactLimits::default());
-    let ledger = FileLedger::open(directory.path(), NodeId::local()).unwrap();
-    let owner = Owner {
-        tenant: TenantId::new("main@local.jsonl").unwrap(),
-        session: SessionKey::new("a:b").unwrap(),
-    };
+    let owner =
+        Owner { tenant: TenantId::new("clawsmith.db").unwrap(), session: SessionKey::new("a:b").unwrap() };
     artifacts.put(&owner, CallId::new(), "x").await.unwrap();
-    let begun = ledger.begin_call(intent(CallId::new())).await;
+    let store = SqliteStore::open(&directory.path().join("clawsmith.db"), NodeId::local()).await.unwrap();
+    let begun = store.begin_call(intent(CallId::new())).await;
     assert!(begun.is_ok(), "no call of tenant `main` can be recorded any more: {begun:?}");
 }
 

@@ -11,6 +11,8 @@ use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _, T
 use tokio::time::timeout;
 use uuid::Uuid;
 
+use super::proxy::Proxy;
+
 const VARIABLE: &str = "CLAWSMITH_TEST_POSTGRES";
 
 /// One empty database. It is dropped with this value, whoever is still connected.
@@ -40,6 +42,15 @@ impl Database {
 
     pub(crate) fn url(&self) -> String {
         self.options().to_url_lossy().to_string()
+    }
+
+    /// A way to this database that can be cut, and its URL.
+    pub(crate) fn behind_a_proxy(&self) -> (Proxy, String) {
+        let options = self.options();
+        let server = options.get_socket().expect("the tests' server has a socket");
+        let proxy = Proxy::start(server.clone());
+        let url = options.socket(proxy.directory()).to_url_lossy().to_string();
+        (proxy, url)
     }
 
     pub(crate) async fn store(&self, node: &str) -> PostgresStore {

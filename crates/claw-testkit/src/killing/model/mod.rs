@@ -9,10 +9,10 @@ mod work;
 
 use std::collections::HashMap;
 
-use claw_core::store::{Approval, Entry, Job, Message, SessionEvent, Store, StoreError};
+use claw_core::store::{Approval, Entry, Job, Message, SessionEvent, StoreError};
 use claw_core::{ApprovalId, JobId, SessionKey};
 
-use super::{Operation, Reply, Step, World};
+use super::{Operation, Played, Reply, Step, World};
 use crate::fixture::NOW;
 
 /// All that the players of a round said.
@@ -49,7 +49,7 @@ impl<'a> Model<'a> {
     }
 
     /// Reads everything that the players may have left.
-    pub async fn look(&self, store: &impl Store) -> Result<Seen, StoreError> {
+    pub async fn look(&self, store: &impl Played) -> Result<Seen, StoreError> {
         let World { tenant, sessions, .. } = self.world;
         let (mut jobs, mut messages, mut events) = (HashMap::new(), HashMap::new(), HashMap::new());
         for id in self.job_ids() {

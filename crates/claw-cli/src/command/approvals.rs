@@ -1,0 +1,214 @@
+//! `clawsmith approvals`: the questions that calls wait for, answered from another terminal.
+//!
+//! A call asks in one process and is answered here: the store carries both. What is shown was scrubbed when it
+//! was asked and is scrubbed again, with what is secret by now.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::{Args, Subcommand};
+use claw_core::ApprovalId;
+use claw_core::port::{Clock as _, UnixMillis};
+use claw_core::store::{Answer, Approval, ApprovalState, StoreError};
+use claw_host::SystemClock;
+use claw_registry::CallScrubber;
+use claw_store::Backend;
+use serde_json::Value;
+
+use super::ledger::time;
+use crate::caller;
+use crate::cli::Session;
+use crate::compose;
+use crate::config::Loaded;
+use crate::failure::{Failure, Outcome};
+use crate::output::{Cell, Table};
+
+/// What to do with questions.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Approvals {
+    /// List the questions that wait for an answer, oldest first.
+    #[command(after_help = "Examples:
+  clawsmith approvals list
+  clawsmith approvals list --json")]
+    List,
+    /// Show one question: what would be done, by whom, and which rule asks.
+    #[command(after_help = "Examples:
+  clawsmith approvals show 019b7611-3c00-7b4e-9b0a-52a4c3f1d7e8")]
+    Show(Question),
+    /// Say yes: the call that waits may run, once and as it was shown.
+    #[command(after_help = "Exit code 1 where the question is over already: the first answer stands.
+
+Examples:
+  clawsmith approvals approve 019b7611")]
+    Approve(Question),
+    /// Say no: the call that waits is refused.
+    #[command(after_help = "Exit code 1 where the question is over already: the first answer stands.
+
+Examples:
+  clawsmith approvals deny 019b7611")]
+    Deny(Question),
+}
+
+/// Which question.
+#[derive(Debug, Args)]
+pub(crate) struct Question {
+    /// Its id, or the beginning of one where only one question that waits begins so.
+    id: String,
+}
+
+impl Approvals {
+    pub(crate) fn run(self, session: &mut Session) -> Outcome {
+        let loaded = session.load()?;
+        let scrubber = compose::scrubbers(&loaded.config, &session.around)?.for_tenant(&loaded.config.tenant);
+        match self {
+            Self::List => list(session, &loaded, &scrubber),
+            Self::Show(question) => {
+                let found = with_store(session, &loaded, async |store| question.find(store, &loaded).await)?;
+                let found = found.ok_or_else(|| question.unknown())?;
+                show(session, &found, &scrubber)
+            }
+            Self::Approve(question) => question.answer(session, &loaded, true),
+            Self::Deny(question) => question.answer(session, &loaded, false),
+        }
+    }
+}
+
+impl Question {
+    fn answer(&self, session: &mut Session, loaded: &Loaded, approve: bool) -> Outcome {
+        let by = caller::user_of(&session.around).map_err(|error| Failure::usage(error.to_string()))?;
+        let answer = Answer { approve, by: by.to_string(), at: SystemClock.now() };
+        let answered = with_store(session, loaded, async |store| {
+            let Some(found) = self.find(store, loaded).await? else { return Ok(None) };
+            let answered = store.answer(&loaded.config.tenant, found.id, answer).await;
+            answered.map(Some).map_err(|error| match error {
+                StoreError::ApprovalState { id, state } => {
+                    Failure::failed(format!("question `{id}` is {state} already, and that stands"))
+                        .hint(format!("clawsmith approvals show {id}"))
+                }
+                error => unusable(error),
+            })
+        })?;
+        let answered = answered.ok_or_else(|| self.unknown())?;
+        if session.out.json {
+            session.out.json(&serde_json::json!({ "id": answered.id, "state": answered.state }))?;
+        } else {
+            let Approval { id, state, request, .. } = &answered;
+            session.out.line(format_args!("{state}: `{}` ({id})", request.tool))?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// The question that is meant: any of this id, or the one that waits and begins so.
+    async fn find(&self, store: &Arc<dyn Backend>, loaded: &Loaded) -> Result<Option<Approval>, Failure> {
+        let tenant = &loaded.config.tenant;
+        if let Ok(id) = self.id.parse::<ApprovalId>() {
+            return store.approval(tenant, id).await.map_err(unusable);
+        }
+        let mut waiting = store.pending(tenant, SystemClock.now()).await.map_err(unusable)?;
+        let beginning = self.id.to_lowercase();
+        waiting.retain(|approval| !beginning.is_empty() && approval.id.to_string().starts_with(&beginning));
+        match waiting.len() {
+            0 | 1 => Ok(waiting.pop()),
+            count => Err(Failure::usage(format!("`{}` begins the ids of {count} questions", self.id))
+                .hint("clawsmith approvals list, and give more of the id")),
+        }
+    }
+
+    fn unknown(&self) -> Failure {
+        Failure::usage(format!("no question `{}` waits", self.id)).hint("clawsmith approvals list")
+    }
+}
+
+fn list(session: &mut Session, loaded: &Loaded, scrubber: &CallScrubber) -> Outcome {
+    let now = SystemClock.now();
+    let waiting = with_store(session, loaded, async |store| {
+        store.pending(&loaded.config.tenant, now).await.map(Some).map_err(unusable)
+    })?;
+    let waiting = waiting.unwrap_or_default();
+    if session.out.json {
+        let waiting = waiting.iter().map(|one| clean(one, scrubber)).collect::<Result<Vec<_>, _>>()?;
+        session.out.json(&waiting)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if waiting.is_empty() {
+        session.out.line("no question waits")?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut table = Table::new(["id", "left", "session", "agent", "tool", "effects", "what"]);
+    for Approval { id, request, .. } in &waiting {
+        let what = scrubber.text(&request.summary).lines().map(str::trim).collect::<Vec<_>>().join(" ");
+        table.row([
+            Cell::strong(id),
+            Cell::quiet(left(request.expires, now)),
+            Cell::new(&request.session),
+            Cell::new(&request.agent),
+            Cell::strong(&request.tool),
+            Cell::warning(request.effects),
+            Cell::new(super::ledger::shortened(&what)),
+        ]);
+    }
+    session.out.table(&table)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn show(session: &mut Session, approval: &Approval, scrubber: &CallScrubber) -> Outcome {
+    if session.out.json {
+        session.out.json(&clean(approval, scrubber)?)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let (now, request) = (SystemClock.now(), &approval.request);
+    let state = match approval.state {
+        ApprovalState::Pending if request.expires > now => {
+            format!("pending, {} left", left(request.expires, now))
+        }
+        // Nobody was there to close it.
+        ApprovalState::Pending | ApprovalState::Approved if request.expires <= now => "expired".to_owned(),
+        state => state.to_string(),
+    };
+    let user = request.user.as_ref().map(|user| format!(" for {user}")).unwrap_or_default();
+    let lines = [
+        ("id", Some(approval.id.to_string())),
+        ("state", Some(state)),
+        ("answer by", approval.answered_by.as_ref().map(|by| scrubber.text(by))),
+        ("tool", Some(request.tool.to_string())),
+        ("effects", Some(request.effects.to_string())),
+        ("rule", Some(scrubber.text(&request.reason))),
+        ("agent", Some(format!("{}{user}, in {}", request.agent, request.session))),
+        ("asked", Some(time(request.asked))),
+    ];
+    for (name, value) in lines {
+        if let Some(value) = value {
+            session.out.foreign(&format!("{name:<11}{value}"))?;
+        }
+    }
+    for (i, line) in scrubber.text(&request.summary).lines().enumerate() {
+        session.out.foreign(&format!("{:<11}{line}", if i == 0 { "what" } else { "" }))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Lets `ask` ask the store, if there is one: without it nobody has asked anything.
+fn with_store<T>(
+    session: &Session,
+    loaded: &Loaded,
+    ask: impl AsyncFnOnce(&Arc<dyn Backend>) -> Result<Option<T>, Failure>,
+) -> Result<Option<T>, Failure> {
+    super::tools::runtime()?.block_on(async {
+        let Some(store) = compose::existing_store(loaded, &session.around).await? else { return Ok(None) };
+        let told = ask(&store).await;
+        store.disconnect().await;
+        told
+    })
+}
+
+fn clean(approval: &Approval, scrubber: &CallScrubber) -> Result<Value, Failure> {
+    Ok(scrubber.json(&serde_json::to_value(approval)?))
+}
+
+fn left(expires: UnixMillis, now: UnixMillis) -> String {
+    format!("{} s", expires.since(now).as_secs())
+}
+
+fn unusable(error: StoreError) -> Failure {
+    Failure::failed("the questions cannot be read or answered").because(error).hint("clawsmith db status")
+}

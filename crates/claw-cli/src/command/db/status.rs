@@ -1,0 +1,93 @@
+//! `clawsmith db status`: where the store is and how it stands.
+
+use std::process::ExitCode;
+
+use claw_store::{Place, Schema, Status};
+use serde_json::json;
+
+use crate::cli::Session;
+use crate::compose;
+use crate::failure::{Failure, Outcome};
+use crate::output::{Cell, Table};
+
+pub(super) fn run(session: &mut Session) -> Outcome {
+    let loaded = session.load()?;
+    let place = compose::place(&loaded, &session.around)?;
+    let data = compose::data_dir(&loaded, &session.around)?;
+    let status = super::super::tools::runtime()?.block_on(claw_store::status(&place));
+    let status = status.map_err(|error| compose::unopened(error, &place, &data))?;
+    if session.out.json {
+        let mut shown = json!({ "store": place.to_string(), "exists": status.is_some() });
+        if let Some(status) = &status {
+            shown["status"] = json!(status);
+        }
+        session.out.json(&shown)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    match &status {
+        Some(status) => print(session, &place, status),
+        None if place == Place::Memory => {
+            session.out.line("the store is in memory and ends with the program")
+        }
+        None => session.out.line(format_args!("no store at {place} yet; the first call makes it")),
+    }?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print(session: &mut Session, place: &Place, status: &Status) -> Result<(), Failure> {
+    let journal = match &status.journal {
+        Some(journal) if journal.bytes > 0 => {
+            format!(", journal: {} ({} beside the file)", journal.mode, size(journal.bytes))
+        }
+        Some(journal) => format!(", journal: {}", journal.mode),
+        None => String::new(),
+    };
+    let name = if status.backend == "sqlite" { "SQLite" } else { "PostgreSQL" };
+    let installation = status.installation.map_or_else(|| "not said".to_owned(), |id| id.to_string());
+    let lines = [
+        ("store", place.to_string()),
+        ("backend", format!("{name} {}{journal}", status.version)),
+        ("schema", schema(&status.schema)),
+        ("installation", installation),
+        ("size", size(status.bytes)),
+    ];
+    for (name, value) in lines {
+        session.out.line(format_args!("{name:<14}{value}"))?;
+    }
+    session.out.line("")?;
+    let mut table = Table::new(["table", "rows"]);
+    for row in &status.tables {
+        table.row([Cell::strong(&row.name), Cell::new(row.rows)]);
+    }
+    session.out.table(&table)
+}
+
+fn schema(schema: &Schema) -> String {
+    let applied = schema.applied.map_or_else(|| "none".to_owned(), |version| version.to_string());
+    if !schema.newer.is_empty() {
+        return format!(
+            "{applied}, of a newer Clawsmith: the newest known here is {}, and this one does not open it",
+            schema.known
+        );
+    }
+    if schema.pending.is_empty() {
+        return format!("{applied}, up to date");
+    }
+    let pending: Vec<_> =
+        schema.pending.iter().map(|step| format!("{:04} {}", step.version, step.name)).collect();
+    format!("{applied}; the next start applies {}", pending.join(", "))
+}
+
+/// A number of bytes as people say it.
+fn size(bytes: u64) -> String {
+    const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
+    if bytes < 1024 {
+        return format!("{bytes} bytes");
+    }
+    let (mut size, mut unit) = (bytes as f64 / 1024.0, 0);
+    while size >= 1024.0 && unit + 1 < UNITS.len() {
+        size /= 1024.0;
+        unit += 1;
+    }
+    format!("{size:.1} {}", UNITS[unit])
+}

@@ -1,0 +1,267 @@
+//! `clawsmith secrets`: values that are kept sealed. None is ever printed, and none is taken from the command
+//! line, where every user of the machine could read it.
+
+mod prompt;
+
+use std::io::{self, IsTerminal as _, Write as _};
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use claw_core::port::{Clock as _, UnixMillis};
+use claw_core::store::{KeyUse, SecretPlace, StoreError};
+use claw_core::{AgentId, SecretName};
+use claw_host::SystemClock;
+use claw_store::vault::{Progress, Retired, Rotated};
+use serde_json::json;
+
+use super::tools::runtime;
+use crate::cli::Session;
+use crate::compose;
+use crate::config::Config;
+use crate::failure::{Failure, Outcome};
+use crate::output::{Cell, Table, complain, tell};
+
+/// What to do with secrets.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Secrets {
+    /// Seal a value and keep it under a name, in place of the one that is there.
+    #[command(after_help = "The value is read from standard input, without the line break at its end; on a \
+terminal you are asked for it, and it does not show. It is never an argument: others can read those.
+
+Examples:
+  clawsmith secrets set GITHUB_TOKEN
+  pass show github | clawsmith secrets set GITHUB_TOKEN --agent researcher
+  clawsmith secrets set DEPLOY_KEY < id_ed25519")]
+    Set(Named),
+    /// List the names; values are never shown.
+    #[command(after_help = "Examples:
+  clawsmith secrets list
+  clawsmith secrets list --json")]
+    List,
+    /// Remove a secret.
+    #[command(after_help = "Examples:
+  clawsmith secrets remove GITHUB_TOKEN
+  clawsmith secrets remove GITHUB_TOKEN --agent researcher")]
+    Remove(Named),
+    /// Make a new key and seal everything with it, while everything goes on.
+    #[command(
+        after_help = "If it is interrupted, run it again: it goes on where it was. The old key is kept, \
+and opens what was sealed with it, until `--retire` takes it away; copies of the database from before need it.
+
+Exit code 1 where a value could not be opened, or a key could not be retired.
+
+Examples:
+  clawsmith secrets rotate
+  clawsmith secrets rotate --retire"
+    )]
+    Rotate(Rotate),
+}
+
+/// Which secret.
+#[derive(Debug, Args)]
+pub(crate) struct Named {
+    /// What it is called, such as `GITHUB_TOKEN`.
+    name: String,
+    /// The agent whose it is [default: all agents].
+    #[arg(long, value_name = "ID")]
+    agent: Option<String>,
+}
+
+/// How to rotate.
+#[derive(Debug, Args)]
+pub(crate) struct Rotate {
+    /// Make no new key; take away those by which nothing is sealed any more.
+    #[arg(long)]
+    retire: bool,
+}
+
+impl Secrets {
+    pub(crate) fn run(self, session: &mut Session) -> Outcome {
+        match self {
+            Self::Set(named) => named.set(session),
+            Self::List => list(session),
+            Self::Remove(named) => named.remove(session),
+            Self::Rotate(rotate) => rotate.run(session),
+        }
+    }
+}
+
+impl Named {
+    fn place(&self, config: &Config) -> Result<SecretPlace, Failure> {
+        let wrong = |error: claw_core::InvalidId| Failure::usage(error.to_string());
+        let name = SecretName::new(&self.name).map_err(wrong)?;
+        let agent = self.agent.as_ref().map(AgentId::new).transpose().map_err(wrong)?;
+        Ok(SecretPlace { tenant: config.tenant.clone(), agent, name })
+    }
+
+    fn set(&self, session: &mut Session) -> Outcome {
+        let loaded = session.load()?;
+        let place = self.place(&loaded.config)?;
+        let runtime = runtime()?;
+        let Some(value) = prompt::value(&runtime, &shown(&place))? else { return Ok(ExitCode::from(130)) };
+        runtime.block_on(async {
+            let vault = compose::vault(&loaded, &session.around).await?;
+            vault.put_secret(&place, &value, SystemClock.now()).await.map_err(failed)
+        })?;
+        if session.out.json {
+            session.out.json(&json!({ "set": place }))?;
+        } else {
+            session.out.line(format_args!("{} is sealed and kept", shown(&place)))?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn remove(&self, session: &mut Session) -> Outcome {
+        let loaded = session.load()?;
+        let place = self.place(&loaded.config)?;
+        let removed = runtime()?.block_on(async {
+            let store = compose::store(&loaded, &session.around).await?;
+            store.remove_secret(&place).await.map_err(failed)
+        })?;
+        if !removed {
+            let failure = Failure::failed(format!("there is no {}", shown(&place)));
+            return Err(failure.hint("clawsmith secrets list"));
+        }
+        if session.out.json {
+            session.out.json(&json!({ "removed": place }))?;
+        } else {
+            session.out.line(format_args!("{} is removed", shown(&place)))?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn list(session: &mut Session) -> Outcome {
+    let loaded = session.load()?;
+    let cards = runtime()?.block_on(async {
+        let store = compose::store(&loaded, &session.around).await?;
+        store.secrets(&loaded.config.tenant).await.map_err(failed)
+    })?;
+    if session.out.json {
+        session.out.json(&cards)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if cards.is_empty() {
+        session.out.line(format_args!("no secrets of tenant `{}`", loaded.config.tenant))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut table = Table::new(["name", "agent", "written"]);
+    for card in &cards {
+        let agent = match &card.place.agent {
+            Some(agent) => Cell::new(agent),
+            None => Cell::quiet("all"),
+        };
+        table.row([Cell::strong(&card.place.name), agent, Cell::quiet(time(card.at))]);
+    }
+    session.out.table(&table)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Rotate {
+    fn run(&self, session: &mut Session) -> Outcome {
+        let loaded = session.load()?;
+        let shows = io::stderr().is_terminal() && !session.out.json;
+        let tell = |progress| {
+            if shows {
+                show(progress);
+            }
+        };
+        runtime()?.block_on(async {
+            let vault = compose::vault(&loaded, &session.around).await?;
+            let is_ours = vault.keys().is_ours_to_change();
+            if self.retire {
+                let retired = vault.retire(tell).await.map_err(failed)?;
+                end_progress(shows);
+                report_retired(session, &retired)
+            } else {
+                let rotated = vault.rotate(tell).await.map_err(failed)?;
+                end_progress(shows);
+                report_rotated(session, &rotated, is_ours)
+            }
+        })
+    }
+}
+
+fn report_rotated(session: &mut Session, rotated: &Rotated, is_ours: bool) -> Outcome {
+    if session.out.json {
+        session.out.json(rotated)?;
+    } else {
+        let Rotated { key, resealed, .. } = rotated;
+        let what = match (rotated.is_new, is_ours) {
+            (true, _) => format!("new key `{key}`"),
+            (false, true) => format!("finished an interrupted rotation to key `{key}`"),
+            (false, false) => format!("key `{key}`, the first of `CLAWSMITH_KEYS`"),
+        };
+        let line = format!("{what}; values sealed with it: {resealed}");
+        session.out.line(line)?;
+        complain_of(rotated);
+    }
+    Ok(if rotated.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(1) })
+}
+
+fn report_retired(session: &mut Session, retired: &Retired) -> Outcome {
+    if session.out.json {
+        session.out.json(retired)?;
+    } else {
+        for id in &retired.unused {
+            let line = match retired.taken {
+                true => format!("key `{id}` is retired: nothing is sealed with it"),
+                false => format!("nothing is sealed with key `{id}`; take it out of `CLAWSMITH_KEYS`"),
+            };
+            session.out.line(line)?;
+        }
+        if retired.unused.is_empty() && retired.kept.is_empty() {
+            session.out.line(format_args!("key `{}` is the only one", retired.rotated.key))?;
+        }
+        for KeyUse { key, values } in &retired.kept {
+            match key {
+                Some(id) => complain("kept", format_args!("key `{id}`; values sealed with it: {values}")),
+                None => complain(
+                    "kept",
+                    format_args!("all keys; values of which it cannot be told which they need: {values}"),
+                ),
+            }
+        }
+        complain_of(&retired.rotated);
+    }
+    Ok(if retired.kept.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(1) })
+}
+
+fn complain_of(rotated: &Rotated) {
+    for failed in &rotated.failed {
+        complain("left as it was", format_args!("{}: {}", failed.place, failed.why));
+    }
+}
+
+/// One line on the terminal, written over and over.
+fn show(progress: Progress) {
+    let Progress { done, all } = progress;
+    // Nothing is left to be done about standard error failing.
+    let _ = write!(io::stderr(), "\rsealing anew: {done} of {all}");
+}
+
+fn end_progress(shows: bool) {
+    if shows {
+        tell("");
+    }
+}
+
+fn shown(place: &SecretPlace) -> String {
+    match &place.agent {
+        Some(agent) => format!("secret `{}` of agent `{agent}`", place.name),
+        None => format!("secret `{}`", place.name),
+    }
+}
+
+/// A moment as RFC 3339 in UTC, to the second.
+fn time(at: UnixMillis) -> String {
+    match jiff::Timestamp::from_second(at.0.div_euclid(1000)) {
+        Ok(time) => time.to_string(),
+        Err(_) => at.0.to_string(),
+    }
+}
+
+/// The store says itself what happened and what to try.
+fn failed(error: StoreError) -> Failure {
+    Failure::failed(error.to_string())
+}

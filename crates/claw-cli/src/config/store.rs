@@ -1,0 +1,124 @@
+//! `[store]`: where everything is remembered, and how much of the machine that may take.
+
+use std::fmt;
+use std::time::Duration;
+
+use claw_core::store::StoreError;
+use claw_store::{Place, StoreOptions};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize, Serializer};
+
+/// Where everything is remembered. The defaults fit a machine with one gigabyte of memory.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct StoreConfig {
+    /// `sqlite:PATH`, or `postgres://user@host/name` where several machines share it. Left out: the file
+    /// `clawsmith.db` in the data directory. A password belongs into `CLAWSMITH_STORE__URL` or `~/.pgpass`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub url: Option<StoreUrl>,
+    /// SQLite: connections that read, beside the one that writes.
+    #[schemars(range(min = 1, max = 64))]
+    pub readers: u32,
+    /// SQLite: how many KiB of pages each connection keeps in memory.
+    #[schemars(range(min = 64))]
+    pub cache_kib: u32,
+    /// SQLite: how many MiB of the file are mapped into memory; 0 maps nothing.
+    pub mmap_mib: u32,
+    /// PostgreSQL: connections of one node, beside the one that listens for changes.
+    #[schemars(range(min = 1, max = 1000))]
+    pub connections: u32,
+    /// PostgreSQL: how long a statement may take, in seconds.
+    #[schemars(range(min = 1))]
+    pub statement_timeout_secs: u32,
+    /// How long to wait for a connection, in seconds; with SQLite, for the writes before one's own.
+    #[schemars(range(min = 1))]
+    pub acquire_timeout_secs: u32,
+}
+
+/// Where a store is. It may hold a password: it is shown, printed and written without it.
+#[derive(Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct StoreUrl(String);
+
+impl StoreUrl {
+    /// The place that it names.
+    pub fn place(&self) -> Result<Place, StoreError> {
+        self.0.parse()
+    }
+
+    /// Whether it says nothing, as an empty variable does.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl fmt::Display for StoreUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.place() {
+            Ok(place) => place.fmt(f),
+            Err(_) => f.write_str("(does not read)"),
+        }
+    }
+}
+
+impl fmt::Debug for StoreUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "StoreUrl({self})")
+    }
+}
+
+impl Serialize for StoreUrl {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl StoreConfig {
+    /// As a store takes them.
+    pub fn options(&self) -> StoreOptions {
+        StoreOptions {
+            readers: self.readers,
+            cache_kib: self.cache_kib,
+            mmap_mib: self.mmap_mib,
+            connections: self.connections,
+            statement_timeout: Duration::from_secs(self.statement_timeout_secs.into()),
+            acquire_timeout: Duration::from_secs(self.acquire_timeout_secs.into()),
+            installation: None,
+        }
+    }
+
+    /// What is out of bounds: the key, its value, and what to use.
+    pub(super) fn out_of_bounds(&self) -> Vec<(String, String)> {
+        let bounds = [
+            ("readers", self.readers, 1, 64),
+            ("cache_kib", self.cache_kib, 64, u32::MAX),
+            ("connections", self.connections, 1, 1000),
+            ("statement_timeout_secs", self.statement_timeout_secs, 1, u32::MAX),
+            ("acquire_timeout_secs", self.acquire_timeout_secs, 1, u32::MAX),
+        ];
+        let wrong = bounds.into_iter().filter(|(_, value, least, most)| !(least..=most).contains(&value));
+        let problem = |(key, value, least, most): (&str, u32, u32, u32)| {
+            let key = format!("store.{key}");
+            let bound = if value < least { format!("at least {least}") } else { format!("at most {most}") };
+            let message = format!("`{key}` is {value}; use {bound}");
+            (key, message)
+        };
+        wrong.map(problem).collect()
+    }
+}
+
+impl Default for StoreConfig {
+    fn default() -> Self {
+        let options = StoreOptions::default();
+        let seconds = |time: Duration| u32::try_from(time.as_secs()).unwrap_or(u32::MAX);
+        Self {
+            url: None,
+            readers: options.readers,
+            cache_kib: options.cache_kib,
+            mmap_mib: options.mmap_mib,
+            connections: options.connections,
+            statement_timeout_secs: seconds(options.statement_timeout),
+            acquire_timeout_secs: seconds(options.acquire_timeout),
+        }
+    }
+}

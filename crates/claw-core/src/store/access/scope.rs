@@ -1,0 +1,150 @@
+//! What may be done with a key.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// One thing that may be done with a key. Sorted by its word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "&'static str")]
+pub enum KeyScope {
+    /// Everything.
+    Admin,
+    /// See agents.
+    ReadAgents,
+    /// Add, change and remove agents.
+    WriteAgents,
+    /// Answer questions.
+    AnswerApprovals,
+    /// See questions.
+    ReadApprovals,
+    /// Read the ledger.
+    ReadLedger,
+    /// Read conversations.
+    ReadSessions,
+    /// Send messages.
+    WriteSessions,
+    /// See the settings of tools.
+    ReadSettings,
+    /// Change the settings of tools.
+    WriteSettings,
+    /// Call tools.
+    CallTools,
+    /// See which tools there are.
+    ReadTools,
+}
+
+/// A word that names no scope.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{word}` is no scope; use some of {}", words())]
+pub struct UnknownScope {
+    word: String,
+}
+
+impl KeyScope {
+    /// Every scope, by its word.
+    pub const ALL: [Self; 12] = [
+        Self::Admin,
+        Self::ReadAgents,
+        Self::WriteAgents,
+        Self::AnswerApprovals,
+        Self::ReadApprovals,
+        Self::ReadLedger,
+        Self::ReadSessions,
+        Self::WriteSessions,
+        Self::ReadSettings,
+        Self::WriteSettings,
+        Self::CallTools,
+        Self::ReadTools,
+    ];
+
+    /// The scope as a word.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Admin => "admin",
+            Self::ReadAgents => "agents:read",
+            Self::WriteAgents => "agents:write",
+            Self::AnswerApprovals => "approvals:answer",
+            Self::ReadApprovals => "approvals:read",
+            Self::ReadLedger => "ledger:read",
+            Self::ReadSessions => "sessions:read",
+            Self::WriteSessions => "sessions:write",
+            Self::ReadSettings => "settings:read",
+            Self::WriteSettings => "settings:write",
+            Self::CallTools => "tools:call",
+            Self::ReadTools => "tools:read",
+        }
+    }
+}
+
+fn words() -> String {
+    KeyScope::ALL.map(|scope| format!("`{scope}`")).join(", ")
+}
+
+impl fmt::Display for KeyScope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for KeyScope {
+    type Err = UnknownScope;
+    fn from_str(word: &str) -> Result<Self, UnknownScope> {
+        let known = Self::ALL.into_iter().find(|scope| scope.name() == word);
+        known.ok_or_else(|| UnknownScope { word: word.chars().take(80).collect() })
+    }
+}
+
+impl TryFrom<String> for KeyScope {
+    type Error = UnknownScope;
+    fn try_from(word: String) -> Result<Self, UnknownScope> {
+        word.parse()
+    }
+}
+
+impl From<KeyScope> for &'static str {
+    fn from(scope: KeyScope) -> Self {
+        scope.name()
+    }
+}
+
+/// What may be done with a key, sorted and each once. As text: words with a blank between.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct KeyScopes(BTreeSet<KeyScope>);
+
+impl KeyScopes {
+    /// Whether this may be done: it is named, or everything may.
+    pub fn allow(&self, scope: KeyScope) -> bool {
+        self.0.contains(&scope) || self.0.contains(&KeyScope::Admin)
+    }
+
+    /// Those that are named, by their words.
+    pub fn iter(&self) -> impl Iterator<Item = KeyScope> {
+        self.0.iter().copied()
+    }
+}
+
+impl FromIterator<KeyScope> for KeyScopes {
+    fn from_iter<I: IntoIterator<Item = KeyScope>>(scopes: I) -> Self {
+        Self(scopes.into_iter().collect())
+    }
+}
+
+impl fmt::Display for KeyScopes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, scope) in self.iter().enumerate() {
+            write!(f, "{}{scope}", if at == 0 { "" } else { " " })?;
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for KeyScopes {
+    type Err = UnknownScope;
+    fn from_str(text: &str) -> Result<Self, UnknownScope> {
+        text.split_ascii_whitespace().map(str::parse).collect()
+    }
+}

@@ -1,0 +1,18 @@
+//! What an operator asks of a store, whichever backend runs.
+
+use async_trait::async_trait;
+use claw_core::store::{Store, StoreError};
+
+use crate::chain::ChainReport;
+use crate::installation::Installation;
+
+/// An open store, and what only whoever runs it may ask.
+#[async_trait]
+pub trait Backend: Store {
+    /// Checks every chain of the ledger, of all tenants and nodes. Changes nothing.
+    async fn verify(&self) -> Result<Vec<ChainReport>, StoreError>;
+    /// Whose store it is.
+    fn installation(&self) -> Installation;
+    /// Closes its connections. SQLite then has one file and none beside it, unless others have it open.
+    async fn disconnect(&self);
+}

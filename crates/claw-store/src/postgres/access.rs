@@ -1,0 +1,290 @@
+//! Tenants, users and keys. Ids are sorted byte by byte, as elsewhere, whatever the database's own order is.
+
+use async_trait::async_trait;
+use claw_core::port::UnixMillis;
+use claw_core::store::{
+    AccessStore, Admitted, Key, NewKey, StoreError, Tenant, TenantChange, Topic, User, UserChange,
+};
+use claw_core::tool::Digest;
+use claw_core::{KeyId, TenantId, UserId};
+use sqlx::postgres::PgRow;
+use sqlx::{query, query_scalar};
+use uuid::Uuid;
+
+use super::failure::{failed, is_unreferenced};
+use super::{PostgresStore, get, uuid, without_nul};
+use crate::row;
+
+const WRITE: &str = "could not write who may come in";
+const READ: &str = "could not read who may come in";
+
+#[async_trait]
+impl AccessStore for PostgresStore {
+    async fn add_tenant(&self, new: Tenant) -> Result<bool, StoreError> {
+        let added = query(
+            "INSERT INTO tenants (tenant, name, created, disabled) VALUES ($1, $2, $3, $4)
+             ON CONFLICT DO NOTHING",
+        )
+        .bind(new.id.as_str())
+        .bind(without_nul(&new.name))
+        .bind(new.created.0)
+        .bind(new.disabled)
+        .execute(&self.pool)
+        .await
+        .map_err(failed(WRITE))?;
+        Ok(self.told(added.rows_affected() > 0))
+    }
+
+    async fn tenant(&self, id: &TenantId) -> Result<Option<Tenant>, StoreError> {
+        let row = query("SELECT * FROM tenants WHERE tenant = $1")
+            .bind(id.as_str())
+            .fetch_optional(&self.pool)
+            .await
+            .map_err(failed(READ))?;
+        row.as_ref().map(tenant).transpose()
+    }
+
+    async fn tenants(&self) -> Result<Vec<Tenant>, StoreError> {
+        let rows = query("SELECT * FROM tenants ORDER BY tenant COLLATE \"C\"")
+            .fetch_all(&self.pool)
+            .await
+            .map_err(failed(READ))?;
+        rows.iter().map(tenant).collect()
+    }
+
+    async fn change_tenant(&self, id: &TenantId, change: TenantChange) -> Result<Option<Tenant>, StoreError> {
+        let row = query(
+            "UPDATE tenants SET name = coalesce($2, name), disabled = coalesce($3, disabled)
+             WHERE tenant = $1 RETURNING *",
+        )
+        .bind(id.as_str())
+        .bind(change.name.as_deref().map(without_nul))
+        .bind(change.disabled)
+        .fetch_optional(&self.pool)
+        .await
+        .map_err(failed(WRITE))?;
+        self.told(row.is_some());
+        row.as_ref().map(tenant).transpose()
+    }
+
+    async fn add_user(&self, new: User) -> Result<bool, StoreError> {
+        let added = query(
+            "INSERT INTO users (tenant, id, name, role, created, disabled) VALUES ($1, $2, $3, $4, $5, $6)
+             ON CONFLICT DO NOTHING",
+        )
+        .bind(new.tenant.as_str())
+        .bind(new.id.as_str())
+        .bind(without_nul(&new.name))
+        .bind(new.role.name())
+        .bind(new.created.0)
+        .bind(new.disabled)
+        .execute(&self.pool)
+        .await;
+        match added {
+            Err(error) if is_unreferenced(&error) => Err(row::no_tenant(WRITE, &new.tenant)),
+            added => Ok(self.told(added.map_err(failed(WRITE))?.rows_affected() > 0)),
+        }
+    }
+
+    async fn user(&self, tenant: &TenantId, id: &UserId) -> Result<Option<User>, StoreError> {
+        let row = query("SELECT * FROM users WHERE tenant = $1 AND id = $2")
+            .bind(tenant.as_str())
+            .bind(id.as_str())
+            .fetch_optional(&self.pool)
+            .await
+            .map_err(failed(READ))?;
+        row.as_ref().map(user).transpose()
+    }
+
+    async fn users(&self, tenant: &TenantId) -> Result<Vec<User>, StoreError> {
+        let rows = query("SELECT * FROM users WHERE tenant = $1 ORDER BY id COLLATE \"C\"")
+            .bind(tenant.as_str())
+            .fetch_all(&self.pool)
+            .await
+            .map_err(failed(READ))?;
+        rows.iter().map(user).collect()
+    }
+
+    async fn change_user(
+        &self,
+        tenant: &TenantId,
+        id: &UserId,
+        change: UserChange,
+    ) -> Result<Option<User>, StoreError> {
+        let row = query(
+            "UPDATE users
+             SET name = coalesce($3, name), role = coalesce($4, role), disabled = coalesce($5, disabled)
+             WHERE tenant = $1 AND id = $2 RETURNING *",
+        )
+        .bind(tenant.as_str())
+        .bind(id.as_str())
+        .bind(change.name.as_deref().map(without_nul))
+        .bind(change.role.map(|role| role.name()))
+        .bind(change.disabled)
+        .fetch_optional(&self.pool)
+        .await
+        .map_err(failed(WRITE))?;
+        self.told(row.is_some());
+        row.as_ref().map(user).transpose()
+    }
+
+    async fn add_key(&self, new: NewKey) -> Result<bool, StoreError> {
+        let mut transaction = self.begin(WRITE).await?;
+        let added = query(
+            "INSERT INTO api_keys (id, hash, tenant, user_id, label, scopes, created, expires)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING",
+        )
+        .bind(uuid(new.id.as_bytes()))
+        .bind(new.hash.to_string())
+        .bind(new.tenant.as_str())
+        .bind(new.user.as_ref().map(UserId::as_str))
+        .bind(without_nul(&new.label))
+        .bind(new.scopes.to_string())
+        .bind(new.created.0)
+        .bind(new.expires.map(|at| at.0))
+        .execute(&mut *transaction)
+        .await;
+        match added {
+            Err(error) if is_unreferenced(&error) => return Err(row::no_holder(WRITE, &new)),
+            Err(error) => return Err(failed(WRITE)(error)),
+            Ok(added) if added.rows_affected() > 0 => {
+                transaction.commit().await.map_err(failed(WRITE))?;
+                return Ok(self.told(true));
+            }
+            Ok(_) => {}
+        }
+        let same: i64 =
+            query_scalar("SELECT count(*) FROM api_keys WHERE id = $1 AND hash = $2 AND tenant = $3")
+                .bind(uuid(new.id.as_bytes()))
+                .bind(new.hash.to_string())
+                .bind(new.tenant.as_str())
+                .fetch_one(&mut *transaction)
+                .await
+                .map_err(failed(READ))?;
+        if same == 1 { Ok(false) } else { Err(row::taken_key(WRITE)) }
+    }
+
+    async fn keys(&self, tenant: &TenantId) -> Result<Vec<Key>, StoreError> {
+        let rows = query("SELECT * FROM api_keys WHERE tenant = $1 ORDER BY created, id")
+            .bind(tenant.as_str())
+            .fetch_all(&self.pool)
+            .await
+            .map_err(failed(READ))?;
+        rows.iter().map(key).collect()
+    }
+
+    async fn revoke_key(
+        &self,
+        tenant: &TenantId,
+        id: KeyId,
+        at: UnixMillis,
+    ) -> Result<Option<Key>, StoreError> {
+        let row = query(
+            "UPDATE api_keys SET revoked = coalesce(revoked, $3) WHERE id = $1 AND tenant = $2 RETURNING *",
+        )
+        .bind(uuid(id.as_bytes()))
+        .bind(tenant.as_str())
+        .bind(at.0)
+        .fetch_optional(&self.pool)
+        .await
+        .map_err(failed(WRITE))?;
+        self.told(row.is_some());
+        row.as_ref().map(key).transpose()
+    }
+
+    async fn authenticate(&self, hash: &Digest, now: UnixMillis) -> Result<Option<Admitted>, StoreError> {
+        // A user that is not there is as good as a disabled one: `NOT NULL` holds for nobody.
+        let row = query(
+            "SELECT api_keys.id, api_keys.tenant, user_id, role, scopes, last_used
+             FROM api_keys
+             JOIN tenants ON tenants.tenant = api_keys.tenant AND NOT tenants.disabled
+             LEFT JOIN users ON users.tenant = api_keys.tenant AND users.id = user_id
+             WHERE hash = $1 AND revoked IS NULL AND (expires IS NULL OR expires > $2)
+               AND (user_id IS NULL OR NOT users.disabled)",
+        )
+        .bind(hash.to_string())
+        .bind(now.0)
+        .fetch_optional(&self.pool)
+        .await
+        .map_err(failed(READ))?;
+        let Some(row) = row else { return Ok(None) };
+        let admitted = admitted(&row)?;
+        let before = row::use_before(now);
+        if get::<Option<i64>>(&row, "last_used")?.is_none_or(|last| last <= before)
+            && let Err(error) = self.note_use(admitted.key, now).await
+        {
+            tracing::warn!(%error, key = %admitted.key, "the use of a key could not be written down");
+        }
+        Ok(Some(admitted))
+    }
+}
+
+impl PostgresStore {
+    /// Tells of a change, if there was one.
+    fn told(&self, changed: bool) -> bool {
+        if changed {
+            self.listener.bells.ring(Topic::Access);
+        }
+        changed
+    }
+
+    /// Writes down that a key is used, unless somebody did within the last minute.
+    async fn note_use(&self, key: KeyId, now: UnixMillis) -> Result<(), StoreError> {
+        query("UPDATE api_keys SET last_used = $2 WHERE id = $1 AND (last_used IS NULL OR last_used <= $3)")
+            .bind(uuid(key.as_bytes()))
+            .bind(now.0)
+            .bind(row::use_before(now))
+            .execute(&self.pool)
+            .await
+            .map_err(failed(WRITE))?;
+        Ok(())
+    }
+}
+
+fn tenant(from: &PgRow) -> Result<Tenant, StoreError> {
+    Ok(Tenant {
+        id: row::word("a tenant's id", get(from, "tenant")?)?,
+        name: get(from, "name")?,
+        created: UnixMillis(get(from, "created")?),
+        disabled: get(from, "disabled")?,
+    })
+}
+
+fn user(from: &PgRow) -> Result<User, StoreError> {
+    Ok(User {
+        tenant: row::word("a user's tenant", get(from, "tenant")?)?,
+        id: row::word("a user's id", get(from, "id")?)?,
+        name: get(from, "name")?,
+        role: row::word("a user's role", get(from, "role")?)?,
+        created: UnixMillis(get(from, "created")?),
+        disabled: get(from, "disabled")?,
+    })
+}
+
+fn key(from: &PgRow) -> Result<Key, StoreError> {
+    let user: Option<&str> = get(from, "user_id")?;
+    let new = NewKey {
+        id: row::id("a key's id", get::<Uuid>(from, "id")?.as_bytes())?,
+        hash: row::word("a key's hash", get(from, "hash")?)?,
+        tenant: row::word("a key's tenant", get(from, "tenant")?)?,
+        user: user.map(|user| row::word("a key's user", user)).transpose()?,
+        label: get(from, "label")?,
+        scopes: row::scopes(get(from, "scopes")?)?,
+        created: UnixMillis(get(from, "created")?),
+        expires: get::<Option<i64>>(from, "expires")?.map(UnixMillis),
+    };
+    Ok(Key {
+        new,
+        revoked: get::<Option<i64>>(from, "revoked")?.map(UnixMillis),
+        last_used: get::<Option<i64>>(from, "last_used")?.map(UnixMillis),
+    })
+}
+
+fn admitted(from: &PgRow) -> Result<Admitted, StoreError> {
+    Ok(Admitted {
+        key: row::id("a key's id", get::<Uuid>(from, "id")?.as_bytes())?,
+        tenant: row::word("a key's tenant", get(from, "tenant")?)?,
+        user: row::admitted_user(get(from, "user_id")?, get(from, "role")?)?,
+        scopes: row::scopes(get(from, "scopes")?)?,
+    })
+}

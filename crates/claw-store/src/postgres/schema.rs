@@ -1,0 +1,127 @@
+//! The schema of a database, whose database it is, and how it stands.
+
+use claw_core::InstallationId;
+use claw_core::store::StoreError;
+use sqlx::migrate::Migrate as _;
+use sqlx::postgres::PgConnection;
+use sqlx::{AssertSqlSafe, Connection as _, query, query_scalar};
+use uuid::Uuid;
+
+use super::failure::failed;
+use super::{OPEN, read, uuid};
+use crate::installation::{self, Installation};
+use crate::migrate::{self, Step};
+use crate::options::StoreOptions;
+use crate::row;
+use crate::status::{Schema, Status, TableStatus};
+
+const READ: &str = "could not read how the store stands";
+
+/// Brings the schema up to date, while nobody else does; says what it did. A store of another installation than
+/// is wanted is left as it is.
+pub(super) async fn prepare(
+    connection: &mut PgConnection,
+    options: &StoreOptions,
+) -> Result<(Vec<Step>, Installation), StoreError> {
+    let migrating = |error| migrate::failed(error, failed(OPEN));
+    // Held twice while the migrations run, which take the same lock; it ends with the connection at the latest.
+    connection.lock().await.map_err(migrating)?;
+    let found = owner(connection).await?;
+    installation::check(options.installation, found)?;
+    let before = versions(connection).await?;
+    migrate::postgres().run_direct(None, &mut *connection, false).await.map_err(migrating)?;
+    let after = versions(connection).await?;
+    let installation = match found {
+        Some(id) => Installation { id, is_new: false },
+        None => Installation { id: settle(connection).await?, is_new: true },
+    };
+    connection.unlock().await.map_err(migrating)?;
+    Ok((migrate::applied(&before, &after), installation))
+}
+
+/// Whether the database that `url` names holds a store.
+pub(crate) async fn exists(url: &str) -> Result<bool, StoreError> {
+    let mut connection = PgConnection::connect_with(&read(url)?).await.map_err(failed(OPEN))?;
+    let has = has(&mut connection, "_sqlx_migrations").await?;
+    connection.close().await.map_err(failed(READ))?;
+    Ok(has)
+}
+
+/// How the database that `url` names stands; `None` where it holds no store.
+pub(crate) async fn status(url: &str) -> Result<Option<Status>, StoreError> {
+    let mut connection = PgConnection::connect_with(&read(url)?).await.map_err(failed(OPEN))?;
+    if !has(&mut connection, "_sqlx_migrations").await? {
+        return Ok(None);
+    }
+    let version = query_scalar("SELECT current_setting('server_version')").fetch_one(&mut connection).await;
+    let bytes: i64 = query_scalar("SELECT pg_database_size(current_database())")
+        .fetch_one(&mut connection)
+        .await
+        .map_err(failed(READ))?;
+    let status = Status {
+        backend: "postgres",
+        version: version.map_err(failed(READ))?,
+        schema: Schema::of(&versions(&mut connection).await?),
+        installation: owner(&mut connection).await?,
+        journal: None,
+        bytes: row::count(bytes)?,
+        tables: tables(&mut connection).await?,
+    };
+    connection.close().await.map_err(failed(READ))?;
+    Ok(Some(status))
+}
+
+/// The versions that were applied.
+async fn versions(connection: &mut PgConnection) -> Result<Vec<i64>, StoreError> {
+    if !has(connection, "_sqlx_migrations").await? {
+        return Ok(Vec::new());
+    }
+    let versions = query_scalar("SELECT version FROM _sqlx_migrations WHERE success ORDER BY version");
+    versions.fetch_all(connection).await.map_err(failed(READ))
+}
+
+/// Whose store it is, if it was said.
+async fn owner(connection: &mut PgConnection) -> Result<Option<InstallationId>, StoreError> {
+    if !has(connection, "installation").await? {
+        return Ok(None);
+    }
+    let id: Option<Uuid> =
+        query_scalar("SELECT id FROM installation").fetch_optional(connection).await.map_err(failed(READ))?;
+    id.map(|id| row::id("the installation's id", id.as_bytes())).transpose()
+}
+
+async fn settle(connection: &mut PgConnection) -> Result<InstallationId, StoreError> {
+    let id = InstallationId::new();
+    query("INSERT INTO installation (singleton, id) VALUES (1, $1)")
+        .bind(uuid(id.as_bytes()))
+        .execute(connection)
+        .await
+        .map_err(failed(OPEN))?;
+    Ok(id)
+}
+
+async fn has(connection: &mut PgConnection, table: &str) -> Result<bool, StoreError> {
+    query_scalar("SELECT to_regclass($1) IS NOT NULL")
+        .bind(table)
+        .fetch_one(connection)
+        .await
+        .map_err(failed(READ))
+}
+
+async fn tables(connection: &mut PgConnection) -> Result<Vec<TableStatus>, StoreError> {
+    let names: Vec<String> = query_scalar(
+        "SELECT tablename::text FROM pg_tables
+         WHERE schemaname = current_schema() AND tablename NOT LIKE '\\_%' ORDER BY tablename",
+    )
+    .fetch_all(&mut *connection)
+    .await
+    .map_err(failed(READ))?;
+    let mut tables = Vec::with_capacity(names.len());
+    for name in names {
+        let sql = format!("SELECT count(*) FROM \"{}\"", name.replace('"', "\"\""));
+        let rows: i64 =
+            query_scalar(AssertSqlSafe(sql)).fetch_one(&mut *connection).await.map_err(failed(READ))?;
+        tables.push(TableStatus { name, rows: row::count(rows)? });
+    }
+    Ok(tables)
+}

@@ -1,0 +1,245 @@
+//! Messages while they are being said: in memory here, told to other nodes some at a time.
+//!
+//! Pieces travel in notifications on a channel of their own, never as rows. A node that missed some, because it
+//! came later or its connection was lost, asks, and whoever is saying something says it again from its start.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use claw_core::port::Owner;
+use claw_core::store::{Delta, Streams, Voice};
+use claw_core::{MessageId, SessionKey, TenantId};
+use serde::{Deserialize, Serialize};
+use sqlx::postgres::PgPool;
+use tokio::sync::{broadcast, mpsc};
+use tokio::task::AbortHandle;
+use uuid::Uuid;
+
+use super::PostgresStore;
+use crate::streams::Hub;
+
+pub(super) const CHANNEL: &str = "clawsmith_streams";
+/// How long pieces are gathered before they are told.
+const GATHER: Duration = Duration::from_millis(50);
+/// How many things may wait to be told; more are told again from their start.
+const MOST_WAITING: usize = 4096;
+/// How long to wait before another try.
+const RETRY: Duration = Duration::from_millis(500);
+/// The longest text in one notification. PostgreSQL takes 8,000 bytes, and JSON may need six for one.
+const MOST_TEXT: usize = 1200;
+
+/// What one node tells the others.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Told {
+    /// Which program tells it.
+    from: Uuid,
+    #[serde(flatten)]
+    what: What,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(tag = "what", rename_all = "lowercase")]
+enum What {
+    /// A piece of a message.
+    Piece {
+        tenant: TenantId,
+        session: SessionKey,
+        #[serde(flatten)]
+        delta: Delta,
+    },
+    /// A message is over.
+    Said { tenant: TenantId, session: SessionKey, message: MessageId },
+    /// Whoever says something should say it again from its start.
+    Again,
+}
+
+/// What there is to do for the task that tells.
+#[derive(Debug)]
+enum Task {
+    Tell(What),
+    /// Everything that is being said here.
+    TellAll,
+}
+
+/// What is said on this node and heard from others.
+#[derive(Debug)]
+pub(super) struct Wire {
+    ours: Arc<Ours>,
+    task: AbortHandle,
+}
+
+#[derive(Debug)]
+pub(super) struct Ours {
+    from: Uuid,
+    hub: Hub,
+    waiting: mpsc::Sender<Task>,
+    /// Something could not be told: everything is told again.
+    lost: AtomicBool,
+}
+
+impl Wire {
+    pub(super) fn start(pool: PgPool) -> Self {
+        let (waiting, gathered) = mpsc::channel(MOST_WAITING);
+        let ours = Ours { from: Uuid::now_v7(), hub: Hub::default(), waiting, lost: AtomicBool::new(false) };
+        let ours = Arc::new(ours);
+        let task = tokio::spawn(tell(pool, Arc::clone(&ours), gathered)).abort_handle();
+        Self { ours, task }
+    }
+
+    pub(super) fn ours(&self) -> Arc<Ours> {
+        Arc::clone(&self.ours)
+    }
+}
+
+impl Drop for Wire {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Ours {
+    /// This node begins to listen: it may have missed something.
+    pub(super) fn joined(&self) {
+        self.push(Task::Tell(What::Again));
+    }
+
+    pub(super) fn heard(&self, payload: &str) {
+        let told = match serde_json::from_str::<Told>(payload) {
+            Ok(told) if told.from == self.from => return,
+            Ok(told) => told,
+            // From a newer node, perhaps.
+            Err(error) => return tracing::debug!(%error, "a piece of a message that does not read"),
+        };
+        match told.what {
+            What::Piece { tenant, session, delta } => {
+                if !self.hub.hear(&Owner { tenant, session }, delta) {
+                    self.push(Task::Tell(What::Again));
+                }
+            }
+            What::Said { tenant, session, message } => self.hub.said(&Owner { tenant, session }, message),
+            What::Again => self.push(Task::TellAll),
+        }
+    }
+
+    fn push(&self, task: Task) {
+        if self.waiting.try_send(task).is_err() {
+            self.lost.store(true, Ordering::Release);
+        }
+    }
+}
+
+/// Tells the other nodes what is gathered.
+async fn tell(pool: PgPool, ours: Arc<Ours>, mut waiting: mpsc::Receiver<Task>) {
+    while let Some(first) = waiting.recv().await {
+        tokio::time::sleep(GATHER).await;
+        let mut tasks = vec![first];
+        while let Ok(more) = waiting.try_recv() {
+            tasks.push(more);
+        }
+        let mut all = ours.lost.swap(false, Ordering::AcqRel);
+        let mut batch = Vec::with_capacity(tasks.len());
+        for task in tasks {
+            match task {
+                Task::Tell(what) => batch.push(what),
+                Task::TellAll => all = true,
+            }
+        }
+        let mut batch = gather(batch);
+        if all {
+            let own = ours.hub.own().into_iter();
+            batch.extend(own.map(|(Owner { tenant, session }, delta)| What::Piece {
+                tenant,
+                session,
+                delta,
+            }));
+        }
+        while let Err(error) = send(&pool, &ours, &batch).await {
+            tracing::warn!(%error, "could not tell other nodes what is being said; trying again");
+            tokio::time::sleep(RETRY).await;
+        }
+    }
+}
+
+/// Puts pieces that follow each other together.
+fn gather(batch: Vec<What>) -> Vec<What> {
+    let mut gathered: Vec<What> = Vec::with_capacity(batch.len());
+    for what in batch {
+        if let What::Piece { tenant, session, delta } = &what {
+            let before = gathered.iter_mut().rev().find_map(|before| match before {
+                What::Piece { tenant: t, session: s, delta: d }
+                    if (&*t, &*s, d.message, d.voice) == (tenant, session, delta.message, delta.voice) =>
+                {
+                    Some(d)
+                }
+                _ => None,
+            });
+            if let Some(before) = before
+                && before.offset + before.text.len() as u64 == delta.offset
+            {
+                before.text.push_str(&delta.text);
+                continue;
+            }
+        }
+        gathered.push(what);
+    }
+    gathered
+}
+
+async fn send(pool: &PgPool, ours: &Ours, batch: &[What]) -> Result<(), sqlx::Error> {
+    let mut payloads = Vec::new();
+    for what in batch.iter().flat_map(split) {
+        let told = Told { from: ours.from, what };
+        // These types always serialise; what would not is left out.
+        payloads.extend(serde_json::to_string(&told).ok());
+    }
+    let tell =
+        "SELECT pg_notify($1, payload) FROM unnest($2::text[]) WITH ORDINALITY AS told (payload, place)
+                ORDER BY place";
+    sqlx::query(tell).bind(CHANNEL).bind(payloads).execute(pool).await?;
+    Ok(())
+}
+
+/// Cuts a piece so that each part fits a notification.
+fn split(what: &What) -> Vec<What> {
+    let What::Piece { tenant, session, delta } = what else { return vec![what.clone()] };
+    let mut parts = Vec::new();
+    let mut rest = delta.text.as_str();
+    let mut offset = delta.offset;
+    while !rest.is_empty() {
+        let mut most = rest.len().min(MOST_TEXT);
+        while !rest.is_char_boundary(most) {
+            most -= 1;
+        }
+        let (text, more) = rest.split_at(most);
+        let delta = Delta { offset, text: text.to_owned(), ..*delta };
+        parts.push(What::Piece { tenant: tenant.clone(), session: session.clone(), delta });
+        offset += text.len() as u64;
+        rest = more;
+    }
+    parts
+}
+
+impl Streams for PostgresStore {
+    fn say(&self, within: &Owner, message: MessageId, voice: Voice, text: &str) {
+        let ours = &self.wire.ours;
+        let offset = ours.hub.say(within, message, voice, text);
+        let delta = Delta { message, voice, offset, text: text.to_owned() };
+        let Owner { tenant, session } = within.clone();
+        ours.push(Task::Tell(What::Piece { tenant, session, delta }));
+    }
+
+    fn said(&self, within: &Owner, message: MessageId) {
+        self.wire.ours.hub.said(within, message);
+        let Owner { tenant, session } = within.clone();
+        self.wire.ours.push(Task::Tell(What::Said { tenant, session, message }));
+    }
+
+    fn so_far(&self, within: &Owner) -> Vec<Delta> {
+        self.wire.ours.hub.so_far(within)
+    }
+
+    fn listen(&self, within: &Owner) -> broadcast::Receiver<Delta> {
+        self.wire.ours.hub.listen(within)
+    }
+}

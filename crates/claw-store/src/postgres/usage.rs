@@ -1,0 +1,87 @@
+//! What models cost.
+
+use async_trait::async_trait;
+use claw_core::TenantId;
+use claw_core::port::UnixMillis;
+use claw_core::store::{NewUsage, Spender, StoreError, Usage, UsageFilter, UsageLine, UsageLog};
+use sqlx::{query, query_scalar};
+
+use super::failure::failed;
+use super::{PostgresStore, uuid, without_nul};
+use crate::row;
+use crate::usage::{self, READ, WRITE};
+
+/// What was spent; `$1` is the tenant, `$2` since when, and what is added says whose.
+macro_rules! spent {
+    ($whose:literal) => {
+        query_scalar(concat!(
+            "SELECT coalesce(sum(cost), 0)::bigint FROM usage WHERE tenant = $1 AND at >= $2",
+            $whose
+        ))
+    };
+}
+
+#[async_trait]
+impl UsageLog for PostgresStore {
+    async fn record_usage(&self, new: NewUsage) -> Result<(), StoreError> {
+        usage::check(&new)?;
+        query(
+            "INSERT INTO usage (tenant, id, agent, user_id, session, run, provider, model,
+                                input, output, cache_read, cache_write, cost, at)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+             ON CONFLICT (tenant, id) DO NOTHING",
+        )
+        .bind(new.tenant.as_str())
+        .bind(uuid(new.id.as_bytes()))
+        .bind(new.agent.as_str())
+        .bind(new.user.as_ref().map(|user| user.as_str()))
+        .bind(new.session.as_str())
+        .bind(new.run.as_ref().map(|run| uuid(run.as_bytes())))
+        .bind(without_nul(&new.provider))
+        .bind(without_nul(&new.model))
+        .bind(row::number(new.tokens.input))
+        .bind(row::number(new.tokens.output))
+        .bind(row::number(new.tokens.cache_read))
+        .bind(row::number(new.tokens.cache_write))
+        .bind(new.cost)
+        .bind(new.at.0)
+        .execute(&self.pool)
+        .await
+        .map(drop)
+        .map_err(failed(WRITE))
+    }
+
+    async fn usage(&self, tenant: &TenantId, filter: &UsageFilter) -> Result<Usage, StoreError> {
+        let mut asked = usage::sums(tenant, filter);
+        let sums = asked.build_query_as().fetch_one(&self.pool).await.map_err(failed(READ))?;
+        usage::usage(sums)
+    }
+
+    async fn usage_lines(
+        &self,
+        tenant: &TenantId,
+        filter: &UsageFilter,
+    ) -> Result<Vec<UsageLine>, StoreError> {
+        let mut asked = usage::lines(tenant, filter);
+        let lines = asked.build_query_as().fetch_all(&self.pool).await.map_err(failed(READ))?;
+        usage::sorted(lines)
+    }
+
+    async fn spent(
+        &self,
+        tenant: &TenantId,
+        spender: Spender<'_>,
+        since: UnixMillis,
+    ) -> Result<i64, StoreError> {
+        let (asked, whose) = match spender {
+            Spender::Tenant => (spent!(""), None),
+            Spender::Agent(agent) => (spent!(" AND agent = $3"), Some(agent.as_str())),
+            Spender::Session(session) => (spent!(" AND session = $3"), Some(session.as_str())),
+        };
+        let mut asked = asked.bind(tenant.as_str()).bind(since.0);
+        if let Some(whose) = whose {
+            asked = asked.bind(whose);
+        }
+        asked.fetch_one(&self.pool).await.map_err(failed(READ))
+    }
+}

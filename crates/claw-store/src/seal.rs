@@ -1,0 +1,18 @@
+//! Sealing: AES-256-GCM under keys that are kept apart from the store.
+//!
+//! [`Ring`] is the pure part: keys that seal and open. [`KeyRing`] says where they come from, and sees to it
+//! that programs that share them agree on which is the current one. Nothing here writes a key or a plain value
+//! into a log, an error or `Debug`, and their memory is wiped.
+
+mod file;
+mod key;
+mod keyring;
+mod ring;
+
+pub use key::Key;
+pub(crate) use keyring::blocking;
+pub use keyring::{KeyRing, KeySource, Sealing};
+pub use ring::{Ring, Unopened};
+
+#[cfg(test)]
+mod tests;

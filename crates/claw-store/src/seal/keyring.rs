@@ -1,0 +1,197 @@
+//! Where the keys come from, and that those who share them agree.
+//!
+//! Programs hold the keys in memory and look at the file's stamp before they seal. What they seal they also
+//! write within their turn, so once somebody else has the turn, nothing sealed by a key that is no longer the
+//! current one is still on its way into the store.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use claw_core::store::{KeyUse, SealKeyId, StoreError};
+use zeroize::Zeroizing;
+
+use super::file::{self, Stamp};
+use super::key::Key;
+use super::ring::Ring;
+
+/// The variable that holds keys.
+const VARIABLE: &str = "CLAWSMITH_KEYS";
+
+/// Where keys are.
+pub enum KeySource {
+    /// In this file. It is made on first use, with a directory of its own.
+    File(PathBuf),
+    /// In this text, as the variable `CLAWSMITH_KEYS` has it. Nothing is ever written.
+    Variable(Zeroizing<String>),
+}
+
+impl KeySource {
+    /// Keys from the variable where it has a value, else from the file.
+    pub fn new(variable: Option<OsString>, file: PathBuf) -> Result<Self, StoreError> {
+        match variable.map(OsString::into_string) {
+            None => Ok(Self::File(file)),
+            Some(Ok(text)) => Ok(Self::Variable(Zeroizing::new(text))),
+            Some(Err(_)) => Err(StoreError::Keys {
+                place: format!("`{VARIABLE}`"),
+                why: "it is no text; write keys as the file of keys has them, the current one first"
+                    .to_owned(),
+            }),
+        }
+    }
+}
+
+impl fmt::Debug for KeySource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => f.debug_tuple("File").field(path).finish(),
+            Self::Variable(_) => f.write_str("Variable"),
+        }
+    }
+}
+
+/// The keys of a deployment, as they are now.
+#[derive(Debug)]
+pub struct KeyRing {
+    /// Where they are read from again; `None` where they never change.
+    file: Option<PathBuf>,
+    held: Mutex<(Arc<Ring>, Option<Stamp>)>,
+}
+
+/// A turn to seal and to write what was sealed. It ends when this is dropped.
+#[derive(Debug)]
+pub struct Sealing {
+    /// The keys as they are during the turn.
+    pub ring: Arc<Ring>,
+    _turn: Option<File>,
+}
+
+impl KeyRing {
+    /// Reads the keys. A file that is not there is made, unless something was `sealed` already: a new key would
+    /// open none of it.
+    pub fn open(source: &KeySource, sealed: &[KeyUse]) -> Result<Self, StoreError> {
+        let path = match source {
+            KeySource::Variable(text) => {
+                let ring = Ring::parse(text).map_err(|why| StoreError::Keys {
+                    place: format!("`{VARIABLE}`"),
+                    why: format!("{why}; write keys as the file of keys has them, the current one first"),
+                })?;
+                return Ok(Self { file: None, held: Mutex::new((Arc::new(ring), None)) });
+            }
+            KeySource::File(path) => path,
+        };
+        if file::stamp(path)?.is_none() {
+            match sealed {
+                [] => file::create(path, &Ring::new(Key::generate()?))?,
+                sealed => return Err(lost(path, sealed)),
+            }
+        }
+        let (ring, stamp) = file::read(path)?.ok_or_else(|| gone(path))?;
+        Ok(Self { file: Some(path.clone()), held: Mutex::new((Arc::new(ring), Some(stamp))) })
+    }
+
+    /// The keys as they were last read.
+    pub fn ring(&self) -> Arc<Ring> {
+        Arc::clone(&self.held.lock().unwrap_or_else(PoisonError::into_inner).0)
+    }
+
+    /// Whether a new key can be made here, or is set from outside.
+    pub fn is_ours_to_change(&self) -> bool {
+        self.file.is_some()
+    }
+
+    /// Reads the keys again, if somebody wrote them since.
+    pub async fn refresh(self: &Arc<Self>) -> Result<Arc<Ring>, StoreError> {
+        let this = Arc::clone(self);
+        blocking(move || this.refreshed()).await
+    }
+
+    /// Waits for a turn to seal, with the keys as they are then.
+    pub async fn sealing(self: &Arc<Self>) -> Result<Sealing, StoreError> {
+        let this = Arc::clone(self);
+        blocking(move || {
+            let turn = this.file.as_deref().map(file::lock).transpose()?;
+            Ok(Sealing { ring: this.refreshed()?, _turn: turn })
+        })
+        .await
+    }
+
+    /// Makes a new current key during a turn.
+    pub(crate) async fn add(self: &Arc<Self>, turn: Sealing) -> Result<SealKeyId, StoreError> {
+        let key = Key::generate()?;
+        let id = key.id();
+        self.change(turn, |ring| ring.with_current(key)).await?;
+        Ok(id)
+    }
+
+    /// Takes older keys out during a turn.
+    pub(crate) async fn retire(
+        self: &Arc<Self>,
+        turn: Sealing,
+        unused: Vec<SealKeyId>,
+    ) -> Result<(), StoreError> {
+        self.change(turn, move |ring| ring.without(&unused)).await
+    }
+
+    async fn change(
+        self: &Arc<Self>,
+        turn: Sealing,
+        change: impl FnOnce(Ring) -> Ring + Send + 'static,
+    ) -> Result<(), StoreError> {
+        let this = Arc::clone(self);
+        blocking(move || {
+            let Some(path) = &this.file else { return Err(fixed()) };
+            // From the file and not from memory: what is written is what was there, and one change.
+            let (ring, _) = file::read(path)?.ok_or_else(|| gone(path))?;
+            file::replace(path, &change(ring))?;
+            this.refreshed()?;
+            drop(turn);
+            Ok(())
+        })
+        .await
+    }
+
+    fn refreshed(&self) -> Result<Arc<Ring>, StoreError> {
+        let Some(path) = &self.file else { return Ok(self.ring()) };
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        if file::stamp(path)? != held.1 {
+            let (ring, stamp) = file::read(path)?.ok_or_else(|| gone(path))?;
+            *held = (Arc::new(ring), Some(stamp));
+        }
+        Ok(Arc::clone(&held.0))
+    }
+}
+
+/// Runs what may wait for a disk or a turn where waiting holds up nobody.
+pub(crate) async fn blocking<T: Send + 'static>(
+    what: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
+) -> Result<T, StoreError> {
+    let done = tokio::task::spawn_blocking(what).await;
+    done.unwrap_or_else(|error| {
+        let why = error.to_string();
+        Err(StoreError::Database { what: "could not read the keys", why, transient: false })
+    })
+}
+
+fn gone(path: &Path) -> StoreError {
+    file::unusable(path, "it is not there; put it back from a copy, or set `CLAWSMITH_KEYS`")
+}
+
+fn lost(path: &Path, sealed: &[KeyUse]) -> StoreError {
+    let keys: Vec<String> = sealed.iter().filter_map(|used| Some(format!("`{}`", used.key?))).collect();
+    let why = format!(
+        "it is not there, and values are sealed with {}; put it back from a copy, or set `{VARIABLE}`",
+        keys.join(", ")
+    );
+    file::unusable(path, &why)
+}
+
+fn fixed() -> StoreError {
+    StoreError::Keys {
+        place: format!("`{VARIABLE}`"),
+        why: "a variable cannot be changed from here; put a new key before the others and start again"
+            .to_owned(),
+    }
+}

@@ -1,0 +1,168 @@
+//! Rules that people gave.
+
+use async_trait::async_trait;
+use claw_core::port::UnixMillis;
+use claw_core::store::{Answer, Approval, ApprovalState, NewRule, Rule, Rules, StoreError, Topic};
+use claw_core::{AgentId, ApprovalId, RuleId, SessionKey, TenantId};
+use sqlx::sqlite::SqliteExecutor;
+use sqlx::{query, query_as};
+
+use super::error::{failed, is_taken};
+use super::{SqliteStore, approvals};
+use crate::row::{self, check_yes, no_rule, not_live, rule_refused, wrong_state};
+
+const WRITE: &str = "could not keep the rule";
+const READ: &str = "could not read rules";
+
+/// What was given, uses, last use and revocation.
+type Row = (String, i64, Option<i64>, Option<i64>);
+
+/// Stores a rule; what is added says what to do where its id is taken.
+macro_rules! insert {
+    ($rule:expr, $taken:literal) => {
+        query(concat!(
+            "INSERT INTO rules (tenant, id, scope, agent, session, given, created, expires)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ",
+            $taken
+        ))
+        .bind($rule.tenant.as_str())
+        .bind(&$rule.id.as_bytes()[..])
+        .bind($rule.scope.name())
+        .bind($rule.scope.agent().map(AgentId::as_str))
+        .bind($rule.scope.session().map(SessionKey::as_str))
+        .bind(row::text(&$rule)?)
+        .bind($rule.created.0)
+        .bind($rule.expires.map(|at| at.0))
+    };
+}
+
+#[async_trait]
+impl Rules for SqliteStore {
+    async fn put_rule(&self, new: NewRule) -> Result<(), StoreError> {
+        let put = insert!(new, "ON CONFLICT (tenant, id) DO NOTHING");
+        put.execute(&self.writer).await.map_err(failed(WRITE))?;
+        self.bells.ring(Topic::Approvals);
+        Ok(())
+    }
+
+    async fn answer_with_rule(
+        &self,
+        tenant: &TenantId,
+        id: ApprovalId,
+        answer: Answer,
+        rule: NewRule,
+    ) -> Result<Approval, StoreError> {
+        check_yes(&answer)?;
+        let mut transaction = self.write(WRITE).await?;
+        let answered = approvals::answer(&mut transaction, tenant, id, answer).await?;
+        let expired = answered.state == ApprovalState::Expired;
+        if !expired {
+            if let Some(why) = rule.misfit(&answered.request) {
+                return Err(rule_refused(why));
+            }
+            let rule = NewRule { approval: Some(id), ..rule };
+            insert!(rule, "").execute(&mut *transaction).await.map_err(|error| match error {
+                error if is_taken(&error) => rule_refused("its id is taken; give it a new one"),
+                error => failed(WRITE)(error),
+            })?;
+        }
+        transaction.commit().await.map_err(failed(WRITE))?;
+        self.bells.ring(Topic::Approvals);
+        if expired { Err(wrong_state(&answered)) } else { Ok(answered) }
+    }
+
+    async fn rules(
+        &self,
+        tenant: &TenantId,
+        agent: &AgentId,
+        session: &SessionKey,
+        now: UnixMillis,
+    ) -> Result<Vec<Rule>, StoreError> {
+        let rows: Vec<Row> = query_as(
+            "SELECT given, uses, last_used, revoked FROM rules
+             WHERE tenant = $1 AND (agent IS NULL OR agent = $2) AND (session IS NULL OR session = $3)
+               AND revoked IS NULL AND (expires IS NULL OR expires > $4)
+             ORDER BY created, id",
+        )
+        .bind(tenant.as_str())
+        .bind(agent.as_str())
+        .bind(session.as_str())
+        .bind(now.0)
+        .fetch_all(&self.readers)
+        .await
+        .map_err(failed(READ))?;
+        rows.into_iter().map(rule).collect()
+    }
+
+    async fn all_rules(&self, tenant: &TenantId) -> Result<Vec<Rule>, StoreError> {
+        let rows: Vec<Row> = query_as(
+            "SELECT given, uses, last_used, revoked FROM rules WHERE tenant = $1 ORDER BY created, id",
+        )
+        .bind(tenant.as_str())
+        .fetch_all(&self.readers)
+        .await
+        .map_err(failed(READ))?;
+        rows.into_iter().map(rule).collect()
+    }
+
+    async fn revoke_rule(&self, tenant: &TenantId, id: RuleId, at: UnixMillis) -> Result<Rule, StoreError> {
+        let revoked: Vec<Row> = query_as(
+            "UPDATE rules SET revoked = coalesce(revoked, $3) WHERE tenant = $1 AND id = $2
+             RETURNING given, uses, last_used, revoked",
+        )
+        .bind(tenant.as_str())
+        .bind(&id.as_bytes()[..])
+        .bind(at.0)
+        .fetch_all(&self.writer)
+        .await
+        .map_err(failed(WRITE))?;
+        let revoked = revoked.into_iter().next().ok_or_else(|| no_rule(id))?;
+        self.bells.ring(Topic::Approvals);
+        rule(revoked)
+    }
+
+    async fn use_rule(&self, tenant: &TenantId, id: RuleId, now: UnixMillis) -> Result<Rule, StoreError> {
+        let mut transaction = self.write(WRITE).await?;
+        let found = get(&mut *transaction, tenant, id).await?.ok_or_else(|| no_rule(id))?;
+        if found.state(now) != "live" {
+            return Err(not_live(&found, now));
+        }
+        query(
+            "UPDATE rules SET uses = uses + 1, last_used = max(coalesce(last_used, $3), $3)
+             WHERE tenant = $1 AND id = $2",
+        )
+        .bind(tenant.as_str())
+        .bind(&id.as_bytes()[..])
+        .bind(now.0)
+        .execute(&mut *transaction)
+        .await
+        .map_err(failed(WRITE))?;
+        let used = get(&mut *transaction, tenant, id).await?.ok_or_else(|| no_rule(id))?;
+        transaction.commit().await.map_err(failed(WRITE))?;
+        Ok(used)
+    }
+}
+
+async fn get(
+    executor: impl SqliteExecutor<'_>,
+    tenant: &TenantId,
+    id: RuleId,
+) -> Result<Option<Rule>, StoreError> {
+    let row: Option<Row> =
+        query_as("SELECT given, uses, last_used, revoked FROM rules WHERE tenant = $1 AND id = $2")
+            .bind(tenant.as_str())
+            .bind(&id.as_bytes()[..])
+            .fetch_optional(executor)
+            .await
+            .map_err(failed(READ))?;
+    row.map(rule).transpose()
+}
+
+fn rule((given, uses, last_used, revoked): Row) -> Result<Rule, StoreError> {
+    Ok(Rule {
+        new: row::json("a rule", &given)?,
+        uses: row::count(uses)?,
+        last_used: last_used.map(UnixMillis),
+        revoked: revoked.map(UnixMillis),
+    })
+}

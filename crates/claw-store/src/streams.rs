@@ -1,0 +1,170 @@
+//! Messages while they are being said, in memory.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use claw_core::MessageId;
+use claw_core::port::Owner;
+use claw_core::store::{Delta, Voice};
+use tokio::sync::broadcast;
+
+/// How much of one message is kept; who comes later waits for it to be stored.
+const MOST_BYTES: u64 = 4 * 1024 * 1024;
+/// How many pieces a listener may be behind.
+const MOST_BEHIND: usize = 1024;
+/// A message of which nothing was heard for so long has no one to say it any more.
+const SILENCE: Duration = Duration::from_secs(15 * 60);
+
+/// The conversations in which something is being said, or somebody listens.
+#[derive(Debug, Default)]
+pub(crate) struct Hub(Mutex<HashMap<Owner, Conversation>>);
+
+#[derive(Debug)]
+struct Conversation {
+    drafts: Vec<Draft>,
+    listeners: broadcast::Sender<Delta>,
+}
+
+impl Default for Conversation {
+    fn default() -> Self {
+        Self { drafts: Vec::new(), listeners: broadcast::Sender::new(MOST_BEHIND) }
+    }
+}
+
+#[derive(Debug)]
+struct Draft {
+    message: MessageId,
+    voice: Voice,
+    /// How many bytes were said.
+    length: u64,
+    /// All of them, or nothing where they are too many.
+    text: String,
+    heard: Instant,
+    /// Whether it is said on this node.
+    own: bool,
+}
+
+impl Hub {
+    /// Says a piece here; gives the offset it has.
+    pub(crate) fn say(&self, within: &Owner, message: MessageId, voice: Voice, text: &str) -> u64 {
+        let mut all = self.lock();
+        let conversation = all.entry(within.clone()).or_default();
+        let draft = conversation.draft(message, voice, true);
+        let offset = draft.length;
+        draft.add(text);
+        conversation.tell(Delta { message, voice, offset, text: text.to_owned() });
+        offset
+    }
+
+    /// Hears a piece that another node says. `false` where some that came before it are missing.
+    pub(crate) fn hear(&self, within: &Owner, delta: Delta) -> bool {
+        let mut all = self.lock();
+        let conversation = all.entry(within.clone()).or_default();
+        let draft = conversation.draft(delta.message, delta.voice, false);
+        let known = draft.length;
+        if draft.own {
+            return true;
+        }
+        let Some(new) =
+            known.checked_sub(delta.offset).map(|skip| usize::try_from(skip).unwrap_or(usize::MAX))
+        else {
+            return false;
+        };
+        // What was heard before is not told again.
+        let Some(text) = delta.text.get(new..).filter(|text| !text.is_empty()) else { return true };
+        draft.add(text);
+        let text = text.to_owned();
+        conversation.tell(Delta { offset: known, text, ..delta });
+        true
+    }
+
+    /// Forgets a message's pieces.
+    pub(crate) fn said(&self, within: &Owner, message: MessageId) {
+        let mut all = self.lock();
+        if let Some(conversation) = all.get_mut(within) {
+            conversation.drafts.retain(|draft| draft.message != message && !draft.is_left());
+        }
+        all.retain(|_, conversation| conversation.is_used());
+    }
+
+    pub(crate) fn so_far(&self, within: &Owner) -> Vec<Delta> {
+        self.lock().get(within).map(|conversation| conversation.so_far(|_| true)).unwrap_or_default()
+    }
+
+    /// Everything that is being said on this node, for one that has just come.
+    pub(crate) fn own(&self) -> Vec<(Owner, Delta)> {
+        let all = self.lock();
+        let of = |(within, conversation): (&Owner, &Conversation)| {
+            let deltas = conversation.so_far(|draft| draft.own);
+            deltas.into_iter().map(|delta| (within.clone(), delta)).collect::<Vec<_>>()
+        };
+        all.iter().flat_map(of).collect()
+    }
+
+    pub(crate) fn listen(&self, within: &Owner) -> broadcast::Receiver<Delta> {
+        self.lock().entry(within.clone()).or_default().listeners.subscribe()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Owner, Conversation>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Conversation {
+    fn draft(&mut self, message: MessageId, voice: Voice, own: bool) -> &mut Draft {
+        let at = self.drafts.iter().position(|draft| draft.message == message && draft.voice == voice);
+        let at = at.unwrap_or_else(|| {
+            self.drafts.push(Draft {
+                message,
+                voice,
+                length: 0,
+                text: String::new(),
+                heard: Instant::now(),
+                own,
+            });
+            self.drafts.len() - 1
+        });
+        &mut self.drafts[at]
+    }
+
+    fn tell(&self, delta: Delta) {
+        // Nobody may be listening.
+        drop(self.listeners.send(delta));
+    }
+
+    fn so_far(&self, wanted: impl Fn(&Draft) -> bool) -> Vec<Delta> {
+        let delta = |draft: &Draft| Delta {
+            message: draft.message,
+            voice: draft.voice,
+            offset: 0,
+            text: draft.text.clone(),
+        };
+        let whole = |draft: &&Draft| !draft.text.is_empty() && !draft.is_left() && wanted(draft);
+        self.drafts.iter().filter(whole).map(delta).collect()
+    }
+
+    fn is_used(&self) -> bool {
+        !self.drafts.is_empty() || self.listeners.receiver_count() > 0
+    }
+}
+
+impl Draft {
+    /// Whether nobody says it any more.
+    fn is_left(&self) -> bool {
+        self.heard.elapsed() > SILENCE
+    }
+
+    fn add(&mut self, text: &str) {
+        self.heard = Instant::now();
+        self.length += text.len() as u64;
+        if self.length <= MOST_BYTES {
+            self.text.push_str(text);
+        } else {
+            self.text = String::new();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,180 @@
+//! Secrets and credentials in plain: the store and the keys together.
+//!
+//! This is the one place where sealed values are opened. Whoever needs a secret asks the [`Vault`]; the store
+//! alone gives bytes that say nothing.
+
+mod env;
+mod rotate;
+
+use std::sync::Arc;
+
+use claw_core::port::UnixMillis;
+use claw_core::store::{
+    Program, ProgramCard, ProgramPlace, ProgramSettings, Sealed, SealedPlace, SecretPlace, Store, StoreError,
+};
+pub use rotate::{Failed, Progress, Retired, Rotated};
+use secrecy::{ExposeSecret as _, SecretString};
+use zeroize::Zeroizing;
+
+pub use env::ProgramEnv;
+
+use crate::row::damaged;
+use crate::seal::{KeyRing, KeySource, Unopened};
+
+/// A secret is a password, a token or a key, not a file.
+pub const MOST_SECRET_BYTES: usize = 64 * 1024;
+
+/// Opens and seals what the store keeps.
+pub struct Vault {
+    store: Arc<dyn Store>,
+    keys: Arc<KeyRing>,
+}
+
+impl Vault {
+    /// Puts a store and its keys together. Where the keys are in a file that is not there, it is made, unless
+    /// the store holds values that an earlier one sealed.
+    pub async fn open(store: Arc<dyn Store>, keys: KeySource) -> Result<Self, StoreError> {
+        let sealed = store.key_use().await?;
+        let keys = crate::seal::blocking(move || KeyRing::open(&keys, &sealed)).await?;
+        Ok(Self { store, keys: Arc::new(keys) })
+    }
+
+    /// The store.
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.store
+    }
+
+    /// The keys.
+    pub fn keys(&self) -> &Arc<KeyRing> {
+        &self.keys
+    }
+
+    /// The secret at exactly this place.
+    pub async fn secret(&self, place: &SecretPlace) -> Result<Option<SecretString>, StoreError> {
+        let at = SealedPlace::from(place);
+        let mut attempt = Attempt::First;
+        let plain = loop {
+            let Some(value) = self.store.secret(place).await? else { return Ok(None) };
+            if let Some(plain) = self.opened(&at, &value, attempt).await? {
+                break plain;
+            }
+            attempt = Attempt::Second;
+        };
+        let text = String::from_utf8(wiped_by_taker(plain));
+        let text = text.map_err(|error| {
+            drop(Zeroizing::new(error.into_bytes()));
+            damaged(&at.to_string(), "it is no text; set it again, or remove it")
+        })?;
+        Ok(Some(text.into()))
+    }
+
+    /// Seals a secret and writes it, in place of the one that is there.
+    pub async fn put_secret(
+        &self,
+        place: &SecretPlace,
+        value: &SecretString,
+        at: UnixMillis,
+    ) -> Result<(), StoreError> {
+        let plain = value.expose_secret();
+        if plain.len() > MOST_SECRET_BYTES {
+            let why = format!("it has {} bytes; a secret has at most {MOST_SECRET_BYTES}", plain.len());
+            return Err(refused("could not keep the secret", why));
+        }
+        let turn = self.keys.sealing().await?;
+        let sealed = turn.ring.seal(&place.into(), plain.as_bytes())?;
+        self.store.put_secret(place, &sealed, at).await
+    }
+
+    /// The program at exactly this place, with its variables.
+    pub async fn program(
+        &self,
+        place: &ProgramPlace,
+    ) -> Result<Option<(ProgramCard, ProgramEnv)>, StoreError> {
+        let at = SealedPlace::from(place);
+        let mut attempt = Attempt::First;
+        let (card, plain) = loop {
+            let Some(Program { card, env }) = self.store.program(place).await? else { return Ok(None) };
+            if let Some(plain) = self.opened(&at, &env, attempt).await? {
+                break (card, plain);
+            }
+            attempt = Attempt::Second;
+        };
+        let env = ProgramEnv::read(&plain, &card.settings.binary)
+            .map_err(|why| damaged(&at.to_string(), format_args!("{why}; set it again, or remove it")))?;
+        Ok(Some((card, env)))
+    }
+
+    /// Seals a program's variables and writes it, in place of the one that is there. They are sealed for its
+    /// binary too: a program whose binary was changed in the store does not get them.
+    pub async fn put_program(
+        &self,
+        place: &ProgramPlace,
+        settings: ProgramSettings,
+        env: &ProgramEnv,
+        at: UnixMillis,
+    ) -> Result<(), StoreError> {
+        const WHAT: &str = "could not keep the program";
+        if !settings.binary.starts_with('/') {
+            let why = format!("its binary is `{}`; give an absolute path", settings.binary);
+            return Err(refused(WHAT, why));
+        }
+        let plain = env.write(&settings.binary)?;
+        if plain.len() > MOST_SECRET_BYTES {
+            let why = format!("its variables have {} bytes, at most {MOST_SECRET_BYTES} can be", plain.len());
+            return Err(refused(WHAT, why));
+        }
+        let turn = self.keys.sealing().await?;
+        let sealed = turn.ring.seal(&place.into(), &plain)?;
+        let card = ProgramCard { place: place.clone(), settings, variables: env.names(), at };
+        self.store.put_program(&Program { card, env: sealed }).await
+    }
+
+    /// Opens a value; `None` where it should be read again first: the key that sealed it is not known, may have
+    /// been made since, and the value may have been sealed anew. The second time an unknown key is an error.
+    async fn opened(
+        &self,
+        place: &SealedPlace,
+        sealed: &Sealed,
+        attempt: Attempt,
+    ) -> Result<Option<Zeroizing<Vec<u8>>>, StoreError> {
+        match (self.keys.ring().open(place, sealed), attempt) {
+            (Ok(plain), _) => Ok(Some(plain)),
+            (Err(Unopened::NoKey(_)), Attempt::First) => self.keys.refresh().await.map(|_| None),
+            (Err(unopened), _) => Err(damaged(&place.to_string(), why(unopened))),
+        }
+    }
+}
+
+/// How often a value was read.
+#[derive(Clone, Copy)]
+enum Attempt {
+    First,
+    Second,
+}
+
+impl std::fmt::Debug for Vault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Vault").field("keys", &self.keys).finish_non_exhaustive()
+    }
+}
+
+/// The bytes out of what would wipe them, for one who will.
+fn wiped_by_taker(mut plain: Zeroizing<Vec<u8>>) -> Vec<u8> {
+    std::mem::take(&mut *plain)
+}
+
+/// Why a value does not open, and what to do.
+fn why(unopened: Unopened) -> String {
+    match unopened {
+        Unopened::NoKey(id) => format!(
+            "key `{id}`, which sealed it, is not among the keys; put it back from a copy, or set the value again"
+        ),
+        Unopened::Changed => {
+            "it was changed, or was sealed for another place; set it again, or remove it".to_owned()
+        }
+    }
+}
+
+fn refused(what: &'static str, why: String) -> StoreError {
+    StoreError::Database { what, why, transient: false }
+}

@@ -1,0 +1,84 @@
+//! The variables that a credentialed program is given.
+
+use std::collections::BTreeMap;
+
+use claw_core::store::StoreError;
+use secrecy::{ExposeSecret as _, SecretString};
+use serde::{Deserialize, Serialize};
+use zeroize::Zeroizing;
+
+use super::refused;
+
+/// Names and values of variables. `Debug` shows the names alone.
+#[derive(Debug, Clone, Default)]
+pub struct ProgramEnv(BTreeMap<String, SecretString>);
+
+/// What is sealed of them.
+#[derive(Serialize)]
+struct Written<'a> {
+    binary: &'a str,
+    env: BTreeMap<&'a str, &'a str>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Read {
+    binary: String,
+    env: BTreeMap<String, SecretString>,
+}
+
+impl ProgramEnv {
+    /// Takes variables whose names and values a process can be given.
+    pub fn new(variables: impl IntoIterator<Item = (String, SecretString)>) -> Result<Self, StoreError> {
+        const WHAT: &str = "could not take the variables";
+        let mut taken = BTreeMap::new();
+        for (name, value) in variables {
+            if name.is_empty() || name.contains(['=', '\0']) {
+                let why = format!("`{}` is no name of one; use letters, digits and `_`", name.escape_debug());
+                return Err(refused(WHAT, why));
+            }
+            if value.expose_secret().contains('\0') {
+                let why = format!("the value of `{}` holds a NUL; take it out", name.escape_debug());
+                return Err(refused(WHAT, why));
+            }
+            taken.insert(name, value);
+        }
+        Ok(Self(taken))
+    }
+
+    /// The names, sorted.
+    pub fn names(&self) -> Vec<String> {
+        self.0.keys().cloned().collect()
+    }
+
+    /// The value of one.
+    pub fn get(&self, name: &str) -> Option<&SecretString> {
+        self.0.get(name)
+    }
+
+    /// All of them, sorted by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &SecretString)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value))
+    }
+
+    /// As they are sealed: a JSON object that names the binary too.
+    pub(super) fn write(&self, binary: &str) -> Result<Zeroizing<Vec<u8>>, StoreError> {
+        let env: BTreeMap<&str, &str> =
+            self.iter().map(|(name, value)| (name, value.expose_secret())).collect();
+        // A character takes at most six in JSON; what never grows leaves no copy behind.
+        let room: usize = env.iter().map(|(name, value)| 6 * (name.len() + value.len()) + 6).sum();
+        let mut plain = Zeroizing::new(Vec::with_capacity(room + 6 * binary.len() + 32));
+        serde_json::to_writer(&mut *plain, &Written { binary, env })
+            .map_err(|_| refused("could not seal", "the variables do not write as JSON".to_owned()))?;
+        Ok(plain)
+    }
+
+    /// Reads what [`write`](Self::write) wrote for this binary. The error says nothing of it.
+    pub(super) fn read(plain: &[u8], binary: &str) -> Result<Self, &'static str> {
+        let read: Read = serde_json::from_slice(plain).map_err(|_| "it does not read")?;
+        if read.binary != binary {
+            return Err("it was sealed for another binary than the one that is set now");
+        }
+        Ok(Self(read.env))
+    }
+}

@@ -1,0 +1,61 @@
+//! A way to the server that can be cut: a socket of its own that passes everything on.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tempfile::TempDir;
+use tokio::io::copy_bidirectional;
+use tokio::net::{UnixListener, UnixStream};
+use tokio::task::{AbortHandle, JoinSet};
+
+/// What PostgreSQL calls its socket; the port is part of the name.
+const SOCKET: &str = ".s.PGSQL.5432";
+
+/// Passes connections on to the server's socket until it is cut.
+pub(crate) struct Proxy {
+    directory: TempDir,
+    server: Arc<PathBuf>,
+    running: Option<AbortHandle>,
+}
+
+impl Proxy {
+    /// Begins to pass on to the server whose socket is in `server`.
+    pub(crate) fn start(server: PathBuf) -> Self {
+        let directory = tempfile::Builder::new().prefix("claw").tempdir_in("/tmp").unwrap();
+        let mut proxy = Self { directory, server: Arc::new(server), running: None };
+        proxy.mend();
+        proxy
+    }
+
+    /// Where to connect to.
+    pub(crate) fn directory(&self) -> &str {
+        self.directory.path().to_str().unwrap()
+    }
+
+    /// Ends every connection and takes no more, as a server that is gone.
+    pub(crate) fn cut(&mut self) {
+        if let Some(running) = self.running.take() {
+            running.abort();
+        }
+        std::fs::remove_file(self.directory.path().join(SOCKET)).unwrap();
+    }
+
+    /// The server is back.
+    pub(crate) fn mend(&mut self) {
+        let listener = UnixListener::bind(self.directory.path().join(SOCKET)).unwrap();
+        let server = Arc::clone(&self.server);
+        self.running = Some(tokio::spawn(pass_on(listener, server)).abort_handle());
+    }
+}
+
+/// The connections live in the task, so they end with it.
+async fn pass_on(listener: UnixListener, server: Arc<PathBuf>) {
+    let mut connections = JoinSet::new();
+    while let Ok((mut client, _)) = listener.accept().await {
+        let server = server.join(SOCKET);
+        connections.spawn(async move {
+            let mut server = UnixStream::connect(server).await?;
+            copy_bidirectional(&mut client, &mut server).await
+        });
+    }
+}

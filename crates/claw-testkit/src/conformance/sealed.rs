@@ -1,0 +1,108 @@
+//! The suite of [`SealedValues`]: every value of every tenant is found once, and is put anew only where it is
+//! still what was seen.
+
+use claw_core::store::{
+    KeyUse, Programs, Resealed, SealKeyId, SealedPlace, SealedRow, SealedTable, SealedValues, Secrets, Topic,
+};
+
+use super::secrets::{program, sealed, secret};
+use crate::fixture::{NOW, tenant};
+
+const OLD: SealKeyId = SealKeyId([1; 8]);
+const NEW: SealKeyId = SealKeyId([2; 8]);
+
+/// Puts a store through the suite; `make` gives an empty one.
+pub async fn sealed_values<S: SealedValues + Secrets + Programs>(make: impl AsyncFn() -> S) {
+    finds_every_value_once(make().await).await;
+    puts_anew_what_was_seen(make().await).await;
+    leaves_what_was_changed(make().await).await;
+    counts_by_key(make().await).await;
+}
+
+async fn finds_every_value_once(store: impl SealedValues + Secrets + Programs) {
+    let mut expected = [Vec::new(), Vec::new()];
+    for of in ["a", "b-c", "b"] {
+        for agent in [None, Some("x"), Some("y")] {
+            for name in ["n", "m", "o"] {
+                let place = secret(of, agent, name);
+                store.put_secret(&place, &sealed(1, name.as_bytes()), NOW).await.unwrap();
+                expected[0].push(SealedPlace::from(&place));
+                let program = program(of, agent, name, sealed(1, name.as_bytes()));
+                store.put_program(&program).await.unwrap();
+                expected[1].push(SealedPlace::from(&program.card.place));
+            }
+        }
+        store.put_secret(&secret(of, None, "current"), &sealed(2, b"x"), NOW).await.unwrap();
+    }
+    for (table, mut expected) in SealedTable::ALL.into_iter().zip(expected) {
+        expected.sort();
+        for limit in [1, 4, 27, 1_000] {
+            let (mut found, mut after) = (Vec::new(), None);
+            loop {
+                let rows = store.not_sealed_by(NEW, table, after.as_ref(), limit).await.unwrap();
+                let Some(last) = rows.last() else { break };
+                assert!(rows.len() <= limit);
+                after = Some(last.place.clone());
+                found.extend(rows.into_iter().map(|row| {
+                    assert_eq!(row.value, Ok(sealed(1, row.place.name.as_bytes())));
+                    row.place
+                }));
+            }
+            assert_eq!(found, expected, "by {limit}");
+        }
+        assert_eq!(store.not_sealed_by(NEW, table, None, 0).await.unwrap(), []);
+    }
+}
+
+async fn puts_anew_what_was_seen(store: impl SealedValues + Secrets + Programs) {
+    let (mine, theirs) = (secret("main", None, "T"), secret("other", None, "T"));
+    let gh = program("main", None, "gh", sealed(1, b"env"));
+    store.put_secret(&mine, &sealed(1, b"same"), NOW).await.unwrap();
+    store.put_secret(&theirs, &sealed(1, b"same"), NOW).await.unwrap();
+    store.put_program(&gh).await.unwrap();
+    let before = store.secrets(&tenant("main")).await.unwrap();
+    let mut changes = store.changes(Topic::Secrets);
+    let anew = [
+        Resealed { place: (&mine).into(), old: sealed(1, b"same"), new: sealed(2, b"new") },
+        Resealed { place: (&gh.card.place).into(), old: sealed(1, b"env"), new: sealed(2, b"new env") },
+    ];
+    assert_eq!(store.reseal(&anew).await.unwrap(), 2);
+    assert!(changes.has_changed().unwrap());
+    changes.mark_unchanged();
+    assert_eq!(store.secret(&mine).await.unwrap(), Some(sealed(2, b"new")));
+    assert_eq!(store.secret(&theirs).await.unwrap(), Some(sealed(1, b"same")), "another tenant's");
+    let program = store.program(&gh.card.place).await.unwrap().unwrap();
+    assert_eq!((program.env, program.card), (sealed(2, b"new env"), gh.card), "the rest of it is as it was");
+    assert_eq!(store.secrets(&tenant("main")).await.unwrap(), before, "nobody wrote it");
+    let left = store.not_sealed_by(NEW, SealedTable::Secrets, None, 10).await.unwrap();
+    assert_eq!(left, [SealedRow { place: (&theirs).into(), value: Ok(sealed(1, b"same")) }]);
+    assert_eq!(store.reseal(&[]).await.unwrap(), 0);
+}
+
+async fn leaves_what_was_changed(store: impl SealedValues + Secrets + Programs) {
+    let (written, removed, same) =
+        (secret("main", None, "written"), secret("main", None, "removed"), secret("main", None, "same"));
+    for place in [&written, &removed, &same] {
+        store.put_secret(place, &sealed(1, b"seen"), NOW).await.unwrap();
+    }
+    store.put_secret(&written, &sealed(1, b"meanwhile"), NOW).await.unwrap();
+    store.remove_secret(&removed).await.unwrap();
+    let anew = |place| Resealed { place, old: sealed(1, b"seen"), new: sealed(2, b"new") };
+    let other_table = SealedPlace { table: SealedTable::Programs, ..(&same).into() };
+    let other_tenant = SealedPlace { tenant: tenant("other"), ..(&same).into() };
+    let values = [(&written).into(), (&removed).into(), other_table, other_tenant, (&same).into()].map(anew);
+    assert_eq!(store.reseal(&values).await.unwrap(), 1);
+    assert_eq!(store.secret(&written).await.unwrap(), Some(sealed(1, b"meanwhile")));
+    assert_eq!(store.secret(&removed).await.unwrap(), None, "what was removed does not come back");
+    assert_eq!(store.secret(&same).await.unwrap(), Some(sealed(2, b"new")));
+}
+
+async fn counts_by_key(store: impl SealedValues + Secrets + Programs) {
+    assert_eq!(store.key_use().await.unwrap(), []);
+    for (n, key) in [1, 2, 1].into_iter().enumerate() {
+        store.put_secret(&secret(&format!("t{n}"), None, "T"), &sealed(key, b"x"), NOW).await.unwrap();
+    }
+    store.put_program(&program("t9", None, "gh", sealed(1, b"x"))).await.unwrap();
+    let expected = [KeyUse { key: Some(OLD), values: 3 }, KeyUse { key: Some(NEW), values: 1 }];
+    assert_eq!(store.key_use().await.unwrap(), expected);
+}
