@@ -42,7 +42,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for (name, pattern) in [("rare", "needlework"), ("all", "handler"), ("rare_regex", r"needle\w+\s+\d+")] {
         let mut hits = (0, 0);
         let [ours, theirs] = turns([&mut || hits.0 = bench.search(pattern), &mut || {
-            hits.1 = rg(&tree, &["--line-number", pattern], threads)
+            hits.1 = rg(&tree, &["--line-number", pattern], threads);
         }]);
         print(&format!("search_{name}_hits"), hits.0 as f64, "");
         compare(&format!("search_{name}"), ours, theirs, "rg");
@@ -53,7 +53,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     let mut found = (0, 0);
     let [ours, theirs] = turns([&mut || found.0 = bench.glob("*.rs"), &mut || {
-        found.1 = rg(&tree, &["--files", "--glob", "*.rs"], threads)
+        found.1 = rg(&tree, &["--files", "--glob", "*.rs"], threads);
     }]);
     print("glob_files", found.0 as f64, "");
     compare("glob", ours, theirs, "rg --files");
