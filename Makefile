@@ -50,6 +50,7 @@ advisories: ## Ask the advisory database about our dependencies (needs the netwo
 	$(TOOLS)/bin/cargo-deny --workspace check advisories
 
 bench: setup ## Run the benchmarks, with a PostgreSQL of their own
+	@scripts/install-bench-deps.sh
 	scripts/with-postgres.sh $(CARGO) bench --workspace --bench '*'
 
 soak: setup ## Run the tests optimised, with SOAK_CASES cases for each property, SOAK_ROUNDS rounds of killing and SOAK_RACE_OPS raced operations

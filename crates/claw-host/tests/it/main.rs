@@ -10,6 +10,7 @@ mod kit;
 mod left_behind;
 mod shell;
 mod stores;
+mod trees;
 
 /// Runs before the test harness does: this binary is also its own sandbox helper, which must have one thread, and
 /// the program that attacks from inside.
