@@ -6,6 +6,7 @@ mod approvals;
 mod bad_input;
 mod config;
 mod db;
+mod files;
 mod harness;
 mod help;
 mod ledger;
