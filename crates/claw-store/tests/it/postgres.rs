@@ -10,9 +10,10 @@ use std::time::Duration;
 
 use claw_core::port::Owner;
 use claw_core::store::{
-    AccessStore as _, AgentStore as _, ApiKey, Approvals as _, Changes as _, Claim, Delta, Layer,
-    Ledger as _, NewJob, NewKey, Outcome, ProcessEnd, Processes as _, Queue as _, Rules as _, Settings,
-    SettingsStore as _, StoreError, Streams as _, TenantChange, Topic, User, Voice,
+    AccessStore as _, AgentStore as _, ApiKey, Approvals as _, Changes as _, Claim, Delta, DocumentKey,
+    Documents as _, Layer, Ledger as _, NewJob, NewKey, Outcome, ProcessEnd, Processes as _, Queue as _,
+    Rules as _, Settings, SettingsStore as _, Shelf, StoreError, Streams as _, TenantChange, Topic, User,
+    Voice,
 };
 use claw_core::{AgentId, CallId, MessageId, NodeId, TenantId, ToolName};
 use claw_store::PostgresStore;
@@ -300,6 +301,24 @@ async fn names_keep_every_character_but_nul() {
     let key = ApiKey::from_random([7; 32]);
     store.add_key(NewKey { label: "\0".to_owned(), ..key_of(&key) }).await.unwrap();
     assert_eq!(store.keys(&TenantId::main()).await.unwrap()[0].new.label, "\u{fffd}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_tell_each_other_of_documents() {
+    let database = Database::create().await;
+    let (a, b) = (database.store("a").await, database.store("b").await);
+    let mut documents = listening(a.changes(Topic::Documents)).await;
+    let (tenant, agent) = (TenantId::main(), AgentId::new("main").unwrap());
+    let key = DocumentKey { tenant, agent, user: None, shelf: Shelf::Context, path: "SOUL.md".to_owned() };
+    b.put_document(&key, "one", None, NOW).await.unwrap();
+    woken(&mut documents, "a document was written").await;
+    b.put_document(&key, "two", Some(1), NOW).await.unwrap();
+    woken(&mut documents, "it was changed").await;
+    assert!(b.index_document(&key, 2, vec![]).await.unwrap());
+    let before = *documents.borrow_and_update();
+    b.remove_document(&key, 2, NOW).await.unwrap();
+    woken(&mut documents, "it was removed").await;
+    assert_eq!(*documents.borrow(), before + 1, "that it was indexed is not told");
 }
 
 #[tokio::test(flavor = "multi_thread")]
