@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use claw_core::AgentId;
 use claw_core::event::Listener;
-use claw_core::port::{AgentCard, Quota, World};
+use claw_core::port::{AgentCard, FsBridge, Quota, World};
 use claw_core::store::StoreError;
 use claw_core::tool::dialect::{self, Dialect};
 use claw_core::tool::{Meta, Spec};
-use claw_host::files::LocalFiles;
+use claw_host::files::{LocalFiles, StoredSeen, StoredUndo};
 use claw_host::{ArtifactLimits, ConfiguredAgents, FileArtifacts, SystemClock};
 use claw_policy::pipeline::{Policy, PolicyError, ToolSet};
 use claw_policy::scrub::{Scrubber, Value as SecretValue};
@@ -154,7 +154,10 @@ pub(crate) fn executor(
     listener: Arc<dyn Listener>,
 ) -> Result<Executor, Failure> {
     let config = &loaded.config;
-    let builder = Executor::builder(registry(loaded, around), store, policy(config)?)
+    let mut world = world(loaded, around);
+    world.undo = Some(Arc::new(undo(loaded, around, &store)?));
+    world.seen = Some(Arc::new(StoredSeen::new(Arc::clone(&store) as _, Arc::clone(&world.clock))));
+    let builder = Executor::builder(populated(world), store, policy(config)?)
         .approvals(config.approvals.clone())
         .limiter(Limiter::new(config.limits.rate, SESSIONS))
         .limits(config.limits.for_calls())
@@ -162,6 +165,25 @@ pub(crate) fn executor(
         .scrubbers(scrubbers(config, around)?)
         .listener(listener);
     Ok(builder.build())
+}
+
+/// What files were before they were changed.
+pub(crate) fn undo(
+    loaded: &Loaded,
+    around: &Surroundings,
+    store: &Arc<dyn Backend>,
+) -> Result<StoredUndo, Failure> {
+    let (data, limits) = (data_dir(loaded, around)?, loaded.config.files.undo_limits());
+    Ok(StoredUndo::new(Arc::clone(store) as _, data, Arc::new(SystemClock), limits))
+}
+
+/// Where files are.
+pub(crate) fn bridge(
+    _loaded: &Loaded,
+    _around: &Surroundings,
+    _store: &Arc<dyn Backend>,
+) -> Result<Arc<dyn FsBridge>, Failure> {
+    Ok(Arc::new(LocalFiles::new()))
 }
 
 /// Which files agents may reach. Our own directories are none of their business, and neither is the store.

@@ -36,7 +36,7 @@ macro_rules! pair {
     };
 }
 
-const PAIRS: [Pair; 12] = [
+const PAIRS: [Pair; 13] = [
     pair!(1, "calls", "0001_calls.sql"),
     pair!(2, "queue", "0002_queue.sql"),
     pair!(3, "sessions", "0003_sessions.sql"),
@@ -49,6 +49,7 @@ const PAIRS: [Pair; 12] = [
     pair!(10, "processes", "0010_processes.sql"),
     pair!(11, "files", "0011_files.sql"),
     pair!(12, "installation", "0012_installation.sql"),
+    pair!(14, "seen", "0014_seen.sql"),
 ];
 
 /// Every step, in order.

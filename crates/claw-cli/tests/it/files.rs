@@ -51,3 +51,22 @@ fn a_store_in_the_project_is_out_of_reach() {
     let ran = call(&home, "read_file", serde_json::json!({ "path": "here.db" }));
     assert!(ran.code == 1 && ran.stderr.contains("does not exist"), "{}", ran.shown());
 }
+
+#[test]
+fn what_one_process_has_read_the_next_may_overwrite_unless_it_changed() {
+    let home = Home::new();
+    home.write("project/a.txt", "old\n");
+    let write = |text: &str| {
+        let args = serde_json::json!({ "path": "a.txt", "content": text, "mode": "overwrite" });
+        call(&home, "write_file", args)
+    };
+    let ran = write("new\n");
+    assert!(ran.code == 1 && ran.stderr.contains("has not read it"), "{}", ran.shown());
+    call(&home, "read_file", serde_json::json!({ "path": "a.txt" }));
+    assert_eq!(write("new\n").code, 0);
+    assert_eq!(write("newer\n").code, 0, "what was written is known");
+    home.write("project/a.txt", "of another\n");
+    let ran = write("newest\n");
+    assert!(ran.code == 1 && ran.stderr.contains("is not as this session last saw it"), "{}", ran.shown());
+    assert_eq!(std::fs::read_to_string(home.path().join("project/a.txt")).unwrap(), "of another\n");
+}

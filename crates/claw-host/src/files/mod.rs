@@ -10,6 +10,8 @@ mod quota;
 mod read;
 mod resolve;
 mod roots;
+mod seen;
+mod undo;
 mod unfinished;
 mod workspace;
 mod write;
@@ -25,6 +27,8 @@ use self::failure::Failure;
 use self::quota::Usages;
 use self::resolve::{Found, Missing};
 use self::roots::{Handles, Reach, Recent};
+pub use self::seen::StoredSeen;
+pub use self::undo::{Restored, Restoring, Step, StoredUndo, UndoLimits, Verdict};
 use self::unfinished::Swept;
 pub use self::workspace::workspace_path;
 
@@ -152,7 +156,18 @@ impl FsBridge for LocalFiles {
 
     async fn write(&self, place: &Place<'_>, path: &str, bytes: &[u8]) -> Result<Stat, ToolError> {
         let bytes = bytes.to_vec();
-        self.run(place, path, move |request| write::write(request, &bytes)).await
+        self.run(place, path, move |request| write::write(request, &bytes, None)).await
+    }
+
+    async fn restore(
+        &self,
+        place: &Place<'_>,
+        path: &str,
+        bytes: &[u8],
+        mode: Option<u32>,
+    ) -> Result<Stat, ToolError> {
+        let bytes = bytes.to_vec();
+        self.run(place, path, move |request| write::write(request, &bytes, mode)).await
     }
 
     async fn remove(&self, place: &Place<'_>, path: &str) -> Result<(), ToolError> {

@@ -56,6 +56,11 @@ impl FileRules {
         "installation",
     ];
 
+    /// What a caller may reach with a tool.
+    pub fn scope(&self, caller: &Caller, tool: &ToolName) -> Scope {
+        scope(self, caller, tool, &caller.facts(tool.as_str()))
+    }
+
     /// What of the data directory does not exist for a scope with these roots: all of it, unless one of them is a
     /// workspace in it, from which nothing else of it is in reach.
     fn denied_data(&self, roots: &[Root]) -> Vec<PathBuf> {
