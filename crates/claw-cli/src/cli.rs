@@ -68,6 +68,9 @@ enum Command {
     /// Show and verify what was refused, intended and done.
     #[command(subcommand)]
     Ledger(commands::ledger::Ledger),
+    /// List, show and undo what tools changed in files.
+    #[command(subcommand)]
+    Undo(commands::undo::Undo),
     /// See to the store: how it stands, its schema, copies and backups.
     #[command(subcommand)]
     Db(commands::db::Db),
@@ -138,6 +141,7 @@ fn execute(cli: Cli) -> Outcome {
         Command::Sandbox(sandbox) => sandbox.run(&mut session),
         Command::Secrets(secrets) => secrets.run(&mut session),
         Command::Ledger(ledger) => ledger.run(&mut session),
+        Command::Undo(undo) => undo.run(&mut session),
         Command::Db(db) => db.run(&mut session),
         Command::Config(config) => config.run(&mut session),
         Command::Tour(tour) => tour.run(&mut session),

@@ -144,6 +144,11 @@ impl CallScrubber {
         Arc::new(OutputRedactor(self))
     }
 
+    /// What may be seen of a file's text, as the tools show it.
+    pub fn file_text(&self, text: &str) -> String {
+        claw_core::text::mask(text, &self.for_output()).text
+    }
+
     /// A text without its secrets.
     pub fn text(&self, text: &str) -> String {
         self.scrubbed(text).into_owned()

@@ -51,6 +51,7 @@ const PAIRS: &[Pair] = &[
     pair!(12, "installation", "0012_installation.sql"),
     pair!(13, "copy", "0013_copy.sql"),
     pair!(14, "told", "0014_told.sql"),
+    pair!(15, "seen", "0015_seen.sql"),
 ];
 
 /// Every step, in order.

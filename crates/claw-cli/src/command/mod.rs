@@ -11,3 +11,4 @@ pub(crate) mod scrub;
 pub(crate) mod secrets;
 pub(crate) mod tools;
 pub(crate) mod tour;
+pub(crate) mod undo;

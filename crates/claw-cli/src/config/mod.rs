@@ -19,6 +19,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use claw_core::{NodeId, TenantId};
+use claw_host::files::UndoLimits;
 use claw_policy::approval::ApprovalConfig;
 use claw_policy::config::{AgentProviderTools, AgentTools, PolicyConfig, ToolsPolicy};
 use claw_policy::rate::RateConfig;
@@ -91,8 +92,8 @@ pub struct AgentConfig {
     pub deny_paths: Vec<PathBuf>,
 }
 
-/// Which files tools may reach in a workspace, and how much it may hold.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+/// Which files tools may reach in a workspace, how much it may hold, and what of changes is kept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct FilesConfig {
     /// Paths that do not exist for any tool; a relative one is denied in every workspace. The data directory
@@ -104,6 +105,12 @@ pub struct FilesConfig {
     /// How many files and directories a workspace may hold. Left out: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quota_files: Option<u64>,
+    /// For how many days changes of files can be undone.
+    #[schemars(range(min = 1, max = 36500))]
+    pub undo_days: u32,
+    /// How many MiB of files are kept so that changes can be undone; beyond that the oldest are forgotten.
+    #[schemars(range(min = 1, max = 1_048_576))]
+    pub undo_mib: u32,
 }
 
 /// How far calls may go.
@@ -167,6 +174,22 @@ impl Default for LimitsConfig {
             output_bytes: 32 * 1024,
             argument_bytes: 4 * 1024 * 1024,
             tool_tokens: None,
+        }
+    }
+}
+
+impl Default for FilesConfig {
+    fn default() -> Self {
+        Self { deny: Vec::new(), quota_bytes: None, quota_files: None, undo_days: 30, undo_mib: 1024 }
+    }
+}
+
+impl FilesConfig {
+    /// How long changes can be undone.
+    pub fn undo_limits(&self) -> UndoLimits {
+        UndoLimits {
+            age: Duration::from_secs(u64::from(self.undo_days) * 24 * 60 * 60),
+            bytes: u64::from(self.undo_mib) * 1024 * 1024,
         }
     }
 }

@@ -67,6 +67,16 @@ pub trait FsBridge: Send + Sync {
     async fn remove(&self, _place: &Place<'_>, path: &str) -> Result<(), ToolError> {
         Err(unsupported(format!("removing `{path}`")))
     }
+    /// Writes a file as it once was, with the permissions it had, where the place has any.
+    async fn restore(
+        &self,
+        place: &Place<'_>,
+        path: &str,
+        bytes: &[u8],
+        _mode: Option<u32>,
+    ) -> Result<Stat, ToolError> {
+        self.write(place, path, bytes).await
+    }
     /// Looks at a file that a plan names, without changing anything. The identity that it gives is the file's
     /// [`Version`].
     async fn look(&self, place: &Place<'_>, path: &str) -> Result<Sight, ToolError>;

@@ -15,6 +15,8 @@ mod read;
 mod resolve;
 mod roots;
 mod search;
+mod seen;
+mod undo;
 mod unfinished;
 mod walk;
 mod window;
@@ -42,6 +44,8 @@ use self::resolve::{Found, Missing};
 use self::roots::{Handles, Reach, Recent};
 use self::search::Prepared;
 pub use self::search::search_text;
+pub use self::seen::StoredSeen;
+pub use self::undo::{Restored, Restoring, Step, StoredUndo, UndoLimits, Verdict};
 use self::unfinished::Swept;
 pub use self::workspace::workspace_path;
 
@@ -185,7 +189,18 @@ impl FsBridge for LocalFiles {
 
     async fn write(&self, place: &Place<'_>, path: &str, bytes: &[u8]) -> Result<Stat, ToolError> {
         let bytes = bytes.to_vec();
-        self.run(place, path, move |request| write::write(request, &bytes)).await
+        self.run(place, path, move |request| write::write(request, &bytes, None)).await
+    }
+
+    async fn restore(
+        &self,
+        place: &Place<'_>,
+        path: &str,
+        bytes: &[u8],
+        mode: Option<u32>,
+    ) -> Result<Stat, ToolError> {
+        let bytes = bytes.to_vec();
+        self.run(place, path, move |request| write::write(request, &bytes, mode)).await
     }
 
     async fn remove(&self, place: &Place<'_>, path: &str) -> Result<(), ToolError> {

@@ -19,6 +19,7 @@ mod rules;
 mod schema;
 mod sealed;
 mod secrets;
+mod seen;
 mod sessions;
 mod settings;
 mod streams;

@@ -86,6 +86,12 @@ async fn undo_index() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn seen_index() {
+    let databases = Databases::default();
+    conformance::seen_index(async || databases.store().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn access() {
     let databases = Databases::default();
     conformance::access(async || databases.store().await).await;

@@ -23,6 +23,7 @@ use claw_core::text::{self, Masked, Text};
 use claw_core::tool::{Ask, Caller, Digest, ErrorKind, Target, ToolError};
 use claw_core::{CallId, ToolName};
 
+pub use self::diff::unified as unified_diff;
 use self::seen::Seen;
 pub(crate) use self::seen::SeenTable;
 use super::Grant;
@@ -136,7 +137,8 @@ impl GuardedFiles {
         }
         let kept = self.origin.executor.registry().world().seen.clone()?;
         match kept.seen(&self.owner, target).await {
-            Ok(version) => Some(Seen { version: version?, redacted: false, text: None }),
+            // Whether something was hidden is not kept; it may have been.
+            Ok(version) => Some(Seen { version: version?, redacted: true, text: None }),
             Err(error) => {
                 tracing::warn!(error = error.for_log(), "what was seen of a file cannot be told");
                 None
