@@ -257,7 +257,7 @@ fn size(bytes: Option<u64>) -> String {
 /// What is tried from inside: a name, a script that succeeds only where it got out.
 const TRIES: &[(&str, &str)] = &[
     ("read /etc/shadow", "cat /etc/shadow"),
-    ("list the home directories", "ls /home/* /root"),
+    ("list the home of root", "ls ~root"),
     ("write to /usr", "touch /usr/clawsmith-probe"),
     ("write to the kernel's settings", "echo x > /proc/sys/kernel/hostname"),
     ("see the program's processes", "test $(ls -d /proc/[0-9]* | wc -l) -gt 6"),

@@ -132,7 +132,8 @@ impl Launcher {
             env: launch.env.clone(),
             directory: launch.directory.clone(),
             limits: launch.limits.clone(),
-            cgroup: found.cgroup.as_ref().ok().cloned(),
+            // To enter a group costs more than to start a command; on the host it is not worth it.
+            cgroup: found.cgroup.as_ref().ok().filter(|_| confined.is_some()).cloned(),
             confined,
         })
     }

@@ -43,7 +43,8 @@ pub enum Network {
     Host,
 }
 
-/// How much a command may use. `None` sets no limit.
+/// How much a command may use. `None` sets no limit. On the host memory, processors and the number of processes are
+/// not limited.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
     /// Bytes of memory, all its processes together; without control groups, for each process.

@@ -4,8 +4,10 @@ use std::convert::Infallible;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
 use std::process::{Command, Stdio as Stream};
 
+use super::super::kernel::cgroup::Places;
 use super::super::kernel::root::{During as _, Step};
 use super::super::kernel::{privileges, sys};
 use super::init::{Init, Rules};
@@ -38,10 +40,13 @@ fn try_become(init: &Init<'_>, rules: Option<Rules>, mut gate: File, stdio: Stdi
     };
     let at = format!("enter the directory `{}`", spec.directory.display());
     std::env::set_current_dir(&spec.directory).during(at)?;
-    let (memory, processes) = spec
-        .cgroup
-        .as_ref()
-        .map_or((false, false), |places| (places.memory.is_some(), places.processes.is_some()));
+    // Where no group counts them, each process has its share; on the host neither is limited, since the address
+    // space says little of the memory that is used, and all processes of the user would count.
+    let counted = |place: fn(&Places) -> &Option<PathBuf>| match (&spec.confined, &spec.cgroup) {
+        (None, _) => true,
+        (Some(_), places) => places.as_ref().is_some_and(|places| place(places).is_some()),
+    };
+    let (memory, processes) = (counted(|places| &places.memory), counted(|places| &places.processes));
     privileges::limit(&spec.limits, memory, processes).during("limit the process")?;
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
     let (program, arguments) = spec
