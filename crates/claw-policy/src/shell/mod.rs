@@ -6,6 +6,7 @@
 //!
 //! What a known program then does (`make`, `python x.py`) is the sandbox's business.
 
+pub mod corpus;
 mod parse;
 mod rules;
 mod syntax;

@@ -1,7 +1,7 @@
 //! Deletion, overwriting, disks.
 
 use super::Seen;
-use crate::shell::verdict::{Argument, UNKNOWN};
+use crate::shell::verdict::Argument;
 use crate::shell::walk::Walker;
 
 pub(super) fn judge(walker: &mut Walker<'_>, seen: &Seen<'_>) {
@@ -65,6 +65,11 @@ fn remove(walker: &mut Walker<'_>, seen: &Seen<'_>) {
     if recursive && force {
         walker.hit("destructive.rm-recursive", None);
     } else if seen.long("no-preserve-root", 3) {
+        walker.hit("destructive.rm-root", None);
+    }
+    // `~` and `$X` may be anything, `/` included.
+    let home = |path: &str| path.trim_end_matches('/').trim_end_matches("/*") == "\0";
+    if recursive && seen.operands().any(home) {
         walker.hit("destructive.rm-root", None);
     }
     if seen.operands().any(is_wide) && (recursive || force || seen.operands().any(|path| path.ends_with('*'))) {
@@ -212,9 +217,8 @@ fn overwrites(walker: &mut Walker<'_>, seen: &Seen<'_>) {
 pub(super) fn is_wide(path: &str) -> bool {
     let path = path.trim_end_matches("/.").trim_end_matches("/*").trim_end_matches("/..");
     let path = if path.len() > 1 { path.trim_end_matches('/') } else { path };
-    let unknown_home = path.len() == UNKNOWN.len_utf8() && path.starts_with(UNKNOWN);
     let system = ["", "/", "/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/lib64", "/opt", "/proc", "/root", "/sbin", "/srv", "/sys", "/usr", "/var", "/usr/bin", "/usr/lib", "/usr/local", "/var/lib", "/var/log", "/Users", "/System", "/Library", "/mnt", "/media", "C:", "C:\\", "c:", "c:\\", "..", "*", ".*"];
-    unknown_home || system.contains(&path)
+    system.contains(&path)
 }
 
 /// A file that belongs to the system.

@@ -213,8 +213,12 @@ impl Walker<'_> {
     /// A script in a file: the sandbox's business, unless this very command wrote the file.
     pub(super) fn shell_file(&mut self, path: &Argument, environment: &mut Environment) {
         match path.known() {
-            None if path.may_be_option() => self.hit("unknown.script", None),
-            None => {}
+            None => {
+                let name = path.text().rsplit('/').next().unwrap_or("");
+                if name.starts_with(UNKNOWN) || path.is_many() {
+                    self.hit("unknown.script", None);
+                }
+            }
             Some(path) => match self.files.get(strip(path)).or_else(|| self.files.get(path)).cloned() {
                 Some(Written::Text(script)) => {
                     self.nested_script(&script, environment, &Input::Inherited);

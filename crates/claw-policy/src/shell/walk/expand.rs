@@ -86,7 +86,8 @@ impl Walker<'_> {
             match part {
                 Part::Plain(text) => {
                     let text = self.tilde(text, i == 0, fields);
-                    fields.many |= text.contains(['*', '?', '[']);
+                    // The program `[` is no pattern.
+                    fields.many |= text.contains(['*', '?', '[']) && !(text == "[" && parts.len() == 1);
                     fields.text(text);
                 }
                 Part::Parameter(parameter) => self.unquoted_parameter(parameter, environment, fields),
