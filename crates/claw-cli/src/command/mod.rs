@@ -8,5 +8,6 @@ pub(crate) mod ledger;
 pub(crate) mod policy;
 pub(crate) mod scrub;
 pub(crate) mod secrets;
+pub(crate) mod shell;
 pub(crate) mod tools;
 pub(crate) mod tour;

@@ -22,6 +22,7 @@ use claw_core::{NodeId, TenantId};
 use claw_policy::approval::ApprovalConfig;
 use claw_policy::config::{AgentProviderTools, AgentTools, PolicyConfig, ToolsPolicy};
 use claw_policy::rate::RateConfig;
+use claw_policy::shell::{RuleError, Rules, ShellConfig};
 use claw_registry::Limits;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -59,6 +60,8 @@ pub struct Config {
     pub agents: BTreeMap<String, AgentConfig>,
     /// When a person is asked before a call runs.
     pub approvals: ApprovalConfig,
+    /// How shell commands are judged.
+    pub shell: ShellConfig,
     /// How far calls may go.
     pub limits: LimitsConfig,
     /// What is secret.
@@ -85,6 +88,8 @@ pub struct AgentConfig {
     pub also_allow: Vec<String>,
     /// What holds where this agent uses a model of this provider, by the provider's name.
     pub by_provider: BTreeMap<String, AgentProviderTools>,
+    /// How this agent's shell commands are judged otherwise than `shell` says.
+    pub shell: ShellConfig,
 }
 
 /// How far calls may go.
@@ -131,6 +136,7 @@ impl Default for Config {
             tools: ToolsPolicy::default(),
             agents: BTreeMap::new(),
             approvals: ApprovalConfig::default(),
+            shell: ShellConfig::default(),
             limits: LimitsConfig::default(),
             scrub: ScrubConfig::default(),
             settings: BTreeMap::new(),
@@ -168,6 +174,14 @@ impl Config {
         };
         let agents = self.agents.iter().map(|(id, agent)| (id.clone(), tools(agent)));
         PolicyConfig { tools: self.tools.clone(), agents: agents.collect() }
+    }
+
+    /// The rules by which an agent's shell commands are judged.
+    pub fn shell_rules(&self, agent: &str) -> Result<Rules, RuleError> {
+        match self.agents.get(agent) {
+            Some(agent) => Rules::compile(&self.shell.and(&agent.shell)),
+            None => Rules::compile(&self.shell),
+        }
     }
 }
 

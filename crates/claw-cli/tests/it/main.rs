@@ -12,5 +12,6 @@ mod ledger;
 mod policy;
 mod scrub;
 mod secrets;
+mod shell;
 mod tools;
 mod tour;

@@ -63,7 +63,6 @@ pub(super) struct Assignment {
     pub(super) append: bool,
     /// Whether one element of an array is set.
     pub(super) indexed: bool,
-    pub(super) span: Span,
 }
 
 #[derive(Debug, Clone)]

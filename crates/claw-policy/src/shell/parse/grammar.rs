@@ -330,14 +330,13 @@ impl Parser<'_> {
                 redirects.push(redirect);
                 continue;
             }
-            let at = self.at;
             let Some(word) = self.word()? else { break };
             // `declare x=(...)` takes arrays too.
             let declares = words.first().and_then(Word::plain).is_some_and(|name| {
                 matches!(name, "declare" | "typeset" | "local" | "export" | "readonly")
             });
             if words.is_empty() || (declares && self.looking_at("(")) {
-                if let Some(assignment) = self.assignment(&word, at)? {
+                if let Some(assignment) = self.assignment(&word)? {
                     if declares {
                         words.push(Word { parts: vec![Part::Quoted(assignment.name.clone())], span: word.span });
                     }
@@ -356,7 +355,7 @@ impl Parser<'_> {
         Ok(Command { kind: Kind::Simple { assignments, words }, redirects, span: self.span(start) })
     }
 
-    fn assignment(&mut self, word: &Word, at: usize) -> Parsed<Option<Assignment>> {
+    fn assignment(&mut self, word: &Word) -> Parsed<Option<Assignment>> {
         let Some(Part::Plain(first)) = word.parts.first() else { return Ok(None) };
         let name: String = first.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
         if !is_name(&name) {
@@ -367,7 +366,7 @@ impl Parser<'_> {
             // Where the index ends does not matter: any `]=` makes it an assignment of one element.
             let closes = word.parts.iter().any(|part| matches!(part, Part::Plain(text) if text.contains("]=") || text.contains("]+=")));
             let value = AssignedValue::Word(word.clone());
-            return Ok(closes.then(|| Assignment { name, value, append: false, indexed: true, span: word.span }));
+            return Ok(closes.then(|| Assignment { name, value, append: false, indexed: true }));
         }
         let append = rest.starts_with("+=");
         let Some(value) = rest.strip_prefix("+=").or_else(|| rest.strip_prefix('=')) else {
@@ -389,12 +388,12 @@ impl Parser<'_> {
                 return self.error("something follows an array");
             }
             let value = AssignedValue::Array(elements);
-            return Ok(Some(Assignment { name, value, append, indexed: false, span: self.span(at) }));
+            return Ok(Some(Assignment { name, value, append, indexed: false }));
         }
         let mut parts = word.parts.clone();
         parts[0] = Part::Plain(value.to_owned());
         let value = AssignedValue::Word(Word { parts, span: word.span });
-        Ok(Some(Assignment { name, value, append, indexed: false, span: word.span }))
+        Ok(Some(Assignment { name, value, append, indexed: false }))
     }
 
     fn redirect(&mut self) -> Parsed<Option<Redirect>> {

@@ -27,6 +27,16 @@ pub struct ShellConfig {
     pub rules: BTreeMap<String, CustomRule>,
 }
 
+impl ShellConfig {
+    /// Both together; what the other says on the same name counts.
+    pub fn and(&self, other: &Self) -> Self {
+        let mut both = self.clone();
+        both.off.extend(other.off.clone());
+        both.rules.extend(other.rules.clone());
+        both
+    }
+}
+
 /// A rule of an administrator. A simple command matches that fulfils every condition given.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -65,7 +75,7 @@ pub enum CustomVerdict {
 
 /// Why rules do not load.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`shell.{place}`: {message}")]
+#[error("`{place}`: {message}")]
 pub struct RuleError {
     /// Where in the configuration, below `shell`.
     pub place: String,

@@ -11,7 +11,9 @@ mod system;
 mod table;
 
 pub use custom::{CustomRule, RuleError, Rules, ShellConfig};
-pub use table::{RULES, Rule, find};
+pub use table::{RULES, Rule};
+
+pub(super) use table::find;
 
 pub(super) use code::judge_code;
 pub(super) use environment::{judge_assignment, judge_assignments};

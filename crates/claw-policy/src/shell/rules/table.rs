@@ -88,6 +88,6 @@ pub const RULES: &[Rule] = &[
 ];
 
 /// The rule of this name.
-pub fn find(id: &str) -> Option<&'static Rule> {
+pub(crate) fn find(id: &str) -> Option<&'static Rule> {
     RULES.iter().find(|rule| rule.id == id)
 }

@@ -26,11 +26,11 @@ fn a_broken_rule_refuses_to_load() {
     let broken = |from: &str, to: &str| Rules::compile(&config(&RULE.replace(from, to))).unwrap_err().to_string();
     assert_eq!(
         broken("kubectl get pods\"]", "kubectl --context=prod x\"]"),
-        "`shell.rules.no-prod.passes`: the rule matches `kubectl --context=prod x`, which it must not"
+        "`rules.no-prod.passes`: the rule matches `kubectl --context=prod x`, which it must not"
     );
     assert_eq!(
         broken("prod-eu get", "dev get").split(':').next(),
-        Some("`shell.rules.no-prod.matches`")
+        Some("`rules.no-prod.matches`")
     );
     assert!(broken("prod.*", "prod(").contains("no regular expression"));
     assert!(broken("[\"kubectl get pods\"]", "[]").contains("no example"));

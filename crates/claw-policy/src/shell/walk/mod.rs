@@ -128,7 +128,7 @@ impl<'r> Walker<'r> {
     }
 
     /// A text that is run as a script in this state.
-    pub(super) fn nested_script(&mut self, text: &str, environment: &mut Environment, input: &Input) -> Output {
+    fn nested_script(&mut self, text: &str, environment: &mut Environment, input: &Input) -> Output {
         if text.contains(UNKNOWN) {
             self.hit("unknown.script", None);
             return None;
