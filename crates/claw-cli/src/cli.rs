@@ -56,6 +56,9 @@ enum Command {
     Policy(commands::policy::Policy),
     /// Remove secrets from a stream: standard input to standard output.
     Scrub(commands::scrub::Scrub),
+    /// Say what a shell command would do, and whether it may.
+    #[command(subcommand)]
+    Shell(commands::shell::Shell),
     /// List and answer the questions that calls wait for.
     #[command(subcommand)]
     Approvals(commands::approvals::Approvals),
@@ -137,6 +140,7 @@ fn execute(cli: Cli) -> Outcome {
         Command::Tools(tools) => tools.run(&mut session),
         Command::Policy(policy) => policy.run(&mut session),
         Command::Scrub(scrub) => scrub.run(&session),
+        Command::Shell(shell) => shell.run(&mut session),
         Command::Approvals(approvals) => approvals.run(&mut session),
         Command::Sandbox(sandbox) => sandbox.run(&mut session),
         Command::Secrets(secrets) => secrets.run(&mut session),

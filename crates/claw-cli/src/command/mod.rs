@@ -9,6 +9,7 @@ pub(crate) mod policy;
 pub(crate) mod sandbox;
 pub(crate) mod scrub;
 pub(crate) mod secrets;
+pub(crate) mod shell;
 pub(crate) mod tools;
 pub(crate) mod tour;
 pub(crate) mod undo;

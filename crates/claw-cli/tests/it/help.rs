@@ -11,6 +11,7 @@ const COMMANDS: &[&[&str]] = &[
     &["policy", "lint"],
     &["policy", "diff"],
     &["scrub"],
+    &["shell", "check"],
     &["approvals", "list"],
     &["approvals", "show"],
     &["approvals", "approve"],

@@ -15,5 +15,6 @@ mod policy;
 mod sandbox;
 mod scrub;
 mod secrets;
+mod shell;
 mod tools;
 mod tour;
