@@ -192,6 +192,7 @@ async fn files(store: &impl Store) {
             call: CallId::new(),
             run: before.is_some().then(JobId::new),
             tool: ToolName::literal("write_file"),
+            workspace: "/srv".to_owned(),
             place: format!("/srv/{ODD}"),
             shown: ODD.to_owned(),
             before,
