@@ -15,3 +15,4 @@ mod scrub;
 mod secrets;
 mod tools;
 mod tour;
+mod undo;
