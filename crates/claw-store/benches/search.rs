@@ -6,7 +6,7 @@
 #![expect(clippy::unwrap_used, reason = "a benchmark that cannot be set up should stop")]
 
 use std::str::FromStr as _;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use claw_core::port::UnixMillis;
 use claw_core::store::{DocumentKey, Documents, Passage, PassageQuery, Shelf};
@@ -84,17 +84,33 @@ fn key(n: usize) -> DocumentKey {
     DocumentKey { tenant, agent, user: None, shelf: Shelf::Memory, path: format!("memory/{n}.md") }
 }
 
-async fn fill(name: &str, store: &impl Documents) {
+/// Fills the store and gives, for each question, its time when a tenth was there.
+async fn fill(name: &str, store: &impl Documents) -> Vec<f64> {
     let mut corpus = Corpus::new();
+    let mut early = Vec::new();
+    let mut asking = Duration::ZERO;
     let begun = Instant::now();
     for n in 0..DOCUMENTS {
+        if n == DOCUMENTS / 10 {
+            let begun = Instant::now();
+            for (what, text, _) in QUESTIONS {
+                early.push(ask(&format!("{name}, a tenth of it: {what}"), store, text).await);
+            }
+            asking = begun.elapsed();
+        }
         let line = |line| Passage { first_line: line, last_line: line, text: corpus.passage() };
         let passages = (1..=PASSAGES as u64).map(line).collect();
         store.put_document(&key(n), "", None, NOW).await.unwrap();
         assert!(store.index_document(&key(n), 1, passages).await.unwrap());
     }
-    let rate = (DOCUMENTS * PASSAGES) as f64 / begun.elapsed().as_secs_f64();
+    let rate = (DOCUMENTS * PASSAGES) as f64 / (begun.elapsed() - asking).as_secs_f64();
     println!("{name}: passages indexed\t{rate:.0}\t1/s");
+    early
+}
+
+/// How a question's time grew while the passages became ten times as many.
+fn print_growth(name: &str, now: f64, early: f64) {
+    println!("{name}, 100,000 passages / 10,000\t{:.1}\tx\ttarget at most 10", now / early);
 }
 
 /// The median, in milliseconds.
@@ -123,12 +139,13 @@ async fn sqlite() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("bench.db");
     let store = SqliteStore::open(&path, NodeId::local()).await.unwrap();
-    fill("sqlite", &store).await;
+    let early = fill("sqlite", &store).await;
     let size = std::fs::metadata(&path).unwrap().len() as f64 / 1e6;
     println!("sqlite: file\t{size:.0}\tMB");
     let mut bare = bare_sqlite(&directory.path().join("bare.db")).await;
-    for (name, text, words) in QUESTIONS {
+    for ((name, text, words), early) in QUESTIONS.into_iter().zip(early) {
         let ours = ask(&format!("sqlite: {name}"), &store, text).await;
+        print_growth(&format!("sqlite: {name}"), ours, early);
         let asked = words.join(" OR ");
         let theirs = measure(&format!("sqlite: {name}, bare"), async || {
             let found: Vec<(i64, String)> = query_as(
@@ -183,7 +200,7 @@ async fn postgres(url: &str) {
     admin.execute(AssertSqlSafe(format!("CREATE DATABASE {name}"))).await.unwrap();
     let options = server.clone().database(&name);
     let store = PostgresStore::connect(options.to_url_lossy().as_ref(), NodeId::local()).await.unwrap();
-    fill("postgres", &store).await;
+    let early = fill("postgres", &store).await;
 
     let mut bare = PgConnection::connect_with(&options).await.unwrap();
     let begun = Instant::now();
@@ -198,8 +215,9 @@ async fn postgres(url: &str) {
     let rate = (DOCUMENTS * PASSAGES) as f64 / begun.elapsed().as_secs_f64();
     println!("postgres: passages indexed, bare and in one statement\t{rate:.0}\t1/s");
     bare.execute("VACUUM ANALYZE").await.unwrap();
-    for (name, text, words) in QUESTIONS {
+    for ((name, text, words), early) in QUESTIONS.into_iter().zip(early) {
         let ours = ask(&format!("postgres: {name}"), &store, text).await;
+        print_growth(&format!("postgres: {name}"), ours, early);
         let asked = words.join(" | ");
         let theirs = measure(&format!("postgres: {name}, bare"), async || {
             let found: Vec<(i64, String)> = query_as(

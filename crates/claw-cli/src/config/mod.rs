@@ -23,6 +23,7 @@ use claw_host::files::UndoLimits;
 use claw_policy::approval::ApprovalConfig;
 use claw_policy::config::{AgentProviderTools, AgentTools, PolicyConfig, ToolsPolicy};
 use claw_policy::rate::RateConfig;
+use claw_policy::shell::{RuleError, Rules, ShellConfig};
 use claw_registry::Limits;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -60,6 +61,8 @@ pub struct Config {
     pub agents: BTreeMap<String, AgentConfig>,
     /// When a person is asked before a call runs.
     pub approvals: ApprovalConfig,
+    /// How shell commands are judged.
+    pub shell: ShellConfig,
     /// How far calls may go.
     pub limits: LimitsConfig,
     /// Which files tools may reach.
@@ -90,6 +93,8 @@ pub struct AgentConfig {
     pub by_provider: BTreeMap<String, AgentProviderTools>,
     /// Paths that do not exist for this agent, besides those in `files.deny`.
     pub deny_paths: Vec<PathBuf>,
+    /// How this agent's shell commands are judged otherwise than `shell` says.
+    pub shell: ShellConfig,
 }
 
 /// Which files tools may reach in a workspace, how much it may hold, and what of changes is kept.
@@ -157,6 +162,7 @@ impl Default for Config {
             tools: ToolsPolicy::default(),
             agents: BTreeMap::new(),
             approvals: ApprovalConfig::default(),
+            shell: ShellConfig::default(),
             limits: LimitsConfig::default(),
             files: FilesConfig::default(),
             scrub: ScrubConfig::default(),
@@ -211,6 +217,14 @@ impl Config {
         };
         let agents = self.agents.iter().map(|(id, agent)| (id.clone(), tools(agent)));
         PolicyConfig { tools: self.tools.clone(), agents: agents.collect() }
+    }
+
+    /// The rules by which an agent's shell commands are judged.
+    pub fn shell_rules(&self, agent: &str) -> Result<Rules, RuleError> {
+        match self.agents.get(agent) {
+            Some(agent) => Rules::compile(&self.shell.and(&agent.shell)),
+            None => Rules::compile(&self.shell),
+        }
     }
 }
 

@@ -9,6 +9,7 @@ mod view;
 mod walk;
 
 use std::path::Path;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 
@@ -85,10 +86,10 @@ pub trait FsBridge: Send + Sync {
         place: &Place<'_>,
         path: &str,
         window: &Window,
-        redactor: &dyn Redactor,
+        redactor: &Arc<dyn Redactor>,
     ) -> Result<Reading, ToolError> {
         let (bytes, stat) = self.read(place, path).await?;
-        Ok(text::window(&bytes, stat.version, window, redactor))
+        Ok(text::window(&bytes, stat.version, window, &**redactor))
     }
     /// What is in a directory.
     async fn walk(&self, _place: &Place<'_>, walk: &Walk) -> Result<Walked, ToolError> {
@@ -99,7 +100,7 @@ pub trait FsBridge: Send + Sync {
         &self,
         _place: &Place<'_>,
         search: &Search,
-        _redactor: &dyn Redactor,
+        _redactor: &Arc<dyn Redactor>,
     ) -> Result<Searched, ToolError> {
         Err(unsupported(format!("searching `{}`", search.within.path)))
     }

@@ -12,8 +12,8 @@ use claw_core::port::Owner;
 use claw_core::store::{
     AccessStore as _, AgentStore as _, ApiKey, Approvals as _, Changes as _, Claim, Delta, DocumentKey,
     Documents as _, Layer, Ledger as _, NewJob, NewKey, Outcome, ProcessEnd, Processes as _, Queue as _,
-    Rules as _, Settings, SettingsStore as _, Shelf, StoreError, Streams as _, TenantChange, Topic, User,
-    Voice,
+    Rules as _, SessionLog as _, Settings, SettingsStore as _, Shelf, StoreError, Streams as _, TenantChange,
+    Topic, User, Voice,
 };
 use claw_core::{AgentId, CallId, MessageId, NodeId, TenantId, ToolName};
 use claw_store::PostgresStore;
@@ -23,6 +23,7 @@ use claw_testkit::fixture::{
     NOW, agent_setup, intent, job, job_of, key_of, outcome, process, question, refused, rule, session,
     tenant, user, worker,
 };
+use serde_json::json;
 use tokio::sync::{broadcast, watch};
 
 use self::database::{Database, Databases};
@@ -143,9 +144,9 @@ async fn nodes_that_start_together_make_the_schema_once() {
 async fn every_table_says_whose_its_rows_are() {
     let database = Database::create().await;
     drop(database.store("a").await);
-    // The installation is the one that all tenants are part of.
+    // The installation is the one that all tenants are part of, and a copy is of all of them.
     let tables = "FROM information_schema.tables WHERE table_schema = 'public'
-                  AND table_name NOT IN ('_sqlx_migrations', 'installation')";
+                  AND table_name NOT IN ('_sqlx_migrations', 'installation', 'copy_progress')";
     let with_tenant = "FROM information_schema.columns
                        WHERE table_schema = 'public' AND column_name = 'tenant' AND is_nullable = 'NO'";
     let all = database.count(&format!("SELECT count(*) {tables}")).await;
@@ -249,6 +250,10 @@ async fn nodes_wake_each_other() {
     assert!(!changes.has_changed().unwrap(), "work is not a question");
     b.request(question(CallId::new(), "ls")).await.unwrap();
     woken(&mut changes, "a question was put").await;
+    let mut told = listening(a.changes(Topic::Sessions)).await;
+    told.mark_unchanged();
+    b.log_event(&TenantId::main(), &session("cli:me"), (NOW, "run".into(), json!({}))).await.unwrap();
+    woken(&mut told, "an event was told").await;
 
     let (main, given) = (TenantId::main(), rule());
     b.put_rule(given.clone()).await.unwrap();

@@ -190,8 +190,8 @@ impl Files for GuardedFiles {
 
     async fn read(&self, path: &str, window: Window) -> Result<Reading, ToolError> {
         let target = self.within(path, Access::Read)?;
-        let scrubber = self.scrubber();
-        let reading = self.bridge.window(&self.anywhere(), path, &window, &scrubber.for_output()).await?;
+        let redactor = self.scrubber().into_redactor();
+        let reading = self.bridge.window(&self.anywhere(), path, &window, &redactor).await?;
         let seen = match &reading {
             Reading::Binary(binary) => Seen { version: binary.version.clone(), redacted: false, text: None },
             Reading::Text(view) => Seen {
@@ -249,12 +249,13 @@ impl Files for GuardedFiles {
 
     async fn search(&self, search: &Search) -> Result<Searched, ToolError> {
         self.within(&search.within.path, Access::Read)?;
-        let scrubber = self.scrubber();
-        let mut searched = self.bridge.search(&self.anywhere(), search, &scrubber.for_output()).await?;
+        let redactor = self.scrubber().into_redactor();
+        let mut searched = self.bridge.search(&self.anywhere(), search, &redactor).await?;
         searched.files.retain(|hits| {
             let reached = self.came_upon(&search.within.path, &hits.path);
             if !reached {
                 searched.hits = searched.hits.saturating_sub(hits.count);
+                searched.with_hits = searched.with_hits.saturating_sub(1);
             }
             reached
         });
