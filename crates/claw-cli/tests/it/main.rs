@@ -18,3 +18,4 @@ mod secrets;
 mod shell;
 mod tools;
 mod tour;
+mod undo;
