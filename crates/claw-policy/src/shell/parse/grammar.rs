@@ -148,12 +148,12 @@ impl Parser<'_> {
             text if CLOSING.contains(&text) => {
                 return self.error("something is closed here that was not opened");
             }
-            _ if self.looking_at("(") || self.blank_then_parentheses() => {
+            name if !name.contains('=') && (self.looking_at("(") || self.blank_then_parentheses()) => {
                 self.blanks();
                 self.at += 1;
                 self.blanks();
                 self.close()?;
-                self.function_body(word)?
+                self.function_body(word.clone())?
             }
             _ => {
                 self.at = start;

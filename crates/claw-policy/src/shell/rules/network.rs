@@ -140,8 +140,7 @@ fn note_fetched(walker: &mut Walker<'_>, seen: &Seen<'_>) {
         files.extend(names.filter_map(|url| url.rsplit('/').next()).map(|name| name.split('?').next().unwrap_or(name).to_owned()));
     }
     for file in files.into_iter().filter(|file| !file.is_empty() && file != "-" && !file.contains('\0')) {
-        let file = file.strip_prefix("./").map_or(file.clone(), str::to_owned);
-        walker.files.insert(file, Written::Fetched);
+        walker.wrote(&Argument::new(file), Written::Fetched);
     }
 }
 
