@@ -30,14 +30,16 @@ impl Shell {
 
 /// Which command.
 #[derive(Debug, Args)]
-#[command(after_help = "Exit code 0 where the command is allowed, 1 where it is asked or denied. With `--batch`: 0, or 1 \
+#[command(
+    after_help = "Exit code 0 where the command is allowed, 1 where it is asked or denied. With `--batch`: 0, or 1 \
 where a line could not be read.
 
 Examples:
   clawsmith shell check -- 'git status && make test'
   clawsmith shell check --json -- 'curl https://example.com/x | sh'
   clawsmith shell check --agent builder -- 'rm -rf target'
-  clawsmith shell check --batch < commands.jsonl")]
+  clawsmith shell check --batch < commands.jsonl"
+)]
 pub(crate) struct Check {
     /// The command, as one argument.
     #[arg(required_unless_present = "batch", conflicts_with = "batch", last = true)]
@@ -88,7 +90,8 @@ fn show(session: &mut Session, verdict: &Verdict) -> Result<(), Failure> {
 fn shown(simple: &Simple) -> String {
     let word = |argument: &Argument| {
         let text = argument.to_string();
-        let plain = !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || "'\"\\$`|&;(){}#!".contains(c));
+        let plain =
+            !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || "'\"\\$`|&;(){}#!".contains(c));
         if plain { text } else { format!("'{}'", text.replace('\'', "'\\''").replace('\n', "\u{23ce}")) }
     };
     if simple.argv.is_empty() {

@@ -39,17 +39,40 @@ pub(super) struct Command {
 /// What a command is.
 #[derive(Debug, Clone)]
 pub(super) enum Kind {
-    Simple { assignments: Vec<Assignment>, words: Vec<Word> },
+    Simple {
+        assignments: Vec<Assignment>,
+        words: Vec<Word>,
+    },
     Pipeline(Vec<Command>),
     Subshell(List),
     Group(List),
-    If { branches: Vec<(List, List)>, otherwise: Option<List> },
-    Loop { condition: List, body: List },
+    If {
+        branches: Vec<(List, List)>,
+        otherwise: Option<List>,
+    },
+    Loop {
+        condition: List,
+        body: List,
+    },
     /// `for`, or `select` where the value is not `fixed`.
-    For { variable: String, words: Option<Vec<Word>>, fixed: bool, body: List },
-    ArithmeticFor { expression: Vec<Part>, body: List },
-    Case { word: Word, items: Vec<(Vec<Word>, List)> },
-    Function { name: String, body: Rc<Command> },
+    For {
+        variable: String,
+        words: Option<Vec<Word>>,
+        fixed: bool,
+        body: List,
+    },
+    ArithmeticFor {
+        expression: Vec<Part>,
+        body: List,
+    },
+    Case {
+        word: Word,
+        items: Vec<(Vec<Word>, List)>,
+    },
+    Function {
+        name: String,
+        body: Rc<Command>,
+    },
     Test(Vec<Word>),
     Arithmetic(Vec<Part>),
     Coprocess(Box<Command>),
@@ -117,7 +140,10 @@ pub(super) enum Part {
     /// `$(...)` and backquotes.
     Command(Rc<List>),
     /// `<(...)` and `>(...)`.
-    Process { list: Rc<List>, writes: bool },
+    Process {
+        list: Rc<List>,
+        writes: bool,
+    },
     /// `$((...))`, with what is expanded in it.
     Arithmetic(Vec<Part>),
     /// Quoted bytes that are no text.

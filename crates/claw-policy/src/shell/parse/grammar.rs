@@ -314,7 +314,8 @@ impl Parser<'_> {
             // A name only counts before a compound command.
             self.at = end;
             self.blanks();
-            let compound = self.looking_at("(") || self.ahead().is_some_and(|(word, _)| starts_compound(&word));
+            let compound =
+                self.looking_at("(") || self.ahead().is_some_and(|(word, _)| starts_compound(&word));
             if !compound {
                 self.at = start;
             }
@@ -332,13 +333,17 @@ impl Parser<'_> {
             }
             let Some(word) = self.word()? else { break };
             // `declare x=(...)` takes arrays too.
-            let declares = words.first().and_then(Word::plain).is_some_and(|name| {
-                matches!(name, "declare" | "typeset" | "local" | "export" | "readonly")
-            });
+            let declares = words
+                .first()
+                .and_then(Word::plain)
+                .is_some_and(|name| matches!(name, "declare" | "typeset" | "local" | "export" | "readonly"));
             if words.is_empty() || (declares && self.looking_at("(")) {
                 if let Some(assignment) = self.assignment(&word)? {
                     if declares {
-                        words.push(Word { parts: vec![Part::Quoted(assignment.name.clone())], span: word.span });
+                        words.push(Word {
+                            parts: vec![Part::Quoted(assignment.name.clone())],
+                            span: word.span,
+                        });
                     }
                     assignments.push(assignment);
                     continue;
@@ -364,7 +369,10 @@ impl Parser<'_> {
         let rest = &first[name.len()..];
         if rest.starts_with('[') {
             // Where the index ends does not matter: any `]=` makes it an assignment of one element.
-            let closes = word.parts.iter().any(|part| matches!(part, Part::Plain(text) if text.contains("]=") || text.contains("]+=")));
+            let closes = word
+                .parts
+                .iter()
+                .any(|part| matches!(part, Part::Plain(text) if text.contains("]=") || text.contains("]+=")));
             let value = AssignedValue::Word(word.clone());
             return Ok(closes.then(|| Assignment { name, value, append: false, indexed: true }));
         }
@@ -401,9 +409,12 @@ impl Parser<'_> {
         let rest = self.rest();
         let mut descriptor = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
         if rest.starts_with('{') {
-            let name: String = rest[1..].chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
+            let name: String =
+                rest[1..].chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
             let end = name.len() + 2;
-            if is_name(&name) && rest.get(end - 1..).is_some_and(|rest| rest.starts_with("}<") || rest.starts_with("}>")) {
+            if is_name(&name)
+                && rest.get(end - 1..).is_some_and(|rest| rest.starts_with("}<") || rest.starts_with("}>"))
+            {
                 descriptor = end;
             }
         }
@@ -428,7 +439,8 @@ impl Parser<'_> {
             ("&>", Operator::Both),
         ];
         let found = OPERATORS.iter().find(|(text, _)| self.looking_at(text));
-        let Some((text, operator)) = found.filter(|(text, _)| named.is_empty() || !text.starts_with('&')) else {
+        let Some((text, operator)) = found.filter(|(text, _)| named.is_empty() || !text.starts_with('&'))
+        else {
             self.at = start;
             return Ok(None);
         };

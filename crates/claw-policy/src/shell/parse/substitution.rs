@@ -105,7 +105,11 @@ impl Parser<'_> {
         let mut parameter = Parameter::default();
         let rest = self.rest();
         let (first, second) = (rest.chars().next(), rest.chars().nth(1));
-        if matches!(first, Some('#' | '!')) && second.is_some_and(|c| c != '}' && c != ':' && c != first.unwrap_or(' ') && !"-+=?%/^,@".contains(c)) {
+        if matches!(first, Some('#' | '!'))
+            && second.is_some_and(|c| {
+                c != '}' && c != ':' && c != first.unwrap_or(' ') && !"-+=?%/^,@".contains(c)
+            })
+        {
             parameter.operator = if first == Some('#') { "len".to_owned() } else { "indirect".to_owned() };
             self.at += 1;
         }
@@ -113,7 +117,9 @@ impl Parser<'_> {
         let name = rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(rest.len());
         let name = if name == 0 && rest.starts_with(|c| "@*#?$!-".contains(c)) { 1 } else { name };
         parameter.name = rest[..name].to_owned();
-        if name == 0 || !(name == 1 || is_name(&parameter.name) || parameter.name.bytes().all(|b| b.is_ascii_digit())) {
+        if name == 0
+            || !(name == 1 || is_name(&parameter.name) || parameter.name.bytes().all(|b| b.is_ascii_digit()))
+        {
             return self.error("an expansion has a strange name");
         }
         self.at += name;
@@ -133,7 +139,10 @@ impl Parser<'_> {
         if self.eat("}") {
             return Ok(Part::Parameter(Box::new(parameter)));
         }
-        let operators = [":-", ":=", ":+", ":?", "-", "=", "+", "?", "##", "#", "%%", "%", "//", "/", "^^", "^", ",,", ",", "@", ":", "*"];
+        let operators = [
+            ":-", ":=", ":+", ":?", "-", "=", "+", "?", "##", "#", "%%", "%", "//", "/", "^^", "^", ",,",
+            ",", "@", ":", "*",
+        ];
         let Some(operator) = operators.iter().find(|operator| self.looking_at(operator)) else {
             return self.error("an expansion is not understood");
         };

@@ -227,7 +227,9 @@ impl Parser<'_> {
             }
             'c' => match self.next() {
                 Some('\\') => return self.error("`\\c\\` is not understood"),
-                Some(c) if c.is_ascii() => (c.to_ascii_uppercase() as u8 & 0x1f).max(u8::from(c == '?') * 127),
+                Some(c) if c.is_ascii() => {
+                    (c.to_ascii_uppercase() as u8 & 0x1f).max(u8::from(c == '?') * 127)
+                }
                 _ => return self.error("`\\c` is not understood"),
             },
             c => return Ok(Escape::Bytes(format!("\\{c}").into_bytes())),

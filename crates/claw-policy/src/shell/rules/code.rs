@@ -42,18 +42,150 @@ const INLINE: &[(&str, &[&str])] = &[
 
 /// Words of processes, connections, deletion and decoding.
 const ASKED: &[&str] = &[
-    "system", "popen", "subprocess", "exec", "spawn", "fork", "socket", "connect(", "urlopen", "urllib", "requests.", "http.client",
-    "net/http", "Net::HTTP", "IO::Socket", "LWP", "fetch(", "child_process", "rmtree", "unlink", "os.remove", "rmdir", "rmSync", "rm_rf",
-    "remove_entry", "File.delete", "FileUtils", "removedirs", "base64", "b64decode", "unhexlify", "fromhex", "atob", "decode(", "eval", "compile(",
-    "__import__", "getattr", "importlib", "pty", "ctypes", "fsockopen", "proc_open", "shell_exec", "passthru", "pcntl", "pack(", "codecs", "marshal",
-    "pickle", "Process", "Runtime", "dup2", "kill", "os.exec", "io.popen", "os.execute", "os.spawn", "open3", "Kernel", "`", "%x", "qx", "curl", "wget",
-    "chr(", "fromCharCode", "Buffer.from", "zlib", "require('net')", "require(\"net\")", "require('http", "require(\"http", "dgram", "truncate", "shutil",
+    "system",
+    "popen",
+    "subprocess",
+    "exec",
+    "spawn",
+    "fork",
+    "socket",
+    "connect(",
+    "urlopen",
+    "urllib",
+    "requests.",
+    "http.client",
+    "net/http",
+    "Net::HTTP",
+    "IO::Socket",
+    "LWP",
+    "fetch(",
+    "child_process",
+    "rmtree",
+    "unlink",
+    "os.remove",
+    "rmdir",
+    "rmSync",
+    "rm_rf",
+    "remove_entry",
+    "File.delete",
+    "FileUtils",
+    "removedirs",
+    "base64",
+    "b64decode",
+    "unhexlify",
+    "fromhex",
+    "atob",
+    "decode(",
+    "eval",
+    "compile(",
+    "__import__",
+    "getattr",
+    "importlib",
+    "pty",
+    "ctypes",
+    "fsockopen",
+    "proc_open",
+    "shell_exec",
+    "passthru",
+    "pcntl",
+    "pack(",
+    "codecs",
+    "marshal",
+    "pickle",
+    "Process",
+    "Runtime",
+    "dup2",
+    "kill",
+    "os.exec",
+    "io.popen",
+    "os.execute",
+    "os.spawn",
+    "open3",
+    "Kernel",
+    "`",
+    "%x",
+    "qx",
+    "curl",
+    "wget",
+    "chr(",
+    "fromCharCode",
+    "Buffer.from",
+    "zlib",
+    "require('net')",
+    "require(\"net\")",
+    "require('http",
+    "require(\"http",
+    "dgram",
+    "truncate",
+    "shutil",
 ];
-const SHELLS: &[&str] = &["/bin/sh", "/bin/bash", "\"sh\"", "'sh'", "\"bash\"", "'bash'", "bash -i", "sh -i", "cmd.exe", "/bin/dash", "/bin/zsh", "exec sh", "exec bash"];
-const CONNECTIONS: &[&str] = &["socket", "Socket", "fsockopen", "connect", "net.", "dup2", "/dev/tcp", "/inet/", "TCPClient"];
-const FETCHES: &[&str] = &["urlopen", "requests.get", "urllib", "http.get", "https.get", "fetch(", "Net::HTTP", "open-uri", "LWP", "file_get_contents('http", "file_get_contents(\"http", "URI.open", "open(\"http", "open('http", "DownloadString", "curl", "wget"];
-const DELETES: &[&str] = &["rmtree", "rm_rf", "rm -rf", "rm -fr", "rm -r", "remove_tree", "rmSync", "mkfs", "dd if=", "remove_entry_secure", "rimraf", "rm_r(", "removedirs", "rmdirSync"];
-const RUNS: &[&str] = &["exec(", "eval(", "eval ", "system(", "os.system", "popen", "subprocess", "spawn", "runInThisContext", "Function(", "instance_eval", "iex", "assert("];
+const SHELLS: &[&str] = &[
+    "/bin/sh",
+    "/bin/bash",
+    "\"sh\"",
+    "'sh'",
+    "\"bash\"",
+    "'bash'",
+    "bash -i",
+    "sh -i",
+    "cmd.exe",
+    "/bin/dash",
+    "/bin/zsh",
+    "exec sh",
+    "exec bash",
+];
+const CONNECTIONS: &[&str] =
+    &["socket", "Socket", "fsockopen", "connect", "net.", "dup2", "/dev/tcp", "/inet/", "TCPClient"];
+const FETCHES: &[&str] = &[
+    "urlopen",
+    "requests.get",
+    "urllib",
+    "http.get",
+    "https.get",
+    "fetch(",
+    "Net::HTTP",
+    "open-uri",
+    "LWP",
+    "file_get_contents('http",
+    "file_get_contents(\"http",
+    "URI.open",
+    "open(\"http",
+    "open('http",
+    "DownloadString",
+    "curl",
+    "wget",
+];
+const DELETES: &[&str] = &[
+    "rmtree",
+    "rm_rf",
+    "rm -rf",
+    "rm -fr",
+    "rm -r",
+    "remove_tree",
+    "rmSync",
+    "mkfs",
+    "dd if=",
+    "remove_entry_secure",
+    "rimraf",
+    "rm_r(",
+    "removedirs",
+    "rmdirSync",
+];
+const RUNS: &[&str] = &[
+    "exec(",
+    "eval(",
+    "eval ",
+    "system(",
+    "os.system",
+    "popen",
+    "subprocess",
+    "spawn",
+    "runInThisContext",
+    "Function(",
+    "instance_eval",
+    "iex",
+    "assert(",
+];
 
 /// Inline code of a command.
 pub(super) fn judge(walker: &mut Walker<'_>, seen: &Seen<'_>) {
@@ -67,9 +199,10 @@ pub(super) fn judge(walker: &mut Walker<'_>, seen: &Seen<'_>) {
     for (i, argument) in arguments.iter().enumerate() {
         let text = argument.text();
         let short = |option: &&&str| option.len() == 2 && option.starts_with('-') && **option != "-i";
-        let joined = options.iter().filter(short).find_map(|option| {
-            text.strip_prefix(*option).filter(|rest| !rest.is_empty())
-        });
+        let joined = options
+            .iter()
+            .filter(short)
+            .find_map(|option| text.strip_prefix(*option).filter(|rest| !rest.is_empty()));
         // `-we`, `-lne`: the last letter of a cluster takes the code.
         let cluster = text.len() > 2
             && text.starts_with('-')
@@ -95,7 +228,11 @@ pub(super) fn judge(walker: &mut Walker<'_>, seen: &Seen<'_>) {
             walker.hit("unknown.script", None);
         }
     }
-    let file = seen.operands().any(|operand| operand != "-") || seen.arguments().iter().any(|a| matches!(a.text(), "-m" | "--version" | "-V" | "-v" | "--help" | "-h"));
+    let file = seen.operands().any(|operand| operand != "-")
+        || seen
+            .arguments()
+            .iter()
+            .any(|a| matches!(a.text(), "-m" | "--version" | "-V" | "-v" | "--help" | "-h"));
     if !inline && !file {
         match &seen.place.input {
             Input::Text(code) => judge_code(walker, &code.clone()),
@@ -105,7 +242,12 @@ pub(super) fn judge(walker: &mut Walker<'_>, seen: &Seen<'_>) {
             Input::Inherited | Input::File(_) => {}
         }
     }
-    if matches!(seen.place.input, Input::Unknown { fetched: true, .. }) && !inline && seen.operands().any(|operand| operand.starts_with('\0') || operand == "-" || operand == "/dev/stdin") {
+    if matches!(seen.place.input, Input::Unknown { fetched: true, .. })
+        && !inline
+        && seen
+            .operands()
+            .any(|operand| operand.starts_with('\0') || operand == "-" || operand == "/dev/stdin")
+    {
         walker.hit("remote-code.piped", None);
     }
 }
@@ -129,7 +271,9 @@ pub(crate) fn judge_code(walker: &mut Walker<'_>, code: &str) {
         walker.hit("remote-code.inline", None);
     } else if names(DELETES) {
         walker.hit("eval.inline-destructive", None);
-    } else if names(&["b64decode", "base64", "fromhex", "unhexlify", "atob", "unpack", "pack("]) && names(&["exec", "eval", "system"]) {
+    } else if names(&["b64decode", "base64", "fromhex", "unhexlify", "atob", "unpack", "pack("])
+        && names(&["exec", "eval", "system"])
+    {
         walker.hit("eval.decoded", None);
     } else if names(SHELLS) && names(RUNS) || names(&["pty.spawn", "setuid(0)", "setreuid", "os.setuid"]) {
         walker.hit("eval.option", None);
@@ -140,7 +284,13 @@ pub(crate) fn judge_code(walker: &mut Walker<'_>, code: &str) {
 
 fn judge_awk(walker: &mut Walker<'_>, seen: &Seen<'_>) {
     for argument in seen.arguments().iter().map(Argument::text) {
-        if argument.contains("system(") || argument.contains("|getline") || argument.contains("| getline") || argument.contains("/inet/") || argument.contains("|&") || pipes(argument) {
+        if argument.contains("system(")
+            || argument.contains("|getline")
+            || argument.contains("| getline")
+            || argument.contains("/inet/")
+            || argument.contains("|&")
+            || pipes(argument)
+        {
             let bad = argument.contains("/inet/") || argument.contains("system(");
             walker.hit(if bad { "eval.option" } else { "eval.inline-code" }, None);
         }
@@ -152,5 +302,7 @@ fn judge_awk(walker: &mut Walker<'_>, seen: &Seen<'_>) {
 
 /// `print | "cmd"` in awk.
 fn pipes(program: &str) -> bool {
-    program.match_indices('|').any(|(at, _)| program[at + 1..].trim_start().starts_with('"') && !program[..at].ends_with('|'))
+    program
+        .match_indices('|')
+        .any(|(at, _)| program[at + 1..].trim_start().starts_with('"') && !program[..at].ends_with('|'))
 }

@@ -10,8 +10,8 @@ use regex::Regex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::table::{RULES, Rule, find};
 use super::Seen;
+use super::table::{RULES, Rule, find};
 use crate::nearest::nearest;
 use crate::shell::verdict::{Argument, Decision};
 use crate::shell::walk::Walker;
@@ -109,10 +109,16 @@ impl Rules {
             if !names.clone().any(|name| name == id) {
                 let hint = nearest(id, names).map(|near| format!("; did you mean `{near}`?"));
                 let hint = hint.unwrap_or_else(|| "; see `docs/shell.md` for the rules".to_owned());
-                return Err(RuleError { place, message: format!("no rule that can be off has this name{hint}") });
+                return Err(RuleError {
+                    place,
+                    message: format!("no rule that can be off has this name{hint}"),
+                });
             }
             if reason.trim().is_empty() {
-                return Err(RuleError { place, message: "a reason is missing; say why it is off".to_owned() });
+                return Err(RuleError {
+                    place,
+                    message: "a reason is missing; say why it is off".to_owned(),
+                });
             }
             rules.off.push(id.clone());
         }
@@ -134,7 +140,11 @@ fn compile(id: &str, rule: &CustomRule) -> Result<Compiled, RuleError> {
     if find(id).is_some() || RULES.iter().any(|own| own.group() == id) {
         return Err(error("", "Clawsmith has a rule or group of this name; choose another".to_owned()));
     }
-    if rule.programs.is_empty() && rule.arguments.is_empty() && rule.paths.is_empty() && rule.effects.is_empty() {
+    if rule.programs.is_empty()
+        && rule.arguments.is_empty()
+        && rule.paths.is_empty()
+        && rule.effects.is_empty()
+    {
         return Err(error("", "it has no condition; give programs, arguments, paths or effects".to_owned()));
     }
     for (key, list) in [(".matches", &rule.matches), (".passes", &rule.passes)] {
@@ -196,10 +206,13 @@ impl Compiled {
                 None => argument.may_be_option(),
             })
         };
-        let places = || seen.arguments().iter().chain(&seen.place.writes).chain(&seen.place.reads).map(Argument::text);
+        let places =
+            || seen.arguments().iter().chain(&seen.place.writes).chain(&seen.place.reads).map(Argument::text);
         let below = |path: &String| {
             let path = path.trim_end_matches('/');
-            places().any(|place| place.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')))
+            places().any(|place| {
+                place.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            })
         };
         (rule.programs.is_empty() || rule.programs.iter().any(|program| program == seen.name))
             && self.arguments.iter().all(argument)

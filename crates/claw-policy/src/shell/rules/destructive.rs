@@ -15,7 +15,9 @@ pub(super) fn judge(walker: &mut Walker<'_>, seen: &Seen<'_>) {
             }
         }
         "chmod" | "chown" | "chgrp" | "chattr" | "setfacl" => permissions(walker, seen),
-        "del" | "erase" | "rmdir" | "rd" | "format" | "Remove-Item" | "cmd" | "powershell" | "pwsh" => windows(walker, seen),
+        "del" | "erase" | "rmdir" | "rd" | "format" | "Remove-Item" | "cmd" | "powershell" | "pwsh" => {
+            windows(walker, seen)
+        }
         "git" => git(walker, seen),
         "rsync" => {
             if seen.long("delete", 3) && seen.operands().any(is_wide) {
@@ -24,13 +26,17 @@ pub(super) fn judge(walker: &mut Walker<'_>, seen: &Seen<'_>) {
         }
         "mv" | "cp" | "ln" | "install" | "tee" | "sed" | "touch" => overwrites(walker, seen),
         "docker" | "podman" => {
-            let prune = seen.has("prune") && (seen.has("system") || seen.has("volume")) && (seen.short('f') || seen.long("force", 1));
+            let prune = seen.has("prune")
+                && (seen.has("system") || seen.has("volume"))
+                && (seen.short('f') || seen.long("force", 1));
             if prune || (seen.has("volume") && seen.has("rm") && seen.short('f')) {
                 walker.hit("destructive.history", None);
             }
         }
         "kubectl" | "oc" => {
-            if seen.has("delete") && (seen.long("all", 3) || seen.any(|a| matches!(a, "namespace" | "ns" | "namespaces"))) {
+            if seen.has("delete")
+                && (seen.long("all", 3) || seen.any(|a| matches!(a, "namespace" | "ns" | "namespaces")))
+            {
                 walker.hit("destructive.history", None);
             }
         }
@@ -39,7 +45,9 @@ pub(super) fn judge(walker: &mut Walker<'_>, seen: &Seen<'_>) {
                 walker.hit("destructive.history", None);
             }
         }
-        "psql" | "mysql" | "sqlite3" | "mariadb" | "redis-cli" | "mongo" | "mongosh" => database(walker, seen),
+        "psql" | "mysql" | "sqlite3" | "mariadb" | "redis-cli" | "mongo" | "mongosh" => {
+            database(walker, seen)
+        }
         "dropdb" => walker.hit("destructive.history", None),
         "crontab" => {
             if seen.short('r') {
@@ -47,14 +55,19 @@ pub(super) fn judge(walker: &mut Walker<'_>, seen: &Seen<'_>) {
             }
         }
         "dd" => walker.hit("disk.raw-copy", None),
-        "mkswap" | "wipefs" | "fdisk" | "sfdisk" | "cfdisk" | "gdisk" | "sgdisk" | "parted" | "blkdiscard" | "hdparm"
-        | "badblocks" | "cryptsetup" | "pvcreate" | "vgremove" | "lvremove" | "pvremove" | "zpool" | "mdadm" | "diskutil" | "newfs" | "swapoff" | "tune2fs" | "debugfs" | "losetup" | "dmsetup" | "fsck" => {
-            let only_lists = seen.short('l') || seen.long("list", 2) || seen.verb() == "list" || seen.long("help", 2);
+        "mkswap" | "wipefs" | "fdisk" | "sfdisk" | "cfdisk" | "gdisk" | "sgdisk" | "parted"
+        | "blkdiscard" | "hdparm" | "badblocks" | "cryptsetup" | "pvcreate" | "vgremove" | "lvremove"
+        | "pvremove" | "zpool" | "mdadm" | "diskutil" | "newfs" | "swapoff" | "tune2fs" | "debugfs"
+        | "losetup" | "dmsetup" | "fsck" => {
+            let only_lists =
+                seen.short('l') || seen.long("list", 2) || seen.verb() == "list" || seen.long("help", 2);
             if !only_lists {
                 walker.hit("disk.format", None);
             }
         }
-        name if name == "mkfs" || name.starts_with("mkfs.") || name.starts_with("mke2fs") => walker.hit("disk.format", None),
+        name if name == "mkfs" || name.starts_with("mkfs.") || name.starts_with("mke2fs") => {
+            walker.hit("disk.format", None)
+        }
         _ => {}
     }
 }
@@ -72,7 +85,8 @@ fn remove(walker: &mut Walker<'_>, seen: &Seen<'_>) {
     if recursive && seen.operands().any(home) {
         walker.hit("destructive.rm-root", None);
     }
-    if seen.operands().any(is_wide) && (recursive || force || seen.operands().any(|path| path.ends_with('*'))) {
+    if seen.operands().any(is_wide) && (recursive || force || seen.operands().any(|path| path.ends_with('*')))
+    {
         walker.hit("destructive.rm-root", None);
     } else if recursive && !force {
         walker.hit("destructive.rm-tree", None);
@@ -90,13 +104,38 @@ fn remove(walker: &mut Walker<'_>, seen: &Seen<'_>) {
 
 fn find(walker: &mut Walker<'_>, seen: &Seen<'_>) {
     let deletes = seen.has("-delete");
-    let deletes_by = |argument: &str| matches!(argument, "-exec" | "-execdir" | "-x" | "-X" | "--exec" | "--exec-batch");
-    let runs_rm = seen.arguments().windows(2).any(|two| deletes_by(two[0].text()) && matches!(two[1].text().rsplit('/').next(), Some("rm" | "shred")));
+    let deletes_by =
+        |argument: &str| matches!(argument, "-exec" | "-execdir" | "-x" | "-X" | "--exec" | "--exec-batch");
+    let runs_rm = seen.arguments().windows(2).any(|two| {
+        deletes_by(two[0].text()) && matches!(two[1].text().rsplit('/').next(), Some("rm" | "shred"))
+    });
     if !deletes && !runs_rm {
         return;
     }
-    let places: Vec<&str> = seen.arguments().iter().map(Argument::text).take_while(|text| !text.starts_with(['-', '(', '!'])).collect();
-    let tests = ["-name", "-iname", "-path", "-ipath", "-regex", "-iregex", "-mtime", "-mmin", "-ctime", "-atime", "-newer", "-size", "-empty", "-e", "--extension", "-wholename"];
+    let places: Vec<&str> = seen
+        .arguments()
+        .iter()
+        .map(Argument::text)
+        .take_while(|text| !text.starts_with(['-', '(', '!']))
+        .collect();
+    let tests = [
+        "-name",
+        "-iname",
+        "-path",
+        "-ipath",
+        "-regex",
+        "-iregex",
+        "-mtime",
+        "-mmin",
+        "-ctime",
+        "-atime",
+        "-newer",
+        "-size",
+        "-empty",
+        "-e",
+        "--extension",
+        "-wholename",
+    ];
     let tested = seen.any(|argument| tests.contains(&argument));
     if places.iter().any(|place| is_wide(place)) || (!tested && (deletes || runs_rm)) {
         walker.hit("destructive.find-delete", None);
@@ -112,19 +151,31 @@ fn permissions(walker: &mut Walker<'_>, seen: &Seen<'_>) {
     }
     let recursive = seen.short('R') || seen.long("recursive", 3);
     let wide = seen.operands().skip(1).any(|path| is_wide(path) || is_system_path(path));
-    let open = seen.name == "chmod" && seen.operands().next().is_some_and(|mode| {
-        matches!(mode.trim_start_matches('0'), "777" | "666" | "" | "000") || mode == "a+rwx" || mode == "ugo+rwx" || mode.contains("o+w") || mode.contains("a+w")
-    });
+    let open = seen.name == "chmod"
+        && seen.operands().next().is_some_and(|mode| {
+            matches!(mode.trim_start_matches('0'), "777" | "666" | "" | "000")
+                || mode == "a+rwx"
+                || mode == "ugo+rwx"
+                || mode.contains("o+w")
+                || mode.contains("a+w")
+        });
     if wide || (recursive && open) {
         walker.hit("destructive.permissions", None);
     }
     if seen.name == "chmod" {
-        let mode = seen.arguments().iter().map(Argument::text).find(|text| !text.starts_with("--") && (!text.starts_with('-') || text.contains('s')));
+        let mode = seen
+            .arguments()
+            .iter()
+            .map(Argument::text)
+            .find(|text| !text.starts_with("--") && (!text.starts_with('-') || text.contains('s')));
         let special = mode.is_some_and(|mode| {
             let octal = mode.bytes().all(|byte| byte.is_ascii_digit());
             (octal && mode.len() == 4 && matches!(mode.as_bytes()[0], b'2' | b'4' | b'6' | b'7'))
                 || (octal && mode.len() == 5 && matches!(mode.as_bytes()[1], b'2' | b'4' | b'6' | b'7'))
-                || (!octal && mode.split_once(['+', '=']).is_some_and(|(who, what)| what.contains('s') && who.bytes().all(|b| b"ugoa".contains(&b))))
+                || (!octal
+                    && mode.split_once(['+', '=']).is_some_and(|(who, what)| {
+                        what.contains('s') && who.bytes().all(|b| b"ugoa".contains(&b))
+                    }))
         });
         if special {
             walker.hit("privilege.setuid", None);
@@ -141,9 +192,24 @@ fn windows(walker: &mut Walker<'_>, seen: &Seen<'_>) {
         "rmdir" | "rd" => flag(&["/s", "/q", "//s", "//q"]),
         "format" => seen.any(|argument| argument.ends_with(':')),
         "Remove-Item" => line.contains("-recurse") || line.contains("-force"),
-        _ => ["del /f", "del /s", "del /q", "rmdir /s", "rd /s", "remove-item", "format c:", "diskpart", "-recurse", "-encodedcommand", "-enc ", "downloadstring", "iex", "invoke-expression"]
-            .iter()
-            .any(|bad| line.contains(bad)),
+        _ => [
+            "del /f",
+            "del /s",
+            "del /q",
+            "rmdir /s",
+            "rd /s",
+            "remove-item",
+            "format c:",
+            "diskpart",
+            "-recurse",
+            "-encodedcommand",
+            "-enc ",
+            "downloadstring",
+            "iex",
+            "invoke-expression",
+        ]
+        .iter()
+        .any(|bad| line.contains(bad)),
     };
     if bad {
         walker.hit("destructive.windows", None);
@@ -153,10 +219,20 @@ fn windows(walker: &mut Walker<'_>, seen: &Seen<'_>) {
 fn git(walker: &mut Walker<'_>, seen: &Seen<'_>) {
     let verb = git_verb(seen);
     let bad = match verb {
-        "clean" => (seen.short('f') || seen.long("force", 1)) && (seen.short('d') || seen.short('x') || seen.short('X')) && !(seen.short('n') || seen.long("dry-run", 1)),
-        "push" => (seen.short('f') || seen.options().any(|text| text == "--force") || seen.long("mirror", 3)) && !seen.long("force-with-lease", 7),
+        "clean" => {
+            (seen.short('f') || seen.long("force", 1))
+                && (seen.short('d') || seen.short('x') || seen.short('X'))
+                && !(seen.short('n') || seen.long("dry-run", 1))
+        }
+        "push" => {
+            (seen.short('f') || seen.options().any(|text| text == "--force") || seen.long("mirror", 3))
+                && !seen.long("force-with-lease", 7)
+        }
         "filter-branch" | "filter-repo" => true,
-        "reflog" => seen.has("expire") && seen.any(|argument| argument.contains("--expire") && argument.contains("now")),
+        "reflog" => {
+            seen.has("expire")
+                && seen.any(|argument| argument.contains("--expire") && argument.contains("now"))
+        }
         "update-ref" => seen.short('d'),
         "rm" => seen.short('r') && (seen.short('f') || seen.long("force", 1)),
         _ => false,
@@ -184,10 +260,28 @@ pub(super) fn git_verb<'a>(seen: &'a Seen<'_>) -> &'a str {
 fn database(walker: &mut Walker<'_>, seen: &Seen<'_>) {
     let line = seen.arguments().iter().map(|a| a.text().to_ascii_lowercase()).collect::<Vec<_>>().join(" ");
     let line = line.split_whitespace().collect::<Vec<_>>().join(" ");
-    if ["drop database", "drop table", "drop schema", "truncate table", "flushall", "flushdb", "dropdatabase", "delete from users;"].iter().any(|bad| line.contains(bad)) {
+    if [
+        "drop database",
+        "drop table",
+        "drop schema",
+        "truncate table",
+        "flushall",
+        "flushdb",
+        "dropdatabase",
+        "delete from users;",
+    ]
+    .iter()
+    .any(|bad| line.contains(bad))
+    {
         walker.hit("destructive.history", None);
     }
-    if line.contains("copy ") && line.contains(" program ") || line.contains("\\!") || line.contains(".shell") || line.contains(".system") || line.contains("sys_exec") || line.contains("into outfile") {
+    if line.contains("copy ") && line.contains(" program ")
+        || line.contains("\\!")
+        || line.contains(".shell")
+        || line.contains(".system")
+        || line.contains("sys_exec")
+        || line.contains("into outfile")
+    {
         walker.hit("eval.option", None);
     }
 }
@@ -217,18 +311,85 @@ fn overwrites(walker: &mut Walker<'_>, seen: &Seen<'_>) {
 pub(super) fn is_wide(path: &str) -> bool {
     let path = path.trim_end_matches("/.").trim_end_matches("/*").trim_end_matches("/..");
     let path = if path.len() > 1 { path.trim_end_matches('/') } else { path };
-    let system = ["", "/", "/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/lib64", "/opt", "/proc", "/root", "/sbin", "/srv", "/sys", "/usr", "/var", "/usr/bin", "/usr/lib", "/usr/local", "/var/lib", "/var/log", "/Users", "/System", "/Library", "/mnt", "/media", "C:", "C:\\", "c:", "c:\\", "..", "*", ".*"];
+    let system = [
+        "",
+        "/",
+        "/bin",
+        "/boot",
+        "/dev",
+        "/etc",
+        "/home",
+        "/lib",
+        "/lib64",
+        "/opt",
+        "/proc",
+        "/root",
+        "/sbin",
+        "/srv",
+        "/sys",
+        "/usr",
+        "/var",
+        "/usr/bin",
+        "/usr/lib",
+        "/usr/local",
+        "/var/lib",
+        "/var/log",
+        "/Users",
+        "/System",
+        "/Library",
+        "/mnt",
+        "/media",
+        "C:",
+        "C:\\",
+        "c:",
+        "c:\\",
+        "..",
+        "*",
+        ".*",
+    ];
     system.contains(&path)
 }
 
 /// A file that belongs to the system.
 pub(super) fn is_system_path(path: &str) -> bool {
-    ["/etc/", "/boot/", "/bin/", "/sbin/", "/usr/", "/lib/", "/lib64/", "/sys/", "/proc/sys", "/proc/sysrq", "/var/spool/cron", "/var/lib/dpkg", "/root/.ssh", "/dev/mem", "/dev/kmem", "/dev/port"]
-        .iter()
-        .any(|prefix| path.starts_with(prefix))
+    [
+        "/etc/",
+        "/boot/",
+        "/bin/",
+        "/sbin/",
+        "/usr/",
+        "/lib/",
+        "/lib64/",
+        "/sys/",
+        "/proc/sys",
+        "/proc/sysrq",
+        "/var/spool/cron",
+        "/var/lib/dpkg",
+        "/root/.ssh",
+        "/dev/mem",
+        "/dev/kmem",
+        "/dev/port",
+    ]
+    .iter()
+    .any(|prefix| path.starts_with(prefix))
         && !path.starts_with("/usr/local/share/")
 }
 
 pub(super) fn is_disk(path: &str) -> bool {
-    ["/dev/sd", "/dev/hd", "/dev/vd", "/dev/xvd", "/dev/nvme", "/dev/mmcblk", "/dev/disk", "/dev/mapper", "/dev/md", "/dev/loop", "/dev/dm-", "/dev/rdisk"].iter().any(|prefix| path.starts_with(prefix))
+    [
+        "/dev/sd",
+        "/dev/hd",
+        "/dev/vd",
+        "/dev/xvd",
+        "/dev/nvme",
+        "/dev/mmcblk",
+        "/dev/disk",
+        "/dev/mapper",
+        "/dev/md",
+        "/dev/loop",
+        "/dev/dm-",
+        "/dev/rdisk",
+    ]
+    .iter()
+    .any(|prefix| path.starts_with(prefix))
 }

@@ -1,7 +1,7 @@
 //! Files that matter wherever they are named: start-up files, keys, schedules, devices.
 
-use super::destructive::{is_disk, is_system_path};
 use super::Seen;
+use super::destructive::{is_disk, is_system_path};
 use crate::shell::verdict::Argument;
 use crate::shell::walk::{Place, Walker};
 
@@ -10,10 +10,16 @@ pub(crate) fn judge_redirects(walker: &mut Walker<'_>, place: &Place) {
     for path in place.writes.iter().map(Argument::text) {
         if is_disk(path) {
             walker.hit("disk.device", None);
-        } else if path.starts_with("/proc/sysrq") || path.starts_with("/sys/") || path.starts_with("/proc/sys/") {
+        } else if path.starts_with("/proc/sysrq")
+            || path.starts_with("/sys/")
+            || path.starts_with("/proc/sys/")
+        {
             walker.hit("system.services", None);
         } else if is_system_path(path) {
-            walker.hit(if path.contains("cron") { "persistence.schedule" } else { "destructive.system-file" }, None);
+            walker.hit(
+                if path.contains("cron") { "persistence.schedule" } else { "destructive.system-file" },
+                None,
+            );
         }
         judge_written(walker, path);
     }
@@ -27,15 +33,54 @@ pub(crate) fn judge_redirects(walker: &mut Walker<'_>, place: &Place) {
 /// A file that something writes.
 fn judge_written(walker: &mut Walker<'_>, path: &str) {
     let name = path.rsplit('/').next().unwrap_or(path);
-    let profiles = [".bashrc", ".bash_profile", ".profile", ".zshrc", ".zprofile", ".zshenv", ".bash_login", ".bash_logout", ".bash_aliases", ".login", ".cshrc", ".kshrc", ".xinitrc", ".xprofile", ".xsessionrc", ".inputrc", ".vimrc", ".gitconfig", ".pam_environment", "config.fish", ".netrc", ".pythonrc", ".curlrc", ".wgetrc"];
+    let profiles = [
+        ".bashrc",
+        ".bash_profile",
+        ".profile",
+        ".zshrc",
+        ".zprofile",
+        ".zshenv",
+        ".bash_login",
+        ".bash_logout",
+        ".bash_aliases",
+        ".login",
+        ".cshrc",
+        ".kshrc",
+        ".xinitrc",
+        ".xprofile",
+        ".xsessionrc",
+        ".inputrc",
+        ".vimrc",
+        ".gitconfig",
+        ".pam_environment",
+        "config.fish",
+        ".netrc",
+        ".pythonrc",
+        ".curlrc",
+        ".wgetrc",
+    ];
     let inside = path.contains('/') || profiles[..12].contains(&name);
     if profiles.contains(&name) && inside {
         walker.hit("persistence.profile", None);
     }
-    if path.contains(".ssh/") || name == "authorized_keys" || name == "sudoers" || path.contains("/sudoers.d/") {
+    if path.contains(".ssh/")
+        || name == "authorized_keys"
+        || name == "sudoers"
+        || path.contains("/sudoers.d/")
+    {
         walker.hit("persistence.keys", None);
     }
-    let scheduled = ["/.config/systemd/", "/.config/autostart/", "/LaunchAgents/", "/LaunchDaemons/", "/etc/cron", "/var/spool/cron", ".git/hooks/", "/etc/rc.local", "/etc/profile"];
+    let scheduled = [
+        "/.config/systemd/",
+        "/.config/autostart/",
+        "/LaunchAgents/",
+        "/LaunchDaemons/",
+        "/etc/cron",
+        "/var/spool/cron",
+        ".git/hooks/",
+        "/etc/rc.local",
+        "/etc/profile",
+    ];
     if scheduled.iter().any(|part| path.contains(part)) && !path.ends_with(".sample") {
         walker.hit("persistence.schedule", None);
     }
@@ -63,7 +108,9 @@ pub(super) fn judge(walker: &mut Walker<'_>, seen: &Seen<'_>) {
             walker.hit("destructive.system-file", None);
         }
     }
-    if seen.any(is_socket) && !matches!(seen.name, "echo" | "printf" | "grep" | "rg" | "git" | "egrep" | "fgrep" | "sed" | "awk") {
+    if seen.any(is_socket)
+        && !matches!(seen.name, "echo" | "printf" | "grep" | "rg" | "git" | "egrep" | "fgrep" | "sed" | "awk")
+    {
         walker.hit("reverse-shell.device", None);
     }
 }

@@ -99,7 +99,13 @@ pub(super) fn judge_unknown(walker: &mut Walker<'_>, argv: &[Argument], _: &Plac
     // `$X -rf /` and `/bin/r? -rf /` are asked as it is; a home of which the rest is known is judged.
     if let Some((_, name)) = program.rsplit_once('/') {
         if !name.is_empty() && !name.contains([UNKNOWN, '*', '?', '[']) {
-            let place = Place { span: Default::default(), input: Input::Inherited, writes: vec![], reads: vec![], assigned: vec![] };
+            let place = Place {
+                span: Default::default(),
+                input: Input::Inherited,
+                writes: vec![],
+                reads: vec![],
+                assigned: vec![],
+            };
             let seen = Seen { name, argv, place: &place };
             destructive::judge(walker, &seen);
         }

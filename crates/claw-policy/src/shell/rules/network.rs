@@ -7,7 +7,12 @@ use crate::shell::walk::{Input, Walker, Written};
 pub(super) fn judge(walker: &mut Walker<'_>, seen: &Seen<'_>) {
     match seen.name {
         "nc" | "ncat" | "netcat" | "nc.traditional" | "nc.openbsd" => {
-            if seen.short('e') || seen.short('c') || seen.long("exec", 1) || seen.long("sh-exec", 2) || seen.long("lua-exec", 3) {
+            if seen.short('e')
+                || seen.short('c')
+                || seen.long("exec", 1)
+                || seen.long("sh-exec", 2)
+                || seen.long("lua-exec", 3)
+            {
                 walker.hit("reverse-shell.netcat", None);
             } else if piped_secret(walker, seen) || !seen.place.reads.is_empty() {
                 walker.hit("exfiltration.secrets", None);
@@ -22,14 +27,19 @@ pub(super) fn judge(walker: &mut Walker<'_>, seen: &Seen<'_>) {
             };
             walker.hit(if seen.any(runs) { "reverse-shell.netcat" } else { "exfiltration.upload" }, None);
         }
-        "telnet" | "cryptcat" | "pwncat" | "sbd" | "dbd" | "chisel" | "ngrok" | "ligolo" | "msfvenom" | "msfconsole" => {
+        "telnet" | "cryptcat" | "pwncat" | "sbd" | "dbd" | "chisel" | "ngrok" | "ligolo" | "msfvenom"
+        | "msfconsole" => {
             if seen.name == "telnet" && seen.place.input == Input::Inherited {
                 return;
             }
             walker.hit("reverse-shell.netcat", None);
         }
         "openssl" => {
-            if seen.verb() == "s_client" && seen.place.input != Input::Inherited && !matches!(seen.place.input, Input::Text(_)) && !is_null(&seen.place.input) {
+            if seen.verb() == "s_client"
+                && seen.place.input != Input::Inherited
+                && !matches!(seen.place.input, Input::Text(_))
+                && !is_null(&seen.place.input)
+            {
                 walker.hit("reverse-shell.netcat", None);
             }
         }
@@ -40,7 +50,11 @@ pub(super) fn judge(walker: &mut Walker<'_>, seen: &Seen<'_>) {
             }
         }
         "dig" | "nslookup" | "host" | "ping" => {
-            if seen.arguments().iter().any(|argument| argument.known().is_none() && argument.text().contains('.')) {
+            if seen
+                .arguments()
+                .iter()
+                .any(|argument| argument.known().is_none() && argument.text().contains('.'))
+            {
                 walker.hit("exfiltration.upload", None);
             }
         }
@@ -63,18 +77,41 @@ fn piped_secret(walker: &Walker<'_>, seen: &Seen<'_>) -> bool {
     matches!(seen.place.input, Input::Unknown { .. })
         && walker.commands.iter().rev().skip(1).take(4).any(|simple| {
             let program = simple.argv.first().and_then(Argument::known).unwrap_or("");
-            matches!(program, "env" | "printenv" | "set" | "export") || simple.argv.iter().skip(1).any(|argument| is_secret(argument.text()))
+            matches!(program, "env" | "printenv" | "set" | "export")
+                || simple.argv.iter().skip(1).any(|argument| is_secret(argument.text()))
         })
 }
 
 fn web(walker: &mut Walker<'_>, seen: &Seen<'_>) {
-    if seen.any(|argument| argument.contains("169.254.169.254") || argument.contains("metadata.google.internal") || argument.contains("100.100.100.200") || argument.contains("169.254.170.2")) {
+    if seen.any(|argument| {
+        argument.contains("169.254.169.254")
+            || argument.contains("metadata.google.internal")
+            || argument.contains("100.100.100.200")
+            || argument.contains("169.254.170.2")
+    }) {
         walker.hit("exfiltration.metadata", None);
     }
     note_fetched(walker, seen);
     let arguments = seen.arguments();
-    let takes_file = |option: &str| matches!(option, "-d" | "--data" | "--data-binary" | "--data-raw" | "--data-urlencode" | "--json" | "-F" | "--form" | "-T" | "--upload-file" | "--post-file" | "--body-file" | "--post-data");
-    let mut sent: Vec<&str> = arguments.windows(2).filter(|two| takes_file(two[0].text())).map(|two| two[1].text()).collect();
+    let takes_file = |option: &str| {
+        matches!(
+            option,
+            "-d" | "--data"
+                | "--data-binary"
+                | "--data-raw"
+                | "--data-urlencode"
+                | "--json"
+                | "-F"
+                | "--form"
+                | "-T"
+                | "--upload-file"
+                | "--post-file"
+                | "--body-file"
+                | "--post-data"
+        )
+    };
+    let mut sent: Vec<&str> =
+        arguments.windows(2).filter(|two| takes_file(two[0].text())).map(|two| two[1].text()).collect();
     for argument in arguments.iter().map(Argument::text) {
         if let Some((option, value)) = argument.split_once('=') {
             if takes_file(option) {
@@ -87,7 +124,12 @@ fn web(walker: &mut Walker<'_>, seen: &Seen<'_>) {
             }
         }
     }
-    let uploads = |option: &str| matches!(option, "-T" | "--upload-file" | "--post-file" | "--body-file") || option.starts_with("--post-file=") || option.starts_with("--upload-file=") || option.starts_with("--body-file=");
+    let uploads = |option: &str| {
+        matches!(option, "-T" | "--upload-file" | "--post-file" | "--body-file")
+            || option.starts_with("--post-file=")
+            || option.starts_with("--upload-file=")
+            || option.starts_with("--body-file=")
+    };
     let file = |value: &&str| value.starts_with('@') || value.contains("=@") || value.contains("=<");
     let uploaded = sent.iter().any(file) || seen.any(uploads);
     let secret = sent.iter().any(|value| is_secret(value)) || piped_secret(walker, seen);
@@ -97,31 +139,45 @@ fn web(walker: &mut Walker<'_>, seen: &Seen<'_>) {
     } else if uploaded && seen.any(|a| a.contains("://")) && !local(seen) {
         walker.hit("exfiltration.upload", None);
     }
-    if seen.arguments().iter().any(|argument| argument.known().is_none() && argument.text().contains("://")) && names_secret_reader(walker) {
+    if seen.arguments().iter().any(|argument| argument.known().is_none() && argument.text().contains("://"))
+        && names_secret_reader(walker)
+    {
         walker.hit("exfiltration.secrets", None);
     }
-    if seen.any(|argument| argument.starts_with("--use-askpass")) || seen.name == "wget" && seen.long("execute", 3) && seen.any(|a| a.contains("use_askpass")) {
+    if seen.any(|argument| argument.starts_with("--use-askpass"))
+        || seen.name == "wget" && seen.long("execute", 3) && seen.any(|a| a.contains("use_askpass"))
+    {
         walker.hit("eval.option", None);
     }
 }
 
 fn local(seen: &Seen<'_>) -> bool {
-    seen.any(|argument| ["://localhost", "://127.0.0.1", "://[::1]", "://0.0.0.0"].iter().any(|host| argument.contains(host)))
+    seen.any(|argument| {
+        ["://localhost", "://127.0.0.1", "://[::1]", "://0.0.0.0"].iter().any(|host| argument.contains(host))
+    })
 }
 
 /// Whether something that was just found reads secrets.
 fn names_secret_reader(walker: &Walker<'_>) -> bool {
     walker.commands.iter().rev().skip(1).take(6).any(|simple| {
         let program = simple.argv.first().and_then(Argument::known).unwrap_or("");
-        matches!(program, "env" | "printenv") || simple.argv.iter().skip(1).any(|argument| is_secret(argument.text()))
+        matches!(program, "env" | "printenv")
+            || simple.argv.iter().skip(1).any(|argument| is_secret(argument.text()))
     })
 }
 
 /// What was downloaded is remembered, so that running it is noticed.
 fn note_fetched(walker: &mut Walker<'_>, seen: &Seen<'_>) {
     let arguments = seen.arguments();
-    let output = |text: &str| matches!(text, "-o" | "--output" | "--output-document") || (seen.name == "wget" && (text == "-O" || (text.starts_with('-') && !text.starts_with("--") && text.ends_with('O'))));
-    let clustered = |text: &str| seen.name == "curl" && text.starts_with('-') && !text.starts_with("--") && text.ends_with('o');
+    let output = |text: &str| {
+        matches!(text, "-o" | "--output" | "--output-document")
+            || (seen.name == "wget"
+                && (text == "-O"
+                    || (text.starts_with('-') && !text.starts_with("--") && text.ends_with('O'))))
+    };
+    let clustered = |text: &str| {
+        seen.name == "curl" && text.starts_with('-') && !text.starts_with("--") && text.ends_with('o')
+    };
     let mut files: Vec<String> = arguments
         .windows(2)
         .filter(|two| output(two[0].text()) || clustered(two[0].text()))
@@ -134,10 +190,17 @@ fn note_fetched(walker: &mut Walker<'_>, seen: &Seen<'_>) {
             }
         }
     }
-    let remote_name = seen.name == "wget" && files.is_empty() || seen.name == "curl" && seen.short('O') || seen.long("remote-name", 8);
+    let remote_name = seen.name == "wget" && files.is_empty()
+        || seen.name == "curl" && seen.short('O')
+        || seen.long("remote-name", 8);
     if remote_name {
-        let names = arguments.iter().map(Argument::text).filter(|text| text.contains("://") || text.contains('/'));
-        files.extend(names.filter_map(|url| url.rsplit('/').next()).map(|name| name.split('?').next().unwrap_or(name).to_owned()));
+        let names =
+            arguments.iter().map(Argument::text).filter(|text| text.contains("://") || text.contains('/'));
+        files.extend(
+            names
+                .filter_map(|url| url.rsplit('/').next())
+                .map(|name| name.split('?').next().unwrap_or(name).to_owned()),
+        );
     }
     for file in files.into_iter().filter(|file| !file.is_empty() && file != "-" && !file.contains('\0')) {
         walker.wrote(&Argument::new(file), Written::Fetched);
@@ -147,7 +210,32 @@ fn note_fetched(walker: &mut Walker<'_>, seen: &Seen<'_>) {
 /// A file that holds keys or passwords.
 pub(super) fn is_secret(path: &str) -> bool {
     let path = path.trim_start_matches('@');
-    ["/etc/shadow", "/etc/passwd", ".ssh/", "id_rsa", "id_ed25519", ".aws/", ".gnupg", ".env", ".netrc", ".kube/config", ".docker/config.json", "credentials", ".pgpass", ".npmrc", ".git-credentials", "/proc/self/environ", ".bash_history", "secrets", ".pem", ".config/gcloud", "wallet.dat", ".password-store", "cookies.sqlite", "Login Data"]
-        .iter()
-        .any(|secret| path.contains(secret))
+    [
+        "/etc/shadow",
+        "/etc/passwd",
+        ".ssh/",
+        "id_rsa",
+        "id_ed25519",
+        ".aws/",
+        ".gnupg",
+        ".env",
+        ".netrc",
+        ".kube/config",
+        ".docker/config.json",
+        "credentials",
+        ".pgpass",
+        ".npmrc",
+        ".git-credentials",
+        "/proc/self/environ",
+        ".bash_history",
+        "secrets",
+        ".pem",
+        ".config/gcloud",
+        "wallet.dat",
+        ".password-store",
+        "cookies.sqlite",
+        "Login Data",
+    ]
+    .iter()
+    .any(|secret| path.contains(secret))
 }

@@ -33,6 +33,12 @@ fn allows_what_is_harmless() {
         }
     }
     assert!(total >= 300, "{total} harmless commands");
-    assert!(denied.is_empty(), "{} of {total} denied:\n{}\nasked:\n{}", denied.len(), denied.join("\n"), asked.join("\n"));
+    assert!(
+        denied.is_empty(),
+        "{} of {total} denied:\n{}\nasked:\n{}",
+        denied.len(),
+        denied.join("\n"),
+        asked.join("\n")
+    );
     assert!(asked.len() * 100 <= total * 3, "{} of {total} asked:\n{}", asked.len(), asked.join("\n"));
 }

@@ -12,7 +12,11 @@ const RULE: &str = r#"{"rules": {"no-prod": {"verdict": "deny", "reason": "produ
 #[test]
 fn a_rule_of_an_administrator_is_found_behind_wrappers() {
     let rules = Rules::compile(&config(RULE)).unwrap();
-    for command in ["kubectl --context=prod get x", "env nice kubectl '--context=prod' x", "sh -c 'ls; kubectl --context=prod'"] {
+    for command in [
+        "kubectl --context=prod get x",
+        "env nice kubectl '--context=prod' x",
+        "sh -c 'ls; kubectl --context=prod'",
+    ] {
         let verdict = analyse(command, &rules);
         assert_eq!(verdict.decision, Decision::Deny, "{command}");
         assert_eq!(verdict.finding().unwrap().rule, "no-prod");
@@ -23,15 +27,13 @@ fn a_rule_of_an_administrator_is_found_behind_wrappers() {
 
 #[test]
 fn a_broken_rule_refuses_to_load() {
-    let broken = |from: &str, to: &str| Rules::compile(&config(&RULE.replace(from, to))).unwrap_err().to_string();
+    let broken =
+        |from: &str, to: &str| Rules::compile(&config(&RULE.replace(from, to))).unwrap_err().to_string();
     assert_eq!(
         broken("kubectl get pods\"]", "kubectl --context=prod x\"]"),
         "`rules.no-prod.passes`: the rule matches `kubectl --context=prod x`, which it must not"
     );
-    assert_eq!(
-        broken("prod-eu get", "dev get").split(':').next(),
-        Some("`rules.no-prod.matches`")
-    );
+    assert_eq!(broken("prod-eu get", "dev get").split(':').next(), Some("`rules.no-prod.matches`"));
     assert!(broken("prod.*", "prod(").contains("no regular expression"));
     assert!(broken("[\"kubectl get pods\"]", "[]").contains("no example"));
     assert!(broken("no-prod", "disk").contains("choose another"));
@@ -49,7 +51,8 @@ fn rules_with_paths_and_effects_match() {
 
 #[test]
 fn rules_and_groups_are_switched_off_with_a_reason() {
-    let rules = Rules::compile(&config(r#"{"off": {"destructive.rm-recursive": "a throw-away box"}}"#)).unwrap();
+    let rules =
+        Rules::compile(&config(r#"{"off": {"destructive.rm-recursive": "a throw-away box"}}"#)).unwrap();
     assert_eq!(analyse("rm -rf build", &rules).decision, Decision::Allow);
     assert_eq!(analyse("rm -rf /", &rules).finding().unwrap().rule, "destructive.rm-root");
     let rules = Rules::compile(&config(r#"{"off": {"privilege": "root in a container"}}"#)).unwrap();

@@ -11,8 +11,10 @@ fn any_command() -> impl Strategy<Value = String> {
 /// Pieces that mean something to a shell.
 fn piece() -> impl Strategy<Value = String> {
     proptest::sample::select(vec![
-        "$(", "`", ")", "((", "))", "${", "}", "{", "'", "\"", "\\", "\n", ";", ";;", "|", "&", "&&", "<<EOF\n", "EOF\n", "<<<", "<(", "$'", "\\x",
-        "if ", "then ", "fi", "case ", "in ", "esac", "for ", "do ", "done", "[[ ", "]]", "a=(", "f() ", "$X", "~", "*", "#", "eval ", "sh -c ", "!", "=", "é", "{a,b}", ">", "2>&1",
+        "$(", "`", ")", "((", "))", "${", "}", "{", "'", "\"", "\\", "\n", ";", ";;", "|", "&", "&&",
+        "<<EOF\n", "EOF\n", "<<<", "<(", "$'", "\\x", "if ", "then ", "fi", "case ", "in ", "esac", "for ",
+        "do ", "done", "[[ ", "]]", "a=(", "f() ", "$X", "~", "*", "#", "eval ", "sh -c ", "!", "=", "é",
+        "{a,b}", ">", "2>&1",
     ])
     .prop_map(str::to_owned)
 }

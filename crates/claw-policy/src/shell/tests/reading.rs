@@ -16,9 +16,17 @@ fn shown(command: &str) -> Vec<String> {
 
 #[test]
 fn quoting_in_all_its_forms_is_resolved() {
-    for command in
-        ["r''m x", "'rm' x", "\"rm\" x", "\\rm x", "$'\\x72m' x", "$'\\162\\155' x", "r\\\nm x", "$\"rm\" x", "$'r\\u006d' 'x'"]
-    {
+    for command in [
+        "r''m x",
+        "'rm' x",
+        "\"rm\" x",
+        "\\rm x",
+        "$'\\x72m' x",
+        "$'\\162\\155' x",
+        "r\\\nm x",
+        "$\"rm\" x",
+        "$'r\\u006d' 'x'",
+    ] {
         assert_eq!(shown(command), ["rm x"], "{command}");
     }
     assert_eq!(shown(r#"echo "a\"b\$c\d" 'e f' g\ h"#), [r#"echo a"b$c\d e f g h"#]);
@@ -47,8 +55,23 @@ fn what_loops_leave_is_unknown() {
 #[test]
 fn wrappers_are_peeled() {
     for wrapper in [
-        "env", "env -i A=b", "command", "nice -n 3", "nohup", "timeout -k 1 5", "stdbuf -oL", "time", "setsid", "xargs -n 1",
-        "find . -exec", "busybox", "env -S 'nice -n 3'", "exec", "builtin command", "ionice -c2 -n 0", "flock /tmp/l",
+        "env",
+        "env -i A=b",
+        "command",
+        "nice -n 3",
+        "nohup",
+        "timeout -k 1 5",
+        "stdbuf -oL",
+        "time",
+        "setsid",
+        "xargs -n 1",
+        "find . -exec",
+        "busybox",
+        "env -S 'nice -n 3'",
+        "exec",
+        "builtin command",
+        "ionice -c2 -n 0",
+        "flock /tmp/l",
     ] {
         finds(&format!("{wrapper} cat x"), &["cat", "x"]);
     }
@@ -64,7 +87,22 @@ fn spans_name_the_part() {
 
 #[test]
 fn what_cannot_be_read_is_asked() {
-    for command in ["echo \"", "echo '", "ls )", "if true", "(ls", "${", "$(", "`", "cat <<EOF", "a=(", "[[ a", "case x in", "echo $[1]", "x() ls"] {
+    for command in [
+        "echo \"",
+        "echo '",
+        "ls )",
+        "if true",
+        "(ls",
+        "${",
+        "$(",
+        "`",
+        "cat <<EOF",
+        "a=(",
+        "[[ a",
+        "case x in",
+        "echo $[1]",
+        "x() ls",
+    ] {
         check(command, Decision::Ask, "unknown.syntax");
     }
     check(&"a".repeat(LONGEST + 1), Decision::Ask, "unknown.size");
@@ -77,11 +115,17 @@ fn what_cannot_be_read_is_asked() {
 fn every_rule_is_reached_by_the_corpus_and_documented() {
     let mut hit = std::collections::BTreeSet::new();
     for command in crate::shell::corpus::dangerous() {
-        hit.extend(analyse(&command, &Rules::default()).findings.into_iter().map(|finding| finding.rule.to_string()));
+        hit.extend(
+            analyse(&command, &Rules::default()).findings.into_iter().map(|finding| finding.rule.to_string()),
+        );
     }
     let page = include_str!("../../../../../docs/shell.md");
     for rule in RULES {
-        assert!(hit.contains(rule.id) || rule.id == "unknown.size", "no command of the corpus reaches `{}`", rule.id);
+        assert!(
+            hit.contains(rule.id) || rule.id == "unknown.size",
+            "no command of the corpus reaches `{}`",
+            rule.id
+        );
         let row = format!("| `{}` | {} | {} |", rule.id, rule.decision, rule.person);
         assert!(page.contains(&row), "docs/shell.md lacks the row\n{row}");
     }

@@ -119,7 +119,9 @@ fn sequence(text: &str) -> Option<Vec<Vec<Atom>>> {
     let ([from, to] | [from, to, _]) = ends.as_slice() else { return None };
     let number = |text: &str| text.parse::<i64>().is_ok();
     let letter = |text: &str| text.len() == 1 && text.bytes().all(|byte| byte.is_ascii_alphabetic());
-    if !(number(from) && number(to) || letter(from) && letter(to)) || ends.get(2).is_some_and(|step| !number(step)) {
+    if !(number(from) && number(to) || letter(from) && letter(to))
+        || ends.get(2).is_some_and(|step| !number(step))
+    {
         return None;
     }
     // What exactly it gives is of no interest: several words nobody needs to know.

@@ -53,7 +53,9 @@ impl Walker<'_> {
                 Some(Some(String::new()))
             }
             "hash" if !arguments.is_empty() => self.asks("unknown.shell-state", arguments, "-r"),
-            "enable" | "fc" | "bind" | "complete" | "compgen" | "compopt" => self.asks("unknown.shell-state", arguments, ""),
+            "enable" | "fc" | "bind" | "complete" | "compgen" | "compopt" => {
+                self.asks("unknown.shell-state", arguments, "")
+            }
             "jobs" if arguments.iter().any(|argument| argument.text().starts_with("-x")) => {
                 self.asks("unknown.command", arguments, "")
             }
@@ -118,7 +120,8 @@ impl Walker<'_> {
         match action.known() {
             // What it finds when it runs is not known.
             Some(action) if !action.starts_with('-') => {
-                let mut later = Environment { functions: environment.functions.clone(), ..Environment::default() };
+                let mut later =
+                    Environment { functions: environment.functions.clone(), ..Environment::default() };
                 self.nested_script(action, &mut later, &Input::Inherited);
             }
             Some(_) => {}
@@ -135,13 +138,17 @@ impl Walker<'_> {
                 continue;
             };
             let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || "._-+:/".contains(c));
-            const RESERVED: &[&str] = &["if", "then", "else", "elif", "fi", "for", "while", "until", "do", "done", "case", "esac", "in", "function", "select", "time", "coproc"];
+            const RESERVED: &[&str] = &[
+                "if", "then", "else", "elif", "fi", "for", "while", "until", "do", "done", "case", "esac",
+                "in", "function", "select", "time", "coproc",
+            ];
             if !plain || RESERVED.contains(&name) || argument.known().is_none() {
                 self.hit("unknown.shell-state", None);
                 continue;
             }
             // Judged where it is defined too: what uses it may not be seen.
-            let mut later = Environment { functions: environment.functions.clone(), ..Environment::default() };
+            let mut later =
+                Environment { functions: environment.functions.clone(), ..Environment::default() };
             self.nested_script(value, &mut later, &Input::Unknown { fetched: false, decoded: false });
             environment.aliases.insert(name.to_owned(), value.to_owned());
         }
@@ -191,13 +198,16 @@ impl Walker<'_> {
         for argument in arguments {
             let text = argument.text();
             match text.split_once('=') {
-                Some((name, value)) if name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') && !name.is_empty() => {
+                Some((name, value))
+                    if name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') && !name.is_empty() =>
+                {
                     self.tricky |= value.contains('[') && (value.contains("$(") || value.contains('`'));
                     rules::judge_assignment(self, name, &Argument::new(value));
                     environment.set(name, Variable::Text(value.to_owned()));
                 }
                 Some((name, _)) => {
-                    let name: String = name.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
+                    let name: String =
+                        name.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
                     self.arithmetic_used = true;
                     environment.forget(&name);
                 }
@@ -216,10 +226,13 @@ impl Walker<'_> {
     }
 
     fn sets(&mut self, name: &str, arguments: &[Argument], environment: &mut Environment) -> Option<Output> {
-        if arguments.iter().any(|argument| argument.may_be_option() && argument.is_many()) && name != "printf" {
+        if arguments.iter().any(|argument| argument.may_be_option() && argument.is_many()) && name != "printf"
+        {
             environment.forget_all();
         }
-        let named = |text: &str| text.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect::<String>();
+        let named = |text: &str| {
+            text.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect::<String>()
+        };
         match name {
             "printf" => {
                 let variable = match arguments {
@@ -270,7 +283,9 @@ impl Walker<'_> {
     fn set_positional(&mut self, arguments: &[Argument], environment: &mut Environment) {
         let Some(dashes) = arguments.iter().position(|argument| argument.known() == Some("--")) else {
             if arguments.iter().any(|argument| !argument.text().starts_with(['-', '+'])) {
-                environment.positional = match arguments.iter().any(Argument::may_be_option) || arguments[0].text().starts_with(['-', '+']) {
+                environment.positional = match arguments.iter().any(Argument::may_be_option)
+                    || arguments[0].text().starts_with(['-', '+'])
+                {
                     true => None,
                     false => Some(arguments.to_vec()),
                 };

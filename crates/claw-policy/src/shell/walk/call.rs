@@ -59,7 +59,8 @@ impl Walker<'_> {
             match inner {
                 Inner::Command(inner) => {
                     // What runs programs knows nothing of functions and aliases.
-                    let mut outside = Environment { variables: environment.variables.clone(), ..Environment::default() };
+                    let mut outside =
+                        Environment { variables: environment.variables.clone(), ..Environment::default() };
                     self.run(&inner, place, &mut outside);
                 }
                 Inner::Script(script) => {
@@ -87,7 +88,11 @@ impl Walker<'_> {
         }
         let one = super::parse(alias, self.depth + 1).ok().and_then(|List(items)| match items.as_slice() {
             [item] => match &item.command.kind {
-                Kind::Simple { assignments, words } if assignments.is_empty() && item.command.redirects.is_empty() => Some(words.clone()),
+                Kind::Simple { assignments, words }
+                    if assignments.is_empty() && item.command.redirects.is_empty() =>
+                {
+                    Some(words.clone())
+                }
                 _ => None,
             },
             _ => None,
@@ -151,7 +156,13 @@ impl Walker<'_> {
     }
 
     /// `sh -c`, a script in a file, or a script from standard input.
-    fn shell(&mut self, name: &str, arguments: &[Argument], place: &Place, environment: &mut Environment) -> Output {
+    fn shell(
+        &mut self,
+        name: &str,
+        arguments: &[Argument],
+        place: &Place,
+        environment: &mut Environment,
+    ) -> Output {
         let mut copy = environment.clone();
         copy.aliases.clear();
         copy.positional = Some(Vec::new());
@@ -193,7 +204,9 @@ impl Walker<'_> {
                         self.depth += 1;
                         return output;
                     }
-                    _ if matches!(place.input, Input::Unknown { fetched: true, .. }) && path.may_be_option() => {
+                    _ if matches!(place.input, Input::Unknown { fetched: true, .. })
+                        && path.may_be_option() =>
+                    {
                         rules::judge_piped(self, name, &place.input);
                     }
                     _ => self.shell_file(&path, &mut copy),
@@ -293,7 +306,8 @@ impl Walker<'_> {
 }
 
 fn shell_shebang(script: &str) -> bool {
-    script.lines().next().is_some_and(|line| {
-        line.trim_start_matches("#!").split([' ', '/']).any(programs::is_shell)
-    })
+    script
+        .lines()
+        .next()
+        .is_some_and(|line| line.trim_start_matches("#!").split([' ', '/']).any(programs::is_shell))
 }

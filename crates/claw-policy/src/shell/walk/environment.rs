@@ -83,8 +83,7 @@ impl Environment {
     /// The state where it is not known which of two was reached. Says whether that is another than this.
     pub(super) fn merge(&mut self, other: &Self) -> bool {
         let mut changed = false;
-        let names: Vec<String> =
-            self.variables.keys().chain(other.variables.keys()).cloned().collect();
+        let names: Vec<String> = self.variables.keys().chain(other.variables.keys()).cloned().collect();
         for name in names {
             let (one, two) = (self.variables.get(&name), other.variables.get(&name));
             if one != two && one != Some(&Variable::Unknown) {

@@ -136,13 +136,7 @@ impl Walker<'_> {
     }
 
     /// Parts that stay one argument. `lists` says whether `"$@"` may still become several.
-    fn quoted(
-        &mut self,
-        parts: &[Part],
-        environment: &mut Environment,
-        fields: &mut Fields,
-        lists: bool,
-    ) {
+    fn quoted(&mut self, parts: &[Part], environment: &mut Environment, fields: &mut Fields, lists: bool) {
         for (i, part) in parts.iter().enumerate() {
             match part {
                 Part::Plain(text) => {
@@ -204,7 +198,8 @@ impl Walker<'_> {
     fn values(&mut self, parameter: &Parameter, environment: &mut Environment) -> Option<Vec<Argument>> {
         if let Some(index) = &parameter.index {
             self.inner(index, environment);
-            self.arithmetic_used |= !matches!(index.as_slice(), [Part::Plain(text)] if text == "@" || text == "*");
+            self.arithmetic_used |=
+                !matches!(index.as_slice(), [Part::Plain(text)] if text == "@" || text == "*");
         }
         self.inner(&parameter.word, environment);
         let operator = parameter.operator.as_str();
@@ -239,7 +234,9 @@ impl Walker<'_> {
             }
             (name, None) => environment.text(name).map(|text| vec![Argument::new(text)]),
             (name, Some(index)) => match (environment.variables.get(name)?, index.as_slice()) {
-                (Variable::Array(values), [Part::Plain(all)]) if all == "@" || all == "*" => Some(values.clone()),
+                (Variable::Array(values), [Part::Plain(all)]) if all == "@" || all == "*" => {
+                    Some(values.clone())
+                }
                 (Variable::Array(values), [Part::Plain(place)]) if values.iter().all(|v| !v.is_many()) => {
                     Some(values.get(place.parse::<usize>().ok()?).cloned().into_iter().collect())
                 }

@@ -167,7 +167,8 @@ impl<'r> Walker<'r> {
                 continue;
             }
             for body in &function.bodies {
-                let mut outside = Environment { functions: environment.functions.clone(), ..Environment::default() };
+                let mut outside =
+                    Environment { functions: environment.functions.clone(), ..Environment::default() };
                 self.calls.push(name.clone());
                 self.command(body, &mut outside, &Input::Unknown { fetched: false, decoded: false });
                 self.calls.pop();
@@ -360,7 +361,8 @@ impl<'r> Walker<'r> {
                     Some(words) => Some(self.words(words, environment)),
                     None => environment.positional.clone(),
                 };
-                let values = values.filter(|values| *fixed && values.len() <= 16 && values.iter().all(|v| !v.is_many()));
+                let values = values
+                    .filter(|values| *fixed && values.len() <= 16 && values.iter().all(|v| !v.is_many()));
                 let values = values.unwrap_or_else(|| vec![Argument::unknown()]);
                 self.rounds(environment, |walker, environment| {
                     for value in &values {
@@ -481,7 +483,8 @@ impl<'r> Walker<'r> {
         let here = self.here;
         let first = self.commands.len();
         let argv = self.words(words, environment);
-        if let Some(Part::Parameter(_) | Part::Double(_)) = words.first().and_then(|word| word.parts.first()) {
+        if let Some(Part::Parameter(_) | Part::Double(_)) = words.first().and_then(|word| word.parts.first())
+        {
             let itself = words.first().is_some_and(|word| names_itself(&word.parts));
             if itself && self.parallel > 0 {
                 self.hit("fork-bomb.function", None);
@@ -510,7 +513,8 @@ impl<'r> Walker<'r> {
             // Words that all vanished: the last substitution was the command.
             return if words.is_empty() { Some(String::new()) } else { None };
         }
-        let declares = matches!(argv[0].known(), Some("declare" | "typeset" | "local" | "export" | "readonly"));
+        let declares =
+            matches!(argv[0].known(), Some("declare" | "typeset" | "local" | "export" | "readonly"));
         if declares {
             for assignment in assignments {
                 environment.forget(&assignment.name);
@@ -601,7 +605,8 @@ impl<'r> Walker<'r> {
                     place.writes.push(target);
                 }
                 Operator::Duplicate => {
-                    let number = target.text().trim_end_matches('-').bytes().all(|byte| byte.is_ascii_digit());
+                    let number =
+                        target.text().trim_end_matches('-').bytes().all(|byte| byte.is_ascii_digit());
                     if !number {
                         place.writes.push(target);
                     } else if redirect.default_descriptor {

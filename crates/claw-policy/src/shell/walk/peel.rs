@@ -35,17 +35,62 @@ struct Wrapper {
     before: usize,
 }
 
-const fn wrapper(names: &'static [&'static str], short: &'static str, long: &'static [&'static str], before: usize) -> Wrapper {
+const fn wrapper(
+    names: &'static [&'static str],
+    short: &'static str,
+    long: &'static [&'static str],
+    before: usize,
+) -> Wrapper {
     Wrapper { names, short, long, before }
 }
 
 const WRAPPERS: &[Wrapper] = &[
     wrapper(&["env"], "uCS", &["unset", "chdir", "split-string"], 0),
-    wrapper(&["sudo"], "CDghpRrTtUu", &["close-from", "chdir", "group", "host", "prompt", "chroot", "role", "type", "other-user", "user", "command-timeout"], 0),
+    wrapper(
+        &["sudo"],
+        "CDghpRrTtUu",
+        &[
+            "close-from",
+            "chdir",
+            "group",
+            "host",
+            "prompt",
+            "chroot",
+            "role",
+            "type",
+            "other-user",
+            "user",
+            "command-timeout",
+        ],
+        0,
+    ),
     wrapper(&["doas"], "Cu", &[], 0),
     wrapper(&["pkexec"], "", &["user"], 0),
     wrapper(&["nice"], "n", &["adjustment"], 0),
-    wrapper(&["nohup", "setsid", "setarch", "linux32", "linux64", "catchsegv", "torsocks", "torify", "proxychains", "proxychains4", "unbuffer", "dbus-run-session", "fakeroot", "eatmydata", "cgexec", "xvfb-run", "dbus-launch"], "gnfespl", &[], 0),
+    wrapper(
+        &[
+            "nohup",
+            "setsid",
+            "setarch",
+            "linux32",
+            "linux64",
+            "catchsegv",
+            "torsocks",
+            "torify",
+            "proxychains",
+            "proxychains4",
+            "unbuffer",
+            "dbus-run-session",
+            "fakeroot",
+            "eatmydata",
+            "cgexec",
+            "xvfb-run",
+            "dbus-launch",
+        ],
+        "gnfespl",
+        &[],
+        0,
+    ),
     wrapper(&["timeout"], "ks", &["kill-after", "signal"], 1),
     wrapper(&["stdbuf"], "ioe", &["input", "output", "error"], 0),
     wrapper(&["ionice"], "cnpPu", &["class", "classdata", "pid"], 0),
@@ -59,7 +104,12 @@ const WRAPPERS: &[Wrapper] = &[
     wrapper(&["prlimit"], "p", &["pid"], 0),
     wrapper(&["numactl"], "CNmipl", &[], 0),
     wrapper(&["valgrind", "rlwrap", "faketime"], "", &[], 0),
-    wrapper(&["systemd-run"], "pHMutEd", &["unit", "property", "description", "slice", "uid", "gid", "nice", "setenv", "machine", "host"], 0),
+    wrapper(
+        &["systemd-run"],
+        "pHMutEd",
+        &["unit", "property", "description", "slice", "uid", "gid", "nice", "setenv", "machine", "host"],
+        0,
+    ),
     wrapper(&["firejail", "bwrap", "sandbox-exec"], "", &[], 0),
     wrapper(&["sshpass"], "pfdP", &[], 0),
     wrapper(&["entr"], "", &[], 0),
@@ -67,29 +117,33 @@ const WRAPPERS: &[Wrapper] = &[
     wrapper(&["runuser"], "ug", &["user", "group"], 0),
     wrapper(&["setpriv"], "", &["reuid", "regid", "groups", "inh-caps", "bounding-set"], 0),
     wrapper(&["busybox", "toybox"], "", &[], 0),
-    wrapper(&["xargs", "gxargs"], "aEIdLnPs", &["arg-file", "delimiter", "max-lines", "max-args", "max-procs", "max-chars", "process-slot-var"], 0),
+    wrapper(
+        &["xargs", "gxargs"],
+        "aEIdLnPs",
+        &["arg-file", "delimiter", "max-lines", "max-args", "max-procs", "max-chars", "process-slot-var"],
+        0,
+    ),
 ];
 
 /// What a program runs besides itself.
 pub(super) fn peel(name: &str, arguments: &[Argument], input: &Input) -> Vec<Inner> {
     match name {
         "find" | "gfind" => find(arguments),
-        "watch" => after(&wrapper(&["watch"], "n", &["interval"], 0), arguments).map_or_else(unclear, |rest| joined(&rest)),
+        "watch" => after(&wrapper(&["watch"], "n", &["interval"], 0), arguments)
+            .map_or_else(unclear, |rest| joined(&rest)),
         "parallel" => parallel(arguments),
         "flock" => flock(arguments),
         "su" | "script" | "runuser" | "capsh" if has_command_option(arguments) => command_option(arguments),
         "ssh" => ssh(arguments),
         "git" => git(arguments),
         "tar" | "bsdtar" | "gtar" => tar(arguments),
-        "perf" | "poetry" | "pipenv" | "uv" | "bundle" | "hatch" | "pdm" | "rye" => {
-            match arguments {
-                [verb, rest @ ..] if matches!(verb.known(), Some("run" | "exec" | "stat" | "record")) => {
-                    let rest = rest.iter().skip_while(|a| a.text().starts_with('-')).cloned().collect();
-                    vec![Inner::Command(rest)]
-                }
-                _ => Vec::new(),
+        "perf" | "poetry" | "pipenv" | "uv" | "bundle" | "hatch" | "pdm" | "rye" => match arguments {
+            [verb, rest @ ..] if matches!(verb.known(), Some("run" | "exec" | "stat" | "record")) => {
+                let rest = rest.iter().skip_while(|a| a.text().starts_with('-')).cloned().collect();
+                vec![Inner::Command(rest)]
             }
-        }
+            _ => Vec::new(),
+        },
         "xargs" | "gxargs" => xargs(arguments, input),
         "env" => env(arguments),
         "busybox" | "toybox" => match arguments {
@@ -190,7 +244,9 @@ fn env(arguments: &[Argument]) -> Vec<Inner> {
 }
 
 fn xargs(arguments: &[Argument], input: &Input) -> Vec<Inner> {
-    let Some(wrapper) = WRAPPERS.iter().find(|wrapper| wrapper.names.contains(&"xargs")) else { return unclear() };
+    let Some(wrapper) = WRAPPERS.iter().find(|wrapper| wrapper.names.contains(&"xargs")) else {
+        return unclear();
+    };
     let Some(mut command) = after(wrapper, arguments) else { return unclear() };
     if command.is_empty() {
         return Vec::new();
@@ -199,7 +255,11 @@ fn xargs(arguments: &[Argument], input: &Input) -> Vec<Inner> {
     let replaced = own.iter().enumerate().find_map(|(i, argument)| match argument.text() {
         "-I" => own.get(i + 1).map(|next| next.text().to_owned()),
         "-i" | "--replace" => Some("{}".to_owned()),
-        text => text.strip_prefix("-I").or_else(|| text.strip_prefix("--replace=")).or_else(|| text.strip_prefix("-i")).map(str::to_owned),
+        text => text
+            .strip_prefix("-I")
+            .or_else(|| text.strip_prefix("--replace="))
+            .or_else(|| text.strip_prefix("-i"))
+            .map(str::to_owned),
     });
     match replaced {
         Some(mark) if !mark.is_empty() => {
@@ -223,7 +283,8 @@ fn xargs(arguments: &[Argument], input: &Input) -> Vec<Inner> {
 fn find(arguments: &[Argument]) -> Vec<Inner> {
     let mut inner = Vec::new();
     let mut rest = arguments;
-    while let Some(at) = rest.iter().position(|a| matches!(a.text(), "-exec" | "-execdir" | "-ok" | "-okdir")) {
+    while let Some(at) = rest.iter().position(|a| matches!(a.text(), "-exec" | "-execdir" | "-ok" | "-okdir"))
+    {
         let command = &rest[at + 1..];
         let end = command.iter().position(|a| matches!(a.text(), ";" | "+")).unwrap_or(command.len());
         let fill = |argument: &Argument| match argument.text().contains("{}") {
@@ -249,7 +310,12 @@ fn joined(arguments: &[Argument]) -> Vec<Inner> {
 }
 
 fn parallel(arguments: &[Argument]) -> Vec<Inner> {
-    let wrapper = wrapper(&["parallel"], "jIaSN", &["jobs", "arg-file", "joblog", "results", "delay", "timeout", "colsep"], 0);
+    let wrapper = wrapper(
+        &["parallel"],
+        "jIaSN",
+        &["jobs", "arg-file", "joblog", "results", "delay", "timeout", "colsep"],
+        0,
+    );
     let Some(rest) = after(&wrapper, arguments) else { return unclear() };
     let end = rest.iter().position(|a| a.text().starts_with(":::")).unwrap_or(rest.len());
     if end == 0 {
@@ -284,7 +350,9 @@ fn flock(arguments: &[Argument]) -> Vec<Inner> {
 }
 
 fn is_command_option(text: &str) -> bool {
-    let cluster = |flags: &str| flags.len() <= 4 && flags.ends_with('c') && flags.bytes().all(|b| b.is_ascii_alphabetic());
+    let cluster = |flags: &str| {
+        flags.len() <= 4 && flags.ends_with('c') && flags.bytes().all(|b| b.is_ascii_alphabetic())
+    };
     text == "--command" || text.starts_with("--command=") || text.strip_prefix('-').is_some_and(cluster)
 }
 
@@ -293,7 +361,9 @@ fn has_command_option(arguments: &[Argument]) -> bool {
 }
 
 fn command_option(arguments: &[Argument]) -> Vec<Inner> {
-    let Some(at) = arguments.iter().position(|argument| is_command_option(argument.text())) else { return unclear() };
+    let Some(at) = arguments.iter().position(|argument| is_command_option(argument.text())) else {
+        return unclear();
+    };
     let script = match arguments[at].text().strip_prefix("--command=") {
         Some(script) => Some(script.to_owned()),
         None => arguments.get(at + 1).map(|next| next.text().to_owned()),
@@ -341,7 +411,9 @@ fn git(arguments: &[Argument]) -> Vec<Inner> {
                 inner.push(Inner::Command(arguments.get(i + 1..).unwrap_or(&[]).to_vec()));
             }
             text => {
-                if let Some(script) = text.strip_prefix("--exec=").filter(|_| arguments.iter().any(|a| a.text() == "rebase")) {
+                if let Some(script) =
+                    text.strip_prefix("--exec=").filter(|_| arguments.iter().any(|a| a.text() == "rebase"))
+                {
                     inner.push(Inner::Script(script.to_owned()));
                 }
             }
@@ -355,7 +427,13 @@ fn tar(arguments: &[Argument]) -> Vec<Inner> {
     for (i, argument) in arguments.iter().enumerate() {
         let text = argument.text();
         let next = || arguments.get(i + 1).map(|next| next.text().to_owned());
-        for option in ["--to-command", "--use-compress-program", "--info-script", "--new-volume-script", "--rsh-command"] {
+        for option in [
+            "--to-command",
+            "--use-compress-program",
+            "--info-script",
+            "--new-volume-script",
+            "--rsh-command",
+        ] {
             let script = match text == option {
                 true => next(),
                 false => text.strip_prefix(option).and_then(|rest| rest.strip_prefix('=')).map(str::to_owned),

@@ -9,15 +9,16 @@ pub(super) fn output(name: &str, arguments: &[Argument], input: &Input) -> Outpu
     match name {
         "echo" => echo(&known?),
         "printf" => printf(&known?),
-        "cat" | "tee" if name == "tee" || arguments.is_empty() || arguments.iter().all(|a| a.known() == Some("-")) => {
+        "cat" | "tee"
+            if name == "tee" || arguments.is_empty() || arguments.iter().all(|a| a.known() == Some("-")) =>
+        {
             match input {
                 Input::Text(text) => Some(text.clone()),
                 _ => None,
             }
         }
-        "true" | ":" | "cd" | "mkdir" | "touch" | "sleep" | "export" | "set" | "shopt" | "unset" | "alias" => {
-            Some(String::new())
-        }
+        "true" | ":" | "cd" | "mkdir" | "touch" | "sleep" | "export" | "set" | "shopt" | "unset"
+        | "alias" => Some(String::new()),
         _ => None,
     }
 }
@@ -95,7 +96,9 @@ fn escaped(text: &str) -> Option<String> {
         }
         let (escape, after) = rest.split_first()?;
         rest = after;
-        let digits = |radix: u32, most: usize| rest.iter().take(most).take_while(|b| char::from(**b).is_digit(radix)).count();
+        let digits = |radix: u32, most: usize| {
+            rest.iter().take(most).take_while(|b| char::from(**b).is_digit(radix)).count()
+        };
         let number = |digits: &[u8], radix| u8::from_str_radix(std::str::from_utf8(digits).ok()?, radix).ok();
         match escape {
             b'n' => bytes.push(b'\n'),

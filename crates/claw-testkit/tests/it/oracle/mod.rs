@@ -65,14 +65,25 @@ fn every_program_that_ran_is_in_the_analysis() {
             vectors += logged.len();
             for argv in logged {
                 if !subject.verdict.covers(&argv) {
-                    escapes.push(format!("{}{:?}\n  ran {argv:?}\n  found {:?}", if subject.allowed { "ALLOWED " } else { "" }, subject.command, shown(&subject.verdict)));
+                    escapes.push(format!(
+                        "{}{:?}\n  ran {argv:?}\n  found {:?}",
+                        if subject.allowed { "ALLOWED " } else { "" },
+                        subject.command,
+                        shown(&subject.verdict)
+                    ));
                 }
             }
         }
     }
-    println!("{judged} mutants judged, {ran} run, {allowed} of them allowed; {vectors} programs ran, {} not foreseen", escapes.len());
+    println!(
+        "{judged} mutants judged, {ran} run, {allowed} of them allowed; {vectors} programs ran, {} not foreseen",
+        escapes.len()
+    );
     assert!(vectors * 4 > judged, "only {vectors} programs ran of {judged} mutants: the root is broken");
-    assert!(allowed * 10 > judged, "only {allowed} of {judged} mutants are allowed: the mutations are too rough");
+    assert!(
+        allowed * 10 > judged,
+        "only {allowed} of {judged} mutants are allowed: the mutations are too rough"
+    );
     escapes.truncate(20);
     assert!(escapes.is_empty(), "seed {seed}: programs ran that were not foreseen\n{}", escapes.join("\n"));
 }
@@ -82,7 +93,9 @@ fn every_program_that_ran_is_in_the_analysis() {
 fn everything_off() -> Rules {
     let mut config = ShellConfig::default();
     let groups: BTreeMap<&str, bool> = RULES.iter().map(|rule| (rule.group(), rule.can_be_off())).collect();
-    for (group, _) in groups.iter().filter(|(group, can)| **can && !matches!(**group, "fork-bomb" | "environment")) {
+    for (group, _) in
+        groups.iter().filter(|(group, can)| **can && !matches!(**group, "fork-bomb" | "environment"))
+    {
         config.off.insert((*group).to_owned(), "run in a throw-away root".to_owned());
     }
     Rules::compile(&config).expect("groups that can be off")

@@ -140,7 +140,9 @@ impl Mutator {
             },
             5 => command.replace(' ', "\t "),
             6 => match self.word(command) {
-                Some((start, end)) => format!("V={}\n{}$V{}", &command[start..end], &command[..start], &command[end..]),
+                Some((start, end)) => {
+                    format!("V={}\n{}$V{}", &command[start..end], &command[..start], &command[end..])
+                }
                 None => command.to_owned(),
             },
             7 => match self.word(command) {
@@ -162,7 +164,10 @@ impl Mutator {
         match self.below(4) {
             0 => format!("{head}{rest}"),
             1 => {
-                let piece = self.pick(&["'", "\"", "\\", "$", "`", "(", ")", "{", "}", ";", "|", "&", "<", ">", "\n", " ", "#", "!", "=", "*", "~", "[", "]", "\\\n", "$(", "${", "<<<", "{a,b}", "$@"]);
+                let piece = self.pick(&[
+                    "'", "\"", "\\", "$", "`", "(", ")", "{", "}", ";", "|", "&", "<", ">", "\n", " ", "#",
+                    "!", "=", "*", "~", "[", "]", "\\\n", "$(", "${", "<<<", "{a,b}", "$@",
+                ]);
                 format!("{head}{piece}{tail}")
             }
             2 => format!("{head}{}{tail}", tail.chars().next().unwrap_or(' ')),

@@ -69,7 +69,9 @@ impl Root {
     fn install(&self, program: &str, name: &str) {
         fs::copy(program, self.path(name)).unwrap();
         let output = Command::new("ldd").arg(program).output().unwrap();
-        for word in String::from_utf8_lossy(&output.stdout).split_whitespace().filter(|word| word.starts_with('/')) {
+        for word in
+            String::from_utf8_lossy(&output.stdout).split_whitespace().filter(|word| word.starts_with('/'))
+        {
             let to = self.path(word.trim_start_matches('/'));
             fs::create_dir_all(to.parent().unwrap()).unwrap();
             fs::copy(word, to).unwrap();
@@ -100,7 +102,8 @@ impl Root {
     fn enter(&self, commands: usize) {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let places = std::env::split_paths(&path).map(|directory| directory.join("unshare"));
-        let program = places.into_iter().find(|path| path.exists()).expect("the oracle needs `unshare` of util-linux");
+        let program =
+            places.into_iter().find(|path| path.exists()).expect("the oracle needs `unshare` of util-linux");
         let mut unshare = Command::new(program);
         unshare.args(["--mount", "--pid", "--net", "--ipc", "--fork", "--kill-child"]);
         match rustix::process::geteuid().is_root() {
@@ -124,7 +127,9 @@ fn names(corpus: &[String]) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for command in corpus {
         for word in command.split(|c: char| !(c.is_ascii_alphanumeric() || "._+-[".contains(c))) {
-            let usable = !word.starts_with(['-', '.']) && word.len() < 40 && !["bash", "sh", "dash", "zsh", "ksh"].contains(&word);
+            let usable = !word.starts_with(['-', '.'])
+                && word.len() < 40
+                && !["bash", "sh", "dash", "zsh", "ksh"].contains(&word);
             if usable && !word.is_empty() {
                 names.insert(word.to_owned());
             }
