@@ -295,7 +295,7 @@ impl<'r> Walker<'r> {
         }
         let mut place = self.redirects(&command.redirects, environment, input);
         place.span = self.here;
-        let redirected = place.writes.len() > 0;
+        let redirected = !place.writes.is_empty();
         if redirected || !place.reads.is_empty() {
             self.redirected(&place);
         }
@@ -493,10 +493,11 @@ impl<'r> Walker<'r> {
         let mut place = self.redirects(&command.redirects, environment, input);
         place.span = here;
         // `sh <(curl ...)`: what a substitution in the words fetches is run.
-        if let Input::Unknown { fetched: true, decoded } = self.unknown_input(first) {
-            if place.input == Input::Inherited && words.iter().any(has_process) {
-                place.input = Input::Unknown { fetched: true, decoded };
-            }
+        if let Input::Unknown { fetched: true, decoded } = self.unknown_input(first)
+            && place.input == Input::Inherited
+            && words.iter().any(has_process)
+        {
+            place.input = Input::Unknown { fetched: true, decoded };
         }
         self.here = here;
         for assignment in assignments {
