@@ -56,16 +56,25 @@ enum Command {
     Policy(commands::policy::Policy),
     /// Remove secrets from a stream: standard input to standard output.
     Scrub(commands::scrub::Scrub),
+    /// Say what a shell command would do, and whether it may.
+    #[command(subcommand)]
+    Shell(commands::shell::Shell),
     /// List and answer the questions that calls wait for.
     #[command(subcommand)]
     Approvals(commands::approvals::Approvals),
+    /// See what holds commands, try it, and run one in it.
+    #[command(subcommand)]
+    Sandbox(commands::sandbox::Sandbox),
     /// Keep secrets sealed: set, list and remove them, and rotate their keys.
     #[command(subcommand)]
     Secrets(commands::secrets::Secrets),
     /// Show and verify what was refused, intended and done.
     #[command(subcommand)]
     Ledger(commands::ledger::Ledger),
-    /// See to the store: how it stands, its schema.
+    /// List, show and undo what tools changed in files.
+    #[command(subcommand)]
+    Undo(commands::undo::Undo),
+    /// See to the store: how it stands, its schema, copies and backups.
     #[command(subcommand)]
     Db(commands::db::Db),
     /// Check and show the configuration.
@@ -131,9 +140,12 @@ fn execute(cli: Cli) -> Outcome {
         Command::Tools(tools) => tools.run(&mut session),
         Command::Policy(policy) => policy.run(&mut session),
         Command::Scrub(scrub) => scrub.run(&session),
+        Command::Shell(shell) => shell.run(&mut session),
         Command::Approvals(approvals) => approvals.run(&mut session),
+        Command::Sandbox(sandbox) => sandbox.run(&mut session),
         Command::Secrets(secrets) => secrets.run(&mut session),
         Command::Ledger(ledger) => ledger.run(&mut session),
+        Command::Undo(undo) => undo.run(&mut session),
         Command::Db(db) => db.run(&mut session),
         Command::Config(config) => config.run(&mut session),
         Command::Tour(tour) => tour.run(&mut session),

@@ -5,6 +5,7 @@
 //! - [`approval`]: whether a planned call may run, must be asked about or is denied.
 //! - [`rate`]: how many calls a session may make.
 //! - [`scrub`]: what is secret.
+//! - [`shell`]: what a shell command would do.
 //!
 //! Same input, same answer: whoever asks twice may compare.
 
@@ -20,3 +21,4 @@ pub mod pipeline;
 pub mod profile;
 pub mod rate;
 pub mod scrub;
+pub mod shell;

@@ -139,6 +139,16 @@ impl CallScrubber {
         OutputScrubber { scrubber: self, open: !self.output }
     }
 
+    /// The same, for others to keep.
+    pub(crate) fn into_redactor(self) -> Arc<dyn Redactor> {
+        Arc::new(OutputRedactor(self))
+    }
+
+    /// What may be seen of a file's text, as the tools show it.
+    pub fn file_text(&self, text: &str) -> String {
+        claw_core::text::mask(text, &self.for_output()).text
+    }
+
     /// A text without its secrets.
     pub fn text(&self, text: &str) -> String {
         self.scrubbed(text).into_owned()
@@ -225,6 +235,15 @@ impl Redactor for OutputScrubber<'_> {
             None if text.is_empty() => {}
             None => found.push(Redaction { range: 0..text.len(), kind: "value" }),
         }
+    }
+}
+
+/// An [`OutputScrubber`] that can go to other threads.
+struct OutputRedactor(CallScrubber);
+
+impl Redactor for OutputRedactor {
+    fn find(&self, text: &[u8], found: &mut Vec<Redaction>) {
+        self.0.for_output().find(text, found);
     }
 }
 

@@ -23,7 +23,7 @@ const VOCABULARY: usize = 50_000;
 const NOW: UnixMillis = UnixMillis(0);
 
 /// What is asked: the name, the question as people write it, the words that a bare index is asked.
-/// Words are `w` and their rank: `w0` is in nearly everything, `w40` in one passage of four.
+/// Words are `w` and their rank: `w0` is in nearly everything, `w5` in five of six.
 const QUESTIONS: [(&str, &str, &[&str]); 4] = [
     ("a rare word", "w30000", &["w30000"]),
     ("three words in between", "w900 w1500 w2500", &["w900", "w1500", "w2500"]),
@@ -113,7 +113,7 @@ fn print_growth(name: &str, now: f64, early: f64) {
     println!("{name}, 100,000 passages / 10,000\t{:.1}\tx\ttarget at most 10", now / early);
 }
 
-/// The median and the 99th of a hundred, in milliseconds.
+/// The median, in milliseconds.
 async fn measure(name: &str, mut ask: impl AsyncFnMut() -> usize) -> f64 {
     let runs = 41;
     let mut times = Vec::with_capacity(runs);

@@ -36,7 +36,7 @@ macro_rules! pair {
     };
 }
 
-const PAIRS: [Pair; 12] = [
+const PAIRS: &[Pair] = &[
     pair!(1, "calls", "0001_calls.sql"),
     pair!(2, "queue", "0002_queue.sql"),
     pair!(3, "sessions", "0003_sessions.sql"),
@@ -49,6 +49,9 @@ const PAIRS: [Pair; 12] = [
     pair!(10, "processes", "0010_processes.sql"),
     pair!(11, "files", "0011_files.sql"),
     pair!(12, "installation", "0012_installation.sql"),
+    pair!(13, "copy", "0013_copy.sql"),
+    pair!(14, "told", "0014_told.sql"),
+    pair!(15, "seen", "0015_seen.sql"),
 ];
 
 /// Every step, in order.

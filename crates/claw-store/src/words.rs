@@ -6,7 +6,7 @@
 //! Scripts that are written without blanks are taken character by character and pair by pair.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 use std::ops::ControlFlow::{self, Break, Continue};
 
 use unicode_normalization::UnicodeNormalization as _;
@@ -54,20 +54,22 @@ pub(crate) fn asked(question: &str) -> Vec<String> {
     words
 }
 
-/// The words of a passage with a blank between them, for FTS5's `ascii` tokenizer.
-pub(crate) fn spaced(passage: &str) -> String {
-    let mut all = String::with_capacity(passage.len() + passage.len() / 8);
-    indexed(passage, |_, word| {
-        if !all.is_empty() {
-            all.push(' ');
-        }
-        all.push_str(word);
+/// The words of a passage, each as its owner's, with a blank between them: for FTS5's `ascii` tokenizer.
+pub(crate) fn spaced(owner: i64, passage: &str) -> String {
+    let mut all = String::with_capacity(passage.len() + passage.len() / 2);
+    indexed(passage, |place, word| {
+        let blank = if place == 1 { "" } else { " " };
+        let _ = write!(all, "{blank}{}", owned(owner, word));
     });
     all
 }
 
-/// The words of a passage with their places, as a `tsvector` is written. `owner` is a lexeme beside them that
-/// is no word.
+/// A word as an owner's: no other's is the same, since a number ends where the `x` is.
+pub(crate) fn owned(owner: i64, word: &str) -> impl Display {
+    std::fmt::from_fn(move |f| write!(f, "{owner}x{word}"))
+}
+
+/// The words of a passage, each as its owner's, with their places, as a `tsvector` is written.
 pub(crate) fn vector(owner: i64, passage: &str) -> String {
     let mut places: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     indexed(passage, |place, word| match places.get_mut(word) {
@@ -75,19 +77,15 @@ pub(crate) fn vector(owner: i64, passage: &str) -> String {
         Some(_) => {}
         None => drop(places.insert(word.to_owned(), vec![place])),
     });
-    let mut vector = owner_lexeme(owner);
+    let mut vector = String::with_capacity(passage.len() * 2);
     for (word, places) in &places {
-        let _ = write!(vector, " '{word}'");
+        let _ = write!(vector, "'{}'", owned(owner, word));
         for (n, place) in places.iter().enumerate() {
             let _ = write!(vector, "{}{place}", if n == 0 { ':' } else { ',' });
         }
+        vector.push(' ');
     }
     vector
-}
-
-/// An owner as it is written in a `tsvector` and a `tsquery`.
-pub(crate) fn owner_lexeme(owner: i64) -> String {
-    format!("'@{owner}'")
 }
 
 /// The words of a passage that go into an index, numbered from 1.

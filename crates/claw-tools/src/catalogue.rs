@@ -31,18 +31,6 @@ const fn core(name: &'static str, group: Group) -> Meta {
 }
 
 const ABSENT: &[Meta] = &[
-    core("glob", Group::Fs)
-        .effects(&[Read])
-        .needs(&[Need::Files])
-        .about("Find workspace files whose path matches a pattern."),
-    core("list_files", Group::Fs)
-        .effects(&[Read])
-        .needs(&[Need::Files])
-        .about("List what is in a workspace directory."),
-    core("search", Group::Fs)
-        .effects(&[Read])
-        .needs(&[Need::Files])
-        .about("Search the contents of workspace files with a regular expression."),
     // A login to a remote service is the point of it, so nothing is left once the network is taken away.
     core("credentialed_exec", Group::Runtime)
         .effects(&[Read, Write, Execute, Network])

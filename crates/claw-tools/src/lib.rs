@@ -14,6 +14,7 @@ mod builtin;
 mod catalogue;
 mod fs;
 mod sessions;
+mod shown;
 mod tokens;
 mod tools;
 mod workspace;

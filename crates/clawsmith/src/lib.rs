@@ -49,6 +49,7 @@ pub use claw_core::tool::{
 };
 pub use claw_core::{AgentId, CallId, SessionKey, TenantId, ToolName, UserId};
 pub use claw_core::{port, store};
+pub use claw_host::files::{LocalFiles, workspace_path};
 pub use claw_host::{FileArtifacts, MemoryArtifacts, MemoryStore, SystemClock};
 pub use claw_policy::approval::ApprovalConfig;
 pub use claw_policy::config::PolicyConfig;

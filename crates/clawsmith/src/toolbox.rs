@@ -8,6 +8,7 @@ use claw_core::event::Listener;
 use claw_core::port::World;
 use claw_core::store::CallStore;
 use claw_core::tool::{AnyTool, Tool, erase};
+use claw_host::files::LocalFiles;
 use claw_host::{ArtifactLimits, FileArtifacts, MemoryArtifacts, MemoryStore, SystemClock};
 use claw_policy::approval::ApprovalConfig;
 use claw_policy::config::PolicyConfig;
@@ -121,7 +122,7 @@ impl ToolboxBuilder {
         self
     }
 
-    /// What there is to reach; a clock and kept results where nothing is said.
+    /// What there is to reach; a clock, the files of this machine and kept results where nothing is said.
     #[must_use]
     pub fn world(mut self, world: World) -> Self {
         self.world = Some(world);
@@ -143,7 +144,8 @@ impl ToolboxBuilder {
         self
     }
 
-    /// Which files agents may reach beyond their workspaces, and which not. The data directory never.
+    /// Which files agents may reach beyond their workspaces, and which not. The data directory never, but for
+    /// workspaces in it.
     #[must_use]
     pub fn files(mut self, rules: FileRules) -> Self {
         self.files = rules;
@@ -152,9 +154,14 @@ impl ToolboxBuilder {
 
     /// The toolbox.
     pub fn build(mut self) -> Result<Toolbox, BuildError> {
-        let mut world = self.world.unwrap_or_else(|| World::new(Arc::new(SystemClock)));
+        let mut world = self.world.unwrap_or_else(|| {
+            let mut world = World::new(Arc::new(SystemClock));
+            world.bridge = Some(Arc::new(LocalFiles::new()));
+            world
+        });
         if let Some(directory) = &self.data_dir {
-            self.files.denied.push(std::path::absolute(directory).unwrap_or_else(|_| directory.clone()));
+            let absolute = std::path::absolute(directory).unwrap_or_else(|_| directory.clone());
+            self.files.data_dir = Some(absolute.canonicalize().unwrap_or(absolute));
         }
         world.artifacts.get_or_insert_with(|| match self.data_dir {
             Some(directory) => Arc::new(FileArtifacts::new(directory, ArtifactLimits::default())),

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use claw_core::AgentId;
 use claw_policy::nearest::nearest;
 use claw_policy::pipeline::{Policy, PolicyError};
+use claw_policy::shell::Rules;
 use claw_store::Place;
 use serde::Deserialize as _;
 use toml::{Table, Value};
@@ -99,6 +100,20 @@ impl Loaded {
         }
         if let Err(PolicyError(bad)) = Policy::compile(&self.config.policy()) {
             problems.extend(bad.iter().map(|bad| self.at(&bad.list, &bad.entry, bad.to_string())));
+        }
+        match Rules::compile(&self.config.shell) {
+            Err(error) => {
+                let key = format!("shell.{}", error.place);
+                problems.push(self.at(&key, "", format!("`{key}`: {}", error.message)));
+            }
+            // What is wrong for all would be told again for each.
+            Ok(_) => {
+                for id in self.config.agents.keys() {
+                    let Err(error) = self.config.shell_rules(id) else { continue };
+                    let key = format!("agents.{id}.shell.{}", error.place);
+                    problems.push(self.at(&key, "", format!("`{key}`: {}", error.message)));
+                }
+            }
         }
         if problems.is_empty() { Ok(()) } else { Err(Problems(problems)) }
     }

@@ -19,9 +19,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use claw_core::{NodeId, TenantId};
+use claw_host::files::UndoLimits;
 use claw_policy::approval::ApprovalConfig;
 use claw_policy::config::{AgentProviderTools, AgentTools, PolicyConfig, ToolsPolicy};
 use claw_policy::rate::RateConfig;
+use claw_policy::shell::{RuleError, Rules, ShellConfig};
 use claw_registry::Limits;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -59,6 +61,8 @@ pub struct Config {
     pub agents: BTreeMap<String, AgentConfig>,
     /// When a person is asked before a call runs.
     pub approvals: ApprovalConfig,
+    /// How shell commands are judged.
+    pub shell: ShellConfig,
     /// How far calls may go.
     pub limits: LimitsConfig,
     /// Which files tools may reach.
@@ -89,10 +93,12 @@ pub struct AgentConfig {
     pub by_provider: BTreeMap<String, AgentProviderTools>,
     /// Paths that do not exist for this agent, besides those in `files.deny`.
     pub deny_paths: Vec<PathBuf>,
+    /// How this agent's shell commands are judged otherwise than `shell` says.
+    pub shell: ShellConfig,
 }
 
-/// Which files tools may reach in a workspace, and how much it may hold.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+/// Which files tools may reach in a workspace, how much it may hold, and what of changes is kept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct FilesConfig {
     /// Paths that do not exist for any tool; a relative one is denied in every workspace. The data directory
@@ -104,6 +110,12 @@ pub struct FilesConfig {
     /// How many files and directories a workspace may hold. Left out: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quota_files: Option<u64>,
+    /// For how many days changes of files can be undone.
+    #[schemars(range(min = 1, max = 36500))]
+    pub undo_days: u32,
+    /// How many MiB of files are kept so that changes can be undone; beyond that the oldest are forgotten.
+    #[schemars(range(min = 1, max = 1_048_576))]
+    pub undo_mib: u32,
 }
 
 /// How far calls may go.
@@ -150,6 +162,7 @@ impl Default for Config {
             tools: ToolsPolicy::default(),
             agents: BTreeMap::new(),
             approvals: ApprovalConfig::default(),
+            shell: ShellConfig::default(),
             limits: LimitsConfig::default(),
             files: FilesConfig::default(),
             scrub: ScrubConfig::default(),
@@ -171,6 +184,22 @@ impl Default for LimitsConfig {
     }
 }
 
+impl Default for FilesConfig {
+    fn default() -> Self {
+        Self { deny: Vec::new(), quota_bytes: None, quota_files: None, undo_days: 30, undo_mib: 1024 }
+    }
+}
+
+impl FilesConfig {
+    /// How long changes can be undone.
+    pub fn undo_limits(&self) -> UndoLimits {
+        UndoLimits {
+            age: Duration::from_secs(u64::from(self.undo_days) * 24 * 60 * 60),
+            bytes: u64::from(self.undo_mib) * 1024 * 1024,
+        }
+    }
+}
+
 impl Default for ScrubConfig {
     fn default() -> Self {
         Self { output: true, values_from_env: Vec::new() }
@@ -188,6 +217,14 @@ impl Config {
         };
         let agents = self.agents.iter().map(|(id, agent)| (id.clone(), tools(agent)));
         PolicyConfig { tools: self.tools.clone(), agents: agents.collect() }
+    }
+
+    /// The rules by which an agent's shell commands are judged.
+    pub fn shell_rules(&self, agent: &str) -> Result<Rules, RuleError> {
+        match self.agents.get(agent) {
+            Some(agent) => Rules::compile(&self.shell.and(&agent.shell)),
+            None => Rules::compile(&self.shell),
+        }
     }
 }
 

@@ -9,6 +9,7 @@ mod view;
 mod walk;
 
 use std::path::Path;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 
@@ -66,6 +67,16 @@ pub trait FsBridge: Send + Sync {
     async fn remove(&self, _place: &Place<'_>, path: &str) -> Result<(), ToolError> {
         Err(unsupported(format!("removing `{path}`")))
     }
+    /// Writes a file as it once was, with the permissions it had, where the place has any.
+    async fn restore(
+        &self,
+        place: &Place<'_>,
+        path: &str,
+        bytes: &[u8],
+        _mode: Option<u32>,
+    ) -> Result<Stat, ToolError> {
+        self.write(place, path, bytes).await
+    }
     /// Looks at a file that a plan names, without changing anything. The identity that it gives is the file's
     /// [`Version`].
     async fn look(&self, place: &Place<'_>, path: &str) -> Result<Sight, ToolError>;
@@ -75,10 +86,10 @@ pub trait FsBridge: Send + Sync {
         place: &Place<'_>,
         path: &str,
         window: &Window,
-        redactor: &dyn Redactor,
+        redactor: &Arc<dyn Redactor>,
     ) -> Result<Reading, ToolError> {
         let (bytes, stat) = self.read(place, path).await?;
-        Ok(text::window(&bytes, stat.version, window, redactor))
+        Ok(text::window(&bytes, stat.version, window, &**redactor))
     }
     /// What is in a directory.
     async fn walk(&self, _place: &Place<'_>, walk: &Walk) -> Result<Walked, ToolError> {
@@ -89,7 +100,7 @@ pub trait FsBridge: Send + Sync {
         &self,
         _place: &Place<'_>,
         search: &Search,
-        _redactor: &dyn Redactor,
+        _redactor: &Arc<dyn Redactor>,
     ) -> Result<Searched, ToolError> {
         Err(unsupported(format!("searching `{}`", search.within.path)))
     }

@@ -28,7 +28,7 @@ pub use files::{
 };
 pub use seen::SeenFiles;
 pub use sessions::{SessionStatus, Sessions};
-pub use shell::{Ran, RunContext, Shell, ShellHost};
+pub use shell::{Ran, RunContext, Shell, ShellHost, Stopped};
 pub use undo::{Change, Contents, UndoJournal};
 
 use crate::id::{SessionKey, TenantId};

@@ -18,6 +18,7 @@ mod queue;
 mod rules;
 mod sealed;
 mod secrets;
+mod seen;
 mod sessions;
 mod settings;
 mod streams;
@@ -44,6 +45,7 @@ pub use sealed::{
     SealedPlace, SealedRow, SealedTable, SealedValues,
 };
 pub use secrets::{SecretCard, SecretPlace, Secrets};
+pub use seen::{SEEN_FILES, SeenIndex};
 pub use sessions::{Accepted, Message, NewMessage, Role, SessionEvent, SessionLog};
 pub use settings::{Layer, Settings, SettingsStore, StoredSettings, ToolSettings, overlay};
 pub use streams::{Delta, Streams, Voice};
@@ -62,6 +64,7 @@ pub trait Store:
     + Processes
     + ArtifactIndex
     + UndoIndex
+    + SeenIndex
     + AccessStore
     + AgentStore
     + SettingsStore
@@ -83,6 +86,7 @@ impl<S> Store for S where
         + Processes
         + ArtifactIndex
         + UndoIndex
+        + SeenIndex
         + AccessStore
         + AgentStore
         + SettingsStore

@@ -90,6 +90,11 @@ impl Denied {
         self.there.contains(&id)
     }
 
+    /// Whether a thing of this number is denied on some device.
+    pub(super) fn may_be(&self, inode: u64) -> bool {
+        self.there.iter().any(|id| id.inode == inode)
+    }
+
     /// Whether this name in this directory stands for nothing, whatever there is.
     pub(super) fn is_hidden(&self, within: Id, name: &OsStr) -> bool {
         name.as_encoded_bytes().starts_with(UNFINISHED.as_bytes())

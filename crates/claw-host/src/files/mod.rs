@@ -5,26 +5,47 @@
 
 mod denied;
 mod failure;
+mod filter;
 mod handle;
+mod ignored;
+mod listing;
+mod memory;
 mod quota;
 mod read;
 mod resolve;
 mod roots;
+mod search;
+mod seen;
+mod undo;
 mod unfinished;
+mod walk;
+mod window;
 mod workspace;
 mod write;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
-use claw_core::port::{Confinement, Expect, FsBridge, Place, Scope, Stat, Version};
+use claw_core::port::{
+    Confinement, Expect, FsBridge, Place, Reading, Scope, Search, Searched, Stat, Version, Walk, Walked,
+    Window,
+};
+use claw_core::redact::Redactor;
 use claw_core::tool::{Sight, ToolError};
 
 use self::failure::Failure;
+use self::filter::Filter;
+pub use self::listing::{Tree, search_tree, walk_tree};
+pub use self::memory::MemoryFiles;
 use self::quota::Usages;
 use self::resolve::{Found, Missing};
 use self::roots::{Handles, Reach, Recent};
+use self::search::Prepared;
+pub use self::search::search_text;
+pub use self::seen::StoredSeen;
+pub use self::undo::{Restored, Restoring, Step, StoredUndo, UndoLimits, Verdict};
 use self::unfinished::Swept;
 pub use self::workspace::workspace_path;
 
@@ -94,6 +115,22 @@ impl LocalFiles {
     }
 }
 
+/// Tells work on other threads to stop when whoever waits for it does not any more.
+struct Stop(Arc<AtomicBool>);
+
+impl Stop {
+    fn new() -> (Self, Arc<AtomicBool>) {
+        let flag = Arc::new(AtomicBool::new(false));
+        (Self(Arc::clone(&flag)), flag)
+    }
+}
+
+impl Drop for Stop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// One operation: what is wanted, and within what.
 struct Request {
     bridge: Arc<Bridge>,
@@ -152,7 +189,18 @@ impl FsBridge for LocalFiles {
 
     async fn write(&self, place: &Place<'_>, path: &str, bytes: &[u8]) -> Result<Stat, ToolError> {
         let bytes = bytes.to_vec();
-        self.run(place, path, move |request| write::write(request, &bytes)).await
+        self.run(place, path, move |request| write::write(request, &bytes, None)).await
+    }
+
+    async fn restore(
+        &self,
+        place: &Place<'_>,
+        path: &str,
+        bytes: &[u8],
+        mode: Option<u32>,
+    ) -> Result<Stat, ToolError> {
+        let bytes = bytes.to_vec();
+        self.run(place, path, move |request| write::write(request, &bytes, mode)).await
     }
 
     async fn remove(&self, place: &Place<'_>, path: &str) -> Result<(), ToolError> {
@@ -161,5 +209,42 @@ impl FsBridge for LocalFiles {
 
     async fn look(&self, place: &Place<'_>, path: &str) -> Result<Sight, ToolError> {
         self.run(place, path, read::look).await
+    }
+
+    async fn window(
+        &self,
+        place: &Place<'_>,
+        path: &str,
+        wanted: &Window,
+        redactor: &Arc<dyn Redactor>,
+    ) -> Result<Reading, ToolError> {
+        let (wanted, redactor) = (*wanted, Arc::clone(redactor));
+        self.run(place, path, move |request| window::window(request, &wanted, &*redactor)).await
+    }
+
+    async fn walk(&self, place: &Place<'_>, wanted: &Walk) -> Result<Walked, ToolError> {
+        let filter = Filter::new(wanted)?;
+        let (stop, flag) = Stop::new();
+        let wanted = wanted.clone();
+        let path = wanted.path.clone();
+        let walked =
+            self.run(place, &path, move |request| walk::walk(request, &wanted, &filter, &flag)).await;
+        drop(stop);
+        walked
+    }
+
+    async fn search(
+        &self,
+        place: &Place<'_>,
+        wanted: &Search,
+        redactor: &Arc<dyn Redactor>,
+    ) -> Result<Searched, ToolError> {
+        let prepared = Prepared::new(wanted)?;
+        let (stop, flag) = Stop::new();
+        let redactor = Arc::clone(redactor);
+        let work = move |request: &Request| search::search(request, &prepared, &redactor, &flag);
+        let searched = self.run(place, &wanted.within.path, work).await;
+        drop(stop);
+        searched
     }
 }

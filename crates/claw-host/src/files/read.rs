@@ -37,19 +37,25 @@ pub(super) fn read(request: &Request) -> Result<(Vec<u8>, Stat), Failure> {
     let reach = request.reach(false)?;
     again(|| {
         let found = request.find(&reach, Missing::Leave)?;
-        let (mut file, mut before) = open(&reach, &found)?;
-        for _ in 1..TRIES {
-            let bytes = whole(&mut file, &before)?;
-            let after = rustix::fs::fstat(&file)?;
-            if same_content(&before, &after) {
-                return Ok((bytes, handle::stat(&before)));
-            }
-            std::io::Seek::rewind(&mut file)?;
-            before = after;
-        }
-        // Somebody writes it all the time. The state is the one before, so that it never passes for unchanged.
-        Ok((whole(&mut file, &before)?, handle::stat(&before)))
+        let (mut file, raw) = open(&reach, &found)?;
+        let (bytes, raw) = settled(&mut file, raw)?;
+        Ok((bytes, handle::stat(&raw)))
     })
+}
+
+/// The bytes of a file that was opened, and what it was when they were read.
+pub(super) fn settled(file: &mut File, mut before: Raw) -> Result<(Vec<u8>, Raw), Failure> {
+    for _ in 1..TRIES {
+        let bytes = whole(file, &before)?;
+        let after = rustix::fs::fstat(&*file)?;
+        if same_content(&before, &after) {
+            return Ok((bytes, before));
+        }
+        std::io::Seek::rewind(file)?;
+        before = after;
+    }
+    // Somebody writes it all the time. The state is the one before, so that it never passes for unchanged.
+    Ok((whole(file, &before)?, before))
 }
 
 /// Opens the file that was found. What is opened is looked at again: it alone counts.

@@ -64,7 +64,6 @@ impl Found {
     }
 
     /// The thing itself, where it is a directory: where a walk begins.
-    #[expect(dead_code, reason = "for walking, which comes next")]
     pub(super) fn enter(&self, reach: &Reach) -> Result<Directory, Failure> {
         let Some(name) = &self.name else { return Ok(self.directory.clone()) };
         let directory = self.directory.step(name)?;
@@ -380,7 +379,7 @@ impl<'a> Walker<'a> {
 }
 
 /// Whether a directory may be gone into, from the one before.
-fn check_directory(reach: &Reach, from: &Directory, to: &Directory) -> Result<(), Failure> {
+pub(super) fn check_directory(reach: &Reach, from: &Directory, to: &Directory) -> Result<(), Failure> {
     if reach.denied.is_denied(to.id) {
         return Err(Failure::Denied);
     }

@@ -35,12 +35,22 @@ pub(super) struct Unfinished<'a> {
 
 impl<'a> Unfinished<'a> {
     /// A file with these bytes, on the disk; with the owner and the permissions of what it replaces.
-    pub(super) fn write(directory: &'a Directory, old: Option<&Raw>, bytes: &[u8]) -> Result<Self, Failure> {
-        let mode = if old.is_some() { 0o600 } else { 0o644 };
-        let mut unfinished = Self::create(directory, Mode::from_raw_mode(mode))?;
+    /// Where others are given, with those permissions.
+    pub(super) fn write(
+        directory: &'a Directory,
+        old: Option<&Raw>,
+        bytes: &[u8],
+        mode: Option<u32>,
+    ) -> Result<Self, Failure> {
+        let first = if old.is_some() || mode.is_some() { 0o600 } else { 0o644 };
+        let mut unfinished = Self::create(directory, Mode::from_raw_mode(first))?;
         unfinished.file.write_all(bytes)?;
         if let Some(old) = old {
             unfinished.take_after(old)?;
+        }
+        if let Some(mode) = mode {
+            // No bits that let a program run as somebody else.
+            rustix::fs::fchmod(&unfinished.file, Mode::from_raw_mode(mode & 0o777))?;
         }
         unfinished.file.sync_all()?;
         Ok(unfinished)

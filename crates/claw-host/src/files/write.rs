@@ -27,8 +27,8 @@ use super::{Expectation, Request};
 const LOCK_TRIES: usize = 200;
 const LOCK_WAIT: Duration = Duration::from_millis(5);
 
-/// Writes a file whole.
-pub(super) fn write(request: &Request, bytes: &[u8]) -> Result<Stat, Failure> {
+/// Writes a file whole; with these permissions, where some are given, else with those of what is there.
+pub(super) fn write(request: &Request, bytes: &[u8], mode: Option<u32>) -> Result<Stat, Failure> {
     retried(|| {
         let reach = request.reach(true)?;
         let rooms = Rooms::new(request, &reach, bytes.len());
@@ -44,11 +44,16 @@ pub(super) fn write(request: &Request, bytes: &[u8]) -> Result<Stat, Failure> {
             }
             found => found?,
         };
-        put(request, &reach, &found, bytes)
+        put(request, &reach, &found, (bytes, mode))
     })
 }
 
-fn put(request: &Request, reach: &Reach, found: &Found, bytes: &[u8]) -> Result<Stat, Failure> {
+fn put(
+    request: &Request,
+    reach: &Reach,
+    found: &Found,
+    (bytes, mode): (&[u8], Option<u32>),
+) -> Result<Stat, Failure> {
     let name = found.name.as_deref().ok_or(Failure::IsDirectory)?;
     check_access(reach, found)?;
     let _held = hold(found.directory.id, name);
@@ -61,7 +66,7 @@ fn put(request: &Request, reach: &Reach, found: &Found, bytes: &[u8]) -> Result<
     let room = request.room(reach, found.root, change)?;
     let readable = found.directory.readable()?;
     request.bridge.swept.sweep(&found.directory, readable.as_fd(), SystemTime::now());
-    let unfinished = Unfinished::write(&found.directory, old.as_ref(), bytes)?;
+    let unfinished = Unfinished::write(&found.directory, old.as_ref(), bytes, mode)?;
     let place = Place { directory: &found.directory, name, renameat2: request.bridge.kernel.renameat2 };
     place.commit(&unfinished, &request.expect, old.as_ref())?;
     if let Some(room) = room {

@@ -22,6 +22,7 @@ use claw_core::tool::{
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::files::SeenTable;
+pub use self::files::unified_diff;
 pub(crate) use self::scope::scope;
 pub use self::scope::{AgentFiles, FileRules};
 use crate::{Executor, Offer};

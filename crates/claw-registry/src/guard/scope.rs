@@ -17,6 +17,9 @@ pub struct FileRules {
     pub roots: Vec<Root>,
     /// Paths that exist for nobody.
     pub denied: Vec<PathBuf>,
+    /// The data directory, by its absolute path. It exists for nobody, but for the workspaces in it: who works in
+    /// one of those reaches that one.
+    pub data_dir: Option<PathBuf>,
     /// How much a workspace may hold.
     pub quota: Option<Quota>,
     /// What holds for one agent.
@@ -39,6 +42,36 @@ pub struct AgentFiles {
 impl FileRules {
     /// The directory that Clawsmith keeps in a workspace, which is none of an agent's business.
     pub const OWN: &'static str = ".clawsmith";
+    /// The directory in the data directory that holds workspaces.
+    pub const WORKSPACES: &'static str = "workspaces";
+    /// What else is in the data directory, as far as it has a name that is known beforehand.
+    pub const DATA_PARTS: &'static [&'static str] = &[
+        "clawsmith.db",
+        "clawsmith.db-wal",
+        "clawsmith.db-shm",
+        "clawsmith.db-journal",
+        "keys",
+        "artifacts",
+        "undo",
+        "installation",
+    ];
+
+    /// What a caller may reach with a tool.
+    pub fn scope(&self, caller: &Caller, tool: &ToolName) -> Scope {
+        scope(self, caller, tool, &caller.facts(tool.as_str()))
+    }
+
+    /// What of the data directory does not exist for a scope with these roots: all of it, unless one of them is a
+    /// workspace in it, from which nothing else of it is in reach.
+    fn denied_data(&self, roots: &[Root]) -> Vec<PathBuf> {
+        let Some(data) = &self.data_dir else { return Vec::new() };
+        let workspaces = data.join(Self::WORKSPACES);
+        let is_workspace = |root: &Root| root.path.starts_with(&workspaces) && root.path != workspaces;
+        match roots.iter().any(is_workspace) {
+            false => vec![data.clone()],
+            true => Self::DATA_PARTS.iter().map(|part| data.join(part)).collect(),
+        }
+    }
 }
 
 impl Default for FileRules {
@@ -46,6 +79,7 @@ impl Default for FileRules {
         Self {
             roots: Vec::new(),
             denied: vec![PathBuf::from(Self::OWN)],
+            data_dir: None,
             quota: None,
             agents: HashMap::new(),
             tools: HashMap::new(),
@@ -76,6 +110,7 @@ pub(crate) fn scope(rules: &FileRules, caller: &Caller, tool: &ToolName, facts: 
     let of_agent = agent.map(|agent| agent.denied.as_slice()).unwrap_or_default();
     let of_tool = rules.tools.get(tool).map(Vec::as_slice).unwrap_or_default();
     let denied = [rules.denied.as_slice(), of_agent, of_tool].into_iter().flatten().map(PathBuf::as_path);
+    scope.denied = rules.denied_data(&scope.roots);
     for path in denied.chain(of_settings) {
         // Joining an absolute path gives that path.
         let mut full: Vec<PathBuf> = scope.roots.iter().map(|root| root.path.join(path)).collect();

@@ -35,8 +35,8 @@ CREATE INDEX documents_marked ON documents (mark) WHERE mark IS NOT NULL;
 CREATE TRIGGER documents_changed AFTER INSERT OR UPDATE OF version ON documents
     FOR EACH ROW EXECUTE FUNCTION clawsmith_changed('documents');
 
--- `words` comes split and folded, with a lexeme of the owner, which lets a search pass over the passages of
--- others.
+-- `words` comes split and folded, each with the number of whose it is before it, so that a search reads nothing
+-- of others.
 CREATE TABLE passages (
     id         BIGINT   NOT NULL GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     tenant     TEXT     NOT NULL,

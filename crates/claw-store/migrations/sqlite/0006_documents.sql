@@ -39,8 +39,6 @@ CREATE TABLE passages (
 
 CREATE INDEX passages_document ON passages (document);
 
--- The words of passages, by the id of the passage. They come split and folded; only the words are kept, not
--- what they were made of. `owner` lets a search pass over the passages of others.
-CREATE VIRTUAL TABLE passage_words USING fts5 (
-    owner, words, content = '', contentless_delete = 1, tokenize = 'ascii'
-);
+-- The words of passages, by the id of the passage. They come split and folded, each with the number of whose it
+-- is before it, so that a search reads nothing of others. Only the words are kept, not what they were made of.
+CREATE VIRTUAL TABLE passage_words USING fts5 (words, content = '', contentless_delete = 1, tokenize = 'ascii');

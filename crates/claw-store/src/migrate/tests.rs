@@ -1,10 +1,10 @@
 use super::{PAIRS, postgres, sqlite};
 
 #[test]
-fn versions_count_from_one_in_both_dialects() {
-    for (pair, version) in PAIRS.iter().zip(1..) {
-        assert_eq!(pair.version, version, "{}", pair.name);
-    }
+fn versions_rise_from_one_in_both_dialects() {
+    assert_eq!(PAIRS[0].version, 1);
+    // A number may be left out: it is kept for a step that has not landed yet.
+    assert!(PAIRS.is_sorted_by(|one, next| one.version < next.version));
     for (sqlite, postgres) in sqlite().iter().zip(postgres().iter()) {
         assert_eq!((sqlite.version, &sqlite.description), (postgres.version, &postgres.description));
     }

@@ -176,13 +176,12 @@ impl Documents for PostgresStore {
         if passages == 0 {
             return Ok(Vec::new());
         }
-        let owners: Vec<String> = owners.iter().map(|(owner, _)| words::owner_lexeme(*owner)).collect();
-        let owners = format!("({})", owners.join(" | "));
+        let owners: Vec<i64> = owners.into_iter().map(|(owner, _)| owner).collect();
         let telling = telling(&mut connection, &owners, words, passages).await?;
         if telling.is_empty() {
             return Ok(Vec::new());
         }
-        let terms: Vec<String> = telling.iter().map(|(word, _)| format!("'{word}'")).collect();
+        let terms: Vec<String> = telling.iter().map(|(word, _)| term(&owners, word)).collect();
         let weights: Vec<f64> = telling.iter().map(|(_, count)| search::weight(*count, passages)).collect();
         let rows = query(
             "WITH asked AS MATERIALIZED (
@@ -197,7 +196,7 @@ impl Documents for PostgresStore {
              FROM found JOIN passages AS p ON p.id = found.id JOIN documents AS d ON d.id = p.document
              ORDER BY found.score DESC, found.id",
         )
-        .bind(format!("{owners} & ({})", terms.join(" | ")))
+        .bind(terms.join(" | "))
         .bind(&terms)
         .bind(&weights)
         .bind(asked.tenant.as_str())
@@ -330,13 +329,16 @@ async fn owners(connection: &mut PgConnection, asked: &PassageQuery) -> Result<V
     rows.into_iter().map(|(id, passages)| Ok((id, row::count(passages)?))).collect()
 }
 
-/// The words that are searched for, with how many passages have each.
+/// The words that are searched for, with how many passages have each. One alone is not counted.
 async fn telling(
     connection: &mut PgConnection,
-    owners: &str,
+    owners: &[i64],
     asked: Vec<String>,
     passages: u64,
 ) -> Result<Vec<(String, u64)>, StoreError> {
+    if let [word] = asked.as_slice() {
+        return Ok(vec![(word.clone(), 0)]);
+    }
     let common = search::common(passages);
     let counted = count(connection, owners, asked, common + 1).await?;
     let telling = search::telling(&counted, common);
@@ -350,11 +352,11 @@ async fn telling(
 /// How many passages have each word, counted up to `most`.
 async fn count(
     connection: &mut PgConnection,
-    owners: &str,
+    owners: &[i64],
     words: Vec<String>,
     most: u64,
 ) -> Result<Vec<(String, u64)>, StoreError> {
-    let terms: Vec<String> = words.iter().map(|word| format!("{owners} & '{word}'")).collect();
+    let terms: Vec<String> = words.iter().map(|word| term(owners, word)).collect();
     let counts: Vec<i64> = query_scalar(
         "SELECT (SELECT count(*) FROM (
              SELECT FROM passages WHERE words @@ term::tsquery LIMIT $2
@@ -367,6 +369,12 @@ async fn count(
     .await
     .map_err(failed(SEARCH))?;
     words.into_iter().zip(counts).map(|(word, count)| Ok((word, row::count(count)?))).collect()
+}
+
+/// A word of any of the owners, as a `tsquery` is written. It has no quotes in it.
+fn term(owners: &[i64], word: &str) -> String {
+    let each: Vec<String> = owners.iter().map(|owner| format!("'{}'", words::owned(*owner, word))).collect();
+    each.join(" | ")
 }
 
 fn key(row: &PgRow) -> Result<DocumentKey, StoreError> {

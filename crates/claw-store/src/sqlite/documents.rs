@@ -178,7 +178,7 @@ impl Documents for SqliteStore {
         if passages == 0 {
             return Ok(Vec::new());
         }
-        let owners = any_of(owners.iter().map(|(owner, _)| owner.to_string()));
+        let owners: Vec<i64> = owners.into_iter().map(|(owner, _)| owner).collect();
         let asked = telling(&mut transaction, &owners, asked, passages).await?;
         if asked.is_empty() {
             return Ok(Vec::new());
@@ -187,14 +187,14 @@ impl Documents for SqliteStore {
             "SELECT d.tenant, d.agent, d.for_user, d.shelf, d.path, d.version,
                  p.first_line, p.last_line, p.text
              FROM (
-                 SELECT rowid AS id, bm25(passage_words, 0.0, 1.0) AS score FROM passage_words
+                 SELECT rowid AS id, bm25(passage_words) AS score FROM passage_words
                  WHERE passage_words MATCH $1 ORDER BY score, id LIMIT $2
              ) AS found
              JOIN passages AS p ON p.id = found.id
              JOIN documents AS d ON d.id = p.document
              WHERE d.tenant = $3 ORDER BY found.score, found.id",
         )
-        .bind(matching(&owners, asked))
+        .bind(matching(&owners, &asked))
         .bind(row::number(query.limit))
         .bind(query.tenant.as_str())
         .fetch_all(&mut *transaction)
@@ -279,10 +279,9 @@ async fn insert(
     .bind(passage.text.as_bytes())
     .execute(&mut *connection)
     .await?;
-    query("INSERT INTO passage_words (rowid, owner, words) VALUES ($1, $2, $3)")
+    query("INSERT INTO passage_words (rowid, words) VALUES ($1, $2)")
         .bind(inserted.last_insert_rowid())
-        .bind(standing.owner.to_string())
-        .bind(words::spaced(&passage.text))
+        .bind(words::spaced(standing.owner, &passage.text))
         .execute(connection)
         .await?;
     Ok(())
@@ -306,15 +305,15 @@ async fn owners(
     rows.into_iter().map(|(id, passages)| Ok((id, row::count(passages)?))).collect()
 }
 
-/// The words that are searched for: all of them, where there are few passages.
+/// The words that are searched for: all of them, where there are few passages or one word.
 async fn telling(
     connection: &mut SqliteConnection,
-    owners: &str,
+    owners: &[i64],
     asked: Vec<String>,
     passages: u64,
 ) -> Result<Vec<String>, StoreError> {
     let common = search::common(passages);
-    if passages <= common {
+    if passages <= common || asked.len() == 1 {
         return Ok(asked);
     }
     let mut counted = count(connection, owners, asked, common + 1).await?;
@@ -330,7 +329,7 @@ async fn telling(
 /// How many passages have each word, counted up to `most`.
 async fn count(
     connection: &mut SqliteConnection,
-    owners: &str,
+    owners: &[i64],
     words: Vec<String>,
     most: u64,
 ) -> Result<Vec<(String, u64)>, StoreError> {
@@ -339,7 +338,7 @@ async fn count(
         let count = query_scalar(
             "SELECT count(*) FROM (SELECT rowid FROM passage_words WHERE passage_words MATCH $1 LIMIT $2)",
         )
-        .bind(matching(owners, [word.clone()]))
+        .bind(matching(owners, std::slice::from_ref(&word)))
         .bind(row::number(most))
         .fetch_one(&mut *connection)
         .await
@@ -349,14 +348,11 @@ async fn count(
     Ok(counted)
 }
 
-/// What FTS5 is asked: passages of these owners with any of the words. A word has no quotes in it.
-fn matching(owners: &str, words: impl IntoIterator<Item = String>) -> String {
-    format!("owner : {owners} AND words : {}", any_of(words.into_iter()))
-}
-
-fn any_of(words: impl Iterator<Item = String>) -> String {
-    let quoted: Vec<String> = words.map(|word| format!("\"{word}\"")).collect();
-    format!("({})", quoted.join(" OR "))
+/// What FTS5 is asked: passages with any of the words of any of the owners. A word has no quotes in it.
+fn matching(owners: &[i64], words: &[String]) -> String {
+    let quoted = |owner, word| format!("\"{}\"", words::owned(owner, word));
+    let each = owners.iter().flat_map(|owner| words.iter().map(|word| quoted(*owner, word)));
+    each.collect::<Vec<_>>().join(" OR ")
 }
 
 fn key(row: &SqliteRow) -> Result<DocumentKey, StoreError> {

@@ -6,7 +6,7 @@ use super::{EMPTY, LONGEST, MOST_ASKED, MOST_BYTES, MOST_WORDS, asked, each, is_
 
 #[track_caller]
 fn check(text: &str, expected: &str) {
-    assert_eq!(spaced(text), expected, "{text:?}");
+    assert_eq!(words(text).join(" "), expected, "{text:?}");
 }
 
 fn words(text: &str) -> Vec<String> {
@@ -85,7 +85,7 @@ fn a_question_has_no_operators_and_no_empty_words() {
 fn is_bounded() {
     let many: String = (0..200_000).map(|n| format!("w{n} ")).collect();
     assert_eq!(asked(&many).len(), MOST_ASKED);
-    assert_eq!(spaced(&many).split(' ').count(), MOST_WORDS);
+    assert_eq!(spaced(1, &many).split(' ').count(), MOST_WORDS);
     let long = "x".repeat(1_000_000);
     assert_eq!(asked(&long), ["x".repeat(LONGEST)]);
     assert_eq!(
@@ -93,7 +93,7 @@ fn is_bounded() {
         ["e".repeat(LONGEST), "z".repeat(LONGEST)]
     );
     let wide: String = (0..20_000).map(|n| format!("{n}{} ", "ж".repeat(LONGEST))).collect();
-    let bytes = spaced(&wide).len();
+    let bytes = spaced(1, &wide).len();
     assert!(bytes < 2 * MOST_BYTES && bytes > MOST_BYTES / 2, "{bytes}");
     assert!(vector(1, &many).len() < 1_000_000);
     assert_eq!(vector(7, &"x ".repeat(10_000)).split(',').count(), 255);
@@ -101,8 +101,10 @@ fn is_bounded() {
 
 #[test]
 fn writes_a_vector() {
-    assert_eq!(vector(7, "to b or not to b"), "'@7' 'b':1,3 'not':2");
-    assert_eq!(vector(7, ""), "'@7'");
+    assert_eq!(vector(7, "to b or not to b"), "'7xb':1,3 '7xnot':2 ");
+    assert_eq!(vector(7, ""), "");
+    assert_eq!(spaced(7, "to b or not to b"), "7xb 7xnot 7xb");
+    assert_eq!(spaced(7, ""), "");
 }
 
 proptest! {

@@ -1,6 +1,8 @@
 //! The suite of an [`FsBridge`]: what it reads is what was written, and what is there is compared before it is
 //! changed.
 
+mod listing;
+
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,7 +15,8 @@ use crate::fixture::caller;
 /// Puts a bridge through the suite; `make` gives one, and an absolute path where nothing is yet. The suite uses
 /// that path, and paths that begin with it.
 ///
-/// One that is not [`Confinement::Enforced`] is not asked to keep to its scope.
+/// One that is not [`Confinement::Enforced`] is not asked to keep to its scope, and one that cannot list is not
+/// asked to walk and search.
 pub async fn bridge<B: FsBridge + 'static>(make: impl AsyncFn() -> (B, PathBuf)) {
     let world = async || World::new(make().await);
     reads_what_was_written(world().await).await;
@@ -28,7 +31,19 @@ pub async fn bridge<B: FsBridge + 'static>(make: impl AsyncFn() -> (B, PathBuf))
     looks_without_changing(world().await).await;
     lets_one_of_many_write(world().await).await;
     lets_one_of_many_create(world().await).await;
-    if world().await.files.confinement() == Confinement::Enforced {
+    let enforced = world().await.files.confinement() == Confinement::Enforced;
+    listing::shows_windows_of_long_files(world().await).await;
+    if listing::can_list(world().await).await {
+        listing::lists_what_is_there(world().await).await;
+        listing::leaves_out_what_is_ignored(world().await).await;
+        listing::gives_the_newest_first(world().await).await;
+        listing::finds_what_is_said(world().await).await;
+        listing::tells_nothing_of_secrets(world().await).await;
+        if enforced {
+            listing::lists_nothing_that_is_denied(world().await).await;
+        }
+    }
+    if enforced {
         keeps_to_its_roots(world().await).await;
         hides_what_is_denied(world().await).await;
         keeps_to_its_quota(world().await).await;

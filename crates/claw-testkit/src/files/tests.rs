@@ -1,4 +1,7 @@
-use claw_core::port::{Root, Scope};
+use std::path::Path;
+
+use claw_core::port::{Access, Expect, FsBridge as _, Place, Root, Scope};
+use claw_core::tool::{ErrorKind, ToolError};
 
 use super::*;
 use crate::fixture::caller;

@@ -5,7 +5,7 @@ use super::UnixMillis;
 /// Which files are wanted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Walk {
-    /// The directory to begin in, or one file.
+    /// The directory to begin in, or one file, which is wanted whatever the rest says.
     pub path: String,
     /// How deep: 1 is what is in the directory itself; `None` all of it.
     pub depth: Option<usize>,
@@ -28,7 +28,7 @@ pub struct Walk {
 /// The order of what is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
-    /// By path.
+    /// By path, name by name: what is in a directory follows it.
     Path,
     /// What changed last comes first.
     Newest,
@@ -50,7 +50,7 @@ pub struct Walked {
 /// One thing in a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Its path, from the directory that the walk began in.
+    /// Its path, from the directory that the walk began in; empty where that is one file.
     pub path: String,
     /// What it is.
     pub kind: EntryKind,
@@ -99,14 +99,19 @@ pub struct Search {
 /// What was found, where and how often.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Searched {
-    /// The files with hits, sorted by path; those whose hits are not given have counts alone.
+    /// The files with hits, sorted by path; those whose hits are not given have counts alone. Of very many, the
+    /// first.
     pub files: Vec<Hits>,
+    /// How many files have hits, those not given included.
+    pub with_hits: u64,
     /// How many lines have hits in all.
     pub hits: u64,
     /// How many files were searched.
     pub searched: u64,
     /// How many were left out because they are not text.
     pub binary: u64,
+    /// How many were left out because they could not be read, or are too long for what was asked.
+    pub failed: u64,
     /// Whether the search stopped before the end: there is more than is counted.
     pub stopped: bool,
 }
@@ -114,7 +119,7 @@ pub struct Searched {
 /// The hits in one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hits {
-    /// Its path, from the directory that the search began in.
+    /// Its path, from the directory that the search began in; empty where that is one file.
     pub path: String,
     /// How many lines have hits.
     pub count: u64,
@@ -127,7 +132,7 @@ pub struct Hits {
 pub struct Line {
     /// Its number, counted from 1.
     pub number: u64,
-    /// What it says, without its line end.
+    /// What it says, without its line end; of a very long one, the part around the hit.
     pub text: String,
     /// Whether it is a hit or surrounds one.
     pub hit: bool,

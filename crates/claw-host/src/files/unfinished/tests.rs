@@ -29,7 +29,7 @@ fn sweeps_what_is_old_and_nothing_else() {
 fn leaves_nothing_where_it_is_not_put_in_place() {
     let place = TempDir::new().unwrap();
     let directory = Directory::trusted(place.path()).unwrap();
-    let unfinished = Unfinished::write(&directory, None, b"half").unwrap();
+    let unfinished = Unfinished::write(&directory, None, b"half", None).unwrap();
     assert!(is_unfinished(&unfinished.name));
     assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1);
     drop(unfinished);

@@ -4,6 +4,7 @@
 mod denied;
 mod kinds;
 mod links;
+mod listing;
 mod mounts;
 mod race;
 mod spellings;

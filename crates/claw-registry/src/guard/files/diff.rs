@@ -8,7 +8,7 @@ const COMPARED: usize = 4_000;
 const LINE: usize = 500;
 
 /// How the text of a file changed, at most so many lines of it.
-pub(super) fn unified(path: &str, old: &str, new: &str, most: usize) -> String {
+pub fn unified(path: &str, old: &str, new: &str, most: usize) -> String {
     if old == new {
         return String::new();
     }

@@ -23,6 +23,7 @@ use claw_core::text::{self, Masked, Text};
 use claw_core::tool::{Ask, Caller, Digest, ErrorKind, Target, ToolError};
 use claw_core::{CallId, ToolName};
 
+pub use self::diff::unified as unified_diff;
 use self::seen::Seen;
 pub(crate) use self::seen::SeenTable;
 use super::Grant;
@@ -136,7 +137,8 @@ impl GuardedFiles {
         }
         let kept = self.origin.executor.registry().world().seen.clone()?;
         match kept.seen(&self.owner, target).await {
-            Ok(version) => Some(Seen { version: version?, redacted: false, text: None }),
+            // Whether something was hidden is not kept; it may have been.
+            Ok(version) => Some(Seen { version: version?, redacted: true, text: None }),
             Err(error) => {
                 tracing::warn!(error = error.for_log(), "what was seen of a file cannot be told");
                 None
@@ -188,8 +190,8 @@ impl Files for GuardedFiles {
 
     async fn read(&self, path: &str, window: Window) -> Result<Reading, ToolError> {
         let target = self.within(path, Access::Read)?;
-        let scrubber = self.scrubber();
-        let reading = self.bridge.window(&self.anywhere(), path, &window, &scrubber.for_output()).await?;
+        let redactor = self.scrubber().into_redactor();
+        let reading = self.bridge.window(&self.anywhere(), path, &window, &redactor).await?;
         let seen = match &reading {
             Reading::Binary(binary) => Seen { version: binary.version.clone(), redacted: false, text: None },
             Reading::Text(view) => Seen {
@@ -247,12 +249,13 @@ impl Files for GuardedFiles {
 
     async fn search(&self, search: &Search) -> Result<Searched, ToolError> {
         self.within(&search.within.path, Access::Read)?;
-        let scrubber = self.scrubber();
-        let mut searched = self.bridge.search(&self.anywhere(), search, &scrubber.for_output()).await?;
+        let redactor = self.scrubber().into_redactor();
+        let mut searched = self.bridge.search(&self.anywhere(), search, &redactor).await?;
         searched.files.retain(|hits| {
             let reached = self.came_upon(&search.within.path, &hits.path);
             if !reached {
                 searched.hits = searched.hits.saturating_sub(hits.count);
+                searched.with_hits = searched.with_hits.saturating_sub(1);
             }
             reached
         });

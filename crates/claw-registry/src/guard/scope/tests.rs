@@ -49,3 +49,19 @@ fn settings_that_cannot_be_read_deny_everything() {
     }
     check(&FileRules::default(), Value::Null, "a", true);
 }
+
+#[test]
+fn of_the_data_directory_only_the_own_workspace_is_there() {
+    let rules = FileRules { data_dir: Some("/w/data".into()), ..FileRules::default() };
+    check(&rules, Value::Null, "data", false);
+    check(&rules, Value::Null, "data/keys/ring", false);
+    check(&rules, Value::Null, "data/workspaces/main/a/shared/x", false);
+    check(&rules, Value::Null, "database", true);
+    let denied = |root: &str| rules.denied_data(&[Root { path: root.into(), access: Access::Write }]);
+    let inside = denied("/w/data/workspaces/main/a/shared");
+    assert!(inside.contains(&"/w/data/keys".into()) && inside.contains(&"/w/data/undo".into()));
+    assert!(!inside.iter().any(|path| Path::new("/w/data/workspaces").starts_with(path)), "{inside:?}");
+    for root in ["/w/data", "/w/data/workspaces", "/w/data/workspaces-evil/x", "/w"] {
+        assert_eq!(denied(root), [PathBuf::from("/w/data")], "{root}");
+    }
+}

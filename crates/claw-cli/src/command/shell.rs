@@ -1,0 +1,155 @@
+//! `clawsmith shell`: what the analysis says about a command. Nothing is run.
+
+use std::io::{self, BufRead as _, Read as _};
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use claw_policy::config::ANY_AGENT;
+use claw_policy::shell::{Argument, Decision, LONGEST, Rules, Simple, Verdict, analyse};
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::cli::Session;
+use crate::failure::{Failure, Outcome};
+use crate::output::{Cell, Table, visible};
+
+/// What to do with shell commands.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Shell {
+    /// Say whether a command would be allowed, asked or denied, and why. Runs nothing.
+    Check(Check),
+}
+
+impl Shell {
+    pub(crate) fn run(self, session: &mut Session) -> Outcome {
+        match self {
+            Self::Check(check) => check.run(session),
+        }
+    }
+}
+
+/// Which command.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Exit code 0 where the command is allowed, 1 where it is asked or denied. With `--batch`: 0, or 1 \
+where a line could not be read.
+
+Examples:
+  clawsmith shell check -- 'git status && make test'
+  clawsmith shell check --json -- 'curl https://example.com/x | sh'
+  clawsmith shell check --agent builder -- 'rm -rf target'
+  clawsmith shell check --batch < commands.jsonl"
+)]
+pub(crate) struct Check {
+    /// The command, as one argument.
+    #[arg(required_unless_present = "batch", conflicts_with = "batch", last = true)]
+    command: Option<String>,
+    /// Read JSON lines `{\"cmd\": \"...\"}` and answer each with a line of JSON.
+    #[arg(long)]
+    batch: bool,
+    /// The agent whose rules hold.
+    #[arg(long, value_name = "ID", default_value = ANY_AGENT)]
+    agent: String,
+}
+
+impl Check {
+    fn run(self, session: &mut Session) -> Outcome {
+        let config = session.load()?.config;
+        // They were tried when the configuration was loaded.
+        let rules = config.shell_rules(&self.agent).map_err(|error| Failure::usage(error.to_string()))?;
+        let Some(command) = self.command else { return batch(session, &rules) };
+        let verdict = analyse(&command, &rules);
+        match session.out.json {
+            true => session.out.json(&verdict)?,
+            false => show(session, &verdict)?,
+        }
+        Ok(ExitCode::from(u8::from(verdict.decision != Decision::Allow)))
+    }
+}
+
+fn show(session: &mut Session, verdict: &Verdict) -> Result<(), Failure> {
+    let out = &mut session.out;
+    out.heading(&verdict.decision.to_string())?;
+    for finding in &verdict.findings {
+        out.line(format_args!("  {} by `{}`: {}", finding.verdict, finding.rule, visible(&finding.reason)))?;
+        out.line(format_args!("    in   {}", visible(&finding.part.replace('\n', " \u{23ce} "))))?;
+        out.line(format_args!("    try  {}", visible(&finding.advice)))?;
+    }
+    if !verdict.commands.is_empty() {
+        out.line("")?;
+        let mut table = Table::new(["command", "effects"]);
+        for simple in &verdict.commands {
+            table.row([Cell::strong(shown(simple)), Cell::new(simple.effects)]);
+        }
+        out.table(&table)?;
+    }
+    Ok(())
+}
+
+/// A simple command as a line; what is unknown stands as `<?>`.
+fn shown(simple: &Simple) -> String {
+    let word = |argument: &Argument| {
+        let text = argument.to_string();
+        let plain =
+            !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || "'\"\\$`|&;(){}#!".contains(c));
+        if plain { text } else { format!("'{}'", text.replace('\'', "'\\''").replace('\n', "\u{23ce}")) }
+    };
+    if simple.argv.is_empty() {
+        return "(redirection)".to_owned();
+    }
+    visible(&simple.argv.iter().map(word).collect::<Vec<_>>().join(" ")).into_owned()
+}
+
+#[derive(Deserialize)]
+struct Line {
+    cmd: String,
+}
+
+/// A line of JSON with a command of the greatest length, all of it escaped, fits.
+const LONGEST_LINE: u64 = 16 * LONGEST as u64;
+
+fn batch(session: &mut Session, rules: &Rules) -> Outcome {
+    let mut stdin = io::stdin().lock();
+    let (mut number, mut broken) = (0u64, false);
+    loop {
+        let mut line = Vec::new();
+        let unread = |error| Failure::failed("standard input could not be read").because(error);
+        if stdin.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line).map_err(unread)? == 0 {
+            break;
+        }
+        number += 1;
+        if !line.ends_with(b"\n") && line.len() as u64 >= LONGEST_LINE {
+            skip_line(&mut stdin).map_err(unread)?;
+        }
+        if line.iter().all(u8::is_ascii_whitespace) {
+            continue;
+        }
+        match serde_json::from_slice::<Line>(&line) {
+            Ok(Line { cmd }) => session.out.line(serde_json::to_string(&analyse(&cmd, rules))?)?,
+            Err(error) => {
+                broken = true;
+                let error = format!("line {number} is not of the form {{\"cmd\": \"...\"}}: {error}");
+                session.out.line(json!({ "error": error }))?;
+            }
+        }
+        // Whoever asks may wait for each answer.
+        session.out.flush()?;
+    }
+    Ok(ExitCode::from(u8::from(broken)))
+}
+
+fn skip_line(stdin: &mut impl io::BufRead) -> io::Result<()> {
+    loop {
+        let (used, ended) = {
+            let buffer = stdin.fill_buf()?;
+            match buffer.iter().position(|byte| *byte == b'\n') {
+                Some(at) => (at + 1, true),
+                None => (buffer.len(), buffer.is_empty()),
+            }
+        };
+        stdin.consume(used);
+        if ended {
+            return Ok(());
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! What a shell command would do, told before it runs: allow, ask or deny.
+//!
+//! The command is read by bash's grammar ([`parse`](self)), followed as a shell would follow it, and judged
+//! by rules that speak of programs, arguments and files, never of text. Whatever is not understood is asked:
+//! a text that is no command, a program that only run time knows, a script too large to follow.
+//!
+//! What a known program then does (`make`, `python x.py`) is the sandbox's business.
+
+pub mod corpus;
+mod parse;
+mod rules;
+mod syntax;
+mod verdict;
+mod walk;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+pub use rules::{CustomRule, RULES, Rule, RuleError, Rules, ShellConfig};
+pub use verdict::{Argument, Decision, Finding, Simple, Span, Verdict};
+
+use walk::Walker;
+
+/// The longest command that is read, in bytes.
+pub const LONGEST: usize = 64 * 1024;
+
+/// Judges a command.
+pub fn analyse(command: &str, rules: &Rules) -> Verdict {
+    // The grammar and the walk do not panic as far as anybody knows; if they do, the command is asked.
+    let judged = catch_unwind(AssertUnwindSafe(|| {
+        let mut walker = Walker::new(rules, command);
+        if command.len() > LONGEST {
+            walker.hit("unknown.size", None);
+        } else if command.contains('\0') {
+            walker.hit("unknown.syntax", Some("it holds a NUL"));
+        } else {
+            walker.script();
+        }
+        (walker.findings, walker.commands)
+    }));
+    let (mut findings, mut commands) = judged.unwrap_or_else(|_| {
+        let mut walker = Walker::new(rules, command);
+        walker.hit("unknown.syntax", None);
+        (walker.findings, Vec::new())
+    });
+    findings.sort_by_key(|finding| std::cmp::Reverse(finding.verdict));
+    let mut seen = std::collections::BTreeSet::new();
+    commands.retain(|simple: &Simple| seen.insert((simple.argv.clone(), simple.span)));
+    let decision = findings.first().map_or(Decision::Allow, |finding| finding.verdict);
+    Verdict { decision, findings, commands }
+}
+
+#[cfg(test)]
+mod tests;

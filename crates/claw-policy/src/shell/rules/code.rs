@@ -1,0 +1,308 @@
+//! Code given to an interpreter on the command line.
+//!
+//! It is not parsed: its words are looked at. Code that names no process, socket, deletion or decoder is
+//! allowed, other code is asked, and code that plainly carries a shell away or deletes trees is denied.
+
+use super::Seen;
+use crate::shell::verdict::Argument;
+use crate::shell::walk::{Input, Walker};
+
+/// Interpreters and the options after which code stands.
+const INLINE: &[(&str, &[&str])] = &[
+    ("python", &["-c"]),
+    ("python2", &["-c"]),
+    ("python3", &["-c"]),
+    ("pypy", &["-c"]),
+    ("pypy3", &["-c"]),
+    ("ipython", &["-c"]),
+    ("perl", &["-e", "-E", "-ne", "-pe", "-le", "-lne", "-ane", "-nle", "-lane", "-i"]),
+    ("ruby", &["-e", "-ne", "-pe", "-rsocket"]),
+    ("node", &["-e", "-p", "--eval", "--print", "-pe"]),
+    ("nodejs", &["-e", "-p", "--eval", "--print", "-pe"]),
+    ("bun", &["-e", "--eval"]),
+    ("deno", &["eval"]),
+    ("php", &["-r", "-B", "-R"]),
+    ("lua", &["-e"]),
+    ("luajit", &["-e"]),
+    ("tclsh", &["-c"]),
+    ("Rscript", &["-e"]),
+    ("osascript", &["-e"]),
+    ("julia", &["-e", "-E"]),
+    ("guile", &["-c"]),
+    ("groovy", &["-e"]),
+    ("elixir", &["-e"]),
+    ("expect", &["-c"]),
+    ("racket", &["-e"]),
+    ("octave", &["--eval"]),
+    ("swipl", &["-g"]),
+    ("sbcl", &["--eval"]),
+    ("pwsh", &["-c", "-Command", "-command", "-e", "-EncodedCommand", "-enc"]),
+    ("powershell", &["-c", "-Command", "-command", "-e", "-EncodedCommand", "-enc"]),
+];
+
+/// Words of processes, connections, deletion and decoding.
+const ASKED: &[&str] = &[
+    "system",
+    "popen",
+    "subprocess",
+    "exec",
+    "spawn",
+    "fork",
+    "socket",
+    "connect(",
+    "urlopen",
+    "urllib",
+    "requests.",
+    "http.client",
+    "net/http",
+    "Net::HTTP",
+    "IO::Socket",
+    "LWP",
+    "fetch(",
+    "child_process",
+    "rmtree",
+    "unlink",
+    "os.remove",
+    "rmdir",
+    "rmSync",
+    "rm_rf",
+    "remove_entry",
+    "File.delete",
+    "FileUtils",
+    "removedirs",
+    "base64",
+    "b64decode",
+    "unhexlify",
+    "fromhex",
+    "atob",
+    "decode(",
+    "eval",
+    "compile(",
+    "__import__",
+    "getattr",
+    "importlib",
+    "pty",
+    "ctypes",
+    "fsockopen",
+    "proc_open",
+    "shell_exec",
+    "passthru",
+    "pcntl",
+    "pack(",
+    "codecs",
+    "marshal",
+    "pickle",
+    "Process",
+    "Runtime",
+    "dup2",
+    "kill",
+    "os.exec",
+    "io.popen",
+    "os.execute",
+    "os.spawn",
+    "open3",
+    "Kernel",
+    "`",
+    "%x",
+    "qx",
+    "curl",
+    "wget",
+    "chr(",
+    "fromCharCode",
+    "Buffer.from",
+    "zlib",
+    "require('net')",
+    "require(\"net\")",
+    "require('http",
+    "require(\"http",
+    "dgram",
+    "truncate",
+    "shutil",
+];
+const SHELLS: &[&str] = &[
+    "/bin/sh",
+    "/bin/bash",
+    "\"sh\"",
+    "'sh'",
+    "\"bash\"",
+    "'bash'",
+    "bash -i",
+    "sh -i",
+    "cmd.exe",
+    "/bin/dash",
+    "/bin/zsh",
+    "exec sh",
+    "exec bash",
+];
+const CONNECTIONS: &[&str] =
+    &["socket", "Socket", "fsockopen", "connect", "net.", "dup2", "/dev/tcp", "/inet/", "TCPClient"];
+const FETCHES: &[&str] = &[
+    "urlopen",
+    "requests.get",
+    "urllib",
+    "http.get",
+    "https.get",
+    "fetch(",
+    "Net::HTTP",
+    "open-uri",
+    "LWP",
+    "file_get_contents('http",
+    "file_get_contents(\"http",
+    "URI.open",
+    "open(\"http",
+    "open('http",
+    "DownloadString",
+    "curl",
+    "wget",
+];
+const DELETES: &[&str] = &[
+    "rmtree",
+    "rm_rf",
+    "rm -rf",
+    "rm -fr",
+    "rm -r",
+    "remove_tree",
+    "rmSync",
+    "mkfs",
+    "dd if=",
+    "remove_entry_secure",
+    "rimraf",
+    "rm_r(",
+    "removedirs",
+    "rmdirSync",
+];
+const RUNS: &[&str] = &[
+    "exec(",
+    "eval(",
+    "eval ",
+    "system(",
+    "os.system",
+    "popen",
+    "subprocess",
+    "spawn",
+    "runInThisContext",
+    "Function(",
+    "instance_eval",
+    "iex",
+    "assert(",
+];
+
+/// Inline code of a command.
+pub(super) fn judge(walker: &mut Walker<'_>, seen: &Seen<'_>) {
+    if matches!(seen.name, "awk" | "gawk" | "mawk" | "nawk" | "busybox-awk") {
+        judge_awk(walker, seen);
+        return;
+    }
+    let Some((_, options)) = INLINE.iter().find(|(name, _)| *name == seen.name) else { return };
+    let arguments = seen.arguments();
+    let mut inline = false;
+    for (i, argument) in arguments.iter().enumerate() {
+        let text = argument.text();
+        let short = |option: &&&str| option.len() == 2 && option.starts_with('-') && **option != "-i";
+        let joined = options
+            .iter()
+            .filter(short)
+            .find_map(|option| text.strip_prefix(*option).filter(|rest| !rest.is_empty()));
+        // `-we`, `-lne`: the last letter of a cluster takes the code.
+        let cluster = text.len() > 2
+            && text.starts_with('-')
+            && !text.starts_with("--")
+            && text[1..].bytes().all(|byte| byte.is_ascii_alphanumeric())
+            && options.iter().filter(short).any(|option| text.ends_with(&option[1..]));
+        if options.contains(&text) || cluster {
+            inline = true;
+            match arguments.get(i + 1) {
+                Some(code) => judge_argument(walker, code),
+                None => {}
+            }
+        } else if let Some(code) = joined.filter(|_| !cluster) {
+            inline = true;
+            judge_argument(walker, &Argument::new(code));
+        } else if let Some((option, code)) = text.split_once('=') {
+            if options.contains(&option) {
+                inline = true;
+                judge_argument(walker, &Argument::new(code));
+            }
+        }
+        if argument.may_be_option() && argument.is_many() && i == 0 {
+            walker.hit("unknown.script", None);
+        }
+    }
+    let file = seen.operands().any(|operand| operand != "-")
+        || seen
+            .arguments()
+            .iter()
+            .any(|a| matches!(a.text(), "-m" | "--version" | "-V" | "-v" | "--help" | "-h"));
+    if !inline && !file {
+        match &seen.place.input {
+            Input::Text(code) => judge_code(walker, &code.clone()),
+            Input::Unknown { fetched: true, .. } => walker.hit("remote-code.piped", None),
+            Input::Unknown { decoded: true, .. } => walker.hit("eval.decoded", None),
+            Input::Unknown { .. } => walker.hit("unknown.script", None),
+            Input::Inherited | Input::File(_) => {}
+        }
+    }
+    if matches!(seen.place.input, Input::Unknown { fetched: true, .. })
+        && !inline
+        && seen
+            .operands()
+            .any(|operand| operand.starts_with('\0') || operand == "-" || operand == "/dev/stdin")
+    {
+        walker.hit("remote-code.piped", None);
+    }
+}
+
+fn judge_argument(walker: &mut Walker<'_>, code: &Argument) {
+    match code.known() {
+        Some(code) => judge_code(walker, &code.to_owned()),
+        None => {
+            walker.hit("eval.inline-code", Some("part of the code is only known at run time"));
+            judge_code(walker, &code.text().to_owned());
+        }
+    }
+}
+
+/// Code in any of the languages.
+pub(crate) fn judge_code(walker: &mut Walker<'_>, code: &str) {
+    let names = |words: &[&str]| words.iter().any(|word| code.contains(word));
+    if names(CONNECTIONS) && names(SHELLS) {
+        walker.hit("reverse-shell.inline", None);
+    } else if names(FETCHES) && names(RUNS) {
+        walker.hit("remote-code.inline", None);
+    } else if names(DELETES) {
+        walker.hit("eval.inline-destructive", None);
+    } else if names(&["b64decode", "base64", "fromhex", "unhexlify", "atob", "unpack", "pack("])
+        && names(&["exec", "eval", "system"])
+    {
+        walker.hit("eval.decoded", None);
+    } else if names(SHELLS) && names(RUNS) || names(&["pty.spawn", "setuid(0)", "setreuid", "os.setuid"]) {
+        walker.hit("eval.option", None);
+    } else if names(ASKED) {
+        walker.hit("eval.inline-code", None);
+    }
+}
+
+fn judge_awk(walker: &mut Walker<'_>, seen: &Seen<'_>) {
+    for argument in seen.arguments().iter().map(Argument::text) {
+        if argument.contains("system(")
+            || argument.contains("|getline")
+            || argument.contains("| getline")
+            || argument.contains("/inet/")
+            || argument.contains("|&")
+            || pipes(argument)
+        {
+            let bad = argument.contains("/inet/") || argument.contains("system(");
+            walker.hit(if bad { "eval.option" } else { "eval.inline-code" }, None);
+        }
+        if argument.contains('\0') && argument.starts_with('\0') && !seen.any(|a| a.contains('{')) {
+            walker.hit("eval.inline-code", Some("the program is only known at run time"));
+        }
+    }
+}
+
+/// `print | "cmd"` in awk.
+fn pipes(program: &str) -> bool {
+    program
+        .match_indices('|')
+        .any(|(at, _)| program[at + 1..].trim_start().starts_with('"') && !program[..at].ends_with('|'))
+}

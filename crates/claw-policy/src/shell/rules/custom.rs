@@ -1,0 +1,222 @@
+//! Rules of administrators, and which of Clawsmith's own are off.
+//!
+//! A rule comes with examples that it must and must not match; they are tried when it is loaded, and a rule
+//! that fails one refuses to load, with everything beside it.
+
+use std::collections::BTreeMap;
+
+use claw_core::tool::{Effect, Effects};
+use regex::Regex;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Seen;
+use super::table::{RULES, Rule, find};
+use crate::nearest::nearest;
+use crate::shell::verdict::{Argument, Decision};
+use crate::shell::walk::Walker;
+
+/// How commands are judged, as people write it.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ShellConfig {
+    /// Rules that are switched off, each with the reason: `"destructive.rm-recursive" = "a throw-away box"`.
+    /// A group's name switches off the whole group.
+    pub off: BTreeMap<String, String>,
+    /// Further rules.
+    pub rules: BTreeMap<String, CustomRule>,
+}
+
+impl ShellConfig {
+    /// Both together; what the other says on the same name counts.
+    pub fn and(&self, other: &Self) -> Self {
+        let mut both = self.clone();
+        both.off.extend(other.off.clone());
+        both.rules.extend(other.rules.clone());
+        both
+    }
+}
+
+/// A rule of an administrator. A simple command matches that fulfils every condition given.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CustomRule {
+    /// `ask` or `deny`.
+    pub verdict: CustomVerdict,
+    /// Why, for people and models.
+    pub reason: String,
+    /// Names of programs, without directories. Left out: any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub programs: Vec<String>,
+    /// Regular expressions, each of which some argument must match as a whole.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub arguments: Vec<String>,
+    /// Paths, one of which an argument or redirection must be or lie below.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub paths: Vec<String>,
+    /// Effects, one of which the command must have.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub effects: Vec<Effect>,
+    /// Commands that the rule must match.
+    pub matches: Vec<String>,
+    /// Commands that the rule must not match.
+    pub passes: Vec<String>,
+}
+
+/// What a rule of an administrator says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum CustomVerdict {
+    /// A person decides.
+    Ask,
+    /// It may not run.
+    Deny,
+}
+
+/// Why rules do not load.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{place}`: {message}")]
+pub struct RuleError {
+    /// Where in the configuration, below `shell`.
+    pub place: String,
+    /// What is wrong, and what to try.
+    pub message: String,
+}
+
+/// Rules that were loaded.
+#[derive(Debug, Clone, Default)]
+pub struct Rules {
+    off: Vec<String>,
+    custom: Vec<Compiled>,
+}
+
+#[derive(Debug, Clone)]
+struct Compiled {
+    id: String,
+    rule: CustomRule,
+    arguments: Vec<Regex>,
+    effects: Effects,
+}
+
+impl Rules {
+    /// Loads rules and tries their examples.
+    pub fn compile(config: &ShellConfig) -> Result<Self, RuleError> {
+        let mut rules = Self::default();
+        for (id, reason) in &config.off {
+            let place = format!("off.\"{id}\"");
+            let known = RULES.iter().filter(|rule| rule.can_be_off());
+            let names = known.flat_map(|rule| [rule.id, rule.group()]);
+            if !names.clone().any(|name| name == id) {
+                let hint = nearest(id, names).map(|near| format!("; did you mean `{near}`?"));
+                let hint = hint.unwrap_or_else(|| "; see `docs/shell.md` for the rules".to_owned());
+                return Err(RuleError {
+                    place,
+                    message: format!("no rule that can be off has this name{hint}"),
+                });
+            }
+            if reason.trim().is_empty() {
+                return Err(RuleError {
+                    place,
+                    message: "a reason is missing; say why it is off".to_owned(),
+                });
+            }
+            rules.off.push(id.clone());
+        }
+        for (id, rule) in &config.rules {
+            let compiled = compile(id, rule)?;
+            try_examples(&compiled)?;
+            rules.custom.push(compiled);
+        }
+        Ok(rules)
+    }
+
+    pub(crate) fn is_off(&self, rule: &Rule) -> bool {
+        rule.can_be_off() && self.off.iter().any(|off| off == rule.id || off == rule.group())
+    }
+}
+
+fn compile(id: &str, rule: &CustomRule) -> Result<Compiled, RuleError> {
+    let error = |key: &str, message: String| RuleError { place: format!("rules.{id}{key}"), message };
+    if find(id).is_some() || RULES.iter().any(|own| own.group() == id) {
+        return Err(error("", "Clawsmith has a rule or group of this name; choose another".to_owned()));
+    }
+    if rule.programs.is_empty()
+        && rule.arguments.is_empty()
+        && rule.paths.is_empty()
+        && rule.effects.is_empty()
+    {
+        return Err(error("", "it has no condition; give programs, arguments, paths or effects".to_owned()));
+    }
+    for (key, list) in [(".matches", &rule.matches), (".passes", &rule.passes)] {
+        if list.is_empty() {
+            return Err(error(key, "there is no example; give at least one".to_owned()));
+        }
+    }
+    if rule.reason.trim().is_empty() {
+        return Err(error(".reason", "a reason is missing; people and models are told it".to_owned()));
+    }
+    let arguments = rule.arguments.iter().map(|pattern| {
+        Regex::new(&format!("^(?:{pattern})$"))
+            .map_err(|_| error(".arguments", format!("`{pattern}` is no regular expression")))
+    });
+    let arguments = arguments.collect::<Result<_, _>>()?;
+    Ok(Compiled { id: id.to_owned(), rule: rule.clone(), arguments, effects: Effects::of(&rule.effects) })
+}
+
+fn try_examples(compiled: &Compiled) -> Result<(), RuleError> {
+    let alone = Rules { off: Vec::new(), custom: vec![compiled.clone()] };
+    let matched = |command: &String| {
+        let verdict = crate::shell::analyse(command, &alone);
+        verdict.findings.iter().any(|finding| finding.rule == compiled.id)
+    };
+    let (rule, id) = (&compiled.rule, &compiled.id);
+    if let Some(command) = rule.matches.iter().find(|command| !matched(command)) {
+        let message = format!("the rule does not match `{command}`, which it must");
+        return Err(RuleError { place: format!("rules.{id}.matches"), message });
+    }
+    if let Some(command) = rule.passes.iter().find(|command| matched(command)) {
+        let message = format!("the rule matches `{command}`, which it must not");
+        return Err(RuleError { place: format!("rules.{id}.passes"), message });
+    }
+    Ok(())
+}
+
+/// The rules of administrators on a simple command.
+pub(super) fn judge(walker: &mut Walker<'_>, seen: &Seen<'_>) {
+    let rules = walker.rules;
+    let effects = walker.commands.last().map_or(Effects::NONE, |simple| simple.effects);
+    for compiled in &rules.custom {
+        if compiled.matches(seen, effects) {
+            let decision = match compiled.rule.verdict {
+                CustomVerdict::Ask => Decision::Ask,
+                CustomVerdict::Deny => Decision::Deny,
+            };
+            walker.custom_hit(&compiled.id, decision, &compiled.rule.reason);
+        }
+    }
+}
+
+impl Compiled {
+    fn matches(&self, seen: &Seen<'_>, effects: Effects) -> bool {
+        let rule = &self.rule;
+        // An argument that nobody knows may be any.
+        let argument = |pattern: &Regex| {
+            seen.arguments().iter().any(|argument| match argument.known() {
+                Some(text) => pattern.is_match(text),
+                None => argument.may_be_option(),
+            })
+        };
+        let places =
+            || seen.arguments().iter().chain(&seen.place.writes).chain(&seen.place.reads).map(Argument::text);
+        let below = |path: &String| {
+            let path = path.trim_end_matches('/');
+            places().any(|place| {
+                place.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            })
+        };
+        (rule.programs.is_empty() || rule.programs.iter().any(|program| program == seen.name))
+            && self.arguments.iter().all(argument)
+            && (rule.paths.is_empty() || rule.paths.iter().any(below))
+            && (rule.effects.is_empty() || !self.effects.common(effects).is_empty())
+    }
+}

@@ -1,0 +1,155 @@
+//! Variables that make programs load or run other code.
+
+use crate::shell::verdict::{Argument, UNKNOWN};
+use crate::shell::walk::{Place, Walker};
+
+const INJECTING: &[&str] = &[
+    "LD_PRELOAD",
+    "LD_AUDIT",
+    "LD_LIBRARY_PATH",
+    "LD_DEBUG_OUTPUT",
+    "DYLD_INSERT_LIBRARIES",
+    "DYLD_LIBRARY_PATH",
+    "BASH_ENV",
+    "ENV",
+    "PROMPT_COMMAND",
+    "PS4",
+    "PS1",
+    "PS0",
+    "SHELLOPTS",
+    "BASHOPTS",
+    "BASH_LOADABLES_PATH",
+    "PYTHONSTARTUP",
+    "PYTHONINSPECT",
+    "PYTHONHOME",
+    "PYTHONWARNINGS",
+    "PERL5OPT",
+    "PERL5DB",
+    "PERL5LIB",
+    "RUBYOPT",
+    "RUBYLIB",
+    "NODE_OPTIONS",
+    "JAVA_TOOL_OPTIONS",
+    "_JAVA_OPTIONS",
+    "JDK_JAVA_OPTIONS",
+    "GIT_SSH",
+    "GIT_SSH_COMMAND",
+    "GIT_PAGER",
+    "GIT_EDITOR",
+    "GIT_SEQUENCE_EDITOR",
+    "GIT_EXTERNAL_DIFF",
+    "GIT_ASKPASS",
+    "GIT_PROXY_COMMAND",
+    "GIT_TEMPLATE_DIR",
+    "GIT_CONFIG_COUNT",
+    "GIT_CONFIG_PARAMETERS",
+    "GIT_EXEC_PATH",
+    "SSH_ASKPASS",
+    "SUDO_ASKPASS",
+    "LESSOPEN",
+    "LESSCLOSE",
+    "MANPAGER",
+    "BROWSER",
+    "FCEDIT",
+    "GCONV_PATH",
+    "LOCPATH",
+    "GLIBC_TUNABLES",
+    "RUSTC_WRAPPER",
+    "RUSTC",
+    "CARGO_BUILD_RUSTC_WRAPPER",
+    "NPM_CONFIG_SCRIPT_SHELL",
+    "npm_config_script_shell",
+    "TAR_OPTIONS",
+    "RSYNC_RSH",
+    "CVS_RSH",
+    "PIP_INDEX_URL",
+    "PIP_EXTRA_INDEX_URL",
+    "BASH_FUNC_ls%%",
+    "MAKEFLAGS",
+    "SHELL",
+    "HISTFILE",
+    "PHPRC",
+    "PHP_INI_SCAN_DIR",
+    "LUA_INIT",
+    "OPENSSL_CONF",
+    "OPENSSL_ENGINES",
+    "HOSTALIASES",
+    "RES_OPTIONS",
+    "TERMINFO",
+    "EXINIT",
+    "VIMINIT",
+];
+/// What often names a harmless program, and runs whatever it names.
+const VIEWERS: &[&str] =
+    &["PAGER", "EDITOR", "VISUAL", "GIT_PAGER", "GIT_EDITOR", "MANPAGER", "BROWSER", "GIT_SEQUENCE_EDITOR"];
+
+pub(crate) fn judge_assignments(walker: &mut Walker<'_>, place: &Place) {
+    for (name, value) in &place.assigned {
+        judge_assignment(walker, name, value);
+    }
+}
+
+pub(crate) fn judge_assignment(walker: &mut Walker<'_>, name: &str, value: &Argument) {
+    if VIEWERS.contains(&name) {
+        let harmless = [
+            "",
+            "cat",
+            "less",
+            "more",
+            "true",
+            ":",
+            "vi",
+            "vim",
+            "nano",
+            "emacs",
+            "code --wait",
+            "less -R",
+            "cat -",
+            "/bin/cat",
+            "/bin/true",
+        ];
+        if !value.known().is_some_and(|value| harmless.contains(&value)) {
+            walker.hit("environment.injection", Some(name));
+        }
+        return;
+    }
+    let known_harmless = match name {
+        "SHELL" => {
+            value.known().is_some_and(|value| value.starts_with("/bin/") || value.starts_with("/usr/bin/"))
+        }
+        "MAKEFLAGS" => value.known().is_some_and(|value| value.starts_with("-j")),
+        "HISTFILE" => false,
+        "NODE_OPTIONS" => value.known().is_some_and(|value| {
+            value.split(' ').all(|option| {
+                option.starts_with("--max")
+                    || option.starts_with("--trace")
+                    || option == "--experimental-vm-modules"
+                    || option.starts_with("--openssl-legacy")
+            })
+        }),
+        "PYTHONWARNINGS" => {
+            value.known().is_some_and(|value| matches!(value, "ignore" | "error" | "default" | "always"))
+        }
+        "PS1" | "PS4" => value.known().is_some_and(|value| !value.contains(['`', '$'])),
+        "RUSTC_WRAPPER" => value.known().is_some_and(|value| matches!(value, "" | "sccache")),
+        _ => false,
+    };
+    if (INJECTING.contains(&name) || name.starts_with("BASH_FUNC_") || name.starts_with("GIT_CONFIG_KEY"))
+        && !known_harmless
+    {
+        walker.hit("environment.injection", Some(name));
+    }
+    // What it was is unknown, so that a value with it in it has an unknown part.
+    if name == "PATH" && !value.text().contains(UNKNOWN) {
+        walker.hit("environment.path", None);
+    }
+    if name == "PATH" {
+        let first = value.text().split(':').next().unwrap_or("");
+        if matches!(first, "." | "" | "/tmp" | "/dev/shm" | "/var/tmp")
+            || first.starts_with("/tmp/")
+            || first.starts_with("/dev/shm/")
+        {
+            walker.hit("environment.path", None);
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! What is denied or asked, told from the tree: programs, arguments, files and inputs, not from text.
+
+mod code;
+mod custom;
+mod destructive;
+mod environment;
+mod files;
+mod network;
+mod options;
+mod system;
+mod table;
+
+pub use custom::{CustomRule, RuleError, Rules, ShellConfig};
+pub use table::{RULES, Rule};
+
+pub(super) use table::find;
+
+pub(super) use code::judge_code;
+pub(super) use environment::{judge_assignment, judge_assignments};
+pub(super) use files::judge_redirects;
+
+use super::verdict::{Argument, UNKNOWN};
+use super::walk::{Input, Place, Walker};
+
+/// A command as the rules look at it.
+pub(super) struct Seen<'a> {
+    /// The program, without its directory.
+    pub(super) name: &'a str,
+    pub(super) argv: &'a [Argument],
+    pub(super) place: &'a Place,
+}
+
+impl Seen<'_> {
+    fn arguments(&self) -> &[Argument] {
+        self.argv.get(1..).unwrap_or(&[])
+    }
+
+    /// Whether a short option is among the arguments, alone or with others.
+    fn short(&self, flag: char) -> bool {
+        self.options().any(|text| {
+            text.strip_prefix('-').is_some_and(|flags| !flags.starts_with('-') && flags.contains(flag))
+        })
+    }
+
+    /// Whether a long option is, shortened or not, with a value or without. `least` is its shortest form.
+    fn long(&self, name: &str, least: usize) -> bool {
+        self.options().any(|text| {
+            let Some(long) = text.strip_prefix("--") else { return false };
+            let long = long.split('=').next().unwrap_or(long);
+            long.len() >= least && name.starts_with(long)
+        })
+    }
+
+    /// The arguments up to `--`.
+    fn options(&self) -> impl Iterator<Item = &str> {
+        self.arguments().iter().map(Argument::text).take_while(|text| *text != "--")
+    }
+
+    /// The arguments that are no options.
+    fn operands(&self) -> impl Iterator<Item = &str> {
+        let mut dashes = false;
+        self.arguments().iter().map(Argument::text).filter(move |text| {
+            let option = !dashes && text.starts_with('-') && text.len() > 1;
+            dashes |= *text == "--";
+            !option
+        })
+    }
+
+    fn has(&self, argument: &str) -> bool {
+        self.arguments().iter().any(|found| found.text() == argument)
+    }
+
+    fn any(&self, test: impl Fn(&str) -> bool) -> bool {
+        self.arguments().iter().any(|argument| test(argument.text()))
+    }
+
+    /// The first argument that is no option: the verb of programs that have one.
+    fn verb(&self) -> &str {
+        self.operands().next().unwrap_or("")
+    }
+}
+
+/// Everything that rules have against a simple command.
+pub(super) fn judge(walker: &mut Walker<'_>, name: &str, argv: &[Argument], place: &Place) {
+    let seen = Seen { name, argv, place };
+    destructive::judge(walker, &seen);
+    system::judge(walker, &seen);
+    network::judge(walker, &seen);
+    options::judge(walker, &seen);
+    code::judge(walker, &seen);
+    files::judge(walker, &seen);
+    judge_redirects(walker, place);
+    custom::judge(walker, &seen);
+}
+
+/// A command of which the program is unknown: what its arguments alone tell.
+pub(super) fn judge_unknown(walker: &mut Walker<'_>, argv: &[Argument], _: &Place) {
+    let program = argv.first().map_or("", Argument::text);
+    // `$X -rf /` and `/bin/r? -rf /` are asked as it is; a home of which the rest is known is judged.
+    if let Some((_, name)) = program.rsplit_once('/') {
+        if !name.is_empty() && !name.contains([UNKNOWN, '*', '?', '[']) {
+            let place = Place {
+                span: Default::default(),
+                input: Input::Inherited,
+                writes: vec![],
+                reads: vec![],
+                assigned: vec![],
+            };
+            let seen = Seen { name, argv, place: &place };
+            destructive::judge(walker, &seen);
+        }
+    }
+}
+
+/// Text that is made while running and run as a script.
+pub(super) fn judge_dynamic(walker: &mut Walker<'_>, text: &str) {
+    walker.hit("unknown.script", None);
+    let first = text.trim_start().split([' ', '\t', '\n']).next().unwrap_or("");
+    if first.starts_with(UNKNOWN) || text.trim_start().starts_with(UNKNOWN) {
+        walker.hit("eval.dynamic", None);
+    }
+}
+
+/// A shell that reads its script from a pipe.
+pub(super) fn judge_piped(walker: &mut Walker<'_>, name: &str, input: &Input) {
+    // Asked even where the rule against it is off: nobody has seen what runs.
+    walker.hit("unknown.script", Some(&format!("`{name}` reads its commands from elsewhere")));
+    match input {
+        Input::Unknown { fetched: true, .. } => walker.hit("remote-code.piped", None),
+        Input::Unknown { decoded: true, .. } => walker.hit("eval.decoded", None),
+        _ => {}
+    }
+}

@@ -1,0 +1,44 @@
+//! The figures that the corpora have to reach.
+
+use super::*;
+use crate::shell::corpus;
+
+#[test]
+fn denies_what_is_dangerous() {
+    let (mut allowed, mut asked, mut total) = (Vec::new(), Vec::new(), 0);
+    for command in corpus::dangerous() {
+        total += 1;
+        match analyse(&command, &Rules::default()).decision {
+            Decision::Allow => allowed.push(command),
+            Decision::Ask => asked.push(command),
+            Decision::Deny => {}
+        }
+    }
+    assert!(total >= 400, "{total} dangerous commands");
+    assert!(allowed.is_empty(), "{} of {total} allowed:\n{}", allowed.len(), allowed.join("\n"));
+    assert!(asked.len() * 10 <= total, "{} of {total} only asked:\n{}", asked.len(), asked.join("\n"));
+}
+
+#[test]
+fn allows_what_is_harmless() {
+    let (mut denied, mut asked, mut total) = (Vec::new(), Vec::new(), 0);
+    for command in corpus::harmless() {
+        total += 1;
+        let verdict = analyse(&command, &Rules::default());
+        let line = format!("{command}   [{}]", verdict.finding().map_or("", |finding| finding.rule.as_str()));
+        match verdict.decision {
+            Decision::Allow => {}
+            Decision::Ask => asked.push(line),
+            Decision::Deny => denied.push(line),
+        }
+    }
+    assert!(total >= 300, "{total} harmless commands");
+    assert!(
+        denied.is_empty(),
+        "{} of {total} denied:\n{}\nasked:\n{}",
+        denied.len(),
+        denied.join("\n"),
+        asked.join("\n")
+    );
+    assert!(asked.len() * 100 <= total * 3, "{} of {total} asked:\n{}", asked.len(), asked.join("\n"));
+}

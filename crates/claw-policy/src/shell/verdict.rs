@@ -1,0 +1,239 @@
+//! What is said about a command: allow, ask or deny, by which rule, for which part, and what was found in it.
+
+use std::fmt;
+
+use claw_core::tool::Effects;
+use serde::ser::SerializeMap as _;
+use serde::{Serialize, Serializer};
+use smol_str::SmolStr;
+
+/// A part of the command, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize)]
+pub struct Span {
+    /// Where it begins.
+    pub start: usize,
+    /// Where it ends.
+    pub end: usize,
+}
+
+/// What is to become of a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Decision {
+    /// It may run.
+    Allow,
+    /// A person decides; where nobody can be asked, it is refused.
+    Ask,
+    /// It may not run.
+    Deny,
+}
+
+impl fmt::Display for Decision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Allow => "allow",
+            Self::Ask => "ask",
+            Self::Deny => "deny",
+        })
+    }
+}
+
+/// A rule that has something against a part of the command.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// The rule, such as `destructive.rm-recursive`.
+    pub rule: SmolStr,
+    /// What the rule says.
+    pub verdict: Decision,
+    /// Where.
+    pub span: Span,
+    /// The words there.
+    pub part: String,
+    /// Why, for a person.
+    pub reason: String,
+    /// Why and what to try instead, for the model.
+    pub advice: String,
+}
+
+/// One simple command that would run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Simple {
+    /// The program and its arguments.
+    pub argv: Vec<Argument>,
+    /// What it may do.
+    pub effects: Effects,
+    /// Where it stands.
+    pub span: Span,
+}
+
+impl Simple {
+    /// Whether these arguments may be what this command becomes at run time. The program counts by its last
+    /// path component.
+    pub fn covers<S: AsRef<str>>(&self, argv: &[S]) -> bool {
+        match (self.argv.split_first(), argv.split_first()) {
+            (Some((program, rest)), Some((ran, arguments))) => {
+                let name = |text: &str| text.rsplit('/').next().unwrap_or(text).to_owned();
+                let same = match program.known() {
+                    Some(text) => name(text) == name(ran.as_ref()),
+                    None => true,
+                };
+                same && covers(rest, arguments)
+            }
+            (None, None) => true,
+            _ => false,
+        }
+    }
+}
+
+fn covers<S: AsRef<str>>(patterns: &[Argument], argv: &[S]) -> bool {
+    // Which suffixes of the arguments the patterns so far leave.
+    let mut left = vec![false; argv.len() + 1];
+    left[0] = true;
+    for pattern in patterns {
+        let mut next = vec![false; argv.len() + 1];
+        if pattern.many {
+            let from = left.iter().position(|left| *left).unwrap_or(argv.len() + 1);
+            next.iter_mut().skip(from).for_each(|slot| *slot = true);
+        } else {
+            for (at, word) in argv.iter().enumerate() {
+                next[at + 1] = left[at] && pattern.fits(word.as_ref());
+            }
+        }
+        left = next;
+    }
+    left[argv.len()]
+}
+
+/// An argument as far as it is known before the command runs.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Argument {
+    /// Its text. A NUL, which no argument can hold, stands for what only run time knows.
+    text: String,
+    /// Whether it may become several arguments or none: a pattern, or an expansion without quotes.
+    many: bool,
+}
+
+/// What stands in an argument's text for something unknown.
+pub(super) const UNKNOWN: char = '\0';
+
+impl Argument {
+    pub(super) fn new(text: impl Into<String>) -> Self {
+        Self { text: text.into(), many: false }
+    }
+
+    pub(super) fn unknown() -> Self {
+        Self { text: UNKNOWN.to_string(), many: false }
+    }
+
+    pub(super) fn some_unknown() -> Self {
+        Self { text: UNKNOWN.to_string(), many: true }
+    }
+
+    pub(super) fn with_many(mut self, many: bool) -> Self {
+        self.many = many;
+        self
+    }
+
+    /// The argument, where it is known.
+    pub fn known(&self) -> Option<&str> {
+        (!self.many && !self.text.contains(UNKNOWN)).then_some(self.text.as_str())
+    }
+
+    /// Its text, patterns as they are written, unknown parts as NUL.
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether it may become several arguments or none.
+    pub fn is_many(&self) -> bool {
+        self.many
+    }
+
+    /// Whether it may turn out to begin with a dash though none is written.
+    pub(super) fn may_be_option(&self) -> bool {
+        self.text.starts_with(UNKNOWN)
+    }
+
+    fn fits(&self, word: &str) -> bool {
+        let mut pieces = self.text.split(UNKNOWN);
+        let first = pieces.next().unwrap_or("");
+        let Some(mut rest) = word.strip_prefix(first) else { return false };
+        let mut pieces = pieces.peekable();
+        if pieces.peek().is_none() {
+            return rest.is_empty();
+        }
+        while let Some(piece) = pieces.next() {
+            if pieces.peek().is_none() {
+                return rest.ends_with(piece);
+            }
+            match rest.find(piece) {
+                Some(at) => rest = &rest[at + piece.len()..],
+                None => return false,
+            }
+        }
+        true
+    }
+}
+
+impl fmt::Display for Argument {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text.replace(UNKNOWN, "<?>"))
+    }
+}
+
+impl Serialize for Argument {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.known() {
+            Some(text) => serializer.serialize_str(text),
+            None => {
+                let mut map = serializer.serialize_map(Some(1))?;
+                map.serialize_entry("unknown", &self.to_string())?;
+                map.end()
+            }
+        }
+    }
+}
+
+/// What is said about a command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verdict {
+    /// What is to become of it.
+    pub decision: Decision,
+    /// Everything that rules have against it, the hardest first.
+    pub findings: Vec<Finding>,
+    /// The simple commands found, in order.
+    pub commands: Vec<Simple>,
+}
+
+impl Verdict {
+    /// The finding that decided; none where the command is allowed.
+    pub fn finding(&self) -> Option<&Finding> {
+        self.findings.first()
+    }
+
+    /// Whether these arguments are among what was found.
+    pub fn covers<S: AsRef<str>>(&self, argv: &[S]) -> bool {
+        self.commands.iter().any(|simple| simple.covers(argv))
+    }
+
+    /// What the command may do, all in all.
+    pub fn effects(&self) -> Effects {
+        self.commands.iter().fold(Effects::NONE, |all, simple| all.and(simple.effects))
+    }
+}
+
+impl Serialize for Verdict {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let finding = self.finding();
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("verdict", &self.decision)?;
+        map.serialize_entry("rule", &finding.map(|finding| &finding.rule))?;
+        map.serialize_entry("reason", &finding.map(|finding| &finding.reason))?;
+        map.serialize_entry("advice", &finding.map(|finding| &finding.advice))?;
+        map.serialize_entry("part", &finding.map(|finding| &finding.part))?;
+        map.serialize_entry("span", &finding.map(|finding| finding.span))?;
+        map.serialize_entry("commands", &self.commands)?;
+        map.serialize_entry("findings", &self.findings)?;
+        map.end()
+    }
+}

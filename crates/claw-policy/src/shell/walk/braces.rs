@@ -1,0 +1,145 @@
+//! Brace expansion: `{rm,-rf,/}` is three words.
+
+use std::borrow::Cow;
+
+use crate::shell::syntax::Part;
+
+/// More words than this are taken as one that may be anything.
+const MOST: usize = 64;
+
+/// One character of a word, or a part that braces do not look into.
+#[derive(Clone)]
+enum Atom {
+    Plain(char),
+    Part(Part),
+}
+
+/// The words that a word becomes.
+pub(super) fn expand(parts: &[Part]) -> Vec<Cow<'_, [Part]>> {
+    let plain = |part: &Part| matches!(part, Part::Plain(text) if text.contains('{'));
+    if !parts.iter().any(plain) {
+        return vec![Cow::Borrowed(parts)];
+    }
+    // Braces come before parameters: `$V{a,b}` is `$Va` and `$Vb`.
+    let joins = |part: &Part| match part {
+        Part::Parameter(parameter) => parameter.bare,
+        Part::Plain(text) => text.contains('$'),
+        _ => false,
+    };
+    if parts.iter().any(joins) {
+        return vec![Cow::Owned(anything(parts))];
+    }
+    let mut atoms = Vec::new();
+    for part in parts {
+        match part {
+            Part::Plain(text) => atoms.extend(text.chars().map(Atom::Plain)),
+            other => atoms.push(Atom::Part(other.clone())),
+        }
+    }
+    match words(&atoms, 0) {
+        Some(words) => words.iter().map(|word| Cow::Owned(join(word))).collect(),
+        None => vec![Cow::Owned(anything(parts))],
+    }
+}
+
+/// Anything, any number of times: an expansion without quotes of a parameter that nobody sets. What the word
+/// would run is kept.
+fn anything(parts: &[Part]) -> Vec<Part> {
+    let mut parts = parts.to_vec();
+    parts.push(Part::Parameter(Box::default()));
+    parts
+}
+
+/// `None` where there are too many.
+fn words(atoms: &[Atom], depth: usize) -> Option<Vec<Vec<Atom>>> {
+    if depth > 8 {
+        return None;
+    }
+    let Some((start, end, items)) = group(atoms) else { return Some(vec![atoms.to_vec()]) };
+    let mut middles = Vec::new();
+    for item in items {
+        middles.extend(words(&item, depth + 1)?);
+        if middles.len() > MOST {
+            return None;
+        }
+    }
+    let tails = words(&atoms[end + 1..], depth + 1)?;
+    if middles.len() * tails.len() > MOST {
+        return None;
+    }
+    let mut all = Vec::new();
+    for middle in &middles {
+        for tail in &tails {
+            all.push([&atoms[..start], middle.as_slice(), tail.as_slice()].concat());
+        }
+    }
+    Some(all)
+}
+
+/// The first group that is one: where it starts and ends, and its items.
+fn group(atoms: &[Atom]) -> Option<(usize, usize, Vec<Vec<Atom>>)> {
+    (0..atoms.len()).filter(|start| is(&atoms[*start], '{')).find_map(|start| {
+        let (mut open, mut commas) = (0usize, Vec::new());
+        for (at, atom) in atoms.iter().enumerate().skip(start) {
+            match atom {
+                Atom::Plain('{') => open += 1,
+                Atom::Plain('}') => {
+                    open -= 1;
+                    if open == 0 {
+                        let items = items(&atoms[start + 1..at], start, &commas)?;
+                        return Some((start, at, items));
+                    }
+                }
+                Atom::Plain(',') if open == 1 => commas.push(at),
+                _ => {}
+            }
+        }
+        None
+    })
+}
+
+fn items(inside: &[Atom], start: usize, commas: &[usize]) -> Option<Vec<Vec<Atom>>> {
+    if commas.is_empty() {
+        let text: Option<String> =
+            inside.iter().map(|atom| if let Atom::Plain(c) = atom { Some(*c) } else { None }).collect();
+        return sequence(&text?);
+    }
+    let mut items = Vec::new();
+    let mut from = 0;
+    for comma in commas.iter().map(|comma| comma - start - 1).chain([inside.len()]) {
+        items.push(inside[from..comma].to_vec());
+        from = comma + 1;
+    }
+    Some(items)
+}
+
+/// `1..5` and `a..e`, with a step or without.
+fn sequence(text: &str) -> Option<Vec<Vec<Atom>>> {
+    let ends: Vec<&str> = text.split("..").collect();
+    let ([from, to] | [from, to, _]) = ends.as_slice() else { return None };
+    let number = |text: &str| text.parse::<i64>().is_ok();
+    let letter = |text: &str| text.len() == 1 && text.bytes().all(|byte| byte.is_ascii_alphabetic());
+    if !(number(from) && number(to) || letter(from) && letter(to))
+        || ends.get(2).is_some_and(|step| !number(step))
+    {
+        return None;
+    }
+    // What exactly it gives is of no interest: several words nobody needs to know.
+    Some(vec![vec![Atom::Part(Part::Parameter(Box::default()))]])
+}
+
+fn is(atom: &Atom, c: char) -> bool {
+    matches!(atom, Atom::Plain(found) if *found == c)
+}
+
+fn join(atoms: &[Atom]) -> Vec<Part> {
+    let mut parts = Vec::new();
+    for atom in atoms {
+        match (atom, parts.last_mut()) {
+            (Atom::Plain(c), Some(Part::Plain(text))) => text.push(*c),
+            (Atom::Plain(c), _) => parts.push(Part::Plain(c.to_string())),
+            (Atom::Part(part), _) => parts.push(part.clone()),
+        }
+    }
+    parts
+}

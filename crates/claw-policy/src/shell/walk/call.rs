@@ -1,0 +1,313 @@
+//! One simple command: which function, builtin, wrapper, shell or program it is, and what follows from that.
+
+use super::environment::{Environment, Variable};
+use super::peel::{self, Inner};
+use super::{Input, Output, Place, Walker, Written, programs, text};
+use crate::shell::rules;
+use crate::shell::verdict::{Argument, UNKNOWN};
+
+impl Walker<'_> {
+    /// Follows a command whose words are arguments by now.
+    pub(super) fn run(&mut self, argv: &[Argument], place: &Place, environment: &mut Environment) -> Output {
+        self.here = place.span;
+        let Some((program, arguments)) = argv.split_first() else { return None };
+        let Some(written) = program.known().map(str::to_owned) else {
+            self.record(argv, programs::ANYTHING);
+            self.hit("unknown.command", None);
+            rules::judge_unknown(self, argv, place);
+            rules::judge_redirects(self, place);
+            return None;
+        };
+        if self.depth > super::parse::DEEPEST || !self.spend() {
+            self.hit("unknown.size", None);
+            return None;
+        }
+        if let Some(alias) = environment.aliases.get(&written).cloned() {
+            self.alias(&alias, arguments, place, environment);
+        }
+        if let Some(output) = self.function(&written, arguments, place, environment) {
+            return output;
+        }
+        self.program(&written, argv, place, environment)
+    }
+
+    /// A program or builtin; functions and aliases are out of the question.
+    pub(super) fn program(
+        &mut self,
+        written: &str,
+        argv: &[Argument],
+        place: &Place,
+        environment: &mut Environment,
+    ) -> Output {
+        let name = programs::name(written);
+        let arguments = &argv[1..];
+        self.record(argv, programs::effects(&name, arguments, place));
+        rules::judge(self, &name, argv, place);
+        self.runs_written_file((written, &name), arguments, place, environment);
+        if !written.contains('/') {
+            if let Some(output) = self.builtin(&name, argv, place, environment) {
+                return output;
+            }
+        }
+        if programs::is_shell(&name) {
+            return self.shell(&name, arguments, place, environment);
+        }
+        self.depth += 1;
+        let inner = peel::peel(&name, arguments, &place.input);
+        for inner in inner {
+            self.here = place.span;
+            match inner {
+                Inner::Command(inner) => {
+                    // What runs programs knows nothing of functions and aliases.
+                    let mut outside =
+                        Environment { variables: environment.variables.clone(), ..Environment::default() };
+                    self.run(&inner, place, &mut outside);
+                }
+                Inner::Script(script) => {
+                    let mut outside = environment.clone();
+                    outside.positional = None;
+                    self.nested_script(&script, &mut outside, &Input::Inherited);
+                }
+                Inner::Assignment(name, value) => {
+                    let place = Place { assigned: vec![(name, value)], ..place.clone() };
+                    rules::judge_assignments(self, &place);
+                }
+                Inner::Unclear => self.hit("unknown.command", None),
+            }
+        }
+        self.depth -= 1;
+        self.here = place.span;
+        text::output(&name, arguments, &place.input)
+    }
+
+    fn alias(&mut self, alias: &str, arguments: &[Argument], place: &Place, environment: &mut Environment) {
+        use crate::shell::syntax::{Kind, List};
+        if alias.ends_with([' ', '\t']) || alias.contains(UNKNOWN) {
+            self.hit("unknown.command", None);
+            return;
+        }
+        let one = super::parse(alias, self.depth + 1).ok().and_then(|List(items)| match items.as_slice() {
+            [item] => match &item.command.kind {
+                Kind::Simple { assignments, words }
+                    if assignments.is_empty() && item.command.redirects.is_empty() =>
+                {
+                    Some(words.clone())
+                }
+                _ => None,
+            },
+            _ => None,
+        });
+        let Some(words) = one else {
+            self.hit("unknown.command", None);
+            return;
+        };
+        let mut argv = self.words(&words, environment);
+        argv.extend_from_slice(arguments);
+        // An alias is not expanded within itself.
+        let aliases = std::mem::take(&mut environment.aliases);
+        self.depth += 1;
+        self.run(&argv, place, environment);
+        self.depth -= 1;
+        environment.aliases = aliases;
+    }
+
+    /// Follows a function; `None` where a program of that name may run as well, or instead.
+    fn function(
+        &mut self,
+        name: &str,
+        arguments: &[Argument],
+        place: &Place,
+        environment: &mut Environment,
+    ) -> Option<Output> {
+        let function = environment.functions.get(name)?.clone();
+        self.called.insert(name.to_owned());
+        if self.calls.iter().any(|call| call == name) {
+            self.hit(if self.parallel > 0 { "fork-bomb.function" } else { "unknown.recursion" }, None);
+            environment.forget_all();
+            return Some(None);
+        }
+        self.record(&[&[Argument::new(name)], arguments].concat(), programs::NOTHING);
+        rules::judge_redirects(self, place);
+        self.calls.push(name.to_owned());
+        self.depth += 1;
+        let outer = environment.positional.replace(arguments.to_vec());
+        for (name, value) in &place.assigned {
+            environment.set(name, Variable::Text(value.text().to_owned()));
+        }
+        let mut output = None;
+        let only = function.bodies.len() == 1;
+        for body in &function.bodies {
+            let mut copy = environment.clone();
+            output = self.command(body, &mut copy, &place.input);
+            match only {
+                true => *environment = copy,
+                false => {
+                    environment.merge(&copy);
+                }
+            }
+        }
+        environment.positional = outer;
+        for (name, _) in &place.assigned {
+            environment.forget(name);
+        }
+        self.depth -= 1;
+        self.calls.pop();
+        (function.certain && only).then_some(output)
+    }
+
+    /// `sh -c`, a script in a file, or a script from standard input.
+    fn shell(
+        &mut self,
+        name: &str,
+        arguments: &[Argument],
+        place: &Place,
+        environment: &mut Environment,
+    ) -> Output {
+        let mut copy = environment.clone();
+        copy.aliases.clear();
+        copy.positional = Some(Vec::new());
+        // The variables that are not exported stay behind; what they were is unknown inside.
+        copy.variables.clear();
+        for (name, value) in &place.assigned {
+            copy.set(name, Variable::Text(value.text().to_owned()));
+        }
+        copy.other_splitting = false;
+        self.depth += 1;
+        let output = match peel::shell(arguments) {
+            peel::Shell::Script { script, positional } => {
+                copy.positional = Some(positional);
+                match script.known() {
+                    Some(script) => self.nested_script(script, &mut copy, &place.input),
+                    None => {
+                        rules::judge_dynamic(self, script.text());
+                        None
+                    }
+                }
+            }
+            peel::Shell::Input => match &place.input {
+                Input::Text(script) => self.nested_script(&script.clone(), &mut copy, &Input::Inherited),
+                Input::File(path) => {
+                    self.shell_file(path, &mut copy);
+                    None
+                }
+                input => {
+                    rules::judge_piped(self, name, input);
+                    None
+                }
+            },
+            peel::Shell::File(path) => {
+                match path.known() {
+                    Some("/dev/stdin" | "/proc/self/fd/0" | "/dev/fd/0" | "-") => {
+                        let place = Place { input: place.input.clone(), ..place.clone() };
+                        self.depth -= 1;
+                        let output = self.shell(name, &[], &place, environment);
+                        self.depth += 1;
+                        return output;
+                    }
+                    _ if matches!(place.input, Input::Unknown { fetched: true, .. })
+                        && path.may_be_option() =>
+                    {
+                        rules::judge_piped(self, name, &place.input);
+                    }
+                    _ => self.shell_file(&path, &mut copy),
+                }
+                None
+            }
+            peel::Shell::Unclear => {
+                self.hit("unknown.script", None);
+                None
+            }
+            peel::Shell::Nothing => None,
+        };
+        self.depth -= 1;
+        output
+    }
+
+    /// A script in a file: the sandbox's business, unless this very command wrote the file.
+    pub(super) fn shell_file(&mut self, path: &Argument, environment: &mut Environment) {
+        match path.known() {
+            None => {
+                let name = path.text().rsplit('/').next().unwrap_or("");
+                if name.starts_with(UNKNOWN) || path.is_many() {
+                    self.hit("unknown.script", None);
+                }
+            }
+            Some(path) => match self.written(path) {
+                Some(Written::Text(script)) => {
+                    self.nested_script(&script, environment, &Input::Inherited);
+                }
+                Some(Written::Fetched) => self.hit("remote-code.fetched-file", None),
+                Some(Written::Unknown) => self.hit("unknown.script", None),
+                None => {}
+            },
+        }
+    }
+
+    /// `./x` or `python x` where this command wrote `x`.
+    fn runs_written_file(
+        &mut self,
+        (written, name): (&str, &str),
+        arguments: &[Argument],
+        place: &Place,
+        environment: &mut Environment,
+    ) {
+        if written.contains('/') {
+            match self.written(written) {
+                Some(Written::Text(script)) if script.starts_with("#!") && !shell_shebang(&script) => {
+                    rules::judge_code(self, &script);
+                }
+                Some(Written::Text(script)) => {
+                    self.nested_script(&script, &mut environment.clone(), &Input::Inherited);
+                }
+                Some(Written::Fetched) => self.hit("remote-code.fetched-file", None),
+                Some(Written::Unknown) => self.hit("unknown.script", None),
+                None => {}
+            }
+        }
+        if programs::is_interpreter(name) {
+            for argument in arguments.iter().filter_map(Argument::known) {
+                match self.written(argument) {
+                    Some(Written::Text(code)) => rules::judge_code(self, &code),
+                    Some(Written::Fetched) => self.hit("remote-code.fetched-file", None),
+                    Some(Written::Unknown) => self.hit("unknown.script", None),
+                    None => {}
+                }
+            }
+        }
+        match name {
+            "tee" => {
+                let written = match &place.input {
+                    Input::Text(text) => Written::Text(text.clone()),
+                    Input::Unknown { fetched: true, .. } => Written::Fetched,
+                    _ => Written::Unknown,
+                };
+                for argument in arguments.iter().filter(|argument| !argument.text().starts_with('-')) {
+                    self.wrote(argument, written.clone());
+                }
+            }
+            // A file that was written may be another one now.
+            "cp" | "mv" | "ln" | "install" | "rsync" if !self.files.is_empty() || self.writes_unknown => {
+                let fetched = self.files.values().any(|written| *written == Written::Fetched);
+                let written = if fetched { Written::Fetched } else { Written::Unknown };
+                if let Some(target) = arguments.last() {
+                    self.wrote(target, written);
+                }
+            }
+            _ => {}
+        }
+        if name == "chmod" {
+            for argument in arguments.iter().filter_map(Argument::known) {
+                if self.written(argument) == Some(Written::Fetched) {
+                    self.hit("remote-code.fetched-file", None);
+                }
+            }
+        }
+    }
+}
+
+fn shell_shebang(script: &str) -> bool {
+    script
+        .lines()
+        .next()
+        .is_some_and(|line| line.trim_start_matches("#!").split([' ', '/']).any(programs::is_shell))
+}

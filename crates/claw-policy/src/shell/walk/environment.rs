@@ -1,0 +1,134 @@
+//! What is known of a shell's state at some point of a script.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use crate::shell::syntax::Command;
+use crate::shell::verdict::{Argument, UNKNOWN};
+
+/// Variables, functions and aliases, as far as the script itself sets them.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Environment {
+    /// A variable that is not here comes from outside: unknown.
+    pub(super) variables: BTreeMap<String, Variable>,
+    pub(super) functions: BTreeMap<String, Function>,
+    pub(super) aliases: BTreeMap<String, String>,
+    /// `$1` and so on, where the script sets them.
+    pub(super) positional: Option<Vec<Argument>>,
+    /// Whether words are split otherwise than at blanks.
+    pub(super) other_splitting: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Variable {
+    /// With NUL for what is unknown in it.
+    Text(String),
+    Array(Vec<Argument>),
+    Unknown,
+}
+
+/// What a function's name may run.
+#[derive(Debug, Clone)]
+pub(super) struct Function {
+    pub(super) bodies: Vec<Rc<Command>>,
+    /// Whether it is defined in any case; else a program of that name may run instead.
+    pub(super) certain: bool,
+}
+
+impl PartialEq for Function {
+    fn eq(&self, other: &Self) -> bool {
+        self.certain == other.certain
+            && self.bodies.len() == other.bodies.len()
+            && self.bodies.iter().zip(&other.bodies).all(|(one, other)| Rc::ptr_eq(one, other))
+    }
+}
+
+impl Environment {
+    pub(super) fn set(&mut self, name: &str, value: Variable) {
+        if name == "IFS" {
+            self.other_splitting = true;
+        }
+        self.variables.insert(name.to_owned(), value);
+    }
+
+    pub(super) fn forget(&mut self, name: &str) {
+        self.set(name, Variable::Unknown);
+    }
+
+    /// Something ran that may have set anything.
+    pub(super) fn forget_all(&mut self) {
+        self.variables.clear();
+        self.positional = None;
+        self.other_splitting = true;
+    }
+
+    pub(super) fn text(&self, name: &str) -> Option<&str> {
+        match self.variables.get(name)? {
+            Variable::Text(text) => Some(text),
+            Variable::Array(values) => values.first().map(Argument::text),
+            Variable::Unknown => None,
+        }
+    }
+
+    pub(super) fn define(&mut self, name: &str, body: &Rc<Command>, certain: bool) {
+        let function =
+            self.functions.entry(name.to_owned()).or_insert(Function { bodies: Vec::new(), certain });
+        if certain {
+            *function = Function { bodies: vec![body.clone()], certain };
+        } else if !function.bodies.iter().any(|known| Rc::ptr_eq(known, body)) {
+            function.bodies.push(body.clone());
+        }
+    }
+
+    /// The state where it is not known which of two was reached. Says whether that is another than this.
+    pub(super) fn merge(&mut self, other: &Self) -> bool {
+        let mut changed = false;
+        let names: Vec<String> = self.variables.keys().chain(other.variables.keys()).cloned().collect();
+        for name in names {
+            let (one, two) = (self.variables.get(&name), other.variables.get(&name));
+            if one != two && one != Some(&Variable::Unknown) {
+                self.variables.insert(name, Variable::Unknown);
+                changed = true;
+            }
+        }
+        for (name, function) in &other.functions {
+            match self.functions.get_mut(name) {
+                Some(known) if known == function => {}
+                Some(known) => {
+                    for body in &function.bodies {
+                        if !known.bodies.iter().any(|known| Rc::ptr_eq(known, body)) {
+                            known.bodies.push(body.clone());
+                            changed = true;
+                        }
+                    }
+                    changed |= known.certain && !function.certain;
+                    known.certain &= function.certain;
+                }
+                None => {
+                    self.functions.insert(name.clone(), Function { certain: false, ..function.clone() });
+                    changed = true;
+                }
+            }
+        }
+        for (name, function) in &mut self.functions {
+            if function.certain && !other.functions.contains_key(name) {
+                function.certain = false;
+                changed = true;
+            }
+        }
+        for (name, alias) in &other.aliases {
+            if self.aliases.get(name) != Some(alias) {
+                // What it stands for is unknown, which the text of an alias may say.
+                let text = if self.aliases.contains_key(name) { UNKNOWN.to_string() } else { alias.clone() };
+                changed |= self.aliases.insert(name.clone(), text.clone()) != Some(text);
+            }
+        }
+        if self.positional != other.positional && self.positional.is_some() {
+            self.positional = None;
+            changed = true;
+        }
+        changed |= other.other_splitting && !self.other_splitting;
+        self.other_splitting |= other.other_splitting;
+        changed
+    }
+}
