@@ -13,7 +13,7 @@ use claw_core::store::StoreError;
 use claw_core::tool::dialect::{self, Dialect};
 use claw_core::tool::{Meta, Spec};
 use claw_host::files::{LocalFiles, StoredSeen, StoredUndo};
-use claw_host::{ArtifactLimits, ConfiguredAgents, FileArtifacts, SystemClock};
+use claw_host::{ArtifactLimits, ConfiguredAgents, FileArtifacts, IndexedArtifacts, SystemClock};
 use claw_policy::pipeline::{Policy, PolicyError, ToolSet};
 use claw_policy::scrub::{Scrubber, Value as SecretValue};
 use claw_registry::limit::Limiter;
@@ -156,6 +156,7 @@ pub(crate) fn executor(
     let config = &loaded.config;
     let mut world = world(loaded, around);
     world.undo = Some(Arc::new(undo(loaded, around, &store)?));
+    world.artifacts = Some(Arc::new(artifacts(loaded, around, &store)?));
     world.seen = Some(Arc::new(StoredSeen::new(Arc::clone(&store) as _, Arc::clone(&world.clock))));
     let builder = Executor::builder(populated(world), store, policy(config)?)
         .approvals(config.approvals.clone())
@@ -165,6 +166,17 @@ pub(crate) fn executor(
         .scrubbers(scrubbers(config, around)?)
         .listener(listener);
     Ok(builder.build())
+}
+
+/// Results too long to send whole.
+fn artifacts(
+    loaded: &Loaded,
+    around: &Surroundings,
+    store: &Arc<dyn Backend>,
+) -> Result<IndexedArtifacts, Failure> {
+    let files = FileArtifacts::new(data_dir(loaded, around)?, ArtifactLimits::default());
+    let keeping = loaded.config.limits.artifact_keeping();
+    Ok(IndexedArtifacts::new(files, Arc::clone(store) as _, Arc::new(SystemClock), keeping))
 }
 
 /// What files were before they were changed.

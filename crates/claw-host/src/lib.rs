@@ -15,6 +15,6 @@ pub mod sandbox;
 pub mod shell;
 
 pub use agents::ConfiguredAgents;
-pub use artifacts::{ArtifactLimits, FileArtifacts, MemoryArtifacts};
+pub use artifacts::{ArtifactKeeping, ArtifactLimits, FileArtifacts, IndexedArtifacts, MemoryArtifacts};
 pub use clock::SystemClock;
 pub use memory::{MemoryLimits, MemoryStore};

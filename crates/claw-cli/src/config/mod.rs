@@ -19,6 +19,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use claw_core::{NodeId, TenantId};
+use claw_host::ArtifactKeeping;
 use claw_host::files::UndoLimits;
 use claw_policy::approval::ApprovalConfig;
 use claw_policy::config::{AgentProviderTools, AgentTools, PolicyConfig, ToolsPolicy};
@@ -139,6 +140,12 @@ pub struct LimitsConfig {
     /// Left out: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_tokens: Option<u32>,
+    /// For how many days whole results are kept.
+    #[schemars(range(min = 1, max = 36500))]
+    pub result_days: u32,
+    /// How many MiB of whole results are kept for a tenant; beyond that the oldest are forgotten.
+    #[schemars(range(min = 1, max = 1_048_576))]
+    pub result_mib: u32,
 }
 
 /// What is secret, beyond what is recognised by its form.
@@ -180,6 +187,8 @@ impl Default for LimitsConfig {
             output_bytes: 32 * 1024,
             argument_bytes: 4 * 1024 * 1024,
             tool_tokens: None,
+            result_days: 30,
+            result_mib: 1024,
         }
     }
 }
@@ -193,10 +202,7 @@ impl Default for FilesConfig {
 impl FilesConfig {
     /// How long changes can be undone.
     pub fn undo_limits(&self) -> UndoLimits {
-        UndoLimits {
-            age: Duration::from_secs(u64::from(self.undo_days) * 24 * 60 * 60),
-            bytes: u64::from(self.undo_mib) * 1024 * 1024,
-        }
+        UndoLimits { age: days(self.undo_days), bytes: mib(self.undo_mib) }
     }
 }
 
@@ -238,6 +244,19 @@ impl LimitsConfig {
             argument_bytes: usize::try_from(self.argument_bytes).unwrap_or(usize::MAX),
         }
     }
+
+    /// How long whole results are kept.
+    pub fn artifact_keeping(&self) -> ArtifactKeeping {
+        ArtifactKeeping { age: days(self.result_days), bytes: mib(self.result_mib) }
+    }
+}
+
+fn days(days: u32) -> Duration {
+    Duration::from_secs(u64::from(days) * 24 * 60 * 60)
+}
+
+fn mib(mib: u32) -> u64 {
+    u64::from(mib) * 1024 * 1024
 }
 
 #[cfg(test)]
