@@ -54,6 +54,9 @@ enum Command {
     /// Explain, check and compare which tools agents get.
     #[command(subcommand)]
     Policy(commands::policy::Policy),
+    /// Set agents up: list, show, add, change and remove them, and their context files.
+    #[command(subcommand)]
+    Agent(commands::agent::AgentCommand),
     /// Remove secrets from a stream: standard input to standard output.
     Scrub(commands::scrub::Scrub),
     /// Say what a shell command would do, and whether it may.
@@ -139,6 +142,7 @@ fn execute(cli: Cli) -> Outcome {
     let outcome = match cli.command {
         Command::Tools(tools) => tools.run(&mut session),
         Command::Policy(policy) => policy.run(&mut session),
+        Command::Agent(agent) => agent.run(&mut session),
         Command::Scrub(scrub) => scrub.run(&session),
         Command::Shell(shell) => shell.run(&mut session),
         Command::Approvals(approvals) => approvals.run(&mut session),

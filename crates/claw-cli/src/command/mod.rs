@@ -1,5 +1,6 @@
 //! The subcommands, one file each.
 
+pub(crate) mod agent;
 pub(crate) mod approvals;
 pub(crate) mod completions;
 pub(crate) mod config;

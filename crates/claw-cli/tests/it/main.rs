@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot be set up fails loudly")]
 
+mod agent;
 mod approvals;
 mod bad_input;
 mod config;

@@ -77,8 +77,7 @@ fn seconds(text: &str) -> Result<Duration, String> {
 
 impl CallTool {
     pub(crate) fn run(self, session: &mut Session) -> Outcome {
-        let mut loaded = session.load()?;
-        self.caller.apply(&mut loaded.config);
+        let loaded = self.caller.load(session)?;
         let workspace = workspace(self.workspace.as_deref(), &session.around)?;
         let caller = self.caller.caller(&loaded.config, &session.around, &workspace)?;
         let args = arguments(&self.args)?;
