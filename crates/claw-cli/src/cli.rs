@@ -83,6 +83,8 @@ enum Command {
     /// Check and show the configuration.
     #[command(subcommand)]
     Config(commands::config::ConfigCommand),
+    /// Say what is set up, what is wrong with it, and how to mend each.
+    Doctor(commands::doctor::Doctor),
     /// See it work: real calls in a temporary directory, half a minute to read.
     Tour(commands::tour::Tour),
     /// Print completions for a shell.
@@ -152,6 +154,7 @@ fn execute(cli: Cli) -> Outcome {
         Command::Undo(undo) => undo.run(&mut session),
         Command::Db(db) => db.run(&mut session),
         Command::Config(config) => config.run(&mut session),
+        Command::Doctor(doctor) => doctor.run(&mut session),
         Command::Tour(tour) => tour.run(&mut session),
         Command::Completions(completions) => completions.run(&mut session),
     };

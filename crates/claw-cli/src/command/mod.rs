@@ -5,6 +5,7 @@ pub(crate) mod approvals;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod db;
+pub(crate) mod doctor;
 pub(crate) mod ledger;
 pub(crate) mod policy;
 pub(crate) mod sandbox;

@@ -42,6 +42,7 @@ const COMMANDS: &[&[&str]] = &[
     &["config", "check"],
     &["config", "show"],
     &["config", "schema"],
+    &["doctor"],
     &["tour"],
     &["completions"],
 ];

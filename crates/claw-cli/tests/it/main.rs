@@ -8,6 +8,7 @@ mod bad_input;
 mod config;
 mod db;
 mod db_copy;
+mod doctor;
 mod files;
 mod harness;
 mod help;
