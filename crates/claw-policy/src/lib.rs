@@ -19,6 +19,7 @@ pub mod lint;
 pub mod nearest;
 pub mod pipeline;
 pub mod profile;
+pub mod program;
 pub mod rate;
 pub mod scrub;
 pub mod shell;
