@@ -71,6 +71,9 @@ enum Command {
     /// Keep secrets sealed: set, list and remove them, and rotate their keys.
     #[command(subcommand)]
     Secrets(commands::secrets::Secrets),
+    /// Give programs credentials that agents never see: add, list, test and remove them.
+    #[command(subcommand)]
+    Credentials(commands::credentials::Credentials),
     /// Show and verify what was refused, intended and done.
     #[command(subcommand)]
     Ledger(commands::ledger::Ledger),
@@ -150,6 +153,7 @@ fn execute(cli: Cli) -> Outcome {
         Command::Approvals(approvals) => approvals.run(&mut session),
         Command::Sandbox(sandbox) => sandbox.run(&mut session),
         Command::Secrets(secrets) => secrets.run(&mut session),
+        Command::Credentials(credentials) => credentials.run(&mut session),
         Command::Ledger(ledger) => ledger.run(&mut session),
         Command::Undo(undo) => undo.run(&mut session),
         Command::Db(db) => db.run(&mut session),

@@ -1,8 +1,6 @@
 //! `clawsmith secrets`: values that are kept sealed. None is ever printed, and none is taken from the command
 //! line, where every user of the machine could read it.
 
-mod prompt;
-
 use std::io::{self, IsTerminal as _, Write as _};
 use std::process::ExitCode;
 
@@ -15,6 +13,7 @@ use claw_store::vault::{Progress, Retired, Rotated};
 use serde_json::json;
 
 use super::ledger::time;
+use super::prompt;
 use super::tools::runtime;
 use crate::cli::Session;
 use crate::compose;

@@ -6,6 +6,7 @@ mod agent;
 mod approvals;
 mod bad_input;
 mod config;
+mod credentials;
 mod db;
 mod db_copy;
 mod doctor;
