@@ -20,5 +20,6 @@ pub mod nearest;
 pub mod pipeline;
 pub mod profile;
 pub mod rate;
+pub mod sandbox;
 pub mod scrub;
 pub mod shell;
