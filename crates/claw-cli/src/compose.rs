@@ -3,6 +3,8 @@
 //! Nothing is created on disk until a call is made: listing, explaining and checking leave no trace and open no
 //! store.
 
+pub(crate) mod shell;
+
 use std::collections::btree_map::Entry;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -61,6 +63,7 @@ pub(crate) fn registry(loaded: &Loaded, around: &Surroundings) -> Arc<Registry> 
 fn world(loaded: &Loaded, around: &Surroundings) -> World {
     let mut world = World::new(Arc::new(SystemClock));
     world.bridge = Some(Arc::new(LocalFiles::new()));
+    world.shell = Some(Arc::new(shell::shell(loaded, around)));
     if let Some(directory) = loaded.data_dir(around) {
         let artifacts = FileArtifacts::new(directory, ArtifactLimits::default());
         world.artifacts = Some(Arc::new(artifacts));
@@ -199,6 +202,7 @@ pub(crate) fn executor(
         .limiter(Limiter::new(config.limits.rate, SESSIONS))
         .limits(config.limits.for_calls())
         .files(file_rules(loaded, around)?)
+        .commands(shell::command_rules(config)?)
         .scrubbers(scrubbers(config, around)?)
         .listener(listener);
     Ok(builder.build())

@@ -21,5 +21,6 @@ pub mod pipeline;
 pub mod profile;
 pub mod program;
 pub mod rate;
+pub mod sandbox;
 pub mod scrub;
 pub mod shell;

@@ -24,6 +24,7 @@ use claw_host::files::UndoLimits;
 use claw_policy::approval::ApprovalConfig;
 use claw_policy::config::{AgentProviderTools, AgentTools, PolicyConfig, ToolsPolicy};
 use claw_policy::rate::RateConfig;
+use claw_policy::sandbox::SandboxMode;
 use claw_policy::shell::{RuleError, Rules, ShellConfig};
 use claw_registry::Limits;
 use schemars::JsonSchema;
@@ -64,6 +65,8 @@ pub struct Config {
     pub approvals: ApprovalConfig,
     /// How shell commands are judged.
     pub shell: ShellConfig,
+    /// What holds shell commands.
+    pub sandbox: SandboxConfig,
     /// How far calls may go.
     pub limits: LimitsConfig,
     /// Which files tools may reach.
@@ -96,6 +99,14 @@ pub struct AgentConfig {
     pub deny_paths: Vec<PathBuf>,
     /// How this agent's shell commands are judged otherwise than `shell` says.
     pub shell: ShellConfig,
+}
+
+/// What holds shell commands while they run.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct SandboxConfig {
+    /// Whose commands run in a sandbox.
+    pub mode: SandboxMode,
 }
 
 /// Which files tools may reach in a workspace, how much it may hold, and what of changes is kept.
@@ -170,6 +181,7 @@ impl Default for Config {
             agents: BTreeMap::new(),
             approvals: ApprovalConfig::default(),
             shell: ShellConfig::default(),
+            sandbox: SandboxConfig::default(),
             limits: LimitsConfig::default(),
             files: FilesConfig::default(),
             scrub: ScrubConfig::default(),
@@ -231,6 +243,12 @@ impl Config {
             Some(agent) => Rules::compile(&self.shell.and(&agent.shell)),
             None => Rules::compile(&self.shell),
         }
+    }
+
+    /// Whether an agent's shell commands reach other machines without asking.
+    pub fn shell_network(&self, agent: &str) -> bool {
+        let own = self.agents.get(agent).and_then(|agent| agent.shell.network);
+        own.or(self.shell.network).unwrap_or(false)
     }
 }
 

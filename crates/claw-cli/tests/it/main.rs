@@ -10,6 +10,7 @@ mod credentials;
 mod db;
 mod db_copy;
 mod doctor;
+mod exec;
 mod files;
 mod harness;
 mod help;
