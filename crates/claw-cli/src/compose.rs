@@ -12,7 +12,7 @@ use claw_core::port::{AgentCard, FsBridge, Quota, World};
 use claw_core::store::StoreError;
 use claw_core::tool::dialect::{self, Dialect};
 use claw_core::tool::{Meta, Spec};
-use claw_host::files::{LocalFiles, StoredSeen, StoredUndo};
+use claw_host::files::{LocalFiles, RoutedFiles, Routing, StoredSeen, StoredUndo};
 use claw_host::{ArtifactLimits, ConfiguredAgents, FileArtifacts, SystemClock};
 use claw_policy::pipeline::{Policy, PolicyError, ToolSet};
 use claw_policy::scrub::{Scrubber, Value as SecretValue};
@@ -22,7 +22,7 @@ use claw_store::Vault;
 use claw_store::seal::KeySource;
 use claw_store::{Backend, Place, StoreOptions};
 
-use crate::config::{Config, KEYS, Loaded, Surroundings};
+use crate::config::{Config, ContextFiles, KEYS, Loaded, Surroundings};
 use crate::failure::Failure;
 use crate::installation;
 
@@ -155,6 +155,7 @@ pub(crate) fn executor(
 ) -> Result<Executor, Failure> {
     let config = &loaded.config;
     let mut world = world(loaded, around);
+    world.bridge = Some(bridge(loaded, around, &store)?);
     world.undo = Some(Arc::new(undo(loaded, around, &store)?));
     world.seen = Some(Arc::new(StoredSeen::new(Arc::clone(&store) as _, Arc::clone(&world.clock))));
     let builder = Executor::builder(populated(world), store, policy(config)?)
@@ -179,11 +180,22 @@ pub(crate) fn undo(
 
 /// Where files are.
 pub(crate) fn bridge(
-    _loaded: &Loaded,
-    _around: &Surroundings,
-    _store: &Arc<dyn Backend>,
+    loaded: &Loaded,
+    around: &Surroundings,
+    store: &Arc<dyn Backend>,
 ) -> Result<Arc<dyn FsBridge>, Failure> {
-    Ok(Arc::new(LocalFiles::new()))
+    let routing = match loaded.config.files.context {
+        ContextFiles::Managed => Routing::Below(workspaces(loaded, around)?),
+        ContextFiles::Store => Routing::All,
+    };
+    let documents = (Arc::clone(store) as _, Arc::clone(store) as _);
+    let files = Arc::new(LocalFiles::new());
+    Ok(Arc::new(RoutedFiles::with(files, documents, Arc::new(SystemClock), routing)))
+}
+
+/// Where the workspaces are that we make.
+pub(crate) fn workspaces(loaded: &Loaded, around: &Surroundings) -> Result<PathBuf, Failure> {
+    Ok(real(&data_dir(loaded, around)?).join(FileRules::WORKSPACES))
 }
 
 /// Which files agents may reach. Our own directories are none of their business, and neither is the store.

@@ -12,6 +12,7 @@ mod harness;
 mod help;
 mod ledger;
 mod policy;
+mod routing;
 mod sandbox;
 mod scrub;
 mod secrets;

@@ -9,6 +9,7 @@ mod artifacts;
 mod catalogue;
 mod clock;
 mod files;
+mod generated;
 mod seen;
 mod sessions;
 mod shell;
@@ -26,6 +27,7 @@ pub use files::{
     Quota, Reading, Root, Scope, Search, Searched, Splice, Stat, Version, View, Walk, Walked, Window,
     WriteMode, Written,
 };
+pub use generated::Generated;
 pub use seen::SeenFiles;
 pub use sessions::{SessionStatus, Sessions};
 pub use shell::{Ran, RunContext, Shell, ShellHost, Stopped};
