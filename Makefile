@@ -6,8 +6,8 @@ TOOLS := $(CURDIR)/.cache/tools
 SOAK_CASES ?= 100000
 # Rounds of the kill test, on each backend, in `make soak`.
 SOAK_ROUNDS ?= 1000
-# Operations that race with a swapper of directories and links, in `make soak`.
-SOAK_RACE_OPS ?= 1000000
+# Mutants of shell commands that a real bash runs in `make soak`.
+SOAK_MUTANTS ?= 1000000
 
 .DEFAULT_GOAL := help
 .PHONY: help run test lint fmt-check clippy rustdoc tidy deny advisories bench soak docs fmt clean setup lint-setup
@@ -53,8 +53,8 @@ bench: setup ## Run the benchmarks, with a PostgreSQL of their own
 	@scripts/install-bench-deps.sh
 	scripts/with-postgres.sh $(CARGO) bench --workspace --bench '*'
 
-soak: setup ## Run the tests optimised, with SOAK_CASES cases for each property, SOAK_ROUNDS rounds of killing and SOAK_RACE_OPS raced operations
-	CLAWSMITH_RACE_OPS=$(SOAK_RACE_OPS) PROPTEST_CASES=$(SOAK_CASES) CLAWSMITH_KILL_ROUNDS=$(SOAK_ROUNDS) scripts/with-postgres.sh $(CARGO) test --release --workspace
+soak: setup ## Run the tests optimised, with SOAK_CASES cases for each property, SOAK_ROUNDS rounds of killing and SOAK_MUTANTS shell commands
+	PROPTEST_CASES=$(SOAK_CASES) CLAWSMITH_KILL_ROUNDS=$(SOAK_ROUNDS) CLAWSMITH_ORACLE_MUTANTS=$(SOAK_MUTANTS) scripts/with-postgres.sh $(CARGO) test --release --workspace
 
 docs: ## Write the generated files: docs/tools.md, docs/config.schema.json, token figures
 	$(CARGO) xtask generate

@@ -154,6 +154,8 @@ pub(super) enum Part {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Parameter {
     pub(super) name: String,
+    /// Whether it is written without braces, so that text after it could join its name.
+    pub(super) bare: bool,
     /// Between `[` and `]`.
     pub(super) index: Option<Vec<Part>>,
     /// What stands between name and word, such as `:-`; `#` and `!` before the name are `len` and `indirect`.

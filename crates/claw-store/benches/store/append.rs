@@ -5,6 +5,8 @@ use claw_core::store::{NewJob, NewMessage, Role, SessionLog};
 use claw_core::{JobId, MessageId, NodeId, SessionKey, TenantId};
 use claw_store::{Backend as _, SqliteStore};
 use serde_json::{Value, json};
+use sqlx::postgres::{PgListener, PgPool, PgPoolOptions};
+use sqlx::sqlite::SqlitePoolOptions;
 use sqlx::{ConnectOptions as _, Connection as _};
 
 use crate::database::{Server, sqlite_options, sqlite_store};
@@ -60,11 +62,22 @@ pub(crate) async fn sqlite() {
             true => sqlite_options().in_memory(true),
             false => sqlite_options().filename(directory.path().join("bare.db")),
         };
-        let mut bare = options.connect().await.unwrap();
-        bare::sqlite_schema(&mut schema, &mut bare).await;
+        let pool = SqlitePoolOptions::new().max_connections(1).idle_timeout(None).max_lifetime(None);
+        let pool = pool.test_before_acquire(false).connect_with(options.clone()).await.unwrap();
+        bare::sqlite_schema(&mut schema, &mut pool.acquire().await.unwrap()).await;
+        // In memory each connection has its own tables.
+        let mut bare = match memory {
+            true => {
+                let mut bare = options.connect().await.unwrap();
+                bare::sqlite_schema(&mut schema, &mut bare).await;
+                bare
+            }
+            false => options.connect().await.unwrap(),
+        };
         schema.close().await.unwrap();
         let in_memory = SqliteStore::memory(NodeId::local()).await.unwrap();
         let ours = if memory { &in_memory } else { &*store };
+        let name = format!("sqlite, {name}: append");
         let times = by_turns(
             ROUNDS,
             async || append(ours, &session).await,
@@ -74,11 +87,23 @@ pub(crate) async fn sqlite() {
                 bare::sqlite_append(&mut bare, (&message, &content), (&job, &payload)).await;
             },
         );
-        compare(&format!("sqlite, {name}: append"), "bare", &times.await, TARGET);
+        compare(&name, "bare", &times.await, TARGET);
+        let times = by_turns(
+            ROUNDS,
+            async || append(ours, &session).await,
+            async || {
+                let (message, job) = message(&session);
+                let (content, payload) = texts(&message, &job);
+                let mut bare = pool.acquire().await.unwrap();
+                bare::sqlite_append(&mut bare, (&message, &content), (&job, &payload)).await;
+            },
+        );
+        compare(&name, "bare in the driver's pool", &times.await, TARGET);
         bare.close().await.unwrap();
+        pool.close().await;
         store.disconnect().await;
     }
-    let messages = ((ROUNDS.0 + 1) * ROUNDS.1) as f64;
+    let messages = (2 * (ROUNDS.0 + 1) * ROUNDS.1) as f64;
     let size = std::fs::metadata(directory.path().join("bare.db")).unwrap().len() as f64 / messages;
     println!("sqlite, file: a message of 100 bytes, its event and its job\t{size:.0}\tbytes");
 }
@@ -87,6 +112,13 @@ pub(crate) async fn postgres(server: &Server) {
     let (ours, theirs) = (server.database().await, server.database().await);
     let store = ours.store("bench").await;
     let mut bare = theirs.connect().await;
+    // A node hears of each message, here as there.
+    let mut listener =
+        PgListener::connect_with(&PgPool::connect_lazy_with(theirs.options.clone())).await.unwrap();
+    listener.listen("clawsmith").await.unwrap();
+    let hears = tokio::spawn(async move { while listener.recv().await.is_ok() {} });
+    let pool = PgPoolOptions::new().max_connections(16).test_before_acquire(false);
+    let pool = pool.connect_lazy_with(theirs.options.clone());
     let session = session(1);
     let times = by_turns(
         ROUNDS,
@@ -98,6 +130,19 @@ pub(crate) async fn postgres(server: &Server) {
         },
     );
     compare("postgres: append", "bare", &times.await, TARGET);
+    let times = by_turns(
+        ROUNDS,
+        async || append(&*store, &session).await,
+        async || {
+            let (message, job) = message(&session);
+            let (content, payload) = texts(&message, &job);
+            let mut bare = pool.acquire().await.unwrap();
+            bare::postgres_append(&mut bare, (&message, &content), (&job, &payload)).await;
+        },
+    );
+    compare("postgres: append", "bare in the driver's pool", &times.await, TARGET);
+    hears.abort();
+    pool.close().await;
     store.disconnect().await;
     bare.close().await.unwrap();
     ours.drop().await;

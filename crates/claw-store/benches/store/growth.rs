@@ -1,7 +1,8 @@
 //! What a million messages cost whoever adds or reads a few.
 //!
 //! Two stores, one with 10,000 messages and one with 1,000,000, are asked the same things by turns. What must
-//! look at everything is compared by the row.
+//! look at everything is compared by the row: verifying here, searching in the bench `search`; copying and backing up
+//! belong at the end of [`grow`] once the store has them.
 
 use claw_core::store::{Queue, SessionLog};
 use claw_core::{JobId, SessionKey, TenantId};

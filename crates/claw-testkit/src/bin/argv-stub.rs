@@ -4,7 +4,7 @@
 //! by NUL. A record is written at once, so that those of programs that run side by side do not mix.
 
 use std::io::Write as _;
-use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::os::unix::ffi::OsStringExt;
 
 fn main() {
     let path = rustix::param::linux_execfn().to_bytes().to_vec();
@@ -12,7 +12,7 @@ fn main() {
     let words: Vec<Vec<u8>> = std::iter::once(path).chain(arguments).collect();
     let mut record = format!("{}\0", words.len()).into_bytes();
     for word in &words {
-        record.extend_from_slice(std::ffi::OsStr::from_bytes(word).as_bytes());
+        record.extend_from_slice(word);
         record.push(0);
     }
     // A log that cannot be written is noticed by whoever reads it.

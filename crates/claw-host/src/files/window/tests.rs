@@ -129,6 +129,31 @@ fn a_secret_across_the_edge_is_masked_whole() {
     assert_eq!(byte.text, format!("ab{PLACEHOLDER}cd\n"));
 }
 
+/// Takes what stands between `<` and `>` to be secret.
+struct Angles;
+
+impl Redactor for Angles {
+    fn find(&self, text: &[u8], found: &mut Vec<Redaction>) {
+        if let (Some(start), Some(end)) = (memchr::memchr(b'<', text), memchr::memchr(b'>', text)) {
+            found.push(Redaction { range: start..end + 1, kind: "value" });
+        }
+    }
+}
+
+#[test]
+fn a_secret_that_begins_before_or_ends_after_is_masked() {
+    let filler = "f\n".repeat(150_000);
+    let file = file(format!("{filler}<one\ntwo\nthree> end\n{filler}").as_bytes());
+    let raw = rustix::fs::fstat(&file).unwrap();
+    for (line, shown) in [(150_001, "[REDACTED]"), (150_002, "[REDACTED]"), (150_003, "[REDACTED] end\n")] {
+        let window = Window { from: From::Line(line), lines: 1, bytes: 1000 };
+        match long(&file, &raw, &window, &Angles).unwrap() {
+            Reading::Text(view) => assert_eq!(view.text, shown, "line {line}"),
+            Reading::Binary(binary) => panic!("{binary:?}"),
+        }
+    }
+}
+
 #[test]
 fn the_end_of_a_hole_is_text() {
     let mut file = tempfile::tempfile().unwrap();

@@ -76,7 +76,10 @@ impl Nurse<'_> {
         };
         ending.exit = status.exit_status();
         ending.signal = status.terminating_signal();
-        ending.stragglers = if self.alone { others() } else { end_descendants() };
+        // Orphans become children of this process, so without children there is nobody.
+        if !matches!(rustix::process::wait(WaitOptions::NOHANG), Err(rustix::io::Errno::CHILD)) {
+            ending.stragglers = if self.alone { others() } else { end_descendants() };
+        }
         Ok(ending)
     }
 

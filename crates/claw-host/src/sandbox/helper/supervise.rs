@@ -50,7 +50,8 @@ fn run(control: &UnixStream, spec: Spec, stdio: Stdio) -> Step<Ending> {
     } else {
         set_child_subreaper(Some(getpid())).during("adopt orphans")?;
         let nurse = Nurse { init: &init, group: group.as_ref(), alone: false };
-        nurse.see_through(control, stdio)?
+        // Were it not to be waited for, it must not go on either.
+        nurse.see_through(control, stdio).inspect_err(|_| _ = nurse::end_descendants())?
     };
     ending.memory = group.as_ref().is_some_and(Group::ran_out_of_memory);
     Ok(ending)
@@ -82,14 +83,14 @@ fn inside(control: &UnixStream, init: &Init<'_>, stdio: Stdio, group: Option<&Gr
     told
 }
 
-/// The first process of the namespace.
+/// The first process of the namespace. It furnishes it while the supervisor sees to the control groups.
 fn first(init: &Init<'_>, mut channel: &UnixStream, stdio: Stdio) -> u8 {
-    let mut go = [0];
-    if channel.read_exact(&mut go).is_err() {
-        return 1;
-    }
     let nurse = Nurse { init, group: None, alone: true };
-    let told = match init.enter().and_then(|()| nurse.see_through(channel, stdio)) {
+    let ended = init.enter().and_then(|()| {
+        channel.read_exact(&mut [0]).during("wait for the control groups")?;
+        nurse.see_through(channel, stdio)
+    });
+    let told = match ended {
         Ok(ending) => Told::Ended(ending),
         Err((step, error)) => Told::Failed { step, reason: error.to_string() },
     };
@@ -153,7 +154,6 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        nurse::end_descendants();
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }

@@ -62,6 +62,27 @@ fn a_racer_never_leads_a_walk_or_a_search_out() {
     assert!(entered > 100 && found > 100, "the racer let nothing be found: {entered} {found}");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_directory_denied_by_another_name_is_neither_listed_nor_searched() {
+    let mut target = Target::on_disk(Kernel::default());
+    fs::create_dir_all(target.root.join("dir/real/deep")).unwrap();
+    fs::write(target.root.join("dir/real/deep/file"), "inside").unwrap();
+    fs::write(target.root.join("dir/single"), "inside").unwrap();
+    symlink("dir/real", target.root.join("alias")).unwrap();
+    symlink("dir/single", target.root.join("one")).unwrap();
+    target.scope.denied = ["alias", "one"].map(|name| target.root.join(name)).to_vec();
+    let (files, place) = (LocalFiles::new(), target.place());
+    let walked = files.walk(&place, &all(".")).await.unwrap();
+    let paths: Vec<_> = walked.entries.iter().map(|entry| entry.path.as_str()).collect();
+    assert_eq!(paths, ["dir", "dir/deep", "dir/file"]);
+    assert_eq!((walked.files, walked.directories), (1, 2));
+    let redactor: Arc<dyn Redactor> = Arc::new(Open);
+    let searched = files.search(&place, &text("inside"), &redactor).await.unwrap();
+    assert_eq!((searched.hits, searched.searched, searched.failed), (1, 1, 0));
+    let globbed = files.walk(&place, &Walk { directories: false, ..all(".") }).await.unwrap();
+    assert_eq!(globbed.files, 1);
+}
+
 struct Ends<'a>(&'a AtomicBool);
 
 impl Drop for Ends<'_> {

@@ -227,5 +227,5 @@ impl Parser<'_> {
 }
 
 fn named(name: &str) -> Part {
-    Part::Parameter(Box::new(Parameter { name: name.to_owned(), ..Parameter::default() }))
+    Part::Parameter(Box::new(Parameter { name: name.to_owned(), bare: true, ..Parameter::default() }))
 }

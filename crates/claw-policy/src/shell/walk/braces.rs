@@ -20,6 +20,15 @@ pub(super) fn expand(parts: &[Part]) -> Vec<Cow<'_, [Part]>> {
     if !parts.iter().any(plain) {
         return vec![Cow::Borrowed(parts)];
     }
+    // Braces come before parameters: `$V{a,b}` is `$Va` and `$Vb`.
+    let joins = |part: &Part| match part {
+        Part::Parameter(parameter) => parameter.bare,
+        Part::Plain(text) => text.contains('$'),
+        _ => false,
+    };
+    if parts.iter().any(joins) {
+        return vec![Cow::Owned(anything(parts))];
+    }
     let mut atoms = Vec::new();
     for part in parts {
         match part {
@@ -29,9 +38,16 @@ pub(super) fn expand(parts: &[Part]) -> Vec<Cow<'_, [Part]>> {
     }
     match words(&atoms, 0) {
         Some(words) => words.iter().map(|word| Cow::Owned(join(word))).collect(),
-        // Anything, any number of times: an expansion without quotes of a parameter that nobody sets.
-        None => vec![Cow::Owned(vec![Part::Parameter(Box::default())])],
+        None => vec![Cow::Owned(anything(parts))],
     }
+}
+
+/// Anything, any number of times: an expansion without quotes of a parameter that nobody sets. What the word
+/// would run is kept.
+fn anything(parts: &[Part]) -> Vec<Part> {
+    let mut parts = parts.to_vec();
+    parts.push(Part::Parameter(Box::default()));
+    parts
 }
 
 /// `None` where there are too many.

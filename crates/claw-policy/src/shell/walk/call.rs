@@ -10,7 +10,7 @@ impl Walker<'_> {
     /// Follows a command whose words are arguments by now.
     pub(super) fn run(&mut self, argv: &[Argument], place: &Place, environment: &mut Environment) -> Output {
         self.here = place.span;
-        let Some((program, arguments)) = argv.split_first() else { return None };
+        let (program, arguments) = argv.split_first()?;
         let Some(written) = program.known().map(str::to_owned) else {
             self.record(argv, programs::ANYTHING);
             self.hit("unknown.command", None);
@@ -43,11 +43,11 @@ impl Walker<'_> {
         let arguments = &argv[1..];
         self.record(argv, programs::effects(&name, arguments, place));
         rules::judge(self, &name, argv, place);
-        self.runs_written_file(written, &name, arguments, environment);
-        if !written.contains('/') {
-            if let Some(output) = self.builtin(&name, argv, place, environment) {
-                return output;
-            }
+        self.runs_written_file((written, &name), arguments, place, environment);
+        if !written.contains('/')
+            && let Some(output) = self.builtin(&name, argv, place, environment)
+        {
+            return output;
         }
         if programs::is_shell(&name) {
             return self.shell(&name, arguments, place, environment);
@@ -232,7 +232,7 @@ impl Walker<'_> {
                     self.hit("unknown.script", None);
                 }
             }
-            Some(path) => match self.files.get(strip(path)).or_else(|| self.files.get(path)).cloned() {
+            Some(path) => match self.written(path) {
                 Some(Written::Text(script)) => {
                     self.nested_script(&script, environment, &Input::Inherited);
                 }
@@ -246,15 +246,13 @@ impl Walker<'_> {
     /// `./x` or `python x` where this command wrote `x`.
     fn runs_written_file(
         &mut self,
-        written: &str,
-        name: &str,
+        (written, name): (&str, &str),
         arguments: &[Argument],
+        place: &Place,
         environment: &mut Environment,
     ) {
-        let path = strip(written);
-        let found = self.files.get(path).or_else(|| self.files.get(written)).cloned();
         if written.contains('/') {
-            match found {
+            match self.written(written) {
                 Some(Written::Text(script)) if script.starts_with("#!") && !shell_shebang(&script) => {
                     rules::judge_code(self, &script);
                 }
@@ -268,7 +266,7 @@ impl Walker<'_> {
         }
         if programs::is_interpreter(name) {
             for argument in arguments.iter().filter_map(Argument::known) {
-                match self.files.get(strip(argument)).or_else(|| self.files.get(argument)).cloned() {
+                match self.written(argument) {
                     Some(Written::Text(code)) => rules::judge_code(self, &code),
                     Some(Written::Fetched) => self.hit("remote-code.fetched-file", None),
                     Some(Written::Unknown) => self.hit("unknown.script", None),
@@ -276,18 +274,35 @@ impl Walker<'_> {
                 }
             }
         }
+        match name {
+            "tee" => {
+                let written = match &place.input {
+                    Input::Text(text) => Written::Text(text.clone()),
+                    Input::Unknown { fetched: true, .. } => Written::Fetched,
+                    _ => Written::Unknown,
+                };
+                for argument in arguments.iter().filter(|argument| !argument.text().starts_with('-')) {
+                    self.wrote(argument, written.clone());
+                }
+            }
+            // A file that was written may be another one now.
+            "cp" | "mv" | "ln" | "install" | "rsync" if !self.files.is_empty() || self.writes_unknown => {
+                let fetched = self.files.values().any(|written| *written == Written::Fetched);
+                let written = if fetched { Written::Fetched } else { Written::Unknown };
+                if let Some(target) = arguments.last() {
+                    self.wrote(target, written);
+                }
+            }
+            _ => {}
+        }
         if name == "chmod" {
             for argument in arguments.iter().filter_map(Argument::known) {
-                if self.files.get(strip(argument)) == Some(&Written::Fetched) {
+                if self.written(argument) == Some(Written::Fetched) {
                     self.hit("remote-code.fetched-file", None);
                 }
             }
         }
     }
-}
-
-fn strip(path: &str) -> &str {
-    path.strip_prefix("./").unwrap_or(path)
 }
 
 fn shell_shebang(script: &str) -> bool {

@@ -208,6 +208,7 @@ impl Walker<'_> {
         }
         if operator == "@" && matches!(parameter.word.as_slice(), [Part::Plain(text)] if text == "P") {
             self.hit("eval.dynamic", None);
+            self.hit("unknown.script", None);
         }
         let known = self.plain_values(parameter, environment)?;
         match operator {

@@ -85,7 +85,10 @@ pub(super) struct Walker<'r> {
     parallel: usize,
     /// How many decisions around may fall otherwise.
     perhaps: usize,
+    /// What this command wrote itself, by the files' names without their directories.
     pub(super) files: BTreeMap<String, Written>,
+    /// Whether it wrote a file of which the name is unknown.
+    writes_unknown: bool,
     arithmetic_used: bool,
     /// Whether a variable holds text that arithmetic would run.
     tricky: bool,
@@ -107,6 +110,7 @@ impl<'r> Walker<'r> {
             parallel: 0,
             perhaps: 0,
             files: BTreeMap::new(),
+            writes_unknown: false,
             arithmetic_used: false,
             tricky: false,
         }
@@ -124,6 +128,7 @@ impl<'r> Walker<'r> {
         }
         if self.arithmetic_used && self.tricky {
             self.hit("eval.dynamic", None);
+            self.hit("unknown.script", None);
         }
     }
 
@@ -290,7 +295,7 @@ impl<'r> Walker<'r> {
         }
         let mut place = self.redirects(&command.redirects, environment, input);
         place.span = self.here;
-        let redirected = place.writes.len() > 0;
+        let redirected = !place.writes.is_empty();
         if redirected || !place.reads.is_empty() {
             self.redirected(&place);
         }
@@ -488,10 +493,11 @@ impl<'r> Walker<'r> {
         let mut place = self.redirects(&command.redirects, environment, input);
         place.span = here;
         // `sh <(curl ...)`: what a substitution in the words fetches is run.
-        if let Input::Unknown { fetched: true, decoded } = self.unknown_input(first) {
-            if place.input == Input::Inherited && words.iter().any(has_process) {
-                place.input = Input::Unknown { fetched: true, decoded };
-            }
+        if let Input::Unknown { fetched: true, decoded } = self.unknown_input(first)
+            && place.input == Input::Inherited
+            && words.iter().any(has_process)
+        {
+            place.input = Input::Unknown { fetched: true, decoded };
         }
         self.here = here;
         for assignment in assignments {
@@ -609,39 +615,53 @@ impl<'r> Walker<'r> {
                     }
                 }
                 Operator::Write | Operator::Append | Operator::Both => {
-                    place.writes.push(target);
                     if redirect.operator == Operator::Append {
                         // What was there before is unknown.
-                        self.forget_file(place.writes.last().map(Argument::text).unwrap_or(""));
+                        self.wrote(&target, Written::Unknown);
                     }
+                    place.writes.push(target);
                 }
             }
         }
         place
     }
 
-    fn forget_file(&mut self, path: &str) {
-        if self.files.contains_key(path) {
-            self.files.insert(path.to_owned(), Written::Unknown);
+    /// Remembers what redirections of a command wrote.
+    fn note_written(&mut self, place: &Place, output: &Output) {
+        for path in &place.writes {
+            let fetched = self.commands.last().is_some_and(programs::fetches);
+            let written = match output {
+                Some(text) => Written::Text(text.clone()),
+                None if fetched => Written::Fetched,
+                None => Written::Unknown,
+            };
+            self.wrote(path, written);
         }
     }
 
-    /// Remembers what redirections of a command wrote.
-    fn note_written(&mut self, place: &Place, output: &Output) {
-        for path in place.writes.iter().filter_map(Argument::known) {
-            if path.starts_with("/dev/") {
-                continue;
-            }
-            let fetched = self.commands.last().is_some_and(programs::fetches);
-            let written = match (output, self.files.get(path)) {
-                (_, Some(Written::Unknown)) => Written::Unknown,
-                (_, Some(Written::Fetched)) => Written::Fetched,
-                (Some(text), None) => Written::Text(text.clone()),
-                (None, _) if fetched => Written::Fetched,
-                _ => Written::Unknown,
-            };
-            self.files.insert(path.to_owned(), written);
+    /// Remembers a file. What is in one that was written before, or through another path, is unknown.
+    pub(super) fn wrote(&mut self, path: &Argument, written: Written) {
+        let Some(path) = path.known() else {
+            self.writes_unknown = true;
+            return;
+        };
+        if path.starts_with("/dev/") {
+            return;
         }
+        let name = file_name(path).to_owned();
+        let written = match self.files.get(&name) {
+            None => written,
+            Some(before) if *before == written => written,
+            Some(Written::Fetched) => Written::Fetched,
+            Some(_) => Written::Unknown,
+        };
+        self.files.insert(name, written);
+    }
+
+    /// What is in a file, if this command may have written it.
+    fn written(&self, path: &str) -> Option<Written> {
+        let found = self.files.get(file_name(path)).cloned();
+        found.or(self.writes_unknown.then_some(Written::Unknown))
     }
 
     /// Redirections of no simple command.
@@ -656,6 +676,11 @@ impl<'r> Walker<'r> {
     fn record(&mut self, argv: &[Argument], effects: Effects) {
         self.commands.push(Simple { argv: argv.to_vec(), effects, span: self.here });
     }
+}
+
+/// A path's last component, by which files are told apart: where a relative path starts is not followed.
+fn file_name(path: &str) -> &str {
+    path.trim_end_matches('/').rsplit('/').next().unwrap_or(path)
 }
 
 fn names_itself(parts: &[Part]) -> bool {

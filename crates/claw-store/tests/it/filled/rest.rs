@@ -1,6 +1,6 @@
 //! What the player leaves alone: access, agents, settings, documents, secrets, costs, rules, processes, files.
 
-use claw_core::port::{Artifact, Owner, UnixMillis};
+use claw_core::port::{Artifact, Owner, UnixMillis, Version};
 use claw_core::store::{
     AccessRole, ApiKey, DocumentKey, FileState, KeptArtifact, KeyScope, Layer, NewKey, NewProcess, NewRule,
     NewUndo, NewUsage, Passage, ProcessEnd, Program, ProgramCard, ProgramPlace, ProgramSettings, RuleScope,
@@ -176,6 +176,7 @@ async fn rules_and_processes(store: &impl Store) {
 }
 
 async fn files(store: &impl Store) {
+    store.saw_file(&owner(), &digest("a place"), &Version("1".into()), NOW).await.unwrap();
     for (n, at) in TIMES.into_iter().enumerate() {
         let artifact = Artifact { id: ArtifactId::new(), call: CallId::new(), bytes: n << 40, lines: n };
         let owner = Owner { session: session("cli:ä"), ..owner() };
@@ -192,6 +193,7 @@ async fn files(store: &impl Store) {
             call: CallId::new(),
             run: before.is_some().then(JobId::new),
             tool: ToolName::literal("write_file"),
+            workspace: "/srv".to_owned(),
             place: format!("/srv/{ODD}"),
             shown: ODD.to_owned(),
             before,

@@ -128,7 +128,8 @@ impl Mutator {
     }
 
     fn restructure(&mut self, command: &str) -> String {
-        let other = self.corpus[self.below(self.corpus.len())].clone();
+        let other = self.below(self.corpus.len());
+        let other = self.corpus[other].clone();
         let join = self.pick(&["; ", "\n", " && ", " || ", " | ", " & "]);
         match self.below(10) {
             0..=2 => format!("{command}{join}{other}"),

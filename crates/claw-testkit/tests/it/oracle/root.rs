@@ -21,9 +21,10 @@ ulimit -t 2 -f 2048 -c 0 -n 64 -u 300
 for ((i = 0; i < $1; i++)); do
     IFS= read -r -d '' command < /commands/$i
     printf '#%d\0' $i >> /log
-    (cd /work/$i && exec -c /shells/bash -c "export PATH=/shells:/usr/bin:/bin HOME=/work/$i; $PREFIX$command" < /dev/null > /dev/null 2>&1)
+    (cd /work/$i && exec -c /shells/bash -c "export PATH=/shells:/usr/bin:/bin HOME=/work/$i; $command" < /dev/null > /dev/null 2>&1)
     kill -9 -1 2> /dev/null
 done
+exit 0
 "#;
 
 pub(super) struct Root {
@@ -99,24 +100,19 @@ impl Root {
     }
 
     fn enter(&self, commands: usize) {
-        let mut unshare = Command::new("unshare");
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let places = std::env::split_paths(&path).map(|directory| directory.join("unshare"));
+        let program =
+            places.into_iter().find(|path| path.exists()).expect("the oracle needs `unshare` of util-linux");
+        let mut unshare = Command::new(program);
         unshare.args(["--mount", "--pid", "--net", "--ipc", "--fork", "--kill-child"]);
         match rustix::process::geteuid().is_root() {
             true => unshare.args(["--setuid", NOBODY, "--setgid", NOBODY]),
             false => unshare.args(["--user", "--map-user", NOBODY, "--map-group", NOBODY]),
         };
         unshare.arg("--root").arg(self.directory.path()).args(["--wd", "/", "/shells/bash", "/driver"]);
-        unshare.arg(commands.to_string()).env_clear().env("PATH", "/shells");
-        // bash is not told of the PATH it was started with, so that nothing of ours is in its environment.
+        unshare.arg(commands.to_string()).env_clear();
         unshare.stdin(Stdio::null()).stdout(Stdio::null());
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        let program = std::env::split_paths(&path)
-            .map(|directory| directory.join("unshare"))
-            .find(|path| path.exists());
-        let mut unshare = match program {
-            Some(_) => unshare,
-            None => panic!("the oracle needs `unshare` of util-linux"),
-        };
         let output = unshare.output().unwrap();
         assert!(output.status.success(), "{}\n{}", output.status, String::from_utf8_lossy(&output.stderr));
     }
