@@ -18,7 +18,7 @@ fn main() {
         if script.len() + line.len() >= 4096 {
             break;
         }
-        script.push_str(&line);
+        script.push_str(line);
         script.push('\n');
     }
     report("shell_verdict_100_bytes", 100, || analyse(COMMAND, &rules));
