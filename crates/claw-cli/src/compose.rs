@@ -22,7 +22,7 @@ use claw_store::Vault;
 use claw_store::seal::KeySource;
 use claw_store::{Backend, Place, StoreOptions};
 
-use crate::config::{Config, ContextFiles, KEYS, Loaded, Surroundings};
+use crate::config::{Config, ContextFiles, KEYS, Loaded, NAME, Surroundings, candidates};
 use crate::failure::Failure;
 use crate::installation;
 
@@ -158,7 +158,8 @@ pub(crate) fn executor(
     world.bridge = Some(bridge(loaded, around, &store)?);
     world.undo = Some(Arc::new(undo(loaded, around, &store)?));
     world.seen = Some(Arc::new(StoredSeen::new(Arc::clone(&store) as _, Arc::clone(&world.clock))));
-    let builder = Executor::builder(populated(world), store, policy(config)?)
+    let builder = Executor::builder(populated(world), Arc::clone(&store) as _, policy(config)?)
+        .settings(store)
         .approvals(config.approvals.clone())
         .limiter(Limiter::new(config.limits.rate, SESSIONS))
         .limits(config.limits.for_calls())
@@ -212,6 +213,13 @@ pub(crate) fn file_rules(loaded: &Loaded, around: &Surroundings) -> Result<FileR
         rules.denied.extend(["", "-wal", "-shm", "-journal"].map(beside));
     }
     rules.denied.extend(config.files.deny.iter().cloned());
+    // Who writes what holds could allow itself anything, here or where the next command is run.
+    rules.configuration.push(PathBuf::from(NAME));
+    for file in candidates(loaded.found.as_ref(), around) {
+        let (text, real) = (std::path::absolute(&file).unwrap_or_else(|_| file.clone()), real(&file));
+        rules.configuration.extend((text != real).then_some(text));
+        rules.configuration.push(real);
+    }
     let (bytes, files) = (config.files.quota_bytes, config.files.quota_files);
     if bytes.is_some() || files.is_some() {
         let limit = |limit: Option<u64>| limit.unwrap_or(u64::MAX);

@@ -31,7 +31,8 @@ use serde_json::{Map, Value};
 
 pub use check::warnings;
 pub(crate) use env::KEYS;
-pub use find::{Found, FoundBy, Surroundings, find};
+pub(crate) use find::NAME;
+pub use find::{Found, FoundBy, Surroundings, candidates, find};
 pub use flat::{Origin, Setting};
 pub use load::Loaded;
 pub use problem::{Place, Problem, Problems};
