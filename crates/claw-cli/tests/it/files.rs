@@ -126,20 +126,27 @@ fn refuses_to_change_a_configuration_that_was_named() {
 #[test]
 fn refuses_to_make_a_configuration_that_would_be_found() {
     let home = Home::new();
-    // In the directory that we are in, in those above it, and the user's, whose directories are not there.
+    let (project, user) = (home.path().join("project"), home.path().join(".config"));
+    std::fs::create_dir_all(project.join("a/b")).unwrap();
+    std::fs::create_dir(&user).unwrap();
     refused(&home, &[], "clawsmith.toml", TOLD);
-    let above = home.path().to_str().unwrap();
-    for path in ["clawsmith.toml", "project/clawsmith.toml", ".config/clawsmith/clawsmith.toml"] {
-        refused(&home, &["--workspace", above], path, TOLD);
-        assert!(!home.path().join(path).exists());
-    }
-    // Through a link the path is another one, and the file is not.
-    std::os::unix::fs::symlink(home.path(), home.path().join("around")).unwrap();
-    refused(&home, &["--workspace", above], "around/project/clawsmith.toml", "");
-    assert!(!home.path().join("project/clawsmith.toml").exists());
+    // The user's, whose directory is not there.
+    refused(&home, &["--workspace", user.to_str().unwrap()], "clawsmith/clawsmith.toml", TOLD);
     // Where the next command may be run.
-    std::fs::create_dir(home.path().join("other")).unwrap();
-    refused(&home, &["--workspace", home.path().join("other").to_str().unwrap()], "clawsmith.toml", TOLD);
+    refused(&home, &["--workspace", project.join("a").to_str().unwrap()], "clawsmith.toml", TOLD);
+    // Above the directory that we are in. Through a link the path is another one, and the file is not.
+    std::os::unix::fs::symlink("..", project.join("a/up")).unwrap();
+    for path in
+        ["a/clawsmith.toml", "a/b/clawsmith.toml", "a/up/a/clawsmith.toml", "a/b/../../a/clawsmith.toml"]
+    {
+        let args = serde_json::json!({ "path": path, "content": "x" }).to_string();
+        let words = ["tools", "call", "write_file", "--workspace", "../..", "--args", &args];
+        let ran = home.ran(home.command(&words).current_dir(project.join("a/b")));
+        assert!(ran.code != 0 && (ran.stderr.contains(TOLD) || path.contains("up")), "{}", ran.shown());
+    }
+    for path in ["project", "project/a", "project/a/b", ".config/clawsmith"] {
+        assert!(!home.path().join(path).join("clawsmith.toml").exists(), "{path}");
+    }
 }
 
 #[tokio::test]

@@ -110,6 +110,7 @@ impl CallTool {
                 args: Arguments::Text(args),
                 call: CallId::new(),
                 model_id: None,
+                run: None,
                 cancel: cancel.clone(),
                 progress: Progress::to(|text| tell(text.trim_end_matches('\n'))),
                 timeout: self.timeout,
