@@ -15,7 +15,7 @@ use claw_core::port::{AgentCard, FsBridge, Quota, World};
 use claw_core::store::{AgentSetup, StoreError};
 use claw_core::tool::dialect::{self, Dialect};
 use claw_core::tool::{Meta, Spec};
-use claw_host::files::{LocalFiles, StoredSeen, StoredUndo};
+use claw_host::files::{LocalFiles, RoutedFiles, Routing, StoredSeen, StoredUndo};
 use claw_host::{
     ArtifactLimits, ConfiguredAgents, FileArtifacts, IndexedArtifacts, StoredAgents, SystemClock,
 };
@@ -29,7 +29,7 @@ use claw_store::seal::KeySource;
 use claw_store::{Backend, Place, StoreOptions};
 use serde_json::Value;
 
-use crate::config::{AgentConfig, Config, KEYS, Loaded, Surroundings};
+use crate::config::{AgentConfig, Config, ContextFiles, KEYS, Loaded, NAME, Surroundings, candidates};
 use crate::failure::Failure;
 use crate::installation;
 
@@ -193,11 +193,13 @@ pub(crate) fn executor(
 ) -> Result<Executor, Failure> {
     let config = &loaded.config;
     let mut world = world(loaded, around);
+    world.bridge = Some(bridge(loaded, around, &store)?);
     world.undo = Some(Arc::new(undo(loaded, around, &store)?));
     world.artifacts = Some(Arc::new(artifacts(loaded, around, &store)?));
     world.agents = Some(Arc::new(StoredAgents::new(agents(config), Arc::clone(&store) as _)));
     world.seen = Some(Arc::new(StoredSeen::new(Arc::clone(&store) as _, Arc::clone(&world.clock))));
-    let builder = Executor::builder(populated(world), store, policy(config)?)
+    let builder = Executor::builder(populated(world), Arc::clone(&store) as _, policy(config)?)
+        .settings(store)
         .approvals(config.approvals.clone())
         .limiter(Limiter::new(config.limits.rate, SESSIONS))
         .limits(config.limits.for_calls())
@@ -231,11 +233,22 @@ pub(crate) fn undo(
 
 /// Where files are.
 pub(crate) fn bridge(
-    _loaded: &Loaded,
-    _around: &Surroundings,
-    _store: &Arc<dyn Backend>,
+    loaded: &Loaded,
+    around: &Surroundings,
+    store: &Arc<dyn Backend>,
 ) -> Result<Arc<dyn FsBridge>, Failure> {
-    Ok(Arc::new(LocalFiles::new()))
+    let routing = match loaded.config.files.context {
+        ContextFiles::Managed => Routing::Below(workspaces(loaded, around)?),
+        ContextFiles::Store => Routing::All,
+    };
+    let documents = (Arc::clone(store) as _, Arc::clone(store) as _);
+    let files = Arc::new(LocalFiles::new());
+    Ok(Arc::new(RoutedFiles::with(files, documents, Arc::new(SystemClock), routing)))
+}
+
+/// Where the workspaces are that we make.
+pub(crate) fn workspaces(loaded: &Loaded, around: &Surroundings) -> Result<PathBuf, Failure> {
+    Ok(real(&data_dir(loaded, around)?).join(FileRules::WORKSPACES))
 }
 
 /// Which files agents may reach. Our own directories are none of their business, and neither is the store.
@@ -252,6 +265,13 @@ pub(crate) fn file_rules(loaded: &Loaded, around: &Surroundings) -> Result<FileR
         rules.denied.extend(["", "-wal", "-shm", "-journal"].map(beside));
     }
     rules.denied.extend(config.files.deny.iter().cloned());
+    // Who writes what holds could allow itself anything, here or where the next command is run.
+    rules.configuration.push(PathBuf::from(NAME));
+    for file in candidates(loaded.found.as_ref(), around) {
+        let (text, real) = (std::path::absolute(&file).unwrap_or_else(|_| file.clone()), real(&file));
+        rules.configuration.extend((text != real).then_some(text));
+        rules.configuration.push(real);
+    }
     let (bytes, files) = (config.files.quota_bytes, config.files.quota_files);
     if bytes.is_some() || files.is_some() {
         let limit = |limit: Option<u64>| limit.unwrap_or(u64::MAX);

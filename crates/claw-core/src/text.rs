@@ -37,7 +37,7 @@ pub fn window(bytes: &[u8], version: Version, window: &Window, redactor: &dyn Re
     })
 }
 
-/// Where a window's first line begins.
+/// Where a window begins.
 fn begin(text: &Text, from: From) -> usize {
     let lines = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
     let text_of = &text.text;
@@ -52,7 +52,7 @@ fn begin(text: &Text, from: From) -> usize {
             while !text_of.is_char_boundary(at) {
                 at -= 1;
             }
-            text_of[..at].rfind('\n').map_or(0, |newline| newline + 1)
+            at
         }
     }
 }

@@ -24,7 +24,7 @@ use claw_core::tool::{
     Call, CallParts, Cost, Digest, Effects, Identity, Need, Output, Plan, Progress, Secrets, Sight, Target,
     ToolError,
 };
-use claw_core::{ApprovalId, CallId, ToolName};
+use claw_core::{ApprovalId, CallId, JobId, ToolName};
 use claw_policy::approval::{self as policy, Analysis, Circumstances, Judgement};
 use claw_policy::nearest::nearest;
 use claw_policy::pipeline::Subject;
@@ -57,6 +57,8 @@ pub struct Request {
     pub call: CallId,
     /// The model's id of it, kept beside ours.
     pub model_id: Option<SmolStr>,
+    /// The agent's run that it is part of: what it changes can be undone with the rest of the run.
+    pub run: Option<JobId>,
     /// Rings when the caller gives up.
     pub cancel: CancellationToken,
     /// Who hears how far the tool is.
@@ -103,6 +105,7 @@ impl Request {
             args: Arguments::Json(args),
             call: CallId::new(),
             model_id: None,
+            run: None,
             cancel: CancellationToken::new(),
             progress: Progress::silent(),
             timeout: None,
@@ -544,6 +547,7 @@ impl Trip<'_> {
             cancel: cancel.clone(),
             progress: progress.clone(),
             secrets: secrets.clone(),
+            run: self.request.run,
             over: AtomicBool::new(false),
         });
         let call = Call::new(CallParts {

@@ -9,7 +9,7 @@ pub const TOKENS: &[(&str, u32)] = &[
     ("edit", 256),
     ("glob", 159),
     ("list_files", 146),
-    ("read_file", 129),
+    ("read_file", 171),
     ("result_read", 182),
     ("search", 357),
     ("session_status", 45),

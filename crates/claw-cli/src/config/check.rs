@@ -20,8 +20,8 @@ pub fn warnings(
         if workspace.and_then(|workspace| workspace.canonicalize().ok()).is_some_and(|w| file.starts_with(w))
         {
             warnings.push(format!(
-                "`{}` lies in the workspace, where a tool that writes files could change the policy; \
-                 keep it outside the workspace",
+                "`{}` lies in the workspace: file tools do not touch it, but a command that runs there could \
+                 change the policy; keep it outside the workspace",
                 found.path.display()
             ));
         }

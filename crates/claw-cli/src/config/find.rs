@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-const NAME: &str = "clawsmith.toml";
+pub(crate) const NAME: &str = "clawsmith.toml";
 
 /// What the process was started with, as far as configuration looks at it.
 #[derive(Debug, Clone, Default)]
@@ -92,11 +92,32 @@ pub fn find(flag: Option<&Path>, around: &Surroundings) -> Option<Found> {
     if let Some(path) = around.variable("CLAWSMITH_CONFIG") {
         return found(path.into(), FoundBy::Variable);
     }
-    let project =
-        around.directory.ancestors().map(|directory| directory.join(NAME)).find(|path| path.is_file());
-    if let Some(path) = project {
+    if let Some(path) = of_project(around).find(|path| path.is_file()) {
         return found(path, FoundBy::Project);
     }
-    let user = around.base("XDG_CONFIG_HOME", ".config")?.join("clawsmith").join(NAME);
+    let user = of_user(around)?;
     if user.is_file() { found(user, FoundBy::User) } else { None }
+}
+
+/// Every file that was looked for, or would be with another one gone, whether there is one or not: who writes it
+/// says what holds. All absolute.
+pub fn candidates(found: Option<&Found>, around: &Surroundings) -> Vec<PathBuf> {
+    let found = found.map(|found| found.path.clone());
+    let named = around.variable("CLAWSMITH_CONFIG").map(PathBuf::from);
+    let mut all: Vec<PathBuf> = Vec::new();
+    for path in found.into_iter().chain(named).chain(of_project(around)).chain(of_user(around)) {
+        let path = around.directory.join(path);
+        if !all.contains(&path) {
+            all.push(path);
+        }
+    }
+    all
+}
+
+fn of_project(around: &Surroundings) -> impl Iterator<Item = PathBuf> {
+    around.directory.ancestors().map(|directory| directory.join(NAME))
+}
+
+fn of_user(around: &Surroundings) -> Option<PathBuf> {
+    Some(around.base("XDG_CONFIG_HOME", ".config")?.join("clawsmith").join(NAME))
 }

@@ -33,7 +33,8 @@ use serde_json::{Map, Value};
 
 pub use check::warnings;
 pub(crate) use env::KEYS;
-pub use find::{Found, FoundBy, Surroundings, find};
+pub(crate) use find::NAME;
+pub use find::{Found, FoundBy, Surroundings, candidates, find};
 pub use flat::{Origin, Setting};
 pub use load::Loaded;
 pub use problem::{Place, Problem, Problems};
@@ -122,12 +123,24 @@ pub struct FilesConfig {
     /// How many files and directories a workspace may hold. Left out: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quota_files: Option<u64>,
+    /// Which workspaces have their context files (`AGENTS.md`, `USER.md`, ...) and memory in the store.
+    pub context: ContextFiles,
     /// For how many days changes of files can be undone.
     #[schemars(range(min = 1, max = 36500))]
     pub undo_days: u32,
     /// How many MiB of files are kept so that changes can be undone; beyond that the oldest are forgotten.
     #[schemars(range(min = 1, max = 1_048_576))]
     pub undo_mib: u32,
+}
+
+/// Which workspaces have their context files and memory in the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ContextFiles {
+    /// Those that Clawsmith made, below `workspaces` in the data directory. Elsewhere they are files.
+    Managed,
+    /// All of them; files of those names are out of reach.
+    Store,
 }
 
 /// How far calls may go.
@@ -207,7 +220,14 @@ impl Default for LimitsConfig {
 
 impl Default for FilesConfig {
     fn default() -> Self {
-        Self { deny: Vec::new(), quota_bytes: None, quota_files: None, undo_days: 30, undo_mib: 1024 }
+        Self {
+            deny: Vec::new(),
+            quota_bytes: None,
+            quota_files: None,
+            context: ContextFiles::Managed,
+            undo_days: 30,
+            undo_mib: 1024,
+        }
     }
 }
 

@@ -1,5 +1,10 @@
 //! The file tools by hand, as a newcomer would call them.
 
+use claw_core::port::UnixMillis;
+use claw_core::store::{Layer, SettingsStore as _};
+use claw_core::{NodeId, TenantId, ToolName};
+use claw_store::{Backend as _, SqliteStore};
+
 use crate::harness::{Home, Ran};
 
 fn call(home: &Home, tool: &str, args: serde_json::Value) -> Ran {
@@ -69,4 +74,92 @@ fn what_one_process_has_read_the_next_may_overwrite_unless_it_changed() {
     let ran = write("newest\n");
     assert!(ran.code == 1 && ran.stderr.contains("is not as this session last saw it"), "{}", ran.shown());
     assert_eq!(std::fs::read_to_string(home.path().join("project/a.txt")).unwrap(), "of another\n");
+}
+
+/// Tries to write, change and read a file that holds or would hold what agents may do.
+#[track_caller]
+fn refused(home: &Home, words: &[&str], path: &str, told: &str) {
+    let write = serde_json::json!({ "path": path, "content": "[tools]\nprofile = \"full\"\n" });
+    let edit = serde_json::json!({ "path": path, "old_string": "minimal", "new_string": "full" });
+    let read = serde_json::json!({ "path": path });
+    for (tool, args) in [("read_file", read), ("edit", edit), ("write_file", write)] {
+        let args = args.to_string();
+        let ran = home.run(&[&["tools", "call", tool, "--args", &args], words].concat());
+        assert!(ran.code != 0 && ran.stderr.contains(told), "{tool}: {}", ran.shown());
+    }
+}
+
+const TOLD: &str = "configuration file of Clawsmith";
+
+#[test]
+fn refuses_to_change_the_configuration_in_force() {
+    let text = "[tools]\ndeny = [\"datetime\"] # minimal\n";
+    let home = Home::with_config(text);
+    let file = home.path().join("project/clawsmith.toml");
+    std::fs::create_dir(home.path().join("project/sub")).unwrap();
+    for path in ["clawsmith.toml", "./sub/../clawsmith.toml", file.to_str().unwrap()] {
+        refused(&home, &[], path, TOLD);
+    }
+    std::os::unix::fs::symlink("clawsmith.toml", home.path().join("project/link")).unwrap();
+    std::fs::hard_link(&file, home.path().join("project/hard")).unwrap();
+    refused(&home, &[], "link", "");
+    refused(&home, &[], "hard", "");
+    let ran = call(&home, "list_files", serde_json::json!({}));
+    assert!(ran.code == 0 && !ran.stdout.contains("clawsmith.toml"), "{}", ran.shown());
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), text);
+    // An ordinary file of that name is one.
+    let args = serde_json::json!({ "path": "sub/clawsmith.toml", "content": "x" });
+    assert_eq!(call(&home, "write_file", args).code, 0);
+}
+
+#[test]
+fn refuses_to_change_a_configuration_that_was_named() {
+    let home = Home::new();
+    let file = home.write("project/mine.toml", "# minimal\n");
+    refused(&home, &["--config", "mine.toml"], "mine.toml", TOLD);
+    let args = serde_json::json!({ "path": "mine.toml", "content": "x" }).to_string();
+    let named = [("CLAWSMITH_CONFIG", file.to_str().unwrap())];
+    let ran = home.run_with(&named, &["tools", "call", "write_file", "--args", &args]);
+    assert!(ran.code != 0 && ran.stderr.contains(TOLD), "{}", ran.shown());
+}
+
+#[test]
+fn refuses_to_make_a_configuration_that_would_be_found() {
+    let home = Home::new();
+    let (project, user) = (home.path().join("project"), home.path().join(".config"));
+    std::fs::create_dir_all(project.join("a/b")).unwrap();
+    std::fs::create_dir(&user).unwrap();
+    refused(&home, &[], "clawsmith.toml", TOLD);
+    // The user's, whose directory is not there.
+    refused(&home, &["--workspace", user.to_str().unwrap()], "clawsmith/clawsmith.toml", TOLD);
+    // Where the next command may be run.
+    refused(&home, &["--workspace", project.join("a").to_str().unwrap()], "clawsmith.toml", TOLD);
+    // Above the directory that we are in. Through a link the path is another one, and the file is not.
+    std::os::unix::fs::symlink("..", project.join("a/up")).unwrap();
+    for path in
+        ["a/clawsmith.toml", "a/b/clawsmith.toml", "a/up/a/clawsmith.toml", "a/b/../../a/clawsmith.toml"]
+    {
+        let args = serde_json::json!({ "path": path, "content": "x" }).to_string();
+        let words = ["tools", "call", "write_file", "--workspace", "../..", "--args", &args];
+        let ran = home.ran(home.command(&words).current_dir(project.join("a/b")));
+        assert!(ran.code != 0 && (ran.stderr.contains(TOLD) || path.contains("up")), "{}", ran.shown());
+    }
+    for path in ["project", "project/a", "project/a/b", ".config/clawsmith"] {
+        assert!(!home.path().join(path).join("clawsmith.toml").exists(), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn settings_of_the_store_hold_from_the_next_call_on() {
+    let home = Home::new();
+    home.write("project/locked", "x\n");
+    let read = || call(&home, "read_file", serde_json::json!({ "path": "locked" }));
+    assert_eq!(read().code, 0, "{}", read().shown());
+    let store = SqliteStore::open(&home.data().join("clawsmith.db"), NodeId::local()).await.unwrap();
+    let settings = serde_json::json!({ "deny_paths": ["locked"] }).as_object().unwrap().clone();
+    let (layer, tool) = (Layer::Tenant(TenantId::main()), ToolName::new("read_file").unwrap());
+    store.put_settings(&layer, &tool, settings, UnixMillis(1)).await.unwrap();
+    store.disconnect().await;
+    let ran = read();
+    assert!(ran.code == 1 && ran.stderr.contains("does not exist"), "{}", ran.shown());
 }

@@ -16,6 +16,7 @@ mod harness;
 mod help;
 mod ledger;
 mod policy;
+mod routing;
 mod sandbox;
 mod scrub;
 mod secrets;

@@ -165,6 +165,7 @@ impl Desk {
         let change = Change {
             caller: &self.caller,
             call,
+            run: None,
             tool: &ToolName::literal("write_file"),
             place: path.to_str().unwrap(),
             shown: name,

@@ -9,6 +9,7 @@ mod artifacts;
 mod catalogue;
 mod clock;
 mod files;
+mod generated;
 mod model;
 mod seen;
 mod sessions;
@@ -27,6 +28,7 @@ pub use files::{
     Quota, Reading, Root, Scope, Search, Searched, Splice, Stat, Version, View, Walk, Walked, Window,
     WriteMode, Written,
 };
+pub use generated::Generated;
 pub use model::{
     Answer, Choice, Ear, Fault, Model, ModelCard, ModelError, Models, Piece, Prices, Prompt, Question, Stop,
 };

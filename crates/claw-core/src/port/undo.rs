@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use crate::id::{CallId, TenantId, ToolName, UndoId};
+use crate::id::{CallId, JobId, TenantId, ToolName, UndoId};
 use crate::tool::{Caller, ToolError};
 
 /// Keeps changes of files. The guard records each one before it is made.
@@ -22,6 +22,8 @@ pub struct Change<'a> {
     pub caller: &'a Caller,
     /// In which call.
     pub call: CallId,
+    /// In which run of the agent; `None` where the call was made by hand.
+    pub run: Option<JobId>,
     /// With which tool.
     pub tool: &'a ToolName,
     /// Where the file is: its absolute path, as text.

@@ -41,7 +41,8 @@ fn lines_are_counted_from_both_ends() {
     assert_eq!(shown(text, From::End(2), 9, 100), (Some(3), "three\nfour".into()));
     assert_eq!(shown(text, From::End(9), 1, 100), (Some(1), "one\n".into()));
     assert_eq!(shown(b"one\ntwo\n", From::End(1), 9, 100), (Some(2), "two\n".into()));
-    assert_eq!(shown(text, From::Byte(5), 1, 100), (Some(2), "two\n".into()));
+    assert_eq!(shown(text, From::Byte(5), 1, 100), (Some(2), "wo\n".into()));
+    assert_eq!(shown("käse".as_bytes(), From::Byte(2), 1, 100), (Some(1), "äse".into()));
     assert_eq!(shown(b"", From::Line(1), 9, 100), (Some(1), String::new()));
 }
 

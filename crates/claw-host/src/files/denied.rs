@@ -19,6 +19,8 @@ pub(super) const UNFINISHED: &str = ".clawsmith-tmp-";
 pub(super) struct Denied {
     there: Vec<Id>,
     names: Vec<Name>,
+    /// The paths of which only the way there has begun.
+    open: Vec<PathBuf>,
 }
 
 /// A name that is denied, or would be if it existed.
@@ -70,15 +72,18 @@ impl Denied {
             if let Ok(raw) = rustix::fs::stat(parent) {
                 let (within, folded) = (Id::of(&raw), folds(parent));
                 self.names.push(Name { within, name: name.to_owned(), last, folded });
+                if !last {
+                    self.open.push(path.to_owned());
+                }
                 return;
             }
             last = false;
         }
     }
 
-    /// Whether it has to be looked up again when directories are made: something leads to what is denied.
-    pub(super) fn is_open(&self) -> bool {
-        self.names.iter().any(|name| !name.last)
+    /// What has to be looked up again when directories are made: something leads there.
+    pub(super) fn open(&self) -> &[PathBuf] {
+        &self.open
     }
 
     pub(super) fn is_empty(&self) -> bool {

@@ -41,7 +41,7 @@ impl Recent {
     }
 
     pub(super) fn keep(&self, scope: &Scope, reach: &Arc<Reach>) {
-        if reach.denied.is_open() {
+        if reach.open {
             return;
         }
         let mut recent = self.0.write().unwrap_or_else(PoisonError::into_inner);
@@ -121,6 +121,8 @@ pub(super) struct Reach {
     pub(super) denied: Denied,
     /// Whether something is denied below a root.
     hides: bool,
+    /// Whether something is denied below a root whose directory is not there yet.
+    open: bool,
 }
 
 /// One root of a scope.
@@ -174,8 +176,9 @@ impl Reach {
             });
             roots.push(Reached { root: root.clone(), handle, denied: covered || within });
         }
-        let hides = scope.denied.iter().any(|path| roots.iter().any(|root| root.holds(path)));
-        Ok(Self { roots, denied, hides })
+        let below = |path: &PathBuf| roots.iter().any(|root: &Reached| root.holds(path));
+        let (hides, open) = (scope.denied.iter().any(below), denied.open().iter().any(below));
+        Ok(Self { roots, denied, hides, open })
     }
 
     /// The roots, in the order of the scope.

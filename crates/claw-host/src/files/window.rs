@@ -115,7 +115,7 @@ struct Lines<'a> {
 }
 
 impl Lines<'_> {
-    /// Where a window's first line begins, and its number where that is known.
+    /// Where a window begins, and the number of its first line where that is known.
     fn begin(&self, from: From) -> Result<(u64, Option<u64>), Failure> {
         match from {
             From::Line(line) => {
@@ -130,9 +130,7 @@ impl Lines<'_> {
                 Ok((start, (start == self.top).then_some(1)))
             }
             From::Byte(byte) => {
-                let byte = byte.clamp(self.top, self.size);
-                let byte = if self.is_utf16() { byte - (byte - self.top) % 2 } else { byte };
-                let start = self.back(byte, 1)?;
+                let start = self.character(byte.clamp(self.top, self.size))?;
                 if start > COUNTED {
                     return Ok((start, None));
                 }
@@ -224,8 +222,13 @@ impl Lines<'_> {
         }
     }
 
-    fn is_utf16(&self) -> bool {
-        matches!(self.encoding, Encoding::Utf16Le | Encoding::Utf16Be)
+    /// Where the character begins that a byte is in.
+    fn character(&self, byte: u64) -> Result<u64, Failure> {
+        let from = byte.saturating_sub(4).max(self.top);
+        // The same as where a text is cut: what is cut there begins here.
+        let from = if self.encoding == Encoding::Utf8 { from } else { from - (from - self.top) % 2 };
+        let bytes = read_at(self.file, from, length(byte - from) + 4)?;
+        Ok(from + self.whole_characters(&bytes, length(byte - from)) as u64)
     }
 
     /// The places after each line end of a block, which begins with a whole unit.

@@ -14,11 +14,11 @@ mod shell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use claw_core::CallId;
 use claw_core::port::{Access, Expect, Owner, Place, Ports, Scope};
 use claw_core::tool::{
     Caller, Effects, ErrorKind, Meta, Need, Plan, Progress, Secrets, Sight, Target, ToolError,
 };
+use claw_core::{CallId, JobId};
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::files::SeenTable;
@@ -39,6 +39,8 @@ pub(crate) struct Grant {
     pub(crate) cancel: CancellationToken,
     pub(crate) progress: Progress,
     pub(crate) secrets: Secrets,
+    /// The agent's run that the call is part of.
+    pub(crate) run: Option<JobId>,
     /// Set when the call is over.
     pub(crate) over: AtomicBool,
 }
@@ -131,6 +133,7 @@ pub(crate) async fn look_at_commands(
         cancel: cancel.clone(),
         progress: Progress::silent(),
         secrets: Secrets::default(),
+        run: None,
         over: AtomicBool::new(false),
     };
     host.look(&shell::context(offer.caller(), &looking), targets).await

@@ -17,6 +17,8 @@ pub struct FileRules {
     pub roots: Vec<Root>,
     /// Paths that exist for nobody.
     pub denied: Vec<PathBuf>,
+    /// Files that say what agents may do. They are denied too, and who asks for one is told why.
+    pub configuration: Vec<PathBuf>,
     /// The data directory, by its absolute path. It exists for nobody, but for the workspaces in it: who works in
     /// one of those reaches that one.
     pub data_dir: Option<PathBuf>,
@@ -79,6 +81,7 @@ impl Default for FileRules {
         Self {
             roots: Vec::new(),
             denied: vec![PathBuf::from(Self::OWN)],
+            configuration: Vec::new(),
             data_dir: None,
             quota: None,
             agents: HashMap::new(),
@@ -112,12 +115,21 @@ pub(crate) fn scope(rules: &FileRules, caller: &Caller, tool: &ToolName, facts: 
     let denied = [rules.denied.as_slice(), of_agent, of_tool].into_iter().flatten().map(PathBuf::as_path);
     scope.denied = rules.denied_data(&scope.roots);
     for path in denied.chain(of_settings) {
-        // Joining an absolute path gives that path.
-        let mut full: Vec<PathBuf> = scope.roots.iter().map(|root| root.path.join(path)).collect();
-        full.dedup();
-        scope.denied.append(&mut full);
+        scope.denied.extend(in_every(&scope.roots, path));
     }
+    for path in &rules.configuration {
+        scope.configuration.extend(in_every(&scope.roots, path));
+    }
+    scope.denied.extend(scope.configuration.iter().cloned());
     scope
+}
+
+/// A path in each of the roots; an absolute one is what it is.
+fn in_every(roots: &[Root], path: &Path) -> Vec<PathBuf> {
+    // Joining an absolute path gives that path.
+    let mut full: Vec<PathBuf> = roots.iter().map(|root| root.path.join(path)).collect();
+    full.dedup();
+    full
 }
 
 /// The paths that a tool's settings deny; `None` where they cannot be read.

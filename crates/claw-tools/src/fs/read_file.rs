@@ -27,6 +27,8 @@ pub(crate) struct Args {
     #[serde(default = "lines")]
     #[schemars(range(min = 1, max = 2000))]
     limit: usize,
+    /// Byte of the file to start at, in place of `offset`: to go on within a long line.
+    byte: Option<u64>,
 }
 
 const fn first() -> i64 {
@@ -50,9 +52,10 @@ impl Tool for ReadFile {
     }
 
     async fn run(&self, call: &Call, args: Args) -> Result<Output, ToolError> {
-        let from = match args.offset {
-            end @ ..0 => From::End(end.unsigned_abs()),
-            line => From::Line(line.max(1).unsigned_abs()),
+        let from = match (args.byte, args.offset) {
+            (Some(byte), _) => From::Byte(byte),
+            (None, end @ ..0) => From::End(end.unsigned_abs()),
+            (None, line) => From::Line(line.max(1).unsigned_abs()),
         };
         let window = Window { from, lines: args.limit.clamp(1, MOST_LINES), bytes: BYTES };
         match call.files()?.read(&args.path, window).await? {
@@ -68,44 +71,58 @@ fn show(args: &Args, view: &View) -> Result<Output, ToolError> {
         return Ok(Output::text(format!("`{path}` is empty")));
     }
     if view.lines == 0 {
-        let message = format!("`{path}` ends before line {}", args.offset);
+        let place = args.byte.map_or_else(|| format!("line {}", args.offset), |byte| format!("byte {byte}"));
+        let message = format!("`{path}` ends before {place}");
         return Err(ToolError::invalid(message).try_instead("read its end with offset = -100"));
     }
     let at_end = view.bytes.end >= view.size && !view.cut;
     let count = i64::try_from(view.lines).unwrap_or(i64::MAX);
     // Where nobody has counted from the beginning, lines are counted from the end, as `offset` does.
     let first = match view.first_line {
-        Some(first) => i64::try_from(first).unwrap_or(i64::MAX),
-        None if at_end => -count,
-        None => args.offset,
+        Some(first) => Some(i64::try_from(first).unwrap_or(i64::MAX)),
+        None if at_end => Some(-count),
+        None => args.byte.is_none().then_some(args.offset),
     };
     let mut text = String::with_capacity(view.text.len() + view.text.len() / 4 + 200);
-    text.push_str(&format!("`{path}`, lines {first} to {}", first + count - 1));
+    text.push_str(&format!("`{path}`"));
+    if let Some(first) = first {
+        text.push_str(&format!(", lines {first} to {}", first + count - 1));
+    }
+    if args.byte.is_some() {
+        text.push_str(&format!(", from byte {} on", view.bytes.start));
+    }
     for note in notes(view) {
         text.push_str(", ");
         text.push_str(&note);
     }
     text.push('\n');
-    for (number, line) in (first..).zip(view.text.split_inclusive('\n')) {
+    for (passed, line) in (0..).zip(view.text.split_inclusive('\n')) {
         let line = line.strip_suffix('\n').unwrap_or(line);
-        text.push_str(&format!("{number:>6}\t{}\n", line.strip_suffix('\r').unwrap_or(line)));
+        let line = line.strip_suffix('\r').unwrap_or(line);
+        match first {
+            Some(first) => text.push_str(&format!("{:>6}\t{line}\n", first + passed)),
+            None => text.push_str(&format!("     ?\t{line}\n")),
+        }
     }
-    let next = (!at_end).then(|| if view.cut { first + count.max(1) } else { first + count });
-    match next {
-        None => text.push_str("(the end)"),
-        Some(next) if view.cut => text.push_str(&format!(
-            "(line {} is cut: it is longer than {BYTES} bytes; next: offset = {next})",
+    // There is none after the line that was counted as -1 from the end.
+    let following = first.filter(|first| *first >= 0 || first + count < 0).map(|first| first + count);
+    let next = if at_end { None } else { following };
+    let next_byte = (!at_end && (view.cut || next.is_none())).then_some(view.bytes.end);
+    text.push_str(&match (next, next_byte) {
+        (None, None) => "(the end)".to_owned(),
+        (None, Some(byte)) => format!("(there is more; next: byte = {byte})"),
+        (Some(next), None) => format!("(there is more; next: offset = {next})"),
+        (Some(next), Some(byte)) => format!(
+            "(line {} is cut: {BYTES} bytes are shown; the rest of it: byte = {byte}; the next line: offset = {next})",
             next - 1
-        )),
-        // The last line from the end has been counted as -1, and there is none after it.
-        Some(next) if first < 0 && next >= 0 => text.push_str("(the end)"),
-        Some(next) => text.push_str(&format!("(there is more; next: offset = {next})")),
-    }
+        ),
+    });
     let details = json!({
         "path": path,
         "first": first,
         "lines": view.lines,
         "next": next,
+        "next_byte": next_byte,
         "size": view.size,
         "encoding": view.encoding,
         "redacted": view.redacted.len(),

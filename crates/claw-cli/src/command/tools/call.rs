@@ -10,6 +10,7 @@ use std::time::Duration;
 use clap::Args;
 use claw_core::CallId;
 use claw_core::tool::{Output, Progress, ToolError};
+use claw_host::files::workspace_path;
 use claw_policy::explain::explain;
 use claw_policy::pipeline::Subject;
 use claw_registry::{
@@ -60,6 +61,10 @@ pub(crate) struct CallTool {
     /// current directory].
     #[arg(long, value_name = "DIR")]
     workspace: Option<PathBuf>,
+    /// Work in the agent's own workspace for this user, below the data directory, where context files and memory
+    /// are kept in the store.
+    #[arg(long, conflicts_with = "workspace")]
+    managed: bool,
     /// How long the tool may run, in seconds.
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     timeout: Option<Duration>,
@@ -82,8 +87,12 @@ fn seconds(text: &str) -> Result<Duration, String> {
 impl CallTool {
     pub(crate) fn run(self, session: &mut Session) -> Outcome {
         let loaded = self.caller.load(session)?;
-        let workspace = workspace(self.workspace.as_deref(), &session.around)?;
-        let caller = self.caller.caller(&loaded.config, &session.around, &workspace)?;
+        let mut caller = if self.managed {
+            self.caller.caller(&loaded.config, &session.around, Path::new("/"))?
+        } else {
+            let workspace = workspace(self.workspace.as_deref(), &session.around)?;
+            self.caller.caller(&loaded.config, &session.around, &workspace)?
+        };
         let args = arguments(self.given.as_deref().or(self.args.as_deref()).unwrap_or("{}"))?;
         let live = Arc::new(Live::new(session.out.json));
         let (questions, mut asked) = Questions::new();
@@ -91,6 +100,11 @@ impl CallTool {
         let by = caller.user.as_ref().map_or_else(|| "cli".to_owned(), ToString::to_string);
         let (executor, offer, reply) = runtime()?.block_on(async {
             let store = compose::store(&loaded, &session.around).await.map_err(Failure::refusing)?;
+            if self.managed {
+                // Only now is it known where the data directory really is: it may just have been made.
+                let base = compose::workspaces(&loaded, &session.around)?;
+                caller.workspace = workspace_path(&base, &caller.tenant, &caller.agent, caller.user.as_ref());
+            }
             let executor = compose::executor(&loaded, &session.around, Arc::clone(&store) as _, questions)?;
             let options = OfferOptions { token_budget, ..OfferOptions::default() };
             let offer = executor.offer_with(caller, options).await;
@@ -100,6 +114,7 @@ impl CallTool {
                 args: Arguments::Text(args),
                 call: CallId::new(),
                 model_id: None,
+                run: None,
                 cancel: cancel.clone(),
                 progress: Progress::to({
                     let live = Arc::clone(&live);

@@ -11,6 +11,8 @@ pub struct Scope {
     pub roots: Vec<Root>,
     /// Paths that do not exist for it, wherever they are; what is below a denied directory neither.
     pub denied: Vec<PathBuf>,
+    /// Those of the denied paths of which it is told that they are denied: files that say what it may do.
+    pub configuration: Vec<PathBuf>,
     /// How much its first root may hold.
     pub quota: Option<Quota>,
 }
@@ -43,7 +45,17 @@ impl Scope {
             ToolError::new(ErrorKind::Forbidden, message).try_instead("use a path relative to the workspace")
         };
         let target = normalise(&directory.join(path)).ok_or_else(outside)?;
-        let root = self.roots.iter().find(|root| target.starts_with(&root.path)).ok_or_else(outside)?;
+        let around = self.roots.iter().filter(|root| target.starts_with(&root.path));
+        // The innermost one counts; of two at one place, the first.
+        let root = around.rev().max_by_key(|root| root.path.components().count()).ok_or_else(outside)?;
+        if self.configuration.iter().any(|file| target.starts_with(file)) {
+            let message = format!("`{path}` is a configuration file of Clawsmith: it says what tools may do");
+            return Err(ToolError::new(
+                ErrorKind::Forbidden,
+                format!("{message}, so no tool reads or writes it"),
+            )
+            .try_instead("ask the person who runs Clawsmith to change it"));
+        }
         if self.denied.iter().any(|denied| target.starts_with(denied)) {
             return Err(ToolError::not_found(format!("`{path}` does not exist")));
         }

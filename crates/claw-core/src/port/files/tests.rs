@@ -5,8 +5,12 @@ fn scope() -> Scope {
         roots: vec![
             Root { path: "/w".into(), access: Access::Write },
             Root { path: "/skills".into(), access: Access::Read },
+            Root { path: "/w/vendor".into(), access: Access::Read },
+            Root { path: "/skills/mine".into(), access: Access::Write },
+            Root { path: "/skills".into(), access: Access::Write },
         ],
-        denied: vec!["/w/.clawsmith".into()],
+        denied: vec!["/w/.clawsmith".into(), "/w/clawsmith.toml".into()],
+        configuration: vec!["/w/clawsmith.toml".into()],
         quota: None,
     }
 }
@@ -37,6 +41,26 @@ fn refuses_what_leaves() {
         check(path, Access::Read, Err(ErrorKind::Forbidden));
     }
     check("/skills/x", Access::Write, Err(ErrorKind::Forbidden));
+}
+
+#[test]
+fn the_innermost_root_says_what_may_be_done() {
+    check("vendor/a", Access::Read, Ok("/w/vendor/a"));
+    check("vendor/a", Access::Write, Err(ErrorKind::Forbidden));
+    check("vendor/../vendor", Access::Write, Err(ErrorKind::Forbidden));
+    check("vendored", Access::Write, Ok("/w/vendored"));
+    check("/skills/mine/a", Access::Write, Ok("/skills/mine/a"));
+    check("/skills/other", Access::Write, Err(ErrorKind::Forbidden));
+}
+
+#[test]
+fn a_configuration_file_is_denied_and_that_is_said() {
+    for (path, access) in [("clawsmith.toml", Access::Read), ("./a/../clawsmith.toml", Access::Write)] {
+        check(path, access, Err(ErrorKind::Forbidden));
+        let error = scope().resolve_text(Path::new("/w"), path, access).unwrap_err();
+        assert!(error.to_string().contains("configuration file of Clawsmith"), "{error}");
+    }
+    check("clawsmith.toml.bak", Access::Write, Ok("/w/clawsmith.toml.bak"));
 }
 
 #[test]

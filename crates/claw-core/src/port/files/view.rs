@@ -43,7 +43,8 @@ pub enum From {
     Line(u64),
     /// So many lines before the end.
     End(u64),
-    /// At the line that this byte is in.
+    /// At this byte of the file, or at the beginning of the character that it is in. Its first line is the one
+    /// that it is in, of which it may show the rest alone.
     Byte(u64),
 }
 

@@ -10,7 +10,7 @@ const THERE: Id = Id { device: 1, inode: 3 };
 #[track_caller]
 fn check(folded: bool, name: &str, expected: bool) {
     let name_of = Name { within: HERE, name: "Own".into(), last: true, folded };
-    let denied = Denied { there: Vec::new(), names: vec![name_of] };
+    let denied = Denied { names: vec![name_of], ..Denied::default() };
     assert_eq!(denied.is_hidden(HERE, OsStr::new(name)), expected, "{name}, folded: {folded}");
     assert!(!denied.is_hidden(THERE, OsStr::new(name)), "it is another directory");
 }

@@ -129,7 +129,7 @@ impl UndoJournal for StoredUndo {
             agent: caller.agent.clone(),
             user: caller.user.clone(),
             call: change.call,
-            run: None,
+            run: change.run,
             tool: change.tool.clone(),
             workspace: caller.workspace.to_string_lossy().into_owned(),
             place: change.place.to_owned(),

@@ -177,6 +177,7 @@ impl Restoring<'_> {
         let change = Change {
             caller: &step.caller,
             call,
+            run: None,
             tool: &TOOL,
             place: &new.place,
             shown: &new.shown,

@@ -82,7 +82,7 @@ proptest! {
     fn agrees_on_utf_16(text in "[a-cü\u{1f600}\n]{0,40}", big in any::<bool>(), from in 0..80u64, lines in 0..5usize) {
         let unit = |unit: u16| if big { unit.to_be_bytes() } else { unit.to_le_bytes() };
         let bytes: Vec<u8> = "\u{feff}".encode_utf16().chain(text.encode_utf16()).flat_map(unit).collect();
-        for from in [From::Line(from % 8), From::End(from % 8)] {
+        for from in [From::Line(from % 8), From::End(from % 8), From::Byte(from)] {
             agrees(&bytes, &Window { from, lines, bytes: 1000 });
         }
     }
@@ -105,7 +105,7 @@ fn finds_lines_far_from_both_ends() {
 
 #[test]
 fn goes_on_where_a_window_ended() {
-    let text = many_lines();
+    let text = many_lines() + &"long ü ".repeat(100_000);
     let file = file(text.as_bytes());
     let (mut all, mut from) = (String::new(), From::Line(1));
     loop {
@@ -126,7 +126,7 @@ fn a_secret_across_the_edge_is_masked_whole() {
     let cut = view(&file, From::Line(2), 1, 500);
     assert_eq!((cut.text, cut.cut), (format!("ab{PLACEHOLDER}"), true));
     let byte = view(&file, From::Byte(300_600), 1, 2000);
-    assert_eq!(byte.text, format!("ab{PLACEHOLDER}cd\n"));
+    assert_eq!((byte.text, byte.first_line), (format!("{PLACEHOLDER}cd\n"), Some(2)));
 }
 
 /// Takes what stands between `<` and `>` to be secret.

@@ -242,6 +242,7 @@ impl GuardedFiles {
         let change = Change {
             caller,
             call: self.origin.call,
+            run: self.grant.run,
             tool: &self.origin.tool,
             place: &place,
             shown: path,

@@ -43,6 +43,21 @@ fn what_is_denied_is_out_of_reach_in_every_root() {
 }
 
 #[test]
+fn configuration_files_are_denied_in_every_root() {
+    let configuration = vec!["clawsmith.toml".into(), "/w/sub/other.toml".into()];
+    let rules = FileRules { configuration, ..FileRules::default() };
+    for path in ["clawsmith.toml", "/team/clawsmith.toml", "sub/other.toml"] {
+        check(&rules, Value::Null, path, false);
+    }
+    for path in ["sub/clawsmith.toml", "other.toml", "/team/sub/other.toml"] {
+        check(&rules, Value::Null, path, true);
+    }
+    let caller = Caller::new(AgentId::new("main").unwrap(), SessionKey::new("a:1").unwrap(), "/w");
+    let scope = rules.scope(&caller, &ToolName::new("edit").unwrap());
+    assert!(scope.configuration.iter().all(|file| scope.denied.contains(file)), "bridges deny them too");
+}
+
+#[test]
 fn settings_that_cannot_be_read_deny_everything() {
     for wrong in [json!({ "deny_paths": "x" }), json!({ "deny_paths": ["x", 1] })] {
         check(&FileRules::default(), wrong, "a", false);

@@ -47,11 +47,35 @@ async fn what_is_too_long_is_cut_and_said_to_be() {
     );
     let long = format!("{}\nshort\n", "x".repeat(30_000));
     let said = done(&read(long.as_bytes(), json!({})).await);
-    assert!(
-        said.ends_with("x\n(line 1 is cut: it is longer than 24000 bytes; next: offset = 2)"),
-        "{}",
-        said.len()
-    );
+    let how =
+        "(line 1 is cut: 24000 bytes are shown; the rest of it: byte = 24000; the next line: offset = 2)";
+    assert!(said.ends_with(&format!("x\n{how}")), "{}", said.len());
+}
+
+#[tokio::test]
+async fn a_long_line_is_read_to_its_end_in_parts() {
+    let line: String = (0..9_000).map(|number| format!("{number:06}ü")).collect();
+    let text = format!("first\n{line}\nshort\n");
+    let (mut all, mut args, mut parts) = (String::new(), json!({ "offset": 2 }), 0);
+    loop {
+        let said = done(&read(text.as_bytes(), args).await);
+        let (head, rest) = said.split_once('\n').unwrap();
+        assert!(head.starts_with("`a.txt`, lines 2 to "), "{head}");
+        let (shown, how) = rest.rsplit_once('\n').unwrap();
+        all += shown.lines().next().unwrap().strip_prefix("     2\t").unwrap();
+        parts += 1;
+        let Some((_, byte)) = how.split_once("the rest of it: byte = ") else {
+            assert_eq!((how, shown.lines().nth(1)), ("(the end)", Some("     3\tshort")));
+            break;
+        };
+        let byte: u64 = byte.split(';').next().unwrap().parse().unwrap();
+        args = json!({ "byte": byte });
+    }
+    assert!(all == line && parts == 3, "{parts} parts");
+    let said = done(&read(text.as_bytes(), json!({ "byte": 10, "limit": 1 })).await);
+    assert!(said.starts_with("`a.txt`, lines 2 to 2, from byte 10 on\n     2\t04"), "{}", &said[..80]);
+    let said = failed(&read(text.as_bytes(), json!({ "byte": 90_000 })).await, ErrorKind::Invalid);
+    assert_eq!(said, "`a.txt` ends before byte 90000; read its end with offset = -100");
 }
 
 #[tokio::test]

@@ -1,0 +1,349 @@
+//! A workspace whose context files and memory are documents of the store, and whose other files are elsewhere.
+//!
+//! Where a path leads is told by its text, resolved from the workspace's root. On the disk those names exist for
+//! nobody, by whatever link they are reached, so that there is one truth of each.
+//! `docs/decisions/0014-routing.md` says which workspaces are routed.
+
+/// Calls the bridge behind, in a scope without the names that are routed.
+macro_rules! behind {
+    ($self:ident, $place:ident, |$inner:ident| $call:expr) => {{
+        let scope = $self.scope($place);
+        let inner = Place { scope: scope.as_ref().unwrap_or($place.scope), ..*$place };
+        let $inner = &inner;
+        $call.await
+    }};
+}
+
+mod shelf;
+mod tree;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use claw_core::port::{
+    Access, Clock, Confinement, FsBridge, Generated, Place, Reading, Scope, Search, Searched, Stat,
+    UnixMillis, Version, Walk, Walked, Window,
+};
+use claw_core::redact::Redactor;
+use claw_core::store::{AgentStore, Documents, Shelf};
+use claw_core::tool::{Caller, Digest, ErrorKind, Sight, Target, ToolError};
+
+use self::shelf::{Shelves, Spot};
+
+/// Context files, at the root of a workspace.
+const CONTEXT: [&str; 7] =
+    ["SOUL.md", "IDENTITY.md", "AGENTS.md", "TOOLS.md", "HEARTBEAT.md", "USER.md", shelf::BOOTSTRAP];
+/// Files that the system writes for agents to read.
+const GENERATED: [&str; 2] = ["TEAM.md", "DELEGATION.md"];
+/// What an agent remembers: a document, another name of it, and a directory of documents.
+const MEMORY: &str = "MEMORY.md";
+const MEMORY_TOO: &str = "memory.md";
+const MEMORIES: &str = "memory";
+/// How long a name may be, in bytes, as on a disk.
+const LONGEST_NAME: usize = 255;
+
+/// Which workspaces are routed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Routing {
+    /// Those below this directory, such as [`workspace_path`](super::workspace_path) makes.
+    Below(PathBuf),
+    /// All of them.
+    All,
+}
+
+/// Files of a disk or elsewhere, with documents of a store in front.
+pub struct RoutedFiles {
+    files: Arc<dyn FsBridge>,
+    shelves: Shelves,
+    generated: Option<Arc<dyn Generated>>,
+    routing: Routing,
+}
+
+/// Where a path leads.
+enum Route {
+    Elsewhere,
+    Document {
+        shelf: Shelf,
+        path: String,
+    },
+    Generated(&'static str),
+    /// A directory of memory documents, by its path.
+    Memories(String),
+}
+
+impl RoutedFiles {
+    /// `files`, with the documents of a store in front.
+    pub fn new<S: Documents + AgentStore + 'static>(
+        files: Arc<dyn FsBridge>,
+        store: Arc<S>,
+        clock: Arc<dyn Clock>,
+        routing: Routing,
+    ) -> Self {
+        Self::with(files, (Arc::clone(&store) as _, store), clock, routing)
+    }
+
+    /// The same, of a store whose type is not known.
+    pub fn with(
+        files: Arc<dyn FsBridge>,
+        (documents, agents): (Arc<dyn Documents>, Arc<dyn AgentStore>),
+        clock: Arc<dyn Clock>,
+        routing: Routing,
+    ) -> Self {
+        Self { files, shelves: Shelves { documents, agents, clock }, generated: None, routing }
+    }
+
+    /// With files that the system writes.
+    #[must_use]
+    pub fn generating(mut self, generated: Arc<dyn Generated>) -> Self {
+        self.generated = Some(generated);
+        self
+    }
+
+    fn is_routed(&self, caller: &Caller) -> bool {
+        match &self.routing {
+            Routing::All => true,
+            Routing::Below(base) => caller.workspace.starts_with(base) && caller.workspace != *base,
+        }
+    }
+
+    /// Where a path leads.
+    async fn route(&self, place: &Place<'_>, path: &str, access: Access) -> Result<Route, ToolError> {
+        if !self.is_routed(place.caller) {
+            return Ok(Route::Elsewhere);
+        }
+        // What is out of reach is not judged here: it is told as of any file.
+        let Ok(full) = place.scope.resolve_text(place.directory, path, access) else {
+            return Ok(Route::Elsewhere);
+        };
+        let below = full.strip_prefix(&place.caller.workspace).ok().and_then(Path::to_str);
+        let Some(below) = below else { return Ok(Route::Elsewhere) };
+        if CONTEXT.contains(&below) {
+            return Ok(Route::Document { shelf: Shelf::Context, path: below.to_owned() });
+        }
+        if let Some(name) = GENERATED.into_iter().find(|name| *name == below) {
+            return Ok(Route::Generated(name));
+        }
+        let memory = |path: &str| Route::Document { shelf: Shelf::Memory, path: path.to_owned() };
+        if below == MEMORY || below == MEMORY_TOO {
+            return Ok(memory(MEMORY));
+        }
+        if below == MEMORIES {
+            return Ok(Route::Memories(below.to_owned()));
+        }
+        if !below.starts_with("memory/") {
+            return Ok(Route::Elsewhere);
+        }
+        if below.split('/').any(|name| name.len() > LONGEST_NAME) {
+            let shown: String = path.chars().take(200).collect();
+            return Err(ToolError::invalid(format!("`{shown}` is too long for a path")));
+        }
+        let listed = self.shelves.list(place.caller, Shelf::Memory).await?;
+        let above = |other: &String| Path::new(below).starts_with(other) && other != below;
+        if listed.keys().any(above) {
+            return Err(match access {
+                Access::Read => absent(path),
+                Access::Write => not_directory(path),
+            });
+        }
+        let inside = |other: &String| Path::new(other).starts_with(below) && other != below;
+        Ok(if listed.keys().any(inside) { Route::Memories(below.to_owned()) } else { memory(below) })
+    }
+
+    /// The same scope without the names that lead to documents: on the disk they exist for nobody.
+    fn scope(&self, place: &Place<'_>) -> Option<Scope> {
+        if !self.is_routed(place.caller) {
+            return None;
+        }
+        let mut scope = place.scope.clone();
+        let names = CONTEXT.into_iter().chain(GENERATED).chain([MEMORY, MEMORY_TOO, MEMORIES]);
+        scope.denied.extend(names.map(|name| place.caller.workspace.join(name)));
+        Some(scope)
+    }
+
+    async fn generated(&self, caller: &Caller, name: &str) -> Result<Option<(String, Stat)>, ToolError> {
+        let Some(generated) = &self.generated else { return Ok(None) };
+        let Some(text) = generated.generated(caller, name).await? else { return Ok(None) };
+        let version = Version(Digest::of_bytes(text.as_bytes()).to_string().into());
+        let modified = self.shelves.clock.now();
+        let stat = Stat { directory: false, size: text.len() as u64, modified, version, mode: None };
+        Ok(Some((text, stat)))
+    }
+
+    /// What is at a path that is no file of the disk; `None` where nothing is.
+    async fn text(
+        &self,
+        place: &Place<'_>,
+        path: &str,
+        route: &Route,
+    ) -> Result<Option<(String, Stat)>, ToolError> {
+        match route {
+            Route::Document { shelf, path: at } => {
+                self.shelves.get(place.caller, &Spot { shelf: *shelf, path: at, shown: path }).await
+            }
+            Route::Generated(name) => self.generated(place.caller, name).await,
+            Route::Elsewhere | Route::Memories(_) => Ok(None),
+        }
+    }
+}
+
+#[async_trait]
+impl FsBridge for RoutedFiles {
+    fn confinement(&self) -> Confinement {
+        self.files.confinement()
+    }
+
+    async fn stat(&self, place: &Place<'_>, path: &str) -> Result<Option<Stat>, ToolError> {
+        let route = match self.route(place, path, Access::Read).await {
+            Err(error) if error.kind == ErrorKind::NotFound => return Ok(None),
+            route => route?,
+        };
+        match &route {
+            Route::Elsewhere => behind!(self, place, |inner| self.files.stat(inner, path)),
+            Route::Memories(_) => Ok(Some(directory())),
+            route => Ok(self.text(place, path, route).await?.map(|(_, stat)| stat)),
+        }
+    }
+
+    async fn read(&self, place: &Place<'_>, path: &str) -> Result<(Vec<u8>, Stat), ToolError> {
+        match self.route(place, path, Access::Read).await? {
+            Route::Elsewhere => behind!(self, place, |inner| self.files.read(inner, path)),
+            Route::Memories(_) => Err(is_directory(path)),
+            route => {
+                let (text, stat) = self.text(place, path, &route).await?.ok_or_else(|| absent(path))?;
+                Ok((text.into_bytes(), stat))
+            }
+        }
+    }
+
+    async fn mkdirp(&self, place: &Place<'_>, path: &str) -> Result<(), ToolError> {
+        match self.route(place, path, Access::Write).await? {
+            Route::Elsewhere => behind!(self, place, |inner| self.files.mkdirp(inner, path)),
+            // Directories of documents are there with what is in them.
+            Route::Memories(_) => Ok(()),
+            Route::Document { shelf: Shelf::Memory, path: at } if at != MEMORY => {
+                let spot = Spot { shelf: Shelf::Memory, path: &at, shown: path };
+                match self.shelves.get(place.caller, &spot).await? {
+                    Some(_) => Err(not_directory(path)),
+                    None => Ok(()),
+                }
+            }
+            Route::Document { .. } | Route::Generated(_) => Err(not_directory(path)),
+        }
+    }
+
+    async fn write(&self, place: &Place<'_>, path: &str, bytes: &[u8]) -> Result<Stat, ToolError> {
+        match self.route(place, path, Access::Write).await? {
+            Route::Elsewhere => behind!(self, place, |inner| self.files.write(inner, path, bytes)),
+            Route::Memories(_) => Err(is_directory(path)),
+            Route::Generated(_) => Err(generated_only(path)),
+            Route::Document { shelf, path: at } => {
+                let spot = Spot { shelf, path: &at, shown: path };
+                self.shelves.put(place.caller, &spot, text_of(path, bytes)?, place.expect).await
+            }
+        }
+    }
+
+    async fn restore(
+        &self,
+        place: &Place<'_>,
+        path: &str,
+        bytes: &[u8],
+        mode: Option<u32>,
+    ) -> Result<Stat, ToolError> {
+        match self.route(place, path, Access::Write).await? {
+            Route::Elsewhere => behind!(self, place, |inner| self.files.restore(inner, path, bytes, mode)),
+            _ => self.write(place, path, bytes).await,
+        }
+    }
+
+    async fn remove(&self, place: &Place<'_>, path: &str) -> Result<(), ToolError> {
+        match self.route(place, path, Access::Write).await? {
+            Route::Elsewhere => behind!(self, place, |inner| self.files.remove(inner, path)),
+            Route::Memories(_) => Err(is_directory(path)),
+            Route::Generated(_) => Err(generated_only(path)),
+            Route::Document { shelf, path: at } => {
+                let spot = Spot { shelf, path: &at, shown: path };
+                self.shelves.remove(place.caller, &spot, place.expect).await
+            }
+        }
+    }
+
+    async fn look(&self, place: &Place<'_>, path: &str) -> Result<Sight, ToolError> {
+        let route = self.route(place, path, Access::Read).await?;
+        let stat = match &route {
+            Route::Elsewhere => return behind!(self, place, |inner| self.files.look(inner, path)),
+            Route::Memories(_) => Some(directory()),
+            route => self.text(place, path, route).await?.map(|(_, stat)| stat),
+        };
+        let full = place.scope.resolve_text(place.directory, path, Access::Read)?;
+        Ok(Sight {
+            target: Target::File { path: path.to_owned() },
+            path: Some(full.display().to_string()),
+            identity: stat.map(|stat| stat.version.0.to_string()),
+            credential: None,
+        })
+    }
+
+    async fn window(
+        &self,
+        place: &Place<'_>,
+        path: &str,
+        window: &Window,
+        redactor: &Arc<dyn Redactor>,
+    ) -> Result<Reading, ToolError> {
+        match self.route(place, path, Access::Read).await? {
+            Route::Elsewhere => {
+                behind!(self, place, |inner| self.files.window(inner, path, window, redactor))
+            }
+            _ => {
+                let (bytes, stat) = self.read(place, path).await?;
+                Ok(claw_core::text::window(&bytes, stat.version, window, &**redactor))
+            }
+        }
+    }
+
+    async fn walk(&self, place: &Place<'_>, walk: &Walk) -> Result<Walked, ToolError> {
+        self.walk_both(place, walk).await
+    }
+
+    async fn search(
+        &self,
+        place: &Place<'_>,
+        search: &Search,
+        redactor: &Arc<dyn Redactor>,
+    ) -> Result<Searched, ToolError> {
+        self.search_both(place, search, redactor).await
+    }
+}
+
+/// A document's text. What is not text belongs elsewhere.
+fn text_of<'a>(path: &str, bytes: &'a [u8]) -> Result<&'a str, ToolError> {
+    let text = std::str::from_utf8(bytes).ok().filter(|text| !text.contains('\0'));
+    text.ok_or_else(|| {
+        ToolError::invalid(format!("`{path}` is a document of the store, which holds text in UTF-8 alone"))
+            .try_instead("write it to an ordinary file")
+    })
+}
+
+fn directory() -> Stat {
+    let version = Version("directory".into());
+    Stat { directory: true, size: 0, modified: UnixMillis(0), version, mode: None }
+}
+
+fn absent(path: &str) -> ToolError {
+    ToolError::not_found(format!("`{path}` does not exist"))
+}
+
+fn is_directory(path: &str) -> ToolError {
+    ToolError::invalid(format!("`{path}` is a directory"))
+}
+
+fn not_directory(path: &str) -> ToolError {
+    ToolError::invalid(format!("`{path}` leads through a file, which is no directory"))
+}
+
+fn generated_only(path: &str) -> ToolError {
+    let message = format!("`{path}` is written by Clawsmith itself and is read-only");
+    ToolError::new(ErrorKind::Forbidden, message).try_instead("write to a file of another name")
+}
