@@ -85,7 +85,10 @@ fn told(event: &Event) -> Option<(&'static str, Value)> {
         What::CallStarted { tool } => ("tool", json!({ "call": call, "tool": tool, "state": "started" })),
         What::CallFinished { tool, outcome, micros } => {
             let state = "finished";
-            ("tool", json!({ "call": call, "tool": tool, "state": state, "outcome": outcome, "micros": micros }))
+            (
+                "tool",
+                json!({ "call": call, "tool": tool, "state": state, "outcome": outcome, "micros": micros }),
+            )
         }
         What::CallRefused { tool, step, reason } => {
             let state = "refused";

@@ -91,7 +91,9 @@ impl Deployment {
         if let Some(limits) = stored.setup.other_config.get(RUNS) {
             match RunLimits::deserialize(limits) {
                 Ok(limits) => profile.limits = limits,
-                Err(error) => tracing::warn!(%agent, %error, "the agent's `runs` do not read; the defaults hold"),
+                Err(error) => {
+                    tracing::warn!(%agent, %error, "the agent's `runs` do not read; the defaults hold")
+                }
             }
         }
         Ok(profile)

@@ -90,7 +90,9 @@ impl Loops {
         let count = self.fresh(newest).filter(|seen| seen.is_same(newest)).count();
         let tool = &newest.tool;
         judge(count, self.limits.same_call, || {
-            format!("`{tool}` was called {count} times with the same arguments and gave the same result each time")
+            format!(
+                "`{tool}` was called {count} times with the same arguments and gave the same result each time"
+            )
         })
     }
 
@@ -118,7 +120,9 @@ impl Loops {
         let limit = Threshold { warn: warn.saturating_mul(factor), stop: stop.saturating_mul(factor) };
         judge(count, limit, || {
             let new = different.len();
-            format!("the last {count} calls only read, {new} of them something new, and nothing was done with it")
+            format!(
+                "the last {count} calls only read, {new} of them something new, and nothing was done with it"
+            )
         })
     }
 

@@ -95,6 +95,8 @@ impl Order {
 
 /// What goes into the store.
 pub(crate) fn json(value: impl Serialize) -> Result<Value, StoreError> {
-    serde_json::to_value(value)
-        .map_err(|error| StoreError::Refused { what: "could not store what was said", why: error.to_string() })
+    serde_json::to_value(value).map_err(|error| StoreError::Refused {
+        what: "could not store what was said",
+        why: error.to_string(),
+    })
 }

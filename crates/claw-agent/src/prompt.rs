@@ -56,7 +56,10 @@ fn identity(caller: &Caller, profile: &Profile) -> String {
     let workspace = caller.workspace.display();
     text.push_str(&format!("\nYour files are in the workspace `{workspace}`; paths are relative to it."));
     if let Some(user) = &caller.user {
-        text.push_str(&format!("\nYou work for the user `{user}`, who talks to you by `{}`.", caller.channel));
+        text.push_str(&format!(
+            "\nYou work for the user `{user}`, who talks to you by `{}`.",
+            caller.channel
+        ));
     }
     text
 }

@@ -175,7 +175,8 @@ impl<'a> Run<'a> {
         let calls = turns.iter().flat_map(Turn::calls);
         for wanted in calls {
             let Some(told) = told.iter().find(|told| told.call == wanted.call) else { continue };
-            if let Some(Finding::Stop(why)) = self.loops.observe(wanted, told, offer.only_reads(&wanted.tool)) {
+            if let Some(Finding::Stop(why)) = self.loops.observe(wanted, told, offer.only_reads(&wanted.tool))
+            {
                 self.over = Some(why);
             }
         }
@@ -197,7 +198,7 @@ impl<'a> Run<'a> {
             None => {
                 let (turns, calls) =
                     (limits.iterations.saturating_sub(asked), limits.calls.saturating_sub(made));
-                if turns <= limits.iterations / 5 || calls <= limits.calls / 5 {
+                if turns <= limits.iterations / 5 + 1 || calls <= limits.calls / 5 {
                     reminders.push(format!(
                         "This run is near its limits: {turns} more answers and {calls} more calls. Come to an end."
                     ));
@@ -205,7 +206,8 @@ impl<'a> Run<'a> {
                 Choice::Free
             }
         };
-        let tools = offer.specs(|meta, error| tracing::warn!(tool = %meta.name, %error, "a tool cannot be made"));
+        let tools =
+            offer.specs(|meta, error| tracing::warn!(tool = %meta.name, %error, "a tool cannot be made"));
         let now = self.deployment.clock.now();
         let store = &*self.deployment.store;
         Ok(Question {

@@ -185,7 +185,9 @@ impl Worker {
             let failure = Failure { error: why, retry: Some(retry) };
             match deployment.store.fail_job(lease, failure).await {
                 Ok(_) => self.tell(job, body),
-                Err(error) => tracing::error!(run = %lease.job, %error, "a failed run could not be given back"),
+                Err(error) => {
+                    tracing::error!(run = %lease.job, %error, "a failed run could not be given back")
+                }
             }
             return;
         }

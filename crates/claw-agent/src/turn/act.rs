@@ -3,11 +3,11 @@
 //! What only reads is made together; every other call by itself. Results are stored as they come, so that a crash
 //! loses as few of them as can be.
 
+use claw_core::MessageId;
 use claw_core::ToolName;
 use claw_core::message::{Args, Part, Told, Turn, Wanted};
 use claw_core::store::{Outcome, Role};
 use claw_core::tool::Progress;
-use claw_core::MessageId;
 use claw_registry::{Arguments, Asking, Offer, Reply, Request};
 
 use super::Run;
@@ -111,7 +111,10 @@ impl Run<'_> {
         let watched = calls.iter().zip(told).map(|(wanted, mut told)| {
             match self.loops.observe(wanted, &told, offer.only_reads(&wanted.tool)) {
                 Some(Finding::Warn(what)) => {
-                    result::note(&mut told, &format!("{what}; try something else, or say what is in the way"));
+                    result::note(
+                        &mut told,
+                        &format!("{what}; try something else, or say what is in the way"),
+                    );
                 }
                 Some(Finding::Stop(what)) => self.over = Some(what),
                 None => {}

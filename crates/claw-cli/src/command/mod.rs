@@ -1,6 +1,7 @@
 //! The subcommands, one file each.
 
 pub(crate) mod approvals;
+pub(crate) mod chat;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod db;

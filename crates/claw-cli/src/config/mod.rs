@@ -18,6 +18,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use claw_agent::RunLimits;
 use claw_core::{NodeId, TenantId};
 use claw_host::files::UndoLimits;
 use claw_policy::approval::ApprovalConfig;
@@ -65,6 +66,8 @@ pub struct Config {
     pub shell: ShellConfig,
     /// How far calls may go.
     pub limits: LimitsConfig,
+    /// How far one run of an agent may go: one question, and all that is done to answer it.
+    pub runs: RunLimits,
     /// Which files tools may reach.
     pub files: FilesConfig,
     /// What is secret.
@@ -95,6 +98,9 @@ pub struct AgentConfig {
     pub deny_paths: Vec<PathBuf>,
     /// How this agent's shell commands are judged otherwise than `shell` says.
     pub shell: ShellConfig,
+    /// How far this agent's runs may go. Left out: as far as `runs` says; given, it stands instead of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub runs: Option<RunLimits>,
 }
 
 /// Which files tools may reach in a workspace, how much it may hold, and what of changes is kept.
@@ -164,6 +170,7 @@ impl Default for Config {
             approvals: ApprovalConfig::default(),
             shell: ShellConfig::default(),
             limits: LimitsConfig::default(),
+            runs: RunLimits::default(),
             files: FilesConfig::default(),
             scrub: ScrubConfig::default(),
             settings: BTreeMap::new(),
