@@ -99,6 +99,11 @@ impl CallerArgs {
         config.tools.by_provider.values_mut().for_each(|provider| provider.profile = None);
     }
 
+    /// Whether the conversation was named.
+    pub(crate) fn names_session(&self) -> bool {
+        self.session.is_some()
+    }
+
     /// The flags that a policy can tell callers apart by, as they were given.
     pub(crate) fn flags(&self) -> String {
         let agent = Some(self.agent.clone()).filter(|agent| agent != DEFAULT_AGENT);

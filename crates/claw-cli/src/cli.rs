@@ -24,7 +24,7 @@ use crate::output::{Out, complain};
     max_term_width = 100,
     after_help = "Exit codes:\n  0  it worked\n  1  the tool reported an error, or a check found one\n  \
                   2  the command line or the configuration is wrong\n  3  the call was refused, and nothing \
-                  happened\n\nStart here:\n  clawsmith tour\n  clawsmith tools list\n  clawsmith tools call \
+                  happened\n\nStart here:\n  clawsmith chat -m 'show me'\n  clawsmith tour\n  clawsmith tools list\n  clawsmith tools call \
                   datetime --args '{\"action\": \"now\"}'"
 )]
 pub(crate) struct Cli {
@@ -48,6 +48,8 @@ pub(crate) struct Globals {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Talk to an agent, and watch it use the tools.
+    Chat(commands::chat::Chat),
     /// List, show, call and export tools.
     #[command(subcommand)]
     Tools(commands::tools::Tools),
@@ -145,6 +147,7 @@ fn execute(cli: Cli) -> Outcome {
     })?;
     let mut session = Session { out: Out::stdout(cli.globals.json), globals: cli.globals, around };
     let outcome = match cli.command {
+        Command::Chat(chat) => chat.run(&mut session),
         Command::Tools(tools) => tools.run(&mut session),
         Command::Policy(policy) => policy.run(&mut session),
         Command::Agent(agent) => agent.run(&mut session),

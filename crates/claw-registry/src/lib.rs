@@ -34,4 +34,4 @@ pub use registry::{
     Context, Discovered, Discovery, Factory, Listing, RegisterError, Registry, Status, Version,
 };
 pub use reply::{CallError, Refusal, Reply, Step};
-pub use scrub::{CallScrubber, Scrubbers, SecretError};
+pub use scrub::{CallScrubber, Saying, Scrubbers, SecretError};

@@ -18,6 +18,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use claw_agent::RunLimits;
 use claw_core::{NodeId, TenantId};
 use claw_host::ArtifactKeeping;
 use claw_host::files::UndoLimits;
@@ -70,6 +71,8 @@ pub struct Config {
     pub sandbox: SandboxConfig,
     /// How far calls may go.
     pub limits: LimitsConfig,
+    /// How far one run of an agent may go: one question, and all that is done to answer it.
+    pub runs: RunLimits,
     /// Which files tools may reach.
     pub files: FilesConfig,
     /// What is secret.
@@ -100,6 +103,9 @@ pub struct AgentConfig {
     pub deny_paths: Vec<PathBuf>,
     /// How this agent's shell commands are judged otherwise than `shell` says.
     pub shell: ShellConfig,
+    /// How far this agent's runs may go. Left out: as far as `runs` says; given, it stands instead of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub runs: Option<RunLimits>,
 }
 
 /// What holds shell commands while they run.
@@ -196,6 +202,7 @@ impl Default for Config {
             shell: ShellConfig::default(),
             sandbox: SandboxConfig::default(),
             limits: LimitsConfig::default(),
+            runs: RunLimits::default(),
             files: FilesConfig::default(),
             scrub: ScrubConfig::default(),
             settings: BTreeMap::new(),

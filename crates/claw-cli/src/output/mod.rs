@@ -70,6 +70,20 @@ impl Out {
         Ok(())
     }
 
+    /// A piece of a text that somebody else writes, shown at once.
+    pub(crate) fn piece(&mut self, text: &str) -> Result<(), Failure> {
+        let text = if self.terminal { visible(text) } else { Cow::Borrowed(text) };
+        self.writer.write_all(text.as_bytes())?;
+        self.flush()
+    }
+
+    /// Writes one value as JSON on a line of its own, shown at once.
+    pub(crate) fn json_line(&mut self, value: &impl Serialize) -> Result<(), Failure> {
+        serde_json::to_writer(&mut self.writer, value)?;
+        writeln!(self.writer)?;
+        self.flush()
+    }
+
     /// A line of a unified diff that somebody else wrote.
     pub(crate) fn diff_line(&mut self, line: &str) -> Result<(), Failure> {
         let style = match line.as_bytes().first() {

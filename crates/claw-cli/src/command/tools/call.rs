@@ -220,7 +220,7 @@ async fn interrupt(cancel: CancellationToken) -> Infallible {
 }
 
 /// Where the tool's files are. A whole disk or a whole home is never a workspace.
-fn workspace(asked: Option<&Path>, around: &Surroundings) -> Result<PathBuf, Failure> {
+pub(crate) fn workspace(asked: Option<&Path>, around: &Surroundings) -> Result<PathBuf, Failure> {
     let path = around.directory.join(asked.unwrap_or(Path::new("")));
     let shown = path.display();
     let real = path
@@ -257,7 +257,8 @@ fn arguments(given: &str) -> Result<String, Failure> {
     })
 }
 
-fn read(source: impl Read) -> std::io::Result<Vec<u8>> {
+/// What a source holds, up to where it is too much.
+pub(crate) fn read(source: impl Read) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     source.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
