@@ -99,6 +99,7 @@ impl Run<'_> {
             args,
             call: wanted.call,
             model_id: Some(wanted.model_id.clone()),
+            run: Some(self.lease.job),
             cancel: self.stopping.now.child_token(),
             progress: Progress::silent(),
             timeout: None,

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use clap::Args;
 use claw_agent::{Chronicle, Deployment, Order, Peer, Profile, Profiles, Worker, WorkerOptions};
 use claw_core::message::Part;
-use claw_core::port::{Clock, Models as _};
+use claw_core::port::Clock;
 use claw_core::store::{self, Store};
 use claw_core::tool::{Caller, Digest};
 use claw_core::{AgentId, BootId, JobId};
@@ -79,8 +79,7 @@ pub(crate) struct Chat {
 
 impl Chat {
     pub(crate) fn run(self, session: &mut Session) -> Outcome {
-        let mut loaded = session.load()?;
-        self.caller.apply(&mut loaded.config);
+        let loaded = self.caller.load(session)?;
         let workspace = workspace(self.workspace.as_deref(), &session.around)?;
         let mut caller = self.caller.caller(&loaded.config, &session.around, &workspace)?;
         if !self.caller.names_session() {
