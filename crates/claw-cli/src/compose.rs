@@ -3,6 +3,7 @@
 //! Nothing is created on disk until a call is made: listing, explaining and checking leave no trace and open no
 //! store.
 
+pub(crate) mod models;
 pub(crate) mod shell;
 
 use std::collections::btree_map::Entry;
@@ -111,7 +112,17 @@ pub(crate) fn as_configured(setup: &AgentSetup) -> Result<AgentConfig, Failure> 
     let AgentTools { allow, deny, also_allow, by_provider } = tools_of(setup)?;
     let about = setup.about().to_owned();
     let name = Some(setup.name.clone());
-    Ok(AgentConfig { name, about, allow, deny, also_allow, by_provider, ..AgentConfig::default() })
+    Ok(AgentConfig {
+        name,
+        about,
+        provider: setup.provider.as_ref().map(ToString::to_string),
+        model: setup.model.as_ref().map(ToString::to_string),
+        allow,
+        deny,
+        also_allow,
+        by_provider,
+        ..AgentConfig::default()
+    })
 }
 
 /// How a stored agent's tools differ from those of all agents.

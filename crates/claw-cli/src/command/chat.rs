@@ -1,39 +1,35 @@
-//! `clawsmith chat`: one question to an agent, and what it says and does to answer it.
+//! `clawsmith chat`: talking to an agent, and seeing what it says and does.
 //!
 //! The question goes into the queue like every other, in a lane of its conversation: this process takes it from
 //! there, and if it dies, the next chat in the conversation goes on from where it stopped. What is shown is read
 //! from the conversation's log, as any other client would.
 
-mod models;
+mod interactive;
+mod markdown;
+mod speech;
+mod talk;
 mod view;
 
 use std::convert::Infallible;
 use std::io::IsTerminal as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Args;
-use claw_agent::{Chronicle, Deployment, Order, Peer, Profile, Profiles, Worker, WorkerOptions};
+use claw_agent::{Peer, Worker};
 use claw_core::message::Part;
-use claw_core::port::Clock;
-use claw_core::store::{self, Store};
 use claw_core::tool::{Caller, Digest};
-use claw_core::{AgentId, BootId, JobId};
-use claw_host::SystemClock;
+use claw_core::{JobId, SessionKey};
 use claw_registry::Asking;
 use claw_store::Backend;
-use serde_json::Value;
-use smol_str::format_smolstr;
-use tokio_util::sync::CancellationToken;
 
-use self::models::LocalModels;
-use self::view::View;
+use self::talk::{Instead, Talk};
 use super::tools::{approve, read, runtime, workspace};
 use crate::caller::CallerArgs;
 use crate::cli::Session;
 use crate::compose;
-use crate::config::{AgentConfig, Config, Loaded};
+use crate::config::Loaded;
 use crate::failure::{Failure, Outcome};
 use crate::output::tell;
 
@@ -53,13 +49,14 @@ wait for `clawsmith approvals`. Ctrl-C ends the run: what was said is kept.
 Exit codes: 0 answered, 1 the run failed, 2 usage, 130 stopped.
 
 Examples:
+  clawsmith chat
   clawsmith chat -m 'show me'
   clawsmith chat -m 'what is in README.md?' --workspace ~/project
   echo 'list the files' | clawsmith chat
   clawsmith chat -m hello --json"
 )]
 pub(crate) struct Chat {
-    /// What to say [default: what standard input holds].
+    /// What to say, once [default: what standard input holds; on a terminal, a conversation].
     #[arg(short, long, value_name = "TEXT")]
     message: Option<String>,
     /// The directory that the agent works in; not `/` and not the home directory itself [default: the current
@@ -83,27 +80,66 @@ impl Chat {
         let workspace = workspace(self.workspace.as_deref(), &session.around)?;
         let mut caller = self.caller.caller(&loaded.config, &session.around, &workspace)?;
         if !self.caller.names_session() {
-            self.name_session(&mut caller, &workspace)?;
+            caller.session = self.conversation(&caller, None)?;
+            caller.sandbox_key = caller.session.as_str().into();
+            caller.channel = "cli".into();
         }
-        let text = self.message()?;
-        let models = LocalModels::new(self.script.as_deref())?;
-        runtime()?.block_on(self.talk(session, &loaded, caller, (text, models)))
+        let text = match self.is_interactive(session) {
+            true => None,
+            false => Some(self.message()?),
+        };
+        runtime()?.block_on(async {
+            let store = compose::store(&loaded, &session.around).await?;
+            let ended = match text {
+                Some(text) => self.ask(session, &loaded, &store, caller, text).await,
+                None => interactive::run(&self, session, &loaded, &store, caller).await,
+            };
+            store.disconnect().await;
+            ended
+        })
     }
 
-    /// One conversation for each agent, user and workspace.
-    fn name_session(&self, caller: &mut Caller, workspace: &Path) -> Result<(), Failure> {
+    /// Whether somebody sits there who wants to talk.
+    fn is_interactive(&self, session: &Session) -> bool {
+        let terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+        self.message.is_none() && terminal && !session.out.json
+    }
+
+    /// One question, and its answer.
+    async fn ask(
+        &self,
+        session: &mut Session,
+        loaded: &Loaded,
+        backend: &Arc<dyn Backend>,
+        caller: Caller,
+        text: String,
+    ) -> Outcome {
+        let mut talk = Talk::start(self, (session, loaded), backend, caller, &Instead::default()).await?;
+        talk.view.introduce(&mut session.out, &*talk.model().await?)?;
+        let asking = if self.wait { Asking::Possible } else { approve::asking() };
+        let run = talk.say(vec![Part::text(text)], asking).await?;
+        let ended = tokio::select! {
+            ended = talk.view.follow(&mut session.out, run) => ended,
+            never = interrupted(&talk.worker, run) => match never {},
+        };
+        talk.end().await?;
+        Ok(ExitCode::from(ended?))
+    }
+
+    /// The conversation of this agent, user and workspace; another one where it is named.
+    fn conversation(&self, caller: &Caller, other: Option<&str>) -> Result<SessionKey, Failure> {
+        let workspace = &caller.workspace;
         let name = workspace.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
         let digest = Digest::of_bytes(workspace.as_os_str().as_encoded_bytes()).to_string();
-        let digest: String = digest.chars().filter(char::is_ascii_hexdigit).take(8).collect();
-        let chat: String = name.chars().take(40).chain(['-']).chain(digest.chars()).collect();
+        let digest = digest.strip_prefix("sha256:").unwrap_or(&digest).chars().take(8);
+        let mut chat: String = name.chars().take(40).chain(['-']).chain(digest).collect();
+        if let Some(other) = other {
+            chat.push('-');
+            chat.push_str(other);
+        }
         let user = caller.user.as_ref().map_or("me", |user| user.as_str());
-        let peer = Peer::Direct { user, chat: Some(&chat) };
-        let key = claw_agent::key(&caller.agent, "cli", peer)
-            .map_err(|error| Failure::usage(error.to_string()).hint("name one with `--session KIND:NAME`"))?;
-        caller.sandbox_key = key.as_str().into();
-        caller.session = key;
-        caller.channel = "cli".into();
-        Ok(())
+        claw_agent::key(&caller.agent, "cli", Peer::Direct { user, chat: Some(&chat) })
+            .map_err(|error| Failure::usage(error.to_string()).hint("name one with `--session KIND:NAME`"))
     }
 
     fn message(&self) -> Result<String, Failure> {
@@ -128,66 +164,6 @@ impl Chat {
         }
         Ok(text)
     }
-
-    async fn talk(
-        &self,
-        session: &mut Session,
-        loaded: &Loaded,
-        caller: Caller,
-        (text, models): (String, LocalModels),
-    ) -> Outcome {
-        let store = compose::store(loaded, &session.around).await?;
-        let ended = self.ask(session, loaded, &store, caller, (text, models)).await;
-        store.disconnect().await;
-        ended
-    }
-
-    async fn ask(
-        &self,
-        session: &mut Session,
-        loaded: &Loaded,
-        backend: &Arc<dyn Backend>,
-        caller: Caller,
-        (text, models): (String, LocalModels),
-    ) -> Outcome {
-        let store: Arc<dyn Store> = Arc::clone(backend) as _;
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let chronicle = Chronicle::start(Arc::clone(&store), Arc::clone(&clock), None);
-        let listener = Arc::clone(&chronicle) as _;
-        let executor = compose::executor(loaded, &session.around, Arc::clone(backend), listener)?;
-        let profiles = Arc::new(profiles(&loaded.config));
-        let deployment = Deployment { store, executor, models: Arc::new(models), clock, chronicle, profiles };
-        let mut view = View::new(&mut session.out, &deployment, &caller).await?;
-        view.introduce(&*deployment.models.model(&caller.tenant, None, None).await.map_err(unusable)?)?;
-
-        let asking = if self.wait { Asking::Possible } else { approve::asking() };
-        let lane = format_smolstr!("chat:{}", caller.session);
-        let order = order(&caller, asking);
-        let text = deployment.executor.scrubbers().for_tenant(&caller.tenant).said(&text);
-        let place = (lane.as_str(), deployment.clock.now());
-        let owner = (&caller.tenant, &caller.session);
-        let accepted = order
-            .accept(&*deployment.store, owner, &[Part::text(text)], place)
-            .await
-            .map_err(|error| Failure::failed("the message could not be stored").because(error))?;
-
-        let worker = store::Worker { node: loaded.config.node.clone(), boot: BootId::new() };
-        let worker = Worker::new(deployment.clone(), WorkerOptions::new(worker, [lane]));
-        let stop = CancellationToken::new();
-        let working = tokio::spawn({
-            let (worker, stop) = (worker.clone(), stop.clone());
-            async move { worker.work(stop).await }
-        });
-        let ended = tokio::select! {
-            ended = view.follow(accepted.job) => ended,
-            never = interrupted(&worker, accepted.job) => match never {},
-        };
-        stop.cancel();
-        if let Ok(Err(error)) = working.await {
-            return Err(Failure::failed("the queue could not be worked on").because(error));
-        }
-        Ok(ExitCode::from(ended?))
-    }
 }
 
 /// Ctrl-C ends the run; a second one ends the program.
@@ -201,42 +177,4 @@ async fn interrupted(worker: &Worker, run: JobId) -> Infallible {
         Ok(()) => std::process::exit(130),
         Err(_) => std::future::pending().await,
     }
-}
-
-fn order(caller: &Caller, asking: Asking) -> Order {
-    Order {
-        agent: caller.agent.clone(),
-        user: caller.user.clone(),
-        channel: caller.channel.clone(),
-        chat: caller.chat_id.clone(),
-        peer: caller.peer_kind,
-        workspace: caller.workspace.clone(),
-        allow: caller.request_allow.as_ref().map(|allow| allow.to_vec()),
-        asking: asking == Asking::Possible,
-    }
-}
-
-/// What the configuration says of agents.
-fn profiles(config: &Config) -> Profiles {
-    let settings = config.settings.clone().into_iter();
-    let tools: Value = settings.map(|(tool, settings)| (tool, Value::Object(settings))).collect();
-    let common = Profile {
-        limits: config.runs.clone(),
-        tool_tokens: config.limits.tool_tokens.map(|tokens| tokens as usize),
-        tools: Arc::new(tools),
-        ..Profile::default()
-    };
-    let profile = |(id, agent): (&String, &AgentConfig)| {
-        let mut profile = Profile { name: agent.name.clone(), about: agent.about.clone(), ..common.clone() };
-        if let Some(limits) = &agent.runs {
-            profile.limits = limits.clone();
-        }
-        Some((AgentId::new(id).ok()?, profile))
-    };
-    let agents = config.agents.iter().filter_map(profile).collect();
-    Profiles { common, agents }
-}
-
-fn unusable(error: claw_core::port::ModelError) -> Failure {
-    Failure::failed("no model can be asked").because(error)
 }

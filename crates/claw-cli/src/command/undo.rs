@@ -133,6 +133,28 @@ impl Undo {
     }
 }
 
+/// Takes back what the last call of a conversation changed.
+pub(crate) async fn last_of(
+    session: &mut Session,
+    loaded: &Loaded,
+    store: &Arc<dyn Backend>,
+    key: &SessionKey,
+) -> Result<(), Failure> {
+    let scrubber = compose::scrubbers(&loaded.config, &session.around)?.for_tenant(&loaded.config.tenant);
+    let work = Work {
+        journal: compose::undo(loaded, &session.around, store)?,
+        bridge: compose::bridge(loaded, &session.around, store)?,
+        rules: compose::file_rules(loaded, &session.around)?,
+        loaded: loaded.clone(),
+        store: Arc::clone(store),
+        scrubber,
+    };
+    let filter = UndoFilter { session: Some(key.clone()), ..UndoFilter::default() };
+    let last = work.last(&filter).await?;
+    let which = Which { id: Some(last.new.call.to_string()), last: false };
+    Apply { which, force: false }.run(session, &work).await.map(drop)
+}
+
 fn none(session: &mut Session, asked: &Undo) -> Outcome {
     match asked {
         Undo::List(_) if session.out.json => session.out.json(&json!([]))?,
@@ -240,6 +262,14 @@ impl Work {
     }
 
     /// The changes that are meant, newest first.
+    /// The last change that is not undone.
+    async fn last(&self, filter: &UndoFilter) -> Result<Change, Failure> {
+        let recent = self.changes(filter, 1000).await?;
+        let is_last = |change: &Change| change.undone.is_none() && change.new.tool.as_str() != TOOL;
+        let none = || Failure::failed("no change is left to undo").hint("clawsmith undo list");
+        recent.into_iter().find(is_last).ok_or_else(none)
+    }
+
     async fn find(&self, which: &Which) -> Result<Vec<Change>, Failure> {
         let tenant = &self.loaded.config.tenant;
         let of_call = async |call| {
@@ -247,12 +277,7 @@ impl Work {
             self.changes(&filter, MOST).await
         };
         let Some(id) = &which.id else {
-            let recent = self.changes(&UndoFilter::default(), 1000).await?;
-            let is_last = |change: &&Change| change.undone.is_none() && change.new.tool.as_str() != TOOL;
-            let Some(last) = recent.iter().find(is_last) else {
-                return Err(Failure::failed("no change is left to undo").hint("clawsmith undo list"));
-            };
-            return of_call(last.new.call).await;
+            return of_call(self.last(&UndoFilter::default()).await?.new.call).await;
         };
         if let Ok(id) = id.parse::<UndoId>()
             && let Some(change) = self.store.undo(tenant, id).await.map_err(unreadable)?

@@ -22,6 +22,7 @@ use claw_agent::RunLimits;
 use claw_core::{NodeId, TenantId};
 use claw_host::ArtifactKeeping;
 use claw_host::files::UndoLimits;
+use claw_llm::ModelsConfig;
 use claw_policy::approval::ApprovalConfig;
 use claw_policy::config::{AgentProviderTools, AgentTools, PolicyConfig, ToolsPolicy};
 use claw_policy::rate::RateConfig;
@@ -69,6 +70,8 @@ pub struct Config {
     pub shell: ShellConfig,
     /// What holds shell commands.
     pub sandbox: SandboxConfig,
+    /// Models, and who provides them.
+    pub models: ModelsConfig,
     /// How far calls may go.
     pub limits: LimitsConfig,
     /// How far one run of an agent may go: one question, and all that is done to answer it.
@@ -90,6 +93,12 @@ pub struct AgentConfig {
     pub name: Option<String>,
     /// What it is for, in a sentence.
     pub about: String,
+    /// Who runs its model. Left out: whoever runs that of `models`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
+    /// Its model. Left out: that of `models`, or the provider's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
     /// Only these tools are kept, of those that `tools` keeps. Left out: all of them; an empty list: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allow: Option<Vec<String>>,
@@ -201,6 +210,7 @@ impl Default for Config {
             approvals: ApprovalConfig::default(),
             shell: ShellConfig::default(),
             sandbox: SandboxConfig::default(),
+            models: ModelsConfig::default(),
             limits: LimitsConfig::default(),
             runs: RunLimits::default(),
             files: FilesConfig::default(),

@@ -77,6 +77,12 @@ impl Out {
         self.flush()
     }
 
+    /// How many columns the terminal has, where it is one that shows styles.
+    pub(crate) fn columns(&self) -> Option<usize> {
+        let size = rustix::termios::tcgetwinsize(io::stdout()).ok().filter(|_| self.colour)?;
+        Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
+    }
+
     /// Writes one value as JSON on a line of its own, shown at once.
     pub(crate) fn json_line(&mut self, value: &impl Serialize) -> Result<(), Failure> {
         serde_json::to_writer(&mut self.writer, value)?;
@@ -130,6 +136,13 @@ pub(crate) fn tell(text: impl std::fmt::Display) {
     let text = text.to_string();
     // Nothing is left to be done about standard error failing.
     let _ = writeln!(anstream::stderr().lock(), "{}", visible(&text));
+}
+
+/// The same in a style.
+pub(crate) fn tell_styled(style: Style, text: impl std::fmt::Display) {
+    let text = text.to_string();
+    // Nothing is left to be done about standard error failing.
+    let _ = writeln!(anstream::stderr().lock(), "{style}{}{style:#}", visible(&text));
 }
 
 /// A line on standard error that begins with what went wrong.

@@ -10,6 +10,10 @@ pub(crate) const HEADING: Style = Style::new().bold();
 pub(crate) const QUIET: Style = Style::new().dimmed();
 /// A command that can be typed.
 pub(crate) const COMMAND: Style = AnsiColor::Cyan.on_default().bold();
+/// What a program reads or prints.
+pub(crate) const CODE: Style = AnsiColor::Cyan.on_default();
+/// What is to be seen first.
+pub(crate) const STRONG: Style = Style::new().bold();
 /// A line that a change put in.
 pub(crate) const ADDED: Style = AnsiColor::Green.on_default();
 /// A line that a change took out.

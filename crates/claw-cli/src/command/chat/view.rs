@@ -1,15 +1,17 @@
-//! What a person or a program is shown of a run: words as they come, calls as they are made, questions.
+//! What a person or a program is shown of a run: words as they come, calls as they are made and what they gave,
+//! questions.
 //!
 //! Words come from the stream of what is being said, everything else from the conversation's log; what the stream
 //! left out is shown when the message is stored.
 
 use std::collections::HashMap;
 
+use anstyle::Style;
 use claw_agent::Deployment;
 use claw_core::message::{Args, Part, Wanted};
 use claw_core::port::{Model, Owner};
 use claw_core::store::{ApprovalState, Delta, Role, SessionEvent, Topic, Voice};
-use claw_core::tool::Caller;
+use claw_core::tool::{Block, Caller};
 use claw_core::{ApprovalId, CallId, JobId, MessageId};
 use claw_registry::Asking;
 use serde::Deserialize as _;
@@ -17,18 +19,20 @@ use serde_json::{Value, json};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, watch};
 
+use super::speech::Speech;
 use crate::command::tools::approve;
 use crate::failure::Failure;
-use crate::output::{Out, complain, tell};
+use crate::output::{Out, complain, style, tell, tell_styled};
 
 /// How many events are read at a time.
 const PAGE: usize = 200;
+/// How many lines of a result are shown.
+const LINES: usize = 24;
 /// How much of a call's arguments is shown.
 const SHOWN: usize = 100;
 
 /// Follows a conversation.
-pub(super) struct View<'a> {
-    out: &'a mut Out,
+pub(super) struct View {
     deployment: Deployment,
     owner: Owner,
     by: String,
@@ -39,21 +43,19 @@ pub(super) struct View<'a> {
     /// How much was shown of the message that is being said.
     saying: Option<(MessageId, usize)>,
     calls: HashMap<CallId, Wanted>,
+    speech: Speech,
 }
 
-impl<'a> View<'a> {
+impl View {
     /// Begins to listen; what happened before is not shown.
-    pub(super) async fn new(
-        out: &'a mut Out,
-        deployment: &Deployment,
-        caller: &Caller,
-    ) -> Result<Self, Failure> {
+    pub(super) async fn new(deployment: &Deployment, caller: &Caller) -> Result<Self, Failure> {
         let owner = Owner { tenant: caller.tenant.clone(), session: caller.session.clone() };
         let words = deployment.store.listen(&owner);
         let changes = deployment.store.changes(Topic::Sessions);
         let by = caller.user.as_ref().map_or_else(|| "cli".to_owned(), ToString::to_string);
         let (deployment, saying, calls) = (deployment.clone(), None, HashMap::new());
-        let mut view = Self { out, deployment, owner, by, words, changes, seen: 0, saying, calls };
+        let speech = Speech::default();
+        let mut view = Self { deployment, owner, by, words, changes, seen: 0, saying, calls, speech };
         while let Some(last) = view.events().await?.last() {
             view.seen = last.seq;
         }
@@ -61,12 +63,12 @@ impl<'a> View<'a> {
     }
 
     /// Says who will answer.
-    pub(super) fn introduce(&mut self, model: &dyn Model) -> Result<(), Failure> {
+    pub(super) fn introduce(&self, out: &mut Out, model: &dyn Model) -> Result<(), Failure> {
         let card = model.card();
-        if self.out.json {
+        if out.json {
             let session = &self.owner.session;
             let (provider, model, demo) = (&card.provider, &card.model, card.demo);
-            return self.out.json_line(
+            return out.json_line(
                 &json!({ "type": "chat", "session": session, "provider": provider, "model": model, "demo": demo }),
             );
         }
@@ -77,18 +79,18 @@ impl<'a> View<'a> {
     }
 
     /// Shows what happens until this run is over; gives the exit code.
-    pub(super) async fn follow(&mut self, run: JobId) -> Result<u8, Failure> {
+    pub(super) async fn follow(&mut self, out: &mut Out, run: JobId) -> Result<u8, Failure> {
         loop {
             for event in self.events().await? {
                 self.seen = event.seq;
-                if let Some(code) = self.show(&event, run).await? {
+                if let Some(code) = self.show(out, &event, run).await? {
                     return Ok(code);
                 }
             }
             tokio::select! {
                 biased;
                 delta = self.words.recv() => match delta {
-                    Ok(delta) => self.say(&delta)?,
+                    Ok(delta) => self.say(out, &delta)?,
                     Err(RecvError::Lagged(_)) => {}
                     Err(RecvError::Closed) => return Err(Failure::failed("the store was closed")),
                 },
@@ -106,12 +108,11 @@ impl<'a> View<'a> {
     }
 
     /// A piece of what is being said.
-    fn say(&mut self, delta: &Delta) -> Result<(), Failure> {
+    fn say(&mut self, out: &mut Out, delta: &Delta) -> Result<(), Failure> {
         let Delta { message, voice, offset, text } = delta;
-        if self.out.json {
+        if out.json {
             let kind = if *voice == Voice::Text { "text" } else { "thinking" };
-            return self
-                .out
+            return out
                 .json_line(&json!({ "type": kind, "message": message, "offset": offset, "text": text }));
         }
         if *voice == Voice::Thinking {
@@ -121,29 +122,29 @@ impl<'a> View<'a> {
             Some((saying, shown)) if saying == *message => shown,
             // An answer that failed half-way begins anew.
             Some(_) => {
-                self.out.piece("\n")?;
+                self.speech.say(out, "\n")?;
                 0
             }
             None => 0,
         };
         if usize::try_from(*offset).ok() == Some(shown) {
-            self.out.piece(text)?;
+            self.speech.say(out, text)?;
             self.saying = Some((*message, shown + text.len()));
         }
         Ok(())
     }
 
     /// Shows an event; gives the exit code where the run is over with it.
-    async fn show(&mut self, event: &SessionEvent, run: JobId) -> Result<Option<u8>, Failure> {
+    async fn show(&mut self, out: &mut Out, event: &SessionEvent, run: JobId) -> Result<Option<u8>, Failure> {
         let body = &event.body;
         match event.kind.as_str() {
-            "message" => self.message(body).await?,
-            kind if self.out.json => {
+            "message" => self.message(out, body).await?,
+            kind if out.json => {
                 let mut line = json!({ "type": kind, "at": event.at });
                 if let (Value::Object(line), Value::Object(body)) = (&mut line, body) {
                     line.extend(body.clone());
                 }
-                self.out.json_line(&line)?;
+                out.json_line(&line)?;
             }
             "tool" => self.tool(body),
             "run" => self.run(body),
@@ -161,15 +162,15 @@ impl<'a> View<'a> {
         })
     }
 
-    async fn message(&mut self, body: &Value) -> Result<(), Failure> {
+    async fn message(&mut self, out: &mut Out, body: &Value) -> Result<(), Failure> {
         let Some(seq) = body["seq"].as_u64() else { return Ok(()) };
         let Owner { tenant, session } = &self.owner;
         let stored = self.deployment.store.messages(tenant, session, seq.saturating_sub(1), 1).await;
         let stored =
             stored.map_err(|error| Failure::failed("the conversation cannot be read").because(error))?;
         let Some(message) = stored.first() else { return Ok(()) };
-        if self.out.json {
-            return self.out.json_line(&json!({ "type": "message", "message": message }));
+        if out.json {
+            return out.json_line(&json!({ "type": "message", "message": message }));
         }
         let parts = Vec::<Part>::deserialize(&message.new.content).unwrap_or_default();
         let words: String = parts
@@ -181,7 +182,7 @@ impl<'a> View<'a> {
             .collect();
         match message.new.role {
             Role::Assistant => {
-                self.finish(message.new.id, &words)?;
+                self.finish(out, message.new.id, &words)?;
                 for part in parts {
                     if let Part::Call(wanted) = part {
                         self.calls.insert(wanted.call, wanted);
@@ -189,23 +190,24 @@ impl<'a> View<'a> {
                 }
             }
             Role::System => complain("run", &words),
-            Role::User | Role::Tool => {}
+            Role::Tool => parts.iter().for_each(result),
+            Role::User => {}
         }
         Ok(())
     }
 
     /// A message is stored: what was not shown of it is shown now.
-    fn finish(&mut self, message: MessageId, words: &str) -> Result<(), Failure> {
+    fn finish(&mut self, out: &mut Out, message: MessageId, words: &str) -> Result<(), Failure> {
         // Pieces that wait are of this message, or of one before.
         while let Ok(delta) = self.words.try_recv() {
-            self.say(&delta)?;
+            self.say(out, &delta)?;
         }
         let shown = match self.saying.take() {
             Some((saying, shown)) if saying == message => shown,
             _ => 0,
         };
-        self.out.piece(words.get(shown..).unwrap_or_default())?;
-        if words.is_empty() || words.ends_with('\n') { Ok(()) } else { self.out.piece("\n") }
+        self.speech.say(out, words.get(shown..).unwrap_or_default())?;
+        if words.is_empty() || words.ends_with('\n') { Ok(()) } else { self.speech.say(out, "\n") }
     }
 
     fn tool(&self, body: &Value) {
@@ -258,6 +260,38 @@ impl<'a> View<'a> {
             Asking::Possible => approve::put(&self.deployment.executor, approval, self.by.clone()).await,
             Asking::Impossible => approve::announce(&approval),
         }
+    }
+}
+
+/// What a tool gave, as far as a person wants to see it at once: how a file changed, what a command printed.
+fn result(part: &Part) {
+    let Part::Result(told) = part else { return };
+    let lines = told.content.iter().filter_map(|block| match block {
+        Block::Text { text } => Some(text.lines().filter(|line| !claw_agent::is_mark(line))),
+        _ => None,
+    });
+    let lines: Vec<&str> = lines.flatten().collect();
+    let (lines, style): (Vec<&str>, fn(&str) -> Style) = match told.tool.as_str() {
+        _ if told.failed => return,
+        "edit" | "write_file" => {
+            (lines.into_iter().skip_while(|line| !line.starts_with("--- ")).collect(), changed)
+        }
+        "exec" | "process" | "credentialed_exec" => (lines, |_| style::QUIET),
+        _ => return,
+    };
+    for line in lines.iter().take(LINES) {
+        tell_styled(style(line), format_args!("  {line}"));
+    }
+    if lines.len() > LINES {
+        tell_styled(style::QUIET, format_args!("  … {} more lines", lines.len() - LINES));
+    }
+}
+
+fn changed(line: &str) -> Style {
+    match line.as_bytes().first() {
+        Some(b'+') => style::ADDED,
+        Some(b'-') => style::TAKEN,
+        _ => style::QUIET,
     }
 }
 

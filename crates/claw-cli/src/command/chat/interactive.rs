@@ -1,0 +1,333 @@
+//! A conversation at the terminal: lines to say, and words that begin with `/` to see to it.
+
+use std::borrow::Cow;
+use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use claw_agent::{Deployment, Worker};
+use claw_core::message::Part;
+use claw_core::port::Model;
+use claw_core::store::UsageFilter;
+use claw_core::tool::Caller;
+use claw_core::{JobId, MessageId};
+use claw_policy::explain::explain;
+use claw_policy::pipeline::Subject;
+use claw_registry::Asking;
+use claw_store::Backend;
+use reedline::{
+    FileBackedHistory, Prompt, PromptEditMode, PromptHistorySearch, PromptHistorySearchStatus, Reedline,
+    Signal,
+};
+
+use super::talk::{Instead, Talk};
+use super::{Chat, MOST_BYTES};
+use crate::cli::Session;
+use crate::command::undo;
+use crate::compose;
+use crate::config::Loaded;
+use crate::failure::{Failure, Outcome};
+use crate::output::{Cell, Table, complain, tell};
+
+/// How many lines are remembered.
+const LINES: usize = 1000;
+/// No picture is larger.
+const MOST_PICTURE: u64 = 10 * 1024 * 1024;
+
+const HELP: &[(&str, &str)] = &[
+    ("/tools", "what the agent may call now"),
+    ("/policy [TOOL]", "why a tool is allowed or not"),
+    ("/undo", "take back what the last call of this conversation changed in files"),
+    ("/model [PROVIDER[/MODEL]]", "who answers, or let another one answer from now on"),
+    ("/new", "begin a new conversation"),
+    ("/cost", "what this conversation cost so far"),
+    ("/image PATH", "show a picture with what you say next"),
+    ("/help", "this"),
+    ("/quit", "go (or Ctrl-D); the conversation is kept"),
+];
+
+/// Talks until the person goes.
+pub(super) async fn run(
+    chat: &Chat,
+    session: &mut Session,
+    loaded: &Loaded,
+    backend: &Arc<dyn Backend>,
+    caller: Caller,
+) -> Outcome {
+    let mut instead = Instead::default();
+    let mut talk = Talk::start(chat, (session, loaded), backend, caller, &instead).await?;
+    welcome(session, &talk).await?;
+    let mut lines = Lines::new(loaded, session)?;
+    let mut pictures = Vec::new();
+    loop {
+        let line = match lines.next(&talk.caller).await? {
+            Heard::Line(line) => line,
+            Heard::Nothing => continue,
+            Heard::End => break,
+        };
+        let line = line.trim();
+        let Some(command) = line.strip_prefix('/') else {
+            if line.is_empty() {
+                continue;
+            }
+            if line.len() > MOST_BYTES {
+                complain("not said", format_args!("{} bytes are more than {MOST_BYTES}", line.len()));
+                continue;
+            }
+            let mut parts = std::mem::take(&mut pictures);
+            parts.push(Part::text(line));
+            answer(session, &mut talk, parts).await?;
+            continue;
+        };
+        let (word, rest) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
+        let done = match (word, rest.trim()) {
+            ("help" | "?", _) => help(session),
+            ("quit" | "exit" | "q", _) => break,
+            ("tools", _) => tools(session, &talk).await,
+            ("policy", tool) => policy(session, &talk, tool),
+            ("undo", _) => undo::last_of(session, loaded, backend, &talk.caller.session).await,
+            ("cost", _) => cost(session, &talk).await,
+            ("image", path) => picture(&talk.caller.workspace, path).map(|picture| pictures.push(picture)),
+            ("new", _) => {
+                let mut caller = talk.caller.clone();
+                caller.session = chat.conversation(&caller, Some(&MessageId::new().to_string()[24..]))?;
+                caller.sandbox_key = caller.session.as_str().into();
+                talk.end().await?;
+                talk = Talk::start(chat, (session, loaded), backend, caller, &instead).await?;
+                session.out.line(format_args!("a new conversation: {}", talk.caller.session))
+            }
+            ("model", "") => {
+                let model = talk.model().await?;
+                session.out.line(name(&*model))
+            }
+            ("model", wanted) => {
+                let other = of(wanted);
+                match model(&talk.deployment, &talk.caller, &other).await {
+                    Ok(model) => {
+                        let caller = talk.caller.clone();
+                        talk.end().await?;
+                        instead = other;
+                        talk = Talk::start(chat, (session, loaded), backend, caller, &instead).await?;
+                        session.out.line(format_args!("{} answers from now on", name(&*model)))
+                    }
+                    Err(failure) => Err(failure),
+                }
+            }
+            (word, _) => Err(Failure::usage(format!("there is no `/{word}`")).hint("/help")),
+        };
+        if let Err(failure) = done {
+            complain("error", failure);
+        }
+        session.out.flush()?;
+    }
+    talk.end().await?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn welcome(session: &mut Session, talk: &Talk) -> Result<(), Failure> {
+    let model = talk.model().await?;
+    talk.view.introduce(&mut session.out, &*model)?;
+    let (agent, workspace) = (&talk.caller.agent, talk.caller.workspace.display());
+    let line = format!("{agent} with {} in {workspace}; /help says what there is", name(&*model));
+    session.out.styled(crate::output::style::QUIET, &line)?;
+    session.out.flush()
+}
+
+/// Says something and shows the answer. Ctrl-C ends the answer, and not the program.
+async fn answer(session: &mut Session, talk: &mut Talk, parts: Vec<Part>) -> Result<(), Failure> {
+    let run = talk.say(parts, Asking::Possible).await?;
+    let worker = talk.worker.clone();
+    let ended = tokio::select! {
+        ended = talk.view.follow(&mut session.out, run) => ended,
+        never = interrupted(&worker, run) => match never {},
+    };
+    if ended? == 130 {
+        tell("stopped; what was said is kept");
+    }
+    session.out.flush()
+}
+
+async fn interrupted(worker: &Worker, run: JobId) -> std::convert::Infallible {
+    loop {
+        if tokio::signal::ctrl_c().await.is_err() {
+            return std::future::pending().await;
+        }
+        worker.abort(run);
+    }
+}
+
+fn help(session: &mut Session) -> Result<(), Failure> {
+    let mut table = Table::new(["", ""]);
+    for (word, about) in HELP {
+        table.row([Cell::strong(word), Cell::new(about)]);
+    }
+    session.out.table(&table)
+}
+
+async fn tools(session: &mut Session, talk: &Talk) -> Result<(), Failure> {
+    let offer = talk.deployment.executor.offer(talk.caller.clone()).await;
+    let mut table = Table::new(["tool", "effects", "what it does"]);
+    for meta in offer.metas() {
+        let about = meta.about.split(['.', '\n']).next().unwrap_or_default();
+        table.row([Cell::strong(&meta.name), Cell::new(meta.effects), Cell::new(about)]);
+    }
+    session.out.table(&table)
+}
+
+fn policy(session: &mut Session, talk: &Talk, tool: &str) -> Result<(), Failure> {
+    let executor = &talk.deployment.executor;
+    let (policy, tools) = (executor.policy(), executor.registry_for(&talk.caller).tool_set());
+    let subject = Subject::from(&talk.caller);
+    if !tool.is_empty() {
+        return session.out.foreign(&explain(&policy, &tools, &subject, tool).to_string());
+    }
+    let decision = policy.decide(&tools, &subject);
+    let mut table = Table::new(["tool", "allowed", "why"]);
+    for (meta, verdict) in decision.iter() {
+        let allowed = if verdict.allowed { Cell::good("yes") } else { Cell::bad("no") };
+        table.row([Cell::strong(&meta.name), allowed, Cell::new(&verdict.trace)]);
+    }
+    session.out.table(&table)
+}
+
+async fn cost(session: &mut Session, talk: &Talk) -> Result<(), Failure> {
+    let filter = UsageFilter { session: Some(talk.caller.session.clone()), ..UsageFilter::default() };
+    let usage = talk.deployment.store.usage(&talk.caller.tenant, &filter).await;
+    let usage = usage.map_err(|error| Failure::failed("what it cost cannot be read").because(error))?;
+    let tokens = usage.tokens;
+    session.out.line(format_args!(
+        "${}.{:06} for {} answers: {} tokens read, {} from the cache, {} written",
+        usage.cost / 1_000_000,
+        usage.cost % 1_000_000,
+        usage.answers,
+        tokens.input + tokens.cache_write,
+        tokens.cache_read,
+        tokens.output
+    ))
+}
+
+fn picture(workspace: &Path, path: &str) -> Result<Part, Failure> {
+    let path = workspace.join(path);
+    let unread = || Failure::usage(format!("`{}` cannot be shown", path.display()));
+    let size = path.metadata().map_err(|error| unread().because(error))?.len();
+    if size > MOST_PICTURE {
+        return Err(unread().hint(format!("it has {size} bytes, more than {MOST_PICTURE}")));
+    }
+    let bytes = std::fs::read(&path).map_err(|error| unread().because(error))?;
+    match infer::get(&bytes).filter(|kind| kind.matcher_type() == infer::MatcherType::Image) {
+        Some(kind) => {
+            let data = base64::engine::general_purpose::STANDARD.encode(&bytes);
+            Ok(Part::Image { mime: kind.mime_type().into(), data })
+        }
+        None => Err(unread().hint("it is no picture")),
+    }
+}
+
+fn of(wanted: &str) -> Instead {
+    match wanted.split_once('/') {
+        Some((provider, model)) => Instead { provider: Some(provider.into()), model: Some(model.into()) },
+        None => Instead { provider: Some(wanted.into()), model: None },
+    }
+}
+
+async fn model(
+    deployment: &Deployment,
+    caller: &Caller,
+    wanted: &Instead,
+) -> Result<Arc<dyn Model>, Failure> {
+    let (provider, model) = (wanted.provider.as_deref(), wanted.model.as_deref());
+    let model = deployment.models.model(&caller.tenant, provider, model).await;
+    model.map_err(|error| Failure::failed(error.to_string()))
+}
+
+fn name(model: &dyn Model) -> String {
+    let card = model.card();
+    format!("{}/{}", card.provider, card.model)
+}
+
+impl Talk {
+    /// Who answers.
+    pub(super) async fn model(&self) -> Result<Arc<dyn Model>, Failure> {
+        let Self { deployment, caller, .. } = self;
+        let profile = deployment.profile(&caller.tenant, &caller.agent).await;
+        let profile = profile.map_err(|error| Failure::failed("the agent cannot be read").because(error))?;
+        let wanted = Instead { provider: profile.provider, model: profile.model };
+        model(deployment, caller, &wanted).await
+    }
+}
+
+/// What the person typed.
+enum Heard {
+    Line(String),
+    /// Ctrl-C: the line is dropped.
+    Nothing,
+    /// Ctrl-D.
+    End,
+}
+
+/// Reads lines, with those of earlier conversations behind the arrow keys.
+struct Lines(Option<Reedline>);
+
+impl Lines {
+    fn new(loaded: &Loaded, session: &Session) -> Result<Self, Failure> {
+        let file = compose::data_dir(loaded, &session.around)?.join("chat-history");
+        // What was said is for its owner alone.
+        let made = OpenOptions::new().create(true).append(true).mode(0o600).open(&file);
+        let history = made.ok().and_then(|_| FileBackedHistory::with_file(LINES, file).ok());
+        let editor = Reedline::create();
+        Ok(Self(Some(match history {
+            Some(history) => editor.with_history(Box::new(history)),
+            None => editor,
+        })))
+    }
+
+    /// The next line. Reading a terminal cannot be stopped, so it has a thread of its own.
+    async fn next(&mut self, caller: &Caller) -> Result<Heard, Failure> {
+        let gone = || Failure::failed("the terminal cannot be read");
+        let mut editor = self.0.take().ok_or_else(gone)?;
+        let prompt = Agent(caller.agent.to_string());
+        let read = tokio::task::spawn_blocking(move || {
+            let read = editor.read_line(&prompt);
+            (editor, read)
+        });
+        let (editor, read) = read.await.map_err(|error| gone().because(error))?;
+        self.0 = Some(editor);
+        match read.map_err(|error| gone().because(error))? {
+            Signal::Success(line) => Ok(Heard::Line(line)),
+            Signal::CtrlD => Ok(Heard::End),
+            _ => Ok(Heard::Nothing),
+        }
+    }
+}
+
+/// The agent's name before each line.
+struct Agent(String);
+
+impl Prompt for Agent {
+    fn render_prompt_left(&self) -> Cow<'_, str> {
+        Cow::Borrowed(&self.0)
+    }
+
+    fn render_prompt_right(&self) -> Cow<'_, str> {
+        Cow::Borrowed("")
+    }
+
+    fn render_prompt_indicator(&self, _: PromptEditMode) -> Cow<'_, str> {
+        Cow::Borrowed("> ")
+    }
+
+    fn render_prompt_multiline_indicator(&self) -> Cow<'_, str> {
+        Cow::Borrowed("  ")
+    }
+
+    fn render_prompt_history_search_indicator(&self, search: PromptHistorySearch) -> Cow<'_, str> {
+        let found = match search.status {
+            PromptHistorySearchStatus::Passing => "",
+            PromptHistorySearchStatus::Failing => "nothing for ",
+        };
+        Cow::Owned(format!("({found}{}) ", search.term))
+    }
+}

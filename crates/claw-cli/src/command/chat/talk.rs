@@ -1,0 +1,147 @@
+//! A conversation that this process carries: what is said goes into the queue, and a worker takes it from there.
+
+use std::sync::Arc;
+
+use claw_agent::{Chronicle, Deployment, Order, Profile, Profiles, Worker, WorkerOptions};
+use claw_core::message::Part;
+use claw_core::port::Clock;
+use claw_core::store::{self, Store};
+use claw_core::tool::Caller;
+use claw_core::{AgentId, BootId, JobId};
+use claw_host::SystemClock;
+use claw_registry::Asking;
+use claw_store::Backend;
+use serde_json::Value;
+use smol_str::{SmolStr, format_smolstr};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use super::Chat;
+use super::view::View;
+use crate::cli::Session;
+use crate::compose;
+use crate::compose::models::{DeploymentKeys, models};
+use crate::config::{AgentConfig, Config, Loaded};
+use crate::failure::Failure;
+
+/// A conversation, and who works on it.
+pub(super) struct Talk {
+    pub(super) deployment: Deployment,
+    pub(super) caller: Caller,
+    pub(super) view: View,
+    pub(super) worker: Worker,
+    lane: SmolStr,
+    stop: CancellationToken,
+    working: JoinHandle<Result<(), store::StoreError>>,
+}
+
+/// Another model than the one that is set up, by provider and name.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Instead {
+    pub(super) provider: Option<SmolStr>,
+    pub(super) model: Option<SmolStr>,
+}
+
+impl Talk {
+    pub(super) async fn start(
+        chat: &Chat,
+        (session, loaded): (&Session, &Loaded),
+        backend: &Arc<dyn Backend>,
+        caller: Caller,
+        instead: &Instead,
+    ) -> Result<Self, Failure> {
+        let store: Arc<dyn Store> = Arc::clone(backend) as _;
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let chronicle = Chronicle::start(Arc::clone(&store), Arc::clone(&clock), None);
+        let listener = Arc::clone(&chronicle) as _;
+        let around = &session.around;
+        let executor = compose::executor(loaded, around, Arc::clone(backend), listener)?;
+        let keys = DeploymentKeys::new(loaded, around, backend, Some(&executor))?;
+        let models = Arc::new(models(loaded, around, keys, chat.script.as_deref())?);
+        let profiles = Arc::new(profiles(&loaded.config, &caller.agent, instead));
+        let deployment = Deployment { store, executor, models, clock, chronicle, profiles };
+        let view = View::new(&deployment, &caller).await?;
+        let lane = format_smolstr!("chat:{}", caller.session);
+        let worker = store::Worker { node: loaded.config.node.clone(), boot: BootId::new() };
+        let worker = Worker::new(deployment.clone(), WorkerOptions::new(worker, [lane.clone()]));
+        let stop = CancellationToken::new();
+        let working = tokio::spawn({
+            let (worker, stop) = (worker.clone(), stop.clone());
+            async move { worker.work(stop).await }
+        });
+        Ok(Self { deployment, caller, view, worker, lane, stop, working })
+    }
+
+    /// Says something; gives the run that will answer.
+    pub(super) async fn say(&self, parts: Vec<Part>, asking: Asking) -> Result<JobId, Failure> {
+        let Self { deployment, caller, .. } = self;
+        let scrubber = deployment.executor.scrubbers().for_tenant(&caller.tenant);
+        let scrubbed = |part| match part {
+            Part::Text { text } => Part::text(scrubber.said(&text)),
+            part => part,
+        };
+        let parts: Vec<Part> = parts.into_iter().map(scrubbed).collect();
+        let place = (self.lane.as_str(), deployment.clock.now());
+        let owner = (&caller.tenant, &caller.session);
+        let accepted = order(caller, asking).accept(&*deployment.store, owner, &parts, place).await;
+        let accepted =
+            accepted.map_err(|error| Failure::failed("the message could not be stored").because(error))?;
+        Ok(accepted.job)
+    }
+
+    /// Ends it, once what runs has come to its end.
+    pub(super) async fn end(self) -> Result<(), Failure> {
+        self.stop.cancel();
+        match self.working.await {
+            Ok(Err(error)) => Err(Failure::failed("the queue could not be worked on").because(error)),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn order(caller: &Caller, asking: Asking) -> Order {
+    Order {
+        agent: caller.agent.clone(),
+        user: caller.user.clone(),
+        channel: caller.channel.clone(),
+        chat: caller.chat_id.clone(),
+        peer: caller.peer_kind,
+        workspace: caller.workspace.clone(),
+        allow: caller.request_allow.as_ref().map(|allow| allow.to_vec()),
+        asking: asking == Asking::Possible,
+    }
+}
+
+/// What the configuration says of agents; the one that is talked to may have another model for a while.
+fn profiles(config: &Config, talking: &AgentId, instead: &Instead) -> Profiles {
+    let settings = config.settings.clone().into_iter();
+    let tools: Value = settings.map(|(tool, settings)| (tool, Value::Object(settings))).collect();
+    let common = Profile {
+        limits: config.runs.clone(),
+        tool_tokens: config.limits.tool_tokens.map(|tokens| tokens as usize),
+        tools: Arc::new(tools),
+        ..Profile::default()
+    };
+    let profile = |(id, agent): (&String, &AgentConfig)| {
+        let mut profile = Profile {
+            name: agent.name.clone(),
+            about: agent.about.clone(),
+            provider: agent.provider.as_deref().map(Into::into),
+            model: agent.model.as_deref().map(Into::into),
+            ..common.clone()
+        };
+        if let Some(limits) = &agent.runs {
+            profile.limits = limits.clone();
+        }
+        Some((AgentId::new(id).ok()?, profile))
+    };
+    let agents = config.agents.iter().filter_map(profile).collect();
+    let mut profiles = Profiles { common, agents };
+    if instead.provider.is_some() || instead.model.is_some() {
+        let common = profiles.common.clone();
+        let profile = profiles.agents.entry(talking.clone()).or_insert(common);
+        profile.provider = instead.provider.clone().or(profile.provider.take());
+        profile.model = instead.model.clone();
+    }
+    profiles
+}

@@ -1,0 +1,100 @@
+//! Which models can be asked, and with which keys.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use claw_core::store::SecretPlace;
+use claw_core::{SecretName, TenantId};
+use claw_llm::{KeyPlace, Keys, ModelsConfig, ProviderConfig, ProviderKind, Providers};
+use claw_registry::Executor;
+use claw_store::seal::KeySource;
+use claw_store::{Backend, Vault};
+use secrecy::{ExposeSecret as _, SecretString};
+
+use super::data_dir;
+use crate::config::{KEYS, Loaded, Surroundings};
+use crate::failure::Failure;
+
+/// The models of this configuration. `script` is played instead of them where it is given.
+pub(crate) fn models(
+    loaded: &Loaded,
+    around: &Surroundings,
+    keys: Arc<dyn Keys>,
+    script: Option<&Path>,
+) -> Result<Providers, Failure> {
+    let mut config = loaded.config.models.clone();
+    if let Some(script) = script {
+        config = played(config, around.directory.join(script));
+    }
+    let file = loaded.found.as_ref().and_then(|found| found.path.parent());
+    Providers::new(config, file.unwrap_or(&around.directory), keys).map_err(|error| {
+        Failure::usage(format!("`models.{}`: {}", error.key, error.reason)).hint("clawsmith config check")
+    })
+}
+
+/// The configuration with a script in place of every model.
+fn played(config: ModelsConfig, script: PathBuf) -> ModelsConfig {
+    const NAME: &str = "script";
+    let provider = ProviderConfig {
+        kind: Some(ProviderKind::Scripted),
+        script: Some(script),
+        model: Some(NAME.to_owned()),
+        ..ProviderConfig::default()
+    };
+    let mut providers = config.providers;
+    providers.insert(NAME.to_owned(), provider);
+    let (provider, model) = (Some(NAME.to_owned()), None);
+    ModelsConfig { provider, model, fallback: Vec::new(), providers, ..config }
+}
+
+/// Keys from the environment and from the sealed secrets. What is read is scrubbed from then on.
+pub(crate) struct DeploymentKeys {
+    around: Surroundings,
+    store: Arc<dyn Backend>,
+    ring: PathBuf,
+    executor: Option<Executor>,
+}
+
+impl DeploymentKeys {
+    /// Keys whose values `executor` scrubs, where there is one.
+    pub(crate) fn new(
+        loaded: &Loaded,
+        around: &Surroundings,
+        store: &Arc<dyn Backend>,
+        executor: Option<&Executor>,
+    ) -> Result<Arc<Self>, Failure> {
+        let ring = data_dir(loaded, around)?.join("keys").join("ring");
+        let (around, store, executor) = (around.clone(), Arc::clone(store), executor.cloned());
+        Ok(Arc::new(Self { around, store, ring, executor }))
+    }
+
+    async fn secret(&self, tenant: &TenantId, name: &str) -> Result<Option<SecretString>, String> {
+        let name = SecretName::new(name).map_err(|error| error.to_string())?;
+        let place = SecretPlace { tenant: tenant.clone(), agent: None, name };
+        let variable = self.around.variable(KEYS).cloned();
+        let source = KeySource::new(variable, self.ring.clone()).map_err(|error| error.to_string())?;
+        let vault =
+            Vault::open(Arc::clone(&self.store) as _, source).await.map_err(|error| error.to_string())?;
+        vault.secret(&place).await.map_err(|error| error.to_string())
+    }
+}
+
+#[async_trait]
+impl Keys for DeploymentKeys {
+    async fn key(&self, tenant: &TenantId, place: &KeyPlace) -> Result<Option<SecretString>, String> {
+        let key = match place {
+            KeyPlace::Env(name) => match self.around.variable(name).map(|value| value.to_str()) {
+                Some(None) => return Err(format!("the variable `{name}` is not UTF-8")),
+                Some(Some(value)) => Some(SecretString::from(value)),
+                None => None,
+            },
+            KeyPlace::Secret(name) => self.secret(tenant, name).await?,
+        };
+        if let (Some(key), Some(executor)) = (&key, &self.executor) {
+            // One too short to be told from ordinary text opens no model either.
+            let _ = executor.scrubbers().add(key.expose_secret());
+        }
+        Ok(key)
+    }
+}
