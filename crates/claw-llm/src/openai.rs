@@ -85,3 +85,6 @@ impl Wire for OpenAi {
         Box::<stream::Stream>::default()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -84,8 +84,7 @@ impl Providers {
         let providers = resolve::providers(&config, directory)?;
         let named: BTreeSet<Origin> = providers.values().filter_map(Provider::near).collect();
         let connect = Duration::from_secs(u64::from(config.connect_secs.max(1)));
-        let client = Client::new(Options { named, connect, ..Options::default() })
-            .map_err(|error| ConfigError { key: "providers".to_owned(), reason: error.to_string() })?;
+        let client = Client::new(Options { named, connect, ..Options::default() });
         Ok(Self { config, providers, keys, client, turns: Mutex::default() })
     }
 
@@ -137,17 +136,19 @@ impl Providers {
         provider: &str,
         model: Option<&str>,
     ) -> Result<Arc<dyn Model>, ModelError> {
+        let found = self.providers.get(provider);
+        let model = model.map(SmolStr::from).or_else(|| found?.model.clone());
         let refuse = |message: String| ModelError {
             provider: provider.into(),
-            model: model.unwrap_or("-").into(),
+            model: model.clone().unwrap_or_else(|| "-".into()),
             fault: Fault::NotSetUp,
             message,
         };
-        let Some(found) = self.providers.get(provider) else {
+        let Some(found) = found else {
             let names = self.providers.keys().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
             return Err(refuse(format!("there is no such provider; there are {names}")));
         };
-        let Some(model) = model.map(SmolStr::from).or_else(|| found.model.clone()) else {
+        let Some(model) = model.clone() else {
             return Err(refuse(format!(
                 "no model is named; set `models.providers.{provider}.model`, or name one for the agent"
             )));

@@ -52,3 +52,6 @@ pub(crate) fn json(data: &str) -> Result<Value, Trouble> {
 pub(crate) fn count(value: &Value, key: &str) -> u64 {
     value.get(key).and_then(Value::as_u64).unwrap_or(0)
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::error::Error;
 use std::fmt;
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use reqwest::Method;
@@ -56,13 +56,15 @@ impl fmt::Debug for Options {
 
 /// An HTTP client that reaches public addresses and named origins. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct Client {
+pub struct Client(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    options: Options,
     /// Never connects to an address that is not public, names included.
-    public: reqwest::Client,
+    public: OnceLock<reqwest::Client>,
     /// For named origins only. Its connections are its own, so that the other never meets one.
-    named: reqwest::Client,
-    origins: Arc<BTreeSet<Origin>>,
-    connect: Duration,
+    named: OnceLock<reqwest::Client>,
 }
 
 /// What another origin may be told.
@@ -70,26 +72,30 @@ const HARMLESS: [HeaderName; 4] =
     [header::ACCEPT, header::ACCEPT_LANGUAGE, header::CONTENT_TYPE, header::USER_AGENT];
 
 impl Client {
-    /// A client.
-    pub fn new(options: Options) -> Result<Self, NetError> {
-        let build = |guarded| {
-            reqwest::Client::builder()
-                .user_agent(&options.user_agent)
-                .connect_timeout(options.connect)
-                .redirect(reqwest::redirect::Policy::none())
-                .retry(reqwest::retry::never())
-                .referer(false)
-                .no_proxy()
-                .dns_resolver(Resolver { lookup: options.lookup.clone(), guarded })
-                .build()
-                .map_err(|error| NetError::NoClient { reason: told(&error) })
-        };
-        Ok(Self {
-            public: build(true)?,
-            named: build(false)?,
-            origins: Arc::new(options.named.clone()),
-            connect: options.connect,
-        })
+    /// A client. What it costs to make one is paid with the first request.
+    pub fn new(options: Options) -> Self {
+        Self(Arc::new(Inner { options, public: OnceLock::new(), named: OnceLock::new() }))
+    }
+
+    /// The client under this one, for a named origin or for all others.
+    fn under(&self, origin: &Origin) -> Result<&reqwest::Client, NetError> {
+        let Inner { options, public, named } = &*self.0;
+        let is_named = options.named.contains(origin);
+        let place = if is_named { named } else { public };
+        if let Some(made) = place.get() {
+            return Ok(made);
+        }
+        let made = reqwest::Client::builder()
+            .user_agent(&options.user_agent)
+            .connect_timeout(options.connect)
+            .redirect(reqwest::redirect::Policy::none())
+            .retry(reqwest::retry::never())
+            .referer(false)
+            .no_proxy()
+            .dns_resolver(Resolver { lookup: options.lookup.clone(), guarded: !is_named })
+            .build()
+            .map_err(|error| NetError::NoClient { reason: told(&error) })?;
+        Ok(place.get_or_init(|| made))
     }
 
     /// Sends a request and waits for the head of the answer.
@@ -127,7 +133,7 @@ impl Client {
         if !url.username().is_empty() || url.password().is_some() {
             return refuse("it holds a user name or a password; use headers".into());
         }
-        if self.origins.contains(&origin) {
+        if self.0.options.named.contains(&origin) {
             // Who may send a request elsewhere must not be able to send it to a machine that only we can reach.
             return match from {
                 Some(from) if *from != origin => Err(NetError::Redirect {
@@ -157,8 +163,8 @@ impl Client {
         origin: &Origin,
         deadline: Option<(Instant, Duration)>,
     ) -> Result<Response, NetError> {
-        let client = if self.origins.contains(origin) { &self.named } else { &self.public };
-        let sent = client
+        let sent = self
+            .under(origin)?
             .request(request.method.clone(), request.url.clone())
             .headers(request.headers.clone())
             .body(request.body.clone())
@@ -173,7 +179,11 @@ impl Client {
         };
         let inner = answered.map_err(|error| {
             if error.is_connect() && error.is_timeout() {
-                return NetError::TimedOut { origin: origin.clone(), what: "connect", limit: self.connect };
+                return NetError::TimedOut {
+                    origin: origin.clone(),
+                    what: "connect",
+                    limit: self.0.options.connect,
+                };
             }
             failed(origin, &error)
         })?;

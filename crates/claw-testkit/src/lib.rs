@@ -16,6 +16,8 @@ mod files;
 pub mod fixture;
 pub mod killing;
 mod listener;
+#[cfg(feature = "models")]
+pub mod models;
 mod settings;
 mod shell;
 mod store;

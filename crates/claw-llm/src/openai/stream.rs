@@ -8,6 +8,9 @@ use crate::fault::{self, Trouble};
 use crate::gather::Gather;
 use crate::wire::{self, Reader, count};
 
+/// No model wants more at once.
+const MOST_CALLS: u64 = 1_000;
+
 #[derive(Default)]
 pub(super) struct Stream {
     /// `[DONE]`, or why it stopped.
@@ -44,6 +47,9 @@ impl Reader for Stream {
         let said = choice.get("delta").filter(|delta| delta.is_object()).or_else(|| choice.get("message"));
         if let Some(said) = said {
             self.said(said, gather);
+        }
+        if self.calls > MOST_CALLS {
+            return Err(Trouble::garbled(format!("it wants more than {MOST_CALLS} calls at once")));
         }
         if let Some(reason) = choice.get("finish_reason").and_then(Value::as_str).filter(|r| !r.is_empty()) {
             self.ended = true;

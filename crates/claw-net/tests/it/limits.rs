@@ -74,7 +74,7 @@ async fn a_port_without_a_server_is_said_to_be() {
     let url = format!("http://127.0.0.1:{}/", listener.local_addr().unwrap().port());
     drop(listener);
     let named = [url.parse().unwrap()].into();
-    let client = Client::new(Options { named, ..Options::default() }).unwrap();
+    let client = Client::new(Options { named, ..Options::default() });
     let error = client.send(crate::server::get(&url)).await.unwrap_err();
     assert!(matches!(error, NetError::Connection { .. }), "{error}");
     assert!(error.to_string().contains("refused"), "{error}");
@@ -84,7 +84,7 @@ async fn a_port_without_a_server_is_said_to_be() {
 async fn a_name_without_address_is_said_to_be() {
     let lookup: claw_net::Lookup =
         std::sync::Arc::new(|_| Box::pin(async { Err(std::io::Error::other("no such name")) }));
-    let client = Client::new(Options { lookup, ..Options::default() }).unwrap();
+    let client = Client::new(Options { lookup, ..Options::default() });
     let error = client.send(crate::server::get("http://nowhere.example/")).await.unwrap_err();
     assert_eq!(error.to_string(), "`nowhere.example` has no address: no such name");
 }

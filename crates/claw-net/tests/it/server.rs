@@ -113,7 +113,7 @@ async fn read(stream: &mut TcpStream) -> Option<String> {
 /// A client to which these origins are named.
 pub(crate) fn client(named: &[&Server]) -> Client {
     let named = named.iter().map(|server| server.origin()).collect();
-    Client::new(Options { named, ..Options::default() }).unwrap()
+    Client::new(Options { named, ..Options::default() })
 }
 
 pub(crate) fn get(url: &str) -> Request {

@@ -1,0 +1,250 @@
+//! A server on loopback that speaks the wire formats of the model providers, and plays scripts.
+//!
+//! It refuses what the real ones refuse (results that do not follow their calls, empty texts, too many cache marks),
+//! and fails as the script says: with a status before the first piece, in the stream after it, by reset, garbage or
+//! silence. Where a connection is cut into pieces does not matter to it either: it can send every byte alone.
+
+mod anthropic;
+mod gemini;
+mod http;
+mod openai;
+
+use std::io;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use claw_core::port::{Fault, Question};
+use claw_core::store::Tokens;
+use claw_llm::{Scene, Script, Step};
+use serde_json::Value;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
+
+use http::{Connection, Received};
+
+/// How a server behaves besides what its script says.
+#[derive(Debug, Clone, Default)]
+pub struct Manners {
+    /// Every byte of an answer comes alone.
+    pub byte_by_byte: bool,
+    /// Arguments of calls that follow each other come in turns, where the wire format can do that.
+    pub interleaved: bool,
+    /// Keys that are refused, with the status that says so.
+    pub refused_keys: Vec<(String, u16)>,
+    /// The answer comes at one go as JSON, where the wire format can do that.
+    pub unstreamed: bool,
+    /// The stream ends before the answer does, as if all were well.
+    pub unfinished: bool,
+}
+
+/// A request as it arrived.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Asked {
+    /// The path, with the query.
+    pub path: String,
+    /// The key.
+    pub key: Option<String>,
+    /// The headers, by lower-case name, without those of the transport.
+    pub headers: Vec<(String, String)>,
+    /// The body.
+    pub body: Value,
+}
+
+/// A server that speaks the three wire formats.
+pub struct ModelServer {
+    port: u16,
+    asked: Arc<Mutex<Vec<Asked>>>,
+    task: JoinHandle<()>,
+}
+
+impl Drop for ModelServer {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// What one wire format does.
+trait Wire: Sync {
+    /// The conversation in a request, or why the real server would refuse it.
+    fn read(&self, body: &Value) -> Result<Question, String>;
+    /// The key of a request.
+    fn key_header(&self) -> (&'static str, &'static str);
+    /// A refusal's body.
+    fn refusal(&self, status: u16, message: &str) -> Value;
+    /// The events of an answer, each with what comes before it.
+    fn events(&self, scene: &Scene, manners: &Manners) -> Vec<Event>;
+    /// The answer at one go.
+    fn whole(&self, scene: &Scene) -> Option<Value>;
+}
+
+/// What is sent next.
+enum Event {
+    /// Text of the stream.
+    Send(String),
+    /// Nothing, for a while.
+    Wait(Duration),
+    /// Nothing, ever.
+    Hang,
+    /// The connection is reset.
+    Reset,
+}
+
+impl ModelServer {
+    /// Plays a script.
+    pub async fn start(script: &str, manners: Manners) -> Self {
+        let script = Arc::new(Script::parse("server", script).expect("a script"));
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let port = listener.local_addr().expect("an address").port();
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let (heard, manners) = (asked.clone(), Arc::new(manners));
+        let task = tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let (script, manners, heard) = (script.clone(), manners.clone(), heard.clone());
+                // A client that goes away is no failure of the server.
+                tokio::spawn(async move { serve(stream, &script, &manners, &heard).await.ok() });
+            }
+        });
+        Self { port, asked, task }
+    }
+
+    /// Where it is, for a kind of provider: what goes into `base_url`.
+    pub fn base_url(&self, kind: claw_llm::ProviderKind) -> String {
+        let path = match kind {
+            claw_llm::ProviderKind::OpenAi => "/v1",
+            claw_llm::ProviderKind::Gemini => "/v1beta",
+            claw_llm::ProviderKind::Anthropic | claw_llm::ProviderKind::Scripted => "",
+        };
+        format!("http://127.0.0.1:{}{path}", self.port)
+    }
+
+    /// The requests so far.
+    pub fn asked(&self) -> Vec<Asked> {
+        self.asked.lock().expect("no panic").clone()
+    }
+}
+
+async fn serve(
+    stream: TcpStream,
+    script: &Script,
+    manners: &Manners,
+    heard: &Mutex<Vec<Asked>>,
+) -> io::Result<()> {
+    let mut connection = Connection::new(stream)?;
+    let Some(request) = connection.receive().await? else { return Ok(()) };
+    let path = request.path.split('?').next().unwrap_or_default();
+    let wire: &dyn Wire = if path.ends_with("/chat/completions") {
+        &openai::OpenAi
+    } else if path.ends_with("/v1/messages") {
+        &anthropic::Anthropic
+    } else if path.ends_with(":streamGenerateContent") {
+        &gemini::Gemini
+    } else {
+        return connection.json(404, &[], "{\"error\":{\"message\":\"no such path\"}}").await;
+    };
+    let asked = note(&request, wire);
+    heard.lock().expect("no panic").push(asked.clone());
+    let refused = |status: u16, message: &str| (status, wire.refusal(status, message).to_string());
+    if let Some((key, status)) = manners.refused_keys.iter().find(|(key, _)| Some(key) == asked.key.as_ref())
+    {
+        let (status, body) = refused(*status, &format!("no more with the key {key}"));
+        return connection.json(status, &[], &body).await;
+    }
+    let scene =
+        match wire.read(&asked.body).and_then(|question| script.play(&question).map_err(|e| e.to_string())) {
+            Ok(scene) => scene,
+            Err(message) => {
+                let (status, body) = refused(400, &message);
+                return connection.json(status, &[], &body).await;
+            }
+        };
+    if let [Step::Fail { fault, message }] = &scene.steps[..] {
+        return fail(&mut connection, wire, *fault, message).await;
+    }
+    if manners.unstreamed
+        && let Some(whole) = wire.whole(&scene)
+    {
+        return connection.json(200, &[], &whole.to_string()).await;
+    }
+    let mut begun = false;
+    let mut events = wire.events(&scene, manners);
+    if manners.unfinished {
+        events.truncate(events.len().saturating_sub(2));
+    }
+    for event in events {
+        match event {
+            Event::Send(text) => {
+                if !std::mem::replace(&mut begun, true) {
+                    connection.begin().await?;
+                }
+                connection.send(text.as_bytes(), manners.byte_by_byte).await?;
+            }
+            Event::Wait(time) => tokio::time::sleep(time).await,
+            Event::Hang => return connection.hang().await,
+            Event::Reset => return connection.reset(),
+        }
+    }
+    connection.end().await
+}
+
+fn note(request: &Received, wire: &dyn Wire) -> Asked {
+    let (name, prefix) = wire.key_header();
+    let key = request.headers.iter().find(|(header, _)| header == name);
+    let key = key.and_then(|(_, value)| value.strip_prefix(prefix)).map(str::to_owned);
+    let of_transport = ["host", "content-length", "user-agent", name];
+    let headers = request.headers.iter().filter(|(name, _)| !of_transport.contains(&name.as_str())).cloned();
+    let body = serde_json::from_slice(&request.body).unwrap_or(Value::Null);
+    Asked { path: request.path.clone(), key, headers: headers.collect(), body }
+}
+
+/// A failure before anything else.
+async fn fail(connection: &mut Connection, wire: &dyn Wire, fault: Fault, message: &str) -> io::Result<()> {
+    let status = match fault {
+        Fault::RateLimited { .. } => 429,
+        Fault::Unavailable => 503,
+        Fault::Unauthorised => 401,
+        Fault::TooLong | Fault::BadRequest => 400,
+        Fault::NotSetUp => 404,
+        Fault::Connection => return connection.reset(),
+        Fault::TimedOut => return connection.hang().await,
+        Fault::Garbled => return connection.garbage().await,
+    };
+    let message = if fault == Fault::TooLong { "prompt is too long: 9 tokens > 8 maximum" } else { message };
+    let after = match fault {
+        Fault::RateLimited { retry_after: Some(after) } => {
+            vec![("retry-after", after.as_secs().to_string())]
+        }
+        _ => Vec::new(),
+    };
+    connection.json(status, &after, &wire.refusal(status, message).to_string()).await
+}
+
+/// A failure in the middle of a stream; `None` where the stream says it in its own words.
+fn broken(fault: Fault) -> Option<Event> {
+    match fault {
+        Fault::Connection => Some(Event::Reset),
+        Fault::TimedOut => Some(Event::Hang),
+        Fault::Garbled => Some(Event::Send("data: {\"half\": \n\n".to_owned())),
+        _ => None,
+    }
+}
+
+/// Waits before a piece.
+fn pause(delay: Duration) -> Option<Event> {
+    (!delay.is_zero()).then_some(Event::Wait(delay))
+}
+
+/// Arguments of calls in the order in which they are sent: one call after the other, or a piece of each in turn.
+fn in_turns(calls: &[Vec<String>], interleaved: bool) -> Vec<(usize, String)> {
+    let each = calls.iter().enumerate();
+    if !interleaved {
+        return each.flat_map(|(at, pieces)| pieces.iter().map(move |piece| (at, piece.clone()))).collect();
+    }
+    let longest = calls.iter().map(Vec::len).max().unwrap_or(0);
+    (0..longest)
+        .flat_map(|n| each.clone().filter_map(move |(at, pieces)| Some((at, pieces.get(n)?.clone()))))
+        .collect()
+}
+
+fn tokens(scene: &Scene) -> Tokens {
+    scene.tokens.unwrap_or(Tokens { input: 11, output: 7, ..Tokens::default() })
+}
