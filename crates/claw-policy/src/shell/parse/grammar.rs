@@ -276,7 +276,8 @@ impl Parser<'_> {
             let body = self.list(&["esac"])?;
             items.push((patterns, body));
             self.lines()?;
-            if !(self.eat(";;&") || self.eat(";;") || self.eat(";&")) && !self.looking_at("esac") {
+            let ended = self.eat(";;&") || self.eat(";;") || self.eat(";&");
+            if !ended && !self.looking_at("esac") {
                 return self.error("a `case` has no end");
             }
         }
@@ -337,17 +338,14 @@ impl Parser<'_> {
                 .first()
                 .and_then(Word::plain)
                 .is_some_and(|name| matches!(name, "declare" | "typeset" | "local" | "export" | "readonly"));
-            if words.is_empty() || (declares && self.looking_at("(")) {
-                if let Some(assignment) = self.assignment(&word)? {
-                    if declares {
-                        words.push(Word {
-                            parts: vec![Part::Quoted(assignment.name.clone())],
-                            span: word.span,
-                        });
-                    }
-                    assignments.push(assignment);
-                    continue;
+            if (words.is_empty() || (declares && self.looking_at("(")))
+                && let Some(assignment) = self.assignment(&word)?
+            {
+                if declares {
+                    words.push(Word { parts: vec![Part::Quoted(assignment.name.clone())], span: word.span });
                 }
+                assignments.push(assignment);
+                continue;
             }
             words.push(word);
         }
@@ -374,7 +372,7 @@ impl Parser<'_> {
                 .iter()
                 .any(|part| matches!(part, Part::Plain(text) if text.contains("]=") || text.contains("]+=")));
             let value = AssignedValue::Word(word.clone());
-            return Ok(closes.then(|| Assignment { name, value, append: false, indexed: true }));
+            return Ok(closes.then_some(Assignment { name, value, append: false, indexed: true }));
         }
         let append = rest.starts_with("+=");
         let Some(value) = rest.strip_prefix("+=").or_else(|| rest.strip_prefix('=')) else {
@@ -408,9 +406,8 @@ impl Parser<'_> {
         let start = self.at;
         let rest = self.rest();
         let mut descriptor = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
-        if rest.starts_with('{') {
-            let name: String =
-                rest[1..].chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
+        if let Some(inner) = rest.strip_prefix('{') {
+            let name: String = inner.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
             let end = name.len() + 2;
             if is_name(&name)
                 && rest.get(end - 1..).is_some_and(|rest| rest.starts_with("}<") || rest.starts_with("}>"))

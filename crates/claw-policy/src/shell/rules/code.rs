@@ -211,18 +211,17 @@ pub(super) fn judge(walker: &mut Walker<'_>, seen: &Seen<'_>) {
             && options.iter().filter(short).any(|option| text.ends_with(&option[1..]));
         if options.contains(&text) || cluster {
             inline = true;
-            match arguments.get(i + 1) {
-                Some(code) => judge_argument(walker, code),
-                None => {}
+            if let Some(code) = arguments.get(i + 1) {
+                judge_argument(walker, code);
             }
         } else if let Some(code) = joined.filter(|_| !cluster) {
             inline = true;
             judge_argument(walker, &Argument::new(code));
-        } else if let Some((option, code)) = text.split_once('=') {
-            if options.contains(&option) {
-                inline = true;
-                judge_argument(walker, &Argument::new(code));
-            }
+        } else if let Some((option, code)) = text.split_once('=')
+            && options.contains(&option)
+        {
+            inline = true;
+            judge_argument(walker, &Argument::new(code));
         }
         if argument.may_be_option() && argument.is_many() && i == 0 {
             walker.hit("unknown.script", None);
@@ -254,10 +253,10 @@ pub(super) fn judge(walker: &mut Walker<'_>, seen: &Seen<'_>) {
 
 fn judge_argument(walker: &mut Walker<'_>, code: &Argument) {
     match code.known() {
-        Some(code) => judge_code(walker, &code.to_owned()),
+        Some(code) => judge_code(walker, code),
         None => {
             walker.hit("eval.inline-code", Some("part of the code is only known at run time"));
-            judge_code(walker, &code.text().to_owned());
+            judge_code(walker, code.text());
         }
     }
 }

@@ -9,20 +9,16 @@ pub(super) fn judge(walker: &mut Walker<'_>, seen: &Seen<'_>) {
         "rm" | "grm" | "unlink" => remove(walker, seen),
         "find" | "gfind" | "fd" | "fdfind" => find(walker, seen),
         "shred" | "wipe" | "srm" | "scrub" | "nwipe" => walker.hit("destructive.overwrite", None),
-        "truncate" => {
-            if seen.operands().any(is_system_path) {
-                walker.hit("destructive.system-file", None);
-            }
+        "truncate" if seen.operands().any(is_system_path) => {
+            walker.hit("destructive.system-file", None);
         }
         "chmod" | "chown" | "chgrp" | "chattr" | "setfacl" => permissions(walker, seen),
         "del" | "erase" | "rmdir" | "rd" | "format" | "Remove-Item" | "cmd" | "powershell" | "pwsh" => {
-            windows(walker, seen)
+            windows(walker, seen);
         }
         "git" => git(walker, seen),
-        "rsync" => {
-            if seen.long("delete", 3) && seen.operands().any(is_wide) {
-                walker.hit("destructive.rm-root", None);
-            }
+        "rsync" if seen.long("delete", 3) && seen.operands().any(is_wide) => {
+            walker.hit("destructive.rm-root", None);
         }
         "mv" | "cp" | "ln" | "install" | "tee" | "sed" | "touch" => overwrites(walker, seen),
         "docker" | "podman" => {
@@ -33,26 +29,24 @@ pub(super) fn judge(walker: &mut Walker<'_>, seen: &Seen<'_>) {
                 walker.hit("destructive.history", None);
             }
         }
-        "kubectl" | "oc" => {
+        "kubectl" | "oc"
             if seen.has("delete")
-                && (seen.long("all", 3) || seen.any(|a| matches!(a, "namespace" | "ns" | "namespaces")))
-            {
-                walker.hit("destructive.history", None);
-            }
+                && (seen.long("all", 3) || seen.any(|a| matches!(a, "namespace" | "ns" | "namespaces"))) =>
+        {
+            walker.hit("destructive.history", None);
         }
-        "terraform" | "tofu" | "pulumi" => {
-            if seen.has("destroy") && seen.any(|a| a.contains("auto-approve") || a == "--yes" || a == "-y") {
-                walker.hit("destructive.history", None);
-            }
+        "terraform" | "tofu" | "pulumi"
+            if seen.has("destroy")
+                && seen.any(|a| a.contains("auto-approve") || a == "--yes" || a == "-y") =>
+        {
+            walker.hit("destructive.history", None);
         }
         "psql" | "mysql" | "sqlite3" | "mariadb" | "redis-cli" | "mongo" | "mongosh" => {
-            database(walker, seen)
+            database(walker, seen);
         }
         "dropdb" => walker.hit("destructive.history", None),
-        "crontab" => {
-            if seen.short('r') {
-                walker.hit("persistence.schedule", None);
-            }
+        "crontab" if seen.short('r') => {
+            walker.hit("persistence.schedule", None);
         }
         "dd" => walker.hit("disk.raw-copy", None),
         "mkswap" | "wipefs" | "fdisk" | "sfdisk" | "cfdisk" | "gdisk" | "sgdisk" | "parted"
@@ -66,7 +60,7 @@ pub(super) fn judge(walker: &mut Walker<'_>, seen: &Seen<'_>) {
             }
         }
         name if name == "mkfs" || name.starts_with("mkfs.") || name.starts_with("mke2fs") => {
-            walker.hit("disk.format", None)
+            walker.hit("disk.format", None);
         }
         _ => {}
     }

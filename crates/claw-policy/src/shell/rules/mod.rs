@@ -97,18 +97,19 @@ pub(super) fn judge(walker: &mut Walker<'_>, name: &str, argv: &[Argument], plac
 pub(super) fn judge_unknown(walker: &mut Walker<'_>, argv: &[Argument], _: &Place) {
     let program = argv.first().map_or("", Argument::text);
     // `$X -rf /` and `/bin/r? -rf /` are asked as it is; a home of which the rest is known is judged.
-    if let Some((_, name)) = program.rsplit_once('/') {
-        if !name.is_empty() && !name.contains([UNKNOWN, '*', '?', '[']) {
-            let place = Place {
-                span: Default::default(),
-                input: Input::Inherited,
-                writes: vec![],
-                reads: vec![],
-                assigned: vec![],
-            };
-            let seen = Seen { name, argv, place: &place };
-            destructive::judge(walker, &seen);
-        }
+    if let Some((_, name)) = program.rsplit_once('/')
+        && !name.is_empty()
+        && !name.contains([UNKNOWN, '*', '?', '['])
+    {
+        let place = Place {
+            span: Default::default(),
+            input: Input::Inherited,
+            writes: vec![],
+            reads: vec![],
+            assigned: vec![],
+        };
+        let seen = Seen { name, argv, place: &place };
+        destructive::judge(walker, &seen);
     }
 }
 

@@ -34,35 +34,29 @@ pub(super) fn judge(walker: &mut Walker<'_>, seen: &Seen<'_>) {
             }
             walker.hit("reverse-shell.netcat", None);
         }
-        "openssl" => {
+        "openssl"
             if seen.verb() == "s_client"
                 && seen.place.input != Input::Inherited
                 && !matches!(seen.place.input, Input::Text(_))
-                && !is_null(&seen.place.input)
-            {
-                walker.hit("reverse-shell.netcat", None);
-            }
+                && !is_null(&seen.place.input) =>
+        {
+            walker.hit("reverse-shell.netcat", None);
         }
         "curl" | "wget" | "http" | "https" | "xh" | "aria2c" => web(walker, seen),
-        "scp" | "rsync" | "sftp" | "rclone" | "ftp" | "lftp" | "tftp" => {
-            if seen.any(is_secret) {
-                walker.hit("exfiltration.secrets", None);
-            }
+        "scp" | "rsync" | "sftp" | "rclone" | "ftp" | "lftp" | "tftp" if seen.any(is_secret) => {
+            walker.hit("exfiltration.secrets", None);
         }
-        "dig" | "nslookup" | "host" | "ping" => {
+        "dig" | "nslookup" | "host" | "ping"
             if seen
                 .arguments()
                 .iter()
-                .any(|argument| argument.known().is_none() && argument.text().contains('.'))
-            {
-                walker.hit("exfiltration.upload", None);
-            }
+                .any(|argument| argument.known().is_none() && argument.text().contains('.')) =>
+        {
+            walker.hit("exfiltration.upload", None);
         }
         "mail" | "sendmail" | "mutt" | "mailx" => walker.hit("exfiltration.upload", None),
-        "ssh" => {
-            if seen.short('R') || seen.short('D') {
-                walker.hit("reverse-shell.netcat", None);
-            }
+        "ssh" if (seen.short('R') || seen.short('D')) => {
+            walker.hit("reverse-shell.netcat", None);
         }
         _ => {}
     }
@@ -113,10 +107,10 @@ fn web(walker: &mut Walker<'_>, seen: &Seen<'_>) {
     let mut sent: Vec<&str> =
         arguments.windows(2).filter(|two| takes_file(two[0].text())).map(|two| two[1].text()).collect();
     for argument in arguments.iter().map(Argument::text) {
-        if let Some((option, value)) = argument.split_once('=') {
-            if takes_file(option) {
-                sent.push(value);
-            }
+        if let Some((option, value)) = argument.split_once('=')
+            && takes_file(option)
+        {
+            sent.push(value);
         }
         for short in ["-T", "-d", "-F"] {
             if let Some(value) = argument.strip_prefix(short).filter(|value| !value.is_empty()) {

@@ -20,26 +20,20 @@ pub(super) fn judge(walker: &mut Walker<'_>, seen: &Seen<'_>) {
             "enable" | "link" | "edit" => walker.hit("persistence.schedule", None),
             _ => walker.hit("system.services", None),
         },
-        "service" => {
-            if !seen.has("status") && seen.arguments().len() > 1 {
-                walker.hit("system.services", None);
-            }
+        "service" if !seen.has("status") && seen.arguments().len() > 1 => {
+            walker.hit("system.services", None);
         }
-        "launchctl" | "update-rc.d" | "chkconfig" | "rc-update" | "at" | "batch" | "atq" => {
-            if seen.name != "atq" && !seen.short('l') {
-                walker.hit("persistence.schedule", None);
-            }
+        "launchctl" | "update-rc.d" | "chkconfig" | "rc-update" | "at" | "batch" | "atq"
+            if seen.name != "atq" && !seen.short('l') =>
+        {
+            walker.hit("persistence.schedule", None);
         }
-        "crontab" => {
-            if !(seen.short('l') && seen.arguments().len() <= 3) {
-                walker.hit("persistence.schedule", None);
-            }
+        "crontab" if !(seen.short('l') && seen.arguments().len() <= 3) => {
+            walker.hit("persistence.schedule", None);
         }
         "insmod" | "rmmod" | "modprobe" | "kexec" | "depmod" => walker.hit("system.services", None),
-        "sysctl" => {
-            if seen.short('w') || seen.any(|argument| argument.contains('=')) || seen.short('p') {
-                walker.hit("system.services", None);
-            }
+        "sysctl" if (seen.short('w') || seen.any(|argument| argument.contains('=')) || seen.short('p')) => {
+            walker.hit("system.services", None);
         }
         "kill" | "killall" | "pkill" | "skill" | "killall5" => kill(walker, seen),
         "useradd" | "userdel" | "usermod" | "groupadd" | "groupdel" | "groupmod" | "passwd" | "chpasswd"
@@ -56,18 +50,15 @@ pub(super) fn judge(walker: &mut Walker<'_>, seen: &Seen<'_>) {
                 walker.hit("system.firewall", None);
             }
         }
-        "ip" | "ifconfig" | "route" | "ifdown" | "nmcli" | "tc" => {
-            if seen.any(|argument| {
+        "ip" | "ifconfig" | "route" | "ifdown" | "nmcli" | "tc"
+            if (seen.any(|argument| {
                 matches!(argument, "down" | "del" | "flush" | "add" | "delete" | "replace" | "disconnect")
-            }) || seen.name == "ifdown"
-            {
-                walker.hit("system.firewall", None);
-            }
+            }) || seen.name == "ifdown") =>
+        {
+            walker.hit("system.firewall", None);
         }
-        "hostnamectl" | "timedatectl" | "localectl" => {
-            if first.starts_with("set") {
-                walker.hit("system.services", None);
-            }
+        "hostnamectl" | "timedatectl" | "localectl" if first.starts_with("set") => {
+            walker.hit("system.services", None);
         }
         "sudo" | "doas" | "su" | "pkexec" | "runuser" | "sudoedit" | "gosu" | "su-exec" | "run0"
         | "newgrp" | "sg" => {
@@ -80,8 +71,7 @@ pub(super) fn judge(walker: &mut Walker<'_>, seen: &Seen<'_>) {
         "setcap" | "capsh" | "setpriv" => walker.hit("privilege.setuid", None),
         "unshare" | "nsenter" | "chroot" | "pivot_root" | "switch_root" | "mount" | "umount" | "bwrap"
         | "systemd-nspawn" | "machinectl" | "fusermount" => {
-            let lists = seen.name == "mount" && seen.arguments().is_empty()
-                || seen.short('l') && seen.name == "mount";
+            let lists = seen.name == "mount" && (seen.arguments().is_empty() || seen.short('l'));
             if !lists {
                 walker.hit("container.namespace", None);
             }

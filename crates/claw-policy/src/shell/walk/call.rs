@@ -10,7 +10,7 @@ impl Walker<'_> {
     /// Follows a command whose words are arguments by now.
     pub(super) fn run(&mut self, argv: &[Argument], place: &Place, environment: &mut Environment) -> Output {
         self.here = place.span;
-        let Some((program, arguments)) = argv.split_first() else { return None };
+        let (program, arguments) = argv.split_first()?;
         let Some(written) = program.known().map(str::to_owned) else {
             self.record(argv, programs::ANYTHING);
             self.hit("unknown.command", None);
@@ -44,10 +44,10 @@ impl Walker<'_> {
         self.record(argv, programs::effects(&name, arguments, place));
         rules::judge(self, &name, argv, place);
         self.runs_written_file((written, &name), arguments, place, environment);
-        if !written.contains('/') {
-            if let Some(output) = self.builtin(&name, argv, place, environment) {
-                return output;
-            }
+        if !written.contains('/')
+            && let Some(output) = self.builtin(&name, argv, place, environment)
+        {
+            return output;
         }
         if programs::is_shell(&name) {
             return self.shell(&name, arguments, place, environment);

@@ -183,10 +183,10 @@ fn after(wrapper: &Wrapper, arguments: &[Argument]) -> Option<Vec<Argument>> {
             }
         } else if text.len() > 1 && text.starts_with('-') {
             let flags = &text[1..];
-            if let Some(at) = flags.find(|flag| wrapper.short.contains(flag)) {
-                if at + 1 == flags.len() {
-                    rest = rest.get(1..).unwrap_or(&[]);
-                }
+            if let Some(at) = flags.find(|flag| wrapper.short.contains(flag))
+                && at + 1 == flags.len()
+            {
+                rest = rest.get(1..).unwrap_or(&[]);
             }
         } else if before > 0 {
             before -= 1;

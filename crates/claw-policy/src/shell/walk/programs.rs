@@ -324,10 +324,11 @@ pub(super) fn name(written: &str) -> String {
     let name = written.rsplit('/').next().unwrap_or(written);
     let name = name.strip_suffix(".exe").unwrap_or(name);
     for known in ["python", "perl", "ruby", "php", "lua", "node"] {
-        if let Some(version) = name.strip_prefix(known) {
-            if !version.is_empty() && version.bytes().all(|b| b.is_ascii_digit() || b == b'.') {
-                return if known == "python" { "python3".to_owned() } else { known.to_owned() };
-            }
+        if let Some(version) = name.strip_prefix(known)
+            && !version.is_empty()
+            && version.bytes().all(|b| b.is_ascii_digit() || b == b'.')
+        {
+            return if known == "python" { "python3".to_owned() } else { known.to_owned() };
         }
     }
     name.to_owned()
