@@ -65,10 +65,14 @@ impl Parser<'_> {
         let start = self.at;
         loop {
             self.blanks();
+            let before = self.at;
             if self.take(&["time"]) {
                 self.blanks();
-                self.take(&["-p"]);
-                self.blanks();
+                if self.looking_at("-") {
+                    // To a shell called `sh` that is the program of this name; it runs the same command.
+                    self.at = before;
+                    break;
+                }
                 if matches!(self.peek(), None | Some('\n' | ';' | '&' | '|' | ')')) {
                     return self.error("`time` times nothing");
                 }
