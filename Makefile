@@ -49,8 +49,9 @@ advisories: ## Ask the advisory database about our dependencies (needs the netwo
 	@scripts/install-deny.sh
 	$(TOOLS)/bin/cargo-deny --workspace check advisories
 
-bench: setup ## Run the benchmarks
-	$(CARGO) bench --workspace --bench '*'
+bench: setup ## Run the benchmarks, with a PostgreSQL of their own
+	@scripts/install-bench-deps.sh
+	scripts/with-postgres.sh $(CARGO) bench --workspace --bench '*'
 
 soak: setup ## Run the tests optimised, with SOAK_CASES cases for each property, SOAK_ROUNDS rounds of killing and SOAK_MUTANTS shell commands
 	PROPTEST_CASES=$(SOAK_CASES) CLAWSMITH_KILL_ROUNDS=$(SOAK_ROUNDS) CLAWSMITH_ORACLE_MUTANTS=$(SOAK_MUTANTS) scripts/with-postgres.sh $(CARGO) test --release --workspace

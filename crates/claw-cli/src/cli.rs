@@ -62,13 +62,19 @@ enum Command {
     /// List and answer the questions that calls wait for.
     #[command(subcommand)]
     Approvals(commands::approvals::Approvals),
+    /// See what holds commands, try it, and run one in it.
+    #[command(subcommand)]
+    Sandbox(commands::sandbox::Sandbox),
     /// Keep secrets sealed: set, list and remove them, and rotate their keys.
     #[command(subcommand)]
     Secrets(commands::secrets::Secrets),
     /// Show and verify what was refused, intended and done.
     #[command(subcommand)]
     Ledger(commands::ledger::Ledger),
-    /// See to the store: how it stands, its schema.
+    /// List, show and undo what tools changed in files.
+    #[command(subcommand)]
+    Undo(commands::undo::Undo),
+    /// See to the store: how it stands, its schema, copies and backups.
     #[command(subcommand)]
     Db(commands::db::Db),
     /// Check and show the configuration.
@@ -136,8 +142,10 @@ fn execute(cli: Cli) -> Outcome {
         Command::Scrub(scrub) => scrub.run(&session),
         Command::Shell(shell) => shell.run(&mut session),
         Command::Approvals(approvals) => approvals.run(&mut session),
+        Command::Sandbox(sandbox) => sandbox.run(&mut session),
         Command::Secrets(secrets) => secrets.run(&mut session),
         Command::Ledger(ledger) => ledger.run(&mut session),
+        Command::Undo(undo) => undo.run(&mut session),
         Command::Db(db) => db.run(&mut session),
         Command::Config(config) => config.run(&mut session),
         Command::Tour(tour) => tour.run(&mut session),

@@ -8,15 +8,16 @@ use std::sync::Arc;
 
 use claw_core::AgentId;
 use claw_core::event::Listener;
-use claw_core::port::{AgentCard, World};
+use claw_core::port::{AgentCard, FsBridge, Quota, World};
 use claw_core::store::StoreError;
 use claw_core::tool::dialect::{self, Dialect};
 use claw_core::tool::{Meta, Spec};
+use claw_host::files::{LocalFiles, StoredSeen, StoredUndo};
 use claw_host::{ArtifactLimits, ConfiguredAgents, FileArtifacts, SystemClock};
 use claw_policy::pipeline::{Policy, PolicyError, ToolSet};
 use claw_policy::scrub::{Scrubber, Value as SecretValue};
 use claw_registry::limit::Limiter;
-use claw_registry::{Discovery, Executor, Registry, Scrubbers};
+use claw_registry::{AgentFiles, Discovery, Executor, FileRules, Registry, Scrubbers};
 use claw_store::Vault;
 use claw_store::seal::KeySource;
 use claw_store::{Backend, Place, StoreOptions};
@@ -48,12 +49,22 @@ pub(crate) async fn vault(loaded: &Loaded, around: &Surroundings) -> Result<Vaul
 
 /// Every built-in tool, and the known ones that this build lacks. Builds and creates nothing.
 pub(crate) fn registry(loaded: &Loaded, around: &Surroundings) -> Arc<Registry> {
+    populated(world(loaded, around))
+}
+
+/// What there is to reach without a store.
+fn world(loaded: &Loaded, around: &Surroundings) -> World {
     let mut world = World::new(Arc::new(SystemClock));
+    world.bridge = Some(Arc::new(LocalFiles::new()));
     if let Some(directory) = loaded.data_dir(around) {
         let artifacts = FileArtifacts::new(directory, ArtifactLimits::default());
         world.artifacts = Some(Arc::new(artifacts));
     }
     world.agents = Some(Arc::new(agents(&loaded.config)));
+    world
+}
+
+fn populated(world: World) -> Arc<Registry> {
     let registry = Registry::new(world);
     clawsmith::populate(&registry, &Discovery::default(), |warning| tracing::warn!("{warning}"));
     Arc::new(registry)
@@ -143,13 +154,71 @@ pub(crate) fn executor(
     listener: Arc<dyn Listener>,
 ) -> Result<Executor, Failure> {
     let config = &loaded.config;
-    let builder = Executor::builder(registry(loaded, around), store, policy(config)?)
+    let mut world = world(loaded, around);
+    world.undo = Some(Arc::new(undo(loaded, around, &store)?));
+    world.seen = Some(Arc::new(StoredSeen::new(Arc::clone(&store) as _, Arc::clone(&world.clock))));
+    let builder = Executor::builder(populated(world), store, policy(config)?)
         .approvals(config.approvals.clone())
         .limiter(Limiter::new(config.limits.rate, SESSIONS))
         .limits(config.limits.for_calls())
+        .files(file_rules(loaded, around)?)
         .scrubbers(scrubbers(config, around)?)
         .listener(listener);
     Ok(builder.build())
+}
+
+/// What files were before they were changed.
+pub(crate) fn undo(
+    loaded: &Loaded,
+    around: &Surroundings,
+    store: &Arc<dyn Backend>,
+) -> Result<StoredUndo, Failure> {
+    let (data, limits) = (data_dir(loaded, around)?, loaded.config.files.undo_limits());
+    Ok(StoredUndo::new(Arc::clone(store) as _, data, Arc::new(SystemClock), limits))
+}
+
+/// Where files are.
+pub(crate) fn bridge(
+    _loaded: &Loaded,
+    _around: &Surroundings,
+    _store: &Arc<dyn Backend>,
+) -> Result<Arc<dyn FsBridge>, Failure> {
+    Ok(Arc::new(LocalFiles::new()))
+}
+
+/// Which files agents may reach. Our own directories are none of their business, and neither is the store.
+pub(crate) fn file_rules(loaded: &Loaded, around: &Surroundings) -> Result<FileRules, Failure> {
+    let config = &loaded.config;
+    let mut rules = FileRules { data_dir: Some(real(&data_dir(loaded, around)?)), ..FileRules::default() };
+    if let Place::File(file) = place(loaded, around)? {
+        let file = real(&file);
+        let beside = |suffix: &str| {
+            let mut name = file.clone().into_os_string();
+            name.push(suffix);
+            PathBuf::from(name)
+        };
+        rules.denied.extend(["", "-wal", "-shm", "-journal"].map(beside));
+    }
+    rules.denied.extend(config.files.deny.iter().cloned());
+    let (bytes, files) = (config.files.quota_bytes, config.files.quota_files);
+    if bytes.is_some() || files.is_some() {
+        let limit = |limit: Option<u64>| limit.unwrap_or(u64::MAX);
+        rules.quota = Some(Quota { bytes: limit(bytes), files: limit(files) });
+    }
+    for (id, agent) in config.agents.iter().filter(|(_, agent)| !agent.deny_paths.is_empty()) {
+        let denied = agent.deny_paths.clone();
+        if let Ok(id) = AgentId::new(id) {
+            let key = (config.tenant.clone(), id);
+            rules.agents.insert(key, AgentFiles { denied, ..AgentFiles::default() });
+        }
+    }
+    Ok(rules)
+}
+
+/// The absolute path, without links where it is there: workspaces are compared with it.
+fn real(path: &Path) -> PathBuf {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    absolute.canonicalize().unwrap_or(absolute)
 }
 
 pub(crate) fn scrubbers(config: &Config, around: &Surroundings) -> Result<Scrubbers, Failure> {

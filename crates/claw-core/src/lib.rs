@@ -11,6 +11,7 @@ pub mod id;
 pub mod port;
 pub mod redact;
 pub mod store;
+pub mod text;
 pub mod tool;
 
 pub use id::{

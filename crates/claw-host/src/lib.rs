@@ -1,4 +1,5 @@
-//! The real world behind the ports: the clock, kept results, and what is remembered of calls.
+//! The real world behind the ports: the clock, files, kept results, commands and their sandbox, and what is
+//! remembered of calls.
 //!
 //! [`MemoryStore`] forgets with the process and is what an embedder gets by default; what lasts is kept by
 //! `claw-store`.
@@ -8,7 +9,10 @@ mod approvals;
 mod artifacts;
 mod calls;
 mod clock;
+pub mod files;
 mod memory;
+pub mod sandbox;
+pub mod shell;
 
 pub use agents::ConfiguredAgents;
 pub use artifacts::{ArtifactLimits, FileArtifacts, MemoryArtifacts};

@@ -13,11 +13,12 @@ fn main() {
     let rules = Rules::default();
     let mut script = String::new();
     // Nothing that stops the walk: lines of everyday work.
-    for line in corpus::harmless().filter(|line| !line.contains('\n')) {
+    let lines: Vec<String> = corpus::harmless().filter(|line| !line.contains('\n')).collect();
+    for line in lines.iter().cycle() {
         if script.len() + line.len() >= 4096 {
             break;
         }
-        script.push_str(&line);
+        script.push_str(line);
         script.push('\n');
     }
     report("shell_verdict_100_bytes", 100, || analyse(COMMAND, &rules));

@@ -18,6 +18,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use claw_core::event::What;
+use claw_core::port::Scope;
 use claw_core::store::{EntryEvent, NewApproval, Outcome, Record, StoreError};
 use claw_core::tool::{
     Call, CallParts, Cost, Digest, Effects, Identity, Need, Output, Plan, Progress, Secrets, Sight, Target,
@@ -351,7 +352,7 @@ impl Trip<'_> {
         let plan = catch_unwind(AssertUnwindSafe(|| self.built.tool.plan(&place.facts, args)))
             .unwrap_or_else(|panic| Err(panicked(panic.as_ref())))
             .map_err(|error| Refusal { advice: error.advice, ..Refusal::at(Step::Judge, error.message) })?;
-        let sights = self.look(&plan, left).await?;
+        let sights = self.look(&plan, left, &place).await?;
         let digest = Digest::of(&Identity {
             definition: self.built.definition,
             place: place.digest,
@@ -399,9 +400,15 @@ impl Trip<'_> {
             ceiling: self.tool.entry.meta.effects,
             left: judged.left,
             directory: &judged.place.facts.directory,
-            scope: &judged.place.scope,
+            scope: &self.scope(&judged.place),
         };
         policy::judge(&self.executor.0.approvals.load(), &judged.plan, &circumstances)
+    }
+
+    /// What files the call may reach by the rules of now.
+    fn scope(&self, place: &Place) -> Scope {
+        let rules = self.executor.0.files.load();
+        guard::scope(&rules, self.offer.caller(), &self.tool.entry.meta.name, &place.facts)
     }
 
     /// While a person thought, the policy or the settings may have changed: what they said yes to must still be
@@ -421,15 +428,16 @@ impl Trip<'_> {
     }
 
     /// Has the ports look at what the plan leads to, so that the answer binds what will really run.
-    async fn look(&self, plan: &Plan, effects: Effects) -> Result<Vec<Sight>, Refusal> {
+    async fn look(&self, plan: &Plan, effects: Effects, place: &Place) -> Result<Vec<Sight>, Refusal> {
         let targets = policy::targets(plan);
         if targets.is_empty() {
             return Ok(Vec::new());
         }
         let (files, commands): (Vec<_>, Vec<_>) =
             targets.into_iter().partition(|target| matches!(target, Target::File { .. }));
+        let scope = self.scope(place);
         let looking = async {
-            let mut sights = guard::look_at_files(self.offer, &files).await?;
+            let mut sights = guard::look_at_files(self.offer, &files, &scope).await?;
             let cancel = &self.request.cancel;
             sights.extend(guard::look_at_commands(self.offer, &commands, effects, cancel).await?);
             Ok(sights)
@@ -512,7 +520,7 @@ impl Trip<'_> {
             plan: judged.plan,
             sights: judged.sights,
             effects: judged.left,
-            scope: Arc::clone(&judged.place.scope),
+            scope: Arc::new(self.scope(&judged.place)),
             cancel: cancel.clone(),
             progress: progress.clone(),
             secrets: secrets.clone(),
@@ -525,7 +533,7 @@ impl Trip<'_> {
             facts: Arc::clone(&judged.place.facts),
             cancel: cancel.clone(),
             progress,
-            ports: guard::ports(self.executor, self.offer, &meta.needs, &grant),
+            ports: guard::ports(self.executor, self.offer, (self.request.call, meta), &grant),
         });
         self.emit(|| What::CallStarted { tool: meta.name.clone() });
         let begun = Instant::now();

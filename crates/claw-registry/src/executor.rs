@@ -20,6 +20,7 @@ use claw_policy::profile;
 use claw_policy::rate::RateConfig;
 
 use crate::bound::BoundTool;
+use crate::guard::{FileRules, SeenTable};
 use crate::limit::Limiter;
 use crate::offer::{MadeFrom, Offer, OfferOptions, Offered, State};
 use crate::registry::Registry;
@@ -69,6 +70,8 @@ pub(crate) struct Parts {
     pub(crate) settings: StoredLayers,
     listener: Option<Arc<dyn Listener>>,
     pub(crate) limits: Limits,
+    pub(crate) files: ArcSwap<FileRules>,
+    pub(crate) seen: SeenTable,
 }
 
 /// What to build an [`Executor`] from; everything but registry, store and policy has a default.
@@ -82,6 +85,7 @@ pub struct ExecutorBuilder {
     settings: Option<Arc<dyn SettingsStore>>,
     listener: Option<Arc<dyn Listener>>,
     limits: Limits,
+    files: FileRules,
 }
 
 impl ExecutorBuilder {
@@ -128,6 +132,13 @@ impl ExecutorBuilder {
         self
     }
 
+    /// Which files agents may reach beyond their workspaces, and which not.
+    #[must_use]
+    pub fn files(mut self, rules: FileRules) -> Self {
+        self.files = rules;
+        self
+    }
+
     /// The executor.
     pub fn build(self) -> Executor {
         Executor(Arc::new(Parts {
@@ -142,6 +153,8 @@ impl ExecutorBuilder {
             settings: StoredLayers::new(self.settings),
             listener: self.listener,
             limits: self.limits,
+            files: ArcSwap::from_pointee(self.files),
+            seen: SeenTable::default(),
         }))
     }
 }
@@ -159,6 +172,7 @@ impl Executor {
             settings: None,
             listener: None,
             limits: Limits::default(),
+            files: FileRules::default(),
         }
     }
 
@@ -196,6 +210,16 @@ impl Executor {
     /// Puts another rate limit in place. Counting starts anew.
     pub fn set_limiter(&self, limiter: Limiter) {
         self.0.limiter.store(Arc::new(limiter));
+    }
+
+    /// Which files agents may reach, and which not.
+    pub fn file_rules(&self) -> Arc<FileRules> {
+        self.0.files.load_full()
+    }
+
+    /// Puts other rules for files in place. They hold from the next call on.
+    pub fn set_file_rules(&self, rules: FileRules) {
+        self.0.files.store(Arc::new(rules));
     }
 
     /// Gives an agent of a tenant tools of its own on top of the common ones; `None` takes them away.

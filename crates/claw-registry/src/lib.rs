@@ -26,6 +26,7 @@ pub mod validate;
 pub use bound::BoundTool;
 pub use execute::{Arguments, Asking, Request};
 pub use executor::{Executor, ExecutorBuilder, Limits};
+pub use guard::{AgentFiles, FileRules, unified_diff};
 pub use offer::{Offer, OfferOptions};
 pub use registry::{
     Context, Discovered, Discovery, Factory, Listing, RegisterError, Registry, Status, Version,

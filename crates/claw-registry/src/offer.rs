@@ -10,14 +10,15 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use arc_swap::ArcSwapOption;
 use claw_core::ToolName;
-use claw_core::port::{Hit, Scope};
+use claw_core::port::Hit;
 use claw_core::store::ToolSettings;
 use claw_core::tool::dialect::{self, Dialect};
 use claw_core::tool::{Caller, Digest, Effects, Facts, Meta, Need, Spec, Unavailable};
 use serde_json::Value;
 
 use crate::registry::{Built, Context, Entry, Registry, Version};
-use crate::{guard, search, settings};
+
+use crate::{search, settings};
 
 /// What to make an offer from, beyond the caller.
 #[derive(Default)]
@@ -71,7 +72,6 @@ pub(crate) struct Offered {
 /// Where and for whom a tool's calls run: the same for all calls of one offer, while no settings change.
 pub(crate) struct Place {
     pub(crate) facts: Arc<Facts>,
-    pub(crate) scope: Arc<Scope>,
     /// Of the caller and of all the above: an approval binds it.
     pub(crate) digest: Digest,
     /// The stored settings that it was made with.
@@ -252,11 +252,10 @@ impl Offer {
         }
         let caller = &self.0.caller;
         let facts = settings::lay_over(caller.facts(tool.name().as_str()), stored.get(tool.name()));
-        let scope = guard::scope(caller);
         let who = (&caller.tenant, &caller.agent, caller.user.as_ref(), &caller.session);
         let digest = Digest::of(&(who, &facts));
-        let (facts, scope, stored) = (Arc::new(facts), Arc::new(scope), Arc::clone(stored));
-        let place = Arc::new(Place { facts, scope, digest, stored });
+        let (facts, stored) = (Arc::new(facts), Arc::clone(stored));
+        let place = Arc::new(Place { facts, digest, stored });
         tool.place.store(Some(Arc::clone(&place)));
         place
     }

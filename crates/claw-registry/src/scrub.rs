@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
 use claw_core::TenantId;
+use claw_core::redact::{Redaction, Redactor};
 use claw_core::tool::Secrets;
 use claw_policy::scrub::{Scrubber, Stream, Value as SecretValue, ValueError};
 use serde_json::Value;
@@ -138,6 +139,16 @@ impl CallScrubber {
         OutputScrubber { scrubber: self, open: !self.output }
     }
 
+    /// The same, for others to keep.
+    pub(crate) fn into_redactor(self) -> Arc<dyn Redactor> {
+        Arc::new(OutputRedactor(self))
+    }
+
+    /// What may be seen of a file's text, as the tools show it.
+    pub fn file_text(&self, text: &str) -> String {
+        claw_core::text::mask(text, &self.for_output()).text
+    }
+
     /// A text without its secrets.
     pub fn text(&self, text: &str) -> String {
         self.scrubbed(text).into_owned()
@@ -212,6 +223,27 @@ impl OutputScrubber<'_> {
     /// Whether bytes in base64 may be shown: they cannot be scrubbed, so they hold no known value or stay here.
     pub(crate) fn passes(&self, base64: &str) -> bool {
         self.open || self.scrubber.scrubber.as_ref().is_some_and(|known| !known.knows(base64.as_bytes()))
+    }
+}
+
+/// What is hidden in a view of a file is what its text would be scrubbed of.
+impl Redactor for OutputScrubber<'_> {
+    fn find(&self, text: &[u8], found: &mut Vec<Redaction>) {
+        match &self.scrubber.scrubber {
+            _ if self.open => {}
+            Some(scrubber) => scrubber.find(text, found),
+            None if text.is_empty() => {}
+            None => found.push(Redaction { range: 0..text.len(), kind: "value" }),
+        }
+    }
+}
+
+/// An [`OutputScrubber`] that can go to other threads.
+struct OutputRedactor(CallScrubber);
+
+impl Redactor for OutputRedactor {
+    fn find(&self, text: &[u8], found: &mut Vec<Redaction>) {
+        self.0.for_output().find(text, found);
     }
 }
 

@@ -4,19 +4,25 @@
 //! conformance function; nothing above the traits in `claw_core::store` knows which backend runs.
 
 mod backend;
+pub mod backup;
 pub mod chain;
+pub mod copy;
+mod document;
 mod installation;
 mod migrate;
 mod options;
 mod place;
 pub mod postgres;
+pub mod progress;
 mod row;
 pub mod seal;
+mod search;
 pub mod sqlite;
 mod status;
 mod streams;
 mod usage;
 pub mod vault;
+mod words;
 
 use std::sync::Arc;
 

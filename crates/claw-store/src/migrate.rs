@@ -36,18 +36,22 @@ macro_rules! pair {
     };
 }
 
-const PAIRS: [Pair; 11] = [
+const PAIRS: &[Pair] = &[
     pair!(1, "calls", "0001_calls.sql"),
     pair!(2, "queue", "0002_queue.sql"),
     pair!(3, "sessions", "0003_sessions.sql"),
     pair!(4, "access", "0004_access.sql"),
     pair!(5, "agents", "0005_agents.sql"),
+    pair!(6, "documents", "0006_documents.sql"),
     pair!(7, "secrets", "0007_secrets.sql"),
     pair!(8, "usage", "0008_usage.sql"),
     pair!(9, "rules", "0009_rules.sql"),
     pair!(10, "processes", "0010_processes.sql"),
     pair!(11, "files", "0011_files.sql"),
     pair!(12, "installation", "0012_installation.sql"),
+    pair!(13, "copy", "0013_copy.sql"),
+    pair!(14, "told", "0014_told.sql"),
+    pair!(15, "seen", "0015_seen.sql"),
 ];
 
 /// Every step, in order.

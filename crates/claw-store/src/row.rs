@@ -4,7 +4,7 @@ mod sealed;
 
 use std::collections::BTreeMap;
 
-use claw_core::port::UnixMillis;
+use claw_core::port::{UnixMillis, Version};
 use claw_core::store::{
     AccessRole, Agent, Answer, Approval, ApprovalState, KEY_USE_EVERY, KeyScopes, Layer, NewKey, NewMessage,
     ProcessEnd, Rule, StoreError, StoredSettings, Tally,
@@ -69,6 +69,12 @@ pub(crate) fn counts(uses: &[(ToolName, u64)]) -> BTreeMap<&str, i64> {
         *count = count.saturating_add(number(*uses));
     }
     counts
+}
+
+/// The state of a file, as its bridge called it.
+pub(crate) fn version(bytes: Vec<u8>) -> Result<Version, StoreError> {
+    let text = String::from_utf8(bytes).map_err(|error| damaged("the state of a file", error))?;
+    Ok(Version(text.into()))
 }
 
 /// What a place is looked for by: a path can be longer than an index takes, and hold any character.

@@ -7,7 +7,7 @@ use claw_core::store::{
     AccessRole, AgentKind, AgentSetup, ApiKey, EntryEvent, KeyScope, NewApproval, NewJob, NewKey, NewMessage,
     NewProcess, NewRule, Outcome, Record, Role, RuleScope, User, Worker,
 };
-use claw_core::tool::{Digest, Effect, Effects};
+use claw_core::tool::{Caller, Digest, Effect, Effects};
 use claw_core::{
     AgentId, ApprovalId, BootId, CallId, JobId, KeyId, MessageId, NodeId, ProcessId, RuleId, SessionKey,
     TenantId, ToolName, UserId,
@@ -20,6 +20,11 @@ pub const NOW: UnixMillis = UnixMillis(1_767_225_600_000);
 /// The main tenant, in session `cli:me`.
 pub fn owner() -> Owner {
     Owner { tenant: TenantId::main(), session: session("cli:me") }
+}
+
+/// Who calls, in session `cli:me` and workspace `/w`.
+pub fn caller() -> Caller {
+    Caller::new(agent(), session("cli:me"), "/w")
 }
 
 /// A tenant.

@@ -19,6 +19,7 @@ mod listener;
 mod settings;
 mod shell;
 mod store;
+mod undo;
 mod work;
 
 pub use clock::ManualClock;
@@ -27,4 +28,5 @@ pub use listener::Recorder;
 pub use settings::MemorySettings;
 pub use shell::{FakeShell, Reply, Run};
 pub use store::{FailingStore, StoreMethod};
+pub use undo::{Kept, MemoryJournal, MemorySeen};
 pub use work::MemoryWork;

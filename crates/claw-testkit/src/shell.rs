@@ -22,12 +22,12 @@ pub enum Reply {
 impl Reply {
     /// It prints this and exits with 0.
     pub fn prints(output: impl Into<String>) -> Self {
-        Self::Ran(Ran { exit: Some(0), signal: None, output: output.into() })
+        Self::Ran(Ran { exit: Some(0), output: output.into(), ..Ran::default() })
     }
 
     /// It prints this and exits with `code`.
     pub fn exits(code: i32, output: impl Into<String>) -> Self {
-        Self::Ran(Ran { exit: Some(code), signal: None, output: output.into() })
+        Self::Ran(Ran { exit: Some(code), output: output.into(), ..Ran::default() })
     }
 }
 

@@ -219,6 +219,7 @@ impl SessionLog for MemoryWork {
         state.accept(job);
         drop(state);
         self.wake();
+        self.bells.ring(Topic::Sessions);
         Ok(accepted)
     }
 
@@ -229,6 +230,7 @@ impl SessionLog for MemoryWork {
         let places = said.into_iter().map(|message| state.say(message)).collect();
         drop(state);
         self.wake();
+        self.bells.ring(Topic::Sessions);
         Ok(places)
     }
 
@@ -239,7 +241,11 @@ impl SessionLog for MemoryWork {
         (at, kind, body): (UnixMillis, SmolStr, Value),
     ) -> Result<u64, StoreError> {
         let mut state = self.state();
-        Ok(state.talks.entry((tenant.clone(), session.clone())).or_default().tell(at, kind, body))
+        let talk = state.talks.entry((tenant.clone(), session.clone())).or_default();
+        let seq = talk.tell(at, kind, body);
+        drop(state);
+        self.bells.ring(Topic::Sessions);
+        Ok(seq)
     }
 
     async fn messages(

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use claw_core::tool::{AnyTool, Meta, Source, Tool, erase};
 
-use crate::{agents, automation, sessions, tools, workspace};
+use crate::{agents, automation, fs, sessions, tools, workspace};
 
 /// Every group's list, in the order listings show the groups.
-static GROUPS: [&[Builtin]; 5] =
-    [sessions::TOOLS, automation::TOOLS, agents::TOOLS, workspace::TOOLS, tools::TOOLS];
+static GROUPS: [&[Builtin]; 6] =
+    [fs::TOOLS, sessions::TOOLS, automation::TOOLS, agents::TOOLS, workspace::TOOLS, tools::TOOLS];
 
 /// A tool of this build.
 pub struct Builtin {

@@ -31,33 +31,6 @@ const fn core(name: &'static str, group: Group) -> Meta {
 }
 
 const ABSENT: &[Meta] = &[
-    core("edit", Group::Fs)
-        .effects(&[Read, Write])
-        .aliases(&["edit_file", "Edit"])
-        .needs(&[Need::Files])
-        .about("Replace an exact piece of text in a workspace file."),
-    core("glob", Group::Fs)
-        .effects(&[Read])
-        .needs(&[Need::Files])
-        .about("Find workspace files whose path matches a pattern."),
-    core("list_files", Group::Fs)
-        .effects(&[Read])
-        .needs(&[Need::Files])
-        .about("List what is in a workspace directory."),
-    core("read_file", Group::Fs)
-        .effects(&[Read])
-        .aliases(&["read", "Read"])
-        .needs(&[Need::Files])
-        .about("Read a text file from the workspace, with line numbers."),
-    core("search", Group::Fs)
-        .effects(&[Read])
-        .needs(&[Need::Files])
-        .about("Search the contents of workspace files with a regular expression."),
-    core("write_file", Group::Fs)
-        .effects(&[Write])
-        .aliases(&["write", "Write"])
-        .needs(&[Need::Files])
-        .about("Create a workspace file, or replace it whole."),
     // A login to a remote service is the point of it, so nothing is left once the network is taken away.
     core("credentialed_exec", Group::Runtime)
         .effects(&[Read, Write, Execute, Network])

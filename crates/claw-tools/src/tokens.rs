@@ -6,10 +6,16 @@
 pub const TOKENS: &[(&str, u32)] = &[
     ("agents_list", 39),
     ("datetime", 317),
+    ("edit", 256),
+    ("glob", 159),
+    ("list_files", 146),
+    ("read_file", 129),
     ("result_read", 182),
+    ("search", 357),
     ("session_status", 45),
     ("tool_search", 95),
     ("workspace_dir", 66),
+    ("write_file", 134),
 ];
 
 /// What the spec of the tool `name` costs; `None` where nobody counted.

@@ -8,11 +8,12 @@ use claw_core::event::Listener;
 use claw_core::port::World;
 use claw_core::store::CallStore;
 use claw_core::tool::{AnyTool, Tool, erase};
+use claw_host::files::LocalFiles;
 use claw_host::{ArtifactLimits, FileArtifacts, MemoryArtifacts, MemoryStore, SystemClock};
 use claw_policy::approval::ApprovalConfig;
 use claw_policy::config::PolicyConfig;
 use claw_policy::pipeline::{Policy, PolicyError};
-use claw_registry::{Discovered, Discovery, Executor, Limits, RegisterError, Registry, Scrubbers};
+use claw_registry::{Discovered, Discovery, Executor, FileRules, Limits, RegisterError, Registry, Scrubbers};
 
 /// The built-in tools and yours, ready to be offered. Everything an [`Executor`] can do, it can.
 #[derive(Debug, Clone)]
@@ -49,6 +50,7 @@ pub struct ToolboxBuilder {
     world: Option<World>,
     data_dir: Option<PathBuf>,
     store: Option<Arc<dyn CallStore>>,
+    files: FileRules,
     listener: Option<Arc<dyn Listener>>,
     scrubbers: Scrubbers,
 }
@@ -120,7 +122,7 @@ impl ToolboxBuilder {
         self
     }
 
-    /// What there is to reach; a clock and kept results where nothing is said.
+    /// What there is to reach; a clock, the files of this machine and kept results where nothing is said.
     #[must_use]
     pub fn world(mut self, world: World) -> Self {
         self.world = Some(world);
@@ -142,9 +144,25 @@ impl ToolboxBuilder {
         self
     }
 
+    /// Which files agents may reach beyond their workspaces, and which not. The data directory never, but for
+    /// workspaces in it.
+    #[must_use]
+    pub fn files(mut self, rules: FileRules) -> Self {
+        self.files = rules;
+        self
+    }
+
     /// The toolbox.
-    pub fn build(self) -> Result<Toolbox, BuildError> {
-        let mut world = self.world.unwrap_or_else(|| World::new(Arc::new(SystemClock)));
+    pub fn build(mut self) -> Result<Toolbox, BuildError> {
+        let mut world = self.world.unwrap_or_else(|| {
+            let mut world = World::new(Arc::new(SystemClock));
+            world.bridge = Some(Arc::new(LocalFiles::new()));
+            world
+        });
+        if let Some(directory) = &self.data_dir {
+            let absolute = std::path::absolute(directory).unwrap_or_else(|_| directory.clone());
+            self.files.data_dir = Some(absolute.canonicalize().unwrap_or(absolute));
+        }
         world.artifacts.get_or_insert_with(|| match self.data_dir {
             Some(directory) => Arc::new(FileArtifacts::new(directory, ArtifactLimits::default())),
             None => Arc::new(MemoryArtifacts::default()),
@@ -162,6 +180,7 @@ impl ToolboxBuilder {
         let mut builder = Executor::builder(Arc::new(registry), store, Policy::compile(&self.policy)?)
             .approvals(self.approvals)
             .limits(self.limits)
+            .files(self.files)
             .scrubbers(self.scrubbers);
         if let Some(listener) = self.listener {
             builder = builder.listener(listener);

@@ -19,6 +19,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use claw_core::{NodeId, TenantId};
+use claw_host::files::UndoLimits;
 use claw_policy::approval::ApprovalConfig;
 use claw_policy::config::{AgentProviderTools, AgentTools, PolicyConfig, ToolsPolicy};
 use claw_policy::rate::RateConfig;
@@ -64,6 +65,8 @@ pub struct Config {
     pub shell: ShellConfig,
     /// How far calls may go.
     pub limits: LimitsConfig,
+    /// Which files tools may reach.
+    pub files: FilesConfig,
     /// What is secret.
     pub scrub: ScrubConfig,
     /// Settings of single tools, by the tool's name; each tool says what it takes.
@@ -88,8 +91,31 @@ pub struct AgentConfig {
     pub also_allow: Vec<String>,
     /// What holds where this agent uses a model of this provider, by the provider's name.
     pub by_provider: BTreeMap<String, AgentProviderTools>,
+    /// Paths that do not exist for this agent, besides those in `files.deny`.
+    pub deny_paths: Vec<PathBuf>,
     /// How this agent's shell commands are judged otherwise than `shell` says.
     pub shell: ShellConfig,
+}
+
+/// Which files tools may reach in a workspace, how much it may hold, and what of changes is kept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct FilesConfig {
+    /// Paths that do not exist for any tool; a relative one is denied in every workspace. The data directory
+    /// and `.clawsmith` are always denied.
+    pub deny: Vec<PathBuf>,
+    /// How many bytes a workspace may hold. Left out: no limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quota_bytes: Option<u64>,
+    /// How many files and directories a workspace may hold. Left out: no limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quota_files: Option<u64>,
+    /// For how many days changes of files can be undone.
+    #[schemars(range(min = 1, max = 36500))]
+    pub undo_days: u32,
+    /// How many MiB of files are kept so that changes can be undone; beyond that the oldest are forgotten.
+    #[schemars(range(min = 1, max = 1_048_576))]
+    pub undo_mib: u32,
 }
 
 /// How far calls may go.
@@ -138,6 +164,7 @@ impl Default for Config {
             approvals: ApprovalConfig::default(),
             shell: ShellConfig::default(),
             limits: LimitsConfig::default(),
+            files: FilesConfig::default(),
             scrub: ScrubConfig::default(),
             settings: BTreeMap::new(),
         }
@@ -153,6 +180,22 @@ impl Default for LimitsConfig {
             output_bytes: 32 * 1024,
             argument_bytes: 4 * 1024 * 1024,
             tool_tokens: None,
+        }
+    }
+}
+
+impl Default for FilesConfig {
+    fn default() -> Self {
+        Self { deny: Vec::new(), quota_bytes: None, quota_files: None, undo_days: 30, undo_mib: 1024 }
+    }
+}
+
+impl FilesConfig {
+    /// How long changes can be undone.
+    pub fn undo_limits(&self) -> UndoLimits {
+        UndoLimits {
+            age: Duration::from_secs(u64::from(self.undo_days) * 24 * 60 * 60),
+            bytes: u64::from(self.undo_mib) * 1024 * 1024,
         }
     }
 }

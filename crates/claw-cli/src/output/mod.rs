@@ -68,6 +68,18 @@ impl Out {
         Ok(())
     }
 
+    /// A line of a unified diff that somebody else wrote.
+    pub(crate) fn diff_line(&mut self, line: &str) -> Result<(), Failure> {
+        let style = match line.as_bytes().first() {
+            Some(b'+') => style::ADDED,
+            Some(b'-') => style::TAKEN,
+            Some(b'@' | b'(') => style::QUIET,
+            _ => Style::new(),
+        };
+        let line = if self.terminal { visible(line) } else { Cow::Borrowed(line) };
+        self.styled(style, &line)
+    }
+
     pub(crate) fn raw(&mut self, bytes: &[u8]) -> Result<(), Failure> {
         Ok(self.writer.write_all(bytes)?)
     }

@@ -10,3 +10,7 @@ pub(crate) const HEADING: Style = Style::new().bold();
 pub(crate) const QUIET: Style = Style::new().dimmed();
 /// A command that can be typed.
 pub(crate) const COMMAND: Style = AnsiColor::Cyan.on_default().bold();
+/// A line that a change put in.
+pub(crate) const ADDED: Style = AnsiColor::Green.on_default();
+/// A line that a change took out.
+pub(crate) const TAKEN: Style = AnsiColor::Red.on_default();

@@ -9,8 +9,10 @@ mod artifacts;
 mod catalogue;
 mod clock;
 mod files;
+mod seen;
 mod sessions;
 mod shell;
+mod undo;
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,9 +21,15 @@ pub use agents::{AgentCard, AgentDirectory, Agents};
 pub use artifacts::{Artifact, ArtifactStore, Artifacts, Part};
 pub use catalogue::{Catalogue, Hit};
 pub use clock::{Clock, UnixMillis};
-pub use files::{Access, Files, FsBridge, Place, Root, Scope, Stat};
+pub use files::{
+    Access, Binary, Confinement, Entry, EntryKind, Expect, Files, From, FsBridge, Hits, Line, Order, Place,
+    Quota, Reading, Root, Scope, Search, Searched, Splice, Stat, Version, View, Walk, Walked, Window,
+    WriteMode, Written,
+};
+pub use seen::SeenFiles;
 pub use sessions::{SessionStatus, Sessions};
-pub use shell::{Ran, RunContext, Shell, ShellHost};
+pub use shell::{Ran, RunContext, Shell, ShellHost, Stopped};
+pub use undo::{Change, Contents, UndoJournal};
 
 use crate::id::{SessionKey, TenantId};
 use crate::tool::Need;
@@ -43,6 +51,10 @@ pub struct World {
     pub clock: Arc<dyn Clock>,
     /// Files.
     pub bridge: Option<Arc<dyn FsBridge>>,
+    /// Where changes of files are kept; without it they cannot be undone.
+    pub undo: Option<Arc<dyn UndoJournal>>,
+    /// Which files a conversation has seen; without it only this process remembers.
+    pub seen: Option<Arc<dyn SeenFiles>>,
     /// Commands.
     pub shell: Option<Arc<dyn ShellHost>>,
     /// Kept results.
@@ -54,7 +66,7 @@ pub struct World {
 impl World {
     /// A world with nothing but a clock.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { clock, bridge: None, shell: None, artifacts: None, agents: None }
+        Self { clock, bridge: None, undo: None, seen: None, shell: None, artifacts: None, agents: None }
     }
 
     /// Why `need` cannot be met here, or `None` where it can.
@@ -75,6 +87,8 @@ impl fmt::Debug for World {
         let has = |there: bool| if there { "there" } else { "absent" };
         f.debug_struct("World")
             .field("bridge", &has(self.bridge.is_some()))
+            .field("undo", &has(self.undo.is_some()))
+            .field("seen", &has(self.seen.is_some()))
             .field("shell", &has(self.shell.is_some()))
             .field("artifacts", &has(self.artifacts.is_some()))
             .field("agents", &has(self.agents.is_some()))

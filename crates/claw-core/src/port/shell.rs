@@ -50,7 +50,7 @@ pub struct RunContext {
 }
 
 /// What came of a command.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Ran {
     /// The exit code; `None` where a signal ended it.
     pub exit: Option<i32>,
@@ -58,4 +58,21 @@ pub struct Ran {
     pub signal: Option<i32>,
     /// What it printed, both streams in order.
     pub output: String,
+    /// How many bytes of the output are left out, in its middle.
+    pub dropped: u64,
+    /// Processes that it left running, and that were ended with it.
+    pub stragglers: u32,
+    /// The limit by which it was stopped.
+    pub stopped: Option<Stopped>,
+}
+
+/// A limit by which a command was stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stopped {
+    /// Its time was up.
+    Time,
+    /// It took more memory than it may.
+    Memory,
+    /// The disk filled up while it ran.
+    Disk,
 }

@@ -145,7 +145,7 @@ pub trait Documents: Changes {
         version: u64,
         passages: Vec<Passage>,
     ) -> Result<bool, StoreError>;
-    /// The passages that say something of what is asked, best first. Words that are in nearly everything
-    /// ("the", "and") find nothing by themselves.
+    /// The passages that say something of what is asked, best first. Words that say nothing ("the", "and") find
+    /// nothing by themselves; those that are in much of what is searched are asked where no rarer one is.
     async fn search_passages(&self, query: &PassageQuery) -> Result<Vec<Found>, StoreError>;
 }

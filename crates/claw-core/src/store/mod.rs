@@ -18,6 +18,7 @@ mod queue;
 mod rules;
 mod sealed;
 mod secrets;
+mod seen;
 mod sessions;
 mod settings;
 mod streams;
@@ -44,6 +45,7 @@ pub use sealed::{
     SealedPlace, SealedRow, SealedTable, SealedValues,
 };
 pub use secrets::{SecretCard, SecretPlace, Secrets};
+pub use seen::{SEEN_FILES, SeenIndex};
 pub use sessions::{Accepted, Message, NewMessage, Role, SessionEvent, SessionLog};
 pub use settings::{Layer, Settings, SettingsStore, StoredSettings, ToolSettings, overlay};
 pub use streams::{Delta, Streams, Voice};
@@ -62,12 +64,14 @@ pub trait Store:
     + Processes
     + ArtifactIndex
     + UndoIndex
+    + SeenIndex
     + AccessStore
     + AgentStore
     + SettingsStore
     + Programs
     + SealedValues
     + Secrets
+    + Documents
 {
 }
 
@@ -82,12 +86,14 @@ impl<S> Store for S where
         + Processes
         + ArtifactIndex
         + UndoIndex
+        + SeenIndex
         + AccessStore
         + AgentStore
         + SettingsStore
         + Programs
         + SealedValues
         + Secrets
+        + Documents
 {
 }
 

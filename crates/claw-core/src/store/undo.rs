@@ -41,6 +41,8 @@ pub struct NewUndo {
     pub run: Option<JobId>,
     /// Which tool.
     pub tool: ToolName,
+    /// The workspace that it happened in: within it, it is undone.
+    pub workspace: String,
     /// Where the file is: an absolute path, or the place of a document in the store.
     pub place: String,
     /// The path as the tool was given it, for people.

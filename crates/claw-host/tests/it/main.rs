@@ -1,26 +1,27 @@
-//! The stores of this crate, put through the suites that every store passes.
+//! This crate over the real machine: its stores, its files, its commands, and the attacks on them.
 
-use claw_host::{ArtifactLimits, FileArtifacts, MemoryArtifacts, MemoryStore};
-use claw_testkit::conformance;
-use tempfile::TempDir;
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot be set up fails loudly")]
 
-#[tokio::test(flavor = "multi_thread")]
-async fn memory_store_conforms() {
-    conformance::calls(async || MemoryStore::new()).await;
-}
+mod attack;
+mod attacker;
+mod escape;
+mod files;
+mod kit;
+mod left_behind;
+mod shell;
+mod stores;
+mod trees;
 
-#[tokio::test]
-async fn memory_artifacts_conform() {
-    conformance::artifacts(async || MemoryArtifacts::default()).await;
-}
-
-#[tokio::test]
-async fn file_artifacts_conform() {
-    let directory = TempDir::new().unwrap();
-    let count = std::cell::Cell::new(0);
-    conformance::artifacts(async || {
-        count.set(count.get() + 1);
-        FileArtifacts::new(directory.path().join(count.get().to_string()), ArtifactLimits::default())
-    })
-    .await;
-}
+/// Runs before the test harness does: this binary is also its own sandbox helper, which must have one thread, and
+/// the program that attacks from inside.
+#[expect(unsafe_code, reason = "the only way to run before the harness's `main`; it takes nothing")]
+#[used]
+#[unsafe(link_section = ".init_array")]
+static FIRST: extern "C" fn() = {
+    extern "C" fn first() {
+        claw_host::sandbox::enter_if_asked();
+        attacker::attack_if_asked();
+        left_behind::own_if_asked();
+    }
+    first
+};

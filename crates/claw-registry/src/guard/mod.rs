@@ -7,16 +7,24 @@ mod agents;
 mod artifacts;
 mod catalogue;
 mod files;
+mod scope;
 mod sessions;
 mod shell;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use claw_core::port::{Access, Owner, Place, Ports, Scope};
-use claw_core::tool::{Caller, Effects, ErrorKind, Need, Plan, Progress, Secrets, Sight, Target, ToolError};
+use claw_core::CallId;
+use claw_core::port::{Access, Expect, Owner, Place, Ports, Scope};
+use claw_core::tool::{
+    Caller, Effects, ErrorKind, Meta, Need, Plan, Progress, Secrets, Sight, Target, ToolError,
+};
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use self::files::SeenTable;
+pub use self::files::unified_diff;
+pub(crate) use self::scope::scope;
+pub use self::scope::{AgentFiles, FileRules};
 use crate::{Executor, Offer};
 
 /// What one call was granted.
@@ -48,14 +56,22 @@ impl Grant {
 }
 
 /// The ports of one call: those that the tool needs, and no others.
-pub(crate) fn ports(executor: &Executor, offer: &Offer, needs: &[Need], grant: &Arc<Grant>) -> Ports {
+pub(crate) fn ports(
+    executor: &Executor,
+    offer: &Offer,
+    (call, meta): (CallId, &Meta),
+    grant: &Arc<Grant>,
+) -> Ports {
     let world = offer.0.registry.world();
     let caller = offer.caller();
     let mut ports = Ports::new(Arc::clone(&world.clock));
-    for need in needs {
+    for need in meta.needs.iter() {
         match need {
             Need::Files => {
-                ports.files = world.bridge.clone().map(|bridge| files::guard(bridge, caller, grant));
+                ports.files = world.bridge.clone().map(|bridge| {
+                    let (executor, caller, tool) = (executor.clone(), Arc::clone(caller), meta.name.clone());
+                    files::guard(bridge, files::Origin { executor, caller, call, tool }, grant)
+                });
             }
             Need::Shell => ports.shell = world.shell.clone().map(|host| shell::guard(host, caller, grant)),
             Need::Artifacts => {
@@ -72,12 +88,15 @@ pub(crate) fn ports(executor: &Executor, offer: &Offer, needs: &[Need], grant: &
 }
 
 /// Has the bridge look at files that a plan names.
-pub(crate) async fn look_at_files(offer: &Offer, targets: &[Target]) -> Result<Vec<Sight>, ToolError> {
+pub(crate) async fn look_at_files(
+    offer: &Offer,
+    targets: &[Target],
+    scope: &Scope,
+) -> Result<Vec<Sight>, ToolError> {
     let world = offer.0.registry.world();
     let Some(bridge) = &world.bridge else { return Ok(Vec::new()) };
     let caller = offer.caller();
-    let scope = scope(caller);
-    let place = Place { directory: &caller.workspace, scope: &scope, seen: None };
+    let place = Place { caller, directory: &caller.workspace, scope, expect: Expect::Anything };
     let mut sights = Vec::with_capacity(targets.len());
     for target in targets {
         // What is out of scope is not looked at; the policy denies it.
@@ -112,15 +131,6 @@ pub(crate) async fn look_at_commands(
         over: AtomicBool::new(false),
     };
     host.look(&shell::context(offer.caller(), &looking), targets).await
-}
-
-/// What files a caller may reach: its workspace, and its team's.
-pub(crate) fn scope(caller: &Caller) -> Scope {
-    let mut scope = Scope::workspace(&caller.workspace);
-    if let Some(team) = &caller.team_workspace {
-        scope.roots.extend(Scope::workspace(team).roots);
-    }
-    scope
 }
 
 /// To whom the caller's kept results belong.

@@ -9,7 +9,7 @@ use claw_policy::pipeline::Policy;
 use claw_registry::{Executor, OfferOptions, Registry, Request};
 use serde_json::json;
 
-use crate::kit::{Bench, Setup, all, caller, refused};
+use crate::kit::{Bench, Setup, WHOLE, all, caller, refused};
 
 #[track_caller]
 fn check(reply: &claw_registry::Reply, expected: Result<(), ErrorKind>) {
@@ -62,7 +62,7 @@ impl Tool for Keep {
 
     async fn run(&self, call: &Call, _: NoArgs) -> Result<Output, ToolError> {
         // While it runs, every port answers.
-        call.files()?.read("a.txt").await?;
+        call.files()?.read("a.txt", WHOLE).await?;
         call.artifacts()?.list().await?;
         call.agents()?.list().await?;
         call.sessions()?.status().await?;
@@ -94,7 +94,7 @@ async fn every_port_ends_with_its_call() {
     check(&executor.execute(&offer, Request::new("keep", json!({}))).await, Ok(()));
     let call = kept.lock().unwrap().take().unwrap();
     let late = [
-        call.files().unwrap().read("a.txt").await.err(),
+        call.files().unwrap().read("a.txt", WHOLE).await.err(),
         call.artifacts().unwrap().list().await.err(),
         call.agents().unwrap().list().await.err(),
         call.sessions().unwrap().status().await.err(),

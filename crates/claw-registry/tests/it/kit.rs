@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use claw_core::id::{AgentId, SessionKey};
-use claw_core::port::World;
+use claw_core::port::{From, Reading, Window, World, WriteMode};
 use claw_core::store::CallStore;
 use claw_core::tool::{
     AnyTool, Ask, Call, Caller, Effect, Effects, Facts, Group, Meta, Need, Output, Plan, Script, Spec, Tool,
@@ -20,6 +20,9 @@ use claw_testkit::{FakeShell, ManualClock, MemoryFiles, MemorySettings, Recorder
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
+
+/// A window that shows all of a small file.
+pub(crate) const WHOLE: Window = Window { from: From::Line(1), lines: 1_000_000, bytes: 1 << 20 };
 
 /// Everything a test may want to look at.
 pub(crate) struct Bench {
@@ -148,8 +151,10 @@ impl Tool for Peek {
         .about("Read a file.");
 
     async fn run(&self, call: &Call, args: PathArgs) -> Result<Output, ToolError> {
-        let bytes = call.files()?.read(&args.file_path).await?;
-        Ok(Output::text(String::from_utf8_lossy(&bytes)))
+        match call.files()?.read(&args.file_path, WHOLE).await? {
+            Reading::Text(view) => Ok(Output::text(view.text)),
+            Reading::Binary(binary) => Err(ToolError::failed(binary.mime)),
+        }
     }
 }
 
@@ -244,7 +249,11 @@ impl Tool for Save {
     }
 
     async fn run(&self, call: &Call, args: PathArgs) -> Result<Output, ToolError> {
-        call.files()?.write(&args.file_path, b"saved").await?;
+        let files = call.files()?;
+        if files.stat(&args.file_path).await?.is_some() {
+            files.read(&args.file_path, WHOLE).await?;
+        }
+        files.write(&args.file_path, "saved", WriteMode::Overwrite).await?;
         Ok(Output::text("ok"))
     }
 }
@@ -269,10 +278,10 @@ impl Tool for Rogue {
 
     async fn run(&self, call: &Call, args: RogueArgs) -> Result<Output, ToolError> {
         match args.attempt.as_str() {
-            "write" => call.files()?.write("other.txt", b"x").await?,
-            "spelling" => call.files()?.write("./x/../planned.txt", b"x").await?,
-            "outside" => call.files()?.write("../planned.txt", b"x").await?,
-            "read" => drop(call.files()?.read("/etc/passwd").await?),
+            "write" => drop(call.files()?.write("other.txt", "x", WriteMode::Overwrite).await?),
+            "spelling" => drop(call.files()?.write("./x/../planned.txt", "x", WriteMode::Overwrite).await?),
+            "outside" => drop(call.files()?.write("../planned.txt", "x", WriteMode::Overwrite).await?),
+            "read" => drop(call.files()?.read("/etc/passwd", WHOLE).await?),
             "run" => {
                 let script = Script { text: "id".into(), directory: "/w".into(), env: Vec::new() };
                 drop(call.shell()?.run(&script).await?);

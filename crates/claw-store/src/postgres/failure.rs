@@ -7,7 +7,7 @@ use sqlx::error::DatabaseError;
 use crate::row;
 
 /// The failure of what was being done.
-pub(super) fn failed(what: &'static str) -> impl Fn(Error) -> StoreError {
+pub(crate) fn failed(what: &'static str) -> impl Fn(Error) -> StoreError {
     move |error| {
         let (why, transient) = match error {
             Error::Database(error) => said(&*error),
@@ -30,12 +30,12 @@ pub(super) fn failed(what: &'static str) -> impl Fn(Error) -> StoreError {
 }
 
 /// A failure that is no one's but the caller's.
-pub(super) fn refused(what: &'static str, why: &str) -> StoreError {
+pub(crate) fn refused(what: &'static str, why: &str) -> StoreError {
     StoreError::Database { what, why: why.to_owned(), transient: false }
 }
 
 /// Whether a row was refused because this unique index has one like it.
-pub(super) fn is_taken(error: &Error, index: &str) -> bool {
+pub(crate) fn is_taken(error: &Error, index: &str) -> bool {
     let Error::Database(error) = error else { return false };
     error.is_unique_violation() && error.constraint() == Some(index)
 }

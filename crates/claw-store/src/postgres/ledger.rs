@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use claw_core::store::{Entry, EntryEvent, Ledger, Outcome, Record, StoreError, Tally, Topic};
 use claw_core::{CallId, SessionKey, TenantId};
-use sqlx::postgres::PgTransaction;
+use sqlx::postgres::{PgConnection, PgTransaction};
 use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
 
@@ -90,19 +90,7 @@ impl PostgresStore {
     pub async fn verify(&self) -> Result<Vec<ChainReport>, StoreError> {
         const AT_ONE_MOMENT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
         let mut transaction = self.pool.begin_with(AT_ONE_MOMENT).await.map_err(failed(READ))?;
-        let chains: Vec<Chain> = query_as(
-            "SELECT tenant, node, count, head
-             FROM ledger_head FULL JOIN (SELECT DISTINCT tenant, node FROM ledger) AS chain USING (tenant, node)
-             ORDER BY tenant, node",
-        )
-        .fetch_all(&mut *transaction)
-        .await
-        .map_err(failed(READ))?;
-        let mut reports = Vec::with_capacity(chains.len());
-        for chain in &chains {
-            reports.push(check(&mut transaction, chain).await?);
-        }
-        Ok(reports)
+        verify_all(&mut transaction).await
     }
 
     /// Adds a line to this node's chain. `false`, and nothing added, where the call has such a line already.
@@ -162,6 +150,23 @@ impl PostgresStore {
     }
 }
 
+/// Checks every chain; whoever asks has begun a transaction, or is alone.
+pub(crate) async fn verify_all(connection: &mut PgConnection) -> Result<Vec<ChainReport>, StoreError> {
+    let chains: Vec<Chain> = query_as(
+        "SELECT tenant, node, count, head
+         FROM ledger_head FULL JOIN (SELECT DISTINCT tenant, node FROM ledger) AS chain USING (tenant, node)
+         ORDER BY tenant, node",
+    )
+    .fetch_all(&mut *connection)
+    .await
+    .map_err(failed(READ))?;
+    let mut reports = Vec::with_capacity(chains.len());
+    for chain in &chains {
+        reports.push(check(connection, chain).await?);
+    }
+    Ok(reports)
+}
+
 /// What became of a call that has begun.
 async fn fate(
     transaction: &mut PgTransaction<'_>,
@@ -180,7 +185,7 @@ async fn fate(
 
 /// Walks along one chain, a page of entries at a time.
 async fn check(
-    transaction: &mut PgTransaction<'_>,
+    connection: &mut PgConnection,
     (tenant, node, count, hash): &Chain,
 ) -> Result<ChainReport, StoreError> {
     type Row = (i64, i64, String, Uuid, String, Option<String>, String);
@@ -196,7 +201,7 @@ async fn check(
         .bind(node)
         .bind(after)
         .bind(PAGE)
-        .fetch_all(&mut **transaction)
+        .fetch_all(&mut *connection)
         .await
         .map_err(failed(READ))?;
         for (_, at, session, call, event, outcome, line) in &rows {

@@ -9,8 +9,9 @@ mod agents;
 mod approvals;
 mod artifacts;
 mod changes;
-mod failure;
-mod ledger;
+mod documents;
+pub(crate) mod failure;
+pub(crate) mod ledger;
 mod offers;
 mod processes;
 mod programs;
@@ -19,6 +20,7 @@ mod rules;
 mod schema;
 mod sealed;
 mod secrets;
+mod seen;
 mod sessions;
 mod settings;
 mod streams;
@@ -37,7 +39,7 @@ use uuid::Uuid;
 
 use self::changes::Listener;
 use self::failure::{failed, refused};
-pub(crate) use self::schema::{exists, status};
+pub(crate) use self::schema::{bring_up_to_date, exists, status};
 use self::streams::Wire;
 use crate::backend::Backend;
 use crate::chain::ChainReport;
@@ -129,7 +131,8 @@ async fn prepare(
     Ok(prepared)
 }
 
-fn read(url: &str) -> Result<PgConnectOptions, StoreError> {
+/// How to reach the database that `url` names.
+pub(crate) fn read(url: &str) -> Result<PgConnectOptions, StoreError> {
     // The parser's own words could quote a password.
     let connect = PgConnectOptions::from_str(url)
         .map_err(|_| refused(OPEN, "its URL does not read; write `postgres://user@host/name`"))?;

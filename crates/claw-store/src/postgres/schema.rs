@@ -9,6 +9,7 @@ use uuid::Uuid;
 
 use super::failure::failed;
 use super::{OPEN, read, uuid};
+use crate::copy;
 use crate::installation::{self, Installation};
 use crate::migrate::{self, Step};
 use crate::options::StoreOptions;
@@ -18,7 +19,7 @@ use crate::status::{Schema, Status, TableStatus};
 const READ: &str = "could not read how the store stands";
 
 /// Brings the schema up to date, while nobody else does; says what it did. A store of another installation than
-/// is wanted is left as it is.
+/// is wanted, or one into which a copy is unfinished, is left as it is.
 pub(super) async fn prepare(
     connection: &mut PgConnection,
     options: &StoreOptions,
@@ -26,10 +27,11 @@ pub(super) async fn prepare(
     let migrating = |error| migrate::failed(error, failed(OPEN));
     // Held twice while the migrations run, which take the same lock; it ends with the connection at the latest.
     connection.lock().await.map_err(migrating)?;
+    refuse_unfinished(connection).await?;
     let found = owner(connection).await?;
     installation::check(options.installation, found)?;
     let before = versions(connection).await?;
-    migrate::postgres().run_direct(None, &mut *connection, false).await.map_err(migrating)?;
+    bring_up_to_date(connection).await?;
     let after = versions(connection).await?;
     let installation = match found {
         Some(id) => Installation { id, is_new: false },
@@ -37,6 +39,12 @@ pub(super) async fn prepare(
     };
     connection.unlock().await.map_err(migrating)?;
     Ok((migrate::applied(&before, &after), installation))
+}
+
+/// Brings the schema up to date, while nobody else does, and nothing else: whose store it is comes with its rows.
+pub(crate) async fn bring_up_to_date(connection: &mut PgConnection) -> Result<(), StoreError> {
+    let migrated = migrate::postgres().run_direct(None, connection, false).await;
+    migrated.map_err(|error| migrate::failed(error, failed(OPEN)))
 }
 
 /// Whether the database that `url` names holds a store.
@@ -69,6 +77,14 @@ pub(crate) async fn status(url: &str) -> Result<Option<Status>, StoreError> {
     };
     connection.close().await.map_err(failed(READ))?;
     Ok(Some(status))
+}
+
+async fn refuse_unfinished(connection: &mut PgConnection) -> Result<(), StoreError> {
+    if !has(connection, copy::PROGRESS).await? {
+        return Ok(());
+    }
+    let unfinished = query_scalar(copy::UNFINISHED).fetch_optional(connection).await;
+    copy::refuse_unfinished(unfinished.map_err(failed(OPEN))?)
 }
 
 /// The versions that were applied.

@@ -33,6 +33,7 @@ impl SessionLog for PostgresStore {
         queue::accept(&mut transaction, &job).await?;
         transaction.commit().await.map_err(failed(ACCEPT))?;
         self.listener.bells.ring(Topic::Work);
+        self.listener.bells.ring(Topic::Sessions);
         Ok(Accepted { seq, job: job.id })
     }
 
@@ -48,6 +49,7 @@ impl SessionLog for PostgresStore {
         }
         transaction.commit().await.map_err(failed(FINISH))?;
         self.listener.bells.ring(Topic::Work);
+        self.listener.bells.ring(Topic::Sessions);
         Ok(places)
     }
 
@@ -75,6 +77,7 @@ impl SessionLog for PostgresStore {
         .fetch_one(&self.pool)
         .await
         .map_err(failed(TELL))?;
+        self.listener.bells.ring(Topic::Sessions);
         row::count(seq)
     }
 

@@ -18,7 +18,7 @@ const CANTOPEN: u32 = 14;
 const NOTADB: u32 = 26;
 
 /// Says what could not be done, and why.
-pub(super) fn failed(what: &'static str) -> impl Fn(sqlx::Error) -> StoreError {
+pub(crate) fn failed(what: &'static str) -> impl Fn(sqlx::Error) -> StoreError {
     move |error| match error {
         sqlx::Error::Io(source) => StoreError::Io { what: what.to_owned(), source },
         sqlx::Error::PoolTimedOut => {
@@ -31,7 +31,7 @@ pub(super) fn failed(what: &'static str) -> impl Fn(sqlx::Error) -> StoreError {
 }
 
 /// The same of the file at `path`, which is named where the error is about it.
-pub(super) fn at(path: &Path, error: StoreError) -> StoreError {
+pub(crate) fn at(path: &Path, error: StoreError) -> StoreError {
     let path = path.display();
     match error {
         StoreError::Damaged { why, .. } => StoreError::Damaged { what: format!("`{path}`"), why },
@@ -44,12 +44,12 @@ pub(super) fn at(path: &Path, error: StoreError) -> StoreError {
 }
 
 /// Whether another program holds a lock that is needed.
-pub(super) fn is_busy(error: &sqlx::Error) -> bool {
+pub(crate) fn is_busy(error: &sqlx::Error) -> bool {
     matches!(code(error), Some(BUSY | LOCKED))
 }
 
 /// Whether a row that must be the only one of its kind is there already.
-pub(super) fn is_taken(error: &sqlx::Error) -> bool {
+pub(crate) fn is_taken(error: &sqlx::Error) -> bool {
     error.as_database_error().is_some_and(sqlx::error::DatabaseError::is_unique_violation)
 }
 
@@ -59,7 +59,7 @@ pub(super) fn is_unreferenced(error: &sqlx::Error) -> bool {
 }
 
 /// One column of a row.
-pub(super) fn column<'r, T>(row: &'r SqliteRow, name: &'static str) -> Result<T, StoreError>
+pub(crate) fn column<'r, T>(row: &'r SqliteRow, name: &'static str) -> Result<T, StoreError>
 where
     T: Decode<'r, Sqlite> + Type<Sqlite>,
 {

@@ -82,17 +82,7 @@ impl SqliteStore {
         let mut connection = self.readers.acquire().await.map_err(failed(READ))?;
         // One look at all of it: entries that are added meanwhile are not seen half.
         let mut transaction = connection.begin().await.map_err(failed(READ))?;
-        let chains: Vec<(String, String)> = query_as(
-            "SELECT tenant, node FROM ledger UNION SELECT tenant, node FROM ledger_head ORDER BY tenant, node",
-        )
-        .fetch_all(&mut *transaction)
-        .await
-        .map_err(failed(READ))?;
-        let mut reports = Vec::with_capacity(chains.len());
-        for (tenant, node) in &chains {
-            reports.push(verify(&mut transaction, tenant, node).await?);
-        }
-        Ok(reports)
+        verify_all(&mut transaction).await
     }
 
     /// Writes an entry, unless it is the second end of a call.
@@ -101,6 +91,21 @@ impl SqliteStore {
         append(&mut transaction, self, &record).await?;
         transaction.commit().await.map_err(failed(WRITE))
     }
+}
+
+/// Checks every chain; whoever asks has begun a transaction, or is alone.
+pub(crate) async fn verify_all(connection: &mut SqliteConnection) -> Result<Vec<ChainReport>, StoreError> {
+    let chains: Vec<(String, String)> = query_as(
+        "SELECT tenant, node FROM ledger UNION SELECT tenant, node FROM ledger_head ORDER BY tenant, node",
+    )
+    .fetch_all(&mut *connection)
+    .await
+    .map_err(failed(READ))?;
+    let mut reports = Vec::with_capacity(chains.len());
+    for (tenant, node) in &chains {
+        reports.push(verify(connection, tenant, node).await?);
+    }
+    Ok(reports)
 }
 
 /// Writes an entry; `false`, and nothing written, where the call has one of this kind already.

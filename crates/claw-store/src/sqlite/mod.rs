@@ -8,8 +8,9 @@ mod agents;
 mod approvals;
 mod artifacts;
 mod changes;
-mod error;
-mod ledger;
+mod documents;
+pub(crate) mod error;
+pub(crate) mod ledger;
 mod offers;
 mod processes;
 mod programs;
@@ -18,6 +19,7 @@ mod rules;
 mod schema;
 mod sealed;
 mod secrets;
+mod seen;
 mod sessions;
 mod settings;
 mod streams;
@@ -41,7 +43,7 @@ use sqlx::{ConnectOptions as _, Connection as _, Sqlite, SqliteConnection, Trans
 
 use self::changes::Tail;
 use self::error::{at, failed, is_busy};
-pub(crate) use self::schema::status;
+pub(crate) use self::schema::{bring_up_to_date, status};
 use crate::backend::Backend;
 use crate::chain::ChainReport;
 use crate::installation::{self, Installation};
@@ -49,7 +51,7 @@ use crate::migrate::Step;
 use crate::options::StoreOptions;
 use crate::streams::Hub;
 
-const OPEN: &str = "could not open the store";
+pub(crate) const OPEN: &str = "could not open the store";
 /// How long a process waits for another that writes to the same file.
 const BUSY: Duration = Duration::from_secs(5);
 
@@ -146,7 +148,8 @@ pub(crate) async fn migrate(path: &Path, options: &StoreOptions) -> Result<Vec<S
     migrate.await.map_err(|error| at(path, error))
 }
 
-fn connect(options: &StoreOptions) -> SqliteConnectOptions {
+/// How to reach a file.
+pub(crate) fn connect(options: &StoreOptions) -> SqliteConnectOptions {
     let mapped = u64::from(options.mmap_mib) * 1024 * 1024;
     SqliteConnectOptions::new()
         .foreign_keys(true)
@@ -200,7 +203,7 @@ async fn connect_writer(
 
 /// Makes the file, and directories that are missing, for the eyes of their owner alone. SQLite gives the
 /// files it puts beside it the same mode. Nothing is made for an installation that had a store before.
-fn make_file(path: &Path, options: &StoreOptions) -> Result<(), StoreError> {
+pub(crate) fn make_file(path: &Path, options: &StoreOptions) -> Result<(), StoreError> {
     if !path.exists() {
         installation::check(options.installation, None)?;
     }

@@ -10,6 +10,7 @@ use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, query, query_sca
 
 use super::OPEN;
 use super::error::{at, failed};
+use crate::copy;
 use crate::installation::{self, Installation};
 use crate::migrate::{self, Step};
 use crate::options::StoreOptions;
@@ -19,17 +20,17 @@ use crate::status::{Journal, Schema, Status, TableStatus};
 const READ: &str = "could not read how the store stands";
 
 /// Brings the schema up to date, all of it or nothing, while nobody else does; says what it did. A store of
-/// another installation than is wanted is left as it is.
+/// another installation than is wanted, or one into which a copy is unfinished, is left as it is.
 pub(super) async fn prepare(
     writer: &SqlitePool,
     options: &StoreOptions,
 ) -> Result<(Vec<Step>, Installation), StoreError> {
     let mut transaction = writer.begin_with("BEGIN EXCLUSIVE").await.map_err(failed(OPEN))?;
+    refuse_unfinished(&mut transaction).await?;
     let found = owner(&mut transaction).await?;
     installation::check(options.installation, found)?;
     let before = versions(&mut transaction).await?;
-    let migrated = migrate::sqlite().run_direct(None, &mut *transaction, false).await;
-    migrated.map_err(|error| migrate::failed(error, failed(OPEN)))?;
+    apply(&mut transaction).await?;
     let after = versions(&mut transaction).await?;
     let installation = match found {
         Some(id) => Installation { id, is_new: false },
@@ -37,6 +38,13 @@ pub(super) async fn prepare(
     };
     transaction.commit().await.map_err(failed(OPEN))?;
     Ok((migrate::applied(&before, &after), installation))
+}
+
+/// Brings the schema up to date, all of it or nothing, and nothing else: whose store it is comes with its rows.
+pub(crate) async fn bring_up_to_date(connection: &mut SqliteConnection) -> Result<(), StoreError> {
+    let mut transaction = connection.begin_with("BEGIN EXCLUSIVE").await.map_err(failed(OPEN))?;
+    apply(&mut transaction).await?;
+    transaction.commit().await.map_err(failed(OPEN))
 }
 
 /// How the file at `path` stands; `None` where there is none.
@@ -70,6 +78,19 @@ async fn look(path: &Path) -> Result<Status, StoreError> {
         bytes: size(path),
         tables,
     })
+}
+
+async fn apply(connection: &mut SqliteConnection) -> Result<(), StoreError> {
+    let migrated = migrate::sqlite().run_direct(None, connection, false).await;
+    migrated.map_err(|error| migrate::failed(error, failed(OPEN)))
+}
+
+async fn refuse_unfinished(connection: &mut SqliteConnection) -> Result<(), StoreError> {
+    if !has(connection, copy::PROGRESS).await? {
+        return Ok(());
+    }
+    let unfinished = query_scalar(copy::UNFINISHED).fetch_optional(connection).await;
+    copy::refuse_unfinished(unfinished.map_err(failed(OPEN))?)
 }
 
 /// The versions that were applied.

@@ -28,6 +28,7 @@ impl SessionLog for SqliteStore {
         queue::enqueue(&mut *transaction, &job).await?;
         transaction.commit().await.map_err(failed(WRITE))?;
         self.bells.ring(Topic::Work);
+        self.bells.ring(Topic::Sessions);
         Ok(Accepted { seq, job: job.id })
     }
 
@@ -43,6 +44,7 @@ impl SessionLog for SqliteStore {
         }
         transaction.commit().await.map_err(failed(WRITE))?;
         self.bells.ring(Topic::Work);
+        self.bells.ring(Topic::Sessions);
         Ok(places)
     }
 
@@ -52,7 +54,9 @@ impl SessionLog for SqliteStore {
         session: &SessionKey,
         (at, kind, body): (UnixMillis, SmolStr, Value),
     ) -> Result<u64, StoreError> {
-        tell(&self.writer, tenant, session, (at, &kind, &body)).await
+        let seq = tell(&self.writer, tenant, session, (at, &kind, &body)).await?;
+        self.bells.ring(Topic::Sessions);
+        Ok(seq)
     }
 
     async fn messages(

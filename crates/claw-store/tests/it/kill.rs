@@ -6,10 +6,9 @@ use std::env;
 use std::process::Command;
 
 use claw_core::NodeId;
-use claw_core::store::Store;
 use claw_store::chain::ChainReport;
 use claw_store::{PostgresStore, SqliteStore};
-use claw_testkit::killing::{Report, Round, play_if_briefed};
+use claw_testkit::killing::{Played, Report, Round, play_if_briefed};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
@@ -66,7 +65,7 @@ fn player(test: &str, place: &str) -> Command {
 }
 
 /// Plays rounds on one store, each as a tenant of its own.
-fn rounds<S: Store>(
+fn rounds<S: Played>(
     rounds: usize,
     command: impl Fn() -> Command + Sync,
     open: impl AsyncFn() -> S,

@@ -2,7 +2,10 @@
 
 #![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests, and what helps them")]
 
+mod backup;
+mod copy;
 mod faults;
+mod filled;
 mod kill;
 mod operator;
 mod postgres;

@@ -10,9 +10,10 @@ use std::time::Duration;
 
 use claw_core::port::Owner;
 use claw_core::store::{
-    AccessStore as _, AgentStore as _, ApiKey, Approvals as _, Changes as _, Claim, Delta, Layer,
-    Ledger as _, NewJob, NewKey, Outcome, ProcessEnd, Processes as _, Queue as _, Rules as _, Settings,
-    SettingsStore as _, StoreError, Streams as _, TenantChange, Topic, User, Voice,
+    AccessStore as _, AgentStore as _, ApiKey, Approvals as _, Changes as _, Claim, Delta, DocumentKey,
+    Documents as _, Layer, Ledger as _, NewJob, NewKey, Outcome, ProcessEnd, Processes as _, Queue as _,
+    Rules as _, SessionLog as _, Settings, SettingsStore as _, Shelf, StoreError, Streams as _, TenantChange,
+    Topic, User, Voice,
 };
 use claw_core::{AgentId, CallId, MessageId, NodeId, TenantId, ToolName};
 use claw_store::PostgresStore;
@@ -22,6 +23,7 @@ use claw_testkit::fixture::{
     NOW, agent_setup, intent, job, job_of, key_of, outcome, process, question, refused, rule, session,
     tenant, user, worker,
 };
+use serde_json::json;
 use tokio::sync::{broadcast, watch};
 
 use self::database::{Database, Databases};
@@ -84,6 +86,12 @@ async fn undo_index() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn seen_index() {
+    let databases = Databases::default();
+    conformance::seen_index(async || databases.store().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn access() {
     let databases = Databases::default();
     conformance::access(async || databases.store().await).await;
@@ -110,6 +118,12 @@ async fn secrets() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn documents() {
+    let databases = Databases::default();
+    conformance::documents(async || databases.store().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn nodes_that_start_together_make_the_schema_once() {
     let database = Database::create().await;
     let nodes: Vec<_> = (0..8)
@@ -130,9 +144,9 @@ async fn nodes_that_start_together_make_the_schema_once() {
 async fn every_table_says_whose_its_rows_are() {
     let database = Database::create().await;
     drop(database.store("a").await);
-    // The installation is the one that all tenants are part of.
+    // The installation is the one that all tenants are part of, and a copy is of all of them.
     let tables = "FROM information_schema.tables WHERE table_schema = 'public'
-                  AND table_name NOT IN ('_sqlx_migrations', 'installation')";
+                  AND table_name NOT IN ('_sqlx_migrations', 'installation', 'copy_progress')";
     let with_tenant = "FROM information_schema.columns
                        WHERE table_schema = 'public' AND column_name = 'tenant' AND is_nullable = 'NO'";
     let all = database.count(&format!("SELECT count(*) {tables}")).await;
@@ -236,6 +250,10 @@ async fn nodes_wake_each_other() {
     assert!(!changes.has_changed().unwrap(), "work is not a question");
     b.request(question(CallId::new(), "ls")).await.unwrap();
     woken(&mut changes, "a question was put").await;
+    let mut told = listening(a.changes(Topic::Sessions)).await;
+    told.mark_unchanged();
+    b.log_event(&TenantId::main(), &session("cli:me"), (NOW, "run".into(), json!({}))).await.unwrap();
+    woken(&mut told, "an event was told").await;
 
     let (main, given) = (TenantId::main(), rule());
     b.put_rule(given.clone()).await.unwrap();
@@ -294,6 +312,24 @@ async fn names_keep_every_character_but_nul() {
     let key = ApiKey::from_random([7; 32]);
     store.add_key(NewKey { label: "\0".to_owned(), ..key_of(&key) }).await.unwrap();
     assert_eq!(store.keys(&TenantId::main()).await.unwrap()[0].new.label, "\u{fffd}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_tell_each_other_of_documents() {
+    let database = Database::create().await;
+    let (a, b) = (database.store("a").await, database.store("b").await);
+    let mut documents = listening(a.changes(Topic::Documents)).await;
+    let (tenant, agent) = (TenantId::main(), AgentId::new("main").unwrap());
+    let key = DocumentKey { tenant, agent, user: None, shelf: Shelf::Context, path: "SOUL.md".to_owned() };
+    b.put_document(&key, "one", None, NOW).await.unwrap();
+    woken(&mut documents, "a document was written").await;
+    b.put_document(&key, "two", Some(1), NOW).await.unwrap();
+    woken(&mut documents, "it was changed").await;
+    assert!(b.index_document(&key, 2, vec![]).await.unwrap());
+    let before = *documents.borrow_and_update();
+    b.remove_document(&key, 2, NOW).await.unwrap();
+    woken(&mut documents, "it was removed").await;
+    assert_eq!(*documents.borrow(), before + 1, "that it was indexed is not told");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -96,9 +96,11 @@ async fn keeps_processes() {
 async fn keeps_the_indexes_of_files() {
     conformance::artifact_index(memory).await;
     conformance::undo_index(memory).await;
+    conformance::seen_index(memory).await;
     let files = Files::new();
     conformance::artifact_index(async || files.next().await).await;
     conformance::undo_index(async || files.next().await).await;
+    conformance::seen_index(async || files.next().await).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -131,6 +133,13 @@ async fn keeps_secrets() {
     conformance::programs(async || files.next().await).await;
     conformance::sealed_values(memory).await;
     conformance::sealed_values(async || files.next().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keeps_documents() {
+    conformance::documents(memory).await;
+    let files = Files::new();
+    conformance::documents(async || files.next().await).await;
 }
 
 #[tokio::test]

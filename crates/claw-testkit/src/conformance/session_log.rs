@@ -28,7 +28,7 @@ pub async fn session_log<S: SessionLog + Queue + 'static>(make: impl AsyncFn() -
     numbers_each_conversation_by_itself(make().await).await;
     pages_messages_and_events(make().await).await;
     keeps_tenants_apart(make().await).await;
-    wakes_workers(make().await).await;
+    wakes_workers_and_clients(make().await).await;
     numbers_without_gaps_under_many_writers(make().await).await;
     accepts_one_of_many_equal_messages(make().await).await;
     ends_a_run_once_when_many_try(make().await).await;
@@ -215,17 +215,24 @@ async fn keeps_tenants_apart(store: impl SessionLog + Queue) {
     assert_eq!(messages(&store, "cli:me").await, [Message { new: ours, seq: 1 }]);
 }
 
-async fn wakes_workers(store: impl SessionLog + Queue) {
-    let mut work = store.changes(Topic::Work);
+async fn wakes_workers_and_clients(store: impl SessionLog + Queue) {
+    let (mut work, mut told) = (store.changes(Topic::Work), store.changes(Topic::Sessions));
     for _ in 0..2 {
         store.accept_message(message("cli:me", "hello"), job_of("cli:me")).await.unwrap();
         assert!(work.has_changed().unwrap(), "a message is work");
+        assert!(told.has_changed().unwrap(), "and an event of its conversation");
         work.mark_unchanged();
+        told.mark_unchanged();
     }
     let lease = run(&store, &worker("a")).await;
     work.mark_unchanged();
+    told.mark_unchanged();
     store.finish_run(&lease, said("cli:me", 1)).await.unwrap();
     assert!(work.has_changed().unwrap(), "the session's next job can be claimed");
+    assert!(told.has_changed().unwrap(), "something was said");
+    told.mark_unchanged();
+    store.log_event(&TenantId::main(), &session("cli:me"), (NOW, "run".into(), json!({}))).await.unwrap();
+    assert!(told.has_changed().unwrap(), "an event was told");
 }
 
 async fn numbers_without_gaps_under_many_writers(store: impl SessionLog + Queue + 'static) {

@@ -266,6 +266,7 @@ fn change(name: &str) -> NewUndo {
         call: CallId::new(),
         run: None,
         tool: ToolName::literal("write_file"),
+        workspace: "/srv".to_owned(),
         place: format!("/srv/{name}"),
         shown: name.to_owned(),
         before: None,

@@ -1,12 +1,30 @@
 //! `clawsmith db`: the store, for whoever runs it.
 
+mod backup;
+mod bar;
+mod copy;
 mod migrate;
+mod restore;
 mod status;
 
+use std::future::Future;
+
 use clap::Subcommand;
+use claw_core::store::StoreError;
+use claw_store::Place;
+use claw_store::chain::ChainReport;
 
 use crate::cli::Session;
-use crate::failure::Outcome;
+use crate::compose;
+use crate::failure::{Failure, Outcome};
+use crate::output::tell;
+
+/// What no copy and no backup holds, for programs and for people.
+const NOT_INCLUDED: [&str; 3] = [
+    "artifacts (files in the data directory)",
+    "undo blobs (likewise)",
+    "the key that secrets are sealed with",
+];
 
 /// What to do with the store.
 #[derive(Debug, Subcommand)]
@@ -28,6 +46,12 @@ Examples:
   CLAWSMITH_STORE__URL=postgres://claw@db/claw clawsmith db migrate --json"
     )]
     Migrate,
+    /// Copy everything to another store, and compare every row.
+    Copy(copy::Copy),
+    /// Write everything to one file, while the store is used.
+    Backup(backup::Backup),
+    /// Put a backup in the place of the store.
+    Restore(restore::Restore),
 }
 
 impl Db {
@@ -35,6 +59,50 @@ impl Db {
         match self {
             Self::Status => status::run(session),
             Self::Migrate => migrate::run(session),
+            Self::Copy(copy) => copy.run(session),
+            Self::Backup(backup) => backup.run(session),
+            Self::Restore(restore) => restore.run(session),
         }
     }
+}
+
+/// The store that a URL on the command line names.
+fn named(url: &str) -> Result<Place, Failure> {
+    url.parse().map_err(|error: StoreError| Failure::usage(error.to_string()))
+}
+
+/// The store that is meant: the one that was named, or the one that is configured.
+fn meant(session: &Session, url: Option<&str>) -> Result<Place, Failure> {
+    match url {
+        Some(url) => named(url),
+        None => compose::place(&session.load()?, &session.around),
+    }
+}
+
+/// Does the work to its end, or to Ctrl-C.
+fn finish<T>(work: impl Future<Output = Result<T, StoreError>>, given_up: &str) -> Result<T, Failure> {
+    super::tools::runtime()?.block_on(async {
+        tokio::select! {
+            done = work => done.map_err(|error| Failure::failed(error.to_string())),
+            _ = tokio::signal::ctrl_c() => Err(Failure::failed(format!("interrupted; {given_up}"))),
+        }
+    })
+}
+
+/// Says what the copy or backup does not hold.
+fn remind(session: &Session) {
+    if !session.out.json {
+        tell(format_args!("note: not in it: {}", NOT_INCLUDED.join(", ")));
+    }
+}
+
+/// The chains in a sentence, and whether all of them are sound.
+fn sound(session: &mut Session, chains: &[ChainReport]) -> Result<bool, Failure> {
+    let faulty: Vec<_> = chains.iter().filter(|chain| chain.fault.is_some()).collect();
+    if !session.out.json {
+        for chain in &faulty {
+            session.out.line(format_args!("damaged: the ledger was so before: {chain}"))?;
+        }
+    }
+    Ok(faulty.is_empty())
 }

@@ -7,6 +7,7 @@ fn scope() -> Scope {
             Root { path: "/skills".into(), access: Access::Read },
         ],
         denied: vec!["/w/.clawsmith".into()],
+        quota: None,
     }
 }
 

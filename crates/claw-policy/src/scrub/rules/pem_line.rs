@@ -122,7 +122,7 @@ pub(super) fn start_of(view: &View<'_>, at: usize) -> Option<usize> {
 pub(super) fn before(view: &View<'_>, line_start: usize) -> Option<Line> {
     let broken = match view.before(line_start)? {
         b'\n' => line_start - 1,
-        b'n' => line_start - 2,
+        b'n' if view.before(line_start - 1) == Some(b'\\') => line_start - 2,
         _ => return None,
     };
     let line = Line::parse(view, start_of(view, broken)?)?;

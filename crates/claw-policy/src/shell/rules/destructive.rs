@@ -359,7 +359,6 @@ pub(super) fn is_system_path(path: &str) -> bool {
         "/proc/sysrq",
         "/var/spool/cron",
         "/var/lib/dpkg",
-        "/root/.ssh",
         "/dev/mem",
         "/dev/kmem",
         "/dev/port",
@@ -367,6 +366,7 @@ pub(super) fn is_system_path(path: &str) -> bool {
     .iter()
     .any(|prefix| path.starts_with(prefix))
         && !path.starts_with("/usr/local/share/")
+        || path.starts_with('/') && path.contains("/.ssh/")
 }
 
 pub(super) fn is_disk(path: &str) -> bool {

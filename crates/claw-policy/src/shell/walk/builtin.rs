@@ -292,6 +292,9 @@ impl Walker<'_> {
             }
             return;
         };
-        environment.positional = Some(arguments[dashes + 1..].to_vec());
+        // From the first word that is no option on, all are: `set x -- y` sets three.
+        let options = |argument: &Argument| argument.known().is_some_and(|text| text.starts_with(['-', '+']));
+        let after = arguments[dashes + 1..].to_vec();
+        environment.positional = arguments[..dashes].iter().all(options).then_some(after);
     }
 }

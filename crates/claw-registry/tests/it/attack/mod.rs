@@ -18,7 +18,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use claw_core::event::{Event, Listener};
 use claw_core::id::{AgentId, SessionKey};
-use claw_core::port::Clock;
+use claw_core::port::{Clock, WriteMode};
 use claw_core::store::{Answer, ApprovalState, Approvals, EntryEvent, Ledger};
 use claw_core::tool::{
     AnyTool, Ask, Block, Call, Caller, Effect, Effects, Facts, Group, Meta, Need, Output, Plan, Script, Spec,
@@ -33,7 +33,7 @@ use claw_registry::{Arguments, Executor, Limits, OfferOptions, Registry, Request
 use serde_json::{Value, json};
 
 use crate::approvals::{approve_one, question};
-use crate::kit::{Bench, Setup, caller, done, refused};
+use crate::kit::{Bench, Setup, WHOLE, caller, done, refused};
 
 type PlanFn = dyn Fn(&Facts, &Value) -> Result<Plan, ToolError> + Send + Sync;
 type RunFn =

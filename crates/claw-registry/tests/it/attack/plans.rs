@@ -20,7 +20,9 @@ async fn a_write_needs_the_effect_to_write() {
         },
         |call, _| {
             Box::pin(async move {
-                call.files()?.write("a.txt", b"overwritten").await.map(|()| Output::text("ok"))
+                let files = call.files()?;
+                files.read("a.txt", WHOLE).await?;
+                files.write("a.txt", "overwritten", WriteMode::Overwrite).await.map(|_| Output::text("ok"))
             })
         },
     );

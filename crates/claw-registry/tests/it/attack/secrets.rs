@@ -112,7 +112,7 @@ async fn a_secret_split_where_the_call_learns_another_is_not_told() {
             c.progress.tell(&SECRET[..60]);
             c.secrets.add("another-credential-9876");
             c.progress.tell(&SECRET[60..]);
-            Ok(claw_core::port::Ran { exit: Some(0), signal: None, output: String::new() })
+            Ok(claw_core::port::Ran { exit: Some(0), ..Default::default() })
         }
         async fn spawn(
             &self,

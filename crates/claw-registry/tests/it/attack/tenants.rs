@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use claw_core::id::{AgentId, SessionKey};
-use claw_core::port::{ArtifactStore, FsBridge, Owner, Place, Stat};
+use claw_core::port::{ArtifactStore, FsBridge, Owner, Place, Stat, WriteMode};
 use claw_core::store::{EntryEvent, Ledger, Outcome, Record, StoreError};
 use claw_core::tool::{
     AnyTool, Ask, Call, Caller, Cost, Effect, Effects, Facts, Group, Meta, Need, Output, Plan, Sight, Spec,
@@ -130,14 +130,14 @@ impl FsBridge for Stuck {
     async fn stat(&self, _: &Place<'_>, _: &str) -> Result<Option<Stat>, ToolError> {
         Ok(None)
     }
-    async fn read(&self, _: &Place<'_>, _: &str) -> Result<Vec<u8>, ToolError> {
+    async fn read(&self, _: &Place<'_>, _: &str) -> Result<(Vec<u8>, Stat), ToolError> {
         std::future::pending().await
     }
     async fn mkdirp(&self, _: &Place<'_>, _: &str) -> Result<(), ToolError> {
         Ok(())
     }
-    async fn write(&self, _: &Place<'_>, _: &str, _: &[u8]) -> Result<(), ToolError> {
-        Ok(())
+    async fn write(&self, _: &Place<'_>, _: &str, _: &[u8]) -> Result<Stat, ToolError> {
+        std::future::pending().await
     }
     async fn look(&self, _: &Place<'_>, _: &str) -> Result<Sight, ToolError> {
         std::future::pending().await
@@ -180,7 +180,7 @@ async fn a_call_that_was_cancelled_writes_nothing_afterwards() {
                 let late = call.clone();
                 tokio::spawn(async move {
                     tokio::time::sleep(Duration::from_millis(150)).await;
-                    late.files().unwrap().write("late.txt", b"after the end").await
+                    late.files().unwrap().write("late.txt", "after the end", WriteMode::Create).await
                 });
                 std::future::pending().await
             })

@@ -1,0 +1,57 @@
+//! `clawsmith db backup`: everything in one file, while the store is used.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use claw_store::backup;
+use serde_json::json;
+
+use super::bar::Bar;
+use super::{NOT_INCLUDED, finish, meant, remind, sound};
+use crate::cli::Session;
+use crate::failure::Outcome;
+
+/// What to write where.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "The file is a SQLite database, whichever database the store is in, and holds it as it stood \
+                        at one moment. Nobody has to stop for it. Exit code 1 also where the ledger was damaged \
+                        before; the backup is made all the same.
+
+Examples:
+  clawsmith db backup clawsmith-2026-01-01.db
+  clawsmith db backup --from postgres://claw@db.example/claw nightly.db --force --json"
+)]
+pub(crate) struct Backup {
+    /// The file to write, which only its owner may read.
+    file: PathBuf,
+    /// The store to back up [default: the configured one].
+    #[arg(long, value_name = "URL")]
+    from: Option<String>,
+    /// Replace a file of that name.
+    #[arg(long)]
+    force: bool,
+}
+
+impl Backup {
+    pub(crate) fn run(self, session: &mut Session) -> Outcome {
+        let place = meant(session, self.from.as_deref())?;
+        let mut bar = Bar::new(session);
+        let mut show = |progress: claw_store::progress::Progress<'_>| bar.show(progress);
+        let work = backup::backup(&place, &self.file, self.force, &mut show);
+        let report = finish(work, "nothing was written")?;
+        drop(bar);
+        let whole = sound(session, &report.chains)?;
+        if session.out.json {
+            let mut object = serde_json::to_value(&report)?;
+            object["not_included"] = json!(NOT_INCLUDED);
+            session.out.json(&object)?;
+        } else {
+            let (from, file, bytes) = (&report.from, report.file.display(), report.bytes);
+            session.out.line(format_args!("backed up `{from}` to `{file}`: {bytes} bytes, checked"))?;
+        }
+        remind(session);
+        Ok(if whole { ExitCode::SUCCESS } else { ExitCode::from(1) })
+    }
+}

@@ -1,0 +1,62 @@
+//! `clawsmith db restore`: a backup in the place of the store.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use claw_store::backup;
+use serde_json::json;
+
+use super::bar::Bar;
+use super::{NOT_INCLUDED, finish, meant, remind};
+use crate::cli::Session;
+use crate::failure::Outcome;
+use crate::output::tell;
+
+/// What to restore where.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "The backup is checked before it takes the place: every page, and the ledger's chains. Stop \
+                        whoever uses the store first. Work that was leased when the backup was made is leased still, \
+                        and passes on when the lease ends.
+
+Examples:
+  clawsmith db restore clawsmith-2026-01-01.db --force
+  clawsmith db restore nightly.db --to postgres://claw@db.example/empty --json"
+)]
+pub(crate) struct Restore {
+    /// The file that `clawsmith db backup` wrote.
+    file: PathBuf,
+    /// The store to put it in, which must be empty [default: the configured one].
+    #[arg(long, value_name = "URL")]
+    to: Option<String>,
+    /// Move a SQLite file that is not empty aside first.
+    #[arg(long)]
+    force: bool,
+}
+
+impl Restore {
+    pub(crate) fn run(self, session: &mut Session) -> Outcome {
+        let place = meant(session, self.to.as_deref())?;
+        let mut bar = Bar::new(session);
+        let mut show = |progress: claw_store::progress::Progress<'_>| bar.show(progress);
+        let work = backup::restore(&self.file, &place, self.force, &mut show);
+        let report = finish(work, "repeat the command")?;
+        drop(bar);
+        if session.out.json {
+            let mut object = serde_json::to_value(&report)?;
+            object["not_included"] = json!(NOT_INCLUDED);
+            session.out.json(&object)?;
+        } else {
+            let (file, to, chains) = (report.file.display(), &report.to, report.chains.len());
+            session.out.line(format_args!(
+                "restored `{file}` to `{to}`; chains of the ledger: {chains}, all sound"
+            ))?;
+            if let Some(aside) = &report.aside {
+                tell(format_args!("note: what was there is now `{}`", aside.display()));
+            }
+        }
+        remind(session);
+        Ok(ExitCode::SUCCESS)
+    }
+}

@@ -1,0 +1,389 @@
+//! `clawsmith sandbox`: what holds commands here, whether it does, and running one in it.
+
+use std::io::{self, IsTerminal as _, Write as _};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use clap::{Args, Subcommand, ValueEnum};
+use claw_core::port::RunContext;
+use claw_core::tool::{Effect, Effects, Progress, Secrets};
+use claw_host::sandbox::{Grant, Launcher, Layers, Limits, Network, Standing};
+use claw_host::shell::{Finished, LocalShell, Reason, ShellOptions};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use crate::cli::Session;
+use crate::failure::{Failure, Outcome};
+use crate::output::{Cell, Table, tell, visible};
+
+/// What to do with the sandbox.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Sandbox {
+    /// Print what the sandbox is made of here, and what a command in it reaches.
+    #[command(after_help = "Examples:
+  clawsmith sandbox status
+  clawsmith sandbox status --json")]
+    Status(Reaching),
+    /// Run commands that try to get out, and measure what running in it costs.
+    #[command(after_help = "Exit code 1 where one of them got out.
+
+Examples:
+  clawsmith sandbox probe
+  clawsmith sandbox probe --json")]
+    Probe,
+    /// Run a command in it. The exit code is the command's, 128 and the signal's number where one ended it.
+    #[command(after_help = "Examples:
+  clawsmith sandbox run -- ls -la
+  clawsmith sandbox run --read-only --network loopback -- make test
+  clawsmith sandbox run --grant /opt/toolchain --timeout 600 -- sh -c 'cc --version'")]
+    Run(Run),
+}
+
+/// What a command reaches.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Reaching {
+    /// The workspace [default: the current directory].
+    #[arg(long, value_name = "DIR")]
+    workspace: Option<PathBuf>,
+    /// The workspace cannot be changed.
+    #[arg(long)]
+    read_only: bool,
+    /// Another path that can be read; more than once for more.
+    #[arg(long, value_name = "PATH")]
+    grant: Vec<PathBuf>,
+    /// Another path that can be changed; more than once for more.
+    #[arg(long, value_name = "PATH")]
+    grant_write: Vec<PathBuf>,
+    /// What it can talk to.
+    #[arg(long, value_enum, default_value_t = Talk::None)]
+    network: Talk,
+}
+
+/// What a command can talk to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Talk {
+    /// Nothing.
+    None,
+    /// Itself.
+    Loopback,
+    /// What this machine can.
+    Host,
+}
+
+/// What to run.
+#[derive(Debug, Args)]
+pub(crate) struct Run {
+    #[command(flatten)]
+    reaching: Reaching,
+    /// Seconds until it is ended.
+    #[arg(long, value_name = "SECONDS", default_value_t = 300)]
+    timeout: u64,
+    /// The command and its arguments.
+    #[arg(last = true, required = true, value_name = "CMD")]
+    command: Vec<String>,
+}
+
+impl Sandbox {
+    pub(crate) fn run(self, session: &mut Session) -> Outcome {
+        let runtime = super::tools::runtime()?;
+        match self {
+            Self::Status(reaching) => runtime.block_on(status(&reaching, session)),
+            Self::Probe => runtime.block_on(probe(session)),
+            Self::Run(run) => runtime.block_on(run.run(session)),
+        }
+    }
+}
+
+/// The data directory is never shown to a command, wherever the workspace is.
+fn place(reaching: &Reaching, session: &Session, launcher: Arc<Launcher>) -> Result<Place, Failure> {
+    let loaded = session.load()?;
+    let workspace = match &reaching.workspace {
+        Some(path) => session.around.directory.join(path),
+        None => session.around.directory.clone(),
+    };
+    let unusable = format!("the workspace `{}` cannot be used", workspace.display());
+    let workspace = workspace.canonicalize().map_err(|error| Failure::usage(unusable).because(error))?;
+    let grant = |write: bool| move |path: &PathBuf| Grant { path: path.clone(), write };
+    let grants = reaching.grant.iter().map(grant(false)).chain(reaching.grant_write.iter().map(grant(true)));
+    let options = ShellOptions {
+        grants: grants.collect(),
+        hidden: loaded.data_dir(&session.around).into_iter().collect(),
+        network: match reaching.network {
+            Talk::None => Network::None,
+            Talk::Loopback => Network::Loopback,
+            Talk::Host => Network::Host,
+        },
+        ..ShellOptions::default()
+    };
+    let effects = match reaching.read_only {
+        true => Effects::ALL.without(Effects::of(&[Effect::Write])),
+        false => Effects::ALL,
+    };
+    let context = RunContext {
+        workspace,
+        sandbox_key: "cli".into(),
+        sandboxed: true,
+        effects,
+        sights: Vec::new(),
+        cancel: CancellationToken::new(),
+        progress: Progress::silent(),
+        secrets: Secrets::default(),
+    };
+    Ok(Place { launcher, options, context })
+}
+
+struct Place {
+    launcher: Arc<Launcher>,
+    options: ShellOptions,
+    context: RunContext,
+}
+
+impl Place {
+    async fn finish(&self, argv: &[String]) -> Result<Finished, Failure> {
+        let shell = LocalShell::new(Arc::clone(&self.launcher), self.options.clone());
+        let command = shell.command(&self.context, argv.to_vec(), "", &[]);
+        let finished = shell.finish(&self.context, command).await;
+        finished.map_err(|error| {
+            Failure::failed("the command did not run")
+                .because(error)
+                .hint("clawsmith sandbox status")
+                .refusing()
+        })
+    }
+
+    async fn script(&self, text: &str) -> Result<Finished, Failure> {
+        self.finish(&["/bin/sh".to_owned(), "-c".to_owned(), text.to_owned()]).await
+    }
+}
+
+async fn status(reaching: &Reaching, session: &mut Session) -> Outcome {
+    let place = place(reaching, session, Arc::default())?;
+    let layers = place.launcher.layers().await;
+    let missing = place.options.required.iter().find(|layer| !layers.works(**layer));
+    let Limits { memory, processes, open_files, file_size, disk, temporary, .. } = place.options.limits;
+    if session.out.json {
+        let limits = json!({
+            "memory": memory, "processes": processes, "open_files": open_files, "file_size": file_size,
+            "disk": disk, "temporary": temporary,
+        });
+        let value = json!({
+            "usable": missing.is_none(),
+            "layers": layers,
+            "required": place.options.required,
+            "reach": reach(&place),
+            "limits": limits,
+        });
+        session.out.json(&value)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    layer_table(&layers, &place, session)?;
+    session.out.line("")?;
+    session.out.heading("A command in it reaches")?;
+    let write = place.context.effects.has(Effect::Write);
+    let access = |write: bool| if write { "read, write" } else { "read" };
+    let mut table = Table::new(["path", "access"]);
+    table.row([Cell::strong(place.context.workspace.display()), Cell::new(access(write))]);
+    for grant in &place.options.grants {
+        table.row([Cell::new(grant.path.display()), Cell::new(access(grant.write && write))]);
+    }
+    table.row([Cell::new("/tmp"), Cell::new("its own, gone with it")]);
+    table.row([Cell::new("programs and libraries of the system"), Cell::new("read")]);
+    for path in &place.options.hidden {
+        table.row([Cell::quiet(path.display()), Cell::quiet("never, wherever it lies")]);
+    }
+    table.row([Cell::new("network"), Cell::new(network(place.options.network))]);
+    session.out.table(&table)?;
+    session.out.line("")?;
+    session.out.heading("and may use")?;
+    let mut table = Table::new(["what", "at most"]);
+    let count = |value: Option<u64>| value.map_or_else(|| "no limit".to_owned(), |value| value.to_string());
+    for (what, most) in [
+        ("memory", size(memory)),
+        ("processes", count(processes)),
+        ("open files", count(open_files)),
+        ("one file", size(file_size)),
+        ("the workspace's disk", size(disk)),
+        ("/tmp", size(Some(temporary))),
+    ] {
+        table.row([Cell::new(what), Cell::new(most)]);
+    }
+    session.out.table(&table)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn layer_table(layers: &Layers, place: &Place, session: &mut Session) -> Result<(), Failure> {
+    let mut table = Table::new(["layer", "here", "by"]);
+    for layer in layers.iter() {
+        let required = place.options.required.contains(&layer.name);
+        let (here, by) = match &layer.standing {
+            Standing::Works(by) => (Cell::good("works"), Cell::quiet(by)),
+            Standing::Missing(reason) if required => (Cell::bad("missing"), Cell::new(reason)),
+            Standing::Missing(reason) => (Cell::warning("missing"), Cell::new(reason)),
+        };
+        table.row([Cell::strong(layer.name), here, by]);
+    }
+    session.out.table(&table)?;
+    let missing = place.options.required.iter().find(|layer| !layers.works(**layer));
+    match missing {
+        Some(layer) => session.out.line(format_args!("\nNo command runs: `{layer}` is required.")),
+        None => Ok(()),
+    }
+}
+
+fn reach(place: &Place) -> serde_json::Value {
+    json!({
+        "workspace": place.context.workspace,
+        "write": place.context.effects.has(Effect::Write),
+        "grants": place.options.grants,
+        "hidden": place.options.hidden,
+        "network": place.options.network,
+    })
+}
+
+const fn network(network: Network) -> &'static str {
+    match network {
+        Network::None => "none",
+        Network::Loopback => "itself",
+        Network::Host => "what this machine can",
+    }
+}
+
+fn size(bytes: Option<u64>) -> String {
+    bytes.map_or_else(|| "no limit".to_owned(), |bytes| format!("{} MiB", bytes >> 20))
+}
+
+/// What is tried from inside: a name, a script that succeeds only where it got out.
+const TRIES: &[(&str, &str)] = &[
+    ("read /etc/shadow", "cat /etc/shadow"),
+    ("list the home of root", "ls ~root"),
+    ("write to /usr", "touch /usr/clawsmith-probe"),
+    ("write to the kernel's settings", "echo x > /proc/sys/kernel/hostname"),
+    ("see the program's processes", "test $(ls -d /proc/[0-9]* | wc -l) -gt 6"),
+    ("signal the program", "kill -0 $PROGRAM"),
+    ("mount a file system", "mount -t tmpfs none /tmp"),
+    ("make a user namespace", "unshare -U true"),
+    ("see an interface that is up", "grep -q up /sys/class/net/*/operstate"),
+    ("open a block device", "ls /dev | grep -E '^(sd|vd|nvme|loop)'"),
+    ("write to a terminal", "echo x > /dev/tty"),
+];
+
+const RUNS: u32 = 20;
+
+async fn probe(session: &mut Session) -> Outcome {
+    let workspace =
+        tempfile::tempdir().map_err(|error| Failure::failed("no temporary directory").because(error))?;
+    let reaching = Reaching {
+        workspace: Some(workspace.path().to_owned()),
+        read_only: false,
+        grant: Vec::new(),
+        grant_write: Vec::new(),
+        network: Talk::None,
+    };
+    let mut place = place(&reaching, session, Arc::default())?;
+    let mut tried = Vec::new();
+    for (name, script) in TRIES {
+        let script = script.replace("$PROGRAM", &std::process::id().to_string());
+        let finished = place.script(&script).await?;
+        let held = finished.ended.exit != Some(0);
+        let said = finished.output.lines().next().unwrap_or_default().to_owned();
+        tried.push((*name, held, said));
+    }
+    let inside = cost(&place).await?;
+    place.context.sandboxed = false;
+    let host = cost(&place).await?;
+    let held = tried.iter().all(|(_, held, _)| *held);
+    let code = ExitCode::from(u8::from(!held));
+    if session.out.json {
+        let tries: Vec<_> = tried
+            .iter()
+            .map(|(what, held, said)| json!({ "try": what, "held": held, "said": said }))
+            .collect();
+        session.out.json(&json!({
+            "held": held,
+            "tries": tries,
+            "cost": { "sandbox_ms": inside, "host_ms": host },
+        }))?;
+        return Ok(code);
+    }
+    let mut table = Table::new(["try", "result", "what it was told"]);
+    for (what, held, said) in &tried {
+        let result = if *held { Cell::good("held") } else { Cell::bad("got out") };
+        table.row([Cell::strong(what), result, Cell::quiet(said)]);
+    }
+    session.out.table(&table)?;
+    session
+        .out
+        .line(format_args!("\n`true` takes {inside:.1} ms in the sandbox, {host:.1} ms on the host"))?;
+    Ok(code)
+}
+
+/// The median time of a command that does nothing, in milliseconds.
+async fn cost(place: &Place) -> Result<f64, Failure> {
+    let argv = ["/bin/true".to_owned()];
+    let mut times = Vec::new();
+    for _ in 0..RUNS {
+        let begun = Instant::now();
+        place.finish(&argv).await?;
+        times.push(begun.elapsed().as_secs_f64() * 1e3);
+    }
+    times.sort_by(f64::total_cmp);
+    Ok(times.get(times.len() / 2).copied().unwrap_or_default())
+}
+
+impl Run {
+    async fn run(self, session: &mut Session) -> Outcome {
+        let mut place = place(&self.reaching, session, Arc::default())?;
+        place.options.sandbox_timeout = Duration::from_secs(self.timeout);
+        let cancel = place.context.cancel.clone();
+        tokio::spawn(async move {
+            if tokio::signal::ctrl_c().await.is_ok() {
+                cancel.cancel();
+            }
+        });
+        if !session.out.json {
+            place.context.progress = Progress::to(show);
+        }
+        let finished = place.finish(&self.command).await?;
+        if session.out.json {
+            session.out.json(&json!({
+                "exit": finished.ended.exit,
+                "signal": finished.ended.signal,
+                "stopped": stopped(&finished),
+                "stragglers": finished.ended.stragglers,
+                "dropped": finished.dropped,
+                "output": finished.output,
+            }))?;
+        } else {
+            if let Some(why) = stopped(&finished) {
+                tell(format_args!("stopped: {why}"));
+            }
+            if finished.ended.stragglers > 0 {
+                tell(format_args!("{} processes that it left running were ended", finished.ended.stragglers));
+            }
+        }
+        let signal = finished.ended.signal.map(|signal| 128 + signal);
+        let code = finished.ended.exit.or(signal).and_then(|code| u8::try_from(code).ok());
+        Ok(ExitCode::from(code.unwrap_or(1)))
+    }
+}
+
+/// What a command prints, as it comes.
+fn show(text: &str) {
+    let mut out = io::stdout();
+    let text = if out.is_terminal() { visible(text) } else { text.into() };
+    // If nobody reads it any more, the command may still have work to do.
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+fn stopped(finished: &Finished) -> Option<&'static str> {
+    use claw_host::sandbox::Stopped;
+    match (finished.reason, finished.ended.stopped) {
+        (Some(Reason::TimedOut), _) => Some("its time was up"),
+        (Some(Reason::Cancelled), _) => Some("it was cancelled"),
+        (None, Some(Stopped::Memory)) => Some("it took more memory than it may"),
+        (None, Some(Stopped::Disk)) => Some("the disk filled up while it ran"),
+        (None, None) => None,
+    }
+}

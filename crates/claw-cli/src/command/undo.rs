@@ -1,0 +1,357 @@
+//! `clawsmith undo`: what tools changed in files, and taking it back.
+//!
+//! A file is put back only where it still is as the change left it. What is shown is scrubbed; what is put back
+//! are the real bytes.
+
+mod show;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Instant;
+
+use clap::{Args, Subcommand};
+use claw_core::port::{Clock as _, FsBridge};
+use claw_core::store::{
+    EntryEvent, NewUndo, Outcome as CallOutcome, Record, StoreError, Undo as Change, UndoFilter,
+};
+use claw_core::tool::{Caller, Digest, Effect, Effects, ToolError};
+use claw_core::{CallId, SessionKey, ToolName, UndoId};
+use claw_host::SystemClock;
+use claw_host::files::{Restored, Restoring, Step, StoredUndo, Verdict};
+use claw_registry::{CallScrubber, FileRules};
+use claw_store::Backend;
+use serde_json::{Value, json};
+
+use super::ledger::time;
+use crate::cli::Session;
+use crate::compose;
+use crate::config::Loaded;
+use crate::failure::{Failure, Outcome};
+use crate::output::{Cell, Table, tell};
+
+/// What undoing is recorded as.
+const TOOL: &str = "undo";
+/// The most changes of one call.
+const MOST: usize = 10_000;
+
+/// What to do with changes.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Undo {
+    /// List changes, newest first. Those that commands made are not among them.
+    #[command(after_help = "Changes that commands made are not covered: only those of the file tools are.
+
+Examples:
+  clawsmith undo list
+  clawsmith undo list --session cli:me --last 100 --json")]
+    List(List),
+    /// Show what a change did, as a unified diff without secrets.
+    #[command(after_help = "Examples:
+  clawsmith undo show --last
+  clawsmith undo show 019b7611-3c00-7b4e-9b0a-52a4c3f1d7e8")]
+    Show(Which),
+    /// Put files back as they were before a change.
+    #[command(
+        after_help = "A file that somebody else changed since is left alone, and with it all the others of \
+the same call: what it was, what the change made of it and what it is now are shown instead. The undoing is a \
+change too and can be undone by its id.
+
+Exit code 1 where nothing was undone.
+
+Examples:
+  clawsmith undo apply --last
+  clawsmith undo apply 019b7611-3c00-7b4e-9b0a-52a4c3f1d7e8"
+    )]
+    Apply(Apply),
+}
+
+/// Which changes to list.
+#[derive(Debug, Args)]
+pub(crate) struct List {
+    /// How many of the last changes.
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    last: usize,
+    /// Only changes of this conversation.
+    #[arg(long, value_name = "KEY")]
+    session: Option<String>,
+}
+
+/// Which change, or those of which call.
+#[derive(Debug, Args)]
+pub(crate) struct Which {
+    /// The id of a change, or of a call: then all changes that it made.
+    #[arg(required_unless_present = "last", conflicts_with = "last")]
+    id: Option<String>,
+    /// The last call that changed something and is not undone.
+    #[arg(long)]
+    last: bool,
+}
+
+/// What to undo.
+#[derive(Debug, Args)]
+pub(crate) struct Apply {
+    #[command(flatten)]
+    which: Which,
+    /// Also where somebody else changed the file since; what it holds now is kept.
+    #[arg(long)]
+    force: bool,
+}
+
+/// What every subcommand works with.
+struct Work {
+    loaded: Loaded,
+    store: Arc<dyn Backend>,
+    journal: StoredUndo,
+    bridge: Arc<dyn FsBridge>,
+    rules: FileRules,
+    scrubber: CallScrubber,
+}
+
+impl Undo {
+    pub(crate) fn run(self, session: &mut Session) -> Outcome {
+        let loaded = session.load()?;
+        let scrubber = compose::scrubbers(&loaded.config, &session.around)?.for_tenant(&loaded.config.tenant);
+        super::tools::runtime()?.block_on(async {
+            let Some(store) = compose::existing_store(&loaded, &session.around).await? else {
+                return none(session, &self);
+            };
+            let work = Work {
+                journal: compose::undo(&loaded, &session.around, &store)?,
+                bridge: compose::bridge(&loaded, &session.around, &store)?,
+                rules: compose::file_rules(&loaded, &session.around)?,
+                loaded,
+                store,
+                scrubber,
+            };
+            let done = match &self {
+                Self::List(list) => list.run(session, &work).await,
+                Self::Show(which) => work.show(session, which).await,
+                Self::Apply(apply) => apply.run(session, &work).await,
+            };
+            work.store.disconnect().await;
+            done
+        })
+    }
+}
+
+fn none(session: &mut Session, asked: &Undo) -> Outcome {
+    match asked {
+        Undo::List(_) if session.out.json => session.out.json(&json!([]))?,
+        Undo::List(_) => session.out.line("nothing was changed yet")?,
+        Undo::Show(_) | Undo::Apply(_) => return Err(Failure::failed("nothing was changed yet")),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+impl List {
+    async fn run(&self, session: &mut Session, work: &Work) -> Outcome {
+        let key = self.session.as_ref().map(SessionKey::new).transpose();
+        let key = key.map_err(|error| Failure::usage(format!("`--session`: {error}")))?;
+        let filter = UndoFilter { session: key, ..UndoFilter::default() };
+        let changes = work.changes(&filter, self.last).await?;
+        let mut states = Vec::with_capacity(changes.len());
+        let mut newest = std::collections::HashSet::new();
+        for change in &changes {
+            // Older changes of a file are covered by newer ones: what it holds says nothing about them.
+            let is_newest = newest.insert(change.new.place.clone());
+            states.push(work.state(change, is_newest).await);
+        }
+        if session.out.json {
+            let rows: Vec<Value> =
+                changes.iter().zip(&states).map(|(change, state)| as_json(change, state)).collect();
+            session.out.json(&work.scrubber.json(&json!(rows)))?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        if changes.is_empty() {
+            session.out.line("no change of a file is kept")?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        let mut table =
+            Table::new(["id", "time", "session", "agent", "tool", "call", "change", "state", "file"]);
+        for (Change { new, .. }, state) in changes.iter().zip(&states) {
+            table.row([
+                Cell::strong(new.id),
+                Cell::quiet(time(new.at)),
+                Cell::new(&new.session),
+                Cell::new(&new.agent),
+                Cell::new(&new.tool),
+                Cell::quiet(new.call),
+                Cell::new(kind(new)),
+                if *state == "stands" { Cell::good(state) } else { Cell::warning(state) },
+                Cell::new(work.scrubber.text(&new.shown)),
+            ]);
+        }
+        session.out.table(&table)?;
+        session.out.flush()?;
+        tell("note: changes that commands made are not covered");
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+impl Apply {
+    async fn run(&self, session: &mut Session, work: &Work) -> Outcome {
+        let changes = work.find(&self.which).await?;
+        let scope = work.scope();
+        let restoring = work.restoring(&scope);
+        let steps = restoring.look(changes).await.map_err(failed)?;
+        let all = |verdict| steps.iter().all(|step: &Step| step.verdict == verdict);
+        if all(Verdict::NotMade) {
+            return Err(Failure::failed(
+                "the files are as they were before the change: there is nothing to undo",
+            ));
+        }
+        if !self.force && steps.iter().any(|step| step.verdict == Verdict::Changed) {
+            for step in steps.iter().filter(|step| step.verdict == Verdict::Changed) {
+                work.three_ways(session, step).await?;
+            }
+            let failure = Failure::failed("somebody else changed a file since; nothing was undone");
+            return Err(failure.hint("`--force` puts it back all the same, and keeps what it holds now"));
+        }
+        let call = CallId::new();
+        let restored = work.recorded(call, steps, &restoring, self.force).await?;
+        if session.out.json {
+            let row = |one: &Restored| json!({ "id": one.id, "file": one.shown, "removed": one.removed });
+            let rows: Vec<Value> = restored.iter().map(row).collect();
+            session.out.json(&work.scrubber.json(&json!({ "call": call, "undone": rows })))?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        for Restored { id, shown, removed } in &restored {
+            let what = if *removed { "removed" } else { "put back" };
+            session.out.foreign(&work.scrubber.text(&format!("{what} `{shown}` ({id})")))?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+impl Work {
+    async fn changes(&self, filter: &UndoFilter, limit: usize) -> Result<Vec<Change>, Failure> {
+        self.store.undos(&self.loaded.config.tenant, filter, limit).await.map_err(unreadable)
+    }
+
+    /// What a caller may reach; undoing is no tool of its own, and denies what every tool is denied.
+    fn scope(&self) -> impl Fn(&Caller) -> claw_core::port::Scope + Sync {
+        |caller: &Caller| self.rules.scope(caller, &ToolName::literal("undo"))
+    }
+
+    fn restoring<'a>(
+        &'a self,
+        scope: &'a (impl Fn(&Caller) -> claw_core::port::Scope + Sync),
+    ) -> Restoring<'a> {
+        Restoring { journal: &self.journal, bridge: self.bridge.as_ref(), scope }
+    }
+
+    /// The changes that are meant, newest first.
+    async fn find(&self, which: &Which) -> Result<Vec<Change>, Failure> {
+        let tenant = &self.loaded.config.tenant;
+        let of_call = async |call| {
+            let filter = UndoFilter { call: Some(call), ..UndoFilter::default() };
+            self.changes(&filter, MOST).await
+        };
+        let Some(id) = &which.id else {
+            let recent = self.changes(&UndoFilter::default(), 1000).await?;
+            let is_last = |change: &&Change| change.undone.is_none() && change.new.tool.as_str() != TOOL;
+            let Some(last) = recent.iter().find(is_last) else {
+                return Err(Failure::failed("no change is left to undo").hint("clawsmith undo list"));
+            };
+            return of_call(last.new.call).await;
+        };
+        if let Ok(id) = id.parse::<UndoId>()
+            && let Some(change) = self.store.undo(tenant, id).await.map_err(unreadable)?
+        {
+            return Ok(vec![change]);
+        }
+        let changes = match id.parse::<CallId>() {
+            Ok(call) => of_call(call).await?,
+            Err(_) => Vec::new(),
+        };
+        match changes.is_empty() {
+            true => {
+                Err(Failure::usage(format!("no change and no call `{id}` is kept"))
+                    .hint("clawsmith undo list"))
+            }
+            false => Ok(changes),
+        }
+    }
+
+    /// How a change stands, in a word or two.
+    async fn state(&self, change: &Change, newest: bool) -> &'static str {
+        if change.undone.is_some() {
+            return "undone";
+        }
+        if !newest {
+            return "stands";
+        }
+        let scope = self.scope();
+        match self.restoring(&scope).look(vec![change.clone()]).await.as_deref() {
+            Ok([Step { verdict: Verdict::NotMade, .. }]) => "not made",
+            Ok([Step { verdict: Verdict::Changed, .. }]) => "changed since",
+            Ok(_) => "stands",
+            Err(_) => "out of reach",
+        }
+    }
+
+    /// Undoes, with an intent and an outcome in the ledger.
+    async fn recorded(
+        &self,
+        call: CallId,
+        steps: Vec<Step>,
+        restoring: &Restoring<'_>,
+        force: bool,
+    ) -> Result<Vec<Restored>, Failure> {
+        let Some(NewUndo { tenant, session, agent, user, .. }) =
+            steps.iter().find_map(|step| step.changes.first()).map(|change| change.new.clone())
+        else {
+            return Ok(Vec::new());
+        };
+        let ids: Vec<UndoId> =
+            steps.iter().flat_map(|step| &step.changes).map(|change| change.new.id).collect();
+        let args = json!({ "changes": ids, "force": force });
+        let record = |event| Record {
+            at: SystemClock.now(),
+            tenant: tenant.clone(),
+            session: session.clone(),
+            agent: agent.clone(),
+            user: user.clone(),
+            call,
+            tool: TOOL.to_owned(),
+            event,
+        };
+        let effects: Effects = [Effect::Write].into_iter().collect();
+        let intent = EntryEvent::Intent { digest: Digest::of(&args), effects, args, approval: None };
+        let unrecorded = |error: StoreError| Failure::failed("the undoing cannot be recorded").because(error);
+        self.store.begin_call(record(intent)).await.map_err(unrecorded)?;
+        let began = Instant::now();
+        let done = restoring.restore(call, steps, force).await;
+        let outcome = EntryEvent::Outcome {
+            outcome: if done.is_ok() { CallOutcome::Done } else { CallOutcome::Failed },
+            micros: u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX),
+            bytes: 0,
+            error: done.as_ref().err().map(|error| self.scrubber.text(&error.message)),
+        };
+        self.store.finish_call(record(outcome)).await.map_err(unrecorded)?;
+        done.map_err(failed)
+    }
+}
+
+/// What a change did to its file.
+fn kind(new: &NewUndo) -> &'static str {
+    match (&new.before, &new.after) {
+        (None, Some(_)) => "created",
+        (Some(_), None) => "removed",
+        _ => "changed",
+    }
+}
+
+fn as_json(change: &Change, state: &str) -> Value {
+    let mut row = json!(change);
+    row["state"] = json!(state);
+    row["change"] = json!(kind(&change.new));
+    row
+}
+
+fn failed(error: ToolError) -> Failure {
+    Failure::failed(error.for_model())
+}
+
+fn unreadable(error: StoreError) -> Failure {
+    Failure::failed("the undo journal cannot be read").because(error).hint("clawsmith db status")
+}

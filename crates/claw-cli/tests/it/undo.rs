@@ -1,0 +1,351 @@
+//! Changes are kept and undone: by hand, and as a law.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use claw_core::port::{Change, Contents, Expect, FsBridge as _, Place, Scope, UndoJournal as _, World};
+use claw_core::store::{Undo, UndoFilter, UndoIndex as _};
+use claw_core::tool::{Caller, ErrorKind};
+use claw_core::{AgentId, CallId, NodeId, SessionKey, TenantId, ToolName};
+use claw_host::SystemClock;
+use claw_host::files::{LocalFiles, Restoring, StoredUndo, UndoLimits, Verdict};
+use claw_store::SqliteStore;
+use clawsmith::{Request, Toolbox};
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::harness::{Home, Ran};
+
+fn call(home: &Home, tool: &str, args: Value) -> Ran {
+    let ran = home.run(&["tools", "call", tool, "--args", &args.to_string()]);
+    assert_eq!(ran.code, 0, "{}", ran.shown());
+    ran
+}
+
+fn listed(home: &Home) -> Vec<Value> {
+    let ran = home.run(&["undo", "list", "--json"]);
+    serde_json::from_str(&ran.stdout).unwrap()
+}
+
+#[test]
+fn a_change_is_listed_shown_and_undone_and_that_too() {
+    let home = Home::new();
+    let file = home.write("project/a.txt", "one\ntwo");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
+    call(&home, "edit", json!({ "path": "a.txt", "old_string": "two", "new_string": "2" }));
+    call(&home, "write_file", json!({ "path": "new.txt", "content": "x" }));
+    let rows = listed(&home);
+    let (new, edit) = (&rows[0], &rows[1]);
+    assert_eq!(
+        (&new["change"], &new["state"], &new["tool"]),
+        (&json!("created"), &json!("stands"), &json!("write_file"))
+    );
+    let shown = home.run(&["undo", "show", edit["id"].as_str().unwrap()]);
+    assert!(shown.stdout.contains("-two") && shown.stdout.contains("+2"), "{}", shown.shown());
+    let list = home.run(&["undo", "list"]);
+    assert!(list.stderr.contains("changes that commands made are not covered"), "{}", list.shown());
+
+    let undone = home.run(&["undo", "apply", "--last"]);
+    assert!(undone.code == 0 && undone.stdout.starts_with("removed `new.txt`"), "{}", undone.shown());
+    assert!(!home.path().join("project/new.txt").exists());
+    // By the call's id, as well as by the change's.
+    assert_eq!(home.run(&["undo", "apply", edit["call"].as_str().unwrap()]).code, 0);
+    assert_eq!(fs::read_to_string(&file).unwrap(), "one\ntwo");
+    assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o640);
+    let again = home.run(&["undo", "apply", "--last"]);
+    assert!(again.code == 1 && again.stderr.contains("no change is left to undo"), "{}", again.shown());
+
+    let undoing = listed(&home).into_iter().next().unwrap();
+    assert_eq!(undoing["tool"], "undo");
+    assert_eq!(home.run(&["undo", "apply", undoing["id"].as_str().unwrap()]).code, 0);
+    assert_eq!(fs::read_to_string(&file).unwrap(), "one\n2");
+    let ledger = home.run(&["ledger", "show"]);
+    assert!(ledger.stdout.contains("undo"), "{}", ledger.shown());
+    assert_eq!(home.run(&["ledger", "verify"]).code, 0);
+}
+
+#[test]
+fn what_somebody_else_changed_stays_unless_forced() {
+    let home = Home::new();
+    let file = home.write("project/a.txt", "before\n");
+    call(&home, "edit", json!({ "path": "a.txt", "old_string": "before", "new_string": "after" }));
+    fs::write(&file, "theirs\n").unwrap();
+    assert_eq!(listed(&home)[0]["state"], "changed since");
+    let ran = home.run(&["undo", "apply", "--last"]);
+    assert_eq!(ran.code, 1, "{}", ran.shown());
+    for says in ["-before\n+after\n", "-after\n+theirs\n"] {
+        assert!(ran.stdout.contains(says), "{}", ran.shown());
+    }
+    assert_eq!(fs::read_to_string(&file).unwrap(), "theirs\n");
+    assert_eq!(home.run(&["undo", "apply", "--last", "--force"]).code, 0);
+    assert_eq!(fs::read_to_string(&file).unwrap(), "before\n");
+    let undoing = listed(&home)[0]["id"].as_str().unwrap().to_owned();
+    assert_eq!(home.run(&["undo", "apply", &undoing]).code, 0);
+    assert_eq!(fs::read_to_string(&file).unwrap(), "theirs\n", "what was overwritten is kept");
+}
+
+#[test]
+fn what_is_shown_is_scrubbed_and_what_is_put_back_is_not() {
+    let home = Home::new();
+    let text = "a = 1\npassword = \"hunter2-but-longer\"\n";
+    let file = home.write("project/a.txt", text);
+    call(&home, "edit", json!({ "path": "a.txt", "old_string": "a = 1", "new_string": "a = 2" }));
+    for words in [&["undo", "show", "--last"][..], &["undo", "show", "--last", "--json"]] {
+        let ran = home.run(words);
+        assert!(ran.stdout.contains("[REDACTED]") && !ran.stdout.contains("hunter2"), "{}", ran.shown());
+    }
+    assert_eq!(home.run(&["undo", "apply", "--last"]).code, 0);
+    assert_eq!(fs::read_to_string(&file).unwrap(), text);
+}
+
+#[test]
+fn what_is_not_there_is_said() {
+    let home = Home::new();
+    let ran = home.run(&["undo", "list"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, "nothing was changed yet\n"), "{}", ran.shown());
+    call(&home, "write_file", json!({ "path": "a", "content": "x" }));
+    for id in ["nonsense", "019b7611-3c00-7b4e-9b0a-52a4c3f1d7e8"] {
+        let ran = home.run(&["undo", "apply", id]);
+        assert!(ran.code == 2 && ran.stderr.contains("is kept"), "{}", ran.shown());
+    }
+    // The program was killed between the journal and the change.
+    fs::remove_file(home.path().join("project/a")).unwrap();
+    assert_eq!(listed(&home)[0]["state"], "not made");
+    let ran = home.run(&["undo", "apply", "--last"]);
+    assert!(ran.code == 1 && ran.stderr.contains("nothing to undo"), "{}", ran.shown());
+    assert_eq!(home.run(&["undo", "show"]).code, 2);
+}
+
+/// Files in a directory, and the journal of their changes.
+struct Desk {
+    place: TempDir,
+    store: Arc<SqliteStore>,
+    journal: Arc<StoredUndo>,
+    files: LocalFiles,
+    caller: Caller,
+}
+
+impl Desk {
+    async fn new(limits: UndoLimits) -> Self {
+        let place = TempDir::new().unwrap();
+        let root = place.path().join("w");
+        fs::create_dir(&root).unwrap();
+        let store = Arc::new(SqliteStore::memory(NodeId::local()).await.unwrap());
+        let clock = Arc::new(SystemClock);
+        let journal = StoredUndo::new(Arc::clone(&store) as _, place.path().join("data"), clock, limits);
+        let caller = Caller::new(AgentId::new("main").unwrap(), SessionKey::new("cli:me").unwrap(), root);
+        Self { place, store, journal: Arc::new(journal), files: LocalFiles::new(), caller }
+    }
+
+    fn path(&self, name: &str) -> std::path::PathBuf {
+        self.caller.workspace.join(name)
+    }
+
+    /// Changes a file as the guard does.
+    async fn change(&self, call: CallId, name: &str, bytes: Option<&[u8]>) {
+        let scope = Scope::workspace(&self.caller.workspace);
+        let any = Place {
+            caller: &self.caller,
+            directory: &self.caller.workspace,
+            scope: &scope,
+            expect: Expect::Anything,
+        };
+        let now = match self.files.stat(&any, name).await.unwrap() {
+            Some(_) => Some(self.files.read(&any, name).await.unwrap()),
+            None => None,
+        };
+        let mode = now.as_ref().and_then(|(_, stat)| stat.mode);
+        let path = self.path(name);
+        let change = Change {
+            caller: &self.caller,
+            call,
+            tool: &ToolName::literal("write_file"),
+            place: path.to_str().unwrap(),
+            shown: name,
+            before: now.as_ref().map(|(bytes, _)| Contents { bytes, mode }),
+            after: bytes.map(|bytes| Contents { bytes, mode }),
+        };
+        self.journal.record(&change).await.unwrap();
+        match bytes {
+            Some(bytes) => drop(self.files.write(&any, name, bytes).await.unwrap()),
+            None if now.is_some() => self.files.remove(&any, name).await.unwrap(),
+            None => {}
+        }
+    }
+
+    async fn changes(&self, filter: &UndoFilter) -> Vec<Undo> {
+        self.store.undos(&TenantId::main(), filter, 1000).await.unwrap()
+    }
+
+    async fn undo(&self, changes: Vec<Undo>, force: bool) -> Result<usize, claw_core::tool::ToolError> {
+        let scope = |caller: &Caller| Scope::workspace(&caller.workspace);
+        let restoring = Restoring { journal: &self.journal, bridge: &self.files, scope: &scope };
+        let steps = restoring.look(changes).await?;
+        Ok(restoring.restore(CallId::new(), steps, force).await?.len())
+    }
+}
+
+/// What a directory holds: names, bytes and permissions.
+fn held(directory: &Path) -> Vec<(String, Vec<u8>, u32)> {
+    let mut held: Vec<_> = fs::read_dir(directory)
+        .unwrap()
+        .map(|entry| {
+            let entry = entry.unwrap();
+            let mode = entry.metadata().unwrap().permissions().mode() & 0o777;
+            (entry.file_name().into_string().unwrap(), fs::read(entry.path()).unwrap(), mode)
+        })
+        .collect();
+    held.sort();
+    held
+}
+
+fn limits() -> UndoLimits {
+    UndoLimits::default()
+}
+
+fn runner(cases: u32) -> TestRunner {
+    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(cases);
+    TestRunner::new(Config { cases, failure_persistence: None, ..Config::default() })
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
+}
+
+fn content() -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![vec(any::<u8>(), 0..200), "([a-z]{0,5}(\r\n|\n)){0,8}[a-z]{0,5}".prop_map(String::into_bytes),]
+}
+
+#[test]
+fn any_changes_then_undo_is_the_identity() {
+    let runtime = runtime();
+    let modes = prop_oneof![Just(0o644), Just(0o600), Just(0o755), Just(0o640), Just(0o400)];
+    let files = vec(option::of((content(), modes)), 3);
+    let changes = vec((0..3_usize, option::of(content())), 1..8);
+    let law = (files, changes, any::<bool>());
+    runner(48)
+        .run(&law, |(files, changes, one_call)| {
+            runtime.block_on(async {
+                let desk = Desk::new(limits()).await;
+                for (name, file) in files.iter().enumerate() {
+                    let Some((bytes, mode)) = file else { continue };
+                    let path = desk.path(&name.to_string());
+                    fs::write(&path, bytes).unwrap();
+                    fs::set_permissions(&path, fs::Permissions::from_mode(*mode)).unwrap();
+                }
+                let before = held(&desk.caller.workspace);
+                let call = CallId::new();
+                for (name, bytes) in &changes {
+                    let call = if one_call { call } else { CallId::new() };
+                    desk.change(call, &name.to_string(), bytes.as_deref()).await;
+                }
+                let all = desk.changes(&UndoFilter::default()).await;
+                if one_call {
+                    desk.undo(all, false).await.unwrap();
+                } else {
+                    for change in all {
+                        desk.undo(vec![change], false).await.unwrap();
+                    }
+                }
+                prop_assert_eq!(before, held(&desk.caller.workspace));
+                Ok(())
+            })
+        })
+        .unwrap();
+}
+
+#[test]
+fn edit_then_undo_is_the_identity() {
+    let runtime = runtime();
+    let text = "(\u{feff})?([a-zä]{0,5}(\r\n|\n)){0,6}KEY([a-z]{0,5}(\r\n|\n)){0,3}[a-z]{0,5}";
+    runner(24)
+        .run(
+            &(text, "[a-zü\n]{0,20}", prop_oneof![Just(0o644), Just(0o600), Just(0o755)]),
+            |(text, new, mode)| {
+                runtime.block_on(async {
+                    let desk = Desk::new(limits()).await;
+                    fs::write(desk.path("a"), &text).unwrap();
+                    fs::set_permissions(desk.path("a"), fs::Permissions::from_mode(mode)).unwrap();
+                    let before = held(&desk.caller.workspace);
+                    let mut world = World::new(Arc::new(SystemClock));
+                    world.bridge = Some(Arc::new(desk.files.clone()));
+                    world.undo = Some(Arc::clone(&desk.journal) as _);
+                    let toolbox = Toolbox::builder().world(world).build().unwrap();
+                    let offer = toolbox.offer(desk.caller.clone()).await;
+                    let args = json!({ "path": "a", "old_string": "KEY", "new_string": new });
+                    let reply = toolbox.execute(&offer, Request::new("edit", args)).await;
+                    prop_assert!(reply.outcome.is_ok(), "{}", reply.model_text());
+                    prop_assert_ne!(&before, &held(&desk.caller.workspace));
+                    desk.undo(desk.changes(&UndoFilter::default()).await, false).await.unwrap();
+                    prop_assert_eq!(before, held(&desk.caller.workspace));
+                    Ok(())
+                })
+            },
+        )
+        .unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_one_call_all_is_undone_or_nothing() {
+    let desk = Desk::new(limits()).await;
+    fs::write(desk.path("a"), "a").unwrap();
+    let call = CallId::new();
+    desk.change(call, "a", Some(b"A")).await;
+    desk.change(call, "b", Some(b"B")).await;
+    fs::write(desk.path("b"), "theirs").unwrap();
+    let all = desk.changes(&UndoFilter::default()).await;
+    let before = held(&desk.caller.workspace);
+    assert_eq!(desk.undo(all.clone(), false).await.unwrap_err().kind, ErrorKind::Conflict);
+    assert_eq!(held(&desk.caller.workspace), before);
+    // One whose bytes are gone is found out before anything is changed.
+    fs::write(desk.path("b"), "B").unwrap();
+    fs::remove_dir_all(desk.place.path().join("data/undo")).unwrap();
+    let before = held(&desk.caller.workspace);
+    let error = desk.undo(all, false).await.unwrap_err();
+    assert!(error.message.contains("not kept any more"), "{error:?}");
+    assert_eq!(held(&desk.caller.workspace), before);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn undo_reaches_nothing_outside_the_workspace() {
+    let desk = Desk::new(limits()).await;
+    desk.change(CallId::new(), "d/a", Some(b"new")).await;
+    let outside = desk.place.path().join("outside");
+    fs::create_dir(&outside).unwrap();
+    fs::write(outside.join("a"), "new").unwrap();
+    fs::remove_dir_all(desk.path("d")).unwrap();
+    std::os::unix::fs::symlink(&outside, desk.path("d")).unwrap();
+    let error = desk.undo(desk.changes(&UndoFilter::default()).await, true).await.unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Forbidden, "{error:?}");
+    assert_eq!(fs::read(outside.join("a")).unwrap(), b"new");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn old_changes_and_their_bytes_are_forgotten_beyond_the_limit() {
+    let desk = Desk::new(UndoLimits { bytes: 100, ..limits() }).await;
+    for n in 0_u8..20 {
+        desk.change(CallId::new(), "a", Some(&[n; 30])).await;
+    }
+    desk.journal.prune().await.unwrap();
+    let left = desk.changes(&UndoFilter::default()).await;
+    assert!((1..=3).contains(&left.len()), "{}", left.len());
+    let blobs = walk(&desk.place.path().join("data/undo"));
+    assert!(blobs.len() <= 4, "the lock and what is named: {blobs:?}");
+    for state in left.iter().flat_map(|undo| [&undo.new.before, &undo.new.after]).flatten() {
+        desk.journal.bytes(state).await.unwrap();
+    }
+    let scope = |caller: &Caller| Scope::workspace(&caller.workspace);
+    let restoring = Restoring { journal: &desk.journal, bridge: &desk.files, scope: &scope };
+    assert_eq!(restoring.look(left).await.unwrap()[0].verdict, Verdict::Ready);
+}
+
+fn walk(directory: &Path) -> Vec<std::path::PathBuf> {
+    let entries = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    entries.flat_map(|path| if path.is_dir() { walk(&path) } else { vec![path] }).collect()
+}

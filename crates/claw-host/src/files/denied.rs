@@ -1,0 +1,121 @@
+//! What does not exist for a caller: by what it is, not by what it is called.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags};
+
+use super::handle::Id;
+
+/// How our own unfinished files begin. They exist for nobody.
+pub(super) const UNFINISHED: &str = ".clawsmith-tmp-";
+
+/// What is denied.
+///
+/// A path that names something stands for that thing, by device and inode: no other spelling, link or mount of
+/// it helps. And it stands for its name, in the directory that is there, whatever comes to be called so; where
+/// it names nothing, for the first name that is missing.
+#[derive(Debug, Default)]
+pub(super) struct Denied {
+    there: Vec<Id>,
+    names: Vec<Name>,
+}
+
+/// A name that is denied, or would be if it existed.
+#[derive(Debug)]
+struct Name {
+    /// The last directory on the way that is there.
+    within: Id,
+    /// The name in it.
+    name: OsString,
+    /// Whether that name is what is denied, or only leads there.
+    last: bool,
+    /// Whether the directory takes names that differ in case for one.
+    folded: bool,
+}
+
+impl Name {
+    /// Whether this name is that one, or would be.
+    fn is(&self, within: Id, name: &OsStr) -> bool {
+        if self.within != within {
+            return false;
+        }
+        // How a file system folds what is not ASCII is its own affair: such a name may always be the one.
+        let alike = || self.name.eq_ignore_ascii_case(name) || !self.name.is_ascii() || !name.is_ascii();
+        self.name == name || (self.folded && alike())
+    }
+}
+
+impl Denied {
+    /// Looks up what these paths name; one that is not absolute counts from each of the roots.
+    pub(super) fn new<'a>(paths: &[PathBuf], roots: impl Iterator<Item = &'a Path> + Clone) -> Self {
+        let mut denied = Self::default();
+        for path in paths {
+            if path.is_absolute() {
+                denied.add(path);
+            } else {
+                roots.clone().for_each(|root| denied.add(&root.join(path)));
+            }
+        }
+        denied
+    }
+
+    fn add(&mut self, path: &Path) {
+        if let Ok(raw) = rustix::fs::stat(path) {
+            self.there.push(Id::of(&raw));
+        }
+        let mut last = true;
+        for at in path.ancestors() {
+            let (Some(name), Some(parent)) = (at.file_name(), at.parent()) else { continue };
+            if let Ok(raw) = rustix::fs::stat(parent) {
+                let (within, folded) = (Id::of(&raw), folds(parent));
+                self.names.push(Name { within, name: name.to_owned(), last, folded });
+                return;
+            }
+            last = false;
+        }
+    }
+
+    /// Whether it has to be looked up again when directories are made: something leads to what is denied.
+    pub(super) fn is_open(&self) -> bool {
+        self.names.iter().any(|name| !name.last)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.there.is_empty() && self.names.is_empty()
+    }
+
+    /// Whether this thing is denied; what is below a denied directory has to be found out on the way there.
+    pub(super) fn is_denied(&self, id: Id) -> bool {
+        self.there.contains(&id)
+    }
+
+    /// Whether a thing of this number is denied on some device.
+    pub(super) fn may_be(&self, inode: u64) -> bool {
+        self.there.iter().any(|id| id.inode == inode)
+    }
+
+    /// Whether this name in this directory stands for nothing, whatever there is.
+    pub(super) fn is_hidden(&self, within: Id, name: &OsStr) -> bool {
+        name.as_encoded_bytes().starts_with(UNFINISHED.as_bytes())
+            || self.names.iter().any(|denied| denied.last && denied.is(within, name))
+    }
+
+    /// Whether a directory of this name, now made, leads to a denied path that must be looked up again.
+    pub(super) fn leads(&self, within: Id, name: &OsStr) -> bool {
+        self.names.iter().any(|denied| !denied.last && denied.is(within, name))
+    }
+}
+
+/// The flag of a directory in which case does not count (`FS_CASEFOLD_FL`).
+const CASEFOLD: u32 = 0x4000_0000;
+
+/// Whether case does not count in a directory; one that cannot be asked has none of that.
+fn folds(directory: &Path) -> bool {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let opened = rustix::fs::open(directory, flags, Mode::empty());
+    opened.and_then(rustix::fs::ioctl_getflags).is_ok_and(|flags| flags.bits() & CASEFOLD != 0)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,135 @@
+//! Why an operation on files failed, and how that is told.
+
+use std::io;
+
+use claw_core::tool::{ErrorKind, ToolError};
+use rustix::io::Errno;
+use serde_json::json;
+
+/// How much of a path a message shows.
+const SHOWN: usize = 200;
+
+/// Why an operation failed. What is denied is told as what is missing.
+#[derive(Debug)]
+pub(super) enum Failure {
+    NotAPath,
+    TooLong,
+    Outside,
+    Missing,
+    Denied,
+    ReadOnly,
+    IsDirectory,
+    NotDirectory,
+    Special(&'static str),
+    Links,
+    LinkLoop,
+    /// Something else is there than was a moment ago. Tried again; told only when it goes on.
+    Moved,
+    /// What was looked up before no longer holds. Likewise.
+    Stale,
+    Exists,
+    Changed,
+    Quota(Excess),
+    TooLarge(u64),
+    Full(Errno),
+    Io(io::Error),
+}
+
+/// What a workspace would hold, and what it may.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Excess {
+    pub(super) bytes: u64,
+    pub(super) files: u64,
+    pub(super) most_bytes: u64,
+    pub(super) most_files: u64,
+}
+
+impl From<Errno> for Failure {
+    fn from(errno: Errno) -> Self {
+        match errno {
+            Errno::NOENT => Self::Missing,
+            Errno::NOTDIR => Self::NotDirectory,
+            Errno::ISDIR => Self::IsDirectory,
+            Errno::LOOP => Self::LinkLoop,
+            Errno::NAMETOOLONG => Self::TooLong,
+            Errno::ROFS => Self::ReadOnly,
+            Errno::NOSPC | Errno::DQUOT | Errno::FBIG => Self::Full(errno),
+            Errno::NXIO => Self::Special("a socket or a device"),
+            other => Self::Io(other.into()),
+        }
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        match Errno::from_io_error(&error) {
+            Some(errno) => errno.into(),
+            None => Self::Io(error),
+        }
+    }
+}
+
+impl Failure {
+    /// As it is told about this path.
+    pub(super) fn about(self, path: &str) -> ToolError {
+        let forbidden = |message: String| ToolError::new(ErrorKind::Forbidden, message);
+        let unavailable = |message: String| ToolError::new(ErrorKind::Unavailable, message);
+        let conflict = |message: String| ToolError::new(ErrorKind::Conflict, message);
+        let path = shown(path);
+        match self {
+            Self::NotAPath => ToolError::invalid(format!("`{}` is not a path", path.escape_debug())),
+            Self::TooLong => ToolError::invalid(format!("`{path}` is too long for a path")),
+            Self::Outside => forbidden(format!("`{path}` is outside the workspace"))
+                .try_instead("use a path relative to the workspace"),
+            Self::Missing | Self::Denied => ToolError::not_found(format!("`{path}` does not exist")),
+            Self::ReadOnly => forbidden(format!("`{path}` is read-only")),
+            Self::IsDirectory => ToolError::invalid(format!("`{path}` is a directory")),
+            Self::NotDirectory => {
+                ToolError::invalid(format!("`{path}` leads through a file, which is no directory"))
+            }
+            Self::Special(what) => forbidden(format!("`{path}` is {what}, not a file")),
+            Self::Links => forbidden(format!("`{path}` has several names and belongs to somebody else"))
+                .try_instead("copy it to a file of its own"),
+            Self::LinkLoop => ToolError::invalid(format!("`{path}` leads through too many links")),
+            Self::Moved | Self::Stale => unavailable(format!("`{path}` keeps changing while it is opened"))
+                .try_instead("try again when nothing else works on it"),
+            Self::Exists => conflict(format!("`{path}` exists already")).try_instead("read it first"),
+            Self::Changed => {
+                conflict(format!("`{path}` has changed since it was looked at")).try_instead("read it again")
+            }
+            Self::Quota(excess) => {
+                let Excess { bytes, files, most_bytes, most_files } = excess;
+                forbidden(format!(
+                    "with `{path}` the workspace would hold {bytes} bytes in {files} files and directories; \
+                     its quota is {most_bytes} bytes and {most_files}"
+                ))
+                .try_instead("remove what is not needed")
+                .with_details(json!({
+                    "bytes": bytes, "files": files, "most_bytes": most_bytes, "most_files": most_files,
+                }))
+            }
+            Self::TooLarge(size) => {
+                unavailable(format!("`{path}` has {size} bytes, more than fit in memory"))
+                    .try_instead("read a part of it")
+            }
+            Self::Full(errno) => {
+                unavailable(format!("there is no room for `{path}`; what was there is kept"))
+                    .because(io::Error::from(errno))
+            }
+            Self::Io(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                forbidden(format!("the operating system does not let Clawsmith use `{path}`")).because(error)
+            }
+            Self::Io(error) => {
+                unavailable(format!("`{path}` cannot be used now: {}", error.kind())).because(error)
+            }
+        }
+    }
+}
+
+/// The path, cut where it is long.
+fn shown(path: &str) -> String {
+    match path.char_indices().nth(SHOWN) {
+        None => path.to_owned(),
+        Some((at, _)) => format!("{}...", &path[..at]),
+    }
+}

@@ -1,0 +1,138 @@
+//! Walking and searching for bridges that keep their files elsewhere than on a disk. What is wanted and what is
+//! told are the same as there.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use claw_core::port::{Entry, EntryKind, Hits, Search, Searched, Walk, Walked};
+use claw_core::redact::Redactor;
+use claw_core::tool::ToolError;
+
+use super::filter::{Filter, is_hidden};
+use super::ignored::{self, Rules, Sources, Verdict};
+use super::search::{Collected, Prepared, search_prepared};
+use super::walk::Kept;
+
+/// A tree of files. Paths count from its root, without a slash before them; the root's own is empty. What is
+/// denied to the caller is not in it.
+pub trait Tree {
+    /// What is at a path.
+    fn entry(&self, path: &str) -> Option<Entry>;
+    /// What is in a directory, each under its name alone.
+    fn entries(&self, directory: &str) -> Vec<Entry>;
+    /// The bytes of a file.
+    fn read(&self, path: &str) -> Option<Vec<u8>>;
+}
+
+/// What is in a directory of a tree, or one file.
+pub fn walk_tree(tree: &dyn Tree, start: &str, walk: &Walk) -> Result<Walked, ToolError> {
+    let filter = Filter::new(walk)?;
+    let mut kept = Kept::new(walk.order, walk.limit);
+    let mut walked = Walked::default();
+    go_through(tree, start, &walk.path, &filter, &mut |_, entry| {
+        if entry.kind == EntryKind::Directory {
+            walked.directories += 1;
+        } else {
+            walked.files += 1;
+        }
+        kept.take(entry);
+    })?;
+    walked.entries = kept.into_sorted();
+    Ok(walked)
+}
+
+/// Where something is said in a tree.
+pub fn search_tree(
+    tree: &dyn Tree,
+    start: &str,
+    search: &Search,
+    redactor: &dyn Redactor,
+) -> Result<Searched, ToolError> {
+    let prepared = Prepared::new(search)?;
+    let mut collected = Collected::new(search.limit);
+    let mut searched = Searched::default();
+    go_through(tree, start, &search.within.path, &prepared.filter, &mut |full, entry| {
+        if entry.kind != EntryKind::File {
+            return;
+        }
+        match tree.read(full).map(|bytes| search_prepared(&bytes, &prepared, redactor)) {
+            None => searched.failed += 1,
+            Some(None) => searched.binary += 1,
+            Some(Some(hits)) => {
+                searched.searched += 1;
+                if hits.count > 0 {
+                    collected.add(Hits { path: entry.path, ..hits });
+                }
+            }
+        }
+    })?;
+    collected.give(&mut searched);
+    Ok(searched)
+}
+
+/// Tells of every entry that is wanted: its path from the root, and the entry under its path from the start.
+fn go_through(
+    tree: &dyn Tree,
+    start: &str,
+    shown: &str,
+    filter: &Filter,
+    tell: &mut dyn FnMut(&str, Entry),
+) -> Result<(), ToolError> {
+    let first = tree.entry(start).ok_or_else(|| ToolError::not_found(format!("`{shown}` does not exist")))?;
+    if first.kind != EntryKind::Directory {
+        tell(start, Entry { path: String::new(), ..first });
+        return Ok(());
+    }
+    let mut rules = Rules::default();
+    if !filter.ignored {
+        let above = start.match_indices('/').map(|(at, _)| &start[..at]);
+        for directory in [""].into_iter().chain(above).filter(|directory| *directory != start) {
+            rules = rules.with(&rooted(directory), &sources(tree, directory));
+        }
+    }
+    let mut left: BTreeMap<String, (usize, Rules)> = BTreeMap::from([(start.to_owned(), (0, rules))]);
+    while let Some((directory, (depth, mut rules))) = left.pop_first() {
+        if depth >= filter.depth {
+            continue;
+        }
+        if !filter.ignored {
+            rules = rules.with(&rooted(&directory), &sources(tree, &directory));
+        }
+        for entry in tree.entries(&directory) {
+            let full = join(&directory, &entry.path);
+            let is_directory = entry.kind == EntryKind::Directory;
+            let verdict = rules.judge(&rooted(&full), is_directory);
+            let hidden = is_hidden(entry.path.as_bytes()) && !filter.hidden && verdict != Verdict::In;
+            if verdict == Verdict::Out || hidden {
+                continue;
+            }
+            let path = full[start.len()..].trim_start_matches('/').to_owned();
+            let below = rooted(&path);
+            if is_directory && filter.enters(&below) {
+                if filter.wants_directory(&below) {
+                    tell(&full, Entry { path, ..entry });
+                }
+                left.insert(full, (depth + 1, rules.clone()));
+            } else if !is_directory && filter.wants_file(&below) {
+                tell(&full, Entry { path, ..entry });
+            }
+        }
+    }
+    Ok(())
+}
+
+fn sources(tree: &dyn Tree, directory: &str) -> Sources {
+    Sources {
+        gitignore: tree.read(&join(directory, ignored::GITIGNORE)),
+        ignore: tree.read(&join(directory, ignored::IGNORE)),
+        repository: tree.entry(&join(directory, ignored::REPOSITORY)).is_some(),
+    }
+}
+
+fn join(directory: &str, name: &str) -> String {
+    if directory.is_empty() { name.to_owned() } else { format!("{directory}/{name}") }
+}
+
+fn rooted(path: &str) -> PathBuf {
+    Path::new("/").join(path)
+}

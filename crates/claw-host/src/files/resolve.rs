@@ -1,0 +1,417 @@
+//! From a path to a handle, beneath the roots.
+//!
+//! Plain names are walked one by one, each from the handle of the directory before, no link followed. At a link
+//! or at `..` the kernel takes over (`openat2`, beneath the root, through no magic link). Where it cannot, or
+//! where something is denied below a root and every step has to be seen, we read the link ourselves and walk on.
+//! Whoever swaps directories meanwhile decides only *which* thing inside
+//! is found.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+use claw_core::port::Access;
+use rustix::fs::{Mode, OFlags, ResolveFlags, Stat as Raw};
+use rustix::io::Errno;
+
+use super::failure::Failure;
+use super::handle::{Directory, Id, is_directory, is_link, link_target};
+use super::roots::{Part, Reach, parts};
+
+/// How many links a path may go through, as in the kernel.
+const MOST_LINKS: usize = 40;
+/// How many steps a path may take in all.
+const MOST_STEPS: usize = 100_000;
+/// How many handles of directories on the way are kept, to go back up.
+const KEPT: usize = 32;
+/// How often it is tried again when something moves meanwhile.
+const TRIES: usize = 64;
+/// What the kernel takes as a path at most, in bytes.
+const PATH_MAX: usize = 4096;
+
+/// What to make of directories that are missing on the way.
+#[derive(Clone, Copy)]
+pub(super) enum Missing<'a> {
+    /// Nothing.
+    Leave,
+    /// Make them, where each passes.
+    Make(&'a dyn Fn(usize) -> Result<(), Failure>),
+}
+
+/// Where a path leads.
+#[derive(Debug)]
+pub(super) struct Found {
+    /// The directory that it is in; where there is no name, the thing itself.
+    pub(super) directory: Directory,
+    /// Its name there. Not a link when it was looked at.
+    pub(super) name: Option<OsString>,
+    /// What was seen there; `None` where nothing is.
+    pub(super) raw: Option<Raw>,
+    /// The root that says what may be done: the innermost one.
+    pub(super) root: usize,
+    /// The root that was walked from.
+    top: usize,
+    /// The names from there to its directory; `None` where the kernel alone knows.
+    way: Option<Vec<OsString>>,
+}
+
+impl Found {
+    /// Where it really is; `None` where the kernel alone knows.
+    pub(super) fn real(&self, reach: &Reach) -> Option<PathBuf> {
+        let mut real = reach.roots()[self.top].handle.as_ref()?.real.clone();
+        real.extend(self.way.as_ref()?);
+        real.extend(&self.name);
+        Some(real)
+    }
+
+    /// The thing itself, where it is a directory: where a walk begins.
+    pub(super) fn enter(&self, reach: &Reach) -> Result<Directory, Failure> {
+        let Some(name) = &self.name else { return Ok(self.directory.clone()) };
+        let directory = self.directory.step(name)?;
+        check_directory(reach, &self.directory, &directory)?;
+        Ok(directory)
+    }
+}
+
+/// Finds where a path leads. With `kernel`, links and `..` are left to it.
+pub(super) fn find(
+    reach: &Reach,
+    directory: &Path,
+    path: &str,
+    kernel: bool,
+    missing: Missing<'_>,
+) -> Result<Found, Failure> {
+    if path.is_empty() || path.contains('\0') {
+        return Err(Failure::NotAPath);
+    }
+    let relative = Path::new(path);
+    again(|| {
+        let (top, parts) = if relative.is_absolute() {
+            reach.locate(relative)?
+        } else {
+            let (top, mut rest) = reach.locate(directory)?;
+            parts(relative.components(), &mut rest);
+            (top, rest)
+        };
+        Walker::start(reach, top, kernel, missing)?.walk(parts)
+    })
+}
+
+/// Tries again as long as something moves meanwhile, but not for ever.
+pub(super) fn again<T>(mut attempt: impl FnMut() -> Result<T, Failure>) -> Result<T, Failure> {
+    for _ in 1..TRIES {
+        match attempt() {
+            Err(Failure::Moved) => {}
+            done => return done,
+        }
+    }
+    attempt()
+}
+
+struct Walker<'a> {
+    reach: &'a Reach,
+    /// The root that the walk began in, or that a link led to.
+    top: usize,
+    /// From the root to where we are.
+    levels: Vec<Level>,
+    /// What is still to walk, the next one last.
+    rest: Vec<Part>,
+    links: usize,
+    steps: usize,
+    kernel: bool,
+    missing: Missing<'a>,
+}
+
+struct Level {
+    name: OsString,
+    id: Id,
+    root: usize,
+    directory: Option<Directory>,
+}
+
+/// A directory that was reached, and the root that counts there.
+struct Reached {
+    directory: Directory,
+    root: usize,
+}
+
+impl<'a> Walker<'a> {
+    fn start(reach: &'a Reach, top: usize, kernel: bool, missing: Missing<'a>) -> Result<Self, Failure> {
+        let kernel = kernel && !reach.hides();
+        let mut walker =
+            Self { reach, top, levels: Vec::new(), rest: Vec::new(), links: 0, steps: 0, kernel, missing };
+        walker.begin_at(top)?;
+        Ok(walker)
+    }
+
+    fn begin_at(&mut self, top: usize) -> Result<(), Failure> {
+        let handle = self.reach.roots()[top].handle.as_ref().ok_or(Failure::Missing)?;
+        let directory = handle.directory.clone();
+        let id = directory.id;
+        self.top = top;
+        self.levels.clear();
+        self.levels.push(Level { name: OsString::new(), id, root: top, directory: Some(directory) });
+        Ok(())
+    }
+
+    fn walk(mut self, mut parts: Vec<Part>) -> Result<Found, Failure> {
+        parts.reverse();
+        self.rest = parts;
+        let climbs = self.rest.contains(&Part::Up);
+        if self.kernel && (climbs || !self.reach.must_check()) && self.rest.len() > 1 {
+            match self.jump()? {
+                Some(found) => return Ok(found),
+                None => self.kernel = false,
+            }
+        }
+        while let Some(part) = self.rest.pop() {
+            self.steps += 1;
+            if self.steps > MOST_STEPS {
+                return Err(Failure::TooLong);
+            }
+            match part {
+                Part::Up => self.climb()?,
+                Part::Name(name) if self.rest.is_empty() => {
+                    if let Some(found) = self.last(name)? {
+                        return Ok(found);
+                    }
+                }
+                Part::Name(name) => {
+                    if let Some(found) = self.step(name)? {
+                        return Ok(found);
+                    }
+                }
+            }
+        }
+        let Reached { directory, root } = self.here()?;
+        let raw = Some(directory.itself()?);
+        Ok(Found { top: self.top, way: self.way(), directory, name: None, raw, root })
+    }
+
+    /// Where we are.
+    fn here(&mut self) -> Result<Reached, Failure> {
+        if let Some(level) = self.levels.last()
+            && let Some(directory) = &level.directory
+        {
+            return Ok(Reached { directory: directory.clone(), root: level.root });
+        }
+        // Too deep to have kept the handle: down again from the root, through the same directories.
+        let mut at = self.reach.roots()[self.top].handle.as_ref().ok_or(Failure::Missing)?.directory.clone();
+        for level in self.levels.iter().skip(1) {
+            self.steps += 1;
+            at = at.step(&level.name).map_err(|_| Failure::Moved)?;
+            if at.id != level.id {
+                return Err(Failure::Moved);
+            }
+        }
+        let level = self.levels.last_mut().ok_or(Failure::Outside)?;
+        level.directory = Some(at.clone());
+        Ok(Reached { directory: at, root: level.root })
+    }
+
+    fn climb(&mut self) -> Result<(), Failure> {
+        self.levels.pop();
+        if self.levels.is_empty() { Err(Failure::Outside) } else { Ok(()) }
+    }
+
+    /// Goes into a directory, through a link if it is one.
+    fn step(&mut self, name: OsString) -> Result<Option<Found>, Failure> {
+        let Reached { directory, root } = self.here()?;
+        if self.reach.denied.is_hidden(directory.id, &name) {
+            return Err(Failure::Denied);
+        }
+        let next = match directory.step(&name) {
+            Err(Errno::NOTDIR | Errno::LOOP) => return self.turn(&directory, name),
+            Err(Errno::NOENT) => self.make(&directory, root, &name)?,
+            next => next?,
+        };
+        check_directory(self.reach, &directory, &next)?;
+        let root = self.reach.root_of(next.id).unwrap_or(root);
+        self.levels.push(Level { name, id: next.id, root, directory: Some(next) });
+        if let Some(old) = self.levels.len().checked_sub(KEPT) {
+            self.levels[old].directory = None;
+        }
+        Ok(None)
+    }
+
+    /// What is not a directory: a link, which is followed, or a file, which leads nowhere.
+    fn turn(&mut self, directory: &Directory, name: OsString) -> Result<Option<Found>, Failure> {
+        let target = match link_target(directory, &name) {
+            Err(Errno::NOENT) => return Err(Failure::Moved),
+            target => target?.ok_or(Failure::NotDirectory)?,
+        };
+        if self.kernel && !self.rest.is_empty() {
+            self.rest.push(Part::Name(name));
+            let names = self.levels.iter().skip(1).rev();
+            self.rest.extend(names.map(|level| Part::Name(level.name.clone())));
+            let found = self.jump()?;
+            if found.is_some() {
+                return Ok(found);
+            }
+            self.kernel = false;
+            self.begin_at(self.top)?;
+            return Ok(None);
+        }
+        self.follow(&target)?;
+        Ok(None)
+    }
+
+    /// Goes on where a link leads.
+    fn follow(&mut self, target: &Path) -> Result<(), Failure> {
+        self.links += 1;
+        if self.links > MOST_LINKS {
+            return Err(Failure::LinkLoop);
+        }
+        let mut way = Vec::new();
+        if target.is_absolute() {
+            let (top, rest) = self.reach.locate(target)?;
+            self.begin_at(top)?;
+            way = rest;
+        } else {
+            parts(target.components(), &mut way);
+        }
+        self.rest.extend(way.into_iter().rev());
+        Ok(())
+    }
+
+    /// The last name: whatever it means there; `None` where it is a link, to be followed.
+    fn last(&mut self, name: OsString) -> Result<Option<Found>, Failure> {
+        let Reached { directory, root } = self.here()?;
+        match look(self.reach, &directory, &name)? {
+            Some(raw) if is_link(&raw) => {
+                let target = link_target(&directory, &name)?.ok_or(Failure::Moved)?;
+                self.follow(&target)?;
+                Ok(None)
+            }
+            raw => {
+                let root = governing(self.reach, raw.as_ref(), root);
+                let (top, way) = (self.top, self.way());
+                Ok(Some(Found { directory, name: Some(name), raw, root, top, way }))
+            }
+        }
+    }
+
+    fn make(&self, within: &Directory, root: usize, name: &OsStr) -> Result<Directory, Failure> {
+        let Missing::Make(pass) = self.missing else { return Err(Failure::Missing) };
+        // A directory that is only made to be left again would be litter.
+        if self.rest.contains(&Part::Up) {
+            return Err(Failure::Missing);
+        }
+        if self.reach.roots()[root].root.access == Access::Read {
+            return Err(Failure::ReadOnly);
+        }
+        pass(root)?;
+        match rustix::fs::mkdirat(within, name, Mode::from_raw_mode(0o755)) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(error) => return Err(error.into()),
+        }
+        if self.reach.denied.leads(within.id, name) {
+            // What is denied has to be looked up again.
+            return Err(Failure::Stale);
+        }
+        within.step(name).map_err(|_| Failure::Moved)
+    }
+
+    /// Lets the kernel resolve what is still to walk, from the root on; `None` where we must do it ourselves.
+    fn jump(&mut self) -> Result<Option<Found>, Failure> {
+        if matches!(self.missing, Missing::Make(_)) {
+            return Ok(None);
+        }
+        let (name, way) = match self.rest.split_first() {
+            Some((Part::Name(name), way)) => (Some(name.clone()), way),
+            _ => (None, &self.rest[..]),
+        };
+        let Some(path) = joined(way) else { return Ok(None) };
+        let handle = self.reach.roots()[self.top].handle.as_ref().ok_or(Failure::Missing)?;
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+        let opened = rustix::fs::openat2(&handle.directory, &path, flags, Mode::empty(), beneath);
+        let directory = match opened {
+            Ok(opened) => Directory::new(opened)?,
+            Err(Errno::NOENT) => return Err(Failure::Missing),
+            // It leads through a file, leaves, goes round in circles, was raced, or is no call here: we find out step by step.
+            Err(_) => return Ok(None),
+        };
+        let Some(root) = self.vet(&directory)? else { return Ok(None) };
+        let Some(name) = name else {
+            let raw = Some(directory.itself()?);
+            return Ok(Some(Found { directory, name: None, raw, root, top: self.top, way: None }));
+        };
+        let raw = look(self.reach, &directory, &name)?;
+        if raw.as_ref().is_some_and(is_link) {
+            return Ok(None);
+        }
+        let root = governing(self.reach, raw.as_ref(), root);
+        Ok(Some(Found { directory, name: Some(name), raw, root, top: self.top, way: None }))
+    }
+
+    /// Looks at the directories that this one is in, up to the root: which root counts, and whether one is
+    /// denied. `None` where it has been moved out.
+    fn vet(&self, directory: &Directory) -> Result<Option<usize>, Failure> {
+        let top = &self.reach.roots()[self.top].handle.as_ref().ok_or(Failure::Missing)?.directory;
+        if directory.id.device != top.id.device {
+            directory.check_kind()?;
+        }
+        if !self.reach.must_check() {
+            return Ok(Some(self.top));
+        }
+        let mut innermost = None;
+        let mut at = directory.clone();
+        loop {
+            if self.reach.denied.is_denied(at.id) {
+                return Err(Failure::Denied);
+            }
+            innermost = innermost.or_else(|| self.reach.root_of(at.id));
+            if at.id == top.id {
+                return Ok(Some(innermost.unwrap_or(self.top)));
+            }
+            let parent = at.parent()?;
+            if parent.id == at.id {
+                return Ok(None);
+            }
+            at = parent;
+        }
+    }
+
+    /// The names that were walked. The walk is over.
+    fn way(&mut self) -> Option<Vec<OsString>> {
+        Some(self.levels.drain(..).skip(1).map(|level| level.name).collect())
+    }
+}
+
+/// Whether a directory may be gone into, from the one before.
+pub(super) fn check_directory(reach: &Reach, from: &Directory, to: &Directory) -> Result<(), Failure> {
+    if reach.denied.is_denied(to.id) {
+        return Err(Failure::Denied);
+    }
+    if to.id.device != from.id.device { to.check_kind() } else { Ok(()) }
+}
+
+/// What a name in a directory means, unless it is denied.
+fn look(reach: &Reach, directory: &Directory, name: &OsStr) -> Result<Option<Raw>, Failure> {
+    if reach.denied.is_hidden(directory.id, name) {
+        return Err(Failure::Denied);
+    }
+    match directory.stat(name) {
+        Ok(raw) if reach.denied.is_denied(Id::of(&raw)) => Err(Failure::Denied),
+        Ok(raw) => Ok(Some(raw)),
+        Err(Errno::NOENT) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn governing(reach: &Reach, raw: Option<&Raw>, root: usize) -> usize {
+    let inner = raw.filter(|raw| is_directory(raw)).and_then(|raw| reach.root_of(Id::of(raw)));
+    inner.unwrap_or(root)
+}
+
+/// The parts, the first one last, as one path; `None` where the kernel would not take it.
+fn joined(parts: &[Part]) -> Option<PathBuf> {
+    let mut path = PathBuf::from(".");
+    for part in parts.iter().rev() {
+        match part {
+            Part::Up => path.push(".."),
+            Part::Name(name) => path.push(name),
+        }
+    }
+    (path.as_os_str().len() < PATH_MAX).then_some(path)
+}

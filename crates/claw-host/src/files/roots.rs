@@ -1,0 +1,243 @@
+//! The directories that a caller may reach, as handles.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Component, Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+use claw_core::port::{Access, Root, Scope};
+use rustix::io::Errno;
+
+use super::denied::Denied;
+use super::failure::Failure;
+use super::handle::{Directory, Id};
+
+/// How many handles of roots are kept open.
+const KEPT: usize = 256;
+/// How many scopes are kept in mind, and for how long what they deny is not looked up again.
+const SCOPES: usize = 64;
+const FRESH: Duration = Duration::from_millis(50);
+
+/// Handles of roots that were used before, by their paths.
+#[derive(Debug, Default)]
+pub(super) struct Handles(RwLock<HashMap<PathBuf, Arc<Handle>>>);
+
+/// What scopes stood for a moment ago.
+///
+/// In that moment a name that is denied stays denied, whatever is put there; and what was found there stays
+/// denied, wherever it is moved to.
+#[derive(Debug, Default)]
+pub(super) struct Recent(RwLock<Vec<(Scope, Instant, Arc<Reach>)>>);
+
+impl Recent {
+    /// What a scope stands for, if that was found out a moment ago and its roots are still the same.
+    pub(super) fn get(&self, scope: &Scope) -> Option<Arc<Reach>> {
+        let recent = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let (_, at, reach) = recent.iter().find(|(known, ..)| known == scope)?;
+        (at.elapsed() < FRESH && reach.roots.iter().all(Reached::is_there)).then(|| Arc::clone(reach))
+    }
+
+    pub(super) fn keep(&self, scope: &Scope, reach: &Arc<Reach>) {
+        if reach.denied.is_open() {
+            return;
+        }
+        let mut recent = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        recent.retain(|(known, at, _)| known != scope && at.elapsed() < FRESH);
+        if recent.len() < SCOPES {
+            recent.push((scope.clone(), Instant::now(), Arc::clone(reach)));
+        }
+    }
+}
+
+/// A root that is there.
+#[derive(Debug)]
+pub(super) struct Handle {
+    pub(super) directory: Directory,
+    /// Where it really is, without links.
+    pub(super) real: PathBuf,
+    /// The directories that it is in.
+    above: Vec<Id>,
+}
+
+impl Handles {
+    /// The handle of the root at this path; `None` where there is nothing.
+    fn get(&self, path: &Path) -> Result<Option<Arc<Handle>>, Failure> {
+        let now = match rustix::fs::stat(path) {
+            Ok(raw) => Id::of(&raw),
+            Err(Errno::NOENT) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let kept = self.0.read().unwrap_or_else(PoisonError::into_inner).get(path).cloned();
+        if let Some(kept) = kept
+            && kept.directory.id == now
+        {
+            return Ok(Some(kept));
+        }
+        let handle = Arc::new(Handle::open(path)?);
+        let mut kept = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() >= KEPT {
+            kept.clear();
+        }
+        kept.insert(path.to_owned(), Arc::clone(&handle));
+        Ok(Some(handle))
+    }
+
+    /// The same, made where it is missing: for its owner alone.
+    fn get_or_make(&self, path: &Path) -> Result<Option<Arc<Handle>>, Failure> {
+        if let Some(handle) = self.get(path)? {
+            return Ok(Some(handle));
+        }
+        DirBuilder::new().recursive(true).mode(0o700).create(path)?;
+        self.get(path)
+    }
+}
+
+impl Handle {
+    fn open(path: &Path) -> Result<Self, Failure> {
+        let directory = Directory::trusted(path)?;
+        directory.check_kind()?;
+        let mut above = Vec::new();
+        let mut at = directory.clone();
+        loop {
+            let parent = at.parent()?;
+            if parent.id == at.id {
+                break;
+            }
+            above.push(parent.id);
+            at = parent;
+        }
+        let real = path.canonicalize()?;
+        Ok(Self { directory, real, above })
+    }
+}
+
+/// What a scope's paths stand for at this moment.
+#[derive(Debug)]
+pub(super) struct Reach {
+    roots: Vec<Reached>,
+    pub(super) denied: Denied,
+    /// Whether something is denied below a root.
+    hides: bool,
+}
+
+/// One root of a scope.
+#[derive(Debug)]
+pub(super) struct Reached {
+    pub(super) root: Root,
+    /// `None` where there is nothing yet.
+    pub(super) handle: Option<Arc<Handle>>,
+    /// Whether it is denied as a whole.
+    denied: bool,
+}
+
+impl Reached {
+    /// Whether its path still leads to it.
+    fn is_there(&self) -> bool {
+        let now = rustix::fs::stat(&self.root.path).map(|raw| Id::of(&raw));
+        self.handle.as_ref().is_some_and(|handle| now == Ok(handle.directory.id))
+    }
+
+    fn holds(&self, path: &Path) -> bool {
+        let real = self.handle.as_ref().map(|handle| handle.real.as_path());
+        path.is_relative()
+            || path.starts_with(&self.root.path)
+            || real.is_some_and(|real| path.starts_with(real))
+    }
+}
+
+/// A part of a path below a root.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Part {
+    Up,
+    Name(OsString),
+}
+
+impl Reach {
+    /// Looks at what a scope says. With `make`, roots that may be written are made where they are missing.
+    pub(super) fn new(handles: &Handles, scope: &Scope, make: bool) -> Result<Self, Failure> {
+        let denied = Denied::new(&scope.denied, scope.roots.iter().map(|root| root.path.as_path()));
+        let mut roots = Vec::with_capacity(scope.roots.len());
+        for root in &scope.roots {
+            if !root.path.is_absolute() {
+                return Err(Failure::Outside);
+            }
+            let covered = scope.denied.iter().any(|path| root.path.starts_with(path));
+            let handle = match root.access {
+                Access::Write if make && !covered => handles.get_or_make(&root.path)?,
+                _ => handles.get(&root.path)?,
+            };
+            let within = handle.as_ref().is_some_and(|handle| {
+                denied.is_denied(handle.directory.id) || handle.above.iter().any(|id| denied.is_denied(*id))
+            });
+            roots.push(Reached { root: root.clone(), handle, denied: covered || within });
+        }
+        let hides = scope.denied.iter().any(|path| roots.iter().any(|root| root.holds(path)));
+        Ok(Self { roots, denied, hides })
+    }
+
+    /// The roots, in the order of the scope.
+    pub(super) fn roots(&self) -> &[Reached] {
+        &self.roots
+    }
+
+    /// Whether something is denied below a root. Then no directory may be gone through unseen: that it is there
+    /// would show.
+    pub(super) fn hides(&self) -> bool {
+        self.hides
+    }
+
+    /// Whether it must be known which directories were gone through.
+    pub(super) fn must_check(&self) -> bool {
+        self.roots.len() > 1 || !self.denied.is_empty()
+    }
+
+    /// Which root this directory is.
+    pub(super) fn root_of(&self, id: Id) -> Option<usize> {
+        self.roots
+            .iter()
+            .position(|root| root.handle.as_ref().is_some_and(|handle| handle.directory.id == id))
+    }
+
+    /// Which root an absolute path is in, and how it goes on from there.
+    ///
+    /// The path's own text decides where it begins as the root's does, name by name; else whether one of the
+    /// directories it goes through *is* the root. Either way only the rest counts, from the root's handle on.
+    pub(super) fn locate(&self, path: &Path) -> Result<(usize, Vec<Part>), Failure> {
+        let by_text = self.roots.iter().enumerate().filter(|(_, root)| path.starts_with(&root.root.path));
+        let by_text = by_text.min_by_key(|(_, root)| root.root.path.components().count());
+        let (index, skip) = match by_text {
+            Some((index, root)) => (index, root.root.path.components().count()),
+            None => self.locate_by_identity(path)?,
+        };
+        if self.roots[index].denied {
+            return Err(Failure::Denied);
+        }
+        let mut rest = Vec::new();
+        parts(path.components().skip(skip), &mut rest);
+        Ok((index, rest))
+    }
+
+    fn locate_by_identity(&self, path: &Path) -> Result<(usize, usize), Failure> {
+        let mut prefix = PathBuf::new();
+        for (index, component) in path.components().enumerate() {
+            prefix.push(component);
+            let raw = rustix::fs::stat(&prefix).map_err(|_| Failure::Outside)?;
+            if let Some(root) = self.root_of(Id::of(&raw)) {
+                return Ok((root, index + 1));
+            }
+        }
+        Err(Failure::Outside)
+    }
+}
+
+/// The parts of a path, without those that say nothing.
+pub(super) fn parts<'a>(components: impl Iterator<Item = Component<'a>>, into: &mut Vec<Part>) {
+    into.extend(components.filter_map(|component| match component {
+        Component::ParentDir => Some(Part::Up),
+        Component::Normal(name) => Some(Part::Name(name.to_owned())),
+        Component::CurDir | Component::RootDir | Component::Prefix(_) => None,
+    }));
+}

@@ -1,0 +1,112 @@
+//! Bytes of files, each kept once under its digest: for their owner alone, whole or not at all.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, ErrorKind, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use claw_core::UndoId;
+use claw_core::tool::Digest;
+use rustix::fs::FlockOperation;
+use rustix::io::Errno;
+
+/// A directory of blobs, in directories by the first byte of their digests.
+#[derive(Debug, Clone)]
+pub(super) struct Blobs {
+    directory: PathBuf,
+}
+
+/// Whoever names blobs holds it with others, whoever removes them alone. It is given back when dropped.
+pub(super) struct Lock(#[expect(dead_code, reason = "the lock lives as long as the file is open")] File);
+
+impl Blobs {
+    pub(super) fn new(directory: PathBuf) -> Self {
+        Self { directory }
+    }
+
+    /// Keeps those out who remove blobs; waits for one that does.
+    pub(super) fn lock_to_name(&self) -> io::Result<Lock> {
+        let file = self.lock_file()?;
+        loop {
+            match rustix::fs::flock(&file, FlockOperation::LockShared) {
+                Err(Errno::INTR) => {}
+                done => return done.map(|()| Lock(file)).map_err(io::Error::from),
+            }
+        }
+    }
+
+    /// Keeps all others out; `None` where somebody names blobs just now.
+    pub(super) fn lock_to_remove(&self) -> io::Result<Option<Lock>> {
+        let file = self.lock_file()?;
+        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Err(Errno::WOULDBLOCK) => Ok(None),
+            done => done.map(|()| Some(Lock(file))).map_err(io::Error::from),
+        }
+    }
+
+    fn lock_file(&self) -> io::Result<File> {
+        DirBuilder::new().recursive(true).mode(0o700).create(&self.directory)?;
+        OpenOptions::new().create(true).append(true).mode(0o600).open(self.directory.join("lock"))
+    }
+
+    /// Keeps bytes, on the disk when this returns.
+    pub(super) fn put(&self, bytes: &[u8]) -> io::Result<Digest> {
+        let digest = Digest::of_bytes(bytes);
+        let path = self.path(&digest);
+        // One that is damaged is written again.
+        if fs::read(&path).is_ok_and(|there| there == bytes) {
+            return Ok(digest);
+        }
+        let shard = path.parent().unwrap_or(&self.directory);
+        if !shard.is_dir() {
+            DirBuilder::new().recursive(true).mode(0o700).create(shard)?;
+            sync(&self.directory)?;
+        }
+        let unfinished = self.directory.join(format!("{}.part", UndoId::new()));
+        let written = write(&unfinished, bytes).and_then(|()| fs::rename(&unfinished, &path));
+        if let Err(error) = written {
+            // What could not be written takes no room; that this may fail too changes nothing.
+            let _ = fs::remove_file(&unfinished);
+            return Err(error);
+        }
+        sync(shard)?;
+        Ok(digest)
+    }
+
+    /// The bytes of this digest; an error where they are gone or are others.
+    pub(super) fn get(&self, digest: &Digest) -> io::Result<Vec<u8>> {
+        let bytes = fs::read(self.path(digest))?;
+        if Digest::of_bytes(&bytes) != *digest {
+            let message = format!("the bytes kept as {digest} are damaged");
+            return Err(io::Error::new(ErrorKind::InvalidData, message));
+        }
+        Ok(bytes)
+    }
+
+    /// Removes bytes; those that are gone already are gone.
+    pub(super) fn remove(&self, digest: &Digest) -> io::Result<()> {
+        match fs::remove_file(self.path(digest)) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    fn path(&self, digest: &Digest) -> PathBuf {
+        let hex: String = digest.as_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+        let (shard, name) = hex.split_at(2);
+        self.directory.join(shard).join(name)
+    }
+}
+
+fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+fn sync(directory: &Path) -> io::Result<()> {
+    File::open(directory)?.sync_all()
+}
+
+#[cfg(test)]
+mod tests;

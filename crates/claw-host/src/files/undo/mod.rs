@@ -1,0 +1,162 @@
+//! What files were before they were changed: which change in the store's index, the bytes below the data
+//! directory, by their digests.
+//!
+//! - [`blobs`] keeps the bytes.
+//! - [`restore`] puts a file back as it was, where nobody has changed it since.
+
+mod blobs;
+mod restore;
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use claw_core::port::{Change, Clock, Contents, UndoJournal, UnixMillis};
+use claw_core::store::{FileState, NewUndo, StoreError, UndoIndex};
+use claw_core::tool::{ErrorKind, ToolError};
+use claw_core::{TenantId, UndoId};
+
+use self::blobs::Blobs;
+pub use self::restore::{Restored, Restoring, Step, Verdict};
+
+/// How long changes can be undone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UndoLimits {
+    /// Older changes are forgotten.
+    pub age: Duration,
+    /// Where the bytes kept are more than this, the oldest changes are forgotten.
+    pub bytes: u64,
+}
+
+impl Default for UndoLimits {
+    fn default() -> Self {
+        Self { age: Duration::from_secs(30 * 24 * 60 * 60), bytes: 1024 * 1024 * 1024 }
+    }
+}
+
+/// The undo journal of a deployment.
+pub struct StoredUndo {
+    index: Arc<dyn UndoIndex>,
+    blobs: Blobs,
+    clock: Arc<dyn Clock>,
+    limits: UndoLimits,
+    /// How many bytes may be recorded before the limits are looked at again.
+    room: AtomicU64,
+}
+
+impl StoredUndo {
+    /// One over this index, with its bytes below `data` in `undo/`.
+    pub fn new(
+        index: Arc<dyn UndoIndex>,
+        data: impl AsRef<Path>,
+        clock: Arc<dyn Clock>,
+        limits: UndoLimits,
+    ) -> Self {
+        let blobs = Blobs::new(data.as_ref().join("undo"));
+        Self { index, blobs, clock, limits, room: AtomicU64::new(0) }
+    }
+
+    /// The bytes of a state. They are real: they may be secret.
+    pub async fn bytes(&self, state: &FileState) -> Result<Vec<u8>, ToolError> {
+        let (blobs, digest) = (self.blobs.clone(), state.blob);
+        blocking(move || blobs.get(&digest)).await.map_err(|error| {
+            let gone = error.kind() == io::ErrorKind::NotFound;
+            let message = if gone {
+                "what the file held is not kept any more".to_owned()
+            } else {
+                format!("what the file held cannot be read: {error}")
+            };
+            ToolError::new(ErrorKind::Unavailable, message).because(error)
+        })
+    }
+
+    /// Forgets what is beyond the limits, unless somebody records a change just now.
+    pub async fn prune(&self) -> Result<(), ToolError> {
+        let failed = |error: io::Error| {
+            ToolError::new(ErrorKind::Unavailable, "old changes cannot be forgotten").because(error)
+        };
+        let blobs = self.blobs.clone();
+        let Some(lock) = blocking(move || blobs.lock_to_remove()).await.map_err(failed)? else {
+            return Ok(());
+        };
+        let age = i64::try_from(self.limits.age.as_millis()).unwrap_or(i64::MAX);
+        let oldest = UnixMillis(self.clock.now().0.saturating_sub(age));
+        let free = self.index.prune_undo(oldest, self.limits.bytes).await.map_err(ToolError::internal)?;
+        let blobs = self.blobs.clone();
+        blocking(move || free.iter().try_for_each(|blob| blobs.remove(blob))).await.map_err(failed)?;
+        drop(lock);
+        Ok(())
+    }
+
+    /// Prunes where enough was recorded since the last time, and at first.
+    async fn prune_when_due(&self, recorded: u64) {
+        let before = self.room.load(Ordering::Relaxed);
+        if let Some(left) = before.checked_sub(recorded).filter(|left| *left > 0) {
+            self.room.store(left, Ordering::Relaxed);
+            return;
+        }
+        self.room.store(self.limits.bytes / 16 + 1, Ordering::Relaxed);
+        if let Err(error) = self.prune().await {
+            tracing::warn!(error = error.for_log(), "the undo journal was not pruned");
+        }
+    }
+}
+
+#[async_trait]
+impl UndoJournal for StoredUndo {
+    async fn record(&self, change: &Change<'_>) -> Result<UndoId, ToolError> {
+        let owned = |contents: Option<Contents<'_>>| contents.map(|c| (c.bytes.to_vec(), c.mode));
+        let (before, after) = (owned(change.before), owned(change.after));
+        let recorded = [&before, &after].into_iter().flatten().map(|(bytes, _)| bytes.len() as u64).sum();
+        let blobs = self.blobs.clone();
+        let kept = blocking(move || {
+            // From here until the change is recorded nobody removes what it names.
+            let lock = blobs.lock_to_name()?;
+            let keep = |(bytes, mode): (Vec<u8>, Option<u32>)| {
+                Ok::<_, io::Error>(FileState { blob: blobs.put(&bytes)?, bytes: bytes.len() as u64, mode })
+            };
+            Ok((before.map(keep).transpose()?, after.map(keep).transpose()?, lock))
+        });
+        let (before, after, lock) = kept.await.map_err(|error| unkept(change.shown, error))?;
+        let (id, caller) = (UndoId::new(), change.caller);
+        let new = NewUndo {
+            id,
+            tenant: caller.tenant.clone(),
+            session: caller.session.clone(),
+            agent: caller.agent.clone(),
+            user: caller.user.clone(),
+            call: change.call,
+            run: None,
+            tool: change.tool.clone(),
+            workspace: caller.workspace.to_string_lossy().into_owned(),
+            place: change.place.to_owned(),
+            shown: change.shown.to_owned(),
+            before,
+            after,
+            at: self.clock.now(),
+        };
+        self.index.record_undo(new).await.map_err(|error| unkept(change.shown, error))?;
+        drop(lock);
+        self.prune_when_due(recorded).await;
+        Ok(id)
+    }
+
+    async fn withdraw(&self, tenant: &TenantId, id: UndoId) -> Result<(), ToolError> {
+        self.index.withdraw_undo(tenant, id).await.map_err(|error: StoreError| ToolError::internal(error))
+    }
+}
+
+/// The change is not made, since it could not be undone.
+fn unkept(shown: &str, error: impl std::fmt::Display) -> ToolError {
+    let message =
+        format!("what `{shown}` holds cannot be kept for undoing the change, so nothing was changed");
+    ToolError::new(ErrorKind::Unavailable, message).because(error.to_string())
+}
+
+/// Does `work` where blocking is allowed.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|stopped| Err(io::Error::other(stopped)))
+}

@@ -1,0 +1,39 @@
+//! Where the workspace of a tenant, an agent and a user is.
+
+use std::path::{Path, PathBuf};
+
+use claw_core::tool::Digest;
+use claw_core::{AgentId, TenantId, UserId};
+
+/// What an encoded name is long at most.
+const LONGEST: usize = 200;
+
+/// The directory below `base` that belongs to this tenant, agent and user, or to all users of the agent. No two
+/// share one, not even where upper and lower case are the same. It is made when something is written there.
+pub fn workspace_path(base: &Path, tenant: &TenantId, agent: &AgentId, user: Option<&UserId>) -> PathBuf {
+    let whose = match user {
+        Some(user) => format!("user-{}", encoded(user.as_str())),
+        None => "shared".to_owned(),
+    };
+    base.join(encoded(tenant.as_str())).join(encoded(agent.as_str())).join(whose)
+}
+
+/// Small letters, digits, `-` and `_` as they are, every other byte as `%` and two digits. What gets too long
+/// that way is named by its hash, which no encoded name begins like.
+fn encoded(id: &str) -> String {
+    let mut name = String::with_capacity(id.len());
+    for byte in id.bytes() {
+        match byte {
+            b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' => name.push(char::from(byte)),
+            other => name.push_str(&format!("%{other:02x}")),
+        }
+    }
+    if name.len() <= LONGEST {
+        return name;
+    }
+    let hash = Digest::of_bytes(id.as_bytes()).to_string();
+    format!("~{}", hash.strip_prefix("sha256:").unwrap_or(&hash))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,337 @@
+//! Writing: a new file beside the old one, which then takes its place. Nothing is ever written into a file that
+//! somebody else may have open, or through a link.
+
+use std::cell::RefCell;
+use std::ffi::OsStr;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, SystemTime};
+
+use claw_core::port::{Access, Stat};
+use rustix::fs::{AtFlags, FlockOperation, Mode, RenameFlags, Stat as Raw};
+use rustix::io::Errno;
+
+use super::failure::Failure;
+use super::handle::{
+    self, Directory, Id, check_links, check_regular, is_directory, same_content, size, version,
+};
+use super::quota::{Change, Room};
+use super::resolve::{Found, Missing, again};
+use super::roots::Reach;
+use super::unfinished::{Unfinished, random_name};
+use super::{Expectation, Request};
+
+/// How often a lock that another program holds is tried, and how long to wait between.
+const LOCK_TRIES: usize = 200;
+const LOCK_WAIT: Duration = Duration::from_millis(5);
+
+/// Writes a file whole; with these permissions, where some are given, else with those of what is there.
+pub(super) fn write(request: &Request, bytes: &[u8], mode: Option<u32>) -> Result<Stat, Failure> {
+    retried(|| {
+        let reach = request.reach(true)?;
+        let rooms = Rooms::new(request, &reach, bytes.len());
+        let found = match request.find(&reach, Missing::Leave) {
+            Err(Failure::Missing) if matches!(request.expect, Expectation::Version(_)) => {
+                return Err(Failure::Changed);
+            }
+            Err(Failure::Missing) => {
+                let pass = |root| rooms.directory(root);
+                let found = request.find(&reach, Missing::Make(&pass))?;
+                rooms.keep();
+                found
+            }
+            found => found?,
+        };
+        put(request, &reach, &found, (bytes, mode))
+    })
+}
+
+fn put(
+    request: &Request,
+    reach: &Reach,
+    found: &Found,
+    (bytes, mode): (&[u8], Option<u32>),
+) -> Result<Stat, Failure> {
+    let name = found.name.as_deref().ok_or(Failure::IsDirectory)?;
+    check_access(reach, found)?;
+    let _held = hold(found.directory.id, name);
+    let old = there(reach, &found.directory, name)?;
+    compare(&request.expect, old.as_ref())?;
+    let change = Change {
+        bytes: signed(bytes.len() as u64) - old.as_ref().map_or(0, |old| signed(size(old))),
+        files: i64::from(old.is_none()),
+    };
+    let room = request.room(reach, found.root, change)?;
+    let readable = found.directory.readable()?;
+    request.bridge.swept.sweep(&found.directory, readable.as_fd(), SystemTime::now());
+    let unfinished = Unfinished::write(&found.directory, old.as_ref(), bytes, mode)?;
+    let place = Place { directory: &found.directory, name, renameat2: request.bridge.kernel.renameat2 };
+    place.commit(&unfinished, &request.expect, old.as_ref())?;
+    if let Some(room) = room {
+        room.keep();
+    }
+    rustix::fs::fsync(&readable)?;
+    Ok(handle::stat(&rustix::fs::fstat(&unfinished.file)?))
+}
+
+/// Makes a directory and its parents.
+pub(super) fn mkdirp(request: &Request) -> Result<(), Failure> {
+    retried(|| {
+        let reach = request.reach(true)?;
+        let rooms = Rooms::new(request, &reach, 0);
+        let pass = |root| rooms.directory(root);
+        let found = request.find(&reach, Missing::Make(&pass))?;
+        let Some(name) = &found.name else { return check_access(&reach, &found) };
+        if let Some(raw) = &found.raw {
+            return if is_directory(raw) { check_access(&reach, &found) } else { Err(Failure::NotDirectory) };
+        }
+        check_access(&reach, &found)?;
+        rooms.directory(found.root)?;
+        match rustix::fs::mkdirat(&found.directory, name, Mode::from_raw_mode(0o755)) {
+            Err(Errno::EXIST) => return Err(Failure::Moved),
+            made => made?,
+        }
+        rooms.keep();
+        rustix::fs::fsync(found.directory.readable()?)?;
+        Ok(())
+    })
+}
+
+/// Removes a file.
+pub(super) fn remove(request: &Request) -> Result<(), Failure> {
+    retried(|| {
+        let reach = request.reach(false)?;
+        let found = request.find(&reach, Missing::Leave)?;
+        let name = found.name.as_deref().ok_or(Failure::IsDirectory)?;
+        check_access(&reach, &found)?;
+        let _held = hold(found.directory.id, name);
+        let old = there(&reach, &found.directory, name)?.ok_or(Failure::Missing)?;
+        compare(&request.expect, Some(&old))?;
+        let readable = found.directory.readable()?;
+        let place = Place { directory: &found.directory, name, renameat2: request.bridge.kernel.renameat2 };
+        match request.expect {
+            Expectation::Version(_) => place.take_away(&old)?,
+            _ => rustix::fs::unlinkat(&found.directory, name, AtFlags::empty())?,
+        }
+        if found.root == 0
+            && request.scope.quota.is_some()
+            && let Some(root) = &reach.roots()[0].handle
+        {
+            request.bridge.usages.give_back(&root.directory, size(&old));
+        }
+        rustix::fs::fsync(&readable)?;
+        Ok(())
+    })
+}
+
+/// Tries again where something moved, each time looking at everything anew.
+fn retried<T>(mut attempt: impl FnMut() -> Result<T, Failure>) -> Result<T, Failure> {
+    again(|| match attempt() {
+        Err(Failure::Stale) => Err(Failure::Moved),
+        done => done,
+    })
+}
+
+fn check_access(reach: &Reach, found: &Found) -> Result<(), Failure> {
+    match reach.roots()[found.root].root.access {
+        Access::Write => Ok(()),
+        Access::Read => Err(Failure::ReadOnly),
+    }
+}
+
+/// The file that is there and may be replaced; `None` where nothing is.
+fn there(reach: &Reach, directory: &Directory, name: &OsStr) -> Result<Option<Raw>, Failure> {
+    let raw = match directory.stat(name) {
+        Err(Errno::NOENT) => return Ok(None),
+        raw => raw?,
+    };
+    check_regular(&raw)?;
+    check_links(&raw)?;
+    if reach.denied.is_denied(Id::of(&raw)) { Err(Failure::Denied) } else { Ok(Some(raw)) }
+}
+
+fn compare(expect: &Expectation, old: Option<&Raw>) -> Result<(), Failure> {
+    match (expect, old) {
+        (Expectation::Anything, _) | (Expectation::Absent, None) => Ok(()),
+        (Expectation::Absent, Some(_)) => Err(Failure::Exists),
+        (Expectation::Version(expected), Some(old)) if version(old) == *expected => Ok(()),
+        (Expectation::Version(_), _) => Err(Failure::Changed),
+    }
+}
+
+/// A name in a directory that something is put at or taken from.
+struct Place<'a> {
+    directory: &'a Directory,
+    name: &'a OsStr,
+    renameat2: bool,
+}
+
+impl Place<'_> {
+    /// Puts a finished file in place, if what is there is still what is expected.
+    fn commit(&self, new: &Unfinished<'_>, expect: &Expectation, old: Option<&Raw>) -> Result<(), Failure> {
+        match (expect, old) {
+            (Expectation::Anything, _) => Ok(self.rename(&new.name, self.name)?),
+            (Expectation::Absent, _) => match self.rename_with(&new.name, RenameFlags::NOREPLACE) {
+                Err(Errno::EXIST) => Err(Failure::Exists),
+                Err(error) if unsupported(error) => self.commit_locked(new, expect),
+                done => Ok(done?),
+            },
+            (Expectation::Version(_), None) => Err(Failure::Changed),
+            (Expectation::Version(_), Some(old)) => {
+                match self.rename_with(&new.name, RenameFlags::EXCHANGE) {
+                    Err(Errno::NOENT) => Err(Failure::Changed),
+                    Err(error) if unsupported(error) => self.commit_locked(new, expect),
+                    done => {
+                        done?;
+                        self.check_displaced(new, old)
+                    }
+                }
+            }
+        }
+    }
+
+    /// The new file is in place and the old one has its name: whether it is the one that was expected. If not,
+    /// they change places again.
+    fn check_displaced(&self, new: &Unfinished<'_>, old: &Raw) -> Result<(), Failure> {
+        let displaced = self.directory.stat(&new.name)?;
+        if same_content(&displaced, old) {
+            return Ok(());
+        }
+        match self.rename_with(&new.name, RenameFlags::EXCHANGE) {
+            // The name was taken away meanwhile; what was there before us is put back unless there is more.
+            Err(Errno::NOENT) => match self.rename_with(&new.name, RenameFlags::NOREPLACE) {
+                Ok(()) | Err(Errno::EXIST) => {}
+                Err(error) => return Err(error.into()),
+            },
+            done => done?,
+        }
+        let own = Id::of(&rustix::fs::fstat(&new.file)?);
+        let back = self.directory.stat(&new.name);
+        if back.is_ok_and(|back| Id::of(&back) != own) {
+            // A third one was put in place of ours: it stays, being the last.
+            self.rename_with(&new.name, RenameFlags::EXCHANGE)?;
+        }
+        Err(Failure::Changed)
+    }
+
+    /// The same where the file system has no such renames: under a lock that all of our programs take. Whoever
+    /// does not take it can come between.
+    fn commit_locked(&self, new: &Unfinished<'_>, expect: &Expectation) -> Result<(), Failure> {
+        let _lock = self.lock()?;
+        let old = match self.directory.stat(self.name) {
+            Err(Errno::NOENT) => None,
+            raw => Some(raw?),
+        };
+        compare(expect, old.as_ref())?;
+        if matches!(expect, Expectation::Absent) {
+            match rustix::fs::linkat(self.directory, &new.name, self.directory, self.name, AtFlags::empty()) {
+                Err(Errno::EXIST) => return Err(Failure::Exists),
+                // No links there either.
+                Err(Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS) => {}
+                done => return Ok(done?),
+            }
+        }
+        Ok(self.rename(&new.name, self.name)?)
+    }
+
+    /// Removes what is there, if it is still what was seen.
+    fn take_away(&self, old: &Raw) -> Result<(), Failure> {
+        let aside = random_name()?;
+        match self.rename(self.name, &aside) {
+            Err(Errno::NOENT) => return Err(Failure::Changed),
+            done => done?,
+        }
+        if same_content(&self.directory.stat(&aside)?, old) {
+            return Ok(rustix::fs::unlinkat(self.directory, &aside, AtFlags::empty())?);
+        }
+        match self.rename_with(&aside, RenameFlags::NOREPLACE) {
+            // Something newer is there already.
+            Err(Errno::EXIST) => rustix::fs::unlinkat(self.directory, &aside, AtFlags::empty())?,
+            Err(error) if unsupported(error) => self.rename(&aside, self.name)?,
+            done => done?,
+        }
+        Err(Failure::Changed)
+    }
+
+    fn rename(&self, from: &OsStr, to: &OsStr) -> rustix::io::Result<()> {
+        rustix::fs::renameat(self.directory, from, self.directory, to)
+    }
+
+    fn rename_with(&self, from: &OsStr, flags: RenameFlags) -> rustix::io::Result<()> {
+        if !self.renameat2 {
+            return Err(Errno::NOSYS);
+        }
+        rustix::fs::renameat_with(self.directory, from, self.directory, self.name, flags)
+    }
+
+    /// Locks the directory against our other programs, for as long as the handle lives.
+    fn lock(&self) -> Result<OwnedFd, Failure> {
+        let handle = self.directory.readable()?;
+        for _ in 0..LOCK_TRIES {
+            match rustix::fs::flock(&handle, FlockOperation::NonBlockingLockExclusive) {
+                Err(Errno::WOULDBLOCK) => thread::sleep(LOCK_WAIT),
+                done => {
+                    done?;
+                    return Ok(handle);
+                }
+            }
+        }
+        Err(Failure::Io(Errno::WOULDBLOCK.into()))
+    }
+}
+
+fn unsupported(error: Errno) -> bool {
+    matches!(error, Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP)
+}
+
+/// Writers of this program, one at a time for each name. Two names may share a lock; nobody holds two.
+static WRITERS: [Mutex<()>; 64] = [const { Mutex::new(()) }; 64];
+
+fn hold(within: Id, name: &OsStr) -> MutexGuard<'static, ()> {
+    let mut hasher = DefaultHasher::new();
+    (within, name).hash(&mut hasher);
+    let index = usize::try_from(hasher.finish() % WRITERS.len() as u64).unwrap_or(0);
+    WRITERS[index].lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn signed(bytes: u64) -> i64 {
+    i64::try_from(bytes).unwrap_or(i64::MAX)
+}
+
+/// Room for directories that are made on the way to a file.
+struct Rooms<'a> {
+    request: &'a Request,
+    reach: &'a Reach,
+    /// How large the file will be, so that no directory is made for one that does not fit.
+    bytes: usize,
+    taken: RefCell<Vec<Room>>,
+}
+
+impl<'a> Rooms<'a> {
+    fn new(request: &'a Request, reach: &'a Reach, bytes: usize) -> Self {
+        Self { request, reach, bytes, taken: RefCell::default() }
+    }
+
+    fn directory(&self, root: usize) -> Result<(), Failure> {
+        let with_file = Change { bytes: signed(self.bytes as u64), files: 1 + i64::from(self.bytes > 0) };
+        drop(self.request.room(self.reach, root, with_file)?);
+        let room = self.request.room(self.reach, root, Change { bytes: 0, files: 1 })?;
+        self.taken.borrow_mut().extend(room);
+        Ok(())
+    }
+
+    fn keep(&self) {
+        self.taken.borrow_mut().drain(..).for_each(Room::keep);
+    }
+}
+
+impl Request {
+    /// Takes room for a change below this root, where it has a quota.
+    fn room(&self, reach: &Reach, root: usize, change: Change) -> Result<Option<Room>, Failure> {
+        let (0, Some(quota)) = (root, self.scope.quota) else { return Ok(None) };
+        let Some(handle) = &reach.roots()[0].handle else { return Ok(None) };
+        self.bridge.usages.take(&handle.directory, quota, change).map(Some)
+    }
+}

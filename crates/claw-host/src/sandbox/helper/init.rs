@@ -1,0 +1,101 @@
+//! Entering a sandbox: from the namespaces inwards to the rules that the command itself cannot shed.
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use super::super::Network;
+use super::super::kernel::root::{During as _, Step};
+use super::super::kernel::{landlock, privileges, root, seccomp, sys};
+use super::wire::{Confined, Spec};
+
+/// A command, and all that is needed to shut it in.
+pub(super) struct Init<'a> {
+    pub(super) spec: &'a Spec,
+    /// Its temporary directory.
+    pub(super) temporary: PathBuf,
+    user: u32,
+    group: u32,
+}
+
+/// What is put on last, by the process that becomes the command.
+pub(super) struct Rules {
+    landlock: Option<OwnedFd>,
+    seccomp: Option<Vec<sys::Instruction>>,
+}
+
+impl<'a> Init<'a> {
+    /// To be made before namespaces are: inside of a new one, nobody has a name.
+    pub(super) fn new(spec: &'a Spec, temporary: &Path) -> Self {
+        let (user, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+        Self { spec, temporary: temporary.to_owned(), user, group }
+    }
+
+    pub(super) fn namespaces(&self) -> i32 {
+        self.spec.confined.as_ref().map_or(0, |held| held.namespaces)
+    }
+
+    /// Furnishes the namespaces that this process is in, and gives up its rights over them.
+    pub(super) fn enter(&self) -> Step<()> {
+        let Some(held) = &self.spec.confined else { return Ok(()) };
+        if held.namespaces & libc::CLONE_NEWUSER != 0 {
+            self.name_user(held).during("map the user")?;
+        }
+        if held.namespaces & libc::CLONE_NEWUTS != 0 {
+            sys::set_host_name("sandbox").during("name the host")?;
+        }
+        if held.namespaces & libc::CLONE_NEWNET != 0 && held.reach.network == Network::Loopback {
+            loopback().during("bring loopback up")?;
+        }
+        if held.namespaces & libc::CLONE_NEWNS != 0 {
+            root::enter(&held.reach, self.spec.limits.temporary, held.own_proc)?;
+        }
+        privileges::drop_capabilities().during("give up capabilities")
+    }
+
+    /// The user keeps the number it has outside: files have the owners that they have.
+    fn name_user(&self, held: &Confined) -> io::Result<()> {
+        fs::write("/proc/self/setgroups", "deny")?;
+        fs::write("/proc/self/uid_map", format!("{0} {0} 1", self.user))?;
+        fs::write("/proc/self/gid_map", format!("{0} {0} 1", self.group))?;
+        match fs::write("/proc/sys/user/max_user_namespaces", "0") {
+            // The filter of calls refuses them too.
+            Err(_) if held.seccomp => Ok(()),
+            written => written,
+        }
+    }
+
+    /// Makes the rules, so that nothing remains but to put them on.
+    pub(super) fn rules(&self) -> Step<Rules> {
+        let Some(held) = &self.spec.confined else { return Ok(Rules { landlock: None, seccomp: None }) };
+        let landlock = held.landlock.map(|version| landlock::rules(version, &held.reach, &self.temporary));
+        let landlock = landlock.transpose().during("make the rules about files")?;
+        let seccomp = held.seccomp.then(|| seccomp::program(held.reach.network));
+        let seccomp = match seccomp {
+            Some(None) => return Err(("make the filter of calls".into(), io::ErrorKind::Unsupported.into())),
+            Some(program) => program,
+            None => None,
+        };
+        Ok(Rules { landlock, seccomp })
+    }
+}
+
+impl Rules {
+    /// Puts the rules on this process, for good.
+    pub(super) fn put_on(&self) -> Step<()> {
+        if let Some(rules) = &self.landlock {
+            sys::landlock_restrict(rules).during("put the rules about files on")?;
+        }
+        if let Some(program) = &self.seccomp {
+            sys::seccomp_filter(program).during("put the filter of calls on")?;
+        }
+        Ok(())
+    }
+}
+
+fn loopback() -> io::Result<()> {
+    use rustix::net::{AddressFamily, SocketType, socket};
+    let socket = socket(AddressFamily::INET, SocketType::DGRAM, None)?;
+    sys::loopback_up(socket.as_fd())
+}

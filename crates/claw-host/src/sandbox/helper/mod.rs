@@ -1,0 +1,94 @@
+//! The helper: this program again, with one thread and nothing in its environment.
+//!
+//! It is started once and splits off a supervisor for each command. The supervisor makes the limits and the
+//! namespaces, in which the first process looks after the command. Each of the three ends what it started when
+//! the one above it is gone, so that nothing outlives the program, however it ended.
+
+mod init;
+mod nurse;
+mod supervise;
+mod target;
+pub(super) mod wire;
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::kernel::{probe, sys};
+
+const NAME: &str = "clawsmith-sandbox-helper";
+const SERVE: &str = "serve-sandboxes-on-standard-input";
+
+static LETS_IN: AtomicBool = AtomicBool::new(false);
+
+/// Becomes the sandbox helper if this process was started to be it, and then does not return. To be called first
+/// in `main`, before there is a second thread: the helper is this program executed again, and without this call
+/// it would run the program's own `main` instead. So where it was not called, no helper is started.
+pub fn enter_if_asked() {
+    let mut arguments = std::env::args_os();
+    if arguments.next().is_some_and(|name| name == NAME) && arguments.next().is_some_and(|word| word == SERVE)
+    {
+        // Nobody reads what it could say; the other side sees that it is gone.
+        sys::exit(u8::from(serve().is_err()));
+    }
+    LETS_IN.store(true, Ordering::Release);
+}
+
+/// Whether the helper can be started.
+pub(super) fn is_let_in() -> bool {
+    LETS_IN.load(Ordering::Acquire)
+}
+
+/// Starts the helper. What is sent to the socket is served until it is closed.
+pub(super) fn start() -> io::Result<(Child, UnixStream)> {
+    let (ours, theirs) = wire::pair()?;
+    // The link leads to the program that runs now, even if its file was replaced meanwhile.
+    let child = Command::new("/proc/self/exe")
+        .arg0(NAME)
+        .arg(SERVE)
+        .env_clear()
+        .current_dir("/")
+        .stdin(Stdio::from(OwnedFd::from(theirs)))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()?;
+    Ok((child, ours))
+}
+
+fn serve() -> io::Result<()> {
+    sys::close_from(3)?;
+    let mut requests = io::stdin().as_fd().try_clone_to_owned()?;
+    let null = std::fs::File::open("/dev/null")?;
+    rustix::stdio::dup2_stdin(&null)?;
+    // Not in the terminal's session: what is typed there is not meant for the helper.
+    let _ = rustix::process::setsid();
+    sys::reset_signals();
+    sys::forget_children();
+    while let Some((request, fds)) = wire::receive_fds(&requests)? {
+        let Some(socket) = fds.into_iter().next() else { continue };
+        let served = sys::fork(0, || {
+            // This copy of the helper's own socket must not stay open, or its death would not be noticed.
+            let socket = replace(&mut requests, socket);
+            match (socket, request) {
+                (Ok(socket), wire::RUN) => supervise::supervise(socket),
+                (Ok(socket), wire::PROBE) => {
+                    sys::reset_signals();
+                    u8::from(wire::send_frame(socket, &probe::Found::look()).is_err())
+                }
+                _ => 1,
+            }
+        });
+        // The socket is closed here, and so the other side hears of it.
+        drop(served);
+    }
+    Ok(())
+}
+
+/// Puts `with` in the place of `old`, which this process holds only because its parent does.
+fn replace(old: &mut OwnedFd, with: OwnedFd) -> io::Result<UnixStream> {
+    rustix::io::dup3(&with, old, rustix::io::DupFlags::CLOEXEC)?;
+    Ok(with.into())
+}

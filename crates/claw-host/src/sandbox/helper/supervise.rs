@@ -1,0 +1,159 @@
+//! The supervisor of one command: outside of its sandbox, between it and the program.
+
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, waitpid};
+
+use super::super::kernel::cgroup::Group;
+use super::super::kernel::root::{During as _, Step};
+use super::super::kernel::sys;
+use super::init::Init;
+use super::nurse::{self, Nurse};
+use super::wire::{self, Ending, KILL, Spec, Told};
+
+/// What a command reads from and writes to.
+pub(super) type Stdio = [OwnedFd; 3];
+
+/// Reads what to run, sees it through, and tells how it went.
+pub(super) fn supervise(mut control: UnixStream) -> u8 {
+    let _ = rustix::process::setsid();
+    sys::reset_signals();
+    let told = match read(&control).and_then(|(spec, stdio)| run(&control, spec, stdio)) {
+        Ok(ending) => Told::Ended(ending),
+        Err((step, error)) => Told::Failed { step, reason: error.to_string() },
+    };
+    u8::from(wire::send_frame(&mut control, &told).is_err())
+}
+
+fn read(control: &UnixStream) -> Step<(Spec, Stdio)> {
+    let received = wire::receive_fds(control).during("receive the command")?;
+    let stdio = received.and_then(|(_, fds)| Stdio::try_from(fds).ok());
+    let stdio = stdio.ok_or(io::ErrorKind::UnexpectedEof).map_err(io::Error::from);
+    Ok((wire::receive_frame(control).during("read the command")?, stdio.during("receive its streams")?))
+}
+
+fn run(control: &UnixStream, spec: Spec, stdio: Stdio) -> Step<Ending> {
+    let group = spec.cgroup.as_ref().map(|places| Group::make(places, &spec.limits));
+    let group = group.transpose().during("make control groups")?;
+    let own_processes = spec.confined.as_ref().is_some_and(|held| held.namespaces & libc::CLONE_NEWPID != 0);
+    let own_mounts = spec.confined.as_ref().is_some_and(|held| held.namespaces & libc::CLONE_NEWNS != 0);
+    let scratch = (spec.confined.is_some() && !own_mounts).then(Scratch::make);
+    let scratch = scratch.transpose().during("make a temporary directory")?;
+    let temporary = scratch.as_ref().map_or(Path::new("/tmp"), |scratch| &scratch.0);
+    let init = Init::new(&spec, temporary);
+    let mut ending = if own_processes {
+        inside(control, &init, stdio, group.as_ref())?
+    } else {
+        set_child_subreaper(Some(getpid())).during("adopt orphans")?;
+        let nurse = Nurse { init: &init, group: group.as_ref(), alone: false };
+        // Were it not to be waited for, it must not go on either.
+        nurse.see_through(control, stdio).inspect_err(|_| _ = nurse::end_descendants())?
+    };
+    ending.memory = group.as_ref().is_some_and(Group::ran_out_of_memory);
+    Ok(ending)
+}
+
+/// Runs the command under a first process in a namespace of its own, and passes on what either side says.
+fn inside(control: &UnixStream, init: &Init<'_>, stdio: Stdio, group: Option<&Group>) -> Step<Ending> {
+    let (ours, theirs) = wire::pair().during("make a socket")?;
+    let mut ours = OwnedFd::from(ours);
+    let (mut theirs, mut stdio) = (Some(OwnedFd::from(theirs)), Some(stdio));
+    let first = sys::fork(init.namespaces(), || {
+        let (Some(theirs), Some(stdio)) = (theirs.take(), stdio.take()) else { return 1 };
+        match super::replace(&mut ours, theirs) {
+            Ok(channel) => first(init, &channel, stdio),
+            Err(_) => 1,
+        }
+    });
+    let first = first.during("make namespaces")?;
+    drop((theirs, stdio));
+    let mut channel = UnixStream::from(ours);
+    let joined = group.map_or(Ok(()), |group| group.join(first)).during("join the control groups");
+    let told = joined.and_then(|()| {
+        channel.write_all(b"G").during("let the command go")?;
+        relay(control, &channel, first)
+    });
+    // With its first process the whole namespace ends, and this waits until it has.
+    let _ = kill_process(first, Signal::KILL);
+    while waitpid(Some(first), WaitOptions::empty()).is_err_and(|error| error == rustix::io::Errno::INTR) {}
+    told
+}
+
+/// The first process of the namespace. It furnishes it while the supervisor sees to the control groups.
+fn first(init: &Init<'_>, mut channel: &UnixStream, stdio: Stdio) -> u8 {
+    let nurse = Nurse { init, group: None, alone: true };
+    let ended = init.enter().and_then(|()| {
+        channel.read_exact(&mut [0]).during("wait for the control groups")?;
+        nurse.see_through(channel, stdio)
+    });
+    let told = match ended {
+        Ok(ending) => Told::Ended(ending),
+        Err((step, error)) => Told::Failed { step, reason: error.to_string() },
+    };
+    u8::from(wire::send_frame(channel, &told).is_err())
+}
+
+fn relay(mut control: &UnixStream, mut channel: &UnixStream, first: Pid) -> Step<Ending> {
+    let mut listening = true;
+    loop {
+        let mut waiting = vec![PollFd::from_borrowed_fd(channel.as_fd(), PollFlags::IN)];
+        if listening {
+            waiting.push(PollFd::from_borrowed_fd(control.as_fd(), PollFlags::IN));
+        }
+        match poll(&mut waiting, None) {
+            Err(rustix::io::Errno::INTR) => continue,
+            polled => polled.during("wait for the command")?,
+        };
+        let (told, asked) = (!waiting[0].revents().is_empty(), waiting.get(1).is_some_and(ready));
+        if told {
+            match wire::receive_frame(channel) {
+                Ok(Told::Ended(ending)) => return Ok(ending),
+                Ok(Told::Failed { step, reason }) => return Err((step, io::Error::other(reason))),
+                Ok(started) => wire::send_frame(control, &started).unwrap_or(()),
+                // It was killed, and with it all the others.
+                Err(_) => return Ok(Ending { signal: Some(Signal::KILL.as_raw()), ..Ending::default() }),
+            }
+        }
+        if asked {
+            let mut byte = [0];
+            match control.read(&mut byte) {
+                Ok(1) if byte[0] != KILL => channel.write_all(&byte).unwrap_or(()),
+                Ok(1) => channel.write_all(&byte).unwrap_or_else(|_| end(first)),
+                _ => {
+                    listening = false;
+                    end(first);
+                }
+            }
+        }
+    }
+}
+
+fn ready(fd: &PollFd<'_>) -> bool {
+    !fd.revents().is_empty()
+}
+
+fn end(first: Pid) {
+    let _ = kill_process(first, Signal::KILL);
+}
+
+/// A temporary directory where `/tmp` is everybody's; removed when the command has ended.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn make() -> io::Result<Self> {
+        use std::os::unix::fs::DirBuilderExt as _;
+        let path = PathBuf::from(format!("/tmp/clawsmith-{}", std::process::id()));
+        std::fs::DirBuilder::new().mode(0o700).create(&path)?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}

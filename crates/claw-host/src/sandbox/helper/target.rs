@@ -1,0 +1,68 @@
+//! The last steps of the process that becomes the command.
+
+use std::convert::Infallible;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
+use std::process::{Command, Stdio as Stream};
+
+use super::super::kernel::cgroup::Places;
+use super::super::kernel::root::{During as _, Step};
+use super::super::kernel::{privileges, sys};
+use super::init::{Init, Rules};
+use super::supervise::Stdio;
+
+/// Becomes the command; comes back only to say why it could not. Where the sandbox was not entered by a process
+/// above, there are no `rules` yet and this one enters it.
+pub(super) fn become_command(
+    init: &Init<'_>,
+    rules: Option<Rules>,
+    gate: File,
+    stdio: Stdio,
+) -> (String, io::Error) {
+    match try_become(init, rules, gate, stdio) {
+        Err(failure) => failure,
+    }
+}
+
+fn try_become(init: &Init<'_>, rules: Option<Rules>, mut gate: File, stdio: Stdio) -> Step<Infallible> {
+    let spec = init.spec;
+    sys::reset_signals();
+    rustix::process::setsid().during("begin a session")?;
+    gate.read_exact(&mut [0]).during("wait for the limits")?;
+    let rules = match rules {
+        Some(rules) => rules,
+        None => {
+            init.enter()?;
+            init.rules()?
+        }
+    };
+    let at = format!("enter the directory `{}`", spec.directory.display());
+    std::env::set_current_dir(&spec.directory).during(at)?;
+    // Where no group counts them, each process has its share; on the host neither is limited, since the address
+    // space says little of the memory that is used, and all processes of the user would count.
+    let counted = |place: fn(&Places) -> &Option<PathBuf>| match (&spec.confined, &spec.cgroup) {
+        (None, _) => true,
+        (Some(_), places) => places.as_ref().is_some_and(|places| place(places).is_some()),
+    };
+    let (memory, processes) = (counted(|places| &places.memory), counted(|places| &places.processes));
+    privileges::limit(&spec.limits, memory, processes).during("limit the process")?;
+    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
+    let (program, arguments) = spec
+        .argv
+        .split_first()
+        .ok_or(io::ErrorKind::InvalidInput)
+        .map_err(io::Error::from)
+        .during("read the command")?;
+    let [input, output, error] = stdio;
+    let mut command = Command::new(program);
+    command.args(arguments).env_clear().envs(spec.env.iter().map(|(name, value)| (name, value)));
+    if spec.confined.is_some() {
+        command.env("TMPDIR", &init.temporary);
+    }
+    command.stdin(Stream::from(input)).stdout(Stream::from(output)).stderr(Stream::from(error));
+    sys::close_on_exec_from(3).during("close descriptors")?;
+    rules.put_on()?;
+    Err((format!("run `{program}`"), command.exec()))
+}

@@ -1,0 +1,203 @@
+//! Limits that all processes of a command share: control groups of either version, wherever we may make one.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::process::Pid;
+use serde::{Deserialize, Serialize};
+
+use crate::sandbox::Limits;
+
+/// Where groups can be made. In version 2 all three are the same directory.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Places {
+    pub(crate) unified: bool,
+    pub(crate) memory: Option<PathBuf>,
+    pub(crate) processes: Option<PathBuf>,
+    pub(crate) cpu: Option<PathBuf>,
+}
+
+/// Begins the name of every group of ours; the id of the process that sees to it follows.
+const PREFIX: &str = "clawsmith-";
+
+impl Places {
+    /// Looks where this process may make groups, by making one.
+    pub(crate) fn find() -> Result<Self, String> {
+        let groups = fs::read_to_string("/proc/self/cgroup").map_err(|error| error.to_string())?;
+        let mounts = fs::read_to_string("/proc/self/mountinfo").map_err(|error| error.to_string())?;
+        let mut places = unified(&groups, &mounts).unwrap_or_default();
+        if places.memory.is_none() && places.processes.is_none() {
+            places = Self {
+                unified: false,
+                memory: single(&groups, &mounts, "memory", "memory.limit_in_bytes"),
+                processes: single(&groups, &mounts, "pids", "pids.max"),
+                cpu: single(&groups, &mounts, "cpu", "cpu.cfs_quota_us"),
+            };
+        }
+        match places.memory.is_none() && places.processes.is_none() && places.cpu.is_none() {
+            true => Err("no control group can be made here".to_owned()),
+            false => Ok(places),
+        }
+    }
+}
+
+/// Version 2: our own group or the nearest above it in which children with the controllers can be made.
+fn unified(groups: &str, mounts: &str) -> Option<Places> {
+    let own = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
+    let top = mounted(mounts, |kind, _| kind == "cgroup2")?;
+    let own = top.join(own.strip_prefix('/')?);
+    own.ancestors().take_while(|path| path.starts_with(&top)).find_map(|parent| {
+        let test = Test::make(parent)?;
+        let has = |file: &str| test.0.join(file).exists().then(|| parent.to_owned());
+        let (memory, processes, cpu) = (has("memory.max"), has("pids.max"), has("cpu.max"));
+        (memory.is_some() && processes.is_some()).then_some(Places { unified: true, memory, processes, cpu })
+    })
+}
+
+/// Version 1: below our own group in the hierarchy of one controller.
+fn single(groups: &str, mounts: &str, controller: &str, file: &str) -> Option<PathBuf> {
+    let named = |list: &str| list.split(',').any(|name| name == controller);
+    let own = groups.lines().find_map(|line| {
+        let mut parts = line.splitn(3, ':');
+        let (_, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
+        named(controllers).then_some(path)
+    })?;
+    let top = mounted(mounts, |kind, options| kind == "cgroup" && named(options))?;
+    let parent = top.join(own.strip_prefix('/')?);
+    let test = Test::make(&parent)?;
+    test.0.join(file).exists().then_some(parent)
+}
+
+/// Where a file system of this type and options is mounted.
+fn mounted(mounts: &str, wanted: impl Fn(&str, &str) -> bool) -> Option<PathBuf> {
+    mounts.lines().find_map(|line| {
+        let (place, kind) = line.split_once(" - ")?;
+        let mut kind = kind.split(' ');
+        let (kind, _, options) = (kind.next()?, kind.next()?, kind.next()?);
+        wanted(kind, options).then(|| place.split(' ').nth(4).map(PathBuf::from))?
+    })
+}
+
+/// A group that is gone when it was looked at.
+struct Test(PathBuf);
+
+impl Test {
+    fn make(parent: &Path) -> Option<Self> {
+        let path = parent.join(format!("{PREFIX}{}-probe", std::process::id()));
+        fs::create_dir(&path).ok()?;
+        Some(Self(path))
+    }
+}
+
+impl Drop for Test {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir(&self.0);
+    }
+}
+
+/// The groups of one command. They are removed when this is dropped; until then a process must not be in them.
+#[derive(Debug)]
+pub(crate) struct Group {
+    directories: Vec<PathBuf>,
+    memory: Option<PathBuf>,
+    unified: bool,
+}
+
+impl Group {
+    pub(crate) fn make(places: &Places, limits: &Limits) -> io::Result<Self> {
+        let mut group = Self { directories: Vec::new(), memory: None, unified: places.unified };
+        let name = format!("{PREFIX}{}", std::process::id());
+        if let (Some(parent), Some(most)) = (&places.memory, limits.memory) {
+            let path = group.directory(parent, &name)?;
+            if places.unified {
+                set(&path, "memory.max", most)?;
+                // Where swapping is not accounted there is nothing to forbid.
+                let _ = set(&path, "memory.swap.max", 0);
+                let _ = set(&path, "memory.oom.group", 1);
+            } else {
+                set(&path, "memory.limit_in_bytes", most)?;
+                let _ = set(&path, "memory.memsw.limit_in_bytes", most);
+            }
+            group.memory = Some(path);
+        }
+        if let (Some(parent), Some(most)) = (&places.processes, limits.processes) {
+            // The first process of the namespace counts too.
+            set(&group.directory(parent, &name)?, "pids.max", most.saturating_add(1))?;
+        }
+        if let (Some(parent), Some(percent)) = (&places.cpu, limits.cpu_percent) {
+            let path = group.directory(parent, &name)?;
+            let quota = percent.saturating_mul(1000).max(1000);
+            match places.unified {
+                true => set(&path, "cpu.max", format!("{quota} 100000"))?,
+                false => set(&path, "cpu.cfs_quota_us", quota)?,
+            }
+        }
+        Ok(group)
+    }
+
+    fn directory(&mut self, parent: &Path, name: &str) -> io::Result<PathBuf> {
+        let path = parent.join(name);
+        if !self.directories.contains(&path) {
+            sweep(parent);
+            fs::create_dir(&path)?;
+            self.directories.push(path.clone());
+        }
+        Ok(path)
+    }
+
+    /// Puts a process in; those that it starts from then on are in it too.
+    pub(crate) fn join(&self, pid: Pid) -> io::Result<()> {
+        self.directories.iter().try_for_each(|path| set(path, "cgroup.procs", pid.as_raw_nonzero()))
+    }
+
+    /// Whether a process was ended because memory ran out.
+    pub(crate) fn ran_out_of_memory(&self) -> bool {
+        let Some(path) = &self.memory else { return false };
+        let file = path.join(if self.unified { "memory.events" } else { "memory.oom_control" });
+        let text = fs::read_to_string(file).unwrap_or_default();
+        text.lines().filter_map(|line| line.strip_prefix("oom_kill ")).any(|count| count.trim() != "0")
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        for path in &self.directories {
+            // A process that has just ended may be counted for a moment longer.
+            for _ in 0..200 {
+                match fs::remove_dir(path) {
+                    Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {
+                        std::thread::sleep(Duration::from_millis(5));
+                    }
+                    _ => break,
+                }
+            }
+        }
+    }
+}
+
+/// Removes groups whose process is gone: it was killed before it could.
+fn sweep(parent: &Path) {
+    let Ok(entries) = fs::read_dir(parent) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let owner = name.to_str().and_then(|name| name.strip_prefix(PREFIX));
+        let Some(owner) = owner.and_then(|owner| owner.split('-').next()) else { continue };
+        if !Path::new("/proc").join(owner).exists() {
+            // Only version 2 has it; what is still in a group of version 1 keeps it there for the next time.
+            let kill = fs::OpenOptions::new().write(true).open(entry.path().join("cgroup.kill"));
+            let _ = kill.and_then(|mut kill| kill.write_all(b"1"));
+            let _ = fs::remove_dir(entry.path());
+        }
+    }
+}
+
+fn set(group: &Path, file: &str, value: impl ToString) -> io::Result<()> {
+    let path = group.join(file);
+    fs::write(&path, value.to_string())
+        .map_err(|error| io::Error::new(error.kind(), format!("`{}`: {error}", path.display())))
+}
+
+#[cfg(test)]
+mod tests;

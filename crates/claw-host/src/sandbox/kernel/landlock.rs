@@ -1,0 +1,87 @@
+//! Rules about files and TCP that a process puts on itself, without any privilege.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use rustix::fs::{CWD, FileType, Mode, OFlags};
+
+use super::{root, sys};
+use crate::sandbox::Network;
+use crate::sandbox::reach::{DEVICES, RESOLVER, Reach, SYSTEM};
+
+const EXECUTE: u64 = 1;
+const WRITE_FILE: u64 = 1 << 1;
+const READ_FILE: u64 = 1 << 2;
+const READ_DIR: u64 = 1 << 3;
+const MAKE_CHAR: u64 = 1 << 6;
+const MAKE_BLOCK: u64 = 1 << 11;
+const TRUNCATE: u64 = 1 << 14;
+const IOCTL_DEV: u64 = 1 << 15;
+const READ: u64 = EXECUTE | READ_FILE | READ_DIR;
+const OF_FILES: u64 = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV;
+
+/// Binding to and connecting with TCP ports.
+const TCP: u64 = 0b11;
+/// Abstract sockets and signals of processes outside.
+const SCOPES: u64 = 0b11;
+
+/// All rights about files that a kernel of this version knows.
+const fn known(version: u32) -> u64 {
+    match version {
+        0 => 0,
+        1 => (1 << 13) - 1,
+        2 => (1 << 14) - 1,
+        3 | 4 => (1 << 15) - 1,
+        _ => (1 << 16) - 1,
+    }
+}
+
+/// The rules for a reach, ready to be put on; the paths are those of the tree that the caller sees now.
+pub(crate) fn rules(version: u32, reach: &Reach, temporary: &Path) -> io::Result<OwnedFd> {
+    let known = known(version);
+    let tcp = if reach.network == Network::None { TCP } else { 0 };
+    let words = match version {
+        ..=3 => 1,
+        4 | 5 => 2,
+        _ => 3,
+    };
+    let rules = sys::landlock_ruleset([known, tcp, SCOPES], words)?;
+    let write = known & !MAKE_CHAR & !MAKE_BLOCK & !IOCTL_DEV;
+    let system = SYSTEM.iter().chain((reach.network != Network::None).then_some(&RESOLVER));
+    for path in system.chain(&["/proc", "/dev"]) {
+        allow(&rules, Path::new(path), READ & known, Absent::Fine)?;
+    }
+    for path in DEVICES {
+        allow(&rules, Path::new(path), (READ_FILE | WRITE_FILE) & known, Absent::Fine)?;
+    }
+    allow(&rules, temporary, write, Absent::Wrong)?;
+    let workspace = if reach.write { write } else { READ & known };
+    allow(&rules, &reach.workspace, workspace, Absent::Wrong)?;
+    for grant in &reach.grants {
+        let access = if grant.write { write } else { READ & known };
+        allow(&rules, &grant.path, access, Absent::Wrong)?;
+    }
+    Ok(rules)
+}
+
+#[derive(PartialEq, Eq)]
+enum Absent {
+    Fine,
+    Wrong,
+}
+
+fn allow(rules: &OwnedFd, path: &Path, access: u64, absent: Absent) -> io::Result<()> {
+    let opened = match absent {
+        Absent::Fine => rustix::fs::openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()),
+        Absent::Wrong => root::resolved(path),
+    };
+    let file = match opened {
+        Err(rustix::io::Errno::NOENT) if absent == Absent::Fine => return Ok(()),
+        Err(error) => return Err(io::Error::other(format!("`{}`: {error}", path.display()))),
+        Ok(file) => file,
+    };
+    let directory = FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode) == FileType::Directory;
+    let access = if directory { access } else { access & OF_FILES };
+    sys::landlock_allow(rules, &file, access)
+}

@@ -1,0 +1,231 @@
+//! A tree of files for one command: what it reaches at its own place, and nothing else.
+//!
+//! Made inside a mount namespace of its own, so that it vanishes with its last process.
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags};
+use rustix::mount::{
+    MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags, mount, mount_change,
+    mount_remount, move_mount, open_tree, unmount,
+};
+
+use super::sys;
+use crate::sandbox::Network;
+use crate::sandbox::reach::{DEVICES, RESOLVER, Reach, SYSTEM};
+
+const READ_ONLY: u64 = 1;
+const NO_SET_ID: u64 = 2;
+const NO_DEVICES: u64 = 4;
+const NO_EXECUTE: u64 = 8;
+
+/// What went wrong, and while doing what.
+pub(crate) type Step<T> = Result<T, (String, io::Error)>;
+
+pub(crate) trait During<T> {
+    /// Names what was being done.
+    fn during(self, step: impl ToString) -> Step<T>;
+}
+
+impl<T, E: Into<io::Error>> During<T> for Result<T, E> {
+    fn during(self, step: impl ToString) -> Step<T> {
+        self.map_err(|error| (step.to_string(), error.into()))
+    }
+}
+
+/// Builds the tree and makes it the root of this process.
+pub(crate) fn enter(reach: &Reach, temporary: u64, own_proc: bool) -> Step<()> {
+    mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
+        .during("keep mounts apart")?;
+    let parts = Parts::take(reach)?;
+    let base = ["/tmp", "/var/tmp", "/run", "/mnt"].into_iter().find(|path| Path::new(path).is_dir());
+    let base =
+        base.ok_or_else(|| ("find a place for the root".to_owned(), io::ErrorKind::NotFound.into()))?;
+    let flags = MountFlags::NOSUID | MountFlags::NODEV;
+    mount("sandbox", base, "tmpfs", flags, c"mode=0755,size=1m").during("make the root")?;
+    std::env::set_current_dir(base).during("enter the root")?;
+    skeleton().during("fill the root")?;
+    let size = std::ffi::CString::new(format!("mode=1777,size={temporary}")).map_err(io::Error::other);
+    let size = size.during("size `/tmp`")?;
+    mount("tmp", "tmp", "tmpfs", flags, size.as_c_str()).during("make `/tmp`")?;
+    if own_proc {
+        let flags = flags | MountFlags::NOEXEC | MountFlags::RDONLY;
+        mount("proc", "proc", "proc", flags, None).during("make `/proc`")?;
+    }
+    parts.attach()?;
+    for path in &reach.hidden {
+        pin(path, reach).during(format!("pin what holds `{}`", path.display()))?;
+        hide(path).during(format!("hide `{}`", path.display()))?;
+    }
+    rustix::process::pivot_root(".", ".").during("turn the root")?;
+    unmount(".", UnmountFlags::DETACH).during("leave the old root")?;
+    std::env::set_current_dir("/").during("enter the new root")?;
+    // This one mount, and not those that lie on it.
+    mount_remount("/", MountFlags::BIND | MountFlags::RDONLY | flags, c"").during("close the root")
+}
+
+/// What is there in every sandbox and comes from nowhere.
+fn skeleton() -> io::Result<()> {
+    let mut public = fs::DirBuilder::new();
+    public.mode(0o755);
+    for path in ["tmp", "proc", "dev", "etc", "run", "var", ".hidden"] {
+        public.create(path)?;
+    }
+    symlink("/tmp", "var/tmp")?;
+    symlink("/tmp", "dev/shm")?;
+    for (name, to) in [("fd", "fd"), ("stdin", "fd/0"), ("stdout", "fd/1"), ("stderr", "fd/2")] {
+        symlink(format!("/proc/self/{to}"), format!("dev/{name}"))?;
+    }
+    fs::DirBuilder::new().mode(0o000).create(".hidden/directory")?;
+    fs::OpenOptions::new().write(true).create_new(true).mode(0o000).open(".hidden/file")?;
+    Ok(())
+}
+
+/// What is taken from the machine, before anything covers it.
+struct Parts(Vec<Part>);
+
+enum Part {
+    Tree { tree: OwnedFd, path: PathBuf, directory: bool },
+    Link { path: PathBuf, to: PathBuf },
+}
+
+impl Parts {
+    fn take(reach: &Reach) -> Step<Self> {
+        let mut parts = Self(Vec::new());
+        let system = SYSTEM.iter().chain((reach.network != Network::None).then_some(&RESOLVER));
+        for path in system {
+            parts.system(Path::new(path))?;
+        }
+        for path in DEVICES {
+            parts.add(Path::new(path), NO_SET_ID | NO_EXECUTE)?;
+        }
+        let closed = NO_SET_ID | NO_DEVICES;
+        let mut granted: Vec<(&Path, bool)> = vec![(&reach.workspace, reach.write)];
+        granted.extend(reach.grants.iter().map(|grant| (grant.path.as_path(), grant.write)));
+        granted.sort_by_key(|(path, _)| path.components().count());
+        for (path, write) in granted {
+            parts.granted(path, if write { closed } else { closed | READ_ONLY })?;
+        }
+        Ok(parts)
+    }
+
+    /// A place of the system. At the top a link stays one, as `/bin` often is; below, what it leads to is shown.
+    fn system(&mut self, path: &Path) -> Step<()> {
+        match fs::read_link(path) {
+            Ok(to) if path.parent() == Some(Path::new("/")) => {
+                self.0.push(Part::Link { path: path.to_owned(), to });
+                Ok(())
+            }
+            _ => self.add(path, NO_SET_ID | NO_DEVICES | READ_ONLY),
+        }
+    }
+
+    /// Something that need not be there, wherever links lead.
+    fn add(&mut self, path: &Path, attributes: u64) -> Step<()> {
+        match rustix::fs::openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()) {
+            Ok(found) => self.take_tree(&found, path, attributes).during(taken(path)),
+            Err(_) => Ok(()),
+        }
+    }
+
+    /// Something that was resolved: a link on the way was put there since, by a command perhaps.
+    fn granted(&mut self, path: &Path, attributes: u64) -> Step<()> {
+        let found = resolved(path).during(taken(path))?;
+        self.take_tree(&found, path, attributes).during(taken(path))
+    }
+
+    fn take_tree(&mut self, found: &OwnedFd, path: &Path, attributes: u64) -> io::Result<()> {
+        let flags = OpenTreeFlags::OPEN_TREE_CLONE
+            | OpenTreeFlags::OPEN_TREE_CLOEXEC
+            | OpenTreeFlags::AT_RECURSIVE
+            | OpenTreeFlags::AT_EMPTY_PATH;
+        let tree = open_tree(found, "", flags)?;
+        sys::set_mount_attributes(tree.as_fd(), attributes)?;
+        let directory = FileType::from_raw_mode(rustix::fs::fstat(found)?.st_mode) == FileType::Directory;
+        self.0.push(Part::Tree { tree, path: path.to_owned(), directory });
+        Ok(())
+    }
+
+    fn attach(self) -> Step<()> {
+        for part in self.0 {
+            match part {
+                Part::Link { path, to } => symlink(to, inside(&path)).during(named(&path))?,
+                Part::Tree { tree, path, directory } => {
+                    place(&path, directory).during(named(&path))?;
+                    lay(&tree, &path).during(named(&path))?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Opens a path on which there must be no link.
+pub(crate) fn resolved(path: &Path) -> rustix::io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    rustix::fs::openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)
+}
+
+fn taken(path: &Path) -> String {
+    format!("take `{}`", path.display())
+}
+
+fn named(path: &Path) -> String {
+    format!("show `{}`", path.display())
+}
+
+/// A path of the machine, inside the root that is being built.
+fn inside(path: &Path) -> &Path {
+    path.strip_prefix("/").unwrap_or(path)
+}
+
+/// Makes something that a tree can be laid over, where there is nothing yet.
+fn place(path: &Path, directory: bool) -> io::Result<()> {
+    let path = inside(path);
+    if fs::symlink_metadata(path).is_ok() {
+        return Ok(());
+    }
+    let mut public = fs::DirBuilder::new();
+    public.mode(0o755).recursive(true);
+    if directory {
+        return public.create(path);
+    }
+    if let Some(parent) = path.parent() {
+        public.create(parent)?;
+    }
+    fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o644).open(path).map(drop)
+}
+
+fn lay(tree: &OwnedFd, path: &Path) -> io::Result<()> {
+    Ok(move_mount(tree, "", CWD, inside(path), MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?)
+}
+
+/// Makes each directory between what is shown and a hidden path a mount of its own: those cannot be renamed, and so
+/// the path stays where the next command hides it too.
+fn pin(path: &Path, reach: &Reach) -> io::Result<()> {
+    let shown: Vec<&Path> =
+        reach.grants.iter().map(|grant| grant.path.as_path()).chain([&*reach.workspace]).collect();
+    let below = |above: &&Path| shown.iter().any(|shown| above.starts_with(shown) && above != shown);
+    let mut above: Vec<&Path> = path.ancestors().skip(1).filter(below).collect();
+    above.reverse();
+    let flags =
+        OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_RECURSIVE;
+    for path in above {
+        lay(&open_tree(CWD, inside(path), flags)?, path)?;
+    }
+    Ok(())
+}
+
+/// Lays nothing over something.
+fn hide(path: &Path) -> io::Result<()> {
+    let Ok(found) = fs::symlink_metadata(inside(path)) else { return Ok(()) };
+    let nothing = if found.is_dir() { ".hidden/directory" } else { ".hidden/file" };
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
+    let tree = open_tree(CWD, nothing, flags)?;
+    sys::set_mount_attributes(tree.as_fd(), READ_ONLY | NO_SET_ID | NO_DEVICES | NO_EXECUTE)?;
+    lay(&tree, path)
+}

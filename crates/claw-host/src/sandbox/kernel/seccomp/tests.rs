@@ -1,0 +1,112 @@
+//! The filter, run by a small machine of our own: what no attack program can easily ask of the kernel.
+
+use super::*;
+
+/// What the filter answers to a call.
+fn answer(network: Network, arch: u32, call: u32, arguments: [u64; 6]) -> u32 {
+    let mut data = Vec::new();
+    data.extend(call.to_le_bytes());
+    data.extend(arch.to_le_bytes());
+    data.extend([0; 8]);
+    arguments.iter().for_each(|argument| data.extend(argument.to_le_bytes()));
+    let program = program(network).unwrap();
+    let (mut at, mut held) = (0, 0_u32);
+    loop {
+        let Instruction { code, jt, jf, k } = program[at];
+        at += 1;
+        let jump = |yes: bool| usize::from(if yes { jt } else { jf });
+        match code {
+            0x20 => held = u32::from_le_bytes(data[k as usize..k as usize + 4].try_into().unwrap()),
+            0x54 => held &= k,
+            0x06 => return k,
+            0x15 => at += jump(held == k),
+            0x25 => at += jump(held > k),
+            0x45 => at += jump(held & k != 0),
+            _ => panic!("unknown instruction {code:#x}"),
+        }
+    }
+}
+
+#[track_caller]
+fn check(network: Network, call: libc::c_long, arguments: [u64; 6], expected: u32) {
+    assert_eq!(answer(network, MACHINE.unwrap(), call as u32, arguments), expected, "{call} {arguments:?}");
+}
+
+const REFUSE: u32 = refuse(libc::EPERM);
+
+#[test]
+fn every_listed_call_is_refused() {
+    for call in REFUSED.iter().chain(REFUSED_HERE) {
+        check(Network::Host, *call, [0; 6], REFUSE);
+    }
+    for call in UNKNOWN {
+        check(Network::Host, *call, [0; 6], refuse(libc::ENOSYS));
+    }
+}
+
+#[test]
+fn everyday_calls_are_allowed() {
+    for call in [libc::SYS_read, libc::SYS_write, libc::SYS_execve, libc::SYS_exit_group, libc::SYS_wait4] {
+        check(Network::None, call, [u64::MAX; 6], ALLOW);
+    }
+}
+
+#[test]
+fn refuses_calls_of_another_numbering_and_those_not_yet_known() {
+    assert_eq!(answer(Network::Host, 0x4000_0003, 0, [0; 6]), KILL);
+    for call in [NEWEST + 1, 0x4000_0000 | libc::SYS_ptrace as u32, u32::MAX] {
+        assert_eq!(answer(Network::Host, MACHINE.unwrap(), call, [0; 6]), refuse(libc::ENOSYS));
+    }
+}
+
+#[test]
+fn sockets_are_those_that_the_network_allows() {
+    let (stream, datagram, raw) = (1 | 0o2_000_000, 2, 3);
+    for (family, kind, network, expected) in [
+        (libc::AF_UNIX, stream, Network::None, ALLOW),
+        (libc::AF_INET, stream, Network::None, REFUSE),
+        (libc::AF_INET6, datagram, Network::None, REFUSE),
+        (libc::AF_INET, stream, Network::Host, ALLOW),
+        (libc::AF_INET6, datagram, Network::Loopback, ALLOW),
+        (libc::AF_INET, raw, Network::Host, REFUSE),
+        (libc::AF_PACKET, raw, Network::Host, REFUSE),
+        (libc::AF_VSOCK, stream, Network::Host, REFUSE),
+        (libc::AF_NETLINK, raw, Network::Host, ALLOW),
+        (libc::AF_NETLINK, raw, Network::None, REFUSE),
+    ] {
+        check(network, libc::SYS_socket, [family as u64, kind, 0, 0, 0, 0], expected);
+        // The upper half of an `int` is noise that the kernel does not look at.
+        check(network, libc::SYS_socket, [family as u64 | 7 << 32, kind, 0, 0, 0, 0], expected);
+    }
+    check(Network::Host, libc::SYS_socket, [libc::AF_NETLINK as u64, raw, 12, 0, 0, 0], REFUSE);
+}
+
+#[test]
+fn threads_are_made_and_namespaces_are_not() {
+    let thread = (libc::CLONE_VM | libc::CLONE_THREAD | libc::CLONE_SIGHAND) as u64;
+    check(Network::None, libc::SYS_clone, [thread, 0, 0, 0, 0, 0], ALLOW);
+    for flag in [libc::CLONE_NEWUSER, libc::CLONE_NEWNS, libc::CLONE_NEWNET, libc::CLONE_NEWPID] {
+        check(Network::None, libc::SYS_clone, [thread | flag as u64, 0, 0, 0, 0, 0], REFUSE);
+    }
+}
+
+#[test]
+fn modes_that_lend_an_identity_are_refused() {
+    check(Network::None, libc::SYS_fchmodat, [0, 0, 0o755, 0, 0, 0], ALLOW);
+    check(Network::None, libc::SYS_fchmodat, [0, 0, 0o4755, 0, 0, 0], REFUSE);
+    check(Network::None, libc::SYS_fchmod, [0, 0o2755, 0, 0, 0, 0], REFUSE);
+    let create = libc::O_CREAT as u64;
+    check(Network::None, libc::SYS_openat, [0, 0, create, 0o4755, 0, 0], REFUSE);
+    check(Network::None, libc::SYS_openat, [0, 0, create, 0o644, 0, 0], ALLOW);
+    check(Network::None, libc::SYS_openat, [0, 0, 0, 0o4755, 0, 0], ALLOW);
+    // Opening a directory has a bit in common with making a file without a name.
+    check(Network::None, libc::SYS_openat, [0, 0, libc::O_DIRECTORY as u64, 0o4755, 0, 0], ALLOW);
+    check(Network::None, libc::SYS_openat, [0, 0, libc::O_TMPFILE as u64, 0o4755, 0, 0], REFUSE);
+}
+
+#[test]
+fn typing_into_a_terminal_is_refused() {
+    check(Network::None, libc::SYS_ioctl, [0, 0x5412, 0, 0, 0, 0], REFUSE);
+    check(Network::None, libc::SYS_ioctl, [0, 0x5412 | 1 << 32, 0, 0, 0, 0], REFUSE);
+    check(Network::None, libc::SYS_ioctl, [0, 0x5413, 0, 0, 0, 0], ALLOW);
+}

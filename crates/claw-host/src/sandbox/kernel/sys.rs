@@ -1,0 +1,195 @@
+//! The calls to the kernel for which there is no safe wrapper. All `unsafe` of this crate is here.
+//!
+//! Everything in this file runs in the helper, which has one thread, or asks the kernel what it can do.
+
+#![expect(unsafe_code, reason = "the kernel is called directly; each call says why it is sound")]
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use rustix::process::Pid;
+
+pub(crate) use libc::sock_filter as Instruction;
+
+/// Splits off a process that does `work` and ends with the code it gives back; `flags` name the namespaces that
+/// it gets for itself. To be called where there is one thread only.
+pub(crate) fn fork(flags: libc::c_int, work: impl FnOnce() -> u8) -> io::Result<Pid> {
+    // SAFETY: no stack is given, so the child goes on with a copy of ours, as after `fork`; nothing is shared.
+    // There is one thread, so no lock can be held by one that the child lacks.
+    let pid = match flags {
+        0 => unsafe { libc::fork() as libc::c_long },
+        _ => unsafe { libc::syscall(libc::SYS_clone, flags | libc::SIGCHLD, 0, 0, 0, 0) },
+    };
+    match pid {
+        -1 => Err(io::Error::last_os_error()),
+        0 => {
+            // The child must not come back into its parent's frames, not even by a panic.
+            let code = catch_unwind(AssertUnwindSafe(work)).unwrap_or(70);
+            exit(code)
+        }
+        pid => Pid::from_raw(pid as libc::pid_t).ok_or_else(io::Error::last_os_error),
+    }
+}
+
+/// Ends the process at once, with nothing flushed and no handler run.
+pub(crate) fn exit(code: u8) -> ! {
+    // SAFETY: takes a number and does not return.
+    unsafe { libc::_exit(code.into()) }
+}
+
+/// Closes every descriptor from `first` on.
+pub(crate) fn close_from(first: u32) -> io::Result<()> {
+    // SAFETY: called in the helper alone, after what is needed was moved below `first`; owners of the closed
+    // descriptors are never used or dropped again.
+    check(unsafe { libc::syscall(libc::SYS_close_range, first, u32::MAX, 0) }).map(drop)
+}
+
+/// Marks every descriptor from `first` on to be closed when a program is executed.
+pub(crate) fn close_on_exec_from(first: u32) -> io::Result<()> {
+    const CLOEXEC: u32 = 4;
+    // SAFETY: changes a flag of descriptors, and closes none now.
+    check(unsafe { libc::syscall(libc::SYS_close_range, first, u32::MAX, CLOEXEC) }).map(drop)
+}
+
+/// Gives every signal its default meaning again and lets all through.
+pub(crate) fn reset_signals() {
+    for signal in 1..=64 {
+        // SAFETY: the default handler is always valid; the kernel refuses the signals that have none.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
+    // SAFETY: an empty set is a valid set, and the old one is not asked for.
+    unsafe {
+        let mut none: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut none);
+        libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
+    }
+}
+
+/// Children that end are forgotten by the kernel, without anybody waiting for them.
+pub(crate) fn forget_children() {
+    // SAFETY: to ignore is a valid disposition, and no handler is involved.
+    unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) };
+}
+
+/// A descriptor that can be read when a child has ended; the signal itself is held back from now on.
+pub(crate) fn child_signals() -> io::Result<OwnedFd> {
+    // SAFETY: the set is made before it is used; the descriptor that comes back belongs to nobody else.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut set);
+        libc::sigaddset(&raw mut set, libc::SIGCHLD);
+        libc::sigprocmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut());
+        let fd = libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK);
+        check(fd.into())?;
+        Ok(OwnedFd::from_raw_fd(fd))
+    }
+}
+
+/// Sends a signal to every process that can be reached; in a process namespace that is all of it but its first.
+pub(crate) fn signal_all(signal: libc::c_int) {
+    // SAFETY: takes two numbers. That nobody is left to be signalled is no error.
+    unsafe { libc::kill(-1, signal) };
+}
+
+/// Sets attributes of a mount and all below it.
+pub(crate) fn set_mount_attributes(tree: BorrowedFd<'_>, attributes: u64) -> io::Result<()> {
+    let attr = [attributes, 0, 0, 0];
+    let flags = libc::AT_EMPTY_PATH | libc::AT_RECURSIVE;
+    // SAFETY: the path is empty and ends with NUL; the structure is four words and lives through the call.
+    check(unsafe {
+        libc::syscall(libc::SYS_mount_setattr, tree.as_raw_fd(), c"".as_ptr(), flags, attr.as_ptr(), 32)
+    })
+    .map(drop)
+}
+
+/// Names the host, in a namespace of names.
+pub(crate) fn set_host_name(name: &str) -> io::Result<()> {
+    // SAFETY: the kernel reads as many bytes as it is told there are.
+    check(unsafe { libc::sethostname(name.as_ptr().cast(), name.len()) }.into()).map(drop)
+}
+
+/// Brings the loopback interface of this network namespace up.
+pub(crate) fn loopback_up(socket: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: the structure is zeroed and as the kernel expects it; the name fits and ends with NUL.
+    unsafe {
+        let mut request: libc::ifreq = std::mem::zeroed();
+        request.ifr_name[0] = b'l' as libc::c_char;
+        request.ifr_name[1] = b'o' as libc::c_char;
+        request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
+        check(libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS as _, &raw const request).into()).map(drop)
+    }
+}
+
+/// The version of Landlock that the kernel has.
+pub(crate) fn landlock_version() -> io::Result<u32> {
+    // SAFETY: a null pointer of size 0 with this flag asks for the version.
+    check(unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, std::ptr::null::<u8>(), 0_usize, 1_u32) })
+        .map(|version| u32::try_from(version).unwrap_or(0))
+}
+
+/// A set of rules about files, TCP and scopes, of which the kernel of this version knows the first `words`.
+pub(crate) fn landlock_ruleset(handled: [u64; 3], words: usize) -> io::Result<OwnedFd> {
+    let size = words.clamp(1, 3) * 8;
+    // SAFETY: the structure has at least `size` bytes; the descriptor that comes back belongs to nobody else.
+    unsafe {
+        let fd = libc::syscall(libc::SYS_landlock_create_ruleset, handled.as_ptr(), size, 0_u32);
+        check(fd)?;
+        Ok(OwnedFd::from_raw_fd(fd as libc::c_int))
+    }
+}
+
+/// Allows `access` below `path`.
+pub(crate) fn landlock_allow(rules: impl AsFd, path: impl AsFd, access: u64) -> io::Result<()> {
+    #[repr(C, packed)]
+    struct Beneath {
+        access: u64,
+        parent: libc::c_int,
+    }
+    let beneath = Beneath { access, parent: path.as_fd().as_raw_fd() };
+    let rules = rules.as_fd().as_raw_fd();
+    // SAFETY: the structure is laid out as the kernel's and lives through the call.
+    check(unsafe { libc::syscall(libc::SYS_landlock_add_rule, rules, 1, &raw const beneath, 0_u32) })
+        .map(drop)
+}
+
+/// Puts this process under the rules, for good.
+pub(crate) fn landlock_restrict(rules: impl AsFd) -> io::Result<()> {
+    // SAFETY: takes a descriptor and a number.
+    check(unsafe { libc::syscall(libc::SYS_landlock_restrict_self, rules.as_fd().as_raw_fd(), 0_u32) })
+        .map(drop)
+}
+
+/// Whether the kernel can filter system calls and answer the refused ones with an error.
+pub(crate) fn seccomp_can_refuse() -> io::Result<()> {
+    const GET_ACTION_AVAIL: libc::c_long = 2;
+    let action: u32 = libc::SECCOMP_RET_ERRNO;
+    // SAFETY: the kernel reads one word.
+    check(unsafe { libc::syscall(libc::SYS_seccomp, GET_ACTION_AVAIL, 0, &raw const action) }).map(drop)
+}
+
+/// Puts this process under a filter of system calls, for good.
+pub(crate) fn seccomp_filter(program: &[Instruction]) -> io::Result<()> {
+    let length = libc::c_ushort::try_from(program.len()).map_err(io::Error::other)?;
+    let filter = libc::sock_fprog { len: length, filter: program.as_ptr().cast_mut() };
+    // SAFETY: the kernel copies `length` instructions and writes none; it checks the program.
+    check(unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, &raw const filter) })
+        .map(drop)
+}
+
+/// Takes all capabilities out of the sets from which an executed program could get them back.
+pub(crate) fn drop_bounding_set() -> io::Result<()> {
+    for capability in 0..64 {
+        // SAFETY: takes numbers. The first that is not known ends the list.
+        match check(unsafe { libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0) }.into()) {
+            Ok(_) => {}
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => break,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+fn check(answer: libc::c_long) -> io::Result<libc::c_long> {
+    if answer == -1 { Err(io::Error::last_os_error()) } else { Ok(answer) }
+}

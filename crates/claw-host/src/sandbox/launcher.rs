@@ -1,0 +1,269 @@
+//! Starts commands through the helper, and holds on to them while they run.
+
+use std::io;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream as Socket;
+use std::path::PathBuf;
+use std::process::Child;
+use std::sync::{Mutex, PoisonError};
+
+use serde::Serialize;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::UnixStream;
+use tokio::sync::OnceCell;
+
+use super::helper::{self, wire};
+use super::kernel::probe::Found;
+use super::{LayerName, Layers, Limits, Network, Reach, SandboxError};
+
+/// A command to be started.
+#[derive(Debug, Clone)]
+pub struct Launch {
+    /// The program, then its arguments.
+    pub argv: Vec<String>,
+    /// All of its environment.
+    pub env: Vec<(String, String)>,
+    /// Where it starts.
+    pub directory: PathBuf,
+    /// How much it may use.
+    pub limits: Limits,
+    /// What holds it; `None` runs it on the host.
+    pub confinement: Option<Confinement>,
+}
+
+/// What holds a command.
+#[derive(Debug, Clone)]
+pub struct Confinement {
+    /// What it reaches.
+    pub reach: Reach,
+    /// The layers without which it is refused; the others are used where they work.
+    pub required: Vec<LayerName>,
+}
+
+impl Confinement {
+    /// With the layers that a sandbox is not worth its name without.
+    pub fn new(reach: Reach) -> Self {
+        let required =
+            vec![LayerName::Helper, LayerName::NoNewPrivileges, LayerName::Landlock, LayerName::Seccomp];
+        Self { reach, required }
+    }
+}
+
+/// How a command ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Ended {
+    /// The exit code; `None` where a signal ended it.
+    pub exit: Option<i32>,
+    /// The signal that ended it.
+    pub signal: Option<i32>,
+    /// Processes that it left running, and that were ended with it.
+    pub stragglers: u32,
+    /// The limit that was hit.
+    pub stopped: Option<Stopped>,
+}
+
+/// A limit by which a command was stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stopped {
+    /// Memory ran out, and the kernel ended a process.
+    Memory,
+    /// The disk filled up.
+    Disk,
+}
+
+/// Starts commands. One for a program is enough; the helper is started with the first command.
+#[derive(Debug, Default)]
+pub struct Launcher {
+    helper: Mutex<Option<(Child, Socket)>>,
+    found: OnceCell<Found>,
+}
+
+impl Launcher {
+    /// A launcher that has not started anything.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// What a sandbox is made of here. Tried at the first time, and remembered.
+    pub async fn layers(&self) -> Layers {
+        match self.found().await {
+            Ok(found) => found.layers(),
+            Err(error) => Layers::none(&error.to_string()),
+        }
+    }
+
+    async fn found(&self) -> Result<&Found, SandboxError> {
+        self.found.get_or_try_init(|| self.probe()).await
+    }
+
+    async fn probe(&self) -> Result<Found, SandboxError> {
+        let mut socket = self.ask(wire::PROBE)?;
+        let mut told = Vec::new();
+        socket.read_to_end(&mut told).await.map_err(SandboxError::Helper)?;
+        wire::receive_frame(told.as_slice()).map_err(SandboxError::Helper)
+    }
+
+    /// Starts a command that reads from and writes to these descriptors, and comes back when it runs.
+    pub async fn start(&self, launch: &Launch, stdio: [OwnedFd; 3]) -> Result<Running, SandboxError> {
+        let frame = wire::frame_bytes(&self.spec(launch).await?);
+        let frame = frame.map_err(|error| unusable("describe the command", &error))?;
+        let mut control = self.ask(wire::RUN)?;
+        let fds: Vec<BorrowedFd<'_>> = stdio.iter().map(|fd| fd.as_fd()).collect();
+        wire::send_fds(&control, b'F', &fds).map_err(SandboxError::Helper)?;
+        drop(stdio);
+        control.write_all(&frame).await.map_err(SandboxError::Helper)?;
+        let mut running = Running { control, told: Vec::new() };
+        match running.hear().await.map_err(SandboxError::Helper)? {
+            wire::Told::Started => Ok(running),
+            wire::Told::Failed { step, reason } => Err(SandboxError::Start { step, reason }),
+            wire::Told::Ended(_) => Err(SandboxError::Helper(io::ErrorKind::UnexpectedEof.into())),
+        }
+    }
+
+    async fn spec(&self, launch: &Launch) -> Result<wire::Spec, SandboxError> {
+        let found = self.found().await?;
+        let confined = match &launch.confinement {
+            Some(confinement) => Some(confined(found, confinement)?),
+            None => None,
+        };
+        Ok(wire::Spec {
+            argv: launch.argv.clone(),
+            env: launch.env.clone(),
+            directory: launch.directory.clone(),
+            limits: launch.limits.clone(),
+            // To enter a group costs more than to start a command; on the host it is not worth it.
+            cgroup: found.cgroup.as_ref().ok().filter(|_| confined.is_some()).cloned(),
+            confined,
+        })
+    }
+
+    /// A socket to a process that the helper split off for this. If the helper is gone, another is started, once.
+    fn ask(&self, request: u8) -> Result<UnixStream, SandboxError> {
+        if !helper::is_let_in() {
+            return Err(SandboxError::NoHelper);
+        }
+        let (ours, theirs) = wire::pair().map_err(SandboxError::Helper)?;
+        self.send(request, theirs.as_fd()).map_err(SandboxError::Helper)?;
+        drop(theirs);
+        ours.set_nonblocking(true).map_err(SandboxError::Helper)?;
+        UnixStream::from_std(ours).map_err(SandboxError::Helper)
+    }
+
+    fn send(&self, request: u8, socket: BorrowedFd<'_>) -> io::Result<()> {
+        let mut helper = self.helper.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((child, requests)) = helper.as_mut() {
+            let gone = !matches!(child.try_wait(), Ok(None));
+            if !gone && wire::send_fds(&*requests, request, &[socket]).is_ok() {
+                return Ok(());
+            }
+        }
+        let (child, requests) = helper::start()?;
+        let sent = wire::send_fds(&requests, request, &[socket]);
+        *helper = Some((child, requests));
+        sent
+    }
+}
+
+impl Drop for Launcher {
+    fn drop(&mut self) {
+        let helper = self.helper.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Some((mut child, requests)) = helper.take() {
+            // It ends when nobody can ask it for anything.
+            drop(requests);
+            let _ = child.wait();
+        }
+    }
+}
+
+fn confined(found: &Found, confinement: &Confinement) -> Result<wire::Confined, SandboxError> {
+    let layers = found.layers();
+    let missing = confinement.required.iter().find_map(|layer| Some((*layer, layers.missing(*layer)?)));
+    if let Some((layer, reason)) = missing {
+        return Err(SandboxError::Missing { layer, reason: reason.to_owned() });
+    }
+    let reach = confinement.reach.resolved()?;
+    let refuse = |layer: LayerName, why: &str| {
+        let reason = layers.missing(layer).map(|reason| format!("{why}: {reason}"));
+        reason.map_or(Ok(()), |reason| Err(SandboxError::Missing { layer, reason }))
+    };
+    if !reach.hidden.is_empty() {
+        refuse(LayerName::Mounts, "a path inside the workspace is to be hidden")?;
+    }
+    match reach.network {
+        // Without a network of its own the filter alone keeps it off; without either nothing does.
+        Network::None if found.seccomp.is_err() => refuse(LayerName::Network, "nothing else keeps it apart")?,
+        Network::Loopback => refuse(LayerName::Network, "loopback would be that of this machine")?,
+        _ => {}
+    }
+    Ok(wire::Confined {
+        namespaces: found.namespaces(reach.network != Network::Host),
+        own_proc: found.own_proc.is_ok(),
+        landlock: found.landlock.as_ref().ok().copied(),
+        seccomp: found.seccomp.is_ok(),
+        reach,
+    })
+}
+
+fn unusable(step: &str, error: &io::Error) -> SandboxError {
+    SandboxError::Start { step: step.to_owned(), reason: error.to_string() }
+}
+
+/// A command that runs. Dropping this ends it, with all that it started.
+#[derive(Debug)]
+pub struct Running {
+    control: UnixStream,
+    told: Vec<u8>,
+}
+
+impl Running {
+    /// Waits for its end. Can be dropped and called again.
+    pub async fn ended(&mut self) -> Result<Ended, SandboxError> {
+        loop {
+            match self.hear().await.map_err(SandboxError::Helper)? {
+                wire::Told::Ended(ending) => {
+                    let wire::Ending { exit, signal, stragglers, disk, memory } = ending;
+                    let stopped = match (disk, memory) {
+                        (true, _) => Some(Stopped::Disk),
+                        (false, true) => Some(Stopped::Memory),
+                        (false, false) => None,
+                    };
+                    return Ok(Ended { exit, signal, stragglers, stopped });
+                }
+                wire::Told::Failed { step, reason } => return Err(SandboxError::Start { step, reason }),
+                wire::Told::Started => {}
+            }
+        }
+    }
+
+    /// Asks all of its processes to end.
+    pub async fn terminate(&mut self) {
+        self.say(wire::TERMINATE).await;
+    }
+
+    /// Ends all of its processes.
+    pub async fn kill(&mut self) {
+        self.say(wire::KILL).await;
+    }
+
+    async fn say(&mut self, byte: u8) {
+        // If nobody is there to hear it, it has ended.
+        let _ = self.control.write_all(&[byte]).await;
+    }
+
+    async fn hear(&mut self) -> io::Result<wire::Told> {
+        loop {
+            if let Some((length, rest)) = self.told.split_first_chunk::<4>() {
+                let length = wire::frame_length(*length)?;
+                if rest.len() >= length {
+                    let frame = wire::receive_frame(self.told.as_slice());
+                    self.told.drain(..4 + length);
+                    return frame;
+                }
+            }
+            if self.control.read_buf(&mut self.told).await? == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! What a sandbox is made of, and which parts of it work here.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// One of the things that hold a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LayerName {
+    /// The program lets its helper in; all others need it.
+    Helper,
+    /// No program gives more rights than its caller has.
+    NoNewPrivileges,
+    /// Which files can be reached, and TCP.
+    Landlock,
+    /// Which system calls are answered.
+    Seccomp,
+    /// Rights that hold inside only.
+    Users,
+    /// A tree of files of its own.
+    Mounts,
+    /// No process outside is seen, and all end together.
+    Processes,
+    /// No interface of this machine.
+    Network,
+    /// No shared memory and queues of others.
+    Ipc,
+    /// A host name of its own.
+    HostName,
+    /// A `/proc` of its own.
+    Proc,
+    /// A limit on memory, of all processes together.
+    Memory,
+    /// A limit on the number of processes.
+    ProcessCount,
+    /// A limit on processors.
+    Cpu,
+    /// Limits for each process: open files, file size, processor time.
+    ResourceLimits,
+}
+
+impl LayerName {
+    /// All, from the outside in.
+    pub const ALL: [Self; 15] = [
+        Self::Helper,
+        Self::NoNewPrivileges,
+        Self::Landlock,
+        Self::Seccomp,
+        Self::Users,
+        Self::Mounts,
+        Self::Processes,
+        Self::Network,
+        Self::Ipc,
+        Self::HostName,
+        Self::Proc,
+        Self::Memory,
+        Self::ProcessCount,
+        Self::Cpu,
+        Self::ResourceLimits,
+    ];
+
+    /// The name people read.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Helper => "helper",
+            Self::NoNewPrivileges => "no-new-privileges",
+            Self::Landlock => "landlock",
+            Self::Seccomp => "seccomp",
+            Self::Users => "users",
+            Self::Mounts => "mounts",
+            Self::Processes => "processes",
+            Self::Network => "network",
+            Self::Ipc => "ipc",
+            Self::HostName => "host-name",
+            Self::Proc => "proc",
+            Self::Memory => "memory",
+            Self::ProcessCount => "process-count",
+            Self::Cpu => "cpu",
+            Self::ResourceLimits => "resource-limits",
+        }
+    }
+}
+
+impl fmt::Display for LayerName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A layer, and whether it works.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Layer {
+    /// Which one.
+    pub name: LayerName,
+    /// How it stands.
+    pub standing: Standing,
+}
+
+/// Whether a layer works here.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase", tag = "standing", content = "detail")]
+pub enum Standing {
+    /// It was tried and works; by what.
+    Works(String),
+    /// It does not, and why.
+    Missing(String),
+}
+
+/// What works here: tried once, by the helper.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Layers(Vec<Layer>);
+
+impl Layers {
+    pub(super) fn new(mut standing: impl FnMut(LayerName) -> Standing) -> Self {
+        Self(LayerName::ALL.into_iter().map(|name| Layer { name, standing: standing(name) }).collect())
+    }
+
+    /// Nothing works, for one reason.
+    pub(super) fn none(reason: &str) -> Self {
+        Self::new(|_| Standing::Missing(reason.to_owned()))
+    }
+
+    /// All of them, from the outside in.
+    pub fn iter(&self) -> impl Iterator<Item = &Layer> {
+        self.0.iter()
+    }
+
+    /// Whether one works.
+    pub fn works(&self, name: LayerName) -> bool {
+        self.missing(name).is_none()
+    }
+
+    /// Why one does not work; `None` where it does.
+    pub fn missing(&self, name: LayerName) -> Option<&str> {
+        match self.0.iter().find(|layer| layer.name == name).map(|layer| &layer.standing) {
+            Some(Standing::Works(_)) => None,
+            Some(Standing::Missing(reason)) => Some(reason),
+            None => Some("it was not probed"),
+        }
+    }
+}

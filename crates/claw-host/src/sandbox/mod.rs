@@ -1,0 +1,19 @@
+//! Where commands run: what they reach, what holds them, and the helper that puts them there.
+//!
+//! The kernel sandbox needs no set-up and no other program. What it is made of is probed once ([`Layers`]); a
+//! layer that is required and missing refuses the command. Between the program and a command stands a helper:
+//! this very program, executed again, with one thread and an empty environment. A program that embeds us lets it
+//! in by calling [`enter_if_asked`] first in `main`; without that no sandbox is entered, and the layers say so.
+
+mod error;
+mod helper;
+mod kernel;
+mod launcher;
+mod layers;
+mod reach;
+
+pub use error::SandboxError;
+pub use helper::enter_if_asked;
+pub use launcher::{Confinement, Ended, Launch, Launcher, Running, Stopped};
+pub use layers::{Layer, LayerName, Layers, Standing};
+pub use reach::{Grant, Limits, Network, Reach};

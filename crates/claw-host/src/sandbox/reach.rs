@@ -1,0 +1,197 @@
+//! What a command reaches, and how much of it it may use up.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::SandboxError;
+
+/// What a command in a sandbox reaches beside the programs and libraries of the system. All else is absent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reach {
+    /// The workspace, at the same path inside as outside.
+    pub workspace: PathBuf,
+    /// Whether the workspace can be changed.
+    pub write: bool,
+    /// Further paths.
+    pub grants: Vec<Grant>,
+    /// Paths that are not shown even where they lie inside the workspace or a grant: the store, the keys.
+    pub hidden: Vec<PathBuf>,
+    /// What it can talk to.
+    pub network: Network,
+}
+
+/// One path more that a command reaches.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Grant {
+    /// A file or a directory with all below it.
+    pub path: PathBuf,
+    /// Whether it can be changed.
+    pub write: bool,
+}
+
+/// What a command can talk to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Network {
+    /// Nothing, not even itself over the internet's protocols.
+    #[default]
+    None,
+    /// Itself: a loopback interface of its own, on which nobody else listens.
+    Loopback,
+    /// What this machine can.
+    Host,
+}
+
+/// How much a command may use. `None` sets no limit. On the host memory, processors and the number of processes are
+/// not limited.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    /// Bytes of memory, all its processes together; without control groups, for each process.
+    pub memory: Option<u64>,
+    /// Processes and threads at once.
+    pub processes: Option<u64>,
+    /// Processors, in hundredths: 150 is one and a half. Needs control groups.
+    pub cpu_percent: Option<u64>,
+    /// Seconds of processor time for each process.
+    pub cpu_seconds: Option<u64>,
+    /// Open files for each process.
+    pub open_files: Option<u64>,
+    /// Bytes of the largest file it writes.
+    pub file_size: Option<u64>,
+    /// Bytes by which the free space of the workspace's disk may shrink, whoever fills it, until it is stopped.
+    pub disk: Option<u64>,
+    /// Bytes of its private `/tmp`.
+    pub temporary: u64,
+}
+
+const MIB: u64 = 1 << 20;
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            memory: Some(4096 * MIB),
+            processes: Some(512),
+            cpu_percent: None,
+            cpu_seconds: None,
+            open_files: Some(4096),
+            file_size: Some(4096 * MIB),
+            disk: Some(8192 * MIB),
+            temporary: 1024 * MIB,
+        }
+    }
+}
+
+/// Places of the system that every sandbox shows, read-only. What is not there is left out; in `/etc` each file
+/// that programs cannot do without is named, since secrets lie beside them.
+pub(super) const SYSTEM: &[&str] = &[
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/nix/store",
+    "/etc/alternatives",
+    "/etc/ca-certificates",
+    "/etc/ca-certificates.conf",
+    "/etc/debian_version",
+    "/etc/fonts",
+    "/etc/group",
+    "/etc/hosts",
+    "/etc/inputrc",
+    "/etc/ld.so.cache",
+    "/etc/ld.so.conf",
+    "/etc/ld.so.conf.d",
+    "/etc/locale.alias",
+    "/etc/localtime",
+    "/etc/mime.types",
+    "/etc/nsswitch.conf",
+    "/etc/os-release",
+    "/etc/passwd",
+    "/etc/pki/ca-trust",
+    "/etc/pki/tls/certs",
+    "/etc/profile",
+    "/etc/protocols",
+    "/etc/services",
+    "/etc/ssl/certs",
+    "/etc/ssl/openssl.cnf",
+    "/etc/terminfo",
+    "/etc/timezone",
+];
+
+/// Shown where a network is granted.
+pub(super) const RESOLVER: &str = "/etc/resolv.conf";
+
+/// Devices that do nothing to the machine.
+pub(super) const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
+
+impl Reach {
+    /// A workspace that can be changed, and nothing else.
+    pub fn workspace(path: impl Into<PathBuf>) -> Self {
+        Self {
+            workspace: path.into(),
+            write: true,
+            grants: Vec::new(),
+            hidden: Vec::new(),
+            network: Network::None,
+        }
+    }
+
+    /// The same with every path as it really is: no link on the way, nothing that is not there. Of the hidden paths
+    /// those remain that would show.
+    pub(super) fn resolved(&self) -> Result<Self, SandboxError> {
+        let workspace = resolve(&self.workspace)?;
+        let grant = |grant: &Grant| Ok(Grant { path: resolve(&grant.path)?, write: grant.write });
+        let mut grants = self.grants.iter().map(grant).collect::<Result<Vec<_>, SandboxError>>()?;
+        // What lies deeper is laid over what it lies in.
+        grants.sort_by_key(|grant| grant.path.components().count());
+        let shown = |path: &Path| {
+            path.starts_with(&workspace) || grants.iter().any(|grant| path.starts_with(&grant.path))
+        };
+        let mut hidden = Vec::new();
+        for path in &self.hidden {
+            let (path, there) = as_it_would_be(path);
+            if workspace.starts_with(&path) {
+                return Err(refused(&path, "the workspace lies in it, and it is to be hidden"));
+            }
+            if shown(&path) && !there {
+                // A command could put a link there, and what comes later would be written where it leads.
+                return Err(refused(&path, "it is to be hidden and is not there yet; make it first"));
+            }
+            if shown(&path) {
+                hidden.push(path);
+            }
+        }
+        Ok(Self { workspace, grants, hidden, write: self.write, network: self.network })
+    }
+}
+
+fn resolve(path: &Path) -> Result<PathBuf, SandboxError> {
+    let real = path.canonicalize().map_err(|error| refused(path, &error.to_string()))?;
+    let whole = ["/", "/proc", "/dev", "/sys", "/etc", "/run"];
+    if whole.iter().any(|whole| real == Path::new(whole)) || real.starts_with("/proc") {
+        return Err(refused(&real, "it holds what a sandbox keeps out; grant what is needed of it"));
+    }
+    Ok(real)
+}
+
+/// Where a path leads, and whether something is there; what is missing is taken by its name.
+fn as_it_would_be(path: &Path) -> (PathBuf, bool) {
+    for above in path.ancestors() {
+        if let Ok(real) = above.canonicalize() {
+            let rest = path.strip_prefix(above).unwrap_or(Path::new(""));
+            let there = rest.as_os_str().is_empty();
+            return (if there { real } else { real.join(rest) }, there);
+        }
+    }
+    (path.to_owned(), false)
+}
+
+fn refused(path: &Path, reason: &str) -> SandboxError {
+    SandboxError::Path { path: path.display().to_string(), reason: reason.to_owned() }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,214 @@
+//! Commands on this machine: in the kernel sandbox, or on the host where that is said.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use claw_core::port::{Ran, RunContext, ShellHost, Stopped as RanStopped};
+use claw_core::tool::{Argv, Effect, ErrorKind, Script, Sight, Target, ToolError};
+
+use super::process::{Command, Finished, Input, Process, Reason, Streams, Watch};
+use super::{OutputLimits, environment, sight};
+use crate::sandbox::{
+    Confinement, Grant, Launcher, LayerName, Limits, Network, Reach, SandboxError, Stopped,
+};
+
+/// What holds for every command of a shell.
+#[derive(Debug, Clone)]
+pub struct ShellOptions {
+    /// How much a command may use.
+    pub limits: Limits,
+    /// What a command in the sandbox can talk to. One whose caller may not use the network gets none.
+    pub network: Network,
+    /// What a command in the sandbox reaches beside the workspace.
+    pub grants: Vec<Grant>,
+    /// What it never reaches, even inside the workspace: the store, the keys.
+    pub hidden: Vec<PathBuf>,
+    /// The layers without which no command runs in the sandbox.
+    pub required: Vec<LayerName>,
+    /// How long a command may run on the host.
+    pub host_timeout: Duration,
+    /// How long a command may run in the sandbox.
+    pub sandbox_timeout: Duration,
+    /// How long a command that is asked to end may take.
+    pub grace: Duration,
+    /// How much of what it prints is kept.
+    pub output: OutputLimits,
+}
+
+impl Default for ShellOptions {
+    fn default() -> Self {
+        Self {
+            limits: Limits::default(),
+            network: Network::None,
+            grants: Vec::new(),
+            hidden: Vec::new(),
+            required: Confinement::new(Reach::workspace("/")).required,
+            host_timeout: Duration::from_secs(60),
+            sandbox_timeout: Duration::from_secs(300),
+            grace: Duration::from_secs(3),
+            output: OutputLimits::default(),
+        }
+    }
+}
+
+/// Runs commands on this machine.
+#[derive(Debug)]
+pub struct LocalShell {
+    launcher: Arc<Launcher>,
+    options: ShellOptions,
+}
+
+impl LocalShell {
+    /// A shell whose commands this launcher starts.
+    pub const fn new(launcher: Arc<Launcher>, options: ShellOptions) -> Self {
+        Self { launcher, options }
+    }
+
+    /// A command as this shell runs it: with the environment, the limits and the sandbox of the context.
+    pub fn command(
+        &self,
+        context: &RunContext,
+        argv: Vec<String>,
+        directory: &str,
+        env: &[(String, String)],
+    ) -> Command {
+        let directory = context.workspace.join(directory);
+        Command {
+            argv,
+            env: environment::environment(|name| std::env::var(name).ok(), &context.workspace, env),
+            directory,
+            limits: self.options.limits.clone(),
+            confinement: context.sandboxed.then(|| self.confinement(context)),
+            input: Input::Closed,
+            streams: Streams::Together,
+        }
+    }
+
+    fn confinement(&self, context: &RunContext) -> Confinement {
+        let network = context.effects.has(Effect::Network);
+        let write = context.effects.has(Effect::Write);
+        let grant = |grant: &Grant| Grant { path: grant.path.clone(), write: grant.write && write };
+        let reach = Reach {
+            workspace: context.workspace.clone(),
+            write,
+            grants: self.options.grants.iter().map(grant).collect(),
+            hidden: self.options.hidden.clone(),
+            network: if network { self.options.network } else { Network::None },
+        };
+        Confinement { reach, required: self.options.required.clone() }
+    }
+
+    /// Runs a command to its end, within the time that the context gives it.
+    pub async fn finish(&self, context: &RunContext, command: Command) -> Result<Finished, SandboxError> {
+        let timeout =
+            if context.sandboxed { self.options.sandbox_timeout } else { self.options.host_timeout };
+        let watch = Watch {
+            timeout,
+            grace: self.options.grace,
+            cancel: context.cancel.clone(),
+            progress: context.progress.clone(),
+            keep: self.options.output,
+        };
+        Process::start(&self.launcher, command).await?.see_through(&watch).await
+    }
+
+    async fn ran(&self, context: &RunContext, command: Command) -> Result<Ran, ToolError> {
+        self.compare(context).await?;
+        let finished = self.finish(context, command).await.map_err(refused)?;
+        if finished.reason == Some(Reason::Cancelled) {
+            return Err(ToolError::new(ErrorKind::Cancelled, "the command was cancelled"));
+        }
+        let stopped = match (finished.reason, finished.ended.stopped) {
+            (Some(_), _) => Some(RanStopped::Time),
+            (None, Some(Stopped::Memory)) => Some(RanStopped::Memory),
+            (None, Some(Stopped::Disk)) => Some(RanStopped::Disk),
+            (None, None) => None,
+        };
+        Ok(Ran {
+            exit: finished.ended.exit,
+            signal: finished.ended.signal,
+            output: finished.output,
+            dropped: finished.dropped,
+            stragglers: finished.ended.stragglers,
+            stopped,
+        })
+    }
+
+    /// Refuses if something that was judged is another thing now.
+    async fn compare(&self, context: &RunContext) -> Result<(), ToolError> {
+        let targets: Vec<Target> = context.sights.iter().map(|sight| sight.target.clone()).collect();
+        let now = self.look(context, &targets).await?;
+        let same = |(then, now): &(&Sight, &Sight)| then.path == now.path && then.identity == now.identity;
+        match context.sights.iter().zip(&now).find(|pair| !same(pair)) {
+            None => Ok(()),
+            Some((sight, _)) => {
+                let message = format!("{} changed since the call was judged", sight::named(&sight.target));
+                Err(ToolError::new(ErrorKind::Conflict, message)
+                    .try_instead("call again to have it judged anew"))
+            }
+        }
+    }
+
+    /// Which sandbox a command of this context would run in.
+    async fn place(&self, context: &RunContext) -> String {
+        if !context.sandboxed {
+            return "host".to_owned();
+        }
+        let layers = self.launcher.layers().await;
+        let works: Vec<_> = LayerName::ALL.into_iter().filter(|name| layers.works(*name)).collect();
+        let works: Vec<_> = works.iter().map(|name| name.name()).collect();
+        let reach = self.confinement(context).reach;
+        format!("kernel write={} network={:?} {}", reach.write, reach.network, works.join("+"))
+    }
+}
+
+#[async_trait]
+impl ShellHost for LocalShell {
+    async fn look(&self, context: &RunContext, targets: &[Target]) -> Result<Vec<Sight>, ToolError> {
+        let mut sights = Vec::with_capacity(targets.len());
+        for target in targets {
+            let (path, identity) = match target {
+                Target::Program { name, directory } => {
+                    sight::program(name, &context.workspace.join(directory))
+                }
+                Target::File { path } => sight::file(&context.workspace.join(path)),
+                Target::Sandbox => (None, Some(self.place(context).await)),
+            };
+            sights.push(Sight { target: target.clone(), path, identity, credential: None });
+        }
+        Ok(sights)
+    }
+
+    async fn run(&self, context: &RunContext, script: &Script) -> Result<Ran, ToolError> {
+        let argv = vec![interpreter().to_owned(), "-c".to_owned(), script.text.clone()];
+        self.ran(context, self.command(context, argv, &script.directory, &script.env)).await
+    }
+
+    async fn spawn(&self, context: &RunContext, argv: &Argv) -> Result<Ran, ToolError> {
+        let command = self.command(context, argv.argv.clone(), &argv.directory, &argv.env);
+        self.ran(context, command).await
+    }
+}
+
+/// The shell that reads scripts.
+fn interpreter() -> &'static str {
+    if Path::new("/bin/bash").exists() { "/bin/bash" } else { "/bin/sh" }
+}
+
+/// A command that could not be started, in the words of a tool.
+fn refused(error: SandboxError) -> ToolError {
+    let kind = match &error {
+        SandboxError::NoHelper | SandboxError::Helper(_) | SandboxError::Missing { .. } => {
+            ErrorKind::Unavailable
+        }
+        SandboxError::Path { .. } => ErrorKind::Invalid,
+        SandboxError::Start { .. } => ErrorKind::Failed,
+    };
+    let told = ToolError::new(kind, error.to_string());
+    match std::error::Error::source(&error) {
+        Some(source) => told.because(source),
+        None => told,
+    }
+}

@@ -1,0 +1,89 @@
+//! What a command printed, up to a size: its beginning and its end are kept, and what was between is counted.
+
+use std::collections::VecDeque;
+
+/// How much of what a command prints is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OutputLimits {
+    /// Bytes from the beginning.
+    pub head: usize,
+    /// Bytes from the end.
+    pub tail: usize,
+}
+
+impl Default for OutputLimits {
+    fn default() -> Self {
+        Self { head: 256 << 10, tail: 768 << 10 }
+    }
+}
+
+/// Output in the making.
+#[derive(Debug)]
+pub(super) struct Output {
+    limits: OutputLimits,
+    head: Vec<u8>,
+    tail: VecDeque<u8>,
+    dropped: u64,
+}
+
+impl Output {
+    pub(super) const fn new(limits: OutputLimits) -> Self {
+        Self { limits, head: Vec::new(), tail: VecDeque::new(), dropped: 0 }
+    }
+
+    pub(super) fn add(&mut self, bytes: &[u8]) {
+        let room = self.limits.head.saturating_sub(self.head.len()).min(bytes.len());
+        let (head, rest) = bytes.split_at(room);
+        self.head.extend(head);
+        self.tail.extend(rest);
+        let over = self.tail.len().saturating_sub(self.limits.tail);
+        self.tail.drain(..over);
+        self.dropped = self.dropped.saturating_add(over as u64);
+    }
+
+    /// The text, with a line where bytes are missing, and how many are.
+    pub(super) fn finish(mut self) -> (String, u64) {
+        if self.dropped > 0 {
+            let gap = format!("\n[... {} bytes are left out here ...]\n", self.dropped);
+            self.head.extend(gap.as_bytes());
+        }
+        self.head.extend(self.tail);
+        let text = match String::from_utf8(self.head) {
+            Ok(text) => text,
+            Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
+        };
+        (text, self.dropped)
+    }
+}
+
+/// Makes text of bytes that come in pieces: a character that was cut is kept until its rest comes.
+#[derive(Debug, Default)]
+pub(super) struct Decoder(Vec<u8>);
+
+impl Decoder {
+    /// The text that is complete now.
+    pub(super) fn add(&mut self, bytes: &[u8]) -> String {
+        self.0.extend(bytes);
+        let whole = match self.0.utf8_chunks().last() {
+            // The last invalid piece may be the beginning of a character.
+            Some(chunk) if incomplete(chunk.invalid()) => self.0.len() - chunk.invalid().len(),
+            _ => self.0.len(),
+        };
+        let text = String::from_utf8_lossy(&self.0[..whole]).into_owned();
+        self.0.drain(..whole);
+        text
+    }
+
+    /// What is left at the end.
+    pub(super) fn finish(self) -> String {
+        String::from_utf8_lossy(&self.0).into_owned()
+    }
+}
+
+/// Whether these bytes would be a character if more came.
+fn incomplete(bytes: &[u8]) -> bool {
+    !bytes.is_empty() && std::str::from_utf8(bytes).is_err_and(|error| error.error_len().is_none())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,247 @@
+//! One command that runs: what it is given, what it prints, how it ends.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use claw_core::tool::Progress;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::unix::pipe::{Receiver, Sender};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::OutputLimits;
+use super::output::{Decoder, Output};
+use crate::sandbox::{Confinement, Ended, Launch, Launcher, Limits, Running, SandboxError};
+
+/// A command to run, with all that decides what it does.
+#[derive(Debug, Clone)]
+pub struct Command {
+    /// The program, then its arguments.
+    pub argv: Vec<String>,
+    /// All of its environment.
+    pub env: Vec<(String, String)>,
+    /// Where it starts.
+    pub directory: PathBuf,
+    /// How much it may use.
+    pub limits: Limits,
+    /// What holds it; `None` runs it on the host.
+    pub confinement: Option<Confinement>,
+    /// What it reads.
+    pub input: Input,
+    /// Whether its two streams of output are one.
+    pub streams: Streams,
+}
+
+/// What a command reads from its standard input.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Input {
+    /// Nothing.
+    #[default]
+    Closed,
+    /// These bytes.
+    Bytes(Vec<u8>),
+    /// What is written while it runs.
+    Piped,
+}
+
+/// How what a command prints is taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Streams {
+    /// Both through one pipe, so that the order is that of the writing.
+    #[default]
+    Together,
+    /// Each through a pipe of its own.
+    Apart,
+}
+
+/// A command that runs, with its pipes. Dropping it ends it, with all that it started.
+#[derive(Debug)]
+pub struct Process {
+    /// Its standard input, where it was to be piped.
+    pub input: Option<Sender>,
+    /// What it prints; both streams if they are together.
+    pub output: Receiver,
+    /// What it prints to standard error, where they are apart.
+    pub errors: Option<Receiver>,
+    running: Running,
+    bytes: Vec<u8>,
+}
+
+/// Why a command was ended before it ended itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reason {
+    /// Its time was up.
+    TimedOut,
+    /// The caller gave up.
+    Cancelled,
+}
+
+/// What came of a command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finished {
+    /// How it ended.
+    pub ended: Ended,
+    /// Why it was ended; `None` where nobody did.
+    pub reason: Option<Reason>,
+    /// What it printed; both streams if they are together.
+    pub output: String,
+    /// What it printed to standard error, where they are apart.
+    pub errors: String,
+    /// How many bytes of both are left out.
+    pub dropped: u64,
+}
+
+/// How a command is seen to its end.
+#[derive(Debug, Clone)]
+pub(super) struct Watch {
+    pub(super) timeout: Duration,
+    /// How long it is given to end by itself.
+    pub(super) grace: Duration,
+    pub(super) cancel: CancellationToken,
+    pub(super) progress: Progress,
+    pub(super) keep: OutputLimits,
+}
+
+/// How long what was printed is waited for once every process has ended. On the host a process may have given its
+/// pipe to another that is not ours.
+const DRAIN: Duration = Duration::from_secs(1);
+
+impl Process {
+    /// Starts a command.
+    pub async fn start(launcher: &Launcher, command: Command) -> Result<Self, SandboxError> {
+        let failed = |error: io::Error| SandboxError::Start {
+            step: "make its pipes".to_owned(),
+            reason: error.to_string(),
+        };
+        let pipes = Pipes::new(&command.input, command.streams).map_err(failed)?;
+        let launch = Launch {
+            argv: command.argv,
+            env: command.env,
+            directory: command.directory,
+            limits: command.limits,
+            confinement: command.confinement,
+        };
+        let running = launcher.start(&launch, pipes.theirs).await?;
+        let receiver = |fd: OwnedFd| Receiver::from_owned_fd(fd).map_err(failed);
+        let bytes = if let Input::Bytes(bytes) = command.input { bytes } else { Vec::new() };
+        Ok(Self {
+            input: pipes.input.map(Sender::from_owned_fd).transpose().map_err(failed)?,
+            output: receiver(pipes.output)?,
+            errors: pipes.errors.map(receiver).transpose()?,
+            running,
+            bytes,
+        })
+    }
+
+    /// Waits for its end. Can be dropped and called again.
+    pub async fn ended(&mut self) -> Result<Ended, SandboxError> {
+        self.running.ended().await
+    }
+
+    /// Asks all of its processes to end.
+    pub async fn terminate(&mut self) {
+        self.running.terminate().await;
+    }
+
+    /// Ends all of its processes.
+    pub async fn kill(&mut self) {
+        self.running.kill().await;
+    }
+
+    /// Feeds it, takes what it prints, and ends it when its time is up or the caller gives up: first by asking.
+    pub(super) async fn see_through(self, watch: &Watch) -> Result<Finished, SandboxError> {
+        let Self { input, output, errors, mut running, bytes } = self;
+        let feed = tokio::spawn(feed(input, bytes));
+        let out = tokio::spawn(take(output, watch.progress.clone(), watch.keep));
+        let err = errors.map(|errors| tokio::spawn(take(errors, watch.progress.clone(), watch.keep)));
+        let (ended, reason) = end(&mut running, watch).await?;
+        feed.abort();
+        let deadline = Instant::now() + DRAIN;
+        let (output, left_out) = settle(out, deadline).await;
+        let (errors, also) = match err {
+            Some(err) => settle(err, deadline).await,
+            None => Default::default(),
+        };
+        Ok(Finished { ended, reason, output, errors, dropped: left_out.saturating_add(also) })
+    }
+}
+
+async fn end(running: &mut Running, watch: &Watch) -> Result<(Ended, Option<Reason>), SandboxError> {
+    let reason = tokio::select! {
+        ended = running.ended() => return Ok((ended?, None)),
+        () = tokio::time::sleep(watch.timeout) => Reason::TimedOut,
+        () = watch.cancel.cancelled() => Reason::Cancelled,
+    };
+    running.terminate().await;
+    if let Ok(ended) = tokio::time::timeout(watch.grace, running.ended()).await {
+        return Ok((ended?, Some(reason)));
+    }
+    running.kill().await;
+    Ok((running.ended().await?, Some(reason)))
+}
+
+async fn feed(input: Option<Sender>, bytes: Vec<u8>) {
+    if let Some(mut input) = input {
+        // A command may end before it has read everything.
+        let _ = input.write_all(&bytes).await;
+    }
+}
+
+/// A reader that can be stopped with what it has.
+type Taking = tokio::task::JoinHandle<(String, u64)>;
+
+async fn take(mut from: Receiver, progress: Progress, keep: OutputLimits) -> (String, u64) {
+    let (mut output, mut decoder, mut buffer) = (Output::new(keep), Decoder::default(), vec![0; 16 << 10]);
+    while let Ok(count @ 1..) = from.read(&mut buffer).await {
+        output.add(&buffer[..count]);
+        if !progress.is_silent() {
+            let text = decoder.add(&buffer[..count]);
+            if !text.is_empty() {
+                progress.tell(&text);
+            }
+        }
+    }
+    let rest = decoder.finish();
+    if !rest.is_empty() {
+        progress.tell(&rest);
+    }
+    output.finish()
+}
+
+async fn settle(mut taking: Taking, deadline: Instant) -> (String, u64) {
+    match tokio::time::timeout_at(deadline, &mut taking).await {
+        Ok(taken) => taken.unwrap_or_default(),
+        Err(_) => {
+            taking.abort();
+            ("[what it printed could not be read to its end: another process holds the pipe]".to_owned(), 0)
+        }
+    }
+}
+
+struct Pipes {
+    theirs: [OwnedFd; 3],
+    input: Option<OwnedFd>,
+    output: OwnedFd,
+    errors: Option<OwnedFd>,
+}
+
+impl Pipes {
+    fn new(input: &Input, streams: Streams) -> io::Result<Self> {
+        let (stdin, input) = match input {
+            Input::Closed => (std::fs::File::open("/dev/null")?.into(), None),
+            Input::Bytes(_) | Input::Piped => pipe().map(|(read, write)| (read, Some(write)))?,
+        };
+        let (output, stdout) = pipe()?;
+        let (errors, stderr) = match streams {
+            Streams::Together => (None, stdout.try_clone()?),
+            Streams::Apart => pipe().map(|(read, write)| (Some(read), write))?,
+        };
+        Ok(Self { theirs: [stdin, stdout, stderr], input, output, errors })
+    }
+}
+
+fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    Ok(rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?)
+}

@@ -1,0 +1,186 @@
+//! Nothing is left behind: no process, mount or control group, however a command or its program ended.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use claw_core::port::ShellHost as _;
+use claw_core::tool::{ErrorKind, Script};
+
+use crate::kit::{Kit, context, processes_with};
+
+/// A word by which the processes of one test are known.
+fn word(name: &str) -> String {
+    format!("left-behind-{name}-{}", std::process::id())
+}
+
+/// Starts processes of every sort, says so, and stays.
+fn busy(word: &str) -> Script {
+    let text = "sleep 9999 & setsid sleep 9999 & (sleep 9999 &); trap '' TERM; echo ready; while :; do sleep 1; done";
+    Script { text: text.to_owned(), directory: String::new(), env: vec![("MARK".into(), word.to_owned())] }
+}
+
+#[track_caller]
+fn nothing_is_left(word: &str, workspace: &Path) {
+    let left = processes_with(word);
+    assert!(left.is_empty(), "processes: {left:?}");
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
+    assert!(!mounts.contains(workspace.to_str().unwrap()), "{mounts}");
+    let groups = groups();
+    let ours: Vec<_> = groups.iter().filter(|path| !owner_lives(path)).collect();
+    assert!(ours.is_empty(), "control groups: {ours:?}");
+}
+
+/// The control groups of our commands, in every hierarchy.
+fn groups() -> Vec<PathBuf> {
+    fn walk(path: &Path, found: &mut Vec<PathBuf>) {
+        for entry in std::fs::read_dir(path).into_iter().flatten().flatten() {
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                if entry.file_name().to_string_lossy().starts_with("clawsmith-") {
+                    found.push(entry.path());
+                }
+                walk(&entry.path(), found);
+            }
+        }
+    }
+    let mut found = Vec::new();
+    walk(Path::new("/sys/fs/cgroup"), &mut found);
+    found
+}
+
+/// Other tests have commands of their own at this moment; theirs have supervisors.
+fn owner_lives(group: &Path) -> bool {
+    let name = group.file_name().unwrap().to_string_lossy().into_owned();
+    let pid = name.split('-').nth(1).unwrap_or_default().to_owned();
+    // It may have been removed since it was seen.
+    Path::new("/proc").join(pid).exists() || !group.exists()
+}
+
+#[tokio::test]
+async fn after_a_timeout() {
+    for (name, mut kit) in [("timeout", Kit::new()), ("timeout-host", Kit::on_the_host())] {
+        kit.options.sandbox_timeout = std::time::Duration::from_millis(300);
+        kit.options.host_timeout = kit.options.sandbox_timeout;
+        let ran = kit.shell().run(&kit.context, &busy(&word(name))).await.unwrap();
+        assert_eq!(ran.output, "ready\n");
+        nothing_is_left(&word(name), kit.workspace.path());
+    }
+}
+
+#[tokio::test]
+async fn after_cancelling() {
+    for (name, mut kit) in [("cancel", Kit::new()), ("cancel-host", Kit::on_the_host())] {
+        let cancel = kit.context.cancel.clone();
+        kit.context.progress = claw_core::tool::Progress::to(move |_| cancel.cancel());
+        let error = kit.shell().run(&kit.context, &busy(&word(name))).await.unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Cancelled);
+        nothing_is_left(&word(name), kit.workspace.path());
+    }
+}
+
+#[tokio::test]
+async fn after_the_call_is_dropped() {
+    for (name, mut kit) in [("drop", Kit::new()), ("drop-host", Kit::on_the_host())] {
+        let started = std::sync::Arc::new(tokio::sync::Notify::new());
+        let heard = std::sync::Arc::clone(&started);
+        kit.context.progress = claw_core::tool::Progress::to(move |_| heard.notify_one());
+        let (shell, script) = (kit.shell(), busy(&word(name)));
+        tokio::select! {
+            ran = shell.run(&kit.context, &script) => panic!("{ran:?}"),
+            () = started.notified() => {}
+        }
+        until_nothing_is_left(&word(name), kit.workspace.path()).await;
+    }
+}
+
+/// Somebody else sees to it; what is waited for is their doing.
+async fn until_nothing_is_left(word: &str, workspace: &Path) {
+    for _ in 0..600 {
+        if processes_with(word).is_empty() && groups().iter().all(|group| owner_lives(group)) {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    nothing_is_left(word, workspace);
+}
+
+/// A program that owns a command, and is killed by the test below.
+pub(crate) fn own_if_asked() {
+    let arguments: Vec<String> = std::env::args().collect();
+    let [_, role, place, word, workspace] = arguments.as_slice() else { return };
+    if role != "own-a-command" {
+        return;
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let mut kit = Kit::new();
+        if place == "helper" {
+            kill_the_helper(&kit).await;
+            std::process::exit(0);
+        }
+        kit.context = context(Path::new(workspace), place == "sandbox");
+        kit.context.progress = claw_core::tool::Progress::to(|text| print!("{text}"));
+        let ran = kit.shell().run(&kit.context, &busy(word)).await;
+        panic!("it was to be killed: {ran:?}");
+    });
+}
+
+#[tokio::test]
+async fn after_the_death_of_the_owning_program() {
+    for place in ["sandbox", "host"] {
+        let (word, workspace) = (word(&format!("death-{place}")), tempfile::tempdir().unwrap());
+        let mut owner = Command::new(std::env::current_exe().unwrap())
+            .args(["own-a-command", place, &word])
+            .arg(workspace.path())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(owner.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line, "ready\n");
+        assert!(!processes_with(&word).is_empty());
+        owner.kill().unwrap();
+        owner.wait().unwrap();
+        until_nothing_is_left(&word, workspace.path()).await;
+    }
+}
+
+#[test]
+fn after_the_death_of_the_helper_another_is_started() {
+    // In a program of its own, since other tests have helpers too.
+    let workspace = tempfile::tempdir().unwrap();
+    let ran = Command::new(std::env::current_exe().unwrap())
+        .args(["own-a-command", "helper", "none"])
+        .arg(workspace.path())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&ran.stdout);
+    assert_eq!(said, "Some(0) 1 Some(0) 1\n", "{}", String::from_utf8_lossy(&ran.stderr));
+}
+
+async fn kill_the_helper(kit: &Kit) {
+    let helpers = || children_named("clawsmith-sandbox-helper", std::process::id());
+    let before = kit.script("true").await.ended.exit;
+    let first = helpers();
+    for pid in &first {
+        let pid = rustix::process::Pid::from_raw(*pid as i32).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+        let file = format!("/proc/{}/stat", pid.as_raw_nonzero());
+        let stat = || std::fs::read_to_string(&file).unwrap_or_default();
+        while !stat().contains(") Z") {
+            std::thread::yield_now();
+        }
+    }
+    let after = kit.script("true").await.ended.exit;
+    let second: Vec<_> = helpers().into_iter().filter(|pid| !first.contains(pid)).collect();
+    println!("{before:?} {} {after:?} {}", first.len(), second.len());
+}
+
+fn children_named(name: &str, parent: u32) -> Vec<u32> {
+    let of_parent = |pid: &u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let rest = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+        rest.split_whitespace().nth(1) == Some(&parent.to_string())
+    };
+    processes_with(name).into_iter().filter(of_parent).collect()
+}

@@ -1,0 +1,221 @@
+//! Which placeholder of a new text stands for which one of the old.
+//!
+//! All placeholders look alike, so a secret is told by its surroundings: the line it stands in, the lines that are
+//! the same on both sides, what comes before it. Where that leaves a doubt nothing is guessed, since the wrong
+//! secret in a place is worse than a refusal.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::ops::Range;
+
+use claw_core::redact::PLACEHOLDER;
+
+/// One side: the lines in question, and the placeholders that are to be matched.
+pub(super) struct Side<'t> {
+    pub(super) lines: Vec<&'t str>,
+    /// Sorted.
+    pub(super) sites: Vec<Site>,
+}
+
+/// A placeholder: in which of the lines, and where in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Site {
+    pub(super) line: usize,
+    pub(super) column: usize,
+}
+
+/// What to do with one that is left on each side.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Last {
+    /// They belong together: someone replaces the one with the other.
+    Pair,
+    /// It cannot be told.
+    Doubt,
+}
+
+/// For each new placeholder the old one that it stands for, each at most once; `Err` is the first for which that
+/// cannot be told.
+pub(super) fn align(old: &Side<'_>, new: &Side<'_>, last: Last) -> Result<Vec<usize>, usize> {
+    let mut pairs = Pairs { old, new, taken: vec![false; old.sites.len()], of: vec![None; new.sites.len()] };
+    // A line that is there once on both sides says itself what it is about.
+    pairs.match_single(|side, site| Some((side.line(site), site.column)));
+    if pairs.open() {
+        pairs.match_anchored();
+    }
+    pairs.match_single(|side, site| Some((side.line(site), site.column)));
+    pairs.match_single(|side, site| Some(side.before(site)).filter(|before| !before.trim().is_empty()));
+    pairs.match_single(|side, site| squeezed(side.before(site)));
+    pairs.match_single(|side, site| squeezed(side.before(site).rsplit(PLACEHOLDER).next()?));
+    if last == Last::Pair {
+        pairs.match_single(|_, _| Some(()));
+    }
+    pairs.of.iter().enumerate().map(|(at, old)| old.ok_or(at)).collect()
+}
+
+/// Words that say what a value is, however they are spaced and listed.
+fn squeezed(before: &str) -> Option<String> {
+    let words: String = before.trim_start_matches([',', ';']).split_whitespace().collect();
+    words.chars().any(char::is_alphanumeric).then_some(words)
+}
+
+impl<'t> Side<'t> {
+    fn line(&self, site: Site) -> &'t str {
+        self.lines.get(site.line).copied().unwrap_or_default()
+    }
+
+    fn before(&self, site: Site) -> &'t str {
+        self.line(site).get(..site.column).unwrap_or_default()
+    }
+
+    /// Which placeholders are in these lines.
+    fn within(&self, lines: &Range<usize>) -> Range<usize> {
+        let start = self.sites.partition_point(|site| site.line < lines.start);
+        start..self.sites.partition_point(|site| site.line < lines.end)
+    }
+}
+
+struct Pairs<'a, 't> {
+    old: &'a Side<'t>,
+    new: &'a Side<'t>,
+    taken: Vec<bool>,
+    of: Vec<Option<usize>>,
+}
+
+impl<'t> Pairs<'_, 't> {
+    fn open(&self) -> bool {
+        self.of.contains(&None)
+    }
+
+    fn pair(&mut self, old: usize, new: usize) {
+        if !self.taken[old] && self.of[new].is_none() {
+            self.taken[old] = true;
+            self.of[new] = Some(old);
+        }
+    }
+
+    /// Pairs what is left and has the same key, where there is one of it on each side.
+    fn match_single<K: Eq + Hash>(&mut self, key: impl Fn(&Side<'t>, Site) -> Option<K>) {
+        let everything = (0..self.old.sites.len(), 0..self.new.sites.len());
+        self.match_single_in(everything, key);
+    }
+
+    fn match_single_in<K: Eq + Hash>(
+        &mut self,
+        (old, new): (Range<usize>, Range<usize>),
+        key: impl Fn(&Side<'t>, Site) -> Option<K>,
+    ) {
+        let mut keys: HashMap<K, [Vec<usize>; 2]> = HashMap::new();
+        for at in old.filter(|at| !self.taken[*at]) {
+            if let Some(key) = key(self.old, self.old.sites[at]) {
+                keys.entry(key).or_default()[0].push(at);
+            }
+        }
+        for at in new.filter(|at| self.of[*at].is_none()) {
+            if let Some(key) = key(self.new, self.new.sites[at]) {
+                keys.entry(key).or_default()[1].push(at);
+            }
+        }
+        for sides in keys.into_values() {
+            if let [[old], [new]] = sides.each_ref().map(Vec::as_slice) {
+                self.pair(*old, *new);
+            }
+        }
+    }
+
+    /// Pairs equal lines by what stands around them: lines that are there once on both sides, in the same order,
+    /// part the text; each part is looked at alone, and so on.
+    fn match_anchored(&mut self) {
+        let mut parts = vec![(0..self.old.lines.len(), 0..self.new.lines.len())];
+        while let Some((old, new)) = parts.pop() {
+            let sites = (self.old.within(&old), self.new.within(&new));
+            if sites.0.is_empty() || sites.1.is_empty() {
+                continue;
+            }
+            if self.old.lines[old.clone()] == self.new.lines[new.clone()] {
+                if sites.0.len() == sites.1.len() {
+                    sites.0.zip(sites.1).for_each(|(old, new)| self.pair(old, new));
+                }
+                continue;
+            }
+            let anchors = anchors(&self.old.lines, &old, &self.new.lines, &new);
+            if anchors.is_empty() {
+                self.match_single_in(sites, |side, site| Some((side.line(site), site.column)));
+                continue;
+            }
+            let (mut old_from, mut new_from) = (old.start, new.start);
+            for (at_old, at_new) in anchors.into_iter().chain([(old.end, new.end)]) {
+                parts.push((old_from..at_old, new_from..at_new));
+                (old_from, new_from) = (at_old + 1, at_new + 1);
+            }
+        }
+    }
+}
+
+/// Lines without a placeholder that are there once in both parts, as many as are in the same order.
+fn anchors(
+    old: &[&str],
+    old_part: &Range<usize>,
+    new: &[&str],
+    new_part: &Range<usize>,
+) -> Vec<(usize, usize)> {
+    let mut once: HashMap<&str, (Count, Count)> = HashMap::new();
+    for at in old_part.clone().filter(|at| is_anchor(old[*at])) {
+        once.entry(old[at]).or_default().0.add(at);
+    }
+    for at in new_part.clone().filter(|at| is_anchor(new[*at])) {
+        if let Some(counts) = once.get_mut(new[at]) {
+            counts.1.add(at);
+        }
+    }
+    let mut both: Vec<(usize, usize)> =
+        once.into_values().filter_map(|(old, new)| Some((old.single()?, new.single()?))).collect();
+    both.sort_unstable();
+    longest_rising(&both)
+}
+
+fn is_anchor(line: &str) -> bool {
+    !line.trim().is_empty() && !line.contains(PLACEHOLDER)
+}
+
+/// How often a line was met, and where.
+#[derive(Default)]
+struct Count {
+    met: usize,
+    at: usize,
+}
+
+impl Count {
+    fn add(&mut self, at: usize) {
+        (self.met, self.at) = (self.met + 1, at);
+    }
+
+    fn single(&self) -> Option<usize> {
+        (self.met == 1).then_some(self.at)
+    }
+}
+
+/// The longest choice of pairs, sorted by their first, whose second rises too.
+fn longest_rising(pairs: &[(usize, usize)]) -> Vec<(usize, usize)> {
+    // The best choice of each length, by the pair that it ends with.
+    let mut ends: Vec<usize> = Vec::new();
+    let mut before: Vec<Option<usize>> = vec![None; pairs.len()];
+    for (at, (_, new)) in pairs.iter().enumerate() {
+        let length = ends.partition_point(|end| pairs[*end].1 < *new);
+        before[at] = length.checked_sub(1).map(|shorter| ends[shorter]);
+        match ends.get_mut(length) {
+            Some(end) => *end = at,
+            None => ends.push(at),
+        }
+    }
+    let mut chosen = Vec::with_capacity(ends.len());
+    let mut next = ends.last().copied();
+    while let Some(at) = next {
+        chosen.push(pairs[at]);
+        next = before[at];
+    }
+    chosen.reverse();
+    chosen
+}
+
+#[cfg(test)]
+mod tests;

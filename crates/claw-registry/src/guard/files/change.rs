@@ -1,0 +1,290 @@
+//! Writing: what a file becomes, and making it so.
+
+use std::path::Path;
+use std::sync::{Arc, PoisonError};
+
+use claw_core::port::{Change, Contents, Expect, Splice, Stat, Version, WriteMode, Written};
+use claw_core::redact::PLACEHOLDER;
+use claw_core::text::{self, Encoding, Masked, Text};
+use claw_core::tool::{Digest, ErrorKind, ToolError};
+
+use super::align::Last;
+use super::compose::{Composed, compose, first_shown};
+use super::seen::Seen;
+use super::{Current, GuardedFiles, WHOLE_BYTES, absent, changed, diff};
+
+/// Lines of a diff that say what a write did.
+const DIFF_LINES: usize = 400;
+/// Lines of a diff that say why one was refused.
+const CONFLICT_LINES: usize = 60;
+
+/// A file before and after.
+struct Rewrite<'a> {
+    path: &'a str,
+    target: &'a Path,
+    current: Option<Current>,
+    /// What was seen of it; `None` where it was not text.
+    before: Option<String>,
+    bytes: Vec<u8>,
+    after: Masked,
+    /// Whether all of it is new.
+    whole: bool,
+}
+
+impl GuardedFiles {
+    pub(super) async fn splice_text(
+        &self,
+        path: &str,
+        version: &Version,
+        splices: &[Splice],
+    ) -> Result<Written, ToolError> {
+        let target = self.planned(path)?;
+        let current = self.current(path).await?.ok_or_else(|| absent(path))?;
+        if current.stat.version != *version {
+            return Err(changed(path));
+        }
+        self.unchanged(path, &target, Some(version))?;
+        let (text, masked) = self.masked(path, &current.bytes)?;
+        // What is hidden may have changed, and the places of the changes with it.
+        let viewed = self.viewed.lock().unwrap_or_else(PoisonError::into_inner).get(&target).copied();
+        if viewed != Some(Digest::of_bytes(masked.text.as_bytes())) {
+            return Err(changed(path));
+        }
+        let composed = compose(&text.text, &masked, splices, Last::Pair)?;
+        let bytes = encode_as(path, &text, &current.bytes, &composed.text)?;
+        let after = self.still_hidden(path, &composed)?;
+        self.put(Rewrite {
+            path,
+            target: &target,
+            current: Some(current),
+            before: Some(masked.text),
+            bytes,
+            after,
+            whole: false,
+        })
+        .await
+    }
+
+    pub(super) async fn write_text(
+        &self,
+        path: &str,
+        text: &str,
+        mode: WriteMode,
+    ) -> Result<Written, ToolError> {
+        let target = self.planned(path)?;
+        let current = self.current(path).await?;
+        self.unchanged(path, &target, current.as_ref().map(|current| &current.stat.version))?;
+        let change = match (current, mode) {
+            (None, _) => {
+                let scrubber = self.scrubber();
+                let after = text::mask(text, &scrubber.for_output());
+                let (before, bytes) = (Some(String::new()), text.as_bytes().to_vec());
+                Rewrite { path, target: &target, current: None, before, bytes, after, whole: true }
+            }
+            (Some(_), WriteMode::Create) => {
+                let message = format!("`{path}` exists already");
+                return Err(ToolError::new(ErrorKind::Conflict, message)
+                    .try_instead("choose another name, or read it and then overwrite or edit it"));
+            }
+            (Some(current), WriteMode::Overwrite) => self.overwrite(path, &target, current, text).await?,
+            (Some(current), WriteMode::Append) => self.append(path, &target, current, text)?,
+        };
+        self.put(change).await
+    }
+
+    async fn overwrite<'a>(
+        &self,
+        path: &'a str,
+        target: &'a Path,
+        current: Current,
+        text: &str,
+    ) -> Result<Rewrite<'a>, ToolError> {
+        let old = self.masked(path, &current.bytes).ok();
+        let Some(seen) = self.seen(target).await else {
+            let message = format!("`{path}` exists, and this session has not read it");
+            return Err(ToolError::new(ErrorKind::Conflict, message)
+                .try_instead("read it first, then overwrite or edit it"));
+        };
+        let now = old.as_ref().map(|(_, masked)| masked);
+        if seen.version != current.stat.version {
+            return Err(stale(path, &seen, now));
+        }
+        let Some((old, masked)) = old else {
+            let scrubber = self.scrubber();
+            let after = text::mask(text, &scrubber.for_output());
+            let bytes = text.as_bytes().to_vec();
+            return Ok(Rewrite {
+                path,
+                target,
+                current: Some(current),
+                before: None,
+                bytes,
+                after,
+                whole: true,
+            });
+        };
+        // A placeholder that was seen and is none any more would be written over what it stood for.
+        let other = seen.text.as_deref().is_some_and(|text| text != masked.text);
+        if text.contains(PLACEHOLDER) && (other || (seen.redacted && masked.marks.is_empty())) {
+            return Err(stale(path, &seen, Some(&masked)));
+        }
+        let text = if old.bom { text.strip_prefix('\u{feff}').unwrap_or(text) } else { text };
+        let whole = Splice { range: 0..masked.text.len(), text: text.to_owned() };
+        let composed = compose(&old.text, &masked, &[whole], Last::Doubt)?;
+        let bytes = match encode_as(path, &old, &current.bytes, &composed.text) {
+            Ok(bytes) => bytes,
+            // Nothing of the file is left, so it may be kept another way.
+            Err(_) if composed.kept.is_empty() => composed.text.as_bytes().to_vec(),
+            Err(error) => return Err(error),
+        };
+        let after = self.still_hidden(path, &composed)?;
+        Ok(Rewrite {
+            path,
+            target,
+            current: Some(current),
+            before: Some(masked.text),
+            bytes,
+            after,
+            whole: true,
+        })
+    }
+
+    fn append<'a>(
+        &self,
+        path: &'a str,
+        target: &'a Path,
+        current: Current,
+        text: &str,
+    ) -> Result<Rewrite<'a>, ToolError> {
+        let (old, masked) = self.masked(path, &current.bytes)?;
+        let end = masked.text.len();
+        let more = Splice { range: end..end, text: text.to_owned() };
+        let composed = compose(&old.text, &masked, &[more], Last::Doubt)?;
+        let bytes = encode_as(path, &old, &current.bytes, &composed.text)?;
+        let after = self.still_hidden(path, &composed)?;
+        Ok(Rewrite {
+            path,
+            target,
+            current: Some(current),
+            before: Some(masked.text),
+            bytes,
+            after,
+            whole: false,
+        })
+    }
+
+    /// What may be seen of the new text. A secret that was hidden must be hidden in it too: what is taken away
+    /// around it may be what showed that it is one.
+    fn still_hidden(&self, path: &str, composed: &Composed) -> Result<Masked, ToolError> {
+        let scrubber = self.scrubber();
+        let masked = text::mask(&composed.text, &scrubber.for_output());
+        let Some(shown) = first_shown(&composed.kept, &masked) else { return Ok(masked) };
+        let line = 1 + composed.text[..shown.start].matches('\n').count();
+        let message = format!(
+            "the change would show a hidden value of `{path}` (line {line} of what it would be); nothing was written"
+        );
+        Err(ToolError::new(ErrorKind::Forbidden, message).try_instead(
+            "keep the name and the signs around the hidden value as they are, or remove it with its line",
+        ))
+    }
+
+    /// Writes a file that still is what it was, once the change is journaled.
+    async fn put(&self, change: Rewrite<'_>) -> Result<Written, ToolError> {
+        let Rewrite { path, target, current, before, bytes, after, whole } = change;
+        if bytes.len() as u64 > WHOLE_BYTES {
+            let message =
+                format!("`{path}` would have {} bytes, and {WHOLE_BYTES} are the most", bytes.len());
+            return Err(ToolError::invalid(message).try_instead("write less at once, to several files"));
+        }
+        let stat = match &current {
+            Some(current) if current.bytes == bytes => current.stat.clone(),
+            _ => self.put_bytes(path, target, current.as_ref(), &bytes).await?,
+        };
+        let diff = match &before {
+            Some(before) => diff::unified(path, before, &after.text, DIFF_LINES),
+            None => format!(
+                "({} bytes that were no text were replaced)\n",
+                current.as_ref().map_or(0, |c| c.bytes.len())
+            ),
+        };
+        let version = stat.version;
+        // Whoever changes a part of what they have not seen has still not seen the rest.
+        let knows = match (&current, whole) {
+            (Some(current), false) => {
+                self.seen(target).await.is_some_and(|seen| seen.version == current.stat.version)
+            }
+            _ => true,
+        };
+        self.written
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(target.to_owned(), version.clone());
+        if knows {
+            let redacted = !after.marks.is_empty();
+            let text = Some(Arc::from(after.text));
+            self.saw(target, Seen { version: version.clone(), redacted, text }).await;
+        }
+        Ok(Written { created: current.is_none(), size: bytes.len() as u64, diff, version })
+    }
+
+    async fn put_bytes(
+        &self,
+        path: &str,
+        target: &Path,
+        current: Option<&Current>,
+        bytes: &[u8],
+    ) -> Result<Stat, ToolError> {
+        self.grant.live()?;
+        let caller = &self.origin.caller;
+        let journal = self.origin.executor.registry().world().undo.clone();
+        let place = target.to_string_lossy();
+        let mode = current.and_then(|current| current.stat.mode);
+        let change = Change {
+            caller,
+            call: self.origin.call,
+            tool: &self.origin.tool,
+            place: &place,
+            shown: path,
+            before: current.map(|current| Contents { bytes: &current.bytes, mode }),
+            after: Some(Contents { bytes, mode }),
+        };
+        let recorded = match &journal {
+            Some(journal) => Some((journal, journal.record(&change).await?)),
+            None => None,
+        };
+        let expect = current.map_or(Expect::Absent, |current| Expect::Version(&current.stat.version));
+        let written = self.bridge.write(&self.place(expect), path, bytes).await;
+        if let (Err(_), Some((journal, id))) = (&written, recorded)
+            && let Err(error) = journal.withdraw(&caller.tenant, id).await
+        {
+            tracing::warn!(error = error.for_log(), "a change that was not made stays in the undo journal");
+        }
+        written
+    }
+}
+
+/// A text's bytes as the file keeps them, provided that what is not changed stays as it is.
+fn encode_as(path: &str, old: &Text, bytes: &[u8], text: &str) -> Result<Vec<u8>, ToolError> {
+    let name = old.encoding.name();
+    let exact = old.encoding == Encoding::Utf8 || old.encode(&old.text).is_ok_and(|again| again == bytes);
+    if !exact {
+        let message =
+            format!("`{path}` seems to be {name}, and cannot be changed without damage to the rest");
+        return Err(ToolError::invalid(message).try_instead("write it anew as a whole"));
+    }
+    old.encode(text).map_err(|lacking| {
+        let message = format!("`{path}` is {name}, which has no `{lacking}` (U+{:04X})", u32::from(lacking));
+        ToolError::invalid(message)
+            .try_instead("use characters that it has, or write the file anew as a whole")
+    })
+}
+
+/// The file is not as this session last saw it.
+fn stale(path: &str, seen: &Seen, now: Option<&Masked>) -> ToolError {
+    let mut message = format!("`{path}` is not as this session last saw it");
+    if let (Some(seen), Some(now)) = (&seen.text, now) {
+        message.push_str("; since then:\n");
+        message.push_str(&diff::unified(path, seen, &now.text, CONFLICT_LINES));
+    }
+    ToolError::new(ErrorKind::Conflict, message).try_instead("read it again, then decide anew")
+}

@@ -1,0 +1,133 @@
+//! What files a caller may reach with a tool: its directories, less what is denied.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use claw_core::port::{Quota, Root, Scope};
+use claw_core::tool::{Caller, Facts};
+use claw_core::{AgentId, TenantId, ToolName};
+use serde_json::Value;
+
+/// Which files agents may reach beyond their workspaces, and which not. Changeable while calls run.
+///
+/// A denied path that is relative is denied in every root.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileRules {
+    /// Further directories that everyone may reach, such as those of skills.
+    pub roots: Vec<Root>,
+    /// Paths that exist for nobody.
+    pub denied: Vec<PathBuf>,
+    /// The data directory, by its absolute path. It exists for nobody, but for the workspaces in it: who works in
+    /// one of those reaches that one.
+    pub data_dir: Option<PathBuf>,
+    /// How much a workspace may hold.
+    pub quota: Option<Quota>,
+    /// What holds for one agent.
+    pub agents: HashMap<(TenantId, AgentId), AgentFiles>,
+    /// Paths that do not exist for one tool.
+    pub tools: HashMap<ToolName, Vec<PathBuf>>,
+}
+
+/// What files one agent may reach.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct AgentFiles {
+    /// Further directories.
+    pub roots: Vec<Root>,
+    /// Paths that do not exist for it, besides those that exist for nobody.
+    pub denied: Vec<PathBuf>,
+    /// How much its workspace may hold, where that is not as everywhere.
+    pub quota: Option<Quota>,
+}
+
+impl FileRules {
+    /// The directory that Clawsmith keeps in a workspace, which is none of an agent's business.
+    pub const OWN: &'static str = ".clawsmith";
+    /// The directory in the data directory that holds workspaces.
+    pub const WORKSPACES: &'static str = "workspaces";
+    /// What else is in the data directory, as far as it has a name that is known beforehand.
+    pub const DATA_PARTS: &'static [&'static str] = &[
+        "clawsmith.db",
+        "clawsmith.db-wal",
+        "clawsmith.db-shm",
+        "clawsmith.db-journal",
+        "keys",
+        "artifacts",
+        "undo",
+        "installation",
+    ];
+
+    /// What a caller may reach with a tool.
+    pub fn scope(&self, caller: &Caller, tool: &ToolName) -> Scope {
+        scope(self, caller, tool, &caller.facts(tool.as_str()))
+    }
+
+    /// What of the data directory does not exist for a scope with these roots: all of it, unless one of them is a
+    /// workspace in it, from which nothing else of it is in reach.
+    fn denied_data(&self, roots: &[Root]) -> Vec<PathBuf> {
+        let Some(data) = &self.data_dir else { return Vec::new() };
+        let workspaces = data.join(Self::WORKSPACES);
+        let is_workspace = |root: &Root| root.path.starts_with(&workspaces) && root.path != workspaces;
+        match roots.iter().any(is_workspace) {
+            false => vec![data.clone()],
+            true => Self::DATA_PARTS.iter().map(|part| data.join(part)).collect(),
+        }
+    }
+}
+
+impl Default for FileRules {
+    fn default() -> Self {
+        Self {
+            roots: Vec::new(),
+            denied: vec![PathBuf::from(Self::OWN)],
+            data_dir: None,
+            quota: None,
+            agents: HashMap::new(),
+            tools: HashMap::new(),
+        }
+    }
+}
+
+/// The scope of a caller's calls of one tool: its workspace, its team's and the further roots.
+pub(crate) fn scope(rules: &FileRules, caller: &Caller, tool: &ToolName, facts: &Facts) -> Scope {
+    let mut scope = Scope::workspace(&caller.workspace);
+    if let Some(team) = &caller.team_workspace {
+        scope.roots.extend(Scope::workspace(team).roots);
+    }
+    scope.roots.extend(rules.roots.iter().cloned());
+    scope.quota = rules.quota;
+    let agent = match rules.agents.is_empty() {
+        true => None,
+        false => rules.agents.get(&(caller.tenant.clone(), caller.agent.clone())),
+    };
+    if let Some(agent) = agent {
+        scope.roots.extend(agent.roots.iter().cloned());
+        scope.quota = agent.quota.or(scope.quota);
+    }
+    let Some(of_settings) = deny_paths(&facts.settings) else {
+        tracing::error!(%tool, "the tool's setting `deny_paths` is no list of paths; no file can be reached");
+        return Scope::default();
+    };
+    let of_agent = agent.map(|agent| agent.denied.as_slice()).unwrap_or_default();
+    let of_tool = rules.tools.get(tool).map(Vec::as_slice).unwrap_or_default();
+    let denied = [rules.denied.as_slice(), of_agent, of_tool].into_iter().flatten().map(PathBuf::as_path);
+    scope.denied = rules.denied_data(&scope.roots);
+    for path in denied.chain(of_settings) {
+        // Joining an absolute path gives that path.
+        let mut full: Vec<PathBuf> = scope.roots.iter().map(|root| root.path.join(path)).collect();
+        full.dedup();
+        scope.denied.append(&mut full);
+    }
+    scope
+}
+
+/// The paths that a tool's settings deny; `None` where they cannot be read.
+fn deny_paths(settings: &Value) -> Option<Vec<&Path>> {
+    match settings.get("deny_paths") {
+        None => Some(Vec::new()),
+        Some(Value::Array(paths)) => paths.iter().map(|path| path.as_str().map(Path::new)).collect(),
+        Some(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,188 @@
+//! What a million messages cost whoever adds or reads a few.
+//!
+//! Two stores, one with 10,000 messages and one with 1,000,000, are asked the same things by turns. What must
+//! look at everything is compared by the row: verifying here, searching in the bench `search`; copying and backing up
+//! belong at the end of [`grow`] once the store has them.
+
+use claw_core::store::{Queue, SessionLog};
+use claw_core::{JobId, SessionKey, TenantId};
+use claw_store::Backend;
+use serde::Deserialize as _;
+use serde::de::value::{BytesDeserializer, Error};
+use sqlx::sqlite::SqliteConnection;
+use sqlx::{ConnectOptions as _, Connection as _, Executor as _, query_scalar};
+
+use crate::append::{append, session};
+use crate::claim::claim_of;
+use crate::database::{Server, sqlite_options, sqlite_store};
+use crate::fill;
+use crate::measure::{Random, by_turns, compare, time};
+
+const SIZES: [usize; 2] = [10_000, 1_000_000];
+/// Entries of the ledger in each.
+const ENTRIES: [usize; 2] = [10_000, 200_000];
+const PAGE: usize = 50;
+const TARGET: &str = "at most 1.5";
+
+/// Asks for something of a store with so many messages, at a place that changes each time.
+struct Asker<'a, S> {
+    store: &'a S,
+    messages: u64,
+    random: Random,
+}
+
+impl<'a, S: SessionLog + Queue> Asker<'a, S> {
+    fn new(store: &'a S, messages: usize) -> Self {
+        Self { store, messages: messages as u64, random: Random::new() }
+    }
+
+    /// A place in the long conversation.
+    fn place(&mut self) -> u64 {
+        self.random.below(self.messages / 2 - PAGE as u64)
+    }
+
+    fn short(&mut self) -> SessionKey {
+        session(self.random.below(fill::short_sessions(self.messages as usize)))
+    }
+
+    async fn append_long(&mut self) {
+        append(self.store, &session("long")).await;
+    }
+
+    async fn append_short(&mut self) {
+        let session = self.short();
+        append(self.store, &session).await;
+    }
+
+    async fn messages_long(&mut self) {
+        self.page(session("long"), true).await;
+    }
+
+    async fn messages_short(&mut self) {
+        let session = self.short();
+        let found = self.store.messages(&TenantId::main(), &session, fill::SHORT - PAGE as u64, PAGE).await;
+        assert!(found.unwrap().len() >= PAGE);
+    }
+
+    async fn events_long(&mut self) {
+        self.page(session("long"), false).await;
+    }
+
+    async fn events_last(&mut self) {
+        let found = self.store.events(&TenantId::main(), &session("long"), self.messages / 2 - 1, PAGE).await;
+        assert!(!found.unwrap().is_empty());
+    }
+
+    async fn page(&mut self, session: SessionKey, messages: bool) {
+        let (tenant, after) = (TenantId::main(), self.place());
+        let found = match messages {
+            true => self.store.messages(&tenant, &session, after, PAGE).await.unwrap().len(),
+            false => self.store.events(&tenant, &session, after, PAGE).await.unwrap().len(),
+        };
+        assert_eq!(found, PAGE);
+    }
+
+    async fn get(&mut self) {
+        let id = u128::from(self.random.below(self.messages)).to_be_bytes();
+        let id = JobId::deserialize(BytesDeserializer::<Error>::new(&id)).unwrap();
+        assert!(self.store.job(&TenantId::main(), id).await.unwrap().is_some());
+    }
+
+    async fn claim(&mut self) {
+        assert!(self.store.claim(claim_of("bench")).await.unwrap().is_some());
+    }
+}
+
+async fn grow<S: Backend>(name: &str, [small, large]: [&S; 2]) {
+    let mut small = Asker::new(small, SIZES[0]);
+    let mut large = Asker::new(large, SIZES[1]);
+    macro_rules! ask {
+        ($what:ident, $said:literal, $rounds:expr) => {
+            let times = by_turns($rounds, async || large.$what().await, async || small.$what().await).await;
+            compare(&format!("{name}, 1,000,000 messages: {}", $said), "10,000", &times, TARGET);
+        };
+    }
+    ask!(append_long, "append to the long conversation", (10, 30));
+    ask!(append_short, "append to a short one", (10, 30));
+    ask!(get, "get a job", (10, 200));
+    ask!(messages_long, "50 messages from anywhere in the long one", (10, 100));
+    ask!(messages_short, "the last 50 messages of a short one", (10, 100));
+    ask!(events_long, "50 events from anywhere in the long one", (10, 100));
+    ask!(events_last, "the last events of the long one", (10, 100));
+    ask!(claim, "claim", (10, 30));
+
+    let (mut few, mut many) = (f64::MAX, f64::MAX);
+    for _ in 0..3 {
+        few = few.min(verify(small.store).await);
+        many = many.min(verify(large.store).await);
+    }
+    let [few, many] = [few / ENTRIES[0] as f64, many / ENTRIES[1] as f64].map(|each| each * 1e3);
+    println!("{name}: verify 10,000 entries\t{few:.2}\tus each");
+    println!("{name}: verify 200,000 entries\t{many:.2}\tus each\t{:.2}\tx by the entry", many / few);
+}
+
+async fn verify(store: &impl Backend) -> f64 {
+    time(async {
+        let reports = store.verify().await.unwrap();
+        assert!(reports.iter().all(|report| report.fault.is_none()), "{reports:?}");
+    })
+    .await
+}
+
+pub(crate) async fn sqlite() {
+    let directory = tempfile::tempdir().unwrap();
+    let paths = SIZES.map(|size| directory.path().join(format!("{size}.db")));
+    let mut stores = Vec::new();
+    for (path, (size, entries)) in paths.iter().zip(SIZES.into_iter().zip(ENTRIES)) {
+        stores.push(sqlite_store(path).await);
+        let mut filler = sqlite_options().filename(path).connect().await.unwrap();
+        let took = time(fill::sqlite(&mut filler, size)).await / 1e3;
+        let bytes = pages(&mut filler).await;
+        println!("sqlite: filling with {size} messages\t{took:.1}\ts");
+        println!("sqlite: {size} messages, events and jobs\t{:.0}\tbytes each", bytes / size as f64);
+        fill::sqlite_ledger(&mut filler, entries).await;
+        let ledger = (pages(&mut filler).await - bytes) / entries as f64;
+        println!("sqlite: {entries} entries of the ledger\t{ledger:.0}\tbytes each");
+        filler.close().await.unwrap();
+    }
+    grow("sqlite", [&*stores[0], &*stores[1]]).await;
+    for store in stores {
+        store.disconnect().await;
+    }
+}
+
+/// How large the file is when all is in it.
+async fn pages(connection: &mut SqliteConnection) -> f64 {
+    let pages: i64 = query_scalar("PRAGMA page_count").fetch_one(&mut *connection).await.unwrap();
+    let size: i64 = query_scalar("PRAGMA page_size").fetch_one(connection).await.unwrap();
+    (pages * size) as f64
+}
+
+pub(crate) async fn postgres(server: &Server) {
+    let databases = [server.database().await, server.database().await];
+    let mut stores = Vec::new();
+    for (database, (size, entries)) in databases.iter().zip(SIZES.into_iter().zip(ENTRIES)) {
+        let mut filler = database.connect().await;
+        let bytes = "SELECT pg_database_size(current_database())";
+        let empty: i64 = query_scalar(bytes).fetch_one(&mut filler).await.unwrap();
+        let took = time(fill::postgres(&mut filler, size)).await / 1e3;
+        let filled: i64 = query_scalar(bytes).fetch_one(&mut filler).await.unwrap();
+        println!("postgres: filling with {size} messages\t{took:.1}\ts");
+        let each = (filled - empty) as f64 / size as f64;
+        println!("postgres: {size} messages, events and jobs\t{each:.0}\tbytes each");
+        fill::postgres_ledger(&mut filler, entries).await;
+        let ledger: i64 = query_scalar(bytes).fetch_one(&mut filler).await.unwrap();
+        let ledger = (ledger - filled) as f64 / entries as f64;
+        println!("postgres: {entries} entries of the ledger\t{ledger:.0}\tbytes each");
+        filler.execute("CHECKPOINT").await.unwrap();
+        filler.close().await.unwrap();
+        stores.push(database.store("local").await);
+    }
+    grow("postgres", [&*stores[0], &*stores[1]]).await;
+    for store in stores {
+        store.disconnect().await;
+    }
+    for database in databases {
+        database.drop().await;
+    }
+}

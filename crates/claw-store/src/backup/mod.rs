@@ -1,0 +1,228 @@
+//! One file that holds a whole store, and back again.
+//!
+//! A backup is a SQLite file, whichever database the store is in: of SQLite a copy of the file as it stood at
+//! one moment, of PostgreSQL the rows as they stood at one moment. Nobody has to stop for it. A file takes its
+//! name when it is whole, checked and on the disk, so a name never stands for half a backup. Nothing that was
+//! there is deleted: what a restoration replaces is moved aside.
+
+mod file;
+mod inspect;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use claw_core::store::StoreError;
+use serde::Serialize;
+use sqlx::{ConnectOptions as _, Connection as _, query, query_scalar};
+use tokio::time::{MissedTickBehavior, interval};
+
+use self::file::Partial;
+use self::inspect::Inspection;
+use crate::chain::ChainReport;
+use crate::copy::{self, Options};
+use crate::options::StoreOptions;
+use crate::place::Place;
+use crate::progress::{Progress, Tell};
+use crate::sqlite::connect;
+use crate::sqlite::error::{at, failed, is_busy};
+
+const BACK_UP: &str = "could not back up";
+const RESTORE: &str = "could not restore";
+/// How often to look how far a file is written.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// What was backed up.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct BackupReport {
+    /// The store, without a password.
+    pub from: String,
+    /// The file.
+    pub file: PathBuf,
+    /// Its size.
+    pub bytes: u64,
+    /// The ledger's chains in it. A fault was there before: better a backup than none.
+    pub chains: Vec<ChainReport>,
+}
+
+/// What was restored.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RestoreReport {
+    /// The file.
+    pub file: PathBuf,
+    /// The store, without a password.
+    pub to: String,
+    /// Where the file is now that was there before.
+    pub aside: Option<PathBuf>,
+    /// The ledger's chains, all sound.
+    pub chains: Vec<ChainReport>,
+}
+
+/// Writes the store at `place` to `file`, which only its owner may read. `force` replaces a file of that name.
+pub async fn backup(
+    place: &Place,
+    file: &Path,
+    force: bool,
+    tell: Tell<'_>,
+) -> Result<BackupReport, StoreError> {
+    let refuse_existing = || match file.symlink_metadata() {
+        Ok(_) if !force => Err(refused(
+            BACK_UP,
+            format!("`{}` is there already; name another file, or replace it with `--force`", file.display()),
+        )),
+        _ => Ok(()),
+    };
+    refuse_existing()?;
+    let partial = Partial::beside(file)?;
+    match place {
+        Place::Memory => return Err(refused(BACK_UP, "a store in memory has no backup".to_owned())),
+        Place::File(path) => vacuum(path, partial.path(), (BACK_UP, tell)).await?,
+        Place::Postgres(_) => {
+            let online = Options { online: true, restart: false };
+            copy::copy(place, &Place::File(partial.path().to_owned()), online, tell).await?;
+        }
+    }
+    tell(Progress::Checking);
+    let Inspection { chains } = inspect::file(partial.path()).await?;
+    let bytes = partial.sync()?;
+    refuse_existing()?;
+    partial.take_name(file)?;
+    Ok(BackupReport { from: copy::label(place)?, file: file.to_owned(), bytes, chains })
+}
+
+/// Puts the backup in `file` in the place of the store at `place`. That must be empty; with `force` a SQLite file
+/// that is not is moved aside.
+pub async fn restore(
+    file: &Path,
+    place: &Place,
+    force: bool,
+    tell: Tell<'_>,
+) -> Result<RestoreReport, StoreError> {
+    if !file.is_file() {
+        return Err(refused(RESTORE, format!("there is no file `{}`", file.display())));
+    }
+    let (aside, chains) = match place {
+        Place::Memory => {
+            return Err(refused(RESTORE, "a store in memory is gone with its program".to_owned()));
+        }
+        Place::File(path) => restore_file(file, path, force, tell).await?,
+        Place::Postgres(_) if force => {
+            let why = "a database cannot be moved aside; make an empty one and restore into that";
+            return Err(refused(RESTORE, why.to_owned()));
+        }
+        Place::Postgres(_) => {
+            tell(Progress::Checking);
+            let chains = sound(file, inspect::file(file).await?)?;
+            copy::copy(&Place::File(file.to_owned()), place, Options::default(), tell).await?;
+            (None, chains)
+        }
+    };
+    Ok(RestoreReport { file: file.to_owned(), to: copy::label(place)?, aside, chains })
+}
+
+async fn restore_file(
+    file: &Path,
+    path: &Path,
+    force: bool,
+    tell: Tell<'_>,
+) -> Result<(Option<PathBuf>, Vec<ChainReport>), StoreError> {
+    // What is moved and replaced is the file itself, not a link to it.
+    let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    if file.canonicalize().is_ok_and(|file| file == target) {
+        return Err(refused(RESTORE, "the backup and the store are the same file".to_owned()));
+    }
+    let is_there = target.symlink_metadata().is_ok();
+    if is_there && !force && !inspect::is_empty(&target).await? {
+        return Err(refused(
+            RESTORE,
+            format!("`{}` holds a store; with `--force` it is moved aside", target.display()),
+        ));
+    }
+    file::make_directory(&target)?;
+    let partial = Partial::beside(&target)?;
+    vacuum(file, partial.path(), (RESTORE, &mut *tell)).await?;
+    tell(Progress::Checking);
+    let chains = sound(file, inspect::file(partial.path()).await?)?;
+    partial.sync()?;
+    let aside = match is_there {
+        false => None,
+        true => {
+            take_hold(&target).await?;
+            Some(file::move_aside(&target)?)
+        }
+    };
+    partial.take_name(&target)?;
+    Ok((aside, chains))
+}
+
+/// Refuses a backup whose ledger is not as it was written.
+fn sound(file: &Path, inspection: Inspection) -> Result<Vec<ChainReport>, StoreError> {
+    match inspection.chains.iter().find(|chain| chain.fault.is_some()) {
+        None => Ok(inspection.chains),
+        Some(chain) => Err(StoreError::Damaged {
+            what: format!("`{}`", file.display()),
+            why: format!("the ledger's chain {chain}; restore another backup"),
+        }),
+    }
+}
+
+/// Writes what is in a file, as it stands at one moment, to an empty file. Who reads and writes meanwhile is
+/// not held up.
+async fn vacuum(path: &Path, into: &Path, (what, tell): (&'static str, Tell<'_>)) -> Result<(), StoreError> {
+    let name = into.to_str().ok_or_else(|| refused(what, format!("`{}` is no UTF-8", into.display())))?;
+    let mut connection = async {
+        let options = connect(&StoreOptions::default()).filename(path).create_if_missing(false);
+        let mut connection = options.connect().await.map_err(failed(what))?;
+        inspect::check_store(&mut connection).await?;
+        Ok(connection)
+    }
+    .await
+    .map_err(|error| at(path, error))?;
+    let of: i64 = query_scalar(
+        "SELECT (page_count - freelist_count) * page_size
+         FROM pragma_page_count, pragma_freelist_count, pragma_page_size",
+    )
+    .fetch_one(&mut connection)
+    .await
+    .map_err(failed(what))?;
+    let of = u64::try_from(of).unwrap_or(0);
+    tell(Progress::Written { bytes: 0, of });
+    {
+        let writing = query("VACUUM INTO ?1").bind(name).execute(&mut connection);
+        tokio::pin!(writing);
+        let mut ticks = interval(LOOK);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                written = &mut writing => break written.map_err(failed(what))?,
+                _ = ticks.tick() => {
+                    let bytes = into.metadata().map_or(0, |file| file.len());
+                    // It is whole when it is done, not when it is large enough.
+                    tell(Progress::Written { bytes: bytes.min(of.saturating_sub(1)), of });
+                }
+            };
+        }
+    };
+    tell(Progress::Written { bytes: of, of });
+    connection.close().await.map_err(failed(what))
+}
+
+/// Sees that nobody has the store open, and that all of it is in its one file. One that is too damaged for that
+/// has nobody who works with it.
+async fn take_hold(path: &Path) -> Result<(), StoreError> {
+    let alone = async {
+        let options = connect(&StoreOptions::default()).filename(path).create_if_missing(false);
+        let mut connection = options.connect().await?;
+        query("PRAGMA journal_mode = DELETE").execute(&mut connection).await?;
+        connection.close().await
+    };
+    match alone.await {
+        Err(error) if is_busy(&error) => {
+            Err(refused(RESTORE, format!("another program has `{}` open; stop it first", path.display())))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn refused(what: &'static str, why: String) -> StoreError {
+    StoreError::Database { what, why, transient: false }
+}

@@ -1,0 +1,392 @@
+//! A PostgreSQL database as one side of a copy.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use claw_core::store::StoreError;
+use futures_util::StreamExt as _;
+use futures_util::stream::BoxStream;
+use sqlx::postgres::{PgArguments, PgConnectOptions, PgConnection, PgRow};
+use sqlx::query::Query;
+use sqlx::{
+    AssertSqlSafe, Connection as _, Executor as _, Postgres, Row as _, query, query_as, query_scalar,
+};
+use uuid::Uuid;
+
+use super::shape::{Column, Derived, Kind, Part, Shape};
+use super::side::{Side, Source, Target};
+use super::sql::{self, Words, quoted};
+use super::value::{Row, Value};
+use super::{COPY, put_there, refused, schema};
+use crate::chain::ChainReport;
+use crate::postgres::failure::failed;
+use crate::postgres::{self, ledger};
+use crate::{migrate, row};
+
+const WORDS: Words = Words {
+    read: |column| match column.kind {
+        Kind::Json => format!("{}::text", quoted(&column.name)),
+        Kind::Integer => format!("{}::int8", quoted(&column.name)),
+        Kind::Real => format!("{}::float8", quoted(&column.name)),
+        _ => quoted(&column.name),
+    },
+    // By bytes, as SQLite orders, whatever language the database was made for.
+    order: |column| match column.kind {
+        Kind::Text => format!("{} COLLATE \"C\"", quoted(&column.name)),
+        _ => quoted(&column.name),
+    },
+    write: |number, column| match column.kind {
+        Kind::Json => format!("${number}::json"),
+        _ => format!("${number}"),
+    },
+    values: "OVERRIDING SYSTEM VALUE VALUES",
+};
+
+/// What holds on a connection that copies: it may take its time.
+const SETTINGS: [(&str, &str); 2] =
+    [("statement_timeout", "0"), ("idle_in_transaction_session_timeout", "0")];
+/// One copy at a time into a database: the lock of whoever writes. A server may take a moment to see that a
+/// client is gone.
+const LOCK: [&str; 4] = [
+    "BEGIN",
+    "SET LOCAL lock_timeout = '5s'",
+    "SELECT pg_advisory_lock(hashtext('clawsmith copy'), 0)",
+    "COMMIT",
+];
+const SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+const TABLES: &str = "SELECT relname::text FROM pg_class
+    WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p') ORDER BY relname";
+
+/// The database.
+pub(crate) struct PostgresSide {
+    label: String,
+    connection: PgConnection,
+    /// What was counted at the moment that is read, by table.
+    counted: BTreeMap<String, (u64, String)>,
+}
+
+impl PostgresSide {
+    /// A database to read, as it stands now.
+    pub(crate) async fn source(url: &str) -> Result<Self, StoreError> {
+        let mut side = Self::connect(url).await?;
+        side.connection.execute(SNAPSHOT).await.map_err(failed(COPY))?;
+        side.check_schema().await?;
+        Ok(side)
+    }
+
+    /// A database to write, whose schema is brought up to date. Nobody else copies to it meanwhile.
+    pub(crate) async fn target(url: &str) -> Result<Self, StoreError> {
+        let mut side = Self::connect(url).await?;
+        for statement in LOCK {
+            side.connection.execute(statement).await.map_err(|error| match is_locked(&error) {
+                true => refused("another copy into this database is running; wait for it".to_owned()),
+                false => failed(COPY)(error),
+            })?;
+        }
+        postgres::bring_up_to_date(&mut side.connection).await?;
+        Ok(side)
+    }
+
+    async fn connect(url: &str) -> Result<Self, StoreError> {
+        let options = postgres::read(url)?;
+        let label = label(&options);
+        let connection = PgConnection::connect_with(&options.options(SETTINGS)).await;
+        Ok(Self { label, connection: connection.map_err(failed(COPY))?, counted: BTreeMap::new() })
+    }
+
+    /// Whether the database holds a store of exactly our schema, finished.
+    async fn check_schema(&mut self) -> Result<(), StoreError> {
+        let known: Option<String> = query_scalar("SELECT to_regclass($1)::text")
+            .bind(schema::TABLE)
+            .fetch_one(&mut self.connection)
+            .await
+            .map_err(failed(COPY))?;
+        let applied = match known {
+            None => Vec::new(),
+            Some(_) => {
+                query_as(schema::APPLIED).fetch_all(&mut self.connection).await.map_err(failed(COPY))?
+            }
+        };
+        schema::check(&applied, &migrate::postgres())?;
+        let unfinished = query_scalar(super::UNFINISHED).fetch_optional(&mut self.connection).await;
+        super::refuse_unfinished(unfinished.map_err(failed(COPY))?)
+    }
+
+    async fn shape(&mut self, name: String) -> Result<Shape, StoreError> {
+        let columns: Vec<(String, String, bool)> = query_as(
+            "SELECT attname::text, typname::text, attgenerated <> ''
+             FROM pg_attribute JOIN pg_type ON pg_type.oid = atttypid
+             WHERE attrelid = $1::regclass AND attnum > 0 AND NOT attisdropped ORDER BY attnum",
+        )
+        .bind(quoted(&name))
+        .fetch_all(&mut self.connection)
+        .await
+        .map_err(failed(COPY))?;
+        let computed = |kind: &str, generated: bool| generated || kind == "tsvector";
+        let kept = columns.iter().filter(|(_, kind, generated)| !computed(kind, *generated));
+        let kind = |(column, declared, _): &(String, String, bool)| match kind(declared) {
+            Some(kind) => Ok(Column { name: column.clone(), kind }),
+            None => Err(refused(format!("`{column}` in `{name}` is of the unknown kind `{declared}`"))),
+        };
+        let kinds = kept.map(kind).collect::<Result<Vec<_>, _>>()?;
+        let keys: Vec<(Vec<String>,)> = query_as(
+            "SELECT array_agg(attname::text ORDER BY place)
+             FROM pg_index, unnest(indkey::int2[]) WITH ORDINALITY AS part (number, place)
+             JOIN pg_attribute ON attrelid = $1::regclass AND attnum = number
+             WHERE indrelid = $1::regclass AND indisunique AND indpred IS NULL AND indexprs IS NULL
+                 AND place <= indnkeyatts
+             GROUP BY indexrelid, indisprimary HAVING bool_and(attnotnull)
+             ORDER BY indisprimary DESC, indexrelid",
+        )
+        .bind(quoted(&name))
+        .fetch_all(&mut self.connection)
+        .await
+        .map_err(failed(COPY))?;
+        let references = query_scalar(
+            "SELECT DISTINCT relname::text FROM pg_constraint JOIN pg_class ON pg_class.oid = confrelid
+             WHERE conrelid = $1::regclass AND contype = 'f'",
+        )
+        .bind(quoted(&name))
+        .fetch_all(&mut self.connection)
+        .await
+        .map_err(failed(COPY))?;
+        Ok(Shape { name, columns: kinds, keys: keys.into_iter().map(|(key,)| key).collect(), references })
+    }
+
+    /// Rows, and a number that changes with every row that is added, changed or taken away: each version of a
+    /// row carries the number of the transaction that wrote it.
+    async fn stamp(&mut self, part: &Part) -> Result<(u64, String), StoreError> {
+        let sql =
+            format!("SELECT count(*), coalesce(sum(xmin::text::int8), 0)::text FROM {}", quoted(&part.name));
+        let counted = query_as(AssertSqlSafe(sql)).fetch_one(&mut self.connection).await;
+        let (rows, stamp): (i64, String) = counted.map_err(failed(COPY))?;
+        Ok((row::count(rows)?, stamp))
+    }
+}
+
+#[async_trait]
+impl Side for PostgresSide {
+    fn label(&self) -> &str {
+        &self.label
+    }
+
+    async fn shapes(&mut self) -> Result<Vec<Shape>, StoreError> {
+        let tables: Vec<String> =
+            query_scalar(TABLES).fetch_all(&mut self.connection).await.map_err(failed(COPY))?;
+        let mut shapes = Vec::with_capacity(tables.len());
+        for name in tables {
+            shapes.push(if name == schema::TABLE {
+                Shape { name, columns: Vec::new(), keys: Vec::new(), references: Vec::new() }
+            } else {
+                self.shape(name).await?
+            });
+        }
+        Ok(shapes)
+    }
+
+    async fn count(&mut self, part: &Part) -> Result<(u64, String), StoreError> {
+        let counted = self.stamp(part).await?;
+        self.counted.insert(part.name.clone(), counted.clone());
+        Ok(counted)
+    }
+
+    fn rows<'a>(
+        &'a mut self,
+        part: &'a Part,
+        after: Option<&'a [Value]>,
+    ) -> BoxStream<'a, Result<Row, StoreError>> {
+        let mut rows = query(AssertSqlSafe(sql::select(part, &WORDS, after.is_none())));
+        for (value, at) in after.into_iter().flatten().zip(&part.key) {
+            let Some(column) = part.columns.get(*at) else { continue };
+            rows = bind(rows, column.kind, value);
+        }
+        let row = move |row: Result<PgRow, _>| read(&row.map_err(failed(COPY))?, &part.columns);
+        Box::pin(rows.fetch(&mut self.connection).map(row))
+    }
+
+    async fn chains(&mut self) -> Result<Vec<ChainReport>, StoreError> {
+        ledger::verify_all(&mut self.connection).await
+    }
+}
+
+#[async_trait]
+impl Source for PostgresSide {
+    async fn has_moved(&mut self, parts: &[&Part]) -> Result<bool, StoreError> {
+        self.connection.execute("COMMIT").await.map_err(failed(COPY))?;
+        self.connection.execute(SNAPSHOT).await.map_err(failed(COPY))?;
+        for part in parts {
+            let now = self.stamp(part).await?;
+            if self.counted.get(&part.name).is_some_and(|then| *then != now) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+#[async_trait]
+impl Target for PostgresSide {
+    async fn progress(&mut self) -> Result<BTreeMap<String, String>, StoreError> {
+        let parts: Vec<(String, String)> = query_as("SELECT part, state FROM copy_progress")
+            .fetch_all(&mut self.connection)
+            .await
+            .map_err(failed(COPY))?;
+        Ok(parts.into_iter().collect())
+    }
+
+    async fn held(&mut self, part: &Part) -> Result<u64, StoreError> {
+        let (table, rows) = (quoted(&part.name), put_there(&part.name));
+        let sql = AssertSqlSafe(format!("SELECT count(*) FROM {table} WHERE {rows}"));
+        row::count(query_scalar(sql).fetch_one(&mut self.connection).await.map_err(failed(COPY))?)
+    }
+
+    async fn start(&mut self, tables: &[&str], state: &str) -> Result<(), StoreError> {
+        let tables: Vec<String> = tables.iter().chain(&["copy_progress"]).map(|name| quoted(name)).collect();
+        let mut transaction = self.connection.begin().await.map_err(failed(COPY))?;
+        let empty = format!("TRUNCATE {} RESTART IDENTITY", tables.join(", "));
+        transaction.execute(AssertSqlSafe(empty)).await.map_err(failed(COPY))?;
+        keep(&mut transaction, "", state).await?;
+        transaction.commit().await.map_err(failed(COPY))
+    }
+
+    async fn write(&mut self, part: &Part, rows: &[Row], state: &str) -> Result<(), StoreError> {
+        let mut transaction = self.connection.begin().await.map_err(failed(COPY))?;
+        if !rows.is_empty() {
+            let mut insert = query(AssertSqlSafe(sql::insert(part, &WORDS, rows.len())));
+            for (value, column) in rows.iter().flat_map(|row| row.iter().zip(&part.columns)) {
+                insert = bind(insert, column.kind, value);
+            }
+            insert.execute(&mut *transaction).await.map_err(failed(COPY))?;
+        }
+        keep(&mut transaction, &part.name, state).await?;
+        transaction.commit().await.map_err(failed(COPY))
+    }
+
+    async fn fill(&mut self, derived: &Derived) -> Result<(), StoreError> {
+        let mut transaction = self.connection.begin().await.map_err(failed(COPY))?;
+        let empty = format!("TRUNCATE {}", quoted(derived.name));
+        transaction.execute(AssertSqlSafe(empty)).await.map_err(failed(COPY))?;
+        if let Some(sql) = derived.postgres {
+            transaction.execute(sql).await.map_err(failed(COPY))?;
+        }
+        transaction.commit().await.map_err(failed(COPY))
+    }
+
+    async fn settle(&mut self, parts: &[&Part]) -> Result<(), StoreError> {
+        for part in parts {
+            let table = quoted(&part.name);
+            for column in part.columns.iter().filter(|column| column.kind == Kind::Integer) {
+                // A column that gives no numbers has no sequence; then nothing is set.
+                let advance = format!(
+                    "SELECT setval(pg_get_serial_sequence($1, $2), max({})) FROM {table}
+                     WHERE pg_get_serial_sequence($1, $2) IS NOT NULL HAVING max({}) IS NOT NULL",
+                    quoted(&column.name),
+                    quoted(&column.name),
+                );
+                let advanced = query(AssertSqlSafe(advance)).bind(&table).bind(&column.name);
+                advanced.execute(&mut self.connection).await.map_err(failed(COPY))?;
+            }
+            // The planner has never seen these rows.
+            let analyse = AssertSqlSafe(format!("ANALYZE {table}"));
+            self.connection.execute(analyse).await.map_err(failed(COPY))?;
+        }
+        Ok(())
+    }
+
+    async fn finish(&mut self) -> Result<(), StoreError> {
+        self.connection.execute("DELETE FROM copy_progress").await.map_err(failed(COPY)).map(drop)
+    }
+
+    fn loses_nul(&self) -> bool {
+        true
+    }
+
+    async fn close(self: Box<Self>) -> Result<(), StoreError> {
+        self.connection.close().await.map_err(failed(COPY))
+    }
+}
+
+/// Whether somebody else has a lock and keeps it.
+fn is_locked(error: &sqlx::Error) -> bool {
+    error.as_database_error().and_then(|error| error.code()).is_some_and(|code| code == "55P03")
+}
+
+/// How messages name a database: where it is, not who asks and by which password.
+pub(crate) fn label(options: &PgConnectOptions) -> String {
+    let host = match options.get_socket() {
+        Some(socket) => socket.display().to_string(),
+        None => options.get_host().to_owned(),
+    };
+    format!("postgres://{host}:{}/{}", options.get_port(), options.get_database().unwrap_or_default())
+}
+
+async fn keep(connection: &mut PgConnection, part: &str, state: &str) -> Result<(), StoreError> {
+    query(
+        "INSERT INTO copy_progress (part, state) VALUES ($1, $2)
+         ON CONFLICT (part) DO UPDATE SET state = excluded.state",
+    )
+    .bind(part)
+    .bind(state)
+    .execute(connection)
+    .await
+    .map_err(failed(COPY))
+    .map(drop)
+}
+
+fn kind(declared: &str) -> Option<Kind> {
+    match declared {
+        "int2" | "int4" | "int8" => Some(Kind::Integer),
+        "bool" => Some(Kind::Boolean),
+        "float4" | "float8" => Some(Kind::Real),
+        "text" | "varchar" => Some(Kind::Text),
+        // Not `jsonb`, which does not keep the text that it was given.
+        "json" => Some(Kind::Json),
+        "bytea" => Some(Kind::Blob),
+        "uuid" => Some(Kind::Uuid),
+        _ => None,
+    }
+}
+
+fn read(row: &PgRow, columns: &[Column]) -> Result<Row, StoreError> {
+    let value = |(at, column): (usize, &Column)| {
+        let bytes = |id: Uuid| Value::Bytes(id.as_bytes().to_vec());
+        let value = match column.kind {
+            Kind::Integer => row.try_get::<Option<i64>, _>(at)?.map(Value::Integer),
+            Kind::Boolean => row.try_get::<Option<bool>, _>(at)?.map(|truth| Value::Integer(truth.into())),
+            Kind::Real => row.try_get::<Option<f64>, _>(at)?.map(Value::Real),
+            Kind::Text | Kind::Json => row.try_get::<Option<String>, _>(at)?.map(Value::Text),
+            Kind::Blob => row.try_get::<Option<Vec<u8>>, _>(at)?.map(Value::Bytes),
+            Kind::Uuid => row.try_get::<Option<Uuid>, _>(at)?.map(bytes),
+        };
+        Ok(value.unwrap_or(Value::Null))
+    };
+    columns.iter().enumerate().map(value).collect::<Result<_, sqlx::Error>>().map_err(failed(COPY))
+}
+
+/// Gives a value as the column's kind wants it. One that does not fit is given as it is: the server refuses it.
+fn bind<'q>(
+    query: Query<'q, Postgres, PgArguments>,
+    kind: Kind,
+    value: &Value,
+) -> Query<'q, Postgres, PgArguments> {
+    match (kind, value) {
+        (Kind::Integer, Value::Null) => query.bind(None::<i64>),
+        (Kind::Boolean, Value::Null) => query.bind(None::<bool>),
+        (Kind::Real, Value::Null) => query.bind(None::<f64>),
+        (Kind::Text | Kind::Json, Value::Null) => query.bind(None::<String>),
+        (Kind::Blob, Value::Null) => query.bind(None::<Vec<u8>>),
+        (Kind::Uuid, Value::Null) => query.bind(None::<Uuid>),
+        (Kind::Boolean, Value::Integer(number @ (0 | 1))) => query.bind(*number == 1),
+        (_, Value::Integer(number)) => query.bind(*number),
+        (_, Value::Real(number)) => query.bind(*number),
+        (_, Value::Text(text)) => query.bind(text.clone()),
+        (Kind::Uuid, Value::Bytes(bytes)) => match Uuid::from_slice(bytes) {
+            Ok(id) => query.bind(id),
+            Err(_) => query.bind(bytes.clone()),
+        },
+        (_, Value::Bytes(bytes)) => query.bind(bytes.clone()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,224 @@
+//! Which tables are copied, by which key, and which are made from the others.
+//!
+//! Tables, columns and keys are those that the two databases say they have. A table that only one of them has
+//! must be named in [`DERIVED`]; a column that only one of them has, or that they keep as different things, is
+//! an error. So whoever adds a table has nothing to do here, or is told.
+
+use std::collections::BTreeMap;
+
+use claw_core::store::StoreError;
+
+use super::refused;
+use super::value::Value;
+
+/// Tables that say how a database came to be, and nothing else.
+const OWN: [&str; 2] = ["_sqlx_migrations", "copy_progress"];
+
+/// Rows that opening a store makes by itself, by table; where there are only these, it is empty.
+const MADE_BY_OPENING: [(&str, &str); 2] = [
+    ("installation", "TRUE"),
+    ("tenants", "tenant = 'main' AND name = 'main' AND created = 0 AND NOT disabled"),
+];
+
+/// Which rows of a table somebody put there, in words that both databases read.
+pub(crate) fn put_there(table: &str) -> String {
+    let made = MADE_BY_OPENING.iter().find(|(name, _)| *name == table);
+    made.map_or_else(|| "TRUE".to_owned(), |(_, rows)| format!("NOT ({rows})"))
+}
+
+/// A table that is not copied, since it is made from others.
+pub(crate) struct Derived {
+    pub(crate) name: &'static str,
+    /// Whether it is made anew although both databases have it.
+    always: bool,
+    /// What sees to it that it is filled, in each dialect. Whatever triggers fill needs nothing.
+    pub(crate) sqlite: Option<&'static str>,
+    pub(crate) postgres: Option<&'static str>,
+}
+
+/// Tables that are not copied, and how they are made.
+const DERIVED: &[Derived] = &[
+    // PostgreSQL counts a conversation's messages and events; SQLite looks at the last of each.
+    Derived { name: "sessions", always: false, sqlite: None, postgres: Some(COUNT_SESSIONS) },
+    // Words are kept in ways that have nothing in common, so every document waits to be indexed again.
+    Derived {
+        name: "passages",
+        always: true,
+        sqlite: Some("UPDATE documents SET mark = id WHERE text IS NOT NULL"),
+        postgres: Some("UPDATE documents SET mark = nextval('document_marks') WHERE text IS NOT NULL"),
+    },
+    Derived { name: "passage_words", always: true, sqlite: None, postgres: None },
+];
+
+/// Columns that say how far a derived table is; they begin anew with it.
+const BEGIN_ANEW: [(&str, &str); 2] = [("documents", "mark"), ("document_owners", "passages")];
+
+const COUNT_SESSIONS: &str = "INSERT INTO sessions (tenant, session, started, messages, events)
+    SELECT tenant, session, coalesce(event.at, message.at), coalesce(said.last, 0), coalesce(told.last, 0)
+    FROM (SELECT tenant, session, max(seq) AS last FROM messages GROUP BY tenant, session) AS said
+    FULL JOIN (SELECT tenant, session, max(seq) AS last FROM events GROUP BY tenant, session) AS told
+        USING (tenant, session)
+    LEFT JOIN (SELECT DISTINCT ON (tenant, session) tenant, session, at
+        FROM messages ORDER BY tenant, session, seq) AS message USING (tenant, session)
+    LEFT JOIN (SELECT DISTINCT ON (tenant, session) tenant, session, at
+        FROM events ORDER BY tenant, session, seq) AS event USING (tenant, session)";
+
+/// How a database keeps a column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Integer,
+    Boolean,
+    Real,
+    Text,
+    Json,
+    Blob,
+    Uuid,
+}
+
+impl Kind {
+    /// What is the same in both databases.
+    fn class(self) -> &'static str {
+        match self {
+            Self::Integer | Self::Boolean => "a number",
+            Self::Real => "a fraction",
+            Self::Text | Self::Json => "text",
+            Self::Blob | Self::Uuid => "bytes",
+        }
+    }
+}
+
+/// A column as one database has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Column {
+    pub(crate) name: String,
+    pub(crate) kind: Kind,
+}
+
+/// A table as one database has it. Columns that the database computes by itself are left out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Shape {
+    pub(crate) name: String,
+    pub(crate) columns: Vec<Column>,
+    /// Sets of columns that tell rows apart and are never null; the best first.
+    pub(crate) keys: Vec<Vec<String>>,
+    /// Tables whose rows must be there first.
+    pub(crate) references: Vec<String>,
+}
+
+/// One table on one of the two sides. The columns have the same order on both.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Part {
+    pub(crate) name: String,
+    pub(crate) columns: Vec<Column>,
+    /// Which of the columns rows are ordered by, in this order.
+    pub(crate) key: Vec<usize>,
+}
+
+impl Part {
+    pub(crate) fn key_of(&self, row: &[Value]) -> Vec<Value> {
+        self.key.iter().filter_map(|at| row.get(*at)).cloned().collect()
+    }
+}
+
+/// One table on both sides.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Table {
+    pub(crate) source: Part,
+    pub(crate) target: Part,
+}
+
+/// What is to be done.
+pub(crate) struct Plan {
+    /// In an order in which no row comes before one that it refers to.
+    pub(crate) tables: Vec<Table>,
+    /// Tables of the target that are made from these.
+    pub(crate) derived: Vec<&'static Derived>,
+}
+
+/// Compares what both sides have.
+pub(crate) fn plan(source: Vec<Shape>, target: Vec<Shape>) -> Result<Plan, StoreError> {
+    let by_name = |shapes: Vec<Shape>| {
+        let theirs = shapes.into_iter().filter(|shape| !OWN.contains(&shape.name.as_str()));
+        theirs.map(|shape| (shape.name.clone(), shape)).collect::<BTreeMap<_, _>>()
+    };
+    let (source, mut target) = (by_name(source), by_name(target));
+    let (mut tables, mut made) = (Vec::new(), Vec::new());
+    for (name, source) in source {
+        let anew = DERIVED.iter().find(|derived| derived.name == name && derived.always);
+        match (target.remove(&name), anew) {
+            (Some(_), Some(derived)) => made.push(derived),
+            (Some(target), None) => {
+                tables.push((pair(&source, &target)?, [source.references, target.references]));
+            }
+            (None, _) => {
+                derived(&name)?;
+            }
+        }
+    }
+    for name in target.keys() {
+        made.push(derived(name)?);
+    }
+    Ok(Plan { tables: ordered(tables)?, derived: made })
+}
+
+fn derived(name: &str) -> Result<&'static Derived, StoreError> {
+    DERIVED.iter().find(|derived| derived.name == name).ok_or_else(|| {
+        refused(format!("the table `{name}` is in one of the two only, and it is not known how to make it"))
+    })
+}
+
+fn pair(source: &Shape, target: &Shape) -> Result<Table, StoreError> {
+    let name = &source.name;
+    let is_kept = |column: &&Column| !BEGIN_ANEW.contains(&(name.as_str(), column.name.as_str()));
+    let source_columns: Vec<Column> = source.columns.iter().filter(is_kept).cloned().collect();
+    let mut columns = Vec::with_capacity(source_columns.len());
+    for column in &source_columns {
+        let Some(other) = target.columns.iter().find(|other| other.name == column.name) else {
+            return Err(refused(format!("the target has no column `{}` in `{name}`", column.name)));
+        };
+        if other.kind.class() != column.kind.class() {
+            let (here, there, column) = (column.kind.class(), other.kind.class(), &column.name);
+            return Err(refused(format!("`{column}` in `{name}` is {here} here and {there} there")));
+        }
+        columns.push(other.clone());
+    }
+    if let Some(more) = target.columns.iter().filter(is_kept).find(|column| !columns.contains(column)) {
+        return Err(refused(format!("the source has no column `{}` in `{name}`", more.name)));
+    }
+    let same = |one: &[String], other: &[String]| {
+        one.len() == other.len() && one.iter().all(|column| other.contains(column))
+    };
+    let key = target.keys.iter().find(|key| source.keys.iter().any(|other| same(key, other)));
+    let key = key.ok_or_else(|| {
+        refused(format!("`{name}` has no key that is in both, never null and different in every row"))
+    })?;
+    let key: Vec<usize> =
+        key.iter().filter_map(|part| columns.iter().position(|column| column.name == *part)).collect();
+    let name = name.clone();
+    Ok(Table {
+        source: Part { name: name.clone(), columns: source_columns, key: key.clone() },
+        target: Part { name, columns, key },
+    })
+}
+
+/// Puts tables after those that they refer to.
+fn ordered(mut left: Vec<(Table, [Vec<String>; 2])>) -> Result<Vec<Table>, StoreError> {
+    let mut tables: Vec<Table> = Vec::with_capacity(left.len());
+    while !left.is_empty() {
+        let waits = |at: usize| {
+            let (table, references) = &left[at];
+            let others = left.iter().map(|(other, _)| &other.source.name);
+            let mut others = others.filter(|other| **other != table.source.name);
+            others.any(|other| references.iter().any(|names| names.contains(other)))
+        };
+        let Some(free) = (0..left.len()).find(|at| !waits(*at)) else {
+            let names: Vec<_> = left.iter().map(|(table, _)| table.source.name.as_str()).collect();
+            return Err(refused(format!("tables refer to each other in a circle: {}", names.join(", "))));
+        };
+        tables.push(left.remove(free).0);
+    }
+    Ok(tables)
+}
+
+#[cfg(test)]
+mod tests;

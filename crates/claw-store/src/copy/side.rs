@@ -1,0 +1,73 @@
+//! What a copy asks of a database, be it the source or the target.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use claw_core::store::StoreError;
+use futures_util::stream::BoxStream;
+
+use super::shape::{Derived, Part, Shape};
+use super::value::{Row, Value};
+use crate::chain::ChainReport;
+
+/// One of the two databases.
+#[async_trait]
+pub(crate) trait Side: Send {
+    /// Its place in words, without a password.
+    fn label(&self) -> &str;
+
+    /// The tables it has.
+    async fn shapes(&mut self) -> Result<Vec<Shape>, StoreError>;
+
+    /// How many rows a table has, and something that differs once one of them was changed, if the database can
+    /// tell.
+    async fn count(&mut self, part: &Part) -> Result<(u64, String), StoreError>;
+
+    /// The rows after this key, in the order of the key by bytes.
+    fn rows<'a>(
+        &'a mut self,
+        part: &'a Part,
+        after: Option<&'a [Value]>,
+    ) -> BoxStream<'a, Result<Row, StoreError>>;
+
+    /// Checks the chains of the ledger.
+    async fn chains(&mut self) -> Result<Vec<ChainReport>, StoreError>;
+}
+
+/// The database that is read, as it stood at one moment.
+#[async_trait]
+pub(crate) trait Source: Side {
+    /// Whether somebody has written to it since that moment. Afterwards the moment is gone.
+    async fn has_moved(&mut self, parts: &[&Part]) -> Result<bool, StoreError>;
+}
+
+/// The database that is written.
+#[async_trait]
+pub(crate) trait Target: Side {
+    /// What is kept of an unfinished copy, by part.
+    async fn progress(&mut self) -> Result<BTreeMap<String, String>, StoreError>;
+
+    /// How many rows of a table somebody put there: not those that opening a store makes.
+    async fn held(&mut self, part: &Part) -> Result<u64, StoreError>;
+
+    /// Empties these tables, forgets how far a copy was and keeps this of a new one; together.
+    async fn start(&mut self, tables: &[&str], state: &str) -> Result<(), StoreError>;
+
+    /// Adds rows and keeps how far that is; together.
+    async fn write(&mut self, part: &Part, rows: &[Row], state: &str) -> Result<(), StoreError>;
+
+    /// Empties a table that is made from others, and sees to it that it is filled.
+    async fn fill(&mut self, derived: &Derived) -> Result<(), StoreError>;
+
+    /// Sees to what rows alone do not bring: numbers that are given next, references, statistics.
+    async fn settle(&mut self, parts: &[&Part]) -> Result<(), StoreError>;
+
+    /// Marks the copy as finished: from now on the store can be opened.
+    async fn finish(&mut self) -> Result<(), StoreError>;
+
+    /// Whether it keeps every character but NUL.
+    fn loses_nul(&self) -> bool;
+
+    /// Lets go of it.
+    async fn close(self: Box<Self>) -> Result<(), StoreError>;
+}

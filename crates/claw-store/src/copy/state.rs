@@ -1,0 +1,70 @@
+//! What a target keeps of a copy until it is finished.
+
+use std::collections::BTreeMap;
+
+use claw_core::store::StoreError;
+use serde::{Deserialize, Serialize};
+
+use super::value::Value;
+use crate::row;
+
+/// The table that it keeps it in.
+pub(crate) const PROGRESS: &str = "copy_progress";
+/// Reads what is copied, where a copy is unfinished.
+pub(crate) const UNFINISHED: &str = "SELECT state FROM copy_progress WHERE part = ''";
+
+/// What is copied.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Header {
+    /// Where the source is, without a password.
+    pub(crate) from: String,
+    pub(crate) mark: Mark,
+}
+
+/// How the source stood, to see that it has changed. That it has not is known only when all rows are compared.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub(crate) struct Mark {
+    /// By table: how many rows, and what else the database tells.
+    pub(crate) tables: BTreeMap<String, (u64, String)>,
+    /// A hash over the heads of the ledger's chains.
+    pub(crate) heads: String,
+}
+
+impl Mark {
+    /// The first thing in which the source differs now.
+    pub(crate) fn difference(&self, now: &Self) -> Option<String> {
+        for (table, (rows, _)) in &now.tables {
+            match self.tables.get(table) {
+                Some((then, _)) if then == rows => {}
+                Some((then, _)) => return Some(format!("`{table}` had {then} rows and has {rows}")),
+                None => return Some(format!("`{table}` is new")),
+            }
+        }
+        if self.heads != now.heads {
+            return Some("the ledger has gone on".to_owned());
+        }
+        (self != now).then(|| "rows were changed".to_owned())
+    }
+}
+
+/// How far a table is copied.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub(crate) struct Reached {
+    /// The key of the last row.
+    pub(crate) after: Option<Vec<Value>>,
+    pub(crate) rows: u64,
+    /// Texts in which NUL was replaced.
+    pub(crate) replaced: u64,
+    pub(crate) done: bool,
+}
+
+/// Refuses a store into which a copy is unfinished.
+pub(crate) fn refuse_unfinished(state: Option<String>) -> Result<(), StoreError> {
+    let Some(state) = state else { return Ok(()) };
+    let header: Header = row::json("the state of a copy", &state)?;
+    let why = format!(
+        "a copy from `{}` into it is not finished; repeat the `clawsmith db copy` that began it",
+        header.from
+    );
+    Err(StoreError::Database { what: "could not open the store", why, transient: false })
+}

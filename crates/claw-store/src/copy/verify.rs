@@ -1,0 +1,63 @@
+//! Row by row: the target has what the source has, and nothing else.
+
+use claw_core::store::StoreError;
+use futures_util::TryStreamExt as _;
+
+use super::shape::Table;
+use super::side::{Source, Target};
+use super::value::{Value, show};
+use super::{replace_nul, within};
+use crate::progress::{Progress, Tell};
+use crate::row;
+
+/// How many rows are compared between two words about it.
+const STEP: u64 = 1_000;
+
+/// Compares a table on both sides; gives how many rows it has.
+pub(crate) async fn table(
+    source: &mut dyn Source,
+    target: &mut dyn Target,
+    (table, of): (&Table, u64),
+    tell: Tell<'_>,
+) -> Result<u64, StoreError> {
+    let (name, loses_nul) = (table.source.name.as_str(), target.loses_nul());
+    let mut theirs = source.rows(&table.source, None);
+    let mut ours = target.rows(&table.target, None);
+    let mut rows = 0;
+    loop {
+        let pair = (theirs.try_next().await, ours.try_next().await);
+        let (mut theirs, ours) = match pair {
+            (Ok(theirs), Ok(ours)) => (theirs, ours),
+            (Err(error), _) | (_, Err(error)) => return Err(within(name, error)),
+        };
+        if let Some(row) = theirs.as_mut().filter(|_| loses_nul) {
+            replace_nul(table, row)?;
+        }
+        match (theirs, ours) {
+            (None, None) => {
+                tell(Progress::Compared { table: name, rows, of });
+                return Ok(rows);
+            }
+            (theirs, ours) if theirs == ours => rows += 1,
+            (Some(row), None) => return Err(differs(name, "is missing", &table.source.key_of(&row))),
+            (None, Some(row)) => return Err(differs(name, "is too many", &table.target.key_of(&row))),
+            (Some(theirs), Some(ours)) => {
+                let (key, other) = (table.source.key_of(&theirs), table.target.key_of(&ours));
+                let what =
+                    if key == other { "differs from the source" } else { "stands where another should" };
+                return Err(differs(name, what, &other));
+            }
+        }
+        if rows % STEP == 0 {
+            tell(Progress::Compared { table: name, rows, of });
+        }
+    }
+}
+
+fn differs(table: &str, what: &str, key: &[Value]) -> StoreError {
+    let why = format!(
+        "the row ({}) of `{table}` {what}: one of the two was changed meanwhile; begin again with `--restart`",
+        show(key)
+    );
+    row::damaged("the copy", why)
+}

@@ -1,0 +1,76 @@
+//! What both databases agree on about documents: where one can be, and which version comes next.
+
+use claw_core::UserId;
+use claw_core::store::{DocumentKey, StoreError};
+
+use crate::row;
+
+/// The longest path of a document, in bytes: well within what an index of PostgreSQL takes.
+const LONGEST_PATH: usize = 1_024;
+
+/// A document as its row stands; a removed one has a row too.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Standing {
+    pub(crate) id: i64,
+    pub(crate) owner: i64,
+    pub(crate) version: i64,
+    pub(crate) is_there: bool,
+}
+
+impl Standing {
+    /// From its row: id, owner, version, and whether it has a text.
+    pub(crate) fn of((id, owner, version, is_there): (i64, i64, i64, bool)) -> Self {
+        Self { id, owner, version, is_there }
+    }
+
+    /// The version of the document, where it is there.
+    pub(crate) fn now(&self) -> Option<u64> {
+        u64::try_from(self.version).ok().filter(|_| self.is_there)
+    }
+}
+
+/// The version after the one that stands, for a writer that saw `seen`.
+pub(crate) fn next(
+    key: &DocumentKey,
+    standing: Option<&Standing>,
+    seen: Option<u64>,
+) -> Result<i64, StoreError> {
+    let now = standing.and_then(Standing::now);
+    if now != seen {
+        return Err(stale(key, now));
+    }
+    Ok(standing.map_or(0, |standing| standing.version) + 1)
+}
+
+/// The document is not as the writer saw it.
+pub(crate) fn stale(key: &DocumentKey, now: Option<u64>) -> StoreError {
+    StoreError::Stale { path: key.path.clone(), now }
+}
+
+/// Whether a document can be at this path, in either database.
+pub(crate) fn check_path(what: &'static str, key: &DocumentKey) -> Result<(), StoreError> {
+    let refused = |why| Err(StoreError::Database { what, why, transient: false });
+    if key.path.contains('\0') {
+        return refused("its path holds a NUL; name it without".to_owned());
+    }
+    let length = key.path.len();
+    if length > LONGEST_PATH {
+        return refused(format!("its path has {length} bytes; name it with at most {LONGEST_PATH}"));
+    }
+    Ok(())
+}
+
+/// For whom, as a column: empty is for everyone, since no user's id is.
+pub(crate) fn user(user: Option<&UserId>) -> &str {
+    user.map_or("", UserId::as_str)
+}
+
+/// For whom, from the column.
+pub(crate) fn user_of(column: &str) -> Result<Option<UserId>, StoreError> {
+    if column.is_empty() { Ok(None) } else { row::word("a document's user", column).map(Some) }
+}
+
+/// A text from its bytes.
+pub(crate) fn text(what: &str, bytes: Vec<u8>) -> Result<String, StoreError> {
+    String::from_utf8(bytes).map_err(|error| row::damaged(what, error.utf8_error()))
+}

@@ -1,0 +1,406 @@
+//! Documents, and their passages by the words in them. Whoever writes a document holds its row.
+
+use async_trait::async_trait;
+use claw_core::port::UnixMillis;
+use claw_core::store::{
+    Document, DocumentCard, DocumentKey, Documents, Found, Passage, PassageQuery, Shelf, StoreError, Topic,
+};
+use claw_core::{AgentId, TenantId, UserId};
+use sqlx::postgres::{PgConnection, PgRow};
+use sqlx::{query, query_as, query_scalar};
+
+use super::failure::failed;
+use super::{PostgresStore, get};
+use crate::document::{self, Standing, check_path, user};
+use crate::{row, search, words};
+
+const WRITE: &str = "could not write the document";
+const INDEX: &str = "could not index the document";
+const READ: &str = "could not read documents";
+const SEARCH: &str = "could not search documents";
+/// Passages that are sent together.
+const BATCH: usize = 200;
+
+#[async_trait]
+impl Documents for PostgresStore {
+    async fn document(&self, key: &DocumentKey) -> Result<Option<Document>, StoreError> {
+        check_path(READ, key)?;
+        let row: Option<(i64, Vec<u8>, i64)> = query_as(
+            "SELECT version, text, at FROM documents
+             WHERE tenant = $1 AND agent = $2 AND for_user = $3 AND shelf = $4 AND path = $5
+             AND text IS NOT NULL",
+        )
+        .bind(key.tenant.as_str())
+        .bind(key.agent.as_str())
+        .bind(user(key.user.as_ref()))
+        .bind(key.shelf.name())
+        .bind(&key.path)
+        .fetch_optional(&self.pool)
+        .await
+        .map_err(failed(READ))?;
+        let Some((version, text, at)) = row else { return Ok(None) };
+        let (version, text) = (row::count(version)?, document::text("a document", text)?);
+        Ok(Some(Document { key: key.clone(), version, text, at: UnixMillis(at) }))
+    }
+
+    async fn put_document(
+        &self,
+        key: &DocumentKey,
+        text: &str,
+        seen: Option<u64>,
+        at: UnixMillis,
+    ) -> Result<u64, StoreError> {
+        check_path(WRITE, key)?;
+        let mut transaction = self.begin(WRITE).await?;
+        let version = loop {
+            let standing = standing(&mut transaction, key).await?;
+            let version = document::next(key, standing.as_ref(), seen)?;
+            let Some(standing) = standing else {
+                if create(&mut transaction, key, text, at).await.map_err(failed(WRITE))? {
+                    break version;
+                }
+                // Another node made it in between; now its row can be held.
+                continue;
+            };
+            query(
+                "UPDATE documents SET version = $2, text = $3, at = $4,
+                     mark = coalesce(mark, nextval('document_marks'))
+                 WHERE id = $1",
+            )
+            .bind(standing.id)
+            .bind(version)
+            .bind(text.as_bytes())
+            .bind(at.0)
+            .execute(&mut *transaction)
+            .await
+            .map_err(failed(WRITE))?;
+            let forgotten = forget(&mut transaction, &standing).await.map_err(failed(WRITE))?;
+            count_passages(&mut transaction, &standing, -forgotten).await.map_err(failed(WRITE))?;
+            break version;
+        };
+        transaction.commit().await.map_err(failed(WRITE))?;
+        self.listener.bells.ring(Topic::Documents);
+        row::count(version)
+    }
+
+    async fn remove_document(&self, key: &DocumentKey, seen: u64, at: UnixMillis) -> Result<(), StoreError> {
+        check_path(WRITE, key)?;
+        let mut transaction = self.begin(WRITE).await?;
+        let standing = standing(&mut transaction, key).await?;
+        let version = document::next(key, standing.as_ref(), Some(seen))?;
+        let Some(standing) = standing else { return Err(document::stale(key, None)) };
+        query("UPDATE documents SET version = $2, text = NULL, at = $3, mark = NULL WHERE id = $1")
+            .bind(standing.id)
+            .bind(version)
+            .bind(at.0)
+            .execute(&mut *transaction)
+            .await
+            .map_err(failed(WRITE))?;
+        let forgotten = forget(&mut transaction, &standing).await.map_err(failed(WRITE))?;
+        count_passages(&mut transaction, &standing, -forgotten).await.map_err(failed(WRITE))?;
+        transaction.commit().await.map_err(failed(WRITE))?;
+        self.listener.bells.ring(Topic::Documents);
+        Ok(())
+    }
+
+    async fn documents(
+        &self,
+        tenant: &TenantId,
+        agent: &AgentId,
+        for_user: Option<&UserId>,
+        shelf: Shelf,
+    ) -> Result<Vec<DocumentCard>, StoreError> {
+        let rows = query(
+            "SELECT tenant, agent, for_user, shelf, path, version, octet_length(text)::bigint AS bytes, at
+             FROM documents
+             WHERE tenant = $1 AND agent = $2 AND shelf = $3 AND for_user IN ('', $4) AND text IS NOT NULL
+             ORDER BY path, for_user",
+        )
+        .bind(tenant.as_str())
+        .bind(agent.as_str())
+        .bind(shelf.name())
+        .bind(user(for_user))
+        .fetch_all(&self.pool)
+        .await
+        .map_err(failed(READ))?;
+        rows.iter().map(card).collect()
+    }
+
+    async fn unindexed(&self, limit: usize) -> Result<Vec<DocumentCard>, StoreError> {
+        let rows = query(
+            "SELECT tenant, agent, for_user, shelf, path, version, octet_length(text)::bigint AS bytes, at
+             FROM documents WHERE mark IS NOT NULL ORDER BY mark LIMIT $1",
+        )
+        .bind(row::number(limit))
+        .fetch_all(&self.pool)
+        .await
+        .map_err(failed(READ))?;
+        rows.iter().map(card).collect()
+    }
+
+    async fn index_document(
+        &self,
+        key: &DocumentKey,
+        version: u64,
+        passages: Vec<Passage>,
+    ) -> Result<bool, StoreError> {
+        check_path(INDEX, key)?;
+        let mut transaction = self.begin(INDEX).await?;
+        let standing = standing(&mut transaction, key).await?;
+        let Some(standing) = standing.filter(|standing| standing.now() == Some(version)) else {
+            return Ok(false);
+        };
+        let forgotten = forget(&mut transaction, &standing).await.map_err(failed(INDEX))?;
+        let more = row::number(passages.len()) - forgotten;
+        for batch in passages.chunks(BATCH) {
+            insert(&mut transaction, key, &standing, batch).await.map_err(failed(INDEX))?;
+        }
+        query("UPDATE documents SET mark = NULL WHERE id = $1")
+            .bind(standing.id)
+            .execute(&mut *transaction)
+            .await
+            .map_err(failed(INDEX))?;
+        count_passages(&mut transaction, &standing, more).await.map_err(failed(INDEX))?;
+        transaction.commit().await.map_err(failed(INDEX))?;
+        Ok(true)
+    }
+
+    async fn search_passages(&self, asked: &PassageQuery) -> Result<Vec<Found>, StoreError> {
+        let words = words::asked(&asked.text);
+        if words.is_empty() || asked.limit == 0 {
+            return Ok(Vec::new());
+        }
+        let mut connection = self.pool.acquire().await.map_err(failed(SEARCH))?;
+        let owners = owners(&mut connection, asked).await?;
+        let passages: u64 = owners.iter().map(|(_, passages)| passages).sum();
+        if passages == 0 {
+            return Ok(Vec::new());
+        }
+        let owners: Vec<i64> = owners.into_iter().map(|(owner, _)| owner).collect();
+        let telling = telling(&mut connection, &owners, words, passages).await?;
+        if telling.is_empty() {
+            return Ok(Vec::new());
+        }
+        let terms: Vec<String> = telling.iter().map(|(word, _)| term(&owners, word)).collect();
+        let weights: Vec<f64> = telling.iter().map(|(_, count)| search::weight(*count, passages)).collect();
+        let rows = query(
+            "WITH asked AS MATERIALIZED (
+                 SELECT term::tsquery AS term, weight FROM unnest($2::text[], $3::float8[]) AS a (term, weight)
+             ), found AS MATERIALIZED (
+                 SELECT id, (SELECT sum(weight * ts_rank(words, term, 1)) FROM asked) AS score
+                 FROM passages WHERE words @@ $1::tsquery AND tenant = $4
+                 ORDER BY score DESC, id LIMIT $5
+             )
+             SELECT d.tenant, d.agent, d.for_user, d.shelf, d.path, d.version,
+                 p.first_line, p.last_line, p.text
+             FROM found JOIN passages AS p ON p.id = found.id JOIN documents AS d ON d.id = p.document
+             ORDER BY found.score DESC, found.id",
+        )
+        .bind(terms.join(" | "))
+        .bind(&terms)
+        .bind(&weights)
+        .bind(asked.tenant.as_str())
+        .bind(row::number(asked.limit))
+        .fetch_all(&mut *connection)
+        .await
+        .map_err(failed(SEARCH))?;
+        rows.iter().map(found).collect()
+    }
+}
+
+/// The row of a document, if it ever had one, held until the end of the transaction.
+async fn standing(connection: &mut PgConnection, key: &DocumentKey) -> Result<Option<Standing>, StoreError> {
+    let row = query_as(
+        "SELECT id, owner, version, text IS NOT NULL FROM documents
+         WHERE tenant = $1 AND agent = $2 AND for_user = $3 AND shelf = $4 AND path = $5
+         FOR NO KEY UPDATE",
+    )
+    .bind(key.tenant.as_str())
+    .bind(key.agent.as_str())
+    .bind(user(key.user.as_ref()))
+    .bind(key.shelf.name())
+    .bind(&key.path)
+    .fetch_optional(connection)
+    .await
+    .map_err(failed(READ))?;
+    Ok(row.map(Standing::of))
+}
+
+/// Makes the first version of a document; `false`, and nothing made, where another has made it.
+async fn create(
+    connection: &mut PgConnection,
+    key: &DocumentKey,
+    text: &str,
+    at: UnixMillis,
+) -> Result<bool, sqlx::Error> {
+    query(
+        "INSERT INTO document_owners (tenant, agent, for_user) VALUES ($1, $2, $3)
+         ON CONFLICT (tenant, agent, for_user) DO NOTHING",
+    )
+    .bind(key.tenant.as_str())
+    .bind(key.agent.as_str())
+    .bind(user(key.user.as_ref()))
+    .execute(&mut *connection)
+    .await?;
+    let made = query(
+        "INSERT INTO documents (tenant, agent, for_user, owner, shelf, path, version, text, at, mark)
+         SELECT tenant, agent, for_user, id, $4, $5, 1, $6, $7, nextval('document_marks')
+         FROM document_owners WHERE tenant = $1 AND agent = $2 AND for_user = $3
+         ON CONFLICT (tenant, agent, shelf, path, for_user) DO NOTHING",
+    )
+    .bind(key.tenant.as_str())
+    .bind(key.agent.as_str())
+    .bind(user(key.user.as_ref()))
+    .bind(key.shelf.name())
+    .bind(&key.path)
+    .bind(text.as_bytes())
+    .bind(at.0)
+    .execute(connection)
+    .await?;
+    Ok(made.rows_affected() == 1)
+}
+
+/// Takes away what was indexed of a document; gives how many passages.
+async fn forget(connection: &mut PgConnection, standing: &Standing) -> Result<i64, sqlx::Error> {
+    let forgotten =
+        query("DELETE FROM passages WHERE document = $1").bind(standing.id).execute(connection).await?;
+    Ok(row::number(forgotten.rows_affected()))
+}
+
+/// Counts passages of whose document it is. Everyone who writes for this owner changes this row, so it comes
+/// last.
+async fn count_passages(
+    connection: &mut PgConnection,
+    standing: &Standing,
+    more: i64,
+) -> Result<(), sqlx::Error> {
+    if more == 0 {
+        return Ok(());
+    }
+    query("UPDATE document_owners SET passages = passages + $2 WHERE id = $1")
+        .bind(standing.owner)
+        .bind(more)
+        .execute(connection)
+        .await?;
+    Ok(())
+}
+
+async fn insert(
+    connection: &mut PgConnection,
+    key: &DocumentKey,
+    standing: &Standing,
+    passages: &[Passage],
+) -> Result<(), sqlx::Error> {
+    let first: Vec<i64> = passages.iter().map(|passage| row::number(passage.first_line)).collect();
+    let last: Vec<i64> = passages.iter().map(|passage| row::number(passage.last_line)).collect();
+    let texts: Vec<&[u8]> = passages.iter().map(|passage| passage.text.as_bytes()).collect();
+    let vectors: Vec<String> =
+        passages.iter().map(|passage| words::vector(standing.owner, &passage.text)).collect();
+    query(
+        "INSERT INTO passages (tenant, document, first_line, last_line, text, words)
+         SELECT $1, $2, first, last, text, words::tsvector
+         FROM unnest($3::bigint[], $4::bigint[], $5::bytea[], $6::text[])
+             WITH ORDINALITY AS p (first, last, text, words, place)
+         ORDER BY place",
+    )
+    .bind(key.tenant.as_str())
+    .bind(standing.id)
+    .bind(first)
+    .bind(last)
+    .bind(texts)
+    .bind(vectors)
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Whose documents are searched, with how many passages each has.
+async fn owners(connection: &mut PgConnection, asked: &PassageQuery) -> Result<Vec<(i64, u64)>, StoreError> {
+    let rows: Vec<(i64, i64)> = query_as(
+        "SELECT id, passages FROM document_owners
+         WHERE tenant = $1 AND agent = $2 AND for_user IN ('', $3) AND passages > 0",
+    )
+    .bind(asked.tenant.as_str())
+    .bind(asked.agent.as_str())
+    .bind(user(asked.user.as_ref()))
+    .fetch_all(connection)
+    .await
+    .map_err(failed(SEARCH))?;
+    rows.into_iter().map(|(id, passages)| Ok((id, row::count(passages)?))).collect()
+}
+
+/// The words that are searched for, with how many passages have each. One alone is not counted.
+async fn telling(
+    connection: &mut PgConnection,
+    owners: &[i64],
+    asked: Vec<String>,
+    passages: u64,
+) -> Result<Vec<(String, u64)>, StoreError> {
+    if let [word] = asked.as_slice() {
+        return Ok(vec![(word.clone(), 0)]);
+    }
+    let common = search::common(passages);
+    let counted = count(connection, owners, asked, common + 1).await?;
+    let telling = search::telling(&counted, common);
+    if !telling.is_empty() {
+        return Ok(telling);
+    }
+    let asked = counted.into_iter().map(|(word, _)| word).collect();
+    Ok(search::rarest(count(connection, owners, asked, passages).await?))
+}
+
+/// How many passages have each word, counted up to `most`.
+async fn count(
+    connection: &mut PgConnection,
+    owners: &[i64],
+    words: Vec<String>,
+    most: u64,
+) -> Result<Vec<(String, u64)>, StoreError> {
+    let terms: Vec<String> = words.iter().map(|word| term(owners, word)).collect();
+    let counts: Vec<i64> = query_scalar(
+        "SELECT (SELECT count(*) FROM (
+             SELECT FROM passages WHERE words @@ term::tsquery LIMIT $2
+         ) AS found)
+         FROM unnest($1::text[]) WITH ORDINALITY AS t (term, place) ORDER BY place",
+    )
+    .bind(terms)
+    .bind(row::number(most))
+    .fetch_all(connection)
+    .await
+    .map_err(failed(SEARCH))?;
+    words.into_iter().zip(counts).map(|(word, count)| Ok((word, row::count(count)?))).collect()
+}
+
+/// A word of any of the owners, as a `tsquery` is written. It has no quotes in it.
+fn term(owners: &[i64], word: &str) -> String {
+    let each: Vec<String> = owners.iter().map(|owner| format!("'{}'", words::owned(*owner, word))).collect();
+    each.join(" | ")
+}
+
+fn key(row: &PgRow) -> Result<DocumentKey, StoreError> {
+    Ok(DocumentKey {
+        tenant: row::word("a document's tenant", get(row, "tenant")?)?,
+        agent: row::word("a document's agent", get(row, "agent")?)?,
+        user: document::user_of(get(row, "for_user")?)?,
+        shelf: row::word("a document's shelf", get(row, "shelf")?)?,
+        path: get(row, "path")?,
+    })
+}
+
+fn card(row: &PgRow) -> Result<DocumentCard, StoreError> {
+    Ok(DocumentCard {
+        key: key(row)?,
+        version: row::count(get(row, "version")?)?,
+        bytes: row::count(get(row, "bytes")?)?,
+        at: UnixMillis(get(row, "at")?),
+    })
+}
+
+fn found(row: &PgRow) -> Result<Found, StoreError> {
+    let passage = Passage {
+        first_line: row::count(get(row, "first_line")?)?,
+        last_line: row::count(get(row, "last_line")?)?,
+        text: document::text("a passage", get(row, "text")?)?,
+    };
+    Ok(Found { key: key(row)?, version: row::count(get(row, "version")?)?, passage })
+}

@@ -1,0 +1,384 @@
+//! Documents, and their passages by the words in them.
+
+use async_trait::async_trait;
+use claw_core::port::UnixMillis;
+use claw_core::store::{
+    Document, DocumentCard, DocumentKey, Documents, Found, Passage, PassageQuery, Shelf, StoreError, Topic,
+};
+use claw_core::{AgentId, TenantId, UserId};
+use sqlx::sqlite::{SqliteConnection, SqliteRow};
+use sqlx::{query, query_as, query_scalar};
+
+use super::SqliteStore;
+use super::error::{column, failed};
+use crate::document::{self, Standing, check_path, user};
+use crate::{row, search, words};
+
+const WRITE: &str = "could not write the document";
+const INDEX: &str = "could not index the document";
+const READ: &str = "could not read documents";
+const SEARCH: &str = "could not search documents";
+
+#[async_trait]
+impl Documents for SqliteStore {
+    async fn document(&self, key: &DocumentKey) -> Result<Option<Document>, StoreError> {
+        check_path(READ, key)?;
+        let row: Option<(i64, Vec<u8>, i64)> = query_as(
+            "SELECT version, text, at FROM documents
+             WHERE tenant = $1 AND agent = $2 AND for_user = $3 AND shelf = $4 AND path = $5
+             AND text IS NOT NULL",
+        )
+        .bind(key.tenant.as_str())
+        .bind(key.agent.as_str())
+        .bind(user(key.user.as_ref()))
+        .bind(key.shelf.name())
+        .bind(&key.path)
+        .fetch_optional(&self.readers)
+        .await
+        .map_err(failed(READ))?;
+        let Some((version, text, at)) = row else { return Ok(None) };
+        let (version, text) = (row::count(version)?, document::text("a document", text)?);
+        Ok(Some(Document { key: key.clone(), version, text, at: UnixMillis(at) }))
+    }
+
+    async fn put_document(
+        &self,
+        key: &DocumentKey,
+        text: &str,
+        seen: Option<u64>,
+        at: UnixMillis,
+    ) -> Result<u64, StoreError> {
+        check_path(WRITE, key)?;
+        let mut transaction = self.write(WRITE).await?;
+        let standing = standing(&mut transaction, key).await?;
+        let version = document::next(key, standing.as_ref(), seen)?;
+        let owner = match &standing {
+            Some(standing) => standing.owner,
+            None => owner(&mut transaction, key).await?,
+        };
+        query(
+            "INSERT INTO documents (tenant, agent, for_user, owner, shelf, path, version, text, at, mark)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9,
+                 (SELECT coalesce(max(mark), 0) + 1 FROM documents WHERE mark IS NOT NULL))
+             ON CONFLICT (tenant, agent, shelf, path, for_user) DO UPDATE SET
+                 version = excluded.version, text = excluded.text, at = excluded.at,
+                 mark = coalesce(mark, excluded.mark)",
+        )
+        .bind(key.tenant.as_str())
+        .bind(key.agent.as_str())
+        .bind(user(key.user.as_ref()))
+        .bind(owner)
+        .bind(key.shelf.name())
+        .bind(&key.path)
+        .bind(version)
+        .bind(text.as_bytes())
+        .bind(at.0)
+        .execute(&mut *transaction)
+        .await
+        .map_err(failed(WRITE))?;
+        if let Some(standing) = standing {
+            let forgotten = forget(&mut transaction, &standing).await.map_err(failed(WRITE))?;
+            count_passages(&mut transaction, &standing, -forgotten).await.map_err(failed(WRITE))?;
+        }
+        transaction.commit().await.map_err(failed(WRITE))?;
+        self.bells.ring(Topic::Documents);
+        row::count(version)
+    }
+
+    async fn remove_document(&self, key: &DocumentKey, seen: u64, at: UnixMillis) -> Result<(), StoreError> {
+        check_path(WRITE, key)?;
+        let mut transaction = self.write(WRITE).await?;
+        let standing = standing(&mut transaction, key).await?;
+        let version = document::next(key, standing.as_ref(), Some(seen))?;
+        let Some(standing) = standing else { return Err(document::stale(key, None)) };
+        query("UPDATE documents SET version = $2, text = NULL, at = $3, mark = NULL WHERE id = $1")
+            .bind(standing.id)
+            .bind(version)
+            .bind(at.0)
+            .execute(&mut *transaction)
+            .await
+            .map_err(failed(WRITE))?;
+        let forgotten = forget(&mut transaction, &standing).await.map_err(failed(WRITE))?;
+        count_passages(&mut transaction, &standing, -forgotten).await.map_err(failed(WRITE))?;
+        transaction.commit().await.map_err(failed(WRITE))?;
+        self.bells.ring(Topic::Documents);
+        Ok(())
+    }
+
+    async fn documents(
+        &self,
+        tenant: &TenantId,
+        agent: &AgentId,
+        for_user: Option<&UserId>,
+        shelf: Shelf,
+    ) -> Result<Vec<DocumentCard>, StoreError> {
+        let rows = query(
+            "SELECT tenant, agent, for_user, shelf, path, version, length(text) AS bytes, at FROM documents
+             WHERE tenant = $1 AND agent = $2 AND shelf = $3 AND for_user IN ('', $4) AND text IS NOT NULL
+             ORDER BY path, for_user",
+        )
+        .bind(tenant.as_str())
+        .bind(agent.as_str())
+        .bind(shelf.name())
+        .bind(user(for_user))
+        .fetch_all(&self.readers)
+        .await
+        .map_err(failed(READ))?;
+        rows.iter().map(card).collect()
+    }
+
+    async fn unindexed(&self, limit: usize) -> Result<Vec<DocumentCard>, StoreError> {
+        let rows = query(
+            "SELECT tenant, agent, for_user, shelf, path, version, length(text) AS bytes, at FROM documents
+             WHERE mark IS NOT NULL ORDER BY mark LIMIT $1",
+        )
+        .bind(row::number(limit))
+        .fetch_all(&self.readers)
+        .await
+        .map_err(failed(READ))?;
+        rows.iter().map(card).collect()
+    }
+
+    async fn index_document(
+        &self,
+        key: &DocumentKey,
+        version: u64,
+        passages: Vec<Passage>,
+    ) -> Result<bool, StoreError> {
+        check_path(INDEX, key)?;
+        let mut transaction = self.write(INDEX).await?;
+        let standing = standing(&mut transaction, key).await?;
+        let Some(standing) = standing.filter(|standing| standing.now() == Some(version)) else {
+            return Ok(false);
+        };
+        let forgotten = forget(&mut transaction, &standing).await.map_err(failed(INDEX))?;
+        let more = row::number(passages.len()) - forgotten;
+        for passage in &passages {
+            insert(&mut transaction, key, &standing, passage).await.map_err(failed(INDEX))?;
+        }
+        query("UPDATE documents SET mark = NULL WHERE id = $1")
+            .bind(standing.id)
+            .execute(&mut *transaction)
+            .await
+            .map_err(failed(INDEX))?;
+        count_passages(&mut transaction, &standing, more).await.map_err(failed(INDEX))?;
+        transaction.commit().await.map_err(failed(INDEX))?;
+        Ok(true)
+    }
+
+    async fn search_passages(&self, query: &PassageQuery) -> Result<Vec<Found>, StoreError> {
+        let asked = words::asked(&query.text);
+        if asked.is_empty() || query.limit == 0 {
+            return Ok(Vec::new());
+        }
+        // One look at the file for all of it.
+        let mut transaction = self.readers.begin().await.map_err(failed(SEARCH))?;
+        let owners = owners(&mut transaction, query).await?;
+        let passages = owners.iter().map(|(_, passages)| passages).sum();
+        if passages == 0 {
+            return Ok(Vec::new());
+        }
+        let owners: Vec<i64> = owners.into_iter().map(|(owner, _)| owner).collect();
+        let asked = telling(&mut transaction, &owners, asked, passages).await?;
+        if asked.is_empty() {
+            return Ok(Vec::new());
+        }
+        let rows = sqlx::query(
+            "SELECT d.tenant, d.agent, d.for_user, d.shelf, d.path, d.version,
+                 p.first_line, p.last_line, p.text
+             FROM (
+                 SELECT rowid AS id, bm25(passage_words) AS score FROM passage_words
+                 WHERE passage_words MATCH $1 ORDER BY score, id LIMIT $2
+             ) AS found
+             JOIN passages AS p ON p.id = found.id
+             JOIN documents AS d ON d.id = p.document
+             WHERE d.tenant = $3 ORDER BY found.score, found.id",
+        )
+        .bind(matching(&owners, &asked))
+        .bind(row::number(query.limit))
+        .bind(query.tenant.as_str())
+        .fetch_all(&mut *transaction)
+        .await
+        .map_err(failed(SEARCH))?;
+        rows.iter().map(found).collect()
+    }
+}
+
+/// The row of a document, if it ever had one.
+async fn standing(
+    connection: &mut SqliteConnection,
+    key: &DocumentKey,
+) -> Result<Option<Standing>, StoreError> {
+    let row = query_as(
+        "SELECT id, owner, version, text IS NOT NULL FROM documents
+         WHERE tenant = $1 AND agent = $2 AND for_user = $3 AND shelf = $4 AND path = $5",
+    )
+    .bind(key.tenant.as_str())
+    .bind(key.agent.as_str())
+    .bind(user(key.user.as_ref()))
+    .bind(key.shelf.name())
+    .bind(&key.path)
+    .fetch_optional(connection)
+    .await
+    .map_err(failed(READ))?;
+    Ok(row.map(Standing::of))
+}
+
+/// The id of whose document it is.
+async fn owner(connection: &mut SqliteConnection, key: &DocumentKey) -> Result<i64, StoreError> {
+    query_scalar(
+        "INSERT INTO document_owners (tenant, agent, for_user) VALUES ($1, $2, $3)
+         ON CONFLICT (tenant, agent, for_user) DO UPDATE SET passages = passages RETURNING id",
+    )
+    .bind(key.tenant.as_str())
+    .bind(key.agent.as_str())
+    .bind(user(key.user.as_ref()))
+    .fetch_one(connection)
+    .await
+    .map_err(failed(WRITE))
+}
+
+/// Takes away what was indexed of a document; gives how many passages.
+async fn forget(connection: &mut SqliteConnection, standing: &Standing) -> Result<i64, sqlx::Error> {
+    query("DELETE FROM passage_words WHERE rowid IN (SELECT id FROM passages WHERE document = $1)")
+        .bind(standing.id)
+        .execute(&mut *connection)
+        .await?;
+    let forgotten =
+        query("DELETE FROM passages WHERE document = $1").bind(standing.id).execute(connection).await?;
+    Ok(row::number(forgotten.rows_affected()))
+}
+
+/// Counts passages of whose document it is.
+async fn count_passages(
+    connection: &mut SqliteConnection,
+    standing: &Standing,
+    more: i64,
+) -> Result<(), sqlx::Error> {
+    query("UPDATE document_owners SET passages = passages + $2 WHERE id = $1")
+        .bind(standing.owner)
+        .bind(more)
+        .execute(connection)
+        .await?;
+    Ok(())
+}
+
+async fn insert(
+    connection: &mut SqliteConnection,
+    key: &DocumentKey,
+    standing: &Standing,
+    passage: &Passage,
+) -> Result<(), sqlx::Error> {
+    let inserted = query(
+        "INSERT INTO passages (tenant, document, first_line, last_line, text) VALUES ($1, $2, $3, $4, $5)",
+    )
+    .bind(key.tenant.as_str())
+    .bind(standing.id)
+    .bind(row::number(passage.first_line))
+    .bind(row::number(passage.last_line))
+    .bind(passage.text.as_bytes())
+    .execute(&mut *connection)
+    .await?;
+    query("INSERT INTO passage_words (rowid, words) VALUES ($1, $2)")
+        .bind(inserted.last_insert_rowid())
+        .bind(words::spaced(standing.owner, &passage.text))
+        .execute(connection)
+        .await?;
+    Ok(())
+}
+
+/// Whose documents are searched, with how many passages each has.
+async fn owners(
+    connection: &mut SqliteConnection,
+    query: &PassageQuery,
+) -> Result<Vec<(i64, u64)>, StoreError> {
+    let rows: Vec<(i64, i64)> = query_as(
+        "SELECT id, passages FROM document_owners
+         WHERE tenant = $1 AND agent = $2 AND for_user IN ('', $3) AND passages > 0",
+    )
+    .bind(query.tenant.as_str())
+    .bind(query.agent.as_str())
+    .bind(user(query.user.as_ref()))
+    .fetch_all(connection)
+    .await
+    .map_err(failed(SEARCH))?;
+    rows.into_iter().map(|(id, passages)| Ok((id, row::count(passages)?))).collect()
+}
+
+/// The words that are searched for: all of them, where there are few passages or one word.
+async fn telling(
+    connection: &mut SqliteConnection,
+    owners: &[i64],
+    asked: Vec<String>,
+    passages: u64,
+) -> Result<Vec<String>, StoreError> {
+    let common = search::common(passages);
+    if passages <= common || asked.len() == 1 {
+        return Ok(asked);
+    }
+    let mut counted = count(connection, owners, asked, common + 1).await?;
+    let mut telling = search::telling(&counted, common);
+    if telling.is_empty() {
+        let asked = counted.into_iter().map(|(word, _)| word).collect();
+        counted = count(connection, owners, asked, passages).await?;
+        telling = search::rarest(counted);
+    }
+    Ok(telling.into_iter().map(|(word, _)| word).collect())
+}
+
+/// How many passages have each word, counted up to `most`.
+async fn count(
+    connection: &mut SqliteConnection,
+    owners: &[i64],
+    words: Vec<String>,
+    most: u64,
+) -> Result<Vec<(String, u64)>, StoreError> {
+    let mut counted = Vec::with_capacity(words.len());
+    for word in words {
+        let count = query_scalar(
+            "SELECT count(*) FROM (SELECT rowid FROM passage_words WHERE passage_words MATCH $1 LIMIT $2)",
+        )
+        .bind(matching(owners, std::slice::from_ref(&word)))
+        .bind(row::number(most))
+        .fetch_one(&mut *connection)
+        .await
+        .map_err(failed(SEARCH))?;
+        counted.push((word, row::count(count)?));
+    }
+    Ok(counted)
+}
+
+/// What FTS5 is asked: passages with any of the words of any of the owners. A word has no quotes in it.
+fn matching(owners: &[i64], words: &[String]) -> String {
+    let quoted = |owner, word| format!("\"{}\"", words::owned(owner, word));
+    let each = owners.iter().flat_map(|owner| words.iter().map(|word| quoted(*owner, word)));
+    each.collect::<Vec<_>>().join(" OR ")
+}
+
+fn key(row: &SqliteRow) -> Result<DocumentKey, StoreError> {
+    Ok(DocumentKey {
+        tenant: row::word("a document's tenant", column(row, "tenant")?)?,
+        agent: row::word("a document's agent", column(row, "agent")?)?,
+        user: document::user_of(column(row, "for_user")?)?,
+        shelf: row::word("a document's shelf", column(row, "shelf")?)?,
+        path: column(row, "path")?,
+    })
+}
+
+fn card(row: &SqliteRow) -> Result<DocumentCard, StoreError> {
+    Ok(DocumentCard {
+        key: key(row)?,
+        version: row::count(column(row, "version")?)?,
+        bytes: row::count(column(row, "bytes")?)?,
+        at: UnixMillis(column(row, "at")?),
+    })
+}
+
+fn found(row: &SqliteRow) -> Result<Found, StoreError> {
+    let passage = Passage {
+        first_line: row::count(column(row, "first_line")?)?,
+        last_line: row::count(column(row, "last_line")?)?,
+        text: document::text("a passage", column(row, "text")?)?,
+    };
+    Ok(Found { key: key(row)?, version: row::count(column(row, "version")?)?, passage })
+}

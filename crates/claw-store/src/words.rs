@@ -1,0 +1,266 @@
+//! Texts and questions as words, the same ones for both databases: what is put into an index is exactly what
+//! comes out of here, and no database splits, folds or leaves out anything by itself.
+//!
+//! A word is in lower case, without diacritics, and holds letters, digits and marks alone, so that nothing in
+//! it can be an operator. `snake_case`, `camelCase` and `foo.bar` are one word and the words they are made of.
+//! Scripts that are written without blanks are taken character by character and pair by pair.
+
+use std::collections::BTreeMap;
+use std::fmt::{Display, Write as _};
+use std::ops::ControlFlow::{self, Break, Continue};
+
+use unicode_normalization::UnicodeNormalization as _;
+use unicode_normalization::char::is_combining_mark;
+
+/// Characters of a word; what is longer is known by its beginning.
+const LONGEST: usize = 64;
+/// Words of a passage that can be found, and how many bytes they have together: within what a `tsvector` holds.
+const MOST_WORDS: usize = 16_000;
+const MOST_BYTES: usize = 512 * 1024;
+/// Places of one word that PostgreSQL keeps.
+const MOST_PLACES: usize = 255;
+/// Words of a question that are asked; those after them are not.
+const MOST_ASKED: usize = 32;
+
+/// Words that say nothing by themselves, sorted. They are in no index and no question; what else is common is
+/// found by counting.
+const EMPTY: [&str; 52] = [
+    "a", "about", "am", "an", "and", "are", "as", "at", "be", "been", "but", "by", "can", "could", "did",
+    "do", "does", "for", "from", "had", "has", "have", "how", "i", "if", "in", "into", "is", "it", "its",
+    "of", "on", "or", "please", "should", "so", "that", "the", "their", "then", "there", "these", "this",
+    "to", "was", "were", "what", "when", "which", "with", "would", "you",
+];
+
+/// Gives the words of a text, one after the other, until told to stop.
+pub(crate) fn each(text: &str, take: impl FnMut(&str) -> ControlFlow<()>) {
+    let mut scanner = Scanner::new(take);
+    // The second way gives the same for such text, slowly.
+    let _ = if text.is_ascii() { scanner.scan(text.chars()) } else { scanner.scan(plain(text)) };
+}
+
+/// The different words of a question in their order, as many as are asked.
+pub(crate) fn asked(question: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    each(question, |word| {
+        if !words.iter().any(|known| known == word) {
+            words.push(word.to_owned());
+        }
+        if words.len() < 2 * MOST_ASKED { Continue(()) } else { Break(()) }
+    });
+    // A character of a pair that is asked would find far more than is meant.
+    let pairs: Vec<String> = words.iter().filter(|word| is_pair(word)).cloned().collect();
+    words.retain(|word| !is_single(word) || !pairs.iter().any(|pair| pair.contains(word.as_str())));
+    words.truncate(MOST_ASKED);
+    words
+}
+
+/// The words of a passage, each as its owner's, with a blank between them: for FTS5's `ascii` tokenizer.
+pub(crate) fn spaced(owner: i64, passage: &str) -> String {
+    let mut all = String::with_capacity(passage.len() + passage.len() / 2);
+    indexed(passage, |place, word| {
+        let blank = if place == 1 { "" } else { " " };
+        let _ = write!(all, "{blank}{}", owned(owner, word));
+    });
+    all
+}
+
+/// A word as an owner's: no other's is the same, since a number ends where the `x` is.
+pub(crate) fn owned(owner: i64, word: &str) -> impl Display {
+    std::fmt::from_fn(move |f| write!(f, "{owner}x{word}"))
+}
+
+/// The words of a passage, each as its owner's, with their places, as a `tsvector` is written.
+pub(crate) fn vector(owner: i64, passage: &str) -> String {
+    let mut places: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    indexed(passage, |place, word| match places.get_mut(word) {
+        Some(known) if known.len() < MOST_PLACES => known.push(place),
+        Some(_) => {}
+        None => drop(places.insert(word.to_owned(), vec![place])),
+    });
+    let mut vector = String::with_capacity(passage.len() * 2);
+    for (word, places) in &places {
+        let _ = write!(vector, "'{}'", owned(owner, word));
+        for (n, place) in places.iter().enumerate() {
+            let _ = write!(vector, "{}{place}", if n == 0 { ':' } else { ',' });
+        }
+        vector.push(' ');
+    }
+    vector
+}
+
+/// The words of a passage that go into an index, numbered from 1.
+fn indexed(passage: &str, mut take: impl FnMut(usize, &str)) {
+    let (mut count, mut bytes) = (0, 0);
+    each(passage, |word| {
+        (count, bytes) = (count + 1, bytes + word.len());
+        if count > MOST_WORDS || bytes > MOST_BYTES {
+            return Break(());
+        }
+        take(count, word);
+        Continue(())
+    });
+}
+
+/// The characters of a text without what is only dress: diacritics, ligatures, full width.
+fn plain(text: &str) -> impl Iterator<Item = char> {
+    text.nfkd().filter(|c| !is_diacritic(*c)).flat_map(spelled).nfc()
+}
+
+/// Marks of Latin, Greek, Cyrillic, Hebrew and Arabic, which people leave out. Those of other scripts are part
+/// of how a word is spelled.
+fn is_diacritic(c: char) -> bool {
+    matches!(c, '\u{300}'..='\u{36f}' | '\u{591}'..='\u{5c7}' | '\u{64b}'..='\u{65f}' | '\u{670}' | '\u{640}')
+}
+
+/// Letters that do not come apart by themselves, as people without such a key write them.
+fn spelled(c: char) -> impl Iterator<Item = char> {
+    let (first, second) = match c {
+        'ß' | 'ẞ' => ('s', Some('s')),
+        'æ' | 'Æ' => ('a', Some('e')),
+        'œ' | 'Œ' => ('o', Some('e')),
+        'ø' | 'Ø' => ('o', None),
+        'ł' | 'Ł' => ('l', None),
+        'đ' | 'Đ' => ('d', None),
+        'ı' => ('i', None),
+        'ς' => ('σ', None),
+        _ => (c, None),
+    };
+    std::iter::once(first).chain(second)
+}
+
+/// Whether a character is of a script that is written without blanks between words: Thai, Lao, Burmese, Khmer,
+/// Chinese, Japanese, and Korean, whose particles stand at the word.
+fn is_unspaced(c: char) -> bool {
+    matches!(c,
+        '\u{e00}'..='\u{eff}' | '\u{1000}'..='\u{109f}' | '\u{1100}'..='\u{11ff}' | '\u{1780}'..='\u{17ff}'
+        | '\u{3005}'..='\u{3007}' | '\u{3040}'..='\u{30ff}' | '\u{3100}'..='\u{318f}' | '\u{31a0}'..='\u{31ff}'
+        | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{a960}'..='\u{a97f}' | '\u{ac00}'..='\u{d7ff}'
+        | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{323af}')
+}
+
+fn is_single(word: &str) -> bool {
+    word.chars().count() == 1 && word.chars().all(is_unspaced)
+}
+
+fn is_pair(word: &str) -> bool {
+    word.chars().count() == 2 && word.chars().all(is_unspaced)
+}
+
+fn is_letter(c: char) -> bool {
+    c.is_alphanumeric() || is_combining_mark(c)
+}
+
+/// What may stand between the parts of one word.
+fn is_joint(c: char) -> bool {
+    matches!(c, '_' | '-' | '.' | '\'' | '\u{2019}' | '\u{2010}' | '\u{2011}')
+}
+
+/// Reads characters and gives words.
+struct Scanner<F> {
+    take: F,
+    /// The word that is being read, without what joins its parts, in the case it is written in.
+    word: String,
+    /// Where its parts begin, after the first.
+    parts: Vec<usize>,
+    /// Something that joins has been read after the last letter.
+    is_joined: bool,
+    /// The last two characters of the part.
+    last: [Option<char>; 2],
+    /// The last character, where its script has no blanks.
+    unspaced: Option<char>,
+    /// A word as it is given.
+    given: String,
+}
+
+impl<F: FnMut(&str) -> ControlFlow<()>> Scanner<F> {
+    fn new(take: F) -> Self {
+        let (word, given) = (String::new(), String::new());
+        Self { take, word, parts: Vec::new(), is_joined: false, last: [None; 2], unspaced: None, given }
+    }
+
+    fn scan(&mut self, characters: impl Iterator<Item = char>) -> ControlFlow<()> {
+        for c in characters {
+            if is_letter(c) && is_unspaced(c) {
+                self.end()?;
+                self.take_unspaced(c)?;
+                continue;
+            }
+            self.unspaced = None;
+            if is_letter(c) {
+                self.push(c);
+            } else if is_joint(c) && !self.word.is_empty() && !self.is_joined {
+                self.is_joined = true;
+            } else {
+                self.end()?;
+            }
+        }
+        self.end()
+    }
+
+    fn push(&mut self, c: char) {
+        let [before, last] = self.last;
+        let is_upper = |c: Option<char>| c.is_some_and(char::is_uppercase);
+        if self.is_joined {
+            self.begin_part(self.word.len());
+        } else if c.is_uppercase() && last.is_some_and(|last| !last.is_uppercase()) {
+            // `camelCase`
+            self.begin_part(self.word.len());
+        } else if let (Some(last), true) = (last, c.is_lowercase() && is_upper(last) && is_upper(before)) {
+            // `HTTPServer`
+            self.begin_part(self.word.len() - last.len_utf8());
+        }
+        self.word.push(c);
+        self.last = [self.last[1], Some(c)];
+    }
+
+    fn begin_part(&mut self, at: usize) {
+        self.parts.push(at);
+        (self.last, self.is_joined) = ([None; 2], false);
+    }
+
+    /// Gives the word that has been read, and its parts.
+    fn end(&mut self) -> ControlFlow<()> {
+        let (word, parts) = (std::mem::take(&mut self.word), std::mem::take(&mut self.parts));
+        (self.last, self.is_joined) = ([None; 2], false);
+        if !word.is_empty() {
+            self.give(&word)?;
+        }
+        let mut begin = 0;
+        for end in parts.iter().copied().chain([word.len()]).filter(|_| !parts.is_empty()) {
+            let part = &word[begin..end];
+            begin = end;
+            // The `s` of `user's` says nothing.
+            if part.len() > 1 || part.bytes().all(|byte| byte.is_ascii_digit()) {
+                self.give(part)?;
+            }
+        }
+        (self.word, self.parts) = (word, parts);
+        self.word.clear();
+        self.parts.clear();
+        Continue(())
+    }
+
+    fn give(&mut self, word: &str) -> ControlFlow<()> {
+        self.given.clear();
+        self.given.extend(word.chars().flat_map(char::to_lowercase).take(LONGEST));
+        if self.given.is_empty() || EMPTY.binary_search(&self.given.as_str()).is_ok() {
+            return Continue(());
+        }
+        (self.take)(&self.given)
+    }
+
+    /// Gives a character, and the pair it makes with the one before.
+    fn take_unspaced(&mut self, c: char) -> ControlFlow<()> {
+        let before = self.unspaced.replace(c);
+        self.given.clear();
+        self.given.push(c);
+        (self.take)(&self.given)?;
+        let Some(before) = before else { return Continue(()) };
+        self.given.clear();
+        self.given.extend([before, c]);
+        (self.take)(&self.given)
+    }
+}
+
+#[cfg(test)]
+mod tests;

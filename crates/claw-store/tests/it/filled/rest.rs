@@ -1,0 +1,210 @@
+//! What the player leaves alone: access, agents, settings, documents, secrets, costs, rules, processes, files.
+
+use claw_core::port::{Artifact, Owner, UnixMillis, Version};
+use claw_core::store::{
+    AccessRole, ApiKey, DocumentKey, FileState, KeptArtifact, KeyScope, Layer, NewKey, NewProcess, NewRule,
+    NewUndo, NewUsage, Passage, ProcessEnd, Program, ProgramCard, ProgramPlace, ProgramSettings, RuleScope,
+    Sealed, SecretPlace, Shelf, Store, Tenant, Tokens, User,
+};
+use claw_core::{
+    AgentId, ArtifactId, CallId, JobId, ProcessId, ProgramName, RuleId, SecretName, TenantId, ToolName,
+    UndoId, UsageId, UserId,
+};
+use claw_testkit::fixture::{
+    NOW, agent, agent_setup, digest, key_of, object, owner, process, rule, session, tenant, user, worker,
+};
+use serde_json::json;
+
+/// Text that is kept as JSON or as bytes, so that it may be anything.
+const ODD: &str = "naïve \u{1f980} \0 \u{202e} \" \\ \r\n";
+/// Text that PostgreSQL keeps as text: it knows no NUL there.
+const NAME: &str = "Ännchen \u{1f980} \u{202e} ' \" \\ \r\n";
+const TIMES: [UnixMillis; 3] = [UnixMillis(i64::MIN), NOW, UnixMillis(i64::MAX)];
+
+/// Something of each.
+pub(super) async fn fill(store: &impl Store) {
+    access(store).await;
+    agents_and_settings(store).await;
+    documents(store).await;
+    secrets(store).await;
+    usage(store).await;
+    rules_and_processes(store).await;
+    files(store).await;
+}
+
+async fn access(store: &impl Store) {
+    for (id, disabled) in [("other", false), ("closed", true)] {
+        let name = NAME.to_owned();
+        store.add_tenant(Tenant { id: tenant(id), name, created: NOW, disabled }).await.unwrap();
+    }
+    for (id, role) in ["ann", "ben", "Zoe", "zoe"].into_iter().zip(AccessRole::ALL) {
+        let disabled = id == "ben";
+        store.add_user(User { role, disabled, name: NAME.to_owned(), ..user(id) }).await.unwrap();
+    }
+    store.add_user(User { tenant: tenant("other"), ..user("ann") }).await.unwrap();
+    let keys = [1, 2, 3].map(|seed| ApiKey::from_random([seed; 32]));
+    let of_ann = NewKey {
+        user: Some(UserId::new("ann").unwrap()),
+        scopes: [KeyScope::Admin, KeyScope::ReadLedger].into_iter().collect(),
+        expires: Some(UnixMillis(i64::MAX)),
+        ..key_of(&keys[0])
+    };
+    let revoked = key_of(&keys[1]);
+    let bare = NewKey { label: String::new(), tenant: tenant("other"), ..key_of(&keys[2]) };
+    for key in [of_ann, revoked.clone(), bare] {
+        assert!(store.add_key(key).await.unwrap());
+    }
+    store.revoke_key(&TenantId::main(), revoked.id, NOW).await.unwrap();
+    assert!(store.authenticate(&keys[0].hash(), NOW).await.unwrap().is_some(), "so that it was used");
+}
+
+async fn agents_and_settings(store: &impl Store) {
+    let main = TenantId::main();
+    for name in ["helper", "gone"] {
+        let id = AgentId::new(name).unwrap();
+        let mut setup = agent_setup(ODD);
+        setup.model = Some("large".into());
+        setup.policy = json!({ "deny": [ODD], "number": u64::MAX });
+        let put = store.put_agent((&main, &id), setup, None, NOW).await.unwrap();
+        if name == "gone" {
+            store.remove_agent(&main, &id, put.version, NOW).await.unwrap();
+        }
+    }
+    for layer in [Layer::Deployment, Layer::Tenant(main), Layer::Tenant(tenant("other"))] {
+        let settings = object(json!({ "b": ODD, "a": [0.1, null], "most": u64::MAX }));
+        store.put_settings(&layer, &ToolName::literal("exec"), settings, NOW).await.unwrap();
+    }
+}
+
+async fn documents(store: &impl Store) {
+    for (path, text) in super::DOCUMENTS {
+        for (tenant, user) in [("main", None), ("main", Some("ann")), ("other", None)] {
+            let key = document(tenant, user, path);
+            let version = store.put_document(&key, text, None, NOW).await.unwrap();
+            super::index(store, &key, version).await;
+        }
+    }
+    // One that waits to be indexed, and one that is gone: their versions go on.
+    let [waits, gone] = ["memory/waits.md", "memory/gone.md"].map(|path| document("main", None, path));
+    for key in [&waits, &gone] {
+        let version = store.put_document(key, "a kingfisher", None, NOW).await.unwrap();
+        store.put_document(key, "two kingfishers", Some(version), NOW).await.unwrap();
+    }
+    store.remove_document(&gone, 2, NOW).await.unwrap();
+    let soul = DocumentKey { shelf: Shelf::Context, ..document("main", None, "SOUL.md") };
+    store.put_document(&soul, ODD, None, UnixMillis(i64::MIN)).await.unwrap();
+    let one = Passage { first_line: 1, last_line: 2, text: ODD.to_owned() };
+    assert!(store.index_document(&soul, 1, vec![one]).await.unwrap());
+}
+
+/// A memory document of [`agent`].
+pub(crate) fn document(of: &str, user: Option<&str>, path: &str) -> DocumentKey {
+    let user = user.map(|user| UserId::new(user).unwrap());
+    DocumentKey { tenant: tenant(of), agent: agent(), user, shelf: Shelf::Memory, path: path.to_owned() }
+}
+
+async fn secrets(store: &impl Store) {
+    let sealed = |content: &[u8]| {
+        let bytes = [&[1][..], &[0xff; 8], &[0; 12], content, &[9; 16]].concat();
+        Sealed::from_bytes(bytes).unwrap()
+    };
+    for (of, agent) in [("main", None), ("main", Some(agent())), ("other", None)] {
+        let name = SecretName::new("TOKEN").unwrap();
+        let place = SecretPlace { tenant: tenant(of), agent: agent.clone(), name };
+        store.put_secret(&place, &sealed(b"\0\xff"), NOW).await.unwrap();
+        let place = ProgramPlace { tenant: tenant(of), agent, name: ProgramName::new("gh").unwrap() };
+        let settings = ProgramSettings { tips: ODD.to_owned(), ..ProgramSettings::new("/usr/bin/gh") };
+        let card = ProgramCard { place: place.clone(), settings, variables: vec!["T".to_owned()], at: NOW };
+        store.put_program(&Program { card, env: sealed(&[0; 300]) }).await.unwrap();
+        store.enable_program(&place, of == "main", NOW).await.unwrap();
+    }
+}
+
+async fn usage(store: &impl Store) {
+    for at in TIMES {
+        let most = NewUsage::MOST;
+        let tokens = Tokens { input: most.unsigned_abs(), output: 1, cache_read: 0, cache_write: 7 };
+        let new = NewUsage {
+            id: UsageId::new(),
+            tenant: TenantId::main(),
+            agent: agent(),
+            user: (at == NOW).then(|| UserId::new("ann").unwrap()),
+            session: session("cli:me"),
+            run: (at == NOW).then(JobId::new),
+            provider: NAME.into(),
+            model: "large".into(),
+            tokens,
+            cost: most,
+            at,
+        };
+        store.record_usage(new).await.unwrap();
+    }
+    let tools = ["write_file", "exec"].map(ToolName::literal);
+    for of in [TenantId::main(), tenant("other")] {
+        store.set_offered(&of, &session("cli:me"), &tools).await.unwrap();
+        let uses = tools.clone().map(|tool| (tool, 1 << 40));
+        store.count_tool_uses(&of, &agent(), &uses).await.unwrap();
+    }
+}
+
+async fn rules_and_processes(store: &impl Store) {
+    let main = TenantId::main();
+    let scopes = [rule().scope, RuleScope::Agent { agent: agent() }, RuleScope::Tenant];
+    for (scope, expires) in scopes.into_iter().zip([None, Some(NOW.plus(std::time::Duration::MAX)), None]) {
+        let new = NewRule { id: RuleId::new(), scope, expires, text: ODD.to_owned(), ..rule() };
+        store.put_rule(new.clone()).await.unwrap();
+        match new.scope {
+            RuleScope::Tenant => drop(store.revoke_rule(&main, new.id, NOW).await.unwrap()),
+            _ => drop(store.use_rule(&main, new.id, NOW).await.unwrap()),
+        }
+    }
+    let me = worker("player");
+    let exited = |code, signal| Some(ProcessEnd::Exited { code, signal });
+    for end in [
+        None,
+        exited(Some(i32::MIN), None),
+        exited(None, Some(9)),
+        Some(ProcessEnd::Killed),
+        Some(ProcessEnd::Lost),
+    ] {
+        let new = NewProcess { id: ProcessId::new(), command: ODD.to_owned(), ..process(&me) };
+        store.begin_process(new.clone()).await.unwrap();
+        if let Some(end) = end {
+            store.end_process(&main, new.id, end, NOW).await.unwrap();
+        }
+    }
+}
+
+async fn files(store: &impl Store) {
+    store.saw_file(&owner(), &digest("a place"), &Version("1".into()), NOW).await.unwrap();
+    for (n, at) in TIMES.into_iter().enumerate() {
+        let artifact = Artifact { id: ArtifactId::new(), call: CallId::new(), bytes: n << 40, lines: n };
+        let owner = Owner { session: session("cli:ä"), ..owner() };
+        store.put_artifact(KeptArtifact { owner, artifact, at }).await.unwrap();
+    }
+    let state = |mode| Some(FileState { blob: digest("x"), bytes: u64::MAX, mode });
+    for (before, after) in [(None, state(Some(u32::MAX))), (state(None), None), (state(None), state(None))] {
+        let new = NewUndo {
+            id: UndoId::new(),
+            tenant: TenantId::main(),
+            session: session("cli:me"),
+            agent: agent(),
+            user: None,
+            call: CallId::new(),
+            run: before.is_some().then(JobId::new),
+            tool: ToolName::literal("write_file"),
+            workspace: "/srv".to_owned(),
+            place: format!("/srv/{ODD}"),
+            shown: ODD.to_owned(),
+            before,
+            after,
+            at: NOW,
+        };
+        store.record_undo(new.clone()).await.unwrap();
+        match (&new.before, &new.after) {
+            (None, _) => drop(store.mark_undone(&new.tenant, new.id, NOW).await.unwrap()),
+            (_, None) => store.withdraw_undo(&new.tenant, new.id).await.unwrap(),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! `edit`: exact pieces of a file replaced by others, all of them or none.
+//!
+//! What is looked for is looked for in the view: secrets are placeholders, and the port puts them back. Line ends
+//! of either kind match, and the file keeps its own.
+
+mod find;
+mod nearest;
+mod patch;
+mod plain;
+
+use claw_core::port::Splice;
+use claw_core::tool::{Call, Effect, Facts, Group, Meta, Need, Output, Plan, Tool, ToolError};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use self::plain::{Plain, Replacement};
+use super::write_file::told;
+
+#[derive(Default)]
+pub(crate) struct EditFile;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Args {
+    /// Path relative to the workspace root.
+    path: String,
+    /// Text to replace, exactly as in the file and without line numbers. It must occur once.
+    old_string: Option<String>,
+    /// What to put there.
+    new_string: Option<String>,
+    /// Replace every occurrence of `old_string`.
+    #[serde(default)]
+    replace_all: bool,
+    /// Several replacements at once, all of the text as it is now; all are made or none.
+    #[serde(default)]
+    edits: Vec<Edit>,
+    /// A unified diff of this file, instead of the above.
+    patch: Option<String>,
+}
+
+/// One replacement.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline)]
+pub(crate) struct Edit {
+    /// Text to replace.
+    old: String,
+    /// What to put there.
+    new: String,
+    /// Replace every occurrence.
+    #[serde(default)]
+    replace_all: bool,
+}
+
+impl Tool for EditFile {
+    type Args = Args;
+    const META: Meta = Meta::new("edit", Group::Fs)
+        .effects(&[Effect::Read, Effect::Write])
+        .aliases(&["edit_file", "Edit"])
+        .needs(&[Need::Files])
+        .about("Replace exact pieces of text in a workspace file, or apply a unified diff to it.");
+
+    fn plan(&self, _: &Facts, args: &Args) -> Plan {
+        Plan::write(&args.path)
+    }
+
+    async fn run(&self, call: &Call, args: Args) -> Result<Output, ToolError> {
+        let path = args.path.clone();
+        let wanted = Wanted::try_from(args)?;
+        let files = call.files()?;
+        let view = files.view(&path).await?;
+        let plain = Plain::of(&view.text);
+        let replacements = match wanted {
+            Wanted::Edits(edits) => find::all(&path, &plain, &edits)?,
+            Wanted::Patch(patch) => patch::apply(&path, &plain, &patch)?,
+        };
+        let splices = in_order(&plain, replacements)?;
+        let written = files.splice(&path, &view.version, &splices).await?;
+        Ok(told(&path, &written))
+    }
+}
+
+/// What is to be done.
+enum Wanted {
+    Edits(Vec<Edit>),
+    Patch(String),
+}
+
+impl TryFrom<Args> for Wanted {
+    type Error = ToolError;
+
+    fn try_from(args: Args) -> Result<Self, ToolError> {
+        let Args { old_string, new_string, replace_all, mut edits, patch, .. } = args;
+        match (old_string, new_string) {
+            (Some(old), Some(new)) => edits.insert(0, Edit { old, new, replace_all }),
+            (None, None) => {}
+            _ => return Err(ToolError::invalid("`old_string` and `new_string` go together")),
+        }
+        match (patch.filter(|patch| !patch.trim().is_empty()), edits.is_empty()) {
+            (Some(patch), true) => Ok(Self::Patch(patch)),
+            (None, false) => Ok(Self::Edits(edits)),
+            (Some(_), false) => Err(ToolError::invalid("`patch` stands alone, without other edits")),
+            (None, true) => Err(ToolError::invalid("nothing to do is given")
+                .try_instead("give `old_string` and `new_string`, or `edits`, or `patch`")),
+        }
+    }
+}
+
+/// Replacements as changes of the view, sorted. Two of one place are refused.
+fn in_order(plain: &Plain<'_>, mut replacements: Vec<Replacement>) -> Result<Vec<Splice>, ToolError> {
+    replacements.sort_by_key(|replacement| (replacement.range.start, replacement.range.end));
+    for pair in replacements.windows(2) {
+        let [first, second] = pair else { continue };
+        if second.range.start < first.range.end || second.range == first.range {
+            let line = plain.line_of(second.range.start);
+            let message = format!("{} and {} overlap at line {line}", first.origin, second.origin);
+            return Err(ToolError::invalid(message).try_instead("make one edit of them"));
+        }
+    }
+    Ok(replacements.into_iter().map(|replacement| plain.splice(replacement)).collect())
+}
+
+#[cfg(test)]
+mod tests;

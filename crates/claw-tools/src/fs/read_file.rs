@@ -1,0 +1,155 @@
+//! `read_file`: numbered lines of one workspace file.
+
+use claw_core::port::{Binary, From, Reading, View, Window};
+use claw_core::tool::{Call, Effect, Facts, Group, Meta, Need, Output, Plan, Tool, ToolError};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+/// Lines of one answer: where none are asked for, and at most.
+const LINES: usize = 1_000;
+const MOST_LINES: usize = 2_000;
+/// Bytes of the file in one answer. With the numbers of the lines it stays below what is sent whole.
+const BYTES: usize = 24_000;
+
+#[derive(Default)]
+pub(crate) struct ReadFile;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Args {
+    /// Path relative to the workspace root.
+    path: String,
+    /// First line to read; a negative number counts from the end: -20 reads the last 20 lines.
+    #[serde(default = "first")]
+    offset: i64,
+    /// The most lines to return.
+    #[serde(default = "lines")]
+    #[schemars(range(min = 1, max = 2000))]
+    limit: usize,
+}
+
+const fn first() -> i64 {
+    1
+}
+
+const fn lines() -> usize {
+    LINES
+}
+
+impl Tool for ReadFile {
+    type Args = Args;
+    const META: Meta = Meta::new("read_file", Group::Fs)
+        .effects(&[Effect::Read])
+        .aliases(&["read", "Read"])
+        .needs(&[Need::Files])
+        .about("Read a text file from the workspace, with line numbers.");
+
+    fn plan(&self, _: &Facts, _: &Args) -> Plan {
+        Plan::read()
+    }
+
+    async fn run(&self, call: &Call, args: Args) -> Result<Output, ToolError> {
+        let from = match args.offset {
+            end @ ..0 => From::End(end.unsigned_abs()),
+            line => From::Line(line.max(1).unsigned_abs()),
+        };
+        let window = Window { from, lines: args.limit.clamp(1, MOST_LINES), bytes: BYTES };
+        match call.files()?.read(&args.path, window).await? {
+            Reading::Text(view) => show(&args, &view),
+            Reading::Binary(binary) => Err(not_text(&args.path, &binary)),
+        }
+    }
+}
+
+fn show(args: &Args, view: &View) -> Result<Output, ToolError> {
+    let path = &args.path;
+    if view.size == 0 {
+        return Ok(Output::text(format!("`{path}` is empty")));
+    }
+    if view.lines == 0 {
+        let message = format!("`{path}` ends before line {}", args.offset);
+        return Err(ToolError::invalid(message).try_instead("read its end with offset = -100"));
+    }
+    let at_end = view.bytes.end >= view.size && !view.cut;
+    let count = i64::try_from(view.lines).unwrap_or(i64::MAX);
+    // Where nobody has counted from the beginning, lines are counted from the end, as `offset` does.
+    let first = match view.first_line {
+        Some(first) => i64::try_from(first).unwrap_or(i64::MAX),
+        None if at_end => -count,
+        None => args.offset,
+    };
+    let mut text = String::with_capacity(view.text.len() + view.text.len() / 4 + 200);
+    text.push_str(&format!("`{path}`, lines {first} to {}", first + count - 1));
+    for note in notes(view) {
+        text.push_str(", ");
+        text.push_str(&note);
+    }
+    text.push('\n');
+    for (number, line) in (first..).zip(view.text.split_inclusive('\n')) {
+        let line = line.strip_suffix('\n').unwrap_or(line);
+        text.push_str(&format!("{number:>6}\t{}\n", line.strip_suffix('\r').unwrap_or(line)));
+    }
+    let next = (!at_end).then(|| if view.cut { first + count.max(1) } else { first + count });
+    match next {
+        None => text.push_str("(the end)"),
+        Some(next) if view.cut => text.push_str(&format!(
+            "(line {} is cut: it is longer than {BYTES} bytes; next: offset = {next})",
+            next - 1
+        )),
+        // The last line from the end has been counted as -1, and there is none after it.
+        Some(next) if first < 0 && next >= 0 => text.push_str("(the end)"),
+        Some(next) => text.push_str(&format!("(there is more; next: offset = {next})")),
+    }
+    let details = json!({
+        "path": path,
+        "first": first,
+        "lines": view.lines,
+        "next": next,
+        "size": view.size,
+        "encoding": view.encoding,
+        "redacted": view.redacted.len(),
+    });
+    Ok(Output::text(text).with_details(details))
+}
+
+/// What a reader should know of a file beyond its lines.
+fn notes(view: &View) -> Vec<String> {
+    let mut notes = Vec::new();
+    if view.encoding != "UTF-8" {
+        notes.push(format!("encoded in {}", view.encoding));
+    }
+    if view.bom {
+        notes.push("with a byte order mark".to_owned());
+    }
+    if view.text.contains("\r\n") {
+        notes.push("with CRLF line ends".to_owned());
+    }
+    if !view.redacted.is_empty() {
+        notes.push(
+            "with hidden values, which stay as they are if you leave their `[REDACTED]` in place".to_owned(),
+        );
+    }
+    notes
+}
+
+fn not_text(path: &str, binary: &Binary) -> ToolError {
+    let Binary { mime, size, .. } = binary;
+    let advice = match mime.split('/').next().unwrap_or_default() {
+        "image" => "use `read_image`",
+        "audio" => "use `read_audio`",
+        "video" => "use `read_video`",
+        _ if *mime == "application/pdf" || mime.contains("document") || mime.contains("msword") => {
+            "use `read_document`"
+        }
+        _ if mime.contains("officedocument") || mime.contains("opendocument") => "use `read_document`",
+        _ if ["zip", "gzip", "tar", "xz", "bzip", "zstd", "7z", "rar"].iter().any(|of| mime.contains(of)) => {
+            "unpack it with `exec`"
+        }
+        _ => "look into it with a program, by `exec`",
+    };
+    ToolError::invalid(format!("`{path}` is not text: {mime}, {size} bytes")).try_instead(advice)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,79 @@
+//! How paths, sizes, times and counts are shown.
+
+use claw_core::port::UnixMillis;
+use jiff::Timestamp;
+
+/// What one answer holds of a list, in bytes; it stays below what is sent whole.
+pub(crate) const BYTES: usize = 24_000;
+
+/// The path of something that was found from a directory on, as other tools take it.
+pub(crate) fn path(directory: &str, found: &str) -> String {
+    let directory = directory.trim_end_matches('/');
+    let directory = directory.strip_prefix("./").unwrap_or(directory);
+    match (directory, found) {
+        ("" | ".", found) => found.to_owned(),
+        (directory, "") => directory.to_owned(),
+        (directory, found) => format!("{directory}/{found}"),
+    }
+}
+
+/// A size in at most six characters.
+pub(crate) fn size(bytes: u64) -> String {
+    const UNITS: [&str; 5] = ["K", "M", "G", "T", "P"];
+    if bytes < 1024 {
+        return bytes.to_string();
+    }
+    let mut value = bytes as f64 / 1024.0;
+    let mut unit = 0;
+    while value >= 999.5 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    let digits = usize::from(value < 9.95);
+    format!("{value:.digits$}{}", UNITS[unit])
+}
+
+/// A time to the minute, in UTC.
+pub(crate) fn time(at: UnixMillis) -> String {
+    Timestamp::from_millisecond(at.0)
+        .map_or_else(|_| "unknown".to_owned(), |at| at.strftime("%Y-%m-%d %H:%M").to_string())
+}
+
+/// A count and its noun.
+pub(crate) fn count(count: u64, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_as_other_tools_take_them() {
+        for (directory, found, expected) in [
+            (".", "a/b", "a/b"),
+            ("./", "a", "a"),
+            ("src", "a", "src/a"),
+            ("./src/", "a", "src/a"),
+            ("/w/src", "a", "/w/src/a"),
+            ("src/a.rs", "", "src/a.rs"),
+        ] {
+            assert_eq!(path(directory, found), expected);
+        }
+    }
+
+    #[test]
+    fn sizes_are_short() {
+        for (bytes, expected) in [
+            (0, "0"),
+            (1023, "1023"),
+            (1024, "1.0K"),
+            (10 * 1024, "10K"),
+            (1024 * 1024 - 1, "1.0M"),
+            (5 << 30, "5.0G"),
+            (u64::MAX, "16384P"),
+        ] {
+            assert_eq!(size(bytes), expected);
+        }
+    }
+}
