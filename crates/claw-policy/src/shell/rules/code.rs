@@ -142,6 +142,10 @@ const FETCHES: &[&str] = &[
     "urllib",
     "http.get",
     "https.get",
+    "('http').",
+    "(\"http\").",
+    "('https').",
+    "(\"https\").",
     "fetch(",
     "Net::HTTP",
     "open-uri",
@@ -175,7 +179,16 @@ const RUNS: &[&str] = &[
     "exec(",
     "eval(",
     "eval ",
+    "exec \"",
+    "exec '",
+    "execl",
+    "execv",
+    "execSync",
+    "execFile",
+    "os.execute",
     "system(",
+    "system \"",
+    "system '",
     "os.system",
     "popen",
     "subprocess",
@@ -290,7 +303,8 @@ fn judge_awk(walker: &mut Walker<'_>, seen: &Seen<'_>) {
             || argument.contains("|&")
             || pipes(argument)
         {
-            let bad = argument.contains("/inet/") || argument.contains("system(");
+            let shell = ["\"sh\"", "\"bash\"", "/sh\"", "/bash\""].iter().any(|name| argument.contains(name));
+            let bad = argument.contains("/inet/") || argument.contains("system(") || shell;
             walker.hit(if bad { "eval.option" } else { "eval.inline-code" }, None);
         }
         if argument.contains('\0') && argument.starts_with('\0') && !seen.any(|a| a.contains('{')) {

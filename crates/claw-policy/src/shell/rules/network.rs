@@ -2,7 +2,7 @@
 
 use super::Seen;
 use crate::shell::verdict::Argument;
-use crate::shell::walk::{Input, Walker, Written};
+use crate::shell::walk::{Input, Walker, Written, is_shell, name};
 
 pub(super) fn judge(walker: &mut Walker<'_>, seen: &Seen<'_>) {
     match seen.name {
@@ -13,6 +13,8 @@ pub(super) fn judge(walker: &mut Walker<'_>, seen: &Seen<'_>) {
                 || seen.long("sh-exec", 2)
                 || seen.long("lua-exec", 3)
             {
+                walker.hit("reverse-shell.netcat", None);
+            } else if piped_shell(walker, seen) {
                 walker.hit("reverse-shell.netcat", None);
             } else if piped_secret(walker, seen) || !seen.place.reads.is_empty() {
                 walker.hit("exfiltration.secrets", None);
@@ -73,6 +75,14 @@ fn piped_secret(walker: &Walker<'_>, seen: &Seen<'_>) -> bool {
             let program = simple.argv.first().and_then(Argument::known).unwrap_or("");
             matches!(program, "env" | "printenv" | "set" | "export")
                 || simple.argv.iter().skip(1).any(|argument| is_secret(argument.text()))
+        })
+}
+
+/// Whether what comes through the pipe is what a shell prints.
+fn piped_shell(walker: &Walker<'_>, seen: &Seen<'_>) -> bool {
+    matches!(seen.place.input, Input::Unknown { .. })
+        && walker.commands.iter().rev().skip(1).take(4).any(|simple| {
+            simple.argv.first().and_then(Argument::known).is_some_and(|program| is_shell(&name(program)))
         })
 }
 

@@ -1,7 +1,7 @@
 //! Builtins that run other commands or change what the shell knows.
 
 use super::environment::{Environment, Variable};
-use super::{Input, Output, Place, Walker, text};
+use super::{Input, Output, Place, Walker, is_tricky, text};
 use crate::shell::rules;
 use crate::shell::verdict::{Argument, UNKNOWN};
 
@@ -31,13 +31,43 @@ impl Walker<'_> {
             }
             "command" | "builtin" | "exec" => self.directly(name, arguments, place, environment),
             "declare" | "typeset" | "local" | "export" | "readonly" => {
-                self.declare(arguments, environment);
+                self.declare(name, arguments, environment);
                 Some(Some(String::new()))
             }
             "read" | "unset" | "getopts" | "let" | "mapfile" | "readarray" | "printf" | "wait" => {
                 self.sets(name, arguments, environment)
             }
+            "shopt" => {
+                const PLAIN: &[&str] = &[
+                    "-s",
+                    "-u",
+                    "-q",
+                    "-p",
+                    "nullglob",
+                    "globstar",
+                    "dotglob",
+                    "nocaseglob",
+                    "failglob",
+                    "expand_aliases",
+                    "inherit_errexit",
+                    "checkwinsize",
+                    "histappend",
+                ];
+                if arguments.iter().any(|argument| argument.known().is_none_or(|text| !PLAIN.contains(&text)))
+                {
+                    self.hit("unknown.shell-state", None);
+                }
+                Some(Some(String::new()))
+            }
             "set" => {
+                // `-k` takes assignments out of the arguments.
+                if arguments.iter().any(|argument| {
+                    let text = argument.text();
+                    text == "keyword"
+                        || (text.starts_with('-') && !text.starts_with("--") && text.contains('k'))
+                }) {
+                    self.hit("unknown.shell-state", None);
+                }
                 self.set_positional(arguments, environment);
                 Some(Some(String::new()))
             }
@@ -194,33 +224,46 @@ impl Walker<'_> {
         Some(output)
     }
 
-    fn declare(&mut self, arguments: &[Argument], environment: &mut Environment) {
-        for argument in arguments {
-            let text = argument.text();
-            match text.split_once('=') {
-                Some((name, value))
-                    if name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') && !name.is_empty() =>
-                {
-                    self.tricky |= value.contains('[') && (value.contains("$(") || value.contains('`'));
-                    rules::judge_assignment(self, name, &Argument::new(value));
-                    environment.set(name, Variable::Text(value.to_owned()));
+    fn declare(&mut self, builtin: &str, arguments: &[Argument], environment: &mut Environment) {
+        let named = |text: &str| {
+            text.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect::<String>()
+        };
+        let flags: String =
+            arguments.iter().map(Argument::text).filter(|text| text.starts_with(['-', '+'])).collect();
+        if arguments.iter().any(Argument::may_be_option) {
+            environment.forget_all();
+            self.hit("unknown.shell-state", None);
+        }
+        if flags.contains('n') && builtin != "export" {
+            // A reference: another variable is meant wherever this one is named.
+            self.hit("unknown.shell-state", None);
+        }
+        let odd = builtin == "readonly" || flags.contains(['r', 'i', 'u', 'l', 'c']);
+        self.arithmetic_used |= flags.contains('i');
+        let local = !self.calls.is_empty() && matches!(builtin, "local" | "declare" | "typeset");
+        for text in arguments.iter().map(Argument::text).filter(|text| !text.starts_with(['-', '+'])) {
+            let name = named(text);
+            match text[name.len()..].strip_prefix('=') {
+                Some(value) => {
+                    self.tricky |= is_tricky(value);
+                    rules::judge_assignment(self, &name, &Argument::new(value));
+                    environment.set(&name, Variable::Text(value.to_owned()));
                 }
-                Some((name, _)) => {
-                    let name: String =
-                        name.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
-                    self.arithmetic_used = true;
+                // An element, something appended, or no value: what it is now is not followed.
+                None if text.len() > name.len() || local => {
+                    self.arithmetic_used |= text.contains('[');
                     environment.forget(&name);
                 }
-                None if text.starts_with(['-', '+']) && text.contains(['n', 'i', 'u', 'l', 'c']) => {
-                    // References and numbers: another variable is meant, or another value.
-                    self.arithmetic_used = true;
-                    environment.forget_all();
-                    if text.contains('n') {
-                        self.hit("unknown.shell-state", None);
-                    }
-                }
-                None if argument.may_be_option() => environment.forget_all(),
                 None => {}
+            }
+            if odd {
+                environment.make_odd(&name);
+                if flags.contains(['i', 'u', 'l', 'c']) {
+                    environment.forget(&name);
+                }
+            }
+            if local {
+                self.locals.push(name);
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use super::environment::{Environment, Variable};
 use super::peel::{self, Inner};
-use super::{Input, Output, Place, Walker, Written, programs, text};
+use super::{Input, Output, Place, Walker, Written, is_tricky, programs, text};
 use crate::shell::rules;
 use crate::shell::verdict::{Argument, UNKNOWN};
 
@@ -22,6 +22,7 @@ impl Walker<'_> {
             self.hit("unknown.size", None);
             return None;
         }
+        self.tricky |= argv.iter().any(|argument| is_tricky(argument.text()));
         if let Some(alias) = environment.aliases.get(&written).cloned() {
             self.alias(&alias, arguments, place, environment);
         }
@@ -59,8 +60,13 @@ impl Walker<'_> {
             match inner {
                 Inner::Command(inner) => {
                     // What runs programs knows nothing of functions and aliases.
-                    let mut outside =
-                        Environment { variables: environment.variables.clone(), ..Environment::default() };
+                    let mut outside = match name.as_str() {
+                        // Which may be the shell's own.
+                        "time" => environment.clone(),
+                        _ => {
+                            Environment { variables: environment.variables.clone(), ..Environment::default() }
+                        }
+                    };
                     self.run(&inner, place, &mut outside);
                 }
                 Inner::Script(script) => {
@@ -131,6 +137,7 @@ impl Walker<'_> {
         self.calls.push(name.to_owned());
         self.depth += 1;
         let outer = environment.positional.replace(arguments.to_vec());
+        let locals = std::mem::take(&mut self.locals);
         for (name, value) in &place.assigned {
             environment.set(name, Variable::Text(value.text().to_owned()));
         }
@@ -147,6 +154,10 @@ impl Walker<'_> {
             }
         }
         environment.positional = outer;
+        // What they were outside is theirs again; it is not kept here.
+        for name in std::mem::replace(&mut self.locals, locals) {
+            environment.forget(&name);
+        }
         for (name, _) in &place.assigned {
             environment.forget(name);
         }
@@ -175,7 +186,11 @@ impl Walker<'_> {
         self.depth += 1;
         let output = match peel::shell(arguments) {
             peel::Shell::Script { script, positional } => {
-                copy.positional = Some(positional);
+                let (zero, rest) = positional.split_first().map_or((None, &[][..]), |(a, b)| (Some(a), b));
+                copy.positional = zero.is_none_or(|zero| !zero.is_many()).then(|| rest.to_vec());
+                if let Some(zero) = zero.filter(|zero| !zero.is_many()) {
+                    copy.set("0", Variable::Text(zero.text().to_owned()));
+                }
                 match script.known() {
                     Some(script) => self.nested_script(script, &mut copy, &place.input),
                     None => {
@@ -211,6 +226,11 @@ impl Walker<'_> {
                     }
                     _ => self.shell_file(&path, &mut copy),
                 }
+                None
+            }
+            // `curl ... | xargs sh -c`: what is fetched becomes the script.
+            peel::Shell::Unclear if matches!(place.input, Input::Unknown { fetched: true, .. }) => {
+                rules::judge_piped(self, name, &place.input);
                 None
             }
             peel::Shell::Unclear => {

@@ -203,6 +203,7 @@ impl Walker<'_> {
         }
         self.inner(&parameter.word, environment);
         let operator = parameter.operator.as_str();
+        self.arithmetic_used |= operator.starts_with("indirect");
         if operator.ends_with('=') {
             environment.forget(&parameter.name);
         }
@@ -225,6 +226,7 @@ impl Walker<'_> {
         let positional = environment.positional.as_ref();
         match (parameter.name.as_str(), &parameter.index) {
             ("@" | "*", None) => positional.cloned(),
+            ("0", None) => environment.text("0").map(|text| vec![Argument::new(text)]),
             (name, None) if name.bytes().all(|byte| byte.is_ascii_digit()) => {
                 let place = name.parse::<usize>().ok()?.checked_sub(1)?;
                 let values = positional?;

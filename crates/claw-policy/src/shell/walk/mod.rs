@@ -16,6 +16,8 @@ mod text;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
+pub(super) use self::programs::{is_shell, name};
+
 use self::environment::{Environment, Variable};
 use super::parse::{self, parse};
 use super::rules::{self, Rules};
@@ -86,8 +88,10 @@ pub(super) struct Walker<'r> {
     pub(super) files: BTreeMap<String, Written>,
     /// Whether it wrote a file of which the name is unknown.
     writes_unknown: bool,
+    /// Variables that the function that is being followed has for itself.
+    locals: Vec<String>,
     arithmetic_used: bool,
-    /// Whether a variable holds text that arithmetic would run.
+    /// Whether some text would be run by arithmetic.
     tricky: bool,
 }
 
@@ -108,6 +112,7 @@ impl<'r> Walker<'r> {
             perhaps: 0,
             files: BTreeMap::new(),
             writes_unknown: false,
+            locals: Vec::new(),
             arithmetic_used: false,
             tricky: false,
         }
@@ -392,7 +397,8 @@ impl<'r> Walker<'r> {
             Kind::Test(words) => {
                 self.arithmetic_used = true;
                 for word in words {
-                    self.single(word, environment);
+                    let word = self.single(word, environment);
+                    self.tricky |= is_tricky(word.text());
                 }
                 Some(String::new())
             }
@@ -469,4 +475,9 @@ impl<'r> Walker<'r> {
         self.parallel -= 1;
         self.here = here;
     }
+}
+
+/// Whether arithmetic runs what stands in this text: `a[$(...)]`.
+fn is_tricky(text: &str) -> bool {
+    text.contains('[') && (text.contains("$(") || text.contains('`'))
 }

@@ -17,7 +17,11 @@ pub(super) enum Inner {
 /// What a shell runs.
 #[derive(Debug)]
 pub(super) enum Shell {
-    Script { script: Argument, positional: Vec<Argument> },
+    /// A text, and the arguments from `$0` on.
+    Script {
+        script: Argument,
+        positional: Vec<Argument>,
+    },
     File(Argument),
     Input,
     Nothing,
@@ -490,13 +494,9 @@ pub(super) fn shell(arguments: &[Argument]) -> Shell {
         }
     }
     match (reads_command, rest) {
-        (true, [script, positional @ ..]) if script.is_many() => {
-            let _ = positional;
-            Shell::Unclear
-        }
+        (true, [script, ..]) if script.is_many() => Shell::Unclear,
         (true, [script, positional @ ..]) => {
-            let positional = positional.get(1..).unwrap_or(&[]).to_vec();
-            Shell::Script { script: script.clone(), positional }
+            Shell::Script { script: script.clone(), positional: positional.to_vec() }
         }
         (true, []) => Shell::Nothing,
         (false, [file, ..]) => Shell::File(file.clone()),

@@ -320,7 +320,7 @@ const INTERPRETERS: &[&str] = &[
 ];
 
 /// The name that rules know a program by: without its directory, a version or `.exe`.
-pub(super) fn name(written: &str) -> String {
+pub(in crate::shell) fn name(written: &str) -> String {
     let name = written.rsplit('/').next().unwrap_or(written);
     let name = name.strip_suffix(".exe").unwrap_or(name);
     for known in ["python", "perl", "ruby", "php", "lua", "node"] {
@@ -334,7 +334,7 @@ pub(super) fn name(written: &str) -> String {
     name.to_owned()
 }
 
-pub(super) fn is_shell(name: &str) -> bool {
+pub(in crate::shell) fn is_shell(name: &str) -> bool {
     SHELLS.contains(&name)
 }
 

@@ -3,10 +3,16 @@
 use claw_core::tool::{Effect, Effects};
 
 use super::environment::{Environment, Variable};
-use super::{Input, Output, Place, Walker, Written, programs};
+use super::{Input, Output, Place, Walker, Written, is_tricky, programs};
 use crate::shell::rules;
 use crate::shell::syntax::{AssignedValue, Assignment, Command, Operator, Part, Redirect, Word};
 use crate::shell::verdict::{Argument, Simple, UNKNOWN};
+
+/// Builtins that see the variables set before them.
+const SEEING: &[&str] = &[
+    "eval", "source", ".", "command", "builtin", "exec", ":", "set", "shift", "trap", "unset", "times",
+    "break", "continue", "return", "exit",
+];
 
 impl Walker<'_> {
     pub(super) fn simple(
@@ -41,6 +47,12 @@ impl Walker<'_> {
             place.assigned.push((assignment.name.clone(), value));
         }
         self.here = here;
+        let table = |text: &str| text.starts_with("BASH_CMDS") || text.starts_with("BASH_ALIASES");
+        let mut names =
+            place.assigned.iter().map(|(name, _)| name.as_str()).chain(argv.iter().map(Argument::text));
+        if names.any(table) {
+            self.hit("unknown.shell-state", None);
+        }
         if !place.assigned.is_empty() {
             rules::judge_assignments(self, &place);
         }
@@ -57,7 +69,15 @@ impl Walker<'_> {
                 environment.forget(&assignment.name);
             }
         }
+        // Such a builtin sees what is set for it alone, and in a shell called `sh` it stays.
+        let sees = argv[0].known().is_some_and(|name| SEEING.contains(&name));
+        for (name, value) in place.assigned.iter().filter(|_| sees && !declares) {
+            environment.set(name, Variable::Text(value.text().to_owned()));
+        }
         let output = self.run(&argv, &place, environment);
+        for (name, _) in place.assigned.iter().filter(|_| sees && !declares) {
+            environment.forget(name);
+        }
         self.here = here;
         self.note_written(&place, &output);
         if place.writes.is_empty() { output } else { None }
@@ -86,7 +106,7 @@ impl Walker<'_> {
             }
         };
         if let Variable::Text(text) = &variable {
-            self.tricky |= text.contains('[') && (text.contains("$(") || text.contains('`'));
+            self.tricky |= is_tricky(text);
         }
         if lasting {
             environment.set(&assignment.name, variable);
