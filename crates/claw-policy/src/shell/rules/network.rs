@@ -12,9 +12,8 @@ pub(super) fn judge(walker: &mut Walker<'_>, seen: &Seen<'_>) {
                 || seen.long("exec", 1)
                 || seen.long("sh-exec", 2)
                 || seen.long("lua-exec", 3)
+                || piped_shell(walker, seen)
             {
-                walker.hit("reverse-shell.netcat", None);
-            } else if piped_shell(walker, seen) {
                 walker.hit("reverse-shell.netcat", None);
             } else if piped_secret(walker, seen) || !seen.place.reads.is_empty() {
                 walker.hit("exfiltration.secrets", None);
@@ -45,7 +44,7 @@ pub(super) fn judge(walker: &mut Walker<'_>, seen: &Seen<'_>) {
             walker.hit("reverse-shell.netcat", None);
         }
         "curl" | "wget" | "http" | "https" | "xh" | "aria2c" => web(walker, seen),
-        "scp" | "rsync" | "sftp" | "rclone" | "ftp" | "lftp" | "tftp" if seen.any(is_secret) => {
+        "scp" | "rsync" | "sftp" | "rclone" | "ftp" | "lftp" | "tftp" if sends_secret(seen) => {
             walker.hit("exfiltration.secrets", None);
         }
         "dig" | "nslookup" | "host" | "ping"
@@ -62,6 +61,16 @@ pub(super) fn judge(walker: &mut Walker<'_>, seen: &Seen<'_>) {
         }
         _ => {}
     }
+}
+
+/// Whether a secret is among what is sent; the key to log in with stays here.
+fn sends_secret(seen: &Seen<'_>) -> bool {
+    let arguments = seen.arguments();
+    arguments.iter().enumerate().any(|(i, argument)| {
+        is_secret(argument.text())
+            && (i == 0 || arguments[i - 1].text() != "-i")
+            && !argument.text().starts_with("-i")
+    })
 }
 
 fn is_null(input: &Input) -> bool {

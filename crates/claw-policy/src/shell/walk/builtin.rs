@@ -1,7 +1,7 @@
 //! Builtins that run other commands or change what the shell knows.
 
 use super::environment::{Environment, Variable};
-use super::{Input, Output, Place, Walker, is_tricky, text};
+use super::{Input, Output, Place, Walker, Written, is_tricky, text};
 use crate::shell::rules;
 use crate::shell::verdict::{Argument, UNKNOWN};
 
@@ -211,7 +211,17 @@ impl Walker<'_> {
                 _ => break,
             }
         }
-        let Some(first) = rest.first() else { return Some(Some(String::new())) };
+        let Some(first) = rest.first() else {
+            // `exec > f`: what follows writes it.
+            for path in &place.writes {
+                self.wrote(path, Written::Unknown);
+            }
+            // `exec <<< ...`: a shell that reads its script goes on with this.
+            if let Input::Text(script) = &place.input {
+                self.attempt_script(&script.clone());
+            }
+            return Some(Some(String::new()));
+        };
         self.depth += 1;
         let output = match first.known().map(str::to_owned) {
             Some(written) => self.program(&written, rest, place, environment),
@@ -291,7 +301,11 @@ impl Walker<'_> {
                 environment.forget(&variable);
                 return Some(text::output("true", &[], &Input::Inherited));
             }
-            "mapfile" | "readarray" if arguments.iter().any(|argument| argument.text().starts_with("-C")) => {
+            "mapfile" | "readarray"
+                if arguments
+                    .iter()
+                    .any(|argument| argument.text().starts_with('-') && argument.text().contains('C')) =>
+            {
                 self.hit("unknown.command", None);
             }
             "unset" if arguments.iter().any(|argument| argument.text().starts_with("-f")) => {

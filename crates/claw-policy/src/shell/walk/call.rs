@@ -55,6 +55,16 @@ impl Walker<'_> {
         }
         self.depth += 1;
         let inner = peel::peel(&name, arguments, &place.input);
+        if name == "ssh" && inner.is_empty() && !arguments.is_empty() {
+            // Without a command, the other side's shell reads one.
+            match &place.input {
+                Input::Text(script) => {
+                    self.nested_script(&script.clone(), &mut Environment::default(), &Input::Inherited);
+                }
+                Input::Inherited => {}
+                input => rules::judge_piped(self, &name, input),
+            }
+        }
         for inner in inner {
             self.here = place.span;
             match inner {
@@ -81,6 +91,7 @@ impl Walker<'_> {
                 Inner::Unclear => self.hit("unknown.command", None),
             }
         }
+        self.runner(&name, arguments, place, environment);
         self.depth -= 1;
         self.here = place.span;
         text::output(&name, arguments, &place.input)
@@ -184,6 +195,15 @@ impl Walker<'_> {
         }
         copy.other_splitting = false;
         self.depth += 1;
+        for (script, file) in peel::shell_start(name, arguments) {
+            match (script.known(), file) {
+                (_, true) => self.shell_file(&script, &mut copy),
+                (Some(script), false) => {
+                    self.nested_script(script, &mut copy, &Input::Inherited);
+                }
+                (None, false) => rules::judge_dynamic(self, script.text()),
+            }
+        }
         let output = match peel::shell(arguments) {
             peel::Shell::Script { script, positional } => {
                 let (zero, rest) = positional.split_first().map_or((None, &[][..]), |(a, b)| (Some(a), b));
@@ -252,7 +272,8 @@ impl Walker<'_> {
                     self.hit("unknown.script", None);
                 }
             }
-            Some(path) => match self.written(path) {
+            Some(path) if is_descriptor(path) => self.hit("unknown.script", None),
+            Some(path) => match self.run_file(path) {
                 Some(Written::Text(script)) => {
                     self.nested_script(&script, environment, &Input::Inherited);
                 }
@@ -272,7 +293,7 @@ impl Walker<'_> {
         environment: &mut Environment,
     ) {
         if written.contains('/') {
-            match self.written(written) {
+            match self.run_file(written) {
                 Some(Written::Text(script)) if script.starts_with("#!") && !shell_shebang(&script) => {
                     rules::judge_code(self, &script);
                 }
@@ -286,6 +307,9 @@ impl Walker<'_> {
         }
         if programs::is_interpreter(name) {
             for argument in arguments.iter().filter_map(Argument::known) {
+                if is_descriptor(argument) {
+                    self.hit("unknown.script", None);
+                }
                 match self.written(argument) {
                     Some(Written::Text(code)) => rules::judge_code(self, &code),
                     Some(Written::Fetched) => self.hit("remote-code.fetched-file", None),
@@ -303,6 +327,12 @@ impl Walker<'_> {
                 };
                 for argument in arguments.iter().filter(|argument| !argument.text().starts_with('-')) {
                     self.wrote(argument, written.clone());
+                }
+            }
+            // Whoever opens it writes it.
+            "mkfifo" | "mknod" => {
+                for argument in arguments.iter().filter(|argument| !argument.text().starts_with('-')) {
+                    self.wrote(argument, Written::Unknown);
                 }
             }
             // A file that was written may be another one now.
@@ -323,6 +353,11 @@ impl Walker<'_> {
             }
         }
     }
+}
+
+/// A descriptor by its name among files.
+fn is_descriptor(path: &str) -> bool {
+    path.starts_with("/dev/fd/") || (path.starts_with("/proc/") && path.contains("/fd/"))
 }
 
 fn shell_shebang(script: &str) -> bool {

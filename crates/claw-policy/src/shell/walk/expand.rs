@@ -203,7 +203,8 @@ impl Walker<'_> {
         }
         self.inner(&parameter.word, environment);
         let operator = parameter.operator.as_str();
-        self.arithmetic_used |= operator.starts_with("indirect");
+        // `${x:n}`: an expression.
+        self.arithmetic_used |= operator.starts_with("indirect") || operator == ":";
         if operator.ends_with('=') {
             environment.forget(&parameter.name);
         }

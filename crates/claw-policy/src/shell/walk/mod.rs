@@ -10,6 +10,7 @@ mod environment;
 mod expand;
 mod peel;
 mod programs;
+mod runners;
 mod simple;
 mod text;
 
@@ -66,6 +67,19 @@ pub(super) struct Place {
     pub(super) assigned: Vec<(String, Argument)>,
 }
 
+impl Place {
+    /// Where nothing stands around.
+    pub(super) fn nowhere() -> Self {
+        Self {
+            span: Span::default(),
+            input: Input::Inherited,
+            writes: Vec::new(),
+            reads: Vec::new(),
+            assigned: Vec::new(),
+        }
+    }
+}
+
 pub(super) struct Walker<'r> {
     pub(super) rules: &'r Rules,
     text: &'r str,
@@ -86,10 +100,14 @@ pub(super) struct Walker<'r> {
     perhaps: usize,
     /// What this command wrote itself, by the files' names without their directories.
     pub(super) files: BTreeMap<String, Written>,
+    /// Scripts that were run before this command wrote them, by their names.
+    ran: BTreeSet<String>,
     /// Whether it wrote a file of which the name is unknown.
     writes_unknown: bool,
     /// Variables that the function that is being followed has for itself.
     locals: Vec<String>,
+    /// Whether something is followed that may not be a command.
+    attempting: bool,
     arithmetic_used: bool,
     /// Whether some text would be run by arithmetic.
     tricky: bool,
@@ -111,8 +129,10 @@ impl<'r> Walker<'r> {
             parallel: 0,
             perhaps: 0,
             files: BTreeMap::new(),
+            ran: BTreeSet::new(),
             writes_unknown: false,
             locals: Vec::new(),
+            attempting: false,
             arithmetic_used: false,
             tricky: false,
         }

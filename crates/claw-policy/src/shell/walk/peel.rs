@@ -49,7 +49,8 @@ const fn wrapper(
 }
 
 const WRAPPERS: &[Wrapper] = &[
-    wrapper(&["env"], "uCS", &["unset", "chdir", "split-string"], 0),
+    wrapper(&["env"], "uCSa", &["unset", "chdir", "split-string", "argv0"], 0),
+    wrapper(&["ld.so"], "", &["library-path", "preload", "argv0", "audit", "inhibit-rpath"], 0),
     wrapper(
         &["sudo"],
         "CDghpRrTtUu",
@@ -72,29 +73,17 @@ const WRAPPERS: &[Wrapper] = &[
     wrapper(&["pkexec"], "", &["user"], 0),
     wrapper(&["nice"], "n", &["adjustment"], 0),
     wrapper(
-        &[
-            "nohup",
-            "setsid",
-            "setarch",
-            "linux32",
-            "linux64",
-            "catchsegv",
-            "torsocks",
-            "torify",
-            "proxychains",
-            "proxychains4",
-            "unbuffer",
-            "dbus-run-session",
-            "fakeroot",
-            "eatmydata",
-            "cgexec",
-            "xvfb-run",
-            "dbus-launch",
-        ],
-        "gnfespl",
+        &["nohup", "setsid", "linux32", "linux64", "catchsegv", "torify", "unbuffer", "eatmydata"],
+        "",
         &[],
         0,
     ),
+    wrapper(&["torsocks"], "aPup", &["address", "port", "user", "pass"], 0),
+    wrapper(&["proxychains", "proxychains4"], "f", &[], 0),
+    wrapper(&["fakeroot"], "lsib", &["lib", "faked"], 0),
+    wrapper(&["cgexec"], "g", &[], 0),
+    wrapper(&["xvfb-run"], "nsefpw", &["server-num", "server-args", "error-file", "auth-file", "wait"], 0),
+    wrapper(&["dbus-run-session", "dbus-launch"], "", &["config-file", "dbus-daemon"], 0),
     wrapper(&["timeout"], "ks", &["kill-after", "signal"], 1),
     wrapper(&["stdbuf"], "ioe", &["input", "output", "error"], 0),
     wrapper(&["ionice"], "cnpPu", &["class", "classdata", "pid"], 0),
@@ -110,7 +99,7 @@ const WRAPPERS: &[Wrapper] = &[
     wrapper(&["valgrind", "rlwrap", "faketime"], "", &[], 0),
     wrapper(
         &["systemd-run"],
-        "pHMutEd",
+        "pHMuE",
         &["unit", "property", "description", "slice", "uid", "gid", "nice", "setenv", "machine", "host"],
         0,
     ),
@@ -129,6 +118,13 @@ const WRAPPERS: &[Wrapper] = &[
     ),
 ];
 
+/// Whether what a program runs is followed here.
+pub(super) fn is_wrapper(name: &str) -> bool {
+    const OTHERS: &[&str] =
+        &["find", "gfind", "watch", "parallel", "flock", "su", "script", "ssh", "git", "tar"];
+    OTHERS.contains(&name) || WRAPPERS.iter().any(|wrapper| wrapper.names.contains(&name))
+}
+
 /// What a program runs besides itself.
 pub(super) fn peel(name: &str, arguments: &[Argument], input: &Input) -> Vec<Inner> {
     match name {
@@ -139,6 +135,8 @@ pub(super) fn peel(name: &str, arguments: &[Argument], input: &Input) -> Vec<Inn
         "flock" => flock(arguments),
         "su" | "script" | "runuser" | "capsh" if has_command_option(arguments) => command_option(arguments),
         "ssh" => ssh(arguments),
+        "cmake" => cmake(arguments),
+        "make" | "gmake" => make(arguments),
         "git" => git(arguments),
         "tar" | "bsdtar" | "gtar" => tar(arguments),
         "perf" | "poetry" | "pipenv" | "uv" | "bundle" | "hatch" | "pdm" | "rye" => match arguments {
@@ -223,14 +221,13 @@ fn env(arguments: &[Argument]) -> Vec<Inner> {
         if !text.starts_with('-') && !text.contains('=') {
             break;
         }
-        let split = match text {
-            "-S" | "--split-string" => arguments.get(i + 1).map(|next| (next.text(), i + 2)),
-            _ => text
-                .strip_prefix("--split-string=")
-                .or_else(|| text.strip_prefix("-S"))
-                .or_else(|| text.strip_prefix("-vS"))
-                .or_else(|| text.strip_prefix("-iS"))
-                .map(|line| (line, i + 1)),
+        let split = match text.strip_prefix("--split-string") {
+            Some("") => arguments.get(i + 1).map(|next| (next.text(), i + 2)),
+            Some(line) => line.strip_prefix('=').map(|line| (line, i + 1)),
+            None => match split_option(text) {
+                Some("") => arguments.get(i + 1).map(|next| (next.text(), i + 2)),
+                line => line.map(|line| (line, i + 1)),
+            },
         };
         if let Some((line, next)) = split {
             if line.contains([UNKNOWN, '\\', '\'', '"', '$', '#']) {
@@ -242,9 +239,18 @@ fn env(arguments: &[Argument]) -> Vec<Inner> {
         }
     }
     match WRAPPERS.first().and_then(|wrapper| after(wrapper, arguments)) {
+        // `env - cmd` is `env -i cmd`.
+        Some(rest) if rest.first().is_some_and(|first| first.known() == Some("-")) => env(&rest[1..]),
         Some(rest) => assignments(rest),
         None => unclear(),
     }
+}
+
+/// What follows `S` among short options of `env`; those that take a value end the search.
+fn split_option(text: &str) -> Option<&str> {
+    let flags = text.strip_prefix('-').filter(|flags| !flags.starts_with('-'))?;
+    let at = flags.find(['S', 'u', 'C', 'a'])?;
+    flags[at..].strip_prefix('S')
 }
 
 fn xargs(arguments: &[Argument], input: &Input) -> Vec<Inner> {
@@ -426,6 +432,29 @@ fn git(arguments: &[Argument]) -> Vec<Inner> {
     inner
 }
 
+/// `cmake -E rm -rf x`: tools of its own, named as the programs are.
+fn cmake(arguments: &[Argument]) -> Vec<Inner> {
+    let tool = arguments.iter().position(|argument| argument.text() == "-E");
+    match tool.map(|at| arguments.get(at + 1..).unwrap_or(&[])) {
+        Some([verb, rest @ ..]) if matches!(verb.known(), Some("remove_directory" | "remove")) => {
+            let words = ["rm", "-r"].map(Argument::new).into_iter().chain(rest.iter().cloned());
+            vec![Inner::Command(words.collect())]
+        }
+        Some(command) if !command.is_empty() => vec![Inner::Command(command.to_vec())],
+        _ => Vec::new(),
+    }
+}
+
+/// `make CC=...`: variables, as if they were set before it.
+fn make(arguments: &[Argument]) -> Vec<Inner> {
+    let set = arguments.iter().filter(|argument| !argument.text().starts_with('-'));
+    set.filter_map(|argument| argument.text().split_once('='))
+        .map(|(name, value)| {
+            Inner::Assignment(name.trim_end_matches([':', '?', '+']).to_owned(), Argument::new(value))
+        })
+        .collect()
+}
+
 fn tar(arguments: &[Argument]) -> Vec<Inner> {
     let mut inner = Vec::new();
     for (i, argument) in arguments.iter().enumerate() {
@@ -444,7 +473,7 @@ fn tar(arguments: &[Argument]) -> Vec<Inner> {
             };
             inner.extend(script.map(Inner::Script));
         }
-        if text == "-I" {
+        if matches!(text, "-I" | "-F") {
             inner.extend(next().map(Inner::Script));
         }
         if let Some((_, script)) = text.split_once("exec=") {
@@ -452,6 +481,25 @@ fn tar(arguments: &[Argument]) -> Vec<Inner> {
         }
     }
     inner
+}
+
+/// What a shell runs before anything else: texts, and files (`true`).
+pub(super) fn shell_start(name: &str, arguments: &[Argument]) -> Vec<(Argument, bool)> {
+    let mut found = Vec::new();
+    for (i, argument) in arguments.iter().enumerate() {
+        let (option, joined) = match argument.text().split_once('=') {
+            Some((option, value)) => (option, Some(Argument::new(value))),
+            None => (argument.text(), None),
+        };
+        let file = matches!(option, "--rcfile" | "--init-file");
+        let text = matches!(option, "--command" | "--commands" | "--init-command" | "--execute")
+            || (option == "-C" && name == "fish")
+            || (option == "-e" && name == "nu");
+        if file || text {
+            found.extend(joined.or_else(|| arguments.get(i + 1).cloned()).map(|value| (value, file)));
+        }
+    }
+    found
 }
 
 /// What a shell does with its arguments.

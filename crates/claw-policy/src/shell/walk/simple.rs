@@ -34,6 +34,9 @@ impl Walker<'_> {
         }
         let mut place = self.redirects(&command.redirects, environment, input);
         place.span = here;
+        if let Input::Text(text) = &place.input {
+            self.tricky |= is_tricky(text);
+        }
         // `sh <(curl ...)`: what a substitution in the words fetches is run.
         if let Input::Unknown { fetched: true, decoded } = self.unknown_input(first)
             && place.input == Input::Inherited
@@ -42,6 +45,15 @@ impl Walker<'_> {
             place.input = Input::Unknown { fetched: true, decoded };
         }
         self.here = here;
+        let script = words.iter().skip(1).find(|word| word.plain().is_none_or(|text| !text.starts_with('-')));
+        if script.is_some_and(has_process)
+            && argv
+                .first()
+                .and_then(Argument::known)
+                .is_some_and(|name| programs::is_interpreter(&programs::name(name)))
+        {
+            self.hit("unknown.script", None);
+        }
         for assignment in assignments {
             let value = self.assign(assignment, environment, argv.is_empty());
             place.assigned.push((assignment.name.clone(), value));
@@ -59,8 +71,9 @@ impl Walker<'_> {
         if argv.is_empty() {
             self.redirected(&place);
             self.note_written(&place, &Some(String::new()));
-            // Words that all vanished: the last substitution was the command.
-            return if words.is_empty() { Some(String::new()) } else { None };
+            // Words that all vanished: the last substitution was the command. And `$(< f)` is what `f` holds.
+            let nothing = words.is_empty() && place.input == *input && place.reads.is_empty();
+            return nothing.then(String::new);
         }
         let declares =
             matches!(argv[0].known(), Some("declare" | "typeset" | "local" | "export" | "readonly"));
@@ -101,7 +114,9 @@ impl Walker<'_> {
             AssignedValue::Array(words) => {
                 let keyed = |word: &Word| matches!(word.parts.first(), Some(Part::Plain(text)) if text.starts_with('['));
                 let values = self.words(words, environment);
-                let known = !assignment.append && !words.iter().any(keyed);
+                let keyed = words.iter().any(keyed);
+                self.arithmetic_used |= keyed;
+                let known = !assignment.append && !keyed;
                 (Argument::unknown(), if known { Variable::Array(values) } else { Variable::Unknown })
             }
         };
@@ -120,13 +135,7 @@ impl Walker<'_> {
         environment: &mut Environment,
         input: &Input,
     ) -> Place {
-        let mut place = Place {
-            span: self.here,
-            input: input.clone(),
-            writes: Vec::new(),
-            reads: Vec::new(),
-            assigned: Vec::new(),
-        };
+        let mut place = Place { span: self.here, input: input.clone(), ..Place::nowhere() };
         for redirect in redirects {
             let here = self.here;
             let first = self.commands.len();
@@ -176,8 +185,8 @@ impl Walker<'_> {
                     }
                 }
                 Operator::Write | Operator::Append | Operator::Both => {
-                    if redirect.operator == Operator::Append {
-                        // What was there before is unknown.
+                    if redirect.operator == Operator::Append || !redirect.default_descriptor {
+                        // What was there before, or who writes to that descriptor, is unknown.
                         self.wrote(&target, Written::Unknown);
                     }
                     place.writes.push(target);
@@ -210,6 +219,10 @@ impl Walker<'_> {
             return;
         }
         let name = file_name(path).to_owned();
+        if self.ran.contains(&name) {
+            // By a trap or a command in the background it may run after all of this.
+            self.hit("unknown.script", Some("it is run before it is written"));
+        }
         let written = match self.files.get(&name) {
             None => written,
             Some(before) if *before == written => written,
@@ -223,6 +236,12 @@ impl Walker<'_> {
     pub(super) fn written(&self, path: &str) -> Option<Written> {
         let found = self.files.get(file_name(path)).cloned();
         found.or(self.writes_unknown.then_some(Written::Unknown))
+    }
+
+    /// What is in a file that is run.
+    pub(super) fn run_file(&mut self, path: &str) -> Option<Written> {
+        self.ran.insert(file_name(path).to_owned());
+        self.written(path)
     }
 
     /// Redirections of no simple command.
