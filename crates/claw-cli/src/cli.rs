@@ -54,6 +54,9 @@ enum Command {
     /// Explain, check and compare which tools agents get.
     #[command(subcommand)]
     Policy(commands::policy::Policy),
+    /// Set agents up: list, show, add, change and remove them, and their context files.
+    #[command(subcommand)]
+    Agent(commands::agent::AgentCommand),
     /// Remove secrets from a stream: standard input to standard output.
     Scrub(commands::scrub::Scrub),
     /// Say what a shell command would do, and whether it may.
@@ -68,6 +71,9 @@ enum Command {
     /// Keep secrets sealed: set, list and remove them, and rotate their keys.
     #[command(subcommand)]
     Secrets(commands::secrets::Secrets),
+    /// Give programs credentials that agents never see: add, list, test and remove them.
+    #[command(subcommand)]
+    Credentials(commands::credentials::Credentials),
     /// Show and verify what was refused, intended and done.
     #[command(subcommand)]
     Ledger(commands::ledger::Ledger),
@@ -80,6 +86,8 @@ enum Command {
     /// Check and show the configuration.
     #[command(subcommand)]
     Config(commands::config::ConfigCommand),
+    /// Say what is set up, what is wrong with it, and how to mend each.
+    Doctor(commands::doctor::Doctor),
     /// See it work: real calls in a temporary directory, half a minute to read.
     Tour(commands::tour::Tour),
     /// Print completions for a shell.
@@ -139,15 +147,18 @@ fn execute(cli: Cli) -> Outcome {
     let outcome = match cli.command {
         Command::Tools(tools) => tools.run(&mut session),
         Command::Policy(policy) => policy.run(&mut session),
+        Command::Agent(agent) => agent.run(&mut session),
         Command::Scrub(scrub) => scrub.run(&session),
         Command::Shell(shell) => shell.run(&mut session),
         Command::Approvals(approvals) => approvals.run(&mut session),
         Command::Sandbox(sandbox) => sandbox.run(&mut session),
         Command::Secrets(secrets) => secrets.run(&mut session),
+        Command::Credentials(credentials) => credentials.run(&mut session),
         Command::Ledger(ledger) => ledger.run(&mut session),
         Command::Undo(undo) => undo.run(&mut session),
         Command::Db(db) => db.run(&mut session),
         Command::Config(config) => config.run(&mut session),
+        Command::Doctor(doctor) => doctor.run(&mut session),
         Command::Tour(tour) => tour.run(&mut session),
         Command::Completions(completions) => completions.run(&mut session),
     };

@@ -10,6 +10,7 @@
 mod approval;
 mod batch;
 mod bound;
+mod commands;
 mod execute;
 mod executor;
 mod guard;
@@ -24,6 +25,7 @@ mod settings;
 pub mod validate;
 
 pub use bound::BoundTool;
+pub use commands::{AgentCommands, CommandRules};
 pub use execute::{Arguments, Asking, Request};
 pub use executor::{Executor, ExecutorBuilder, Limits};
 pub use guard::{AgentFiles, FileRules, unified_diff};

@@ -3,6 +3,7 @@
 //! Text that came from a tool, a file or another person is never written to a terminal with its control
 //! characters: they could move the cursor and rewrite what was shown before.
 
+mod live;
 pub(crate) mod style;
 mod table;
 
@@ -12,6 +13,7 @@ use std::io::{self, BufWriter, IsTerminal as _, Write};
 use anstyle::Style;
 use serde::Serialize;
 
+pub(crate) use live::Live;
 pub(crate) use table::{Cell, Table};
 
 use crate::failure::Failure;

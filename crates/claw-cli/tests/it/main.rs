@@ -2,11 +2,15 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot be set up fails loudly")]
 
+mod agent;
 mod approvals;
 mod bad_input;
 mod config;
+mod credentials;
 mod db;
 mod db_copy;
+mod doctor;
+mod exec;
 mod files;
 mod harness;
 mod help;

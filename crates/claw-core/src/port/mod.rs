@@ -9,6 +9,7 @@ mod artifacts;
 mod catalogue;
 mod clock;
 mod files;
+mod model;
 mod seen;
 mod sessions;
 mod shell;
@@ -25,6 +26,9 @@ pub use files::{
     Access, Binary, Confinement, Entry, EntryKind, Expect, Files, From, FsBridge, Hits, Line, Order, Place,
     Quota, Reading, Root, Scope, Search, Searched, Splice, Stat, Version, View, Walk, Walked, Window,
     WriteMode, Written,
+};
+pub use model::{
+    Answer, Choice, Ear, Fault, Model, ModelCard, ModelError, Models, Piece, Prices, Prompt, Question, Stop,
 };
 pub use seen::SeenFiles;
 pub use sessions::{SessionStatus, Sessions};

@@ -6,7 +6,7 @@ use claw_core::tool::{Argv, ErrorKind, Progress, Script, Target};
 use crate::kit::Kit;
 
 fn script(text: &str) -> Script {
-    Script { text: text.to_owned(), directory: String::new(), env: Vec::new() }
+    Script { text: text.to_owned(), directory: String::new(), ..Script::default() }
 }
 
 #[tokio::test]
