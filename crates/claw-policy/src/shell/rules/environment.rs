@@ -159,7 +159,15 @@ pub(crate) fn judge_assignments(walker: &mut Walker<'_>, place: &Place) {
     }
 }
 
+/// A variable that gets a value that nobody knows, from a file or by an expression.
+pub(crate) fn judge_filled(walker: &mut Walker<'_>, name: &str) {
+    judge_assignment(walker, name, &Argument::new("?"));
+}
+
 pub(crate) fn judge_assignment(walker: &mut Walker<'_>, name: &str, value: &Argument) {
+    if name.contains(UNKNOWN) {
+        walker.hit("unknown.shell-state", Some("which variable is set is only known at run time"));
+    }
     if VIEWERS.contains(&name) {
         let harmless = [
             "",

@@ -17,7 +17,7 @@ pub use table::{RULES, Rule};
 pub(super) use table::find;
 
 pub(super) use code::judge_code;
-pub(super) use environment::{judge_assignment, judge_assignments};
+pub(super) use environment::{judge_assignment, judge_assignments, judge_filled};
 pub(super) use files::judge_redirects;
 
 use super::verdict::{Argument, UNKNOWN};

@@ -101,7 +101,19 @@ impl Walker<'_> {
         if arguments.is_empty() || arguments.iter().any(|argument| argument.known() != Some(harmless)) {
             self.hit(rule, None);
         }
+        self.attempt_texts(arguments);
         Some(None)
+    }
+
+    /// Arguments that may be scripts for later: callbacks, completions, keys.
+    fn attempt_texts(&mut self, arguments: &[Argument]) {
+        for text in arguments.iter().filter_map(Argument::known) {
+            // `bind -x '"key": command'`.
+            let text = text.rsplit_once("\":").map_or(text, |(_, command)| command);
+            if text.contains(' ') {
+                self.attempt_script(text);
+            }
+        }
     }
 
     fn eval(&mut self, arguments: &[Argument], place: &Place, environment: &mut Environment) -> Output {
@@ -253,6 +265,9 @@ impl Walker<'_> {
         let local = !self.calls.is_empty() && matches!(builtin, "local" | "declare" | "typeset");
         for text in arguments.iter().map(Argument::text).filter(|text| !text.starts_with(['-', '+'])) {
             let name = named(text);
+            if text.split('=').next().is_some_and(|name| name.contains(UNKNOWN)) {
+                self.hit("unknown.shell-state", None);
+            }
             match text[name.len()..].strip_prefix('=') {
                 Some(value) => {
                     self.tricky |= is_tricky(value);
@@ -298,6 +313,7 @@ impl Walker<'_> {
                     _ => return None,
                 };
                 self.arithmetic_used = true;
+                self.fill(&variable);
                 environment.forget(&variable);
                 return Some(text::output("true", &[], &Input::Inherited));
             }
@@ -306,6 +322,7 @@ impl Walker<'_> {
                     .iter()
                     .any(|argument| argument.text().starts_with('-') && argument.text().contains('C')) =>
             {
+                self.attempt_texts(arguments);
                 self.hit("unknown.command", None);
             }
             "unset" if arguments.iter().any(|argument| argument.text().starts_with("-f")) => {
@@ -316,10 +333,14 @@ impl Walker<'_> {
         }
         self.arithmetic_used |= arguments.iter().any(|argument| argument.text().contains('['));
         for argument in arguments {
-            let name = named(argument.text());
-            if !name.is_empty() {
-                environment.forget(&name);
+            let variable = named(argument.text());
+            if !variable.is_empty() {
+                environment.forget(&variable);
             }
+            if name != "unset" || variable == "PATH" {
+                self.fill(&variable);
+            }
+            let name = variable;
             if name.is_empty() && argument.may_be_option() {
                 environment.forget_all();
             }
@@ -335,6 +356,14 @@ impl Walker<'_> {
             }
         }
         Some(None)
+    }
+
+    /// A builtin gives a variable its value.
+    fn fill(&mut self, variable: &str) {
+        match variable {
+            "" => {}
+            name => rules::judge_filled(self, name),
+        }
     }
 
     fn set_positional(&mut self, arguments: &[Argument], environment: &mut Environment) {

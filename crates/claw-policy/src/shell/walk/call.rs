@@ -82,7 +82,9 @@ impl Walker<'_> {
                 Inner::Script(script) => {
                     let mut outside = environment.clone();
                     outside.positional = None;
-                    self.nested_script(&script, &mut outside, &Input::Inherited);
+                    // The other side of `ssh` reads what is read here.
+                    let input = if name == "ssh" { place.input.clone() } else { Input::Inherited };
+                    self.nested_script(&script, &mut outside, &input);
                 }
                 Inner::Assignment(name, value) => {
                     let place = Place { assigned: vec![(name, value)], ..place.clone() };
@@ -279,7 +281,7 @@ impl Walker<'_> {
                 }
                 Some(Written::Fetched) => self.hit("remote-code.fetched-file", None),
                 Some(Written::Unknown) => self.hit("unknown.script", None),
-                None => {}
+                Some(Written::Program(_)) | None => {}
             },
         }
     }
@@ -300,6 +302,14 @@ impl Walker<'_> {
                 Some(Written::Text(script)) => {
                     self.nested_script(&script, &mut environment.clone(), &Input::Inherited);
                 }
+                Some(Written::Program(program)) => {
+                    let argv = [&[Argument::new(program.clone())], arguments].concat();
+                    self.depth += 1;
+                    if self.depth <= super::parse::DEEPEST {
+                        self.program(&program, &argv, place, environment);
+                    }
+                    self.depth -= 1;
+                }
                 Some(Written::Fetched) => self.hit("remote-code.fetched-file", None),
                 Some(Written::Unknown) => self.hit("unknown.script", None),
                 None => {}
@@ -314,7 +324,7 @@ impl Walker<'_> {
                     Some(Written::Text(code)) => rules::judge_code(self, &code),
                     Some(Written::Fetched) => self.hit("remote-code.fetched-file", None),
                     Some(Written::Unknown) => self.hit("unknown.script", None),
-                    None => {}
+                    Some(Written::Program(_)) | None => {}
                 }
             }
         }
@@ -345,11 +355,33 @@ impl Walker<'_> {
             }
             _ => {}
         }
+        if matches!(name, "cp" | "mv" | "ln" | "install") {
+            self.note_copies(arguments);
+        }
         if name == "chmod" {
             for argument in arguments.iter().filter_map(Argument::known) {
                 if self.written(argument) == Some(Written::Fetched) {
                     self.hit("remote-code.fetched-file", None);
                 }
+            }
+        }
+    }
+
+    /// A program under another name is still that program.
+    fn note_copies(&mut self, arguments: &[Argument]) {
+        let operands: Vec<&Argument> =
+            arguments.iter().filter(|argument| !argument.text().starts_with('-')).collect();
+        let Some((target, sources)) = operands.split_last() else { return };
+        for source in sources {
+            match source.known() {
+                Some(path) if path.starts_with('/') => {
+                    self.wrote(target, Written::Program(programs::name(path)));
+                }
+                Some(_) => {}
+                None if source.may_be_option() && !source.text().contains('/') => {
+                    self.wrote(target, Written::Unknown)
+                }
+                None => {}
             }
         }
     }

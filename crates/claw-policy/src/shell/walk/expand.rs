@@ -3,6 +3,7 @@
 use super::Walker;
 use super::braces;
 use super::environment::{Environment, Variable};
+use crate::shell::rules;
 use crate::shell::syntax::{Parameter, Part, Word};
 use crate::shell::verdict::{Argument, UNKNOWN};
 
@@ -206,6 +207,7 @@ impl Walker<'_> {
         // `${x:n}`: an expression.
         self.arithmetic_used |= operator.starts_with("indirect") || operator == ":";
         if operator.ends_with('=') {
+            rules::judge_filled(self, &parameter.name);
             environment.forget(&parameter.name);
         }
         if operator == "@" && matches!(parameter.word.as_slice(), [Part::Plain(text)] if text == "P") {

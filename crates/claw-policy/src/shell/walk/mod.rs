@@ -49,6 +49,8 @@ pub(super) enum Written {
     Text(String),
     Unknown,
     Fetched,
+    /// A copy of this program, or a link to it.
+    Program(String),
 }
 
 /// What a command writes to its standard output, where that is known.
@@ -386,6 +388,9 @@ impl<'r> Walker<'r> {
                 let values = values
                     .filter(|values| *fixed && values.len() <= 16 && values.iter().all(|v| !v.is_many()));
                 let values = values.unwrap_or_else(|| vec![Argument::unknown()]);
+                for value in &values {
+                    rules::judge_assignment(self, variable, value);
+                }
                 self.rounds(environment, |walker, environment| {
                     for value in &values {
                         environment.set(variable, Variable::Text(value.text().to_owned()));

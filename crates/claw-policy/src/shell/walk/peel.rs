@@ -131,7 +131,7 @@ pub(super) fn peel(name: &str, arguments: &[Argument], input: &Input) -> Vec<Inn
         "find" | "gfind" => find(arguments),
         "watch" => after(&wrapper(&["watch"], "n", &["interval"], 0), arguments)
             .map_or_else(unclear, |rest| joined(&rest)),
-        "parallel" => parallel(arguments),
+        "parallel" => parallel(arguments, input),
         "flock" => flock(arguments),
         "su" | "script" | "runuser" | "capsh" if has_command_option(arguments) => command_option(arguments),
         "ssh" => ssh(arguments),
@@ -319,7 +319,7 @@ fn joined(arguments: &[Argument]) -> Vec<Inner> {
     vec![Inner::Script(words.join(" "))]
 }
 
-fn parallel(arguments: &[Argument]) -> Vec<Inner> {
+fn parallel(arguments: &[Argument], input: &Input) -> Vec<Inner> {
     let wrapper = wrapper(
         &["parallel"],
         "jIaSN",
@@ -332,7 +332,11 @@ fn parallel(arguments: &[Argument]) -> Vec<Inner> {
         // Each argument, or each line of the input, is a command.
         let given = rest.iter().filter(|argument| !argument.text().starts_with(":::"));
         let scripts: Vec<Inner> = given.map(|argument| Inner::Script(argument.text().to_owned())).collect();
-        return if scripts.is_empty() { unclear() } else { scripts };
+        return match (scripts.is_empty(), input) {
+            (true, Input::Text(lines)) => vec![Inner::Script(lines.clone())],
+            (true, _) => unclear(),
+            (false, _) => scripts,
+        };
     }
     let fill = |argument: &Argument| match argument.text().contains('{') {
         true => Argument::unknown(),

@@ -222,6 +222,9 @@ impl Walker<'_> {
         if self.ran.contains(&name) {
             // By a trap or a command in the background it may run after all of this.
             self.hit("unknown.script", Some("it is run before it is written"));
+            if let Written::Text(script) = &written {
+                self.attempt_script(&script.clone());
+            }
         }
         let written = match self.files.get(&name) {
             None => written,
