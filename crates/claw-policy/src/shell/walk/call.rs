@@ -68,7 +68,12 @@ impl Walker<'_> {
         for inner in inner {
             self.here = place.span;
             match inner {
-                Inner::Command(inner) => {
+                Inner::Command(mut inner) => {
+                    // To the shell's own `time` these are words of the grammar.
+                    let grammar = |word: &Argument| matches!(word.known(), Some("!" | "coproc"));
+                    while name == "time" && inner.first().is_some_and(grammar) {
+                        inner.remove(0);
+                    }
                     // What runs programs knows nothing of functions and aliases.
                     let mut outside = match name.as_str() {
                         // Which may be the shell's own.
@@ -379,7 +384,7 @@ impl Walker<'_> {
                 }
                 Some(_) => {}
                 None if source.may_be_option() && !source.text().contains('/') => {
-                    self.wrote(target, Written::Unknown)
+                    self.wrote(target, Written::Unknown);
                 }
                 None => {}
             }

@@ -106,6 +106,17 @@ impl Walker<'_> {
 
     /// Where home is, only run time knows.
     fn tilde<'t>(&self, text: &'t str, first: bool, fields: &mut Fields) -> &'t str {
+        // `of=~/x` is expanded as an assignment would be, in its parts between colons too.
+        let assigned = first
+            .then(|| text.split_once('=').filter(|(name, _)| is_name(name)))
+            .flatten()
+            .is_some_and(|(_, value)| value.starts_with('~') || value.contains(":~"));
+        if assigned || text.contains(":~") {
+            let at = text.find("=~").into_iter().chain(text.find(":~")).min().unwrap_or(0);
+            fields.text(&text[..=at]);
+            fields.unknown();
+            return "";
+        }
         if !first || !text.starts_with('~') {
             return text;
         }
@@ -272,6 +283,11 @@ impl Walker<'_> {
             }
         }
     }
+}
+
+fn is_name(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
 fn is_list(parameter: &Parameter) -> bool {
