@@ -65,10 +65,14 @@ impl Parser<'_> {
         let start = self.at;
         loop {
             self.blanks();
+            let before = self.at;
             if self.take(&["time"]) {
                 self.blanks();
-                self.take(&["-p"]);
-                self.blanks();
+                if self.looking_at("-") {
+                    // To a shell called `sh` that is the program of this name; it runs the same command.
+                    self.at = before;
+                    break;
+                }
                 if matches!(self.peek(), None | Some('\n' | ';' | '&' | '|' | ')')) {
                     return self.error("`time` times nothing");
                 }
@@ -276,7 +280,8 @@ impl Parser<'_> {
             let body = self.list(&["esac"])?;
             items.push((patterns, body));
             self.lines()?;
-            if !(self.eat(";;&") || self.eat(";;") || self.eat(";&") || self.looking_at("esac")) {
+            let ended = self.eat(";;&") || self.eat(";;") || self.eat(";&");
+            if !ended && !self.looking_at("esac") {
                 return self.error("a `case` has no end");
             }
         }
@@ -405,8 +410,8 @@ impl Parser<'_> {
         let start = self.at;
         let rest = self.rest();
         let mut descriptor = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
-        if let Some(name) = rest.strip_prefix('{') {
-            let name: String = name.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
+        if let Some(inner) = rest.strip_prefix('{') {
+            let name: String = inner.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
             let end = name.len() + 2;
             if is_name(&name)
                 && rest.get(end - 1..).is_some_and(|rest| rest.starts_with("}<") || rest.starts_with("}>"))

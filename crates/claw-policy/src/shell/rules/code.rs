@@ -30,7 +30,27 @@ const INLINE: &[(&str, &[&str])] = &[
     ("julia", &["-e", "-E"]),
     ("guile", &["-c"]),
     ("groovy", &["-e"]),
-    ("elixir", &["-e"]),
+    ("elixir", &["-e", "--eval"]),
+    ("iex", &["-e", "--eval"]),
+    ("mix", &["-e", "--eval", "eval"]),
+    ("erl", &["-eval"]),
+    ("ghc", &["-e"]),
+    ("ocaml", &["-e"]),
+    ("scala", &["-e"]),
+    ("kotlin", &["-e"]),
+    ("clojure", &["-e", "--eval"]),
+    ("clj", &["-e", "--eval"]),
+    ("bb", &["-e"]),
+    ("crystal", &["eval"]),
+    ("rake", &["-e", "-E", "--execute"]),
+    ("raku", &["-e"]),
+    ("R", &["-e"]),
+    ("gnuplot", &["-e"]),
+    ("mongo", &["--eval"]),
+    ("mongosh", &["--eval"]),
+    ("matlab", &["-r", "-batch"]),
+    ("maxima", &["--batch-string"]),
+    ("m4", &[]),
     ("expect", &["-c"]),
     ("racket", &["-e"]),
     ("octave", &["--eval"]),
@@ -118,6 +138,22 @@ const ASKED: &[&str] = &[
     "dgram",
     "truncate",
     "shutil",
+    "System.cmd",
+    "os:cmd",
+    "Sys.command",
+    "callCommand",
+    "readProcess",
+    "callProcess",
+    "removeSync",
+    "Deno.remove",
+    "Deno.Command",
+    "java.shell",
+    "run-program",
+    "run(",
+    "syscmd",
+    "babashka.process",
+    "sh \"",
+    "sh '",
 ];
 const SHELLS: &[&str] = &[
     "/bin/sh",
@@ -142,6 +178,10 @@ const FETCHES: &[&str] = &[
     "urllib",
     "http.get",
     "https.get",
+    "('http').",
+    "(\"http\").",
+    "('https').",
+    "(\"https\").",
     "fetch(",
     "Net::HTTP",
     "open-uri",
@@ -175,7 +215,16 @@ const RUNS: &[&str] = &[
     "exec(",
     "eval(",
     "eval ",
+    "exec \"",
+    "exec '",
+    "execl",
+    "execv",
+    "execSync",
+    "execFile",
+    "os.execute",
     "system(",
+    "system \"",
+    "system '",
     "os.system",
     "popen",
     "subprocess",
@@ -227,7 +276,14 @@ pub(super) fn judge(walker: &mut Walker<'_>, seen: &Seen<'_>) {
             walker.hit("unknown.script", None);
         }
     }
-    let file = seen.operands().any(|operand| operand != "-")
+    // Modules that take code, as if it stood behind `-c`.
+    let module = arguments.windows(2).find(|two| two[0].text() == "-m").map(|two| two[1].text());
+    if matches!(module, Some("timeit" | "pdb" | "cProfile" | "profile")) {
+        for code in arguments.iter().filter(|argument| argument.text().contains(['(', ' ', ';'])) {
+            judge_argument(walker, code);
+        }
+    }
+    let file = seen.operands().any(|operand| !matches!(operand, "-" | "/dev/stdin"))
         || seen
             .arguments()
             .iter()
@@ -282,15 +338,28 @@ pub(crate) fn judge_code(walker: &mut Walker<'_>, code: &str) {
 }
 
 fn judge_awk(walker: &mut Walker<'_>, seen: &Seen<'_>) {
-    for argument in seen.arguments().iter().map(Argument::text) {
+    let typed = match &seen.place.input {
+        Input::Text(text)
+            if seen
+                .arguments()
+                .windows(2)
+                .any(|two| two[0].text() == "-f" && matches!(two[1].text(), "-" | "/dev/stdin")) =>
+        {
+            Some(text.as_str())
+        }
+        _ => None,
+    };
+    for argument in seen.arguments().iter().map(Argument::text).chain(typed) {
         if argument.contains("system(")
+            || argument.contains("@load")
             || argument.contains("|getline")
             || argument.contains("| getline")
             || argument.contains("/inet/")
             || argument.contains("|&")
             || pipes(argument)
         {
-            let bad = argument.contains("/inet/") || argument.contains("system(");
+            let shell = ["\"sh\"", "\"bash\"", "/sh\"", "/bash\""].iter().any(|name| argument.contains(name));
+            let bad = argument.contains("/inet/") || argument.contains("system(") || shell;
             walker.hit(if bad { "eval.option" } else { "eval.inline-code" }, None);
         }
         if argument.contains('\0') && argument.starts_with('\0') && !seen.any(|a| a.contains('{')) {
@@ -299,9 +368,20 @@ fn judge_awk(walker: &mut Walker<'_>, seen: &Seen<'_>) {
     }
 }
 
-/// `print | "cmd"` in awk.
+/// `print | "cmd"` in awk, or `print | c`.
 fn pipes(program: &str) -> bool {
-    program
-        .match_indices('|')
-        .any(|(at, _)| program[at + 1..].trim_start().starts_with('"') && !program[..at].ends_with('|'))
+    program.match_indices('|').any(|(at, _)| {
+        let (before, after) = (&program[..at], program[at + 1..].trim_start());
+        let in_text = before.matches('"').count() - before.matches("\\\"").count();
+        if before.ends_with('|') || after.starts_with('|') || in_text % 2 == 1 {
+            return false;
+        }
+        let statement = before.rsplit(['{', ';', '\n']).next().unwrap_or(before).trim_start();
+        // In a pattern it stands between slashes.
+        let pattern = before.matches('/').count() % 2 == 1;
+        after.starts_with('"')
+            || (statement.starts_with("print")
+                && !pattern
+                && after.starts_with(|c: char| c.is_ascii_alphabetic() || "_($".contains(c)))
+    })
 }

@@ -2,7 +2,7 @@
 
 use super::Seen;
 use crate::shell::verdict::Argument;
-use crate::shell::walk::Walker;
+use crate::shell::walk::{Input, Walker};
 
 pub(super) fn judge(walker: &mut Walker<'_>, seen: &Seen<'_>) {
     match seen.name {
@@ -253,7 +253,11 @@ pub(super) fn git_verb<'a>(seen: &'a Seen<'_>) -> &'a str {
 
 fn database(walker: &mut Walker<'_>, seen: &Seen<'_>) {
     let line = seen.arguments().iter().map(|a| a.text().to_ascii_lowercase()).collect::<Vec<_>>().join(" ");
-    let line = line.split_whitespace().collect::<Vec<_>>().join(" ");
+    let typed = match &seen.place.input {
+        Input::Text(text) => text.to_ascii_lowercase(),
+        _ => String::new(),
+    };
+    let line = format!("{line} {typed}").split_whitespace().collect::<Vec<_>>().join(" ");
     if [
         "drop database",
         "drop table",
@@ -275,6 +279,10 @@ fn database(walker: &mut Walker<'_>, seen: &Seen<'_>) {
         || line.contains(".system")
         || line.contains("sys_exec")
         || line.contains("into outfile")
+        || line.contains("load_extension")
+        || line.contains("os.execute")
+        || line.contains("io.popen")
+        || typed.lines().any(|typed| typed.trim_start().starts_with("system "))
     {
         walker.hit("eval.option", None);
     }

@@ -78,6 +78,76 @@ const INJECTING: &[&str] = &[
     "TERMINFO",
     "EXINIT",
     "VIMINIT",
+    "GVIMINIT",
+    "GIT_CONFIG_GLOBAL",
+    "GIT_CONFIG_SYSTEM",
+    "GIT_CONFIG",
+    "ZDOTDIR",
+    "FPATH",
+    "INPUTRC",
+    "MAKEFILES",
+    "GNUMAKEFLAGS",
+    "RSYNC_CONNECT_PROG",
+    "LESSKEY",
+    "LESSKEYIN",
+    "LESSKEY_CONTENT",
+    "PSQLRC",
+    "R_PROFILE",
+    "R_PROFILE_USER",
+    "R_ENVIRON",
+    "PYTHONBREAKPOINT",
+    "PYTHONUSERBASE",
+    "PERLLIB",
+    "AWKLIBPATH",
+    "GCC_EXEC_PREFIX",
+    "COMPILER_PATH",
+    "NODE_REPL_EXTERNAL_MODULE",
+    "GTK_MODULES",
+    "GIO_EXTRA_MODULES",
+    "GDK_PIXBUF_MODULE_FILE",
+    "QT_PLUGIN_PATH",
+    "HGRCPATH",
+    "WGETRC",
+    "CURL_HOME",
+    "CARGO_BUILD_RUSTC",
+    "RUSTC_WORKSPACE_WRAPPER",
+    "CCACHE_PREFIX",
+    "CLOUDSDK_PYTHON",
+    "RIPGREP_CONFIG_PATH",
+    "ELECTRON_RUN_AS_NODE",
+];
+/// How names end of variables that hold a command. What it would do is judged, not that it is set.
+const COMMANDS: &[&str] = &[
+    "COMMAND", "CMD", "PAGER", "EDITOR", "BROWSER", "ASKPASS", "SSH", "RSH", "PROG", "EXTCMD", "WRAPPER",
+    "LINKER", "RUNNER", "LAUNCHER", "CC", "CXX", "AR", "LD", "CPP", "AS", "RUSTC", "RUSTDOC", "CARGO",
+    "MAKE", "CONFIG", "SHELL",
+];
+/// Variables that hold options, and the program whose they are.
+const OPTIONS: &[(&str, &str)] = &[
+    ("GOFLAGS", "go"),
+    ("RUSTFLAGS", "rustc"),
+    ("RUSTDOCFLAGS", "rustc"),
+    ("CARGO_ENCODED_RUSTFLAGS", "rustc"),
+    ("CARGO_BUILD_RUSTFLAGS", "rustc"),
+    ("CFLAGS", "gcc"),
+    ("CXXFLAGS", "gcc"),
+    ("CPPFLAGS", "gcc"),
+    ("LDFLAGS", "gcc"),
+    ("CGO_CFLAGS", "gcc"),
+    ("CGO_LDFLAGS", "gcc"),
+    ("JAVA_OPTS", "java"),
+    ("MAVEN_OPTS", "java"),
+    ("GRADLE_OPTS", "java"),
+    ("SBT_OPTS", "java"),
+    ("ANT_OPTS", "java"),
+    ("MAKEFLAGS", "make"),
+    ("MFLAGS", "make"),
+    ("LESS", "less"),
+    ("MORE", "more"),
+    ("MANOPT", "man"),
+    ("FZF_DEFAULT_OPTS", "fzf"),
+    ("ZIPOPT", "zip"),
+    ("PYTEST_ADDOPTS", "pytest"),
 ];
 /// What often names a harmless program, and runs whatever it names.
 const VIEWERS: &[&str] =
@@ -89,7 +159,15 @@ pub(crate) fn judge_assignments(walker: &mut Walker<'_>, place: &Place) {
     }
 }
 
+/// A variable that gets a value that nobody knows, from a file or by an expression.
+pub(crate) fn judge_filled(walker: &mut Walker<'_>, name: &str) {
+    judge_assignment(walker, name, &Argument::new("?"));
+}
+
 pub(crate) fn judge_assignment(walker: &mut Walker<'_>, name: &str, value: &Argument) {
+    if name.contains(UNKNOWN) {
+        walker.hit("unknown.shell-state", Some("which variable is set is only known at run time"));
+    }
     if VIEWERS.contains(&name) {
         let harmless = [
             "",
@@ -113,7 +191,24 @@ pub(crate) fn judge_assignment(walker: &mut Walker<'_>, name: &str, value: &Argu
         }
         return;
     }
+    let holds = name.rsplit('_').next().is_some_and(|last| COMMANDS.contains(&last));
+    if let Some(command) = value.known().filter(|_| holds && !INJECTING.contains(&name)) {
+        walker.attempt_script(command);
+    }
+    if let Some((_, program)) = OPTIONS.iter().find(|(variable, _)| *variable == name) {
+        let options = value.text().split_whitespace().map(Argument::new);
+        let argv: Vec<Argument> = std::iter::once(Argument::new(*program)).chain(options).collect();
+        let place = Place::nowhere();
+        super::options::judge(walker, &super::Seen { name: program, argv: &argv, place: &place });
+    }
     let known_harmless = match name {
+        "GIT_CONFIG_GLOBAL" | "GIT_CONFIG_SYSTEM" | "PSQLRC" | "WGETRC" | "INPUTRC" => {
+            value.known().is_some_and(|value| matches!(value, "" | "/dev/null"))
+        }
+        "PYTHONBREAKPOINT" => value.known().is_some_and(|value| matches!(value, "0" | "pdb.set_trace")),
+        "RUSTC_WORKSPACE_WRAPPER" | "CCACHE_PREFIX" => {
+            value.known().is_some_and(|value| matches!(value, "" | "sccache" | "clippy-driver" | "distcc"))
+        }
         "SHELL" => {
             value.known().is_some_and(|value| value.starts_with("/bin/") || value.starts_with("/usr/bin/"))
         }

@@ -1,27 +1,14 @@
 //! Files that matter wherever they are named: start-up files, keys, schedules, devices.
 
 use super::Seen;
-use super::destructive::{is_disk, is_system_path};
+use super::destructive::{is_disk, is_system_path, is_wide};
 use crate::shell::verdict::Argument;
 use crate::shell::walk::{Place, Walker};
 
 /// Redirections.
 pub(crate) fn judge_redirects(walker: &mut Walker<'_>, place: &Place) {
     for path in place.writes.iter().map(Argument::text) {
-        if is_disk(path) {
-            walker.hit("disk.device", None);
-        } else if path.starts_with("/proc/sysrq")
-            || path.starts_with("/sys/")
-            || path.starts_with("/proc/sys/")
-        {
-            walker.hit("system.services", None);
-        } else if is_system_path(path) {
-            walker.hit(
-                if path.contains("cron") { "persistence.schedule" } else { "destructive.system-file" },
-                None,
-            );
-        }
-        judge_written(walker, path);
+        judge_file(walker, path);
     }
     for path in place.writes.iter().chain(&place.reads).map(Argument::text) {
         if is_socket(path) {
@@ -30,7 +17,26 @@ pub(crate) fn judge_redirects(walker: &mut Walker<'_>, place: &Place) {
     }
 }
 
-/// A file that something writes.
+/// A file that is written, wherever it lies.
+fn judge_file(walker: &mut Walker<'_>, path: &str) {
+    if is_disk(path) {
+        walker.hit("disk.device", None);
+    } else if path.starts_with("/proc/sysrq")
+        || path.starts_with("/sys/")
+        || path.starts_with("/proc/sys/")
+        || (path.starts_with("/proc/") && path.ends_with("/mem"))
+    {
+        walker.hit("system.services", None);
+    } else if is_system_path(path) {
+        walker.hit(
+            if path.contains("cron") { "persistence.schedule" } else { "destructive.system-file" },
+            None,
+        );
+    }
+    judge_written(walker, path);
+}
+
+/// A file that something writes, if it is one of those that others read.
 fn judge_written(walker: &mut Walker<'_>, path: &str) {
     let name = path.rsplit('/').next().unwrap_or(path);
     let profiles = [
@@ -58,7 +64,50 @@ fn judge_written(walker: &mut Walker<'_>, path: &str) {
         ".pythonrc",
         ".curlrc",
         ".wgetrc",
+        ".npmrc",
+        ".pypirc",
+        ".tmux.conf",
+        ".screenrc",
+        ".emacs",
+        ".gdbinit",
+        ".lldbinit",
+        ".lesskey",
+        ".lessfilter",
+        ".psqlrc",
+        ".sqliterc",
+        ".Rprofile",
+        ".irbrc",
+        ".pryrc",
+        ".perldb",
+        ".xsession",
+        ".Xclients",
+        ".bash_completion",
+        ".direnvrc",
+        "direnvrc",
+        "pip.conf",
     ];
+    // Below a home, which only run time knows: programs and settings that everything there uses.
+    let below_home = [
+        "/bin/",
+        "/.local/bin/",
+        "/.config/fish/",
+        "/.config/git/",
+        "/.config/nvim/",
+        "/.config/environment.d/",
+        "/.local/share/applications/",
+        "/.vim/",
+        "/.emacs.d/",
+        "/.cargo/",
+        "/.docker/",
+        "/.kube/",
+        "/.aws/",
+        "/.gnupg/",
+    ];
+    if let Some(rest) = path.strip_prefix('\0')
+        && below_home.iter().any(|place| rest.starts_with(place))
+    {
+        walker.hit("persistence.profile", None);
+    }
     let inside = path.contains('/') || profiles[..12].contains(&name);
     if profiles.contains(&name) && inside {
         walker.hit("persistence.profile", None);
@@ -78,6 +127,8 @@ fn judge_written(walker: &mut Walker<'_>, path: &str) {
         "/etc/cron",
         "/var/spool/cron",
         ".git/hooks/",
+        ".git/config",
+        ".git/info/attributes",
         "/etc/rc.local",
         "/etc/profile",
     ];
@@ -97,9 +148,42 @@ pub(super) fn judge(walker: &mut Walker<'_>, seen: &Seen<'_>) {
             let takes = |text: &str| matches!(text, "-o" | "--output" | "-O" | "--output-document" | "-P");
             arguments.windows(2).filter(|two| takes(two[0].text())).map(|two| two[1].text()).collect()
         }
+        "find" | "gfind" => after(seen, &["-fprint", "-fprint0", "-fprintf", "-fls"]),
+        "sort" | "gsort" => after(seen, &["-o", "--output"]),
+        "tar" | "bsdtar" | "gtar" => after(seen, &["-C", "--directory", "-f"]),
+        "unzip" | "7z" | "bsdunzip" => after(seen, &["-d"]),
+        "git" => after(seen, &["--output", "-o"]),
         _ => Vec::new(),
     };
+    let unpacks = matches!(
+        seen.name,
+        "find" | "gfind" | "sort" | "gsort" | "tar" | "bsdtar" | "gtar" | "unzip" | "7z" | "git"
+    );
+    for script in super::sed::scripts(seen).iter().filter(|_| matches!(seen.name, "sed" | "gsed")) {
+        script.writes.iter().for_each(|path| judge_file(walker, path));
+    }
+    if matches!(seen.name, "awk" | "gawk" | "mawk" | "nawk") {
+        for program in seen.arguments().iter().map(Argument::text) {
+            // `print > "file"`.
+            for (_, rest) in program.match_indices('>').map(|(at, _)| program.split_at(at + 1)) {
+                let file = rest
+                    .trim_start_matches(['>', ' '])
+                    .strip_prefix('"')
+                    .and_then(|rest| rest.split('"').next());
+                file.into_iter().for_each(|path| judge_file(walker, path));
+            }
+        }
+    }
     for path in written {
+        if unpacks
+            && (is_system_path(path)
+                || (is_wide(path) && path.starts_with('/'))
+                || is_system_path(&format!("{path}/")))
+            && !(matches!(seen.name, "tar" | "bsdtar" | "gtar")
+                && !(seen.short('x') || seen.verb().contains('x') || seen.long("extract", 3)))
+        {
+            walker.hit("destructive.system-file", None);
+        }
         judge_written(walker, path);
         if is_disk(path) {
             walker.hit("disk.device", None);
@@ -113,6 +197,11 @@ pub(super) fn judge(walker: &mut Walker<'_>, seen: &Seen<'_>) {
     {
         walker.hit("reverse-shell.device", None);
     }
+}
+
+fn after<'a>(seen: &'a Seen<'_>, options: &[&str]) -> Vec<&'a str> {
+    let arguments = seen.arguments();
+    arguments.windows(2).filter(|two| options.contains(&two[0].text())).map(|two| two[1].text()).collect()
 }
 
 fn is_socket(path: &str) -> bool {

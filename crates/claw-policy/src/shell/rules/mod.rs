@@ -7,6 +7,7 @@ mod environment;
 mod files;
 mod network;
 mod options;
+mod sed;
 mod system;
 mod table;
 
@@ -16,7 +17,7 @@ pub use table::{RULES, Rule};
 pub(super) use table::find;
 
 pub(super) use code::judge_code;
-pub(super) use environment::{judge_assignment, judge_assignments};
+pub(super) use environment::{judge_assignment, judge_assignments, judge_filled};
 pub(super) use files::judge_redirects;
 
 use super::verdict::{Argument, UNKNOWN};
@@ -87,6 +88,7 @@ pub(super) fn judge(walker: &mut Walker<'_>, name: &str, argv: &[Argument], plac
     system::judge(walker, &seen);
     network::judge(walker, &seen);
     options::judge(walker, &seen);
+    options::judge_packages(walker, &seen);
     code::judge(walker, &seen);
     files::judge(walker, &seen);
     judge_redirects(walker, place);
@@ -101,13 +103,7 @@ pub(super) fn judge_unknown(walker: &mut Walker<'_>, argv: &[Argument], _: &Plac
         && !name.is_empty()
         && !name.contains([UNKNOWN, '*', '?', '['])
     {
-        let place = Place {
-            span: Default::default(),
-            input: Input::Inherited,
-            writes: vec![],
-            reads: vec![],
-            assigned: vec![],
-        };
+        let place = Place::nowhere();
         let seen = Seen { name, argv, place: &place };
         destructive::judge(walker, &seen);
     }

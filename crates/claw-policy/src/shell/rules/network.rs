@@ -2,7 +2,7 @@
 
 use super::Seen;
 use crate::shell::verdict::Argument;
-use crate::shell::walk::{Input, Walker, Written};
+use crate::shell::walk::{Input, Walker, Written, is_shell, name};
 
 pub(super) fn judge(walker: &mut Walker<'_>, seen: &Seen<'_>) {
     match seen.name {
@@ -12,6 +12,7 @@ pub(super) fn judge(walker: &mut Walker<'_>, seen: &Seen<'_>) {
                 || seen.long("exec", 1)
                 || seen.long("sh-exec", 2)
                 || seen.long("lua-exec", 3)
+                || piped_shell(walker, seen)
             {
                 walker.hit("reverse-shell.netcat", None);
             } else if piped_secret(walker, seen) || !seen.place.reads.is_empty() {
@@ -43,7 +44,7 @@ pub(super) fn judge(walker: &mut Walker<'_>, seen: &Seen<'_>) {
             walker.hit("reverse-shell.netcat", None);
         }
         "curl" | "wget" | "http" | "https" | "xh" | "aria2c" => web(walker, seen),
-        "scp" | "rsync" | "sftp" | "rclone" | "ftp" | "lftp" | "tftp" if seen.any(is_secret) => {
+        "scp" | "rsync" | "sftp" | "rclone" | "ftp" | "lftp" | "tftp" if sends_secret(seen) => {
             walker.hit("exfiltration.secrets", None);
         }
         "dig" | "nslookup" | "host" | "ping"
@@ -62,6 +63,16 @@ pub(super) fn judge(walker: &mut Walker<'_>, seen: &Seen<'_>) {
     }
 }
 
+/// Whether a secret is among what is sent; the key to log in with stays here.
+fn sends_secret(seen: &Seen<'_>) -> bool {
+    let arguments = seen.arguments();
+    arguments.iter().enumerate().any(|(i, argument)| {
+        is_secret(argument.text())
+            && (i == 0 || arguments[i - 1].text() != "-i")
+            && !argument.text().starts_with("-i")
+    })
+}
+
 fn is_null(input: &Input) -> bool {
     matches!(input, Input::File(path) if path.known() == Some("/dev/null"))
 }
@@ -73,6 +84,14 @@ fn piped_secret(walker: &Walker<'_>, seen: &Seen<'_>) -> bool {
             let program = simple.argv.first().and_then(Argument::known).unwrap_or("");
             matches!(program, "env" | "printenv" | "set" | "export")
                 || simple.argv.iter().skip(1).any(|argument| is_secret(argument.text()))
+        })
+}
+
+/// Whether what comes through the pipe is what a shell prints.
+fn piped_shell(walker: &Walker<'_>, seen: &Seen<'_>) -> bool {
+    matches!(seen.place.input, Input::Unknown { .. })
+        && walker.commands.iter().rev().skip(1).take(4).any(|simple| {
+            simple.argv.first().and_then(Argument::known).is_some_and(|program| is_shell(&name(program)))
         })
 }
 

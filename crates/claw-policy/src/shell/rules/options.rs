@@ -2,7 +2,8 @@
 
 use super::Seen;
 use super::destructive::git_verb;
-use crate::shell::walk::Walker;
+use crate::shell::verdict::Argument;
+use crate::shell::walk::{Input, Walker};
 
 pub(super) fn judge(walker: &mut Walker<'_>, seen: &Seen<'_>) {
     let runs = match seen.name {
@@ -13,36 +14,87 @@ pub(super) fn judge(walker: &mut Walker<'_>, seen: &Seen<'_>) {
         "emacs" => {
             seen.long("eval", 4)
                 || seen.long("execute", 4)
-                || seen.any(|a| a == "-f" || a == "--funcall" || a == "-batch" || a == "--batch")
+                || seen.any(|a| {
+                    matches!(a, "-f" | "--funcall" | "-batch" | "--batch" | "-l" | "--load" | "--script")
+                })
         }
-        "ssh" | "scp" | "sftp" => ssh(seen),
+        "sftp" => ssh(seen) || typed(seen),
+        "ssh" | "scp" => ssh(seen),
         "rsync" => {
-            seen.any(|a| a.starts_with("--rsh=") || a.starts_with("--rsync-path="))
+            seen.any(|a| a.starts_with("--rsh=") || a.starts_with("--rsync-path"))
                 && !seen.any(|a| matches!(a, "--rsh=ssh"))
-                || shell_after(seen, &["-e", "--rsh"])
+                || shell_after(seen, &["--rsh"])
+                || seen.arguments().iter().enumerate().any(|(i, a)| {
+                    let flags = a.text().strip_prefix('-').filter(|flags| !flags.starts_with('-'));
+                    let value = flags.and_then(|flags| flags.split_once('e')).map(|(_, value)| value);
+                    let next = seen.arguments().get(i + 1).map_or("", Argument::text);
+                    value.is_some_and(|value| runs_more_than_ssh(if value.is_empty() { next } else { value }))
+                })
         }
         "zip" => seen.any(|a| a == "-TT" || a.starts_with("--unzip-command")),
         "less" | "more" | "most" => seen.any(|a| a.starts_with("+!") || a.starts_with("+|")),
         "man" => {
-            after(seen, &["-P", "--pager", "-H", "--html"])
-                .is_some_and(|pager| !matches!(pager, "cat" | "less" | "more"))
-                || seen.any(|a| a.starts_with("--pager=") && a != "--pager=cat")
+            let plain = |pager: &str| matches!(pager, "" | "cat" | "less" | "more");
+            after(seen, &["-P", "--pager", "--html"]).is_some_and(|pager| !plain(pager))
+                || seen.any(|a| {
+                    let joined =
+                        ["--pager=", "--html=", "-P", "-H"].iter().find_map(|option| a.strip_prefix(option));
+                    joined.is_some_and(|pager| !plain(pager))
+                })
         }
         "awk" | "gawk" | "mawk" | "nawk" => seen.any(|a| a == "-l" || a.starts_with("--load")),
-        "sed" | "gsed" => seen.arguments().iter().any(|a| sed_runs(a.text())),
+        "sed" | "gsed" => super::sed::scripts(seen).iter().any(|script| script.runs),
         "ed" | "red" => true,
         "nmap" => {
             seen.any(|a| a == "--interactive" || a.starts_with("--script=/") || a.starts_with("--script=./"))
         }
         "tcpdump" => seen.short('z'),
         "make" | "gmake" => {
-            seen.any(|a| a.starts_with("--eval") || a.starts_with("SHELL=") || a == "-f/dev/stdin")
-                || after(seen, &["-f", "--file"]) == Some("/dev/stdin")
+            let input = |file: &str| matches!(file, "-" | "/dev/stdin") || file.starts_with("/dev/fd/");
+            let joined = ["--file=", "--makefile=", "-f"];
+            seen.any(|a| a.starts_with("--eval") || a.starts_with("SHELL=") || a.starts_with(".SHELLFLAGS="))
+                || seen.any(|a| a.contains("$(shell") || a.contains("${shell") || a.contains("!="))
+                || seen.short('E')
+                || after(seen, &["-f", "--file", "--makefile"]).is_some_and(input)
+                || seen.any(|a| joined.iter().find_map(|option| a.strip_prefix(option)).is_some_and(input))
         }
-        "gdb" | "lldb" => seen.any(|a| {
-            matches!(a, "-ex" | "-iex" | "--eval-command" | "-o" | "--one-line" | "-x" | "--batch-silent")
-                || a.starts_with("--eval-command=")
+        "go" => seen.any(|a| {
+            let option = a.trim_start_matches('-').split('=').next().unwrap_or(a);
+            a.starts_with('-') && matches!(option, "exec" | "toolexec" | "vettool" | "overlay")
         }),
+        "gcc" | "g++" | "cc" | "c++" | "clang" | "clang++" => seen.any(|a| {
+            let linker = a.strip_prefix("-fuse-ld=").or_else(|| a.strip_prefix("--ld-path="));
+            a == "-wrapper"
+                || ["-fplugin=", "-specs=", "--specs=", "-Xclang=-load", "-B"]
+                    .iter()
+                    .any(|option| a.starts_with(option))
+                || linker.is_some_and(|linker| linker.contains('/'))
+        }),
+        "rustc" => rustc(seen),
+        "java" => seen.any(|a| {
+            a.starts_with("-javaagent:")
+                || a.starts_with("-agentpath:")
+                || (a.starts_with("-agentlib:") && !a.starts_with("-agentlib:jdwp"))
+                || a.starts_with("-XX:On")
+                || a.starts_with("-XX:Flags=")
+        }),
+        "mvn" => seen.any(|a| a.starts_with("-Dexec.executable") || a.starts_with("exec:exec")),
+        "gradle" => seen.any(|a| a == "-I" || a.starts_with("--init-script")),
+        "ftp" | "lftp" | "ncftp" | "mail" | "mailx" | "mutt" | "dc" | "bc" => typed(seen),
+        "ssh-keygen" => seen.short('D'),
+        "ssh-add" => seen.short('s'),
+        "mosh" => seen.any(|a| a.starts_with("--ssh") || a.starts_with("--server")),
+        "emacsclient" => seen.short('e') || seen.long("eval", 2),
+        "nano" | "pico" => seen.short('s') || seen.long("speller", 2),
+        "w3m" | "lynx" | "links" => seen.any(|a| a.contains("browser=") || a.contains("-editor=")),
+
+        "gdb" | "lldb" => {
+            seen.any(|a| {
+                matches!(a, "-ex" | "-iex" | "--eval-command" | "-o" | "--one-line" | "-x" | "--batch-silent")
+                    || a.starts_with("--eval-command=")
+                    || a.starts_with("-ex=")
+            }) || matches!(&seen.place.input, Input::Text(text) if text.contains("shell") || text.contains('!') || text.contains("python"))
+        }
         "rpm" => seen.long("eval", 3) || seen.long("pipe", 3),
         "dpkg" => seen.long("pre-invoke", 3) || seen.long("post-invoke", 3),
         "apt" | "apt-get" => {
@@ -55,9 +107,22 @@ pub(super) fn judge(walker: &mut Walker<'_>, seen: &Seen<'_>) {
         "mysql" | "mariadb" => seen.any(|a| a.starts_with("--pager=")),
         "psql" => seen.any(|a| a.contains("\\!")),
         "php" => seen.any(|a| a.contains("auto_prepend_file") || a.contains("allow_url_include")),
-        "npm" | "pnpm" | "yarn" => seen.any(|a| a.starts_with("--script-shell")),
+        "npm" | "pnpm" | "yarn" => seen.any(|a| {
+            let option = a.trim_start_matches("--").split('=').next().unwrap_or(a);
+            let runs = matches!(
+                option,
+                "script-shell" | "editor" | "viewer" | "git" | "shell" | "node-gyp" | "init-module"
+            );
+            runs && (a.starts_with("--") || seen.any(|verb| verb == "config" || verb == "set"))
+        }),
         "cargo" => {
-            seen.any(|a| a.contains("rustc-wrapper") || a.contains(".runner=") || a.contains(".linker="))
+            let runs = ["rustc", "rustc-wrapper", "rustc-workspace-wrapper", "rustdoc", "runner", "linker"];
+            seen.any(|a| {
+                let setting = a.split_once('=').map(|(name, _)| name.trim_start_matches("--config=").trim());
+                setting.is_some_and(|name| {
+                    name.contains('.') && name.rsplit('.').next().is_some_and(|last| runs.contains(&last))
+                })
+            }) || rustc(seen)
         }
         "pip" | "pip3" => {
             seen.any(|a| a.starts_with("--index-url=http://") || a.starts_with("--trusted-host"))
@@ -82,11 +147,93 @@ pub(super) fn judge(walker: &mut Walker<'_>, seen: &Seen<'_>) {
         "enable" => seen.short('f'),
         _ => false,
     };
-    if runs {
+    if runs || seen.any(|a| a.contains("%pipe%")) {
         walker.hit("eval.option", None);
     }
+    named_options(walker, seen);
     if seen.name == "git" && git_config_runs(seen) {
         walker.hit("eval.option", None);
+    }
+}
+
+/// Long options whose name says that they take a command, of whatever program: what it would do is judged.
+fn named_options(walker: &mut Walker<'_>, seen: &Seen<'_>) {
+    const NAMED: &[&str] = &[
+        "command",
+        "commands",
+        "cmd",
+        "hook",
+        "rsh",
+        "ssh",
+        "exec",
+        "execute",
+        "program",
+        "prog",
+        "wrapper",
+        "launcher",
+        "runner",
+        "pager",
+        "editor",
+        "shell",
+        "askpass",
+        "call",
+        "script",
+        "prepare",
+        "cleanup",
+        "setup",
+        "under",
+        "viewer",
+        "filter",
+        "executable",
+        "prefix",
+    ];
+    if matches!(seen.name, "echo" | "printf" | "grep" | "rg" | "egrep" | "fgrep") {
+        return;
+    }
+    let arguments = seen.arguments().to_vec();
+    for (i, argument) in arguments.iter().enumerate() {
+        let Some(option) = argument.text().strip_prefix("--") else { continue };
+        let (name, value) = match option.split_once('=') {
+            Some((name, value)) => (name, Some(value)),
+            None => (option, arguments.get(i + 1).and_then(Argument::known)),
+        };
+        let takes = name.rsplit(['-', '_']).next().is_some_and(|last| NAMED.contains(&last));
+        if let Some(value) = value.filter(|value| takes && !value.contains('\0') && !value.starts_with('-')) {
+            walker.attempt_script(value);
+        }
+    }
+}
+
+/// Packages that come from an address.
+pub(super) fn judge_packages(walker: &mut Walker<'_>, seen: &Seen<'_>) {
+    let module = seen.arguments().windows(2).any(|two| two[0].text() == "-m" && two[1].text() == "pip");
+    let verb = match seen.name {
+        "pip" | "pip3" | "pipx" | "uv" | "uvx" | "gem" | "npm" | "pnpm" | "yarn" | "bun" | "npx" | "bunx" => {
+            true
+        }
+        "python" | "python3" => module,
+        "cargo" => seen.has("install"),
+        "deno" => seen.any(|a| matches!(a, "run" | "install" | "test" | "bench" | "x")),
+        "code" | "codium" => seen.any(|a| a.starts_with("--install-extension")),
+        _ => false,
+    };
+    let installs =
+        |a: &str| matches!(a, "install" | "i" | "add" | "run" | "exec" | "x" | "dlx" | "download" | "test");
+    if !verb
+        || !(seen.any(installs) || matches!(seen.name, "npx" | "bunx" | "uvx" | "code" | "codium" | "deno"))
+    {
+        return;
+    }
+    // Options that name a place of packages, and packages that are one.
+    let address = |a: &str| {
+        let a = a.split_once('=').filter(|(option, _)| option.starts_with('-')).map_or(a, |(_, value)| value);
+        let a = a.split_once(" @ ").map_or(a, |(_, address)| address);
+        ["http://", "https://", "git+", "git://", "git@", "ssh://", "github:", "gitlab:", "bitbucket:"]
+            .iter()
+            .any(|scheme| a.starts_with(scheme))
+    };
+    if seen.any(address) {
+        walker.hit("remote-code.package", None);
     }
 }
 
@@ -96,10 +243,12 @@ fn after<'a>(seen: &'a Seen<'_>, options: &[&str]) -> Option<&'a str> {
 
 /// Whether an option's value is more than the plain name of ssh.
 fn shell_after(seen: &Seen<'_>, options: &[&str]) -> bool {
-    after(seen, options).is_some_and(|value| {
-        let first = value.split(' ').next().unwrap_or("");
-        first.rsplit('/').next() != Some("ssh") || value.contains("ProxyCommand")
-    })
+    after(seen, options).is_some_and(runs_more_than_ssh)
+}
+
+fn runs_more_than_ssh(value: &str) -> bool {
+    let first = value.trim_start().split(' ').next().unwrap_or("");
+    first.rsplit('/').next() != Some("ssh") || value.contains("ProxyCommand")
 }
 
 /// Settings of git whose value is a command.
@@ -124,41 +273,54 @@ fn runs_setting(name: &str, value: &str) -> bool {
             | "osxkeychain"
             | "manager"
     );
-    let settings = [
-        "core.pager",
-        "core.editor",
-        "core.sshcommand",
-        "core.askpass",
-        "core.fsmonitor",
-        "core.hookspath",
-        "core.gitproxy",
-        "diff.external",
-        "credential.helper",
-        "gpg.program",
-        "sequence.editor",
-        "web.browser",
-        "uploadpack.packobjectshook",
-        "core.alternaterefscommand",
-        "init.templatedir",
-        "http.proxy.command",
-        "protocol.ext.allow",
-        "interactive.difffilter",
-        "browser.cmd",
+    // By what a setting's last word says: a program, or a place from which more settings or hooks come.
+    const COMMANDS: &[&str] = &[
+        "pager",
+        "editor",
+        "sshcommand",
+        "askpass",
+        "fsmonitor",
+        "hookspath",
+        "gitproxy",
+        "external",
+        "helper",
+        "program",
+        "browser",
+        "packobjectshook",
+        "alternaterefscommand",
+        "templatedir",
+        "allow",
+        "difffilter",
+        "command",
+        "cmd",
+        "textconv",
+        "clean",
+        "smudge",
+        "process",
+        "driver",
+        "uploadpack",
+        "receivepack",
+        "vcs",
+        "defaultkeycommand",
+        "sendmailcmd",
+        "tocmd",
+        "cccmd",
+        "headercmd",
+        "httpd",
+        "proxycommand",
     ];
-    let shaped = name.starts_with("pager.")
-        || (name.starts_with("filter.")
-            && (name.ends_with(".clean") || name.ends_with(".smudge") || name.ends_with(".process")))
-        || (name.starts_with("diff.") && (name.ends_with(".command") || name.ends_with(".textconv")))
-        || name.starts_with("difftool.") && name.ends_with(".cmd")
-        || name.starts_with("mergetool.") && name.ends_with(".cmd")
-        || name.starts_with("merge.") && name.ends_with(".driver")
-        || name.starts_with("remote.") && (name.ends_with("pack") || name.ends_with(".vcs"))
-        || name.starts_with("gpg.") && name.ends_with(".program")
-        || name.starts_with("browser.")
-        || name.starts_with("man.") && name.ends_with(".cmd")
-        || name.starts_with("submodule.") && name.ends_with(".update") && value.starts_with('!');
+    let (section, last) = (name.split('.').next().unwrap_or(""), name.rsplit('.').next().unwrap_or(""));
+    let path = last == "path"
+        && matches!(section, "include" | "includeif" | "difftool" | "mergetool" | "man" | "browser");
+    let command = (COMMANDS.contains(&last) && (section != "protocol" || name.starts_with("protocol.ext")))
+        || (last == "smtpserver" && value.contains('/'))
+        || section == "pager"
+        || path
+        || (last == "update" && value.starts_with('!'))
+        || (last == "insteadof" && section == "url" && name.contains("ext::"))
+        || value.starts_with("ext::");
     let alias = name.starts_with("alias.") && value.trim_start().starts_with('!');
-    alias || ((settings.contains(&name.as_str()) || shaped) && !harmless && value != "never")
+    alias || (command && !harmless && !matches!(value, "never" | "user"))
 }
 
 fn git(seen: &Seen<'_>) -> bool {
@@ -177,7 +339,13 @@ fn git(seen: &Seen<'_>) -> bool {
                 || a.starts_with("--exec-path=")
                 || a.starts_with("--open-files-in-pager")
                 || a.starts_with("--extcmd")
+                || a.starts_with("--template=")
+                || a.starts_with("--access-hook")
         })
+        || (matches!(git_verb(seen), "push" | "archive" | "fetch" | "ls-remote")
+            && seen.any(|a| a.starts_with("--exec")))
+        || (git_verb(seen) == "clone" && seen.short('u'))
+        || matches!(git_verb(seen), "for-each-repo")
         || (git_verb(seen) == "grep" && seen.any(|a| a.starts_with("-O")))
         || (matches!(git_verb(seen), "difftool") && seen.short('x'))
 }
@@ -192,30 +360,60 @@ fn git_config_runs(seen: &Seen<'_>) -> bool {
 }
 
 fn tar(seen: &Seen<'_>) -> bool {
-    let compressors = [
+    const COMPRESSORS: &[&str] = &[
         "gzip", "bzip2", "xz", "zstd", "pigz", "lz4", "lzip", "pbzip2", "pixz", "gzip -9", "zstd -19",
         "zstd -T0", "xz -9", "xz -T0",
     ];
-    let program = after(seen, &["-I", "--use-compress-program"])
-        .or_else(|| seen.arguments().iter().find_map(|a| a.text().strip_prefix("--use-compress-program=")));
-    program.is_some_and(|program| !compressors.contains(&program))
-        || seen.any(|a| {
-            [
-                "--checkpoint-action",
-                "--to-command",
-                "--info-script",
-                "--new-volume-script",
-                "--rsh-command",
-                "--rmt-command",
-            ]
-            .iter()
-            .any(|option| {
-                let given = a.split('=').next().unwrap_or(a);
-                given.len() > 6 && option.starts_with(given)
-            }) && !a.ends_with("=dot")
-                && !a.ends_with("=echo")
-                && a != "--checkpoint"
+    let arguments = seen.arguments();
+    let takes = |text: &str, next: Option<&Argument>, flag: char, long: &str| {
+        let value = next.map_or("", Argument::text).to_owned();
+        match text.strip_prefix("--") {
+            Some(option) => match option.split_once('=') {
+                Some((name, value)) => (name.len() > 3 && long.starts_with(name)).then(|| value.to_owned()),
+                None => (option.len() > 3 && long.starts_with(option)).then_some(value),
+            },
+            // A cluster, or what stands joined to the option; the first argument may come without a dash.
+            None => {
+                let flags = text.strip_prefix('-').unwrap_or(text);
+                flags.split_once(flag).map(|(_, rest)| if rest.is_empty() { value } else { rest.to_owned() })
+            }
+        }
+    };
+    arguments.iter().enumerate().any(|(i, argument)| {
+        let text = argument.text();
+        let options =
+            text.starts_with('-') || (i == 0 && text.bytes().all(|byte| byte.is_ascii_alphanumeric()));
+        let given = |flag, long| takes(text, arguments.get(i + 1), flag, long).filter(|_| options);
+        let long = |name: &str| takes(text, None, '\0', name).is_some() && text.starts_with("--");
+        given('I', "use-compress-program").is_some_and(|program| {
+            // `cIf PROGRAM x`: which of the next arguments it is, is not looked for.
+            !COMPRESSORS.contains(&program.as_str())
+                && !COMPRESSORS.contains(&arguments.get(i + 1).map_or("", Argument::text))
+        }) || given('F', "info-script").is_some()
+            || ["to-command", "new-volume-script", "rsh-command", "rmt-command"].into_iter().any(long)
+            || (long("checkpoint-action")
+                && !text.ends_with("=dot")
+                && !text.ends_with("=echo")
+                && text.len() > 12)
+    })
+}
+
+/// `!cmd` where a program takes commands of its own.
+fn typed(seen: &Seen<'_>) -> bool {
+    let runs = |text: &str| text.lines().any(|line| line.trim_start().starts_with(['!', '~', '|']));
+    matches!(&seen.place.input, Input::Text(text) if runs(text)) || seen.any(|a| a.starts_with('!'))
+}
+
+/// `-C linker=...` and the like.
+fn rustc(seen: &Seen<'_>) -> bool {
+    let linkers = ["clang", "gcc", "cc", "lld", "rust-lld", "mold", "ld.lld", "wasm-ld"];
+    seen.any(|a| {
+        a.split_once("linker=").is_some_and(|(before, linker)| {
+            (before.is_empty() || before.ends_with("-C"))
+                && !linkers.contains(&linker)
+                && !linker.ends_with("-gcc")
         })
+    })
 }
 
 fn vim(seen: &Seen<'_>) -> bool {
@@ -231,9 +429,26 @@ fn vim(seen: &Seen<'_>) -> bool {
             || text.contains("term")
             || text.contains("source")
             || text.contains("jobstart")
+            || text.contains("delete(")
+            || text.contains("luafile")
+            || text.contains("runtime")
+            || text.contains("exe")
     };
+    // Commands come from a script, or as if they were typed.
+    if !matches!(seen.place.input, Input::Inherited)
+        && (seen.name == "ex" || seen.any(|a| a == "-es" || a == "-Es"))
+    {
+        return true;
+    }
+    let script = after(seen, &["-u", "-U", "-s", "-l"]);
+    if script.is_some_and(|file| !matches!(file, "NONE" | "NORC" | "DEFAULTS" | "/dev/null")) {
+        return true;
+    }
     seen.arguments().windows(2).any(|two| {
-        matches!(two[0].text(), "-c" | "--cmd" | "-S") && (two[0].text() == "-S" || command(two[1].text()))
+        let option = two[0].text();
+        let takes = matches!(option, "--cmd" | "-S")
+            || (option.starts_with('-') && !option.starts_with("--") && option.ends_with('c'));
+        takes && (option == "-S" || command(two[1].text()))
     }) || seen.any(|a| a.starts_with('+') && command(&a[1..]) || a.strip_prefix("-c").is_some_and(command))
 }
 
@@ -247,27 +462,14 @@ fn ssh(seen: &Seen<'_>) -> bool {
             "permitlocalcommand=yes",
             "pkcs11provider",
             "securitykeyprovider",
-            "match exec",
+            "match",
+            "include",
         ]
         .iter()
         .any(|name| text.starts_with(name))
     };
     seen.arguments().windows(2).any(|two| two[0].text() == "-o" && option(two[1].text()))
         || seen.any(|a| a.strip_prefix("-o").is_some_and(option))
+        || (seen.name == "ssh" && seen.any(|a| a.starts_with("-I")))
         || (matches!(seen.name, "scp" | "sftp") && (shell_after(seen, &["-S"]) || shell_after(seen, &["-D"])))
-}
-
-/// `e` commands and `s///e` of sed, and `w` to a program's pipe.
-fn sed_runs(script: &str) -> bool {
-    let script = script.trim_start_matches(|c: char| c.is_ascii_digit() || "$,! ".contains(c));
-    if let Some(rest) = script.strip_prefix('e') {
-        return rest.starts_with(' ') || rest.is_empty() && script.len() == 1;
-    }
-    let Some(rest) = script.strip_prefix('s') else { return false };
-    let Some(mark) = rest.chars().next().filter(|c| !c.is_alphanumeric() && !c.is_whitespace()) else {
-        return false;
-    };
-    let mut parts = rest[mark.len_utf8()..].split(mark);
-    let flags = parts.nth(2).unwrap_or("");
-    flags.chars().take_while(|c| c.is_ascii_alphanumeric()).any(|c| c == 'e')
 }

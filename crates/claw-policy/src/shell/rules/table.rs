@@ -114,6 +114,11 @@ pub const RULES: &[Rule] = &[
         "code that fetches code and runs it",
         "download to a file, read it, then decide",
     ),
+    ask(
+        "remote-code.package",
+        "installs or runs code from an address, not from a registry",
+        "install by name and version, or download it, read it, then install",
+    ),
     deny("reverse-shell.device", "opens a connection with /dev/tcp or /dev/udp", "use curl for requests"),
     deny("reverse-shell.netcat", "ties a program to a connection", "use curl for requests"),
     deny("reverse-shell.inline", "code that ties a shell to a connection", "use curl for requests"),

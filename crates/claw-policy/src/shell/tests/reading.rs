@@ -72,6 +72,8 @@ fn wrappers_are_peeled() {
         "builtin command",
         "ionice -c2 -n 0",
         "flock /tmp/l",
+        "/lib64/ld-linux-x86-64.so.2",
+        "time -p !",
     ] {
         finds(&format!("{wrapper} cat x"), &["cat", "x"]);
     }

@@ -1,7 +1,7 @@
 //! Builtins that run other commands or change what the shell knows.
 
 use super::environment::{Environment, Variable};
-use super::{Input, Output, Place, Walker, text};
+use super::{Input, Output, Place, Walker, Written, is_tricky, text};
 use crate::shell::rules;
 use crate::shell::verdict::{Argument, UNKNOWN};
 
@@ -31,13 +31,43 @@ impl Walker<'_> {
             }
             "command" | "builtin" | "exec" => self.directly(name, arguments, place, environment),
             "declare" | "typeset" | "local" | "export" | "readonly" => {
-                self.declare(arguments, environment);
+                self.declare(name, arguments, environment);
                 Some(Some(String::new()))
             }
             "read" | "unset" | "getopts" | "let" | "mapfile" | "readarray" | "printf" | "wait" => {
                 self.sets(name, arguments, environment)
             }
+            "shopt" => {
+                const PLAIN: &[&str] = &[
+                    "-s",
+                    "-u",
+                    "-q",
+                    "-p",
+                    "nullglob",
+                    "globstar",
+                    "dotglob",
+                    "nocaseglob",
+                    "failglob",
+                    "expand_aliases",
+                    "inherit_errexit",
+                    "checkwinsize",
+                    "histappend",
+                ];
+                if arguments.iter().any(|argument| argument.known().is_none_or(|text| !PLAIN.contains(&text)))
+                {
+                    self.hit("unknown.shell-state", None);
+                }
+                Some(Some(String::new()))
+            }
             "set" => {
+                // `-k` takes assignments out of the arguments.
+                if arguments.iter().any(|argument| {
+                    let text = argument.text();
+                    text == "keyword"
+                        || (text.starts_with('-') && !text.starts_with("--") && text.contains('k'))
+                }) {
+                    self.hit("unknown.shell-state", None);
+                }
                 self.set_positional(arguments, environment);
                 Some(Some(String::new()))
             }
@@ -71,7 +101,19 @@ impl Walker<'_> {
         if arguments.is_empty() || arguments.iter().any(|argument| argument.known() != Some(harmless)) {
             self.hit(rule, None);
         }
+        self.attempt_texts(arguments);
         Some(None)
+    }
+
+    /// Arguments that may be scripts for later: callbacks, completions, keys.
+    fn attempt_texts(&mut self, arguments: &[Argument]) {
+        for text in arguments.iter().filter_map(Argument::known) {
+            // `bind -x '"key": command'`.
+            let text = text.rsplit_once("\":").map_or(text, |(_, command)| command);
+            if text.contains(' ') {
+                self.attempt_script(text);
+            }
+        }
     }
 
     fn eval(&mut self, arguments: &[Argument], place: &Place, environment: &mut Environment) -> Output {
@@ -181,7 +223,17 @@ impl Walker<'_> {
                 _ => break,
             }
         }
-        let Some(first) = rest.first() else { return Some(Some(String::new())) };
+        let Some(first) = rest.first() else {
+            // `exec > f`: what follows writes it.
+            for path in &place.writes {
+                self.wrote(path, Written::Unknown);
+            }
+            // `exec <<< ...`: a shell that reads its script goes on with this.
+            if let Input::Text(script) = &place.input {
+                self.attempt_script(&script.clone());
+            }
+            return Some(Some(String::new()));
+        };
         self.depth += 1;
         let output = match first.known().map(str::to_owned) {
             Some(written) => self.program(&written, rest, place, environment),
@@ -194,33 +246,49 @@ impl Walker<'_> {
         Some(output)
     }
 
-    fn declare(&mut self, arguments: &[Argument], environment: &mut Environment) {
-        for argument in arguments {
-            let text = argument.text();
-            match text.split_once('=') {
-                Some((name, value))
-                    if name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') && !name.is_empty() =>
-                {
-                    self.tricky |= value.contains('[') && (value.contains("$(") || value.contains('`'));
-                    rules::judge_assignment(self, name, &Argument::new(value));
-                    environment.set(name, Variable::Text(value.to_owned()));
+    fn declare(&mut self, builtin: &str, arguments: &[Argument], environment: &mut Environment) {
+        let named = |text: &str| {
+            text.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect::<String>()
+        };
+        let flags: String =
+            arguments.iter().map(Argument::text).filter(|text| text.starts_with(['-', '+'])).collect();
+        if arguments.iter().any(Argument::may_be_option) {
+            environment.forget_all();
+            self.hit("unknown.shell-state", None);
+        }
+        if flags.contains('n') && builtin != "export" {
+            // A reference: another variable is meant wherever this one is named.
+            self.hit("unknown.shell-state", None);
+        }
+        let odd = builtin == "readonly" || flags.contains(['r', 'i', 'u', 'l', 'c']);
+        self.arithmetic_used |= flags.contains('i');
+        let local = !self.calls.is_empty() && matches!(builtin, "local" | "declare" | "typeset");
+        for text in arguments.iter().map(Argument::text).filter(|text| !text.starts_with(['-', '+'])) {
+            let name = named(text);
+            if text.split('=').next().is_some_and(|name| name.contains(UNKNOWN)) {
+                self.hit("unknown.shell-state", None);
+            }
+            match text[name.len()..].strip_prefix('=') {
+                Some(value) => {
+                    self.tricky |= is_tricky(value);
+                    rules::judge_assignment(self, &name, &Argument::new(value));
+                    environment.set(&name, Variable::Text(value.to_owned()));
                 }
-                Some((name, _)) => {
-                    let name: String =
-                        name.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
-                    self.arithmetic_used = true;
+                // An element, something appended, or no value: what it is now is not followed.
+                None if text.len() > name.len() || local => {
+                    self.arithmetic_used |= text.contains('[');
                     environment.forget(&name);
                 }
-                None if text.starts_with(['-', '+']) && text.contains(['n', 'i', 'u', 'l', 'c']) => {
-                    // References and numbers: another variable is meant, or another value.
-                    self.arithmetic_used = true;
-                    environment.forget_all();
-                    if text.contains('n') {
-                        self.hit("unknown.shell-state", None);
-                    }
-                }
-                None if argument.may_be_option() => environment.forget_all(),
                 None => {}
+            }
+            if odd {
+                environment.make_odd(&name);
+                if flags.contains(['i', 'u', 'l', 'c']) {
+                    environment.forget(&name);
+                }
+            }
+            if local {
+                self.locals.push(name);
             }
         }
     }
@@ -245,10 +313,16 @@ impl Walker<'_> {
                     _ => return None,
                 };
                 self.arithmetic_used = true;
+                self.fill(&variable);
                 environment.forget(&variable);
                 return Some(text::output("true", &[], &Input::Inherited));
             }
-            "mapfile" | "readarray" if arguments.iter().any(|argument| argument.text().starts_with("-C")) => {
+            "mapfile" | "readarray"
+                if arguments
+                    .iter()
+                    .any(|argument| argument.text().starts_with('-') && argument.text().contains('C')) =>
+            {
+                self.attempt_texts(arguments);
                 self.hit("unknown.command", None);
             }
             "unset" if arguments.iter().any(|argument| argument.text().starts_with("-f")) => {
@@ -259,10 +333,14 @@ impl Walker<'_> {
         }
         self.arithmetic_used |= arguments.iter().any(|argument| argument.text().contains('['));
         for argument in arguments {
-            let name = named(argument.text());
-            if !name.is_empty() {
-                environment.forget(&name);
+            let variable = named(argument.text());
+            if !variable.is_empty() {
+                environment.forget(&variable);
             }
+            if name != "unset" || variable == "PATH" {
+                self.fill(&variable);
+            }
+            let name = variable;
             if name.is_empty() && argument.may_be_option() {
                 environment.forget_all();
             }
@@ -278,6 +356,14 @@ impl Walker<'_> {
             }
         }
         Some(None)
+    }
+
+    /// A builtin gives a variable its value.
+    fn fill(&mut self, variable: &str) {
+        match variable {
+            "" => {}
+            name => rules::judge_filled(self, name),
+        }
     }
 
     fn set_positional(&mut self, arguments: &[Argument], environment: &mut Environment) {

@@ -2,7 +2,7 @@
 
 use super::environment::{Environment, Variable};
 use super::peel::{self, Inner};
-use super::{Input, Output, Place, Walker, Written, programs, text};
+use super::{Input, Output, Place, Walker, Written, is_tricky, programs, text};
 use crate::shell::rules;
 use crate::shell::verdict::{Argument, UNKNOWN};
 
@@ -22,6 +22,7 @@ impl Walker<'_> {
             self.hit("unknown.size", None);
             return None;
         }
+        self.tricky |= argv.iter().any(|argument| is_tricky(argument.text()));
         if let Some(alias) = environment.aliases.get(&written).cloned() {
             self.alias(&alias, arguments, place, environment);
         }
@@ -54,19 +55,41 @@ impl Walker<'_> {
         }
         self.depth += 1;
         let inner = peel::peel(&name, arguments, &place.input);
+        if name == "ssh" && inner.is_empty() && !arguments.is_empty() {
+            // Without a command, the other side's shell reads one.
+            match &place.input {
+                Input::Text(script) => {
+                    self.nested_script(&script.clone(), &mut Environment::default(), &Input::Inherited);
+                }
+                Input::Inherited => {}
+                input => rules::judge_piped(self, &name, input),
+            }
+        }
         for inner in inner {
             self.here = place.span;
             match inner {
-                Inner::Command(inner) => {
+                Inner::Command(mut inner) => {
+                    // To the shell's own `time` these are words of the grammar.
+                    let grammar = |word: &Argument| matches!(word.known(), Some("!" | "coproc"));
+                    while name == "time" && inner.first().is_some_and(grammar) {
+                        inner.remove(0);
+                    }
                     // What runs programs knows nothing of functions and aliases.
-                    let mut outside =
-                        Environment { variables: environment.variables.clone(), ..Environment::default() };
+                    let mut outside = match name.as_str() {
+                        // Which may be the shell's own.
+                        "time" => environment.clone(),
+                        _ => {
+                            Environment { variables: environment.variables.clone(), ..Environment::default() }
+                        }
+                    };
                     self.run(&inner, place, &mut outside);
                 }
                 Inner::Script(script) => {
                     let mut outside = environment.clone();
                     outside.positional = None;
-                    self.nested_script(&script, &mut outside, &Input::Inherited);
+                    // The other side of `ssh` reads what is read here.
+                    let input = if name == "ssh" { place.input.clone() } else { Input::Inherited };
+                    self.nested_script(&script, &mut outside, &input);
                 }
                 Inner::Assignment(name, value) => {
                     let place = Place { assigned: vec![(name, value)], ..place.clone() };
@@ -75,6 +98,7 @@ impl Walker<'_> {
                 Inner::Unclear => self.hit("unknown.command", None),
             }
         }
+        self.runner(&name, arguments, place, environment);
         self.depth -= 1;
         self.here = place.span;
         text::output(&name, arguments, &place.input)
@@ -131,6 +155,7 @@ impl Walker<'_> {
         self.calls.push(name.to_owned());
         self.depth += 1;
         let outer = environment.positional.replace(arguments.to_vec());
+        let locals = std::mem::take(&mut self.locals);
         for (name, value) in &place.assigned {
             environment.set(name, Variable::Text(value.text().to_owned()));
         }
@@ -147,6 +172,10 @@ impl Walker<'_> {
             }
         }
         environment.positional = outer;
+        // What they were outside is theirs again; it is not kept here.
+        for name in std::mem::replace(&mut self.locals, locals) {
+            environment.forget(&name);
+        }
         for (name, _) in &place.assigned {
             environment.forget(name);
         }
@@ -173,9 +202,22 @@ impl Walker<'_> {
         }
         copy.other_splitting = false;
         self.depth += 1;
+        for (script, file) in peel::shell_start(name, arguments) {
+            match (script.known(), file) {
+                (_, true) => self.shell_file(&script, &mut copy),
+                (Some(script), false) => {
+                    self.nested_script(script, &mut copy, &Input::Inherited);
+                }
+                (None, false) => rules::judge_dynamic(self, script.text()),
+            }
+        }
         let output = match peel::shell(arguments) {
             peel::Shell::Script { script, positional } => {
-                copy.positional = Some(positional);
+                let (zero, rest) = positional.split_first().map_or((None, &[][..]), |(a, b)| (Some(a), b));
+                copy.positional = zero.is_none_or(|zero| !zero.is_many()).then(|| rest.to_vec());
+                if let Some(zero) = zero.filter(|zero| !zero.is_many()) {
+                    copy.set("0", Variable::Text(zero.text().to_owned()));
+                }
                 match script.known() {
                     Some(script) => self.nested_script(script, &mut copy, &place.input),
                     None => {
@@ -213,6 +255,11 @@ impl Walker<'_> {
                 }
                 None
             }
+            // `curl ... | xargs sh -c`: what is fetched becomes the script.
+            peel::Shell::Unclear if matches!(place.input, Input::Unknown { fetched: true, .. }) => {
+                rules::judge_piped(self, name, &place.input);
+                None
+            }
             peel::Shell::Unclear => {
                 self.hit("unknown.script", None);
                 None
@@ -232,13 +279,14 @@ impl Walker<'_> {
                     self.hit("unknown.script", None);
                 }
             }
-            Some(path) => match self.written(path) {
+            Some(path) if is_descriptor(path) => self.hit("unknown.script", None),
+            Some(path) => match self.run_file(path) {
                 Some(Written::Text(script)) => {
                     self.nested_script(&script, environment, &Input::Inherited);
                 }
                 Some(Written::Fetched) => self.hit("remote-code.fetched-file", None),
                 Some(Written::Unknown) => self.hit("unknown.script", None),
-                None => {}
+                Some(Written::Program(_)) | None => {}
             },
         }
     }
@@ -252,12 +300,20 @@ impl Walker<'_> {
         environment: &mut Environment,
     ) {
         if written.contains('/') {
-            match self.written(written) {
+            match self.run_file(written) {
                 Some(Written::Text(script)) if script.starts_with("#!") && !shell_shebang(&script) => {
                     rules::judge_code(self, &script);
                 }
                 Some(Written::Text(script)) => {
                     self.nested_script(&script, &mut environment.clone(), &Input::Inherited);
+                }
+                Some(Written::Program(program)) => {
+                    let argv = [&[Argument::new(program.clone())], arguments].concat();
+                    self.depth += 1;
+                    if self.depth <= super::parse::DEEPEST {
+                        self.program(&program, &argv, place, environment);
+                    }
+                    self.depth -= 1;
                 }
                 Some(Written::Fetched) => self.hit("remote-code.fetched-file", None),
                 Some(Written::Unknown) => self.hit("unknown.script", None),
@@ -266,11 +322,14 @@ impl Walker<'_> {
         }
         if programs::is_interpreter(name) {
             for argument in arguments.iter().filter_map(Argument::known) {
+                if is_descriptor(argument) {
+                    self.hit("unknown.script", None);
+                }
                 match self.written(argument) {
                     Some(Written::Text(code)) => rules::judge_code(self, &code),
                     Some(Written::Fetched) => self.hit("remote-code.fetched-file", None),
                     Some(Written::Unknown) => self.hit("unknown.script", None),
-                    None => {}
+                    Some(Written::Program(_)) | None => {}
                 }
             }
         }
@@ -285,6 +344,12 @@ impl Walker<'_> {
                     self.wrote(argument, written.clone());
                 }
             }
+            // Whoever opens it writes it.
+            "mkfifo" | "mknod" => {
+                for argument in arguments.iter().filter(|argument| !argument.text().starts_with('-')) {
+                    self.wrote(argument, Written::Unknown);
+                }
+            }
             // A file that was written may be another one now.
             "cp" | "mv" | "ln" | "install" | "rsync" if !self.files.is_empty() || self.writes_unknown => {
                 let fetched = self.files.values().any(|written| *written == Written::Fetched);
@@ -295,6 +360,9 @@ impl Walker<'_> {
             }
             _ => {}
         }
+        if matches!(name, "cp" | "mv" | "ln" | "install") {
+            self.note_copies(arguments);
+        }
         if name == "chmod" {
             for argument in arguments.iter().filter_map(Argument::known) {
                 if self.written(argument) == Some(Written::Fetched) {
@@ -303,6 +371,30 @@ impl Walker<'_> {
             }
         }
     }
+
+    /// A program under another name is still that program.
+    fn note_copies(&mut self, arguments: &[Argument]) {
+        let operands: Vec<&Argument> =
+            arguments.iter().filter(|argument| !argument.text().starts_with('-')).collect();
+        let Some((target, sources)) = operands.split_last() else { return };
+        for source in sources {
+            match source.known() {
+                Some(path) if path.starts_with('/') => {
+                    self.wrote(target, Written::Program(programs::name(path)));
+                }
+                Some(_) => {}
+                None if source.may_be_option() && !source.text().contains('/') => {
+                    self.wrote(target, Written::Unknown);
+                }
+                None => {}
+            }
+        }
+    }
+}
+
+/// A descriptor by its name among files.
+fn is_descriptor(path: &str) -> bool {
+    path.starts_with("/dev/fd/") || (path.starts_with("/proc/") && path.contains("/fd/"))
 }
 
 fn shell_shebang(script: &str) -> bool {

@@ -1,6 +1,6 @@
 //! What is known of a shell's state at some point of a script.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use crate::shell::syntax::Command;
@@ -15,9 +15,42 @@ pub(super) struct Environment {
     pub(super) aliases: BTreeMap<String, String>,
     /// `$1` and so on, where the script sets them.
     pub(super) positional: Option<Vec<Argument>>,
+    /// Variables that do not simply become what is assigned to them.
+    pub(super) odd: BTreeSet<String>,
     /// Whether words are split otherwise than at blanks.
     pub(super) other_splitting: bool,
 }
+
+/// Variables to which the shell itself gives values.
+const ODD: &[&str] = &[
+    "_",
+    "UID",
+    "EUID",
+    "PPID",
+    "BASHPID",
+    "RANDOM",
+    "SRANDOM",
+    "SECONDS",
+    "EPOCHSECONDS",
+    "EPOCHREALTIME",
+    "LINENO",
+    "PWD",
+    "OLDPWD",
+    "FUNCNAME",
+    "GROUPS",
+    "DIRSTACK",
+    "BASH_COMMAND",
+    "BASH_SUBSHELL",
+    "BASH_VERSINFO",
+    "BASHOPTS",
+    "SHELLOPTS",
+    "HISTCMD",
+    "PIPESTATUS",
+    "BASH_ARGV0",
+    "BASH_SOURCE",
+    "BASH_LINENO",
+    "COMP_WORDBREAKS",
+];
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Variable {
@@ -48,7 +81,17 @@ impl Environment {
         if name == "IFS" {
             self.other_splitting = true;
         }
-        self.variables.insert(name.to_owned(), value);
+        if name == "BASH_ARGV0" {
+            self.variables.remove("0");
+        }
+        let odd = self.odd.contains(name) || ODD.contains(&name);
+        self.variables.insert(name.to_owned(), if odd { Variable::Unknown } else { value });
+    }
+
+    /// From here on, the variable does not simply become what is assigned to it: it may not be changed, or its
+    /// value is taken as a number or in other letters.
+    pub(super) fn make_odd(&mut self, name: &str) {
+        self.odd.insert(name.to_owned());
     }
 
     pub(super) fn forget(&mut self, name: &str) {
@@ -126,6 +169,9 @@ impl Environment {
         if self.positional != other.positional && self.positional.is_some() {
             self.positional = None;
             changed = true;
+        }
+        for name in &other.odd {
+            changed |= self.odd.insert(name.clone());
         }
         changed |= other.other_splitting && !self.other_splitting;
         self.other_splitting |= other.other_splitting;

@@ -3,6 +3,7 @@
 use super::Walker;
 use super::braces;
 use super::environment::{Environment, Variable};
+use crate::shell::rules;
 use crate::shell::syntax::{Parameter, Part, Word};
 use crate::shell::verdict::{Argument, UNKNOWN};
 
@@ -105,6 +106,17 @@ impl Walker<'_> {
 
     /// Where home is, only run time knows.
     fn tilde<'t>(&self, text: &'t str, first: bool, fields: &mut Fields) -> &'t str {
+        // `of=~/x` is expanded as an assignment would be, in its parts between colons too.
+        let assigned = first
+            .then(|| text.split_once('=').filter(|(name, _)| is_name(name)))
+            .flatten()
+            .is_some_and(|(_, value)| value.starts_with('~') || value.contains(":~"));
+        if assigned || text.contains(":~") {
+            let at = text.find("=~").into_iter().chain(text.find(":~")).min().unwrap_or(0);
+            fields.text(&text[..=at]);
+            fields.unknown();
+            return "";
+        }
         if !first || !text.starts_with('~') {
             return text;
         }
@@ -203,7 +215,10 @@ impl Walker<'_> {
         }
         self.inner(&parameter.word, environment);
         let operator = parameter.operator.as_str();
+        // `${x:n}`: an expression.
+        self.arithmetic_used |= operator.starts_with("indirect") || operator == ":";
         if operator.ends_with('=') {
+            rules::judge_filled(self, &parameter.name);
             environment.forget(&parameter.name);
         }
         if operator == "@" && matches!(parameter.word.as_slice(), [Part::Plain(text)] if text == "P") {
@@ -225,6 +240,7 @@ impl Walker<'_> {
         let positional = environment.positional.as_ref();
         match (parameter.name.as_str(), &parameter.index) {
             ("@" | "*", None) => positional.cloned(),
+            ("0", None) => environment.text("0").map(|text| vec![Argument::new(text)]),
             (name, None) if name.bytes().all(|byte| byte.is_ascii_digit()) => {
                 let place = name.parse::<usize>().ok()?.checked_sub(1)?;
                 let values = positional?;
@@ -267,6 +283,11 @@ impl Walker<'_> {
             }
         }
     }
+}
+
+fn is_name(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
 fn is_list(parameter: &Parameter) -> bool {

@@ -10,19 +10,19 @@ mod environment;
 mod expand;
 mod peel;
 mod programs;
+mod runners;
+mod simple;
 mod text;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use claw_core::tool::{Effect, Effects};
+pub(super) use self::programs::{is_shell, name};
 
 use self::environment::{Environment, Variable};
 use super::parse::{self, parse};
 use super::rules::{self, Rules};
-use super::syntax::{
-    After, AssignedValue, Assignment, Command, Item, Kind, List, Operator, Part, Redirect, Word,
-};
+use super::syntax::{After, Command, Item, Kind, List};
 use super::verdict::{Argument, Decision, Finding, Simple, Span, UNKNOWN};
 
 /// How many steps a script may take to follow.
@@ -49,6 +49,8 @@ pub(super) enum Written {
     Text(String),
     Unknown,
     Fetched,
+    /// A copy of this program, or a link to it.
+    Program(String),
 }
 
 /// What a command writes to its standard output, where that is known.
@@ -65,6 +67,19 @@ pub(super) struct Place {
     pub(super) reads: Vec<Argument>,
     /// Variables set for this command alone.
     pub(super) assigned: Vec<(String, Argument)>,
+}
+
+impl Place {
+    /// Where nothing stands around.
+    pub(super) fn nowhere() -> Self {
+        Self {
+            span: Span::default(),
+            input: Input::Inherited,
+            writes: Vec::new(),
+            reads: Vec::new(),
+            assigned: Vec::new(),
+        }
+    }
 }
 
 pub(super) struct Walker<'r> {
@@ -87,10 +102,16 @@ pub(super) struct Walker<'r> {
     perhaps: usize,
     /// What this command wrote itself, by the files' names without their directories.
     pub(super) files: BTreeMap<String, Written>,
+    /// Scripts that were run before this command wrote them, by their names.
+    ran: BTreeSet<String>,
     /// Whether it wrote a file of which the name is unknown.
     writes_unknown: bool,
+    /// Variables that the function that is being followed has for itself.
+    locals: Vec<String>,
+    /// Whether something is followed that may not be a command.
+    attempting: bool,
     arithmetic_used: bool,
-    /// Whether a variable holds text that arithmetic would run.
+    /// Whether some text would be run by arithmetic.
     tricky: bool,
 }
 
@@ -110,7 +131,10 @@ impl<'r> Walker<'r> {
             parallel: 0,
             perhaps: 0,
             files: BTreeMap::new(),
+            ran: BTreeSet::new(),
             writes_unknown: false,
+            locals: Vec::new(),
+            attempting: false,
             arithmetic_used: false,
             tricky: false,
         }
@@ -364,6 +388,9 @@ impl<'r> Walker<'r> {
                 let values = values
                     .filter(|values| *fixed && values.len() <= 16 && values.iter().all(|v| !v.is_many()));
                 let values = values.unwrap_or_else(|| vec![Argument::unknown()]);
+                for value in &values {
+                    rules::judge_assignment(self, variable, value);
+                }
                 self.rounds(environment, |walker, environment| {
                     for value in &values {
                         environment.set(variable, Variable::Text(value.text().to_owned()));
@@ -395,7 +422,8 @@ impl<'r> Walker<'r> {
             Kind::Test(words) => {
                 self.arithmetic_used = true;
                 for word in words {
-                    self.single(word, environment);
+                    let word = self.single(word, environment);
+                    self.tricky |= is_tricky(word.text());
                 }
                 Some(String::new())
             }
@@ -472,225 +500,9 @@ impl<'r> Walker<'r> {
         self.parallel -= 1;
         self.here = here;
     }
-
-    fn simple(
-        &mut self,
-        command: &Command,
-        (assignments, words): (&[Assignment], &[Word]),
-        environment: &mut Environment,
-        input: &Input,
-    ) -> Output {
-        let here = self.here;
-        let first = self.commands.len();
-        let argv = self.words(words, environment);
-        if let Some(Part::Parameter(_) | Part::Double(_)) = words.first().and_then(|word| word.parts.first())
-        {
-            let itself = words.first().is_some_and(|word| names_itself(&word.parts));
-            if itself && self.parallel > 0 {
-                self.hit("fork-bomb.function", None);
-            }
-        }
-        let mut place = self.redirects(&command.redirects, environment, input);
-        place.span = here;
-        // `sh <(curl ...)`: what a substitution in the words fetches is run.
-        if let Input::Unknown { fetched: true, decoded } = self.unknown_input(first)
-            && place.input == Input::Inherited
-            && words.iter().any(has_process)
-        {
-            place.input = Input::Unknown { fetched: true, decoded };
-        }
-        self.here = here;
-        for assignment in assignments {
-            let value = self.assign(assignment, environment, argv.is_empty());
-            place.assigned.push((assignment.name.clone(), value));
-        }
-        self.here = here;
-        if !place.assigned.is_empty() {
-            rules::judge_assignments(self, &place);
-        }
-        if argv.is_empty() {
-            self.redirected(&place);
-            self.note_written(&place, &Some(String::new()));
-            // Words that all vanished: the last substitution was the command.
-            return if words.is_empty() { Some(String::new()) } else { None };
-        }
-        let declares =
-            matches!(argv[0].known(), Some("declare" | "typeset" | "local" | "export" | "readonly"));
-        if declares {
-            for assignment in assignments {
-                environment.forget(&assignment.name);
-            }
-        }
-        let output = self.run(&argv, &place, environment);
-        self.here = here;
-        self.note_written(&place, &output);
-        if place.writes.is_empty() { output } else { None }
-    }
-
-    fn assign(&mut self, assignment: &Assignment, environment: &mut Environment, lasting: bool) -> Argument {
-        let (value, variable) = match &assignment.value {
-            AssignedValue::Word(word) => {
-                let value = self.single(word, environment);
-                let variable = match (assignment.indexed, assignment.append) {
-                    (true, _) => Variable::Unknown,
-                    (false, false) => Variable::Text(value.text().to_owned()),
-                    (false, true) => match environment.text(&assignment.name) {
-                        Some(before) => Variable::Text(format!("{before}{}", value.text())),
-                        None => Variable::Unknown,
-                    },
-                };
-                self.arithmetic_used |= assignment.indexed;
-                (value, variable)
-            }
-            AssignedValue::Array(words) => {
-                let keyed = |word: &Word| matches!(word.parts.first(), Some(Part::Plain(text)) if text.starts_with('['));
-                let values = self.words(words, environment);
-                let known = !assignment.append && !words.iter().any(keyed);
-                (Argument::unknown(), if known { Variable::Array(values) } else { Variable::Unknown })
-            }
-        };
-        if let Variable::Text(text) = &variable {
-            self.tricky |= text.contains('[') && (text.contains("$(") || text.contains('`'));
-        }
-        if lasting {
-            environment.set(&assignment.name, variable);
-        }
-        value
-    }
-
-    fn redirects(&mut self, redirects: &[Redirect], environment: &mut Environment, input: &Input) -> Place {
-        let mut place = Place {
-            span: self.here,
-            input: input.clone(),
-            writes: Vec::new(),
-            reads: Vec::new(),
-            assigned: Vec::new(),
-        };
-        for redirect in redirects {
-            let here = self.here;
-            let first = self.commands.len();
-            let target = match redirect.operator {
-                Operator::HereDocument => {
-                    let body = redirect.body.get().cloned().unwrap_or_default();
-                    self.single(&body, environment)
-                }
-                _ => self.single(&redirect.target, environment),
-            };
-            self.here = here;
-            let text = |text: &str| match text.contains(UNKNOWN) {
-                true => Input::Unknown { fetched: false, decoded: false },
-                false => Input::Text(text.to_owned()),
-            };
-            match redirect.operator {
-                Operator::HereDocument if redirect.default_descriptor => place.input = text(target.text()),
-                Operator::HereString if redirect.default_descriptor => {
-                    place.input = match text(&format!("{}\n", target.text())) {
-                        Input::Unknown { .. } => self.unknown_input(first),
-                        known => known,
-                    };
-                }
-                Operator::HereDocument | Operator::HereString => {}
-                Operator::Read => {
-                    if redirect.default_descriptor {
-                        place.input = match has_process(&redirect.target) {
-                            true => self.unknown_input(first),
-                            false => Input::File(target.clone()),
-                        };
-                    }
-                    place.reads.push(target);
-                }
-                Operator::ReadWrite => {
-                    if redirect.default_descriptor {
-                        place.input = Input::Unknown { fetched: false, decoded: false };
-                    }
-                    place.writes.push(target);
-                }
-                Operator::Duplicate => {
-                    let number =
-                        target.text().trim_end_matches('-').bytes().all(|byte| byte.is_ascii_digit());
-                    if !number {
-                        place.writes.push(target);
-                    } else if redirect.default_descriptor {
-                        place.input = Input::Unknown { fetched: false, decoded: false };
-                    }
-                }
-                Operator::Write | Operator::Append | Operator::Both => {
-                    if redirect.operator == Operator::Append {
-                        // What was there before is unknown.
-                        self.wrote(&target, Written::Unknown);
-                    }
-                    place.writes.push(target);
-                }
-            }
-        }
-        place
-    }
-
-    /// Remembers what redirections of a command wrote.
-    fn note_written(&mut self, place: &Place, output: &Output) {
-        for path in &place.writes {
-            let fetched = self.commands.last().is_some_and(programs::fetches);
-            let written = match output {
-                Some(text) => Written::Text(text.clone()),
-                None if fetched => Written::Fetched,
-                None => Written::Unknown,
-            };
-            self.wrote(path, written);
-        }
-    }
-
-    /// Remembers a file. What is in one that was written before, or through another path, is unknown.
-    pub(super) fn wrote(&mut self, path: &Argument, written: Written) {
-        let Some(path) = path.known() else {
-            self.writes_unknown = true;
-            return;
-        };
-        if path.starts_with("/dev/") {
-            return;
-        }
-        let name = file_name(path).to_owned();
-        let written = match self.files.get(&name) {
-            None => written,
-            Some(before) if *before == written => written,
-            Some(Written::Fetched) => Written::Fetched,
-            Some(_) => Written::Unknown,
-        };
-        self.files.insert(name, written);
-    }
-
-    /// What is in a file, if this command may have written it.
-    fn written(&self, path: &str) -> Option<Written> {
-        let found = self.files.get(file_name(path)).cloned();
-        found.or(self.writes_unknown.then_some(Written::Unknown))
-    }
-
-    /// Redirections of no simple command.
-    fn redirected(&mut self, place: &Place) {
-        rules::judge_redirects(self, place);
-        if !place.writes.is_empty() {
-            self.record(&[], Effects::of(&[Effect::Write]));
-        }
-    }
-
-    /// Notes a simple command.
-    fn record(&mut self, argv: &[Argument], effects: Effects) {
-        self.commands.push(Simple { argv: argv.to_vec(), effects, span: self.here });
-    }
 }
 
-/// A path's last component, by which files are told apart: where a relative path starts is not followed.
-fn file_name(path: &str) -> &str {
-    path.trim_end_matches('/').rsplit('/').next().unwrap_or(path)
-}
-
-fn names_itself(parts: &[Part]) -> bool {
-    match parts {
-        [Part::Parameter(parameter)] => parameter.name == "0" || parameter.name == "BASH_SOURCE",
-        [Part::Double(parts)] => names_itself(parts),
-        _ => false,
-    }
-}
-
-fn has_process(word: &Word) -> bool {
-    word.parts.iter().any(|part| matches!(part, Part::Process { .. }))
+/// Whether arithmetic runs what stands in this text: `a[$(...)]`.
+fn is_tricky(text: &str) -> bool {
+    text.contains('[') && (text.contains("$(") || text.contains('`'))
 }

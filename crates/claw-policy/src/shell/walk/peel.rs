@@ -17,7 +17,11 @@ pub(super) enum Inner {
 /// What a shell runs.
 #[derive(Debug)]
 pub(super) enum Shell {
-    Script { script: Argument, positional: Vec<Argument> },
+    /// A text, and the arguments from `$0` on.
+    Script {
+        script: Argument,
+        positional: Vec<Argument>,
+    },
     File(Argument),
     Input,
     Nothing,
@@ -45,7 +49,8 @@ const fn wrapper(
 }
 
 const WRAPPERS: &[Wrapper] = &[
-    wrapper(&["env"], "uCS", &["unset", "chdir", "split-string"], 0),
+    wrapper(&["env"], "uCSa", &["unset", "chdir", "split-string", "argv0"], 0),
+    wrapper(&["ld.so"], "", &["library-path", "preload", "argv0", "audit", "inhibit-rpath"], 0),
     wrapper(
         &["sudo"],
         "CDghpRrTtUu",
@@ -68,29 +73,17 @@ const WRAPPERS: &[Wrapper] = &[
     wrapper(&["pkexec"], "", &["user"], 0),
     wrapper(&["nice"], "n", &["adjustment"], 0),
     wrapper(
-        &[
-            "nohup",
-            "setsid",
-            "setarch",
-            "linux32",
-            "linux64",
-            "catchsegv",
-            "torsocks",
-            "torify",
-            "proxychains",
-            "proxychains4",
-            "unbuffer",
-            "dbus-run-session",
-            "fakeroot",
-            "eatmydata",
-            "cgexec",
-            "xvfb-run",
-            "dbus-launch",
-        ],
-        "gnfespl",
+        &["nohup", "setsid", "linux32", "linux64", "catchsegv", "torify", "unbuffer", "eatmydata"],
+        "",
         &[],
         0,
     ),
+    wrapper(&["torsocks"], "aPup", &["address", "port", "user", "pass"], 0),
+    wrapper(&["proxychains", "proxychains4"], "f", &[], 0),
+    wrapper(&["fakeroot"], "lsib", &["lib", "faked"], 0),
+    wrapper(&["cgexec"], "g", &[], 0),
+    wrapper(&["xvfb-run"], "nsefpw", &["server-num", "server-args", "error-file", "auth-file", "wait"], 0),
+    wrapper(&["dbus-run-session", "dbus-launch"], "", &["config-file", "dbus-daemon"], 0),
     wrapper(&["timeout"], "ks", &["kill-after", "signal"], 1),
     wrapper(&["stdbuf"], "ioe", &["input", "output", "error"], 0),
     wrapper(&["ionice"], "cnpPu", &["class", "classdata", "pid"], 0),
@@ -106,7 +99,7 @@ const WRAPPERS: &[Wrapper] = &[
     wrapper(&["valgrind", "rlwrap", "faketime"], "", &[], 0),
     wrapper(
         &["systemd-run"],
-        "pHMutEd",
+        "pHMuE",
         &["unit", "property", "description", "slice", "uid", "gid", "nice", "setenv", "machine", "host"],
         0,
     ),
@@ -125,16 +118,25 @@ const WRAPPERS: &[Wrapper] = &[
     ),
 ];
 
+/// Whether what a program runs is followed here.
+pub(super) fn is_wrapper(name: &str) -> bool {
+    const OTHERS: &[&str] =
+        &["find", "gfind", "watch", "parallel", "flock", "su", "script", "ssh", "git", "tar"];
+    OTHERS.contains(&name) || WRAPPERS.iter().any(|wrapper| wrapper.names.contains(&name))
+}
+
 /// What a program runs besides itself.
 pub(super) fn peel(name: &str, arguments: &[Argument], input: &Input) -> Vec<Inner> {
     match name {
         "find" | "gfind" => find(arguments),
         "watch" => after(&wrapper(&["watch"], "n", &["interval"], 0), arguments)
             .map_or_else(unclear, |rest| joined(&rest)),
-        "parallel" => parallel(arguments),
+        "parallel" => parallel(arguments, input),
         "flock" => flock(arguments),
         "su" | "script" | "runuser" | "capsh" if has_command_option(arguments) => command_option(arguments),
         "ssh" => ssh(arguments),
+        "cmake" => cmake(arguments),
+        "make" | "gmake" => make(arguments),
         "git" => git(arguments),
         "tar" | "bsdtar" | "gtar" => tar(arguments),
         "perf" | "poetry" | "pipenv" | "uv" | "bundle" | "hatch" | "pdm" | "rye" => match arguments {
@@ -219,14 +221,13 @@ fn env(arguments: &[Argument]) -> Vec<Inner> {
         if !text.starts_with('-') && !text.contains('=') {
             break;
         }
-        let split = match text {
-            "-S" | "--split-string" => arguments.get(i + 1).map(|next| (next.text(), i + 2)),
-            _ => text
-                .strip_prefix("--split-string=")
-                .or_else(|| text.strip_prefix("-S"))
-                .or_else(|| text.strip_prefix("-vS"))
-                .or_else(|| text.strip_prefix("-iS"))
-                .map(|line| (line, i + 1)),
+        let split = match text.strip_prefix("--split-string") {
+            Some("") => arguments.get(i + 1).map(|next| (next.text(), i + 2)),
+            Some(line) => line.strip_prefix('=').map(|line| (line, i + 1)),
+            None => match split_option(text) {
+                Some("") => arguments.get(i + 1).map(|next| (next.text(), i + 2)),
+                line => line.map(|line| (line, i + 1)),
+            },
         };
         if let Some((line, next)) = split {
             if line.contains([UNKNOWN, '\\', '\'', '"', '$', '#']) {
@@ -238,9 +239,18 @@ fn env(arguments: &[Argument]) -> Vec<Inner> {
         }
     }
     match WRAPPERS.first().and_then(|wrapper| after(wrapper, arguments)) {
+        // `env - cmd` is `env -i cmd`.
+        Some(rest) if rest.first().is_some_and(|first| first.known() == Some("-")) => env(&rest[1..]),
         Some(rest) => assignments(rest),
         None => unclear(),
     }
+}
+
+/// What follows `S` among short options of `env`; those that take a value end the search.
+fn split_option(text: &str) -> Option<&str> {
+    let flags = text.strip_prefix('-').filter(|flags| !flags.starts_with('-'))?;
+    let at = flags.find(['S', 'u', 'C', 'a'])?;
+    flags[at..].strip_prefix('S')
 }
 
 fn xargs(arguments: &[Argument], input: &Input) -> Vec<Inner> {
@@ -309,7 +319,7 @@ fn joined(arguments: &[Argument]) -> Vec<Inner> {
     vec![Inner::Script(words.join(" "))]
 }
 
-fn parallel(arguments: &[Argument]) -> Vec<Inner> {
+fn parallel(arguments: &[Argument], input: &Input) -> Vec<Inner> {
     let wrapper = wrapper(
         &["parallel"],
         "jIaSN",
@@ -322,7 +332,11 @@ fn parallel(arguments: &[Argument]) -> Vec<Inner> {
         // Each argument, or each line of the input, is a command.
         let given = rest.iter().filter(|argument| !argument.text().starts_with(":::"));
         let scripts: Vec<Inner> = given.map(|argument| Inner::Script(argument.text().to_owned())).collect();
-        return if scripts.is_empty() { unclear() } else { scripts };
+        return match (scripts.is_empty(), input) {
+            (true, Input::Text(lines)) => vec![Inner::Script(lines.clone())],
+            (true, _) => unclear(),
+            (false, _) => scripts,
+        };
     }
     let fill = |argument: &Argument| match argument.text().contains('{') {
         true => Argument::unknown(),
@@ -422,6 +436,29 @@ fn git(arguments: &[Argument]) -> Vec<Inner> {
     inner
 }
 
+/// `cmake -E rm -rf x`: tools of its own, named as the programs are.
+fn cmake(arguments: &[Argument]) -> Vec<Inner> {
+    let tool = arguments.iter().position(|argument| argument.text() == "-E");
+    match tool.map(|at| arguments.get(at + 1..).unwrap_or(&[])) {
+        Some([verb, rest @ ..]) if matches!(verb.known(), Some("remove_directory" | "remove")) => {
+            let words = ["rm", "-r"].map(Argument::new).into_iter().chain(rest.iter().cloned());
+            vec![Inner::Command(words.collect())]
+        }
+        Some(command) if !command.is_empty() => vec![Inner::Command(command.to_vec())],
+        _ => Vec::new(),
+    }
+}
+
+/// `make CC=...`: variables, as if they were set before it.
+fn make(arguments: &[Argument]) -> Vec<Inner> {
+    let set = arguments.iter().filter(|argument| !argument.text().starts_with('-'));
+    set.filter_map(|argument| argument.text().split_once('='))
+        .map(|(name, value)| {
+            Inner::Assignment(name.trim_end_matches([':', '?', '+']).to_owned(), Argument::new(value))
+        })
+        .collect()
+}
+
 fn tar(arguments: &[Argument]) -> Vec<Inner> {
     let mut inner = Vec::new();
     for (i, argument) in arguments.iter().enumerate() {
@@ -440,7 +477,7 @@ fn tar(arguments: &[Argument]) -> Vec<Inner> {
             };
             inner.extend(script.map(Inner::Script));
         }
-        if text == "-I" {
+        if matches!(text, "-I" | "-F") {
             inner.extend(next().map(Inner::Script));
         }
         if let Some((_, script)) = text.split_once("exec=") {
@@ -448,6 +485,25 @@ fn tar(arguments: &[Argument]) -> Vec<Inner> {
         }
     }
     inner
+}
+
+/// What a shell runs before anything else: texts, and files (`true`).
+pub(super) fn shell_start(name: &str, arguments: &[Argument]) -> Vec<(Argument, bool)> {
+    let mut found = Vec::new();
+    for (i, argument) in arguments.iter().enumerate() {
+        let (option, joined) = match argument.text().split_once('=') {
+            Some((option, value)) => (option, Some(Argument::new(value))),
+            None => (argument.text(), None),
+        };
+        let file = matches!(option, "--rcfile" | "--init-file");
+        let text = matches!(option, "--command" | "--commands" | "--init-command" | "--execute")
+            || (option == "-C" && name == "fish")
+            || (option == "-e" && name == "nu");
+        if file || text {
+            found.extend(joined.or_else(|| arguments.get(i + 1).cloned()).map(|value| (value, file)));
+        }
+    }
+    found
 }
 
 /// What a shell does with its arguments.
@@ -490,13 +546,9 @@ pub(super) fn shell(arguments: &[Argument]) -> Shell {
         }
     }
     match (reads_command, rest) {
-        (true, [script, positional @ ..]) if script.is_many() => {
-            let _ = positional;
-            Shell::Unclear
-        }
+        (true, [script, ..]) if script.is_many() => Shell::Unclear,
         (true, [script, positional @ ..]) => {
-            let positional = positional.get(1..).unwrap_or(&[]).to_vec();
-            Shell::Script { script: script.clone(), positional }
+            Shell::Script { script: script.clone(), positional: positional.to_vec() }
         }
         (true, []) => Shell::Nothing,
         (false, [file, ..]) => Shell::File(file.clone()),

@@ -277,7 +277,7 @@ const DECODERS: &[&str] = &[
 ];
 const SHELLS: &[&str] = &[
     "sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "rbash", "yash", "posh", "pdksh", "ksh93", "oksh",
-    "bash5", "csh", "tcsh", "fish",
+    "bash5", "csh", "tcsh", "fish", "nu", "xonsh", "elvish", "osh", "ysh", "oil", "rc", "es", "ion",
 ];
 const INTERPRETERS: &[&str] = &[
     "python",
@@ -320,9 +320,12 @@ const INTERPRETERS: &[&str] = &[
 ];
 
 /// The name that rules know a program by: without its directory, a version or `.exe`.
-pub(super) fn name(written: &str) -> String {
+pub(in crate::shell) fn name(written: &str) -> String {
     let name = written.rsplit('/').next().unwrap_or(written);
     let name = name.strip_suffix(".exe").unwrap_or(name);
+    if name.starts_with("ld-linux") || name.starts_with("ld-musl") {
+        return "ld.so".to_owned();
+    }
     for known in ["python", "perl", "ruby", "php", "lua", "node"] {
         if let Some(version) = name.strip_prefix(known)
             && !version.is_empty()
@@ -334,8 +337,14 @@ pub(super) fn name(written: &str) -> String {
     name.to_owned()
 }
 
-pub(super) fn is_shell(name: &str) -> bool {
+pub(in crate::shell) fn is_shell(name: &str) -> bool {
     SHELLS.contains(&name)
+}
+
+/// Whether a program is known to do what it does without running its arguments, or to be followed otherwise.
+pub(super) fn only_itself(name: &str) -> bool {
+    [READERS, QUIET, WRITERS, NETWORKERS, INTERPRETERS, SHELLS].iter().any(|names| names.contains(&name))
+        || super::peel::is_wrapper(name)
 }
 
 pub(super) fn is_interpreter(name: &str) -> bool {
