@@ -160,7 +160,8 @@ pub(crate) fn executor(
     let mut world = world(loaded, around);
     world.undo = Some(Arc::new(undo(loaded, around, &store)?));
     world.seen = Some(Arc::new(StoredSeen::new(Arc::clone(&store) as _, Arc::clone(&world.clock))));
-    let builder = Executor::builder(populated(world), store, policy(config)?)
+    let builder = Executor::builder(populated(world), Arc::clone(&store) as _, policy(config)?)
+        .rules(store)
         .approvals(config.approvals.clone())
         .limiter(Limiter::new(config.limits.rate, SESSIONS))
         .limits(config.limits.for_calls())

@@ -23,9 +23,9 @@ fn mark(name: &str) -> String {
 /// Whether a process with this word among its arguments runs.
 fn runs(word: &str) -> bool {
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
-    entries.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok()).any(|line| {
-        line.split(|byte| *byte == 0).any(|argument| argument == word.as_bytes())
-    })
+    entries
+        .filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok())
+        .any(|line| line.split(|byte| *byte == 0).any(|argument| argument == word.as_bytes()))
 }
 
 /// Waits until it is so; what never comes fails the test.
@@ -49,7 +49,12 @@ fn a_command_runs_in_the_workspace_and_its_end_is_told() {
     assert_eq!(ran.stdout, "~/project/sub\nread\n[exit code 0]\n", "{}", ran.shown());
     assert_eq!(std::fs::read_to_string(home.path().join("project/sub/made")).unwrap(), "1 2\n");
     let ran = home.run(&[
-        "tools", "call", "bash", "--json", "--args", r#"{"command": "echo a; echo b >&2; kill -9 $$", "split_output": true}"#,
+        "tools",
+        "call",
+        "bash",
+        "--json",
+        "--args",
+        r#"{"command": "echo a; echo b >&2; kill -9 $$", "split_output": true}"#,
     ]);
     let details = &ran.json()["output"]["details"];
     assert_eq!((&details["signal"], &details["exit"]), (&json!(9), &Value::Null), "{details}");
@@ -81,7 +86,9 @@ fn security_and_rules_of_the_configuration_hold() {
     let home = Home::with_config("[approvals]\nsecurity = \"allowlist\"\nask = \"off\"\n");
     let ran = sh(&home, "ls");
     assert!(ran.code == 3 && ran.stderr.contains("no rule covers"), "{}", ran.shown());
-    let home = Home::with_config("[agents.builder.shell.off]\n\"destructive.rm-recursive\" = \"a throw-away box\"\n");
+    let home = Home::with_config(
+        "[agents.builder.shell.off]\n\"destructive.rm-recursive\" = \"a throw-away box\"\n",
+    );
     std::fs::create_dir(home.path().join("project/build")).unwrap();
     assert_eq!(sh(&home, "rm -rf build").code, 3);
     let args = json!({ "command": "rm -rf build" }).to_string();
@@ -153,14 +160,45 @@ fn an_agent_cannot_read_or_change_the_store_and_the_keys() {
 }
 
 #[test]
+fn a_workspace_in_the_data_directory_is_shown_and_nothing_beside_it() {
+    let home = Home::with_config("data_dir = \"data\"\n");
+    home.run(&["tools", "call", "workspace_dir"]);
+    std::fs::create_dir_all(home.path().join("project/data/workspaces/main/a")).unwrap();
+    let args = json!({ "command": "touch made; ls ../../../installation ../.." }).to_string();
+    let ran = home.run(&["tools", "call", "exec", "--workspace", "data/workspaces/main/a", &args]);
+    assert!(ran.code == 0 && !ran.stdout.contains("[exit code 0]"), "{}", ran.shown());
+    assert!(home.path().join("project/data/workspaces/main/a/made").exists());
+    // A store that lies openly in the workspace cannot be kept from commands, so there are none.
+    let home = Home::with_config("[store]\nurl = \"sqlite:here.db\"\n");
+    let ran = sh(&home, "ls");
+    assert!(ran.code != 0 && ran.stderr.contains("here.db"), "{}", ran.shown());
+}
+
+#[test]
+fn refuses_paths_that_are_denied_to_tools() {
+    let home = Home::with_config("[files]\ndeny = [\"private\", \"missing\"]\n");
+    std::fs::create_dir(home.path().join("project/private")).unwrap();
+    home.write("project/private/note", "secret-content");
+    let ran = sh(&home, "cat private/note; cp -r private copy; cat copy/note");
+    assert!(ran.code == 0 && !ran.stdout.contains("secret-content"), "{}", ran.shown());
+    assert!(!ran.stdout.contains("[exit code 0]"), "{}", ran.shown());
+}
+
+#[test]
 fn an_agent_cannot_approve_itself() {
     let home = Home::with_config("[approvals.effects]\nread = \"ask\"\n");
     let mut waiting = std::process::Command::new(assert_cmd::cargo::cargo_bin!("clawsmith"));
-    waiting.env_clear().env("HOME", home.path()).env("USER", "asker").current_dir(home.path().join("project"));
+    waiting
+        .env_clear()
+        .env("HOME", home.path())
+        .env("USER", "asker")
+        .current_dir(home.path().join("project"));
     waiting.args(["tools", "call", "--wait", "workspace_dir"]);
     waiting.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut waiting = waiting.spawn().unwrap();
-    wait_until("the question", || !home.run(&["approvals", "list", "--json"]).json().as_array().unwrap().is_empty());
+    wait_until("the question", || {
+        !home.run(&["approvals", "list", "--json"]).json().as_array().unwrap().is_empty()
+    });
     let id = home.run(&["approvals", "list", "--json"]).json()[0]["id"].as_str().unwrap().to_owned();
     // Our own program where the command can run it, with the data directory named as it is outside.
     std::fs::copy(assert_cmd::cargo::cargo_bin!("clawsmith"), home.path().join("project/tool")).unwrap();
@@ -172,7 +210,8 @@ fn an_agent_cannot_approve_itself() {
         format!("mkdir -p {data}; cp tool {data}/x; ./tool --version && false"),
     ] {
         let ran = home.ran(
-            home.command(&["tools", "call", "exec", &json!({ "command": command }).to_string()]).env(free, "allow"),
+            home.command(&["tools", "call", "exec", &json!({ "command": command }).to_string()])
+                .env(free, "allow"),
         );
         assert!(!ran.stdout.contains("approved:"), "{command}: {}", ran.shown());
         assert_eq!(home.run(&["approvals", "show", &id, "--json"]).json()["state"], "pending", "{command}");
@@ -185,12 +224,17 @@ fn an_agent_cannot_approve_itself() {
 #[test]
 fn no_variable_of_ours_reaches_a_command() {
     let home = Home::new();
-    let variables = [("SECRET_TOKEN", "leaked-value"), ("CLAWSMITH_KEYS", "leaked-keys"), ("PATH", "/nowhere")];
+    let variables =
+        [("SECRET_TOKEN", "leaked-value"), ("CLAWSMITH_KEYS", "leaked-keys"), ("PATH", "/nowhere")];
     let args = json!({ "command": "env; cat /proc/self/environ; cat /proc/1/environ" }).to_string();
     let ran = home.run_with(&variables[..1], &["tools", "call", "exec", &args]);
     assert!(ran.stdout.contains("HOME=~/project") && !ran.stdout.contains("leaked"), "{}", ran.shown());
     let ran = home.run_with(&variables[2..], &["tools", "call", "exec", &args]);
-    assert!(!ran.stdout.contains("/nowhere") && ran.stdout.contains("PATH=/usr/local/sbin:"), "{}", ran.shown());
+    assert!(
+        !ran.stdout.contains("/nowhere") && ran.stdout.contains("PATH=/usr/local/sbin:"),
+        "{}",
+        ran.shown()
+    );
 }
 
 #[test]
@@ -227,7 +271,11 @@ fn giving_up_ends_the_whole_tree() {
     let mut child = std::process::Command::new(assert_cmd::cargo::cargo_bin!("clawsmith"));
     child.env_clear().env("HOME", home.path()).env("USER", "tester").current_dir(home.path().join("project"));
     let args = json!({ "command": format!("(setsid sleep {word} &); sleep {word}") }).to_string();
-    child.args(["tools", "call", "exec", &args]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    child
+        .args(["tools", "call", "exec", &args])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     let mut child = child.spawn().unwrap();
     wait_until("the command", || runs(&word));
     let id = child.id().to_string();
@@ -238,7 +286,11 @@ fn giving_up_ends_the_whole_tree() {
     let mut child = {
         let mut child = std::process::Command::new(assert_cmd::cargo::cargo_bin!("clawsmith"));
         child.env_clear().env("HOME", home.path()).current_dir(home.path().join("project"));
-        child.args(["tools", "call", "exec", &args]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        child
+            .args(["tools", "call", "exec", &args])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
         child.spawn().unwrap()
     };
     wait_until("the command", || runs(&word));
@@ -251,11 +303,18 @@ fn giving_up_ends_the_whole_tree() {
 fn a_question_shows_the_command_its_parts_and_its_sandbox() {
     let home = Home::new();
     let mut waiting = std::process::Command::new(assert_cmd::cargo::cargo_bin!("clawsmith"));
-    waiting.env_clear().env("HOME", home.path()).env("USER", "asker").current_dir(home.path().join("project"));
+    waiting
+        .env_clear()
+        .env("HOME", home.path())
+        .env("USER", "asker")
+        .current_dir(home.path().join("project"));
     let args = json!({ "command": "touch made && $EMPTY ls", "stdin": "typed" }).to_string();
     waiting.args(["tools", "call", "--wait", "exec", &args]);
-    let mut waiting = waiting.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-    wait_until("the question", || !home.run(&["approvals", "list", "--json"]).json().as_array().unwrap().is_empty());
+    let mut waiting =
+        waiting.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    wait_until("the question", || {
+        !home.run(&["approvals", "list", "--json"]).json().as_array().unwrap().is_empty()
+    });
     let question = home.run(&["approvals", "list", "--json"]).json()[0].clone();
     let (id, summary) = (question["id"].as_str().unwrap(), question["summary"].as_str().unwrap());
     for line in [

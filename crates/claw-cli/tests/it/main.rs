@@ -13,6 +13,7 @@ mod harness;
 mod help;
 mod ledger;
 mod policy;
+mod rules;
 mod sandbox;
 mod scrub;
 mod secrets;
