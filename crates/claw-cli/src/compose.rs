@@ -210,7 +210,8 @@ pub(crate) fn executor(
     world.agents = Some(Arc::new(StoredAgents::new(agents(config), Arc::clone(&store) as _)));
     world.seen = Some(Arc::new(StoredSeen::new(Arc::clone(&store) as _, Arc::clone(&world.clock))));
     let builder = Executor::builder(populated(world), Arc::clone(&store) as _, policy(config)?)
-        .settings(store)
+        .settings(Arc::clone(&store) as _)
+        .rules(store)
         .approvals(config.approvals.clone())
         .limiter(Limiter::new(config.limits.rate, SESSIONS))
         .limits(config.limits.for_calls())

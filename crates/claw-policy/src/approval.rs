@@ -4,6 +4,7 @@
 //! from the plan and from what the ports saw, and does nothing itself.
 
 mod command;
+pub mod remembered;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -162,10 +163,10 @@ pub fn judge(config: &ApprovalConfig, plan: &Plan, circumstances: &Circumstances
             }
         }
     }
-    let mut verdicts = circumstances.commands.verdicts.iter();
+    let mut analysed = circumstances.commands.scripts();
     for ask in &plan.asks {
         let judgement = match ask {
-            Ask::Script(script) => command::judge(config, script, verdicts.next(), circumstances),
+            Ask::Script(script) => command::judge(config, script, analysed.next(), circumstances),
             ask => judge_ask(ask, circumstances),
         };
         match judgement {

@@ -10,6 +10,7 @@
 mod abandoned;
 mod bounded;
 mod question;
+mod remembered;
 mod telling;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -369,7 +370,7 @@ impl Trip<'_> {
         let of_commands = commands.effects(place.facts.sandboxed, left);
         let effects = plan.all_effects(meta.effects).and(of_commands);
         let mut judged = Judged { plan, commands, effects, left, sights, digest, place, approval: None };
-        let reason = match self.verdict(&judged, &judged.commands) {
+        let reason = match self.decide(&mut judged).await {
             Judgement::Allow => return Ok(judged),
             Judgement::Ask { reason } => reason,
             Judgement::Deny { reason, advice } => return Err(denied(reason, advice)),
@@ -500,6 +501,7 @@ impl Trip<'_> {
             reason,
             asked: now,
             expires: now.plus(Duration::from_secs(wait.into())),
+            remember: self.executor.0.rules.as_ref().and_then(|_| remembered::suggestion(judged, scrubber)),
         }
     }
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use claw_core::event::{Event, Listener, What};
-use claw_core::store::{CallStore, SettingsStore};
+use claw_core::store::{CallStore, Rules, SettingsStore};
 use claw_core::tool::{Caller, Meta, Need, Profile, Unavailable};
 use claw_core::{AgentId, CallId, TenantId, ToolName};
 use claw_policy::approval::ApprovalConfig;
@@ -68,6 +68,7 @@ pub(crate) struct Parts {
     pub(crate) limiter: ArcSwap<Limiter>,
     pub(crate) scrubbers: Scrubbers,
     pub(crate) store: Arc<dyn CallStore>,
+    pub(crate) rules: Option<Arc<dyn Rules>>,
     pub(crate) settings: StoredLayers,
     listener: Option<Arc<dyn Listener>>,
     pub(crate) limits: Limits,
@@ -85,6 +86,7 @@ pub struct ExecutorBuilder {
     limiter: Limiter,
     scrubbers: Scrubbers,
     settings: Option<Arc<dyn SettingsStore>>,
+    rules: Option<Arc<dyn Rules>>,
     listener: Option<Arc<dyn Listener>>,
     limits: Limits,
     files: FileRules,
@@ -118,6 +120,13 @@ impl ExecutorBuilder {
     #[must_use]
     pub fn settings(mut self, settings: Arc<dyn SettingsStore>) -> Self {
         self.settings = Some(settings);
+        self
+    }
+
+    /// Where rules are remembered that people give with a yes. Without it every question is put anew.
+    #[must_use]
+    pub fn rules(mut self, rules: Arc<dyn Rules>) -> Self {
+        self.rules = Some(rules);
         self
     }
 
@@ -160,6 +169,7 @@ impl ExecutorBuilder {
             limiter: ArcSwap::from_pointee(self.limiter),
             scrubbers: self.scrubbers,
             store: self.store,
+            rules: self.rules,
             settings: StoredLayers::new(self.settings),
             listener: self.listener,
             limits: self.limits,
@@ -181,6 +191,7 @@ impl Executor {
             limiter: Limiter::new(RateConfig::default(), SESSIONS),
             scrubbers: Scrubbers::default(),
             settings: None,
+            rules: None,
             listener: None,
             limits: Limits::default(),
             files: FileRules::default(),
@@ -196,6 +207,11 @@ impl Executor {
     /// Where calls and approvals are remembered; front ends answer questions here.
     pub fn store(&self) -> &Arc<dyn CallStore> {
         &self.0.store
+    }
+
+    /// Where rules are remembered, if they are.
+    pub fn rules(&self) -> Option<&Arc<dyn Rules>> {
+        self.0.rules.as_ref()
     }
 
     /// What is secret; values are added and removed here.

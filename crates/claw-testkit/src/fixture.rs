@@ -77,6 +77,7 @@ pub fn question(call: CallId, what: &str) -> NewApproval {
         reason: "commands are asked".to_owned(),
         asked: NOW,
         expires: NOW.plus(Duration::from_secs(300)),
+        remember: None,
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use claw_core::event::Listener;
 use claw_core::port::World;
-use claw_core::store::CallStore;
+use claw_core::store::{CallStore, Rules};
 use claw_core::tool::{AnyTool, Tool, erase};
 use claw_host::files::LocalFiles;
 use claw_host::{ArtifactLimits, FileArtifacts, MemoryArtifacts, MemoryStore, SystemClock};
@@ -54,6 +54,7 @@ pub struct ToolboxBuilder {
     store: Option<Arc<dyn CallStore>>,
     files: FileRules,
     commands: CommandRules,
+    rules: Option<Arc<dyn Rules>>,
     listener: Option<Arc<dyn Listener>>,
     scrubbers: Scrubbers,
 }
@@ -155,6 +156,13 @@ impl ToolboxBuilder {
         self
     }
 
+    /// Remembers the rules that people give with a yes in this store; without it every question is put anew.
+    #[must_use]
+    pub fn rules(mut self, rules: Arc<dyn Rules>) -> Self {
+        self.rules = Some(rules);
+        self
+    }
+
     /// How shell commands are judged. There are some where the world has a shell.
     #[must_use]
     pub fn commands(mut self, rules: CommandRules) -> Self {
@@ -193,6 +201,9 @@ impl ToolboxBuilder {
             .files(self.files)
             .commands(self.commands)
             .scrubbers(self.scrubbers);
+        if let Some(rules) = self.rules {
+            builder = builder.rules(rules);
+        }
         if let Some(listener) = self.listener {
             builder = builder.listener(listener);
         }

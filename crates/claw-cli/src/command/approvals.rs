@@ -3,6 +3,8 @@
 //! A call asks in one process and is answered here: the store carries both. What is shown was scrubbed when it
 //! was asked and is scrubbed again, with what is secret by now.
 
+pub(crate) mod rules;
+
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -35,18 +37,38 @@ pub(crate) enum Approvals {
     #[command(after_help = "Examples:
   clawsmith approvals show 019b7611-3c00-7b4e-9b0a-52a4c3f1d7e8")]
     Show(Question),
-    /// Say yes: the call that waits may run, once and as it was shown.
+    /// Say yes: the call that waits may run, once and as it was shown. With `--always` a rule is remembered too.
     #[command(after_help = "Exit code 1 where the question is over already: the first answer stands.
 
 Examples:
-  clawsmith approvals approve 019b7611")]
-    Approve(Question),
+  clawsmith approvals approve 019b7611
+  clawsmith approvals approve 019b7611 --always
+  clawsmith approvals approve 019b7611 --always --scope agent --expires 7d")]
+    Approve(Yes),
     /// Say no: the call that waits is refused.
     #[command(after_help = "Exit code 1 where the question is over already: the first answer stands.
 
 Examples:
   clawsmith approvals deny 019b7611")]
     Deny(Question),
+    /// List the rules that were given with a yes.
+    #[command(after_help = "Examples:
+  clawsmith approvals rules
+  clawsmith approvals rules --all --json")]
+    Rules(rules::List),
+    /// End a rule: what it covered is asked again.
+    #[command(after_help = "Examples:
+  clawsmith approvals revoke 019b7611")]
+    Revoke(rules::Revoke),
+}
+
+/// Which question, and what kind of yes.
+#[derive(Debug, Args)]
+pub(crate) struct Yes {
+    #[command(flatten)]
+    question: Question,
+    #[command(flatten)]
+    kind: rules::Kind,
 }
 
 /// Which question.
@@ -63,24 +85,40 @@ impl Approvals {
         match self {
             Self::List => list(session, &loaded, &scrubber),
             Self::Show(question) => {
-                let found = with_store(session, &loaded, async |store| question.find(store, &loaded).await)?;
-                let found = found.ok_or_else(|| question.unknown())?;
-                show(session, &found, &scrubber)
+                let found = with_store(session, &loaded, async |store| {
+                    let Some(found) = question.find(store, &loaded).await? else { return Ok(None) };
+                    let always = rules::preview(store, &found).await.map_err(unusable)?;
+                    Ok(Some((found, always)))
+                })?;
+                let (found, always) = found.ok_or_else(|| question.unknown())?;
+                show(session, (&found, &always), &scrubber)
             }
-            Self::Approve(question) => question.answer(session, &loaded, true),
-            Self::Deny(question) => question.answer(session, &loaded, false),
+            Self::Approve(Yes { question, kind }) => question.answer(session, &loaded, Some(&kind)),
+            Self::Deny(question) => question.answer(session, &loaded, None),
+            Self::Rules(list) => list.run(session, &loaded, &scrubber),
+            Self::Revoke(revoke) => revoke.run(session, &loaded),
         }
     }
 }
 
 impl Question {
-    fn answer(&self, session: &mut Session, loaded: &Loaded, approve: bool) -> Outcome {
+    /// Says yes of a kind, or no.
+    fn answer(&self, session: &mut Session, loaded: &Loaded, yes: Option<&rules::Kind>) -> Outcome {
         let by = caller::user_of(&session.around).map_err(|error| Failure::usage(error.to_string()))?;
-        let answer = Answer { approve, by: by.to_string(), at: SystemClock.now() };
+        let answer = Answer { approve: yes.is_some(), by: by.to_string(), at: SystemClock.now() };
         let answered = with_store(session, loaded, async |store| {
             let Some(found) = self.find(store, loaded).await? else { return Ok(None) };
-            let answered = store.answer(&loaded.config.tenant, found.id, answer).await;
-            answered.map(Some).map_err(|error| match error {
+            let tenant = &loaded.config.tenant;
+            let rule = match yes {
+                Some(kind) => kind.rule(&found, &answer.by, answer.at)?,
+                None => None,
+            };
+            let given = rule.as_ref().map(|rule| (rule.id, rule.text.clone(), rule.scope.to_string()));
+            let answered = match rule {
+                Some(rule) => store.answer_with_rule(tenant, found.id, answer, rule).await,
+                None => store.answer(tenant, found.id, answer).await,
+            };
+            answered.map(|answered| Some((answered, given))).map_err(|error| match error {
                 StoreError::ApprovalState { id, state } => {
                     Failure::failed(format!("question `{id}` is {state} already, and that stands"))
                         .hint(format!("clawsmith approvals show {id}"))
@@ -88,12 +126,20 @@ impl Question {
                 error => unusable(error),
             })
         })?;
-        let answered = answered.ok_or_else(|| self.unknown())?;
+        let (answered, given) = answered.ok_or_else(|| self.unknown())?;
         if session.out.json {
-            session.out.json(&serde_json::json!({ "id": answered.id, "state": answered.state }))?;
+            let mut json = serde_json::json!({ "id": answered.id, "state": answered.state });
+            if let Some((id, text, _)) = given {
+                json["rule"] = serde_json::json!({ "id": id, "covers": text });
+            }
+            session.out.json(&json)?;
         } else {
             let Approval { id, state, request, .. } = &answered;
             session.out.line(format_args!("{state}: `{}` ({id})", request.tool))?;
+            if let Some((id, text, scope)) = given {
+                session.out.foreign(&format!("remembered for {scope}: {text}"))?;
+                session.out.line(format_args!("  to end it: clawsmith approvals revoke {id}"))?;
+            }
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -151,7 +197,11 @@ fn list(session: &mut Session, loaded: &Loaded, scrubber: &CallScrubber) -> Outc
     Ok(ExitCode::SUCCESS)
 }
 
-fn show(session: &mut Session, approval: &Approval, scrubber: &CallScrubber) -> Outcome {
+fn show(
+    session: &mut Session,
+    (approval, always): (&Approval, &[(&'static str, String)]),
+    scrubber: &CallScrubber,
+) -> Outcome {
     if session.out.json {
         session.out.json(&clean(approval, scrubber)?)?;
         return Ok(ExitCode::SUCCESS);
@@ -184,11 +234,14 @@ fn show(session: &mut Session, approval: &Approval, scrubber: &CallScrubber) -> 
     for (i, line) in scrubber.text(&request.summary).lines().enumerate() {
         session.out.foreign(&format!("{:<11}{line}", if i == 0 { "what" } else { "" }))?;
     }
+    for (name, line) in always {
+        session.out.foreign(&format!("{name:<11}{}", scrubber.text(line)))?;
+    }
     Ok(ExitCode::SUCCESS)
 }
 
 /// Lets `ask` ask the store, if there is one: without it nobody has asked anything.
-fn with_store<T>(
+pub(crate) fn with_store<T>(
     session: &Session,
     loaded: &Loaded,
     ask: impl AsyncFnOnce(&Arc<dyn Backend>) -> Result<Option<T>, Failure>,
@@ -209,6 +262,6 @@ fn left(expires: UnixMillis, now: UnixMillis) -> String {
     format!("{} s", expires.since(now).as_secs())
 }
 
-fn unusable(error: StoreError) -> Failure {
+pub(crate) fn unusable(error: StoreError) -> Failure {
     Failure::failed("the questions cannot be read or answered").because(error).hint("clawsmith db status")
 }

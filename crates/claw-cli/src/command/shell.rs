@@ -4,11 +4,13 @@ use std::io::{self, BufRead as _, Read as _};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
+use claw_core::store::Rule;
 use claw_policy::config::ANY_AGENT;
 use claw_policy::shell::{Decision, LONGEST, Rules, Verdict, analyse};
 use serde::Deserialize;
 use serde_json::json;
 
+use super::approvals::rules::matching;
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
 use crate::output::{Cell, Table, visible};
@@ -54,20 +56,31 @@ pub(crate) struct Check {
 
 impl Check {
     fn run(self, session: &mut Session) -> Outcome {
-        let config = session.load()?.config;
+        let loaded = session.load()?;
+        let config = &loaded.config;
         // They were tried when the configuration was loaded.
         let rules = config.shell_rules(&self.agent).map_err(|error| Failure::usage(error.to_string()))?;
         let Some(command) = self.command else { return batch(session, &rules) };
         let verdict = analyse(&command, &rules);
+        let remembered = super::approvals::with_store(session, &loaded, async |store| {
+            let matching = matching(store, &loaded, (&self.agent, &command), &rules).await;
+            matching.map(Some).map_err(super::approvals::unusable)
+        })?;
+        let remembered = remembered.unwrap_or_default();
         match session.out.json {
-            true => session.out.json(&verdict)?,
-            false => show(session, &verdict)?,
+            true => {
+                let mut json = serde_json::to_value(&verdict)?;
+                let rule = |rule: &Rule| json!({ "id": rule.new.id, "for": rule.new.scope, "covers": rule.new.text });
+                json["remembered"] = remembered.iter().map(rule).collect();
+                session.out.json(&json)?;
+            }
+            false => show(session, &verdict, &remembered)?,
         }
         Ok(ExitCode::from(u8::from(verdict.decision != Decision::Allow)))
     }
 }
 
-fn show(session: &mut Session, verdict: &Verdict) -> Result<(), Failure> {
+fn show(session: &mut Session, verdict: &Verdict, remembered: &[Rule]) -> Result<(), Failure> {
     let out = &mut session.out;
     out.heading(&verdict.decision.to_string())?;
     for finding in &verdict.findings {
@@ -80,6 +93,19 @@ fn show(session: &mut Session, verdict: &Verdict) -> Result<(), Failure> {
         let mut table = Table::new(["command", "effects"]);
         for simple in &verdict.commands {
             table.row([Cell::strong(visible(&simple.to_string())), Cell::new(simple.effects)]);
+        }
+        out.table(&table)?;
+    }
+    if !remembered.is_empty() {
+        out.line("")?;
+        out.heading("covered by remembered rules, while the programs are the same files")?;
+        let mut table = Table::new(["rule", "for", "covers"]);
+        for rule in remembered {
+            table.row([
+                Cell::strong(rule.new.id),
+                Cell::new(&rule.new.scope),
+                Cell::new(visible(&rule.new.text)),
+            ]);
         }
         out.table(&table)?;
     }

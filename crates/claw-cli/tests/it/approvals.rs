@@ -11,15 +11,15 @@ fn asking() -> Home {
 }
 
 /// A call that waits in a process of its own.
-struct Waiting {
+pub(crate) struct Waiting {
     child: Child,
     stderr: BufReader<std::process::ChildStderr>,
-    id: String,
+    pub(crate) id: String,
 }
 
 impl Waiting {
     /// Starts it, and reads the id of its question from what it says.
-    fn start(home: &Home, words: &[&str]) -> Self {
+    pub(crate) fn start(home: &Home, words: &[&str]) -> Self {
         let mut child = Command::new(assert_cmd::cargo::cargo_bin!("clawsmith"))
             .env_clear()
             .env("HOME", home.path())
@@ -40,7 +40,7 @@ impl Waiting {
         Self { child, stderr, id }
     }
 
-    fn end(mut self) -> Ran {
+    pub(crate) fn end(mut self) -> Ran {
         let (mut stdout, mut stderr) = (String::new(), String::new());
         self.child.stdout.take().unwrap().read_to_string(&mut stdout).unwrap();
         self.stderr.read_to_string(&mut stderr).unwrap();

@@ -160,6 +160,31 @@ fn an_agent_cannot_read_or_change_the_store_and_the_keys() {
 }
 
 #[test]
+fn a_workspace_in_the_data_directory_is_shown_and_nothing_beside_it() {
+    let home = Home::with_config("data_dir = \"data\"\n");
+    home.run(&["tools", "call", "workspace_dir"]);
+    std::fs::create_dir_all(home.path().join("project/data/workspaces/main/a")).unwrap();
+    let args = json!({ "command": "touch made; ls ../../../installation ../.." }).to_string();
+    let ran = home.run(&["tools", "call", "exec", "--workspace", "data/workspaces/main/a", &args]);
+    assert!(ran.code == 0 && !ran.stdout.contains("[exit code 0]"), "{}", ran.shown());
+    assert!(home.path().join("project/data/workspaces/main/a/made").exists());
+    // A store that lies openly in the workspace cannot be kept from commands, so there are none.
+    let home = Home::with_config("[store]\nurl = \"sqlite:here.db\"\n");
+    let ran = sh(&home, "ls");
+    assert!(ran.code != 0 && ran.stderr.contains("here.db"), "{}", ran.shown());
+}
+
+#[test]
+fn refuses_paths_that_are_denied_to_tools() {
+    let home = Home::with_config("[files]\ndeny = [\"private\", \"missing\"]\n");
+    std::fs::create_dir(home.path().join("project/private")).unwrap();
+    home.write("project/private/note", "secret-content");
+    let ran = sh(&home, "cat private/note; cp -r private copy; cat copy/note");
+    assert!(ran.code == 0 && !ran.stdout.contains("secret-content"), "{}", ran.shown());
+    assert!(!ran.stdout.contains("[exit code 0]"), "{}", ran.shown());
+}
+
+#[test]
 fn an_agent_cannot_approve_itself() {
     let home = Home::with_config("[approvals.effects]\nread = \"ask\"\n");
     let mut waiting = std::process::Command::new(assert_cmd::cargo::cargo_bin!("clawsmith"));

@@ -25,6 +25,8 @@ const COMMANDS: &[&[&str]] = &[
     &["approvals", "show"],
     &["approvals", "approve"],
     &["approvals", "deny"],
+    &["approvals", "rules"],
+    &["approvals", "revoke"],
     &["sandbox", "status"],
     &["sandbox", "probe"],
     &["sandbox", "run"],

@@ -17,6 +17,7 @@ mod help;
 mod ledger;
 mod policy;
 mod routing;
+mod rules;
 mod sandbox;
 mod scrub;
 mod secrets;

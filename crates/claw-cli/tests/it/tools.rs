@@ -58,7 +58,7 @@ fn prints_schemas_as_each_provider_takes_them() {
     }
     let strict = home.run(&["tools", "schema", "workspace_dir", "--provider", "openai-strict"]).json();
     assert_eq!(strict[0]["function"]["strict"], true);
-    let absent = home.run(&["tools", "schema", "exec"]);
+    let absent = home.run(&["tools", "schema", "web_fetch"]);
     assert_eq!(absent.code, 2);
     assert!(absent.stderr.contains("not in this build"), "{}", absent.stderr);
 }

@@ -4,6 +4,7 @@ use std::fmt;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::{Changes, StoreError};
 use crate::id::{AgentId, ApprovalId, CallId, SessionKey, TenantId, ToolName, UserId};
@@ -75,6 +76,18 @@ pub struct NewApproval {
     pub asked: UnixMillis,
     /// When it lapses. From then on it cannot be answered, and a yes cannot be used.
     pub expires: UnixMillis,
+    /// What a yes for good would be remembered as; `None` where nothing is remembered of such calls.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remember: Option<Suggestion>,
+}
+
+/// A rule that could be given with a yes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Suggestion {
+    /// The rule, as whoever judges a call by it reads it; `None` where there can be none.
+    pub rule: Option<Value>,
+    /// What it would cover, or why there can be none, as a person reads it.
+    pub text: String,
 }
 
 /// A stored question.

@@ -30,7 +30,7 @@ pub use access::{
     Tenant, TenantChange, UnknownScope, User, UserChange,
 };
 pub use agents::{Agent, AgentKind, AgentSetup, AgentStore};
-pub use approvals::{Answer, Approval, ApprovalState, Approvals, NewApproval};
+pub use approvals::{Answer, Approval, ApprovalState, Approvals, NewApproval, Suggestion};
 pub use artifacts::{ArtifactIndex, KeptArtifact};
 pub use changes::{Bells, Changes, Topic};
 pub use documents::{Document, DocumentCard, DocumentKey, Documents, Found, Passage, PassageQuery, Shelf};

@@ -28,6 +28,8 @@ pub struct Analysis {
     pub verdicts: Vec<Verdict>,
     /// Whether the caller's commands reach other machines without asking.
     pub network: bool,
+    /// Whether remembered rules cover each script, in order; those not named are not covered.
+    pub covered: Vec<bool>,
 }
 
 impl Analysis {
@@ -37,7 +39,21 @@ impl Analysis {
             Ask::Script(script) => Some(invocation(script).analyse(rules)),
             _ => None,
         };
-        Self { verdicts: plan.asks.iter().filter_map(verdict).collect(), network }
+        Self { verdicts: plan.asks.iter().filter_map(verdict).collect(), network, covered: Vec::new() }
+    }
+
+    /// Each script's verdict, and whether remembered rules cover it.
+    pub(super) fn scripts(&self) -> impl Iterator<Item = (&Verdict, bool)> {
+        let covered = self.covered.iter().copied().chain(std::iter::repeat(false));
+        self.verdicts.iter().zip(covered)
+    }
+
+    /// Whether it makes a difference if remembered rules cover the scripts of a plan.
+    pub fn depends_on_rules(&self, plan: &Plan, security: Security) -> bool {
+        let wished = |ask: &Ask| matches!(ask, Ask::Script(script) if script.network && !self.network);
+        let asked = self.verdicts.iter().any(|verdict| verdict.decision == Decision::Ask);
+        !self.verdicts.is_empty()
+            && (asked || security == Security::Allowlist || plan.asks.iter().any(wished))
     }
 
     /// What the commands would do, of what is left to the caller: the rest is kept away by the sandbox.
@@ -74,7 +90,7 @@ pub fn programs(verdict: &Verdict) -> Vec<String> {
 pub(super) fn judge(
     config: &ApprovalConfig,
     script: &Script,
-    verdict: Option<&Verdict>,
+    analysed: Option<(&Verdict, bool)>,
     circumstances: &Circumstances<'_>,
 ) -> Judgement {
     if config.security == Security::Deny {
@@ -98,7 +114,7 @@ pub(super) fn judge(
             advice: Some("use the tools for files instead of commands".to_owned()),
         };
     }
-    let Some(verdict) = verdict else {
+    let Some((verdict, covered)) = analysed else {
         return Judgement::Ask { reason: "the command was not analysed".to_owned() };
     };
     match (verdict.decision, verdict.finding()) {
@@ -106,6 +122,7 @@ pub(super) fn judge(
             let advice = finding.map(|finding| finding.advice.clone());
             Judgement::Deny { reason: named(finding), advice }
         }
+        _ if covered => Judgement::Allow,
         (Decision::Ask, finding) => Judgement::Ask { reason: named(finding) },
         (Decision::Allow, _) if script.network && !circumstances.commands.network => {
             Judgement::Ask { reason: "the command wants the network (`network: true`)".to_owned() }

@@ -10,6 +10,7 @@ mod builtins;
 pub mod corpus;
 mod invocation;
 mod parse;
+mod plain;
 mod rules;
 mod syntax;
 mod verdict;
@@ -19,6 +20,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 pub use builtins::is_builtin;
 pub use invocation::Invocation;
+pub use plain::is_plain;
 pub use rules::{CustomRule, RULES, Rule, RuleError, Rules, ShellConfig};
 pub use verdict::{Argument, Decision, Finding, Simple, Span, Verdict};
 

@@ -11,6 +11,7 @@ use claw_core::store::{Answer, Approval};
 use claw_registry::{Asking, Executor};
 use tokio::sync::mpsc;
 
+use crate::command::approvals::rules::{Scope, new_rule};
 use crate::output::{tell, visible};
 
 /// How often an answer that is neither yes nor no is asked for again.
@@ -60,19 +61,35 @@ pub(crate) async fn put(executor: &Executor, approval: Approval, by: String) {
     std::thread::spawn(move || {
         // Standard error is not locked: whoever waits here must not keep others from saying why it is over.
         let answer = ask(&shown, &mut io::stdin().lock(), &mut io::stderr());
-        let _ = sender.send(answer.unwrap_or(false));
+        let _ = sender.send(answer.unwrap_or(Said::No));
     });
-    let Ok(approve) = answer.await else { return };
+    let Ok(said) = answer.await else { return };
     let at = executor.registry().world().clock.now();
-    let answered =
-        executor.store().answer(&approval.request.tenant, approval.id, Answer { approve, by, at }).await;
+    let (tenant, id) = (&approval.request.tenant, approval.id);
+    let rule = new_rule(&approval, Scope::Session, &by, at).ok();
+    let answer = Answer { approve: said != Said::No, by, at };
+    let answered = match (executor.rules(), rule) {
+        (Some(rules), Some(rule)) if said == Said::Always => {
+            rules.answer_with_rule(tenant, id, answer, rule).await
+        }
+        _ => executor.store().answer(tenant, id, answer).await,
+    };
     if let Err(error) = answered {
         tracing::debug!(%error, "an answer came too late");
     }
 }
 
+/// What was answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Said {
+    No,
+    Once,
+    /// Yes, and in this conversation without asking from now on.
+    Always,
+}
+
 /// Asks; only a clear yes is one.
-fn ask(approval: &Approval, input: &mut impl BufRead, output: &mut impl Write) -> io::Result<bool> {
+fn ask(approval: &Approval, input: &mut impl BufRead, output: &mut impl Write) -> io::Result<Said> {
     let request = &approval.request;
     let wait = request.expires.since(request.asked).as_secs();
     writeln!(output, "\n`{}` needs your approval", request.tool)?;
@@ -81,21 +98,27 @@ fn ask(approval: &Approval, input: &mut impl BufRead, output: &mut impl Write) -
     for (i, line) in visible(&request.summary).lines().enumerate() {
         writeln!(output, "  {}{line}", if i == 0 { "what     " } else { "         " })?;
     }
+    let always = request.remember.as_ref().filter(|suggestion| suggestion.rule.is_some());
+    if let Some(suggestion) = always {
+        writeln!(output, "  always   in this session, {}", visible(&suggestion.text))?;
+    }
+    let choice = if always.is_some() { "[y]es once / [a]lways / [n]o" } else { "[y]es once / [n]o" };
     for _ in 0..ATTEMPTS {
-        write!(output, "[y]es once / [n]o, within {wait} s: ")?;
+        write!(output, "{choice}, within {wait} s: ")?;
         output.flush()?;
         let mut line = String::new();
         if input.read_line(&mut line)? == 0 {
-            return Ok(false);
+            return Ok(Said::No);
         }
         match line.trim().to_lowercase().as_str() {
-            "y" | "yes" => return Ok(true),
-            "n" | "no" => return Ok(false),
+            "y" | "yes" => return Ok(Said::Once),
+            "a" | "always" if always.is_some() => return Ok(Said::Always),
+            "n" | "no" => return Ok(Said::No),
             _ => writeln!(output, "please answer `y` or `n`")?,
         }
     }
     writeln!(output, "taken as no")?;
-    Ok(false)
+    Ok(Said::No)
 }
 
 #[cfg(test)]

@@ -2,11 +2,11 @@ use std::io::Cursor;
 use std::time::Duration;
 
 use claw_core::port::UnixMillis;
-use claw_core::store::{Approval, ApprovalState, NewApproval};
+use claw_core::store::{Approval, ApprovalState, NewApproval, Suggestion};
 use claw_core::tool::{Digest, Effect, Effects};
 use claw_core::{AgentId, ApprovalId, CallId, SessionKey, TenantId, ToolName};
 
-use super::ask;
+use super::{Said, ask};
 
 fn question(summary: &str) -> Approval {
     let asked = UnixMillis(1_000);
@@ -25,6 +25,7 @@ fn question(summary: &str) -> Approval {
             reason: "`approvals.effects.execute` says ask".to_owned(),
             asked,
             expires: asked.plus(Duration::from_secs(120)),
+            remember: None,
         },
         state: ApprovalState::Pending,
         answered_by: None,
@@ -32,10 +33,11 @@ fn question(summary: &str) -> Approval {
 }
 
 #[track_caller]
-fn check(typed: &str, expected: bool) {
+fn check(typed: &str, yes: bool) {
     let mut shown = Vec::new();
     let answer = ask(&question("run"), &mut Cursor::new(typed), &mut shown).unwrap();
-    assert_eq!(answer, expected, "{}", String::from_utf8_lossy(&shown));
+    assert_eq!(answer == Said::Once, yes, "{}", String::from_utf8_lossy(&shown));
+    assert_ne!(answer, Said::Always);
 }
 
 #[test]
@@ -48,6 +50,25 @@ fn only_a_clear_yes_is_one() {
     check("maybe\ny\n", true);
     check("a\nb\nc\ny\n", false);
     check("yess\nyep\nyy\n", false);
+}
+
+#[test]
+fn always_is_an_answer_where_there_is_a_rule() {
+    let mut question = question("run");
+    let text = "`/usr/bin/git status`".to_owned();
+    let mut said = |rule: Option<serde_json::Value>| {
+        question.request.remember = Some(Suggestion { rule, text: text.clone() });
+        let mut shown = Vec::new();
+        let said = ask(&question, &mut Cursor::new("a\n"), &mut shown).unwrap();
+        (said, String::from_utf8(shown).unwrap())
+    };
+    let (answer, shown) = said(Some(serde_json::json!({})));
+    assert_eq!(answer, Said::Always);
+    assert!(
+        shown.contains("always   in this session, `/usr/bin/git status`\n[y]es once / [a]lways / [n]o"),
+        "{shown}"
+    );
+    assert_eq!(said(None).0, Said::No);
 }
 
 #[test]

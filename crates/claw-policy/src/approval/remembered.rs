@@ -1,0 +1,296 @@
+//! Rules that a person gave with a yes: what one covers, and whether a script is covered by some.
+//!
+//! A rule is narrow: programs by where they are and which file that is, arguments as they were. A script is covered
+//! only if every simple command of it is; what cannot be taken apart into such commands is covered only as the very
+//! text that was approved. What is known only at run time, and what rules deny, is covered by nothing.
+
+use claw_core::tool::{Effects, Script, Sight, Target};
+use serde::{Deserialize, Serialize};
+use smol_str::SmolStr;
+
+use crate::shell::{Argument, Decision, Simple, Verdict, is_builtin, is_plain};
+
+/// What a remembered rule covers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Remembered {
+    /// The commands it covers; for a whole script, the programs that it runs.
+    pub commands: Vec<Covered>,
+    /// The very script, where it is more than plain commands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub script: Option<Whole>,
+    /// The rules of `shell` that asked, and need not ask again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waives: Vec<SmolStr>,
+    /// Whether it carries the wish for the network.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub network: bool,
+}
+
+/// One simple command.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Covered {
+    /// Where the program is; the name alone for what the shell does itself.
+    pub program: String,
+    /// Which file that is; none for what the shell does itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identity: Option<String>,
+    /// The arguments, one by one.
+    pub arguments: Vec<Shape>,
+    /// The most it may do.
+    pub effects: Effects,
+}
+
+/// What an argument must be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Shape {
+    /// This text.
+    Is(String),
+    /// A path that is relative and does not lead upwards.
+    Path,
+}
+
+/// A script with everything beside its text that decides what it does.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Whole {
+    /// The text.
+    pub text: String,
+    /// Where it starts.
+    pub directory: String,
+    /// Its variables.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub env: Vec<(String, String)>,
+    /// What it reads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input: Option<String>,
+}
+
+impl Whole {
+    fn of(script: &Script) -> Self {
+        Self {
+            text: script.text.clone(),
+            directory: script.directory.clone(),
+            env: script.env.clone(),
+            input: script.input.clone(),
+        }
+    }
+}
+
+/// A script with what was found out about it.
+#[derive(Debug, Clone, Copy)]
+pub struct Judged<'a> {
+    /// The script.
+    pub script: &'a Script,
+    /// What the rules say.
+    pub verdict: &'a Verdict,
+    /// What the ports saw. Without it programs are compared by their names alone, which shows what a rule is like
+    /// and lets nothing run.
+    pub sights: Option<&'a [Sight]>,
+}
+
+/// Which of the rules cover the script, by their places in the list; `None` where they do not.
+pub fn covering(rules: &[&Remembered], judged: &Judged<'_>) -> Option<Vec<usize>> {
+    let Judged { script, verdict, .. } = *judged;
+    if verdict.decision == Decision::Deny || verdict.commands.is_empty() {
+        return None;
+    }
+    let mut used: Vec<usize> = Vec::new();
+    match is_apart(script) {
+        true => {
+            for simple in &verdict.commands {
+                if is_free(simple) {
+                    continue;
+                }
+                used.push(rules.iter().position(|rule| {
+                    rule.script.is_none()
+                        && waives(rule, judged)
+                        && rule.commands.iter().any(|covered| covered.covers(simple, judged))
+                })?);
+            }
+        }
+        false => used.push(rules.iter().position(|rule| {
+            rule.script.as_ref() == Some(&Whole::of(script))
+                && waives(rule, judged)
+                && verdict.commands.iter().all(|simple| {
+                    is_free(simple) || rule.commands.iter().any(|covered| covered.covers(simple, judged))
+                })
+        })?),
+    }
+    used.sort_unstable();
+    used.dedup();
+    // Nothing but what is free was found, so nothing asked either.
+    (verdict.decision == Decision::Allow && !script.network || !used.is_empty()).then_some(used)
+}
+
+/// Whether a rule lets pass what asked, all of it.
+fn waives(rule: &Remembered, judged: &Judged<'_>) -> bool {
+    let waived = |id: &SmolStr| is_waivable(id) && rule.waives.contains(id);
+    judged.verdict.findings.iter().all(|finding| waived(&finding.rule))
+        && (rule.network || !judged.script.network)
+}
+
+/// What is known only at run time, or changes what the words of a command mean, is asked each time.
+fn is_waivable(rule: &str) -> bool {
+    !rule.starts_with("unknown.") && !rule.starts_with("environment.")
+}
+
+/// Whether a script can be taken apart: nothing beside its text, and nothing in that but plain commands.
+fn is_apart(script: &Script) -> bool {
+    script.env.is_empty() && script.input.is_none() && is_plain(&script.text)
+}
+
+/// What the shell does itself and changes nothing by.
+fn is_free(simple: &Simple) -> bool {
+    const FREE: &[&str] = &[":", "[", "echo", "false", "printf", "pwd", "test", "true"];
+    let known = simple.argv.iter().all(|argument| argument.known().is_some());
+    let name = simple.argv.first().and_then(Argument::known);
+    known && simple.effects.read_only() && name.is_some_and(|name| FREE.contains(&name))
+}
+
+impl Covered {
+    fn covers(&self, simple: &Simple, judged: &Judged<'_>) -> bool {
+        let Some(words) = words(simple) else { return false };
+        let Some((program, arguments)) = words.split_first() else { return false };
+        let same = match judged.sights {
+            Some(sights) => found(program, judged, sights)
+                .is_some_and(|(path, identity)| path == self.program && identity == self.identity),
+            None => name(program) == name(&self.program),
+        };
+        same && simple.effects.within(self.effects)
+            && arguments.len() == self.arguments.len()
+            && arguments.iter().zip(&self.arguments).all(|(argument, shape)| shape.fits(argument))
+    }
+}
+
+impl Shape {
+    fn fits(&self, argument: &str) -> bool {
+        match self {
+            Self::Is(text) => argument == text,
+            Self::Path => is_path(argument),
+        }
+    }
+}
+
+/// All words of a command, where all are known.
+fn words(simple: &Simple) -> Option<Vec<&str>> {
+    simple.argv.iter().map(Argument::known).collect()
+}
+
+fn name(program: &str) -> &str {
+    program.rsplit('/').next().unwrap_or(program)
+}
+
+/// Where a program is and which file that is; none where that is not known for certain.
+fn found(program: &str, judged: &Judged<'_>, sights: &[Sight]) -> Option<(String, Option<String>)> {
+    if is_builtin(program) {
+        return Some((program.to_owned(), None));
+    }
+    // What a relative path means depends on where the commands before have gone.
+    if program.contains('/') && !program.starts_with('/') && judged.verdict.commands.len() > 1 {
+        return None;
+    }
+    let of = |sight: &&Sight| matches!(&sight.target, Target::Program { name, .. } if name == program);
+    let sight = sights.iter().find(of)?;
+    Some((sight.path.clone()?, Some(sight.identity.clone()?)))
+}
+
+/// Whether an argument is a path that stays below where the command runs.
+fn is_path(argument: &str) -> bool {
+    let looks = argument.contains(['/', '.']);
+    let stays = !argument.starts_with(['/', '-', '~', '+', '@', ':']) && !argument.contains("://");
+    looks && stays && argument.split('/').all(|part| part != "..") && !argument.contains(char::is_control)
+}
+
+/// Programs that run what they are given: with no arguments they run anything.
+const RUNNERS: &[&str] = &[
+    "awk", "bash", "bun", "busybox", "command", "dash", "deno", "doas", "env", "eval", "exec", "find",
+    "fish", "ksh", "lua", "nice", "node", "nohup", "parallel", "perl", "php", "python", "ruby", "script",
+    "setsid", "sh", "source", "ssh", "stdbuf", "sudo", "time", "timeout", "watch", "xargs", "zsh", ".",
+];
+
+fn is_runner(program: &str) -> bool {
+    let name = name(program).trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    RUNNERS.contains(&name) || name == "."
+}
+
+/// The rule that a yes for good would give, or why there can be none.
+pub fn suggest(judged: &Judged<'_>) -> Result<Remembered, &'static str> {
+    let Judged { script, verdict, .. } = *judged;
+    let sights = judged.sights.unwrap_or_default();
+    if verdict.decision == Decision::Deny {
+        return Err("a rule denies it");
+    }
+    if verdict.findings.iter().any(|finding| !is_waivable(&finding.rule)) {
+        return Err("what it does depends on what is known only when it runs");
+    }
+    let waives: Vec<SmolStr> = verdict.findings.iter().map(|finding| finding.rule.clone()).collect();
+    let whole = !is_apart(script);
+    let mut commands = Vec::new();
+    for simple in verdict.commands.iter().filter(|simple| !is_free(simple)) {
+        let words = words(simple).ok_or("some of its arguments are known only when it runs")?;
+        let (program, arguments) = words.split_first().ok_or("it redirects without a command")?;
+        if arguments.is_empty() && is_runner(program) {
+            return Err(
+                "it starts an interpreter or a wrapper with nothing to run, which could run anything",
+            );
+        }
+        let (path, identity) =
+            found(program, judged, sights).ok_or("it is not certain which program it would run")?;
+        let loose = waives.is_empty() && !whole && simple.effects.read_only() && !is_runner(program);
+        let shape = |argument: &&str| match loose && is_path(argument) {
+            true => Shape::Path,
+            false => Shape::Is((*argument).to_owned()),
+        };
+        let arguments = arguments.iter().map(shape).collect();
+        let covered = Covered { program: path, identity, arguments, effects: simple.effects };
+        if !commands.contains(&covered) {
+            commands.push(covered);
+        }
+    }
+    if commands.is_empty() {
+        return Err("there is nothing in it that would be asked again");
+    }
+    Ok(Remembered { commands, script: whole.then(|| Whole::of(script)), waives, network: script.network })
+}
+
+impl std::fmt::Display for Remembered {
+    /// What it covers, in a line.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.script {
+            Some(whole) => write!(f, "exactly `{}`", whole.text.replace('\n', " \u{23ce} "))?,
+            None => {
+                for (i, covered) in self.commands.iter().enumerate() {
+                    write!(f, "{}`{covered}`", if i == 0 { "" } else { ", " })?;
+                }
+            }
+        }
+        for rule in &self.waives {
+            write!(f, ", though `{rule}` asks")?;
+        }
+        f.write_str(if self.network { ", with the network" } else { "" })
+    }
+}
+
+impl std::fmt::Display for Covered {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.program)?;
+        for shape in &self.arguments {
+            match shape {
+                Shape::Path => f.write_str(" <path>")?,
+                Shape::Is(text)
+                    if text.is_empty() || text.contains(|c: char| c.is_whitespace() || c == '\'') =>
+                {
+                    write!(f, " '{}'", text.replace('\'', "'\\''").replace('\n', "\u{23ce}"))?;
+                }
+                Shape::Is(text) => write!(f, " {text}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

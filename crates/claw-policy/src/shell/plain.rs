@@ -1,0 +1,91 @@
+//! Whether a script is nothing but simple commands that run one after the other, or through pipes.
+
+use super::parse::parse;
+use super::syntax::{Command, Kind, List, Operator, Part, Redirect, Word};
+
+/// Whether it is: no assignment, no redirection but to nowhere, no substitution, no loop, function or condition. Then
+/// its simple commands tell all that it does.
+pub fn is_plain(text: &str) -> bool {
+    text.len() <= super::LONGEST && !text.contains('\0') && parse(text, 0).is_ok_and(|list| plain_list(&list))
+}
+
+fn plain_list(list: &List) -> bool {
+    list.0.iter().all(|item| !item.background && plain_command(&item.command))
+}
+
+fn plain_command(command: &Command) -> bool {
+    let parts = match &command.kind {
+        Kind::Simple { assignments, words } => {
+            assignments.is_empty() && !words.is_empty() && words.iter().all(plain_word)
+        }
+        Kind::Pipeline(commands) => commands.iter().all(plain_command),
+        Kind::Subshell(list) | Kind::Group(list) => plain_list(list),
+        _ => false,
+    };
+    parts && command.redirects.iter().all(plain_redirect)
+}
+
+/// To nowhere, or one stream into the other.
+fn plain_redirect(redirect: &Redirect) -> bool {
+    let target = redirect.target.plain();
+    match redirect.operator {
+        Operator::Write | Operator::Append | Operator::Both | Operator::Read => target == Some("/dev/null"),
+        Operator::Duplicate => matches!(target, Some("1" | "2")),
+        _ => false,
+    }
+}
+
+fn plain_word(word: &Word) -> bool {
+    word.parts.iter().all(plain_part)
+}
+
+fn plain_part(part: &Part) -> bool {
+    match part {
+        Part::Plain(_) | Part::Quoted(_) => true,
+        Part::Double(parts) => parts.iter().all(plain_part),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_simple_commands_are() {
+        for text in [
+            "ls",
+            "cd a && make test 2>&1 | tail -5",
+            "(ls; pwd) 2>/dev/null",
+            "echo \"a b\" 'c'",
+            "git commit -m '$x'",
+        ] {
+            assert!(is_plain(text), "{text}");
+        }
+        for text in [
+            "ls > x",
+            "A=1 ls",
+            "A=1",
+            "ls $(pwd)",
+            "ls `pwd`",
+            "ls &",
+            "for i in 1; do ls; done",
+            "f() { ls; }",
+            "ls <<< x",
+            "cat <<A\nx\nA",
+            "echo $X",
+            "echo \"$X\"",
+            "diff <(ls) x",
+            "if ls; then ls; fi",
+            "ls |",
+            "",
+            "! ",
+            "ls >& x",
+            "cat < x",
+            "[[ a ]]",
+            "((1))",
+        ] {
+            assert!(!is_plain(text), "{text}");
+        }
+    }
+}
