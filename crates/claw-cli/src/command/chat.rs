@@ -12,14 +12,15 @@ use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::Args;
 use claw_agent::{Chronicle, Deployment, Order, Peer, Profile, Profiles, Worker, WorkerOptions};
 use claw_core::message::Part;
-use claw_core::port::{Clock, Models as _};
+use claw_core::port::Clock;
 use claw_core::store::{self, Store};
 use claw_core::tool::{Caller, Digest};
-use claw_core::{AgentId, BootId, JobId};
+use claw_core::{AgentId, BootId, JobId, NodeId};
 use claw_host::SystemClock;
 use claw_registry::Asking;
 use claw_store::Backend;
@@ -37,6 +38,8 @@ use crate::config::{AgentConfig, Config, Loaded};
 use crate::failure::{Failure, Outcome};
 use crate::output::tell;
 
+/// How long a run belongs to a process that is gone.
+const LEASE: Duration = Duration::from_secs(15);
 /// No question is longer.
 const MOST_BYTES: usize = 1024 * 1024;
 
@@ -172,8 +175,9 @@ impl Chat {
             .await
             .map_err(|error| Failure::failed("the message could not be stored").because(error))?;
 
-        let worker = store::Worker { node: loaded.config.node.clone(), boot: BootId::new() };
-        let worker = Worker::new(deployment.clone(), WorkerOptions::new(worker, [lane]));
+        let mut options = WorkerOptions::new(alone(), [lane]);
+        options.lease = LEASE;
+        let worker = Worker::new(deployment.clone(), options);
         let stop = CancellationToken::new();
         let working = tokio::spawn({
             let (worker, stop) = (worker.clone(), stop.clone());
@@ -189,6 +193,14 @@ impl Chat {
         }
         Ok(ExitCode::from(ended?))
     }
+}
+
+/// A worker by itself: the run belongs to this process until its lease ends, and another chat on this machine is no
+/// later life of it.
+fn alone() -> store::Worker {
+    let boot = BootId::new();
+    let node = NodeId::new(format!("chat-{boot}")).unwrap_or_else(|_| NodeId::local());
+    store::Worker { node, boot }
 }
 
 /// Ctrl-C ends the run; a second one ends the program.

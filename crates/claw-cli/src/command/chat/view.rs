@@ -23,6 +23,8 @@ use crate::output::{Out, complain, tell};
 
 /// How many events are read at a time.
 const PAGE: usize = 200;
+/// How long nothing happens before it is said why.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(2);
 /// How much of a call's arguments is shown.
 const SHOWN: usize = 100;
 
@@ -78,9 +80,13 @@ impl<'a> View<'a> {
 
     /// Shows what happens until this run is over; gives the exit code.
     pub(super) async fn follow(&mut self, run: JobId) -> Result<u8, Failure> {
+        let mut quiet = Some(tokio::time::Instant::now() + PATIENCE);
         loop {
             for event in self.events().await? {
                 self.seen = event.seq;
+                if event.kind == "run" {
+                    quiet = None;
+                }
                 if let Some(code) = self.show(&event, run).await? {
                     return Ok(code);
                 }
@@ -92,6 +98,10 @@ impl<'a> View<'a> {
                     Err(RecvError::Lagged(_)) => {}
                     Err(RecvError::Closed) => return Err(Failure::failed("the store was closed")),
                 },
+                () = until(quiet) => {
+                    quiet = None;
+                    tell("waiting for another run of this conversation to end");
+                }
                 changed = self.changes.changed() => {
                     changed.map_err(|_| Failure::failed("the store was closed"))?;
                 }
@@ -258,6 +268,13 @@ impl<'a> View<'a> {
             Asking::Possible => approve::put(&self.deployment.executor, approval, self.by.clone()).await,
             Asking::Impossible => approve::announce(&approval),
         }
+    }
+}
+
+async fn until(time: Option<tokio::time::Instant>) {
+    match time {
+        Some(time) => tokio::time::sleep_until(time).await,
+        None => std::future::pending().await,
     }
 }
 
