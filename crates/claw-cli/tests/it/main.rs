@@ -4,6 +4,7 @@
 
 mod approvals;
 mod bad_input;
+mod chat;
 mod config;
 mod db;
 mod db_copy;
