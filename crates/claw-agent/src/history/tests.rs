@@ -75,7 +75,7 @@ fn calls_without_results_are_open_in_a_run_and_settled_when_it_is_over() {
         message(3, run, Role::Tool, json_of(&[result(&a)])),
         message(4, next, Role::User, text("and?")),
     ];
-    assert_eq!(History::of(messages.clone(), run).open_calls(), [b.clone()]);
+    assert_eq!(History::of(messages.clone(), run).open_calls(), std::slice::from_ref(&b));
     let turns = History::of(messages, next).turns();
     let results: Vec<CallId> = super::results(&turns[2]).map(|told| told.call).collect();
     assert_eq!(results, [a.call, b.call]);

@@ -1,5 +1,7 @@
 //! Runs, from a message in the queue to what is stored of them.
 
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot be set up fails loudly")]
+
 mod aborting;
 mod compacting;
 mod kill;

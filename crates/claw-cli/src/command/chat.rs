@@ -91,7 +91,7 @@ impl Chat {
         }
         let text = self.message()?;
         let models = LocalModels::new(self.script.as_deref())?;
-        runtime()?.block_on(self.talk(session, &loaded, caller, (text, models)))
+        runtime()?.block_on(self.talk(session, &loaded, Asked { caller, text, models }))
     }
 
     /// One conversation for each agent, user and workspace.
@@ -133,15 +133,9 @@ impl Chat {
         Ok(text)
     }
 
-    async fn talk(
-        &self,
-        session: &mut Session,
-        loaded: &Loaded,
-        caller: Caller,
-        (text, models): (String, LocalModels),
-    ) -> Outcome {
+    async fn talk(&self, session: &mut Session, loaded: &Loaded, asked: Asked) -> Outcome {
         let store = compose::store(loaded, &session.around).await?;
-        let ended = self.ask(session, loaded, &store, caller, (text, models)).await;
+        let ended = self.ask(session, loaded, &store, asked).await;
         store.disconnect().await;
         ended
     }
@@ -150,27 +144,19 @@ impl Chat {
         &self,
         session: &mut Session,
         loaded: &Loaded,
-        backend: &Arc<dyn Backend>,
-        caller: Caller,
-        (text, models): (String, LocalModels),
+        store: &Arc<dyn Backend>,
+        Asked { caller, text, models }: Asked,
     ) -> Outcome {
-        let store: Arc<dyn Store> = Arc::clone(backend) as _;
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let chronicle = Chronicle::start(Arc::clone(&store), Arc::clone(&clock), None);
-        let listener = Arc::clone(&chronicle) as _;
-        let executor = compose::executor(loaded, &session.around, Arc::clone(backend), listener)?;
-        let profiles = Arc::new(profiles(&loaded.config));
-        let deployment = Deployment { store, executor, models: Arc::new(models), clock, chronicle, profiles };
+        let deployment = deployment(session, loaded, store, models)?;
         let mut view = View::new(&mut session.out, &deployment, &caller).await?;
         view.introduce(&*deployment.models.model(&caller.tenant, None, None).await.map_err(unusable)?)?;
 
         let asking = if self.wait { Asking::Possible } else { approve::asking() };
         let lane = format_smolstr!("chat:{}", caller.session);
-        let order = order(&caller, asking);
         let text = deployment.executor.scrubbers().for_tenant(&caller.tenant).said(&text);
         let place = (lane.as_str(), deployment.clock.now());
         let owner = (&caller.tenant, &caller.session);
-        let accepted = order
+        let accepted = order(&caller, asking)
             .accept(&*deployment.store, owner, &[Part::text(text)], place)
             .await
             .map_err(|error| Failure::failed("the message could not be stored").because(error))?;
@@ -193,6 +179,29 @@ impl Chat {
         }
         Ok(ExitCode::from(ended?))
     }
+}
+
+/// What is said, by whom, and who can be asked.
+struct Asked {
+    caller: Caller,
+    text: String,
+    models: LocalModels,
+}
+
+/// What runs are made with here.
+fn deployment(
+    session: &Session,
+    loaded: &Loaded,
+    backend: &Arc<dyn Backend>,
+    models: LocalModels,
+) -> Result<Deployment, Failure> {
+    let store: Arc<dyn Store> = Arc::clone(backend) as _;
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let chronicle = Chronicle::start(Arc::clone(&store), Arc::clone(&clock), None);
+    let listener = Arc::clone(&chronicle) as _;
+    let executor = compose::executor(loaded, &session.around, Arc::clone(backend), listener)?;
+    let (models, profiles) = (Arc::new(models), Arc::new(profiles(&loaded.config)));
+    Ok(Deployment { store, executor, models, clock, chronicle, profiles })
 }
 
 /// A worker by itself: the run belongs to this process until its lease ends, and another chat on this machine is no
