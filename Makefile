@@ -6,6 +6,8 @@ TOOLS := $(CURDIR)/.cache/tools
 SOAK_CASES ?= 100000
 # Rounds of the kill test, on each backend, in `make soak`.
 SOAK_ROUNDS ?= 1000
+# Turns of the agents' kill test in `make soak`.
+SOAK_TURNS ?= 1000
 # Mutants of shell commands that a real bash runs in `make soak`.
 SOAK_MUTANTS ?= 1000000
 
@@ -53,8 +55,8 @@ bench: setup ## Run the benchmarks, with a PostgreSQL of their own
 	@scripts/install-bench-deps.sh
 	scripts/with-postgres.sh $(CARGO) bench --workspace --bench '*'
 
-soak: setup ## Run the tests optimised, with SOAK_CASES cases for each property, SOAK_ROUNDS rounds of killing and SOAK_MUTANTS shell commands
-	PROPTEST_CASES=$(SOAK_CASES) CLAWSMITH_KILL_ROUNDS=$(SOAK_ROUNDS) CLAWSMITH_ORACLE_MUTANTS=$(SOAK_MUTANTS) scripts/with-postgres.sh $(CARGO) test --release --workspace
+soak: setup ## Run the tests optimised, with SOAK_CASES cases for each property, SOAK_ROUNDS rounds and SOAK_TURNS turns of killing, and SOAK_MUTANTS shell commands
+	PROPTEST_CASES=$(SOAK_CASES) CLAWSMITH_KILL_ROUNDS=$(SOAK_ROUNDS) CLAWSMITH_KILL_TURNS=$(SOAK_TURNS) CLAWSMITH_ORACLE_MUTANTS=$(SOAK_MUTANTS) scripts/with-postgres.sh $(CARGO) test --release --workspace
 
 docs: ## Write the generated files: docs/tools.md, docs/config.schema.json, token figures
 	$(CARGO) xtask generate

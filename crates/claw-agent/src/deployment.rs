@@ -92,7 +92,7 @@ impl Deployment {
             match RunLimits::deserialize(limits) {
                 Ok(limits) => profile.limits = limits,
                 Err(error) => {
-                    tracing::warn!(%agent, %error, "the agent's `runs` do not read; the defaults hold")
+                    tracing::warn!(%agent, %error, "the agent's `runs` do not read; the defaults hold");
                 }
             }
         }

@@ -11,6 +11,7 @@
 mod chronicle;
 mod deployment;
 mod error;
+mod fit;
 mod history;
 mod limits;
 mod loops;
@@ -25,7 +26,7 @@ pub use chronicle::Chronicle;
 pub use deployment::{Deployment, Profile, Profiles};
 pub use error::RunError;
 pub use history::History;
-pub use limits::{LoopLimits, RunLimits, Threshold};
+pub use limits::{LoopLimits, Meanwhile, RunLimits, Threshold};
 pub use loops::{Finding, Loops};
 pub use order::Order;
 pub use result::is_mark;

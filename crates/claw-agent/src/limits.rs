@@ -30,8 +30,23 @@ pub struct RunLimits {
     /// How often a run is begun, after failures and crashes, before it is given up and reported.
     #[schemars(range(min = 1))]
     pub attempts: u16,
+    /// What becomes of messages that come while a run goes on.
+    pub meanwhile: Meanwhile,
     /// When a run that goes in circles is warned, and when it is stopped.
     pub loops: LoopLimits,
+}
+
+/// What becomes of messages that come while a run goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Meanwhile {
+    /// Each waits for the run to end and is answered by itself.
+    #[default]
+    Queue,
+    /// They wait for the run to end and are answered together.
+    Merge,
+    /// The run reads them as soon as the model is asked again.
+    Steer,
 }
 
 /// When a run that goes in circles is warned, and when it is stopped.
@@ -75,6 +90,7 @@ impl Default for RunLimits {
             output_tokens: None,
             thinking_tokens: None,
             attempts: 3,
+            meanwhile: Meanwhile::Queue,
             loops: LoopLimits::default(),
         }
     }

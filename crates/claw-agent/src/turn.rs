@@ -4,6 +4,7 @@
 //! before the model is asked again: whoever goes on after a crash finds all that was done, and what may have been.
 
 mod act;
+mod compact;
 mod report;
 mod think;
 
@@ -11,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use claw_core::message::{Part, Turn, Wanted};
-use claw_core::port::{Choice, Model, Owner, Question, Stop, UnixMillis};
+use claw_core::port::{Choice, Fault, Model, Owner, Question, Stop, UnixMillis};
 use claw_core::store::{Job, Lease, NewMessage, NewUsage, Role, UsageFilter};
 use claw_core::tool::Caller;
 use claw_core::{MessageId, SessionKey, TenantId, UsageId};
@@ -22,7 +23,10 @@ pub(crate) use self::report::report;
 use self::think::Thought;
 use crate::history::results;
 use crate::order::json;
-use crate::{Deployment, Finding, History, Loops, Order, Profile, RunError, prompt};
+use crate::{Deployment, Finding, History, Loops, Meanwhile, Order, Profile, RunError, prompt};
+
+/// How often a conversation is made shorter because the model says that it is too long.
+const SQUEEZES: u32 = 3;
 
 /// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,6 +85,8 @@ pub(crate) struct Run<'a> {
     loops: Loops,
     /// Why the next answer is the last one.
     over: Option<String>,
+    /// How often the conversation was longer than the model can read.
+    squeezed: u32,
 }
 
 impl<'a> Run<'a> {
@@ -101,7 +107,7 @@ impl<'a> Run<'a> {
         let history = History::read(&*deployment.store, (tenant, &session), lease.job).await?;
         let (began, accepted) = (deployment.clock.now(), job.new.accepted);
         let loops = Loops::new(profile.limits.loops);
-        let over = None;
+        let (over, squeezed) = (None, 0);
         Ok(Self {
             deployment,
             lease,
@@ -115,6 +121,7 @@ impl<'a> Run<'a> {
             accepted,
             loops,
             over,
+            squeezed,
         })
     }
 
@@ -126,17 +133,26 @@ impl<'a> Run<'a> {
         if !open.is_empty() {
             self.take_up(&offer, open).await?;
         }
+        let mut is_first = true;
         loop {
             self.stopping.check()?;
             if self.stopping.now.is_cancelled() {
                 return self.stopped(None).await;
             }
+            self.listen(is_first).await?;
+            is_first = false;
             let offer = self.offer().await?;
             let question = self.question(&offer).await?;
             let last = question.choice == Choice::None;
-            let (id, answer) = match self.think(&question).await? {
-                Thought::Answered(id, answer) => (id, answer),
-                Thought::Cut(id, text) => return self.stopped(Some((id, text))).await,
+            let (id, answer) = match self.think(&question).await {
+                Ok(Thought::Answered(id, answer)) => (id, answer),
+                Ok(Thought::Cut(id, text)) => return self.stopped(Some((id, text))).await,
+                Err(RunError::Model(error)) if error.fault == Fault::TooLong && self.squeezed < SQUEEZES => {
+                    tracing::info!(run = %self.lease.job, %error, "the conversation is shortened");
+                    self.squeezed += 1;
+                    continue;
+                }
+                Err(error) => return Err(error),
             };
             self.pay(&answer).await;
             let mut parts = self.scrubbed(answer.parts);
@@ -151,6 +167,21 @@ impl<'a> Run<'a> {
             self.say(id, turn).await?;
             self.act(&offer, calls).await?;
         }
+    }
+
+    /// Takes up what was said meanwhile, if the agent does that now.
+    async fn listen(&mut self, is_first: bool) -> Result<(), RunError> {
+        let listens = match self.profile.limits.meanwhile {
+            Meanwhile::Queue => false,
+            Meanwhile::Merge => is_first,
+            Meanwhile::Steer => true,
+        };
+        let store = &self.deployment.store;
+        if listens && store.take_waiting(self.lease).await? > 0 {
+            let owner = (&self.caller.tenant, &self.caller.session);
+            self.history = History::read(&**store, owner, self.lease.job).await?;
+        }
+        Ok(())
     }
 
     /// What the caller may call now; those that the session was told of before come first.
@@ -210,9 +241,11 @@ impl<'a> Run<'a> {
             offer.specs(|meta, error| tracing::warn!(tool = %meta.name, %error, "a tool cannot be made"));
         let now = self.deployment.clock.now();
         let store = &*self.deployment.store;
+        let system = prompt::prompt(store, &self.caller, &self.profile, (now, &reminders)).await?;
+        let turns = self.fitting(&system, &tools).await?;
         Ok(Question {
-            system: prompt::prompt(store, &self.caller, &self.profile, (now, &reminders)).await?,
-            turns: self.history.turns(),
+            system,
+            turns,
             tools,
             choice,
             output: self.profile.limits.output_tokens,

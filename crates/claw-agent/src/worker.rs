@@ -186,7 +186,7 @@ impl Worker {
             match deployment.store.fail_job(lease, failure).await {
                 Ok(_) => self.tell(job, body),
                 Err(error) => {
-                    tracing::error!(run = %lease.job, %error, "a failed run could not be given back")
+                    tracing::error!(run = %lease.job, %error, "a failed run could not be given back");
                 }
             }
             return;

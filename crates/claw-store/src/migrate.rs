@@ -52,6 +52,7 @@ const PAIRS: &[Pair] = &[
     pair!(13, "copy", "0013_copy.sql"),
     pair!(14, "told", "0014_told.sql"),
     pair!(15, "seen", "0015_seen.sql"),
+    pair!(18, "summaries", "0018_summaries.sql"),
 ];
 
 /// Every step, in order.

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use claw_core::port::UnixMillis;
 use claw_core::store::{
     Accepted, Bells, Changes, Claim, Failure, Job, JobState, LaneCount, Lease, Message, NewJob, NewMessage,
-    Queue, SessionEvent, SessionLog, StoreError, Topic, Worker,
+    Queue, SessionEvent, SessionLog, StoreError, Summary, Topic, Worker,
 };
 use claw_core::{JobId, MessageId, SessionKey, TenantId};
 use serde_json::{Value, json};
@@ -33,6 +33,7 @@ struct State {
 struct Talk {
     messages: Vec<Message>,
     events: Vec<SessionEvent>,
+    summaries: Vec<Summary>,
 }
 
 impl MemoryWork {
@@ -235,6 +236,55 @@ impl SessionLog for MemoryWork {
         drop(state);
         self.bells.ring(Topic::Sessions);
         Ok(places)
+    }
+
+    async fn take_waiting(&self, lease: &Lease) -> Result<usize, StoreError> {
+        let mut state = self.state();
+        let mine = state.held(lease)?.new.clone();
+        let waits = |job: &Job| {
+            job.state == JobState::Pending
+                && job.attempts == 0
+                && (&job.new.tenant, &job.new.lane) == (&mine.tenant, &mine.lane)
+                && job.new.session.is_some()
+                && job.new.session == mine.session
+                && job.new.payload == mine.payload
+        };
+        let taken: Vec<&mut Job> = state.jobs.iter_mut().filter(|job| waits(job)).collect();
+        let mut ids = Vec::new();
+        for job in taken {
+            job.state = JobState::Done;
+            ids.push(job.new.id);
+        }
+        if let Some(session) = mine.session
+            && let Some(talk) = state.talks.get_mut(&(mine.tenant, session))
+        {
+            for message in talk.messages.iter_mut().filter(|message| ids.contains(&message.run)) {
+                message.run = mine.id;
+            }
+        }
+        drop(state);
+        self.wake();
+        Ok(ids.len())
+    }
+
+    async fn summarise(
+        &self,
+        lease: &Lease,
+        (tenant, session): (&TenantId, &SessionKey),
+        summary: Summary,
+    ) -> Result<(), StoreError> {
+        let mut state = self.state();
+        state.held(lease)?;
+        let talk = state.talks.entry((tenant.clone(), session.clone())).or_default();
+        talk.summaries.retain(|kept| kept.upto != summary.upto);
+        talk.summaries.push(summary);
+        Ok(())
+    }
+
+    async fn summary(&self, tenant: &TenantId, session: &SessionKey) -> Result<Option<Summary>, StoreError> {
+        let state = self.state();
+        let talk = state.talks.get(&(tenant.clone(), session.clone()));
+        Ok(talk.and_then(|talk| talk.summaries.iter().max_by_key(|summary| summary.upto)).cloned())
     }
 
     async fn finish_run(&self, lease: &Lease, said: Vec<NewMessage>) -> Result<Vec<u64>, StoreError> {

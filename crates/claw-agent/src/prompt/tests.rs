@@ -1,1 +1,106 @@
+use claw_core::port::UnixMillis;
+use claw_core::store::{AgentKind, DocumentKey, Documents as _, Shelf};
+use claw_core::tool::Caller;
+use claw_core::{AgentId, NodeId, SessionKey, UserId};
+use claw_store::SqliteStore;
 
+use super::prompt;
+use crate::Profile;
+
+const NOW: UnixMillis = UnixMillis(1_767_225_600_000);
+
+fn caller() -> Caller {
+    let mut caller =
+        Caller::new(AgentId::new("ada").unwrap(), SessionKey::new("agent:ada:cli:direct:ann").unwrap(), "/w");
+    caller.user = Some(UserId::new("ann").unwrap());
+    caller
+}
+
+async fn store(files: &[(&str, Option<&str>, Shelf, &str)]) -> SqliteStore {
+    let store = SqliteStore::memory(NodeId::local()).await.unwrap();
+    let Caller { tenant, agent, .. } = caller();
+    for (path, user, shelf, text) in files {
+        let user = user.map(|user| UserId::new(user).unwrap());
+        let key = DocumentKey {
+            tenant: tenant.clone(),
+            agent: agent.clone(),
+            user,
+            shelf: *shelf,
+            path: (*path).to_owned(),
+        };
+        store.put_document(&key, text, None, NOW).await.unwrap();
+    }
+    store
+}
+
+/// The headings of the files, and what stands under them.
+async fn told(store: &SqliteStore, kind: AgentKind) -> Vec<(String, String)> {
+    let profile = Profile { kind, ..Profile::default() };
+    let prompt = prompt(store, &caller(), &profile, (NOW, &[])).await.unwrap();
+    let files = prompt.stable.split("\n\n## ").skip(1);
+    let file = |text: &str| {
+        let (path, text) = text.split_once("\n\n").unwrap();
+        (path.to_owned(), text.to_owned())
+    };
+    files.map(file).collect()
+}
+
+fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
+    expected.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect()
+}
+
+const FILES: &[(&str, Option<&str>, Shelf, &str)] = &[
+    ("USER.md", None, Shelf::Context, "anyone"),
+    ("USER.md", Some("ann"), Shelf::Context, "Ann"),
+    ("USER.md", Some("bob"), Shelf::Context, "Bob"),
+    ("SOUL.md", None, Shelf::Context, "base soul"),
+    ("SOUL.md", Some("ann"), Shelf::Context, "Ann's soul"),
+    ("DELEGATION.md", None, Shelf::Context, "base only"),
+    ("AGENTS.md", None, Shelf::Context, "rules\n"),
+    ("HEARTBEAT.md", None, Shelf::Context, "tick"),
+    ("BOOTSTRAP.md", None, Shelf::Context, "  \n"),
+    ("MEMORY.md", Some("ann"), Shelf::Memory, "remember"),
+    ("memory/other.md", Some("ann"), Shelf::Memory, "not in the prompt"),
+];
+
+#[tokio::test]
+async fn an_open_agent_has_the_users_files_over_its_own_in_a_fixed_order() {
+    let store = store(FILES).await;
+    let expected = [
+        ("AGENTS.md", "rules"),
+        ("SOUL.md", "Ann's soul"),
+        ("USER.md", "Ann"),
+        ("DELEGATION.md", "base only"),
+        ("MEMORY.md", "remember"),
+    ];
+    assert_eq!(told(&store, AgentKind::Open).await, pairs(&expected));
+}
+
+#[tokio::test]
+async fn a_predefined_agent_has_only_the_user_file_of_a_user() {
+    let store = store(FILES).await;
+    let files = told(&store, AgentKind::Predefined).await;
+    assert_eq!(files[1], ("SOUL.md".to_owned(), "base soul".to_owned()));
+    assert_eq!(files[2], ("USER.md".to_owned(), "Ann".to_owned()));
+}
+
+#[tokio::test]
+async fn what_changes_stands_behind_the_boundary() {
+    let store = store(&[]).await;
+    let reminders = ["Come to an end.".to_owned()];
+    let profile = Profile { about: "Counts.".to_owned(), ..Profile::default() };
+    let early = prompt(&store, &caller(), &profile, (NOW, &[])).await.unwrap();
+    let late =
+        prompt(&store, &caller(), &profile, (UnixMillis(NOW.0 + 86_400_000), &reminders)).await.unwrap();
+    assert_eq!(early.stable, late.stable);
+    assert!(early.stable.starts_with("You are the agent `ada`. Counts.\n"), "{}", early.stable);
+    assert_eq!(early.changing, "Today is Thursday, 2026-01-01 (UTC).");
+    assert_eq!(late.changing, "Today is Friday, 2026-01-02 (UTC).\nCome to an end.");
+}
+
+#[tokio::test]
+async fn a_long_file_is_cut() {
+    let store = store(&[("AGENTS.md", None, Shelf::Context, &"é".repeat(11_000))]).await;
+    let files = told(&store, AgentKind::Open).await;
+    assert!(files[0].1.ends_with("[cut after 20000 of 22000 bytes]"), "{}", &files[0].1[19_900..]);
+}

@@ -1,1 +1,39 @@
+use claw_core::CallId;
+use claw_core::message::{Args, Wanted};
+use claw_core::store::Outcome;
+use claw_core::tool::Block;
+use serde_json::json;
 
+use super::{after_a_crash, broken, marked, plain};
+
+fn wanted(args: Args) -> Wanted {
+    Wanted { call: CallId::new(), model_id: "m".into(), tool: "save".to_owned(), args, seal: None }
+}
+
+#[test]
+fn arguments_that_do_not_read_are_asked_for_again() {
+    assert_eq!(broken(&wanted(Args::Json(json!({})))), None);
+    for (cut, expected) in [(true, "cut off after 3 bytes"), (false, "(3 bytes) are not JSON")] {
+        let told = broken(&wanted(Args::Broken { text: "{\"a".to_owned(), cut })).unwrap();
+        let Block::Text { text } = &told.content[0] else { panic!("{told:?}") };
+        assert!(told.failed && text.contains(expected) && text.contains("make the call again"), "{text}");
+    }
+}
+
+#[test]
+fn only_what_worked_has_not_failed_after_a_crash() {
+    let failed = |outcome| after_a_crash(&wanted(Args::Json(json!({}))), outcome).failed;
+    assert!(!failed(Outcome::Done) && failed(Outcome::Failed) && failed(Outcome::Unknown));
+}
+
+#[test]
+fn a_mark_is_taken_off_as_it_was_put_on() {
+    for text in ["", "one", "one\ntwo\n", "[end of untrusted data x]\nmore"] {
+        let content = vec![Block::Text { text: text.to_owned() }];
+        let marked = marked(content, CallId::new(), "fetch");
+        let [Block::Text { text: shown }] = &marked[..] else { panic!("{marked:?}") };
+        assert_eq!(plain(shown), text);
+    }
+    assert_eq!(plain("[note] you go in circles"), "");
+    assert_eq!(plain("plain"), "plain");
+}

@@ -55,6 +55,8 @@ pub(crate) struct Watched {
     pub(crate) writes: AtomicUsize,
     /// A call of `hang` has begun.
     pub(crate) hanging: Notify,
+    /// Lets a call of `gate` go on.
+    pub(crate) open: Notify,
     /// One was cancelled.
     pub(crate) cancelled: AtomicUsize,
 }
@@ -147,7 +149,9 @@ pub(crate) fn check_whole(messages: Vec<Message>) {
     let turns = History::of(messages, JobId::new()).turns();
     for pair in turns.windows(2) {
         let fits = match pair[0].role {
-            Role::User | Role::Tool => pair[1].role == Role::Assistant,
+            Role::User => pair[1].role == Role::Assistant,
+            // What was said meanwhile stands after the results.
+            Role::Tool => matches!(pair[1].role, Role::Assistant | Role::User),
             Role::Assistant => {
                 pair[1].role == if pair[0].calls().next().is_some() { Role::Tool } else { Role::User }
             }
@@ -179,7 +183,13 @@ pub(crate) fn deployment(
     world: &Arc<Watched>,
 ) -> Deployment {
     let registry = Arc::new(Registry::new(World::new(Arc::clone(&clock))));
-    for tool in [erase(Peek), erase(Save(Arc::clone(world))), erase(Fetch), erase(Hang(Arc::clone(world)))] {
+    for tool in [
+        erase(Peek),
+        erase(Save(Arc::clone(world))),
+        erase(Fetch),
+        erase(Hang(Arc::clone(world))),
+        erase(Gate(Arc::clone(world))),
+    ] {
         registry.register(tool).unwrap();
     }
     let chronicle = Chronicle::start(Arc::clone(&store), Arc::clone(&clock), None);
@@ -246,7 +256,7 @@ impl Tool for Peek {
     const META: Meta = Meta::new("peek", Group::Fs).effects(&[Effect::Read]).about("Look at something.");
 
     async fn run(&self, _: &Call, args: Args) -> Result<Output, ToolError> {
-        Ok(Output::text(if args.what.starts_with("same") { "nothing".to_owned() } else { args.what }))
+        Ok(Output::text(if args.what == "long" { "x".repeat(8_000) } else { args.what }))
     }
 }
 
@@ -288,5 +298,19 @@ impl Tool for Hang {
         call.cancel().cancelled().await;
         self.0.cancelled.fetch_add(1, Ordering::SeqCst);
         Err(ToolError::failed("it was cancelled"))
+    }
+}
+
+/// Waits until it is let go on.
+struct Gate(Arc<Watched>);
+
+impl Tool for Gate {
+    type Args = Args;
+    const META: Meta = Meta::new("gate", Group::Fs).effects(&[Effect::Write]).about("Wait.");
+
+    async fn run(&self, _: &Call, _: Args) -> Result<Output, ToolError> {
+        self.0.hanging.notify_one();
+        self.0.open.notified().await;
+        Ok(Output::text("open"))
     }
 }

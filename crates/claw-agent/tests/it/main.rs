@@ -1,9 +1,13 @@
 //! Runs, from a message in the queue to what is stored of them.
 
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot be set up fails loudly")]
+
 mod aborting;
+mod compacting;
 mod kill;
 mod kit;
 mod limits;
+mod meanwhile;
 mod resuming;
 mod turns;
 mod workers;

@@ -3,6 +3,7 @@
 use crate::harness::Home;
 
 const COMMANDS: &[&[&str]] = &[
+    &["chat"],
     &["tools", "list"],
     &["tools", "show"],
     &["tools", "call"],

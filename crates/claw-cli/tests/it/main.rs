@@ -5,6 +5,7 @@
 mod agent;
 mod approvals;
 mod bad_input;
+mod chat;
 mod config;
 mod credentials;
 mod db;

@@ -46,7 +46,7 @@ pub use sealed::{
 };
 pub use secrets::{SecretCard, SecretPlace, Secrets};
 pub use seen::{SEEN_FILES, SeenIndex};
-pub use sessions::{Accepted, Message, NewMessage, Role, SessionEvent, SessionLog};
+pub use sessions::{Accepted, Message, NewMessage, Role, SessionEvent, SessionLog, Summary};
 pub use settings::{Layer, Settings, SettingsStore, StoredSettings, ToolSettings, overlay};
 pub use streams::{Delta, Streams, Voice};
 pub use undo::{FileState, NewUndo, Undo, UndoFilter, UndoIndex};

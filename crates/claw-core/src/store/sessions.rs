@@ -78,6 +78,17 @@ pub struct SessionEvent {
     pub body: Value,
 }
 
+/// What stands for the beginning of a conversation that is too long to be read. Nothing is lost: the messages stay.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Summary {
+    /// The last message that it stands for.
+    pub upto: u64,
+    /// What was said, in short.
+    pub text: String,
+    /// When it was written.
+    pub at: UnixMillis,
+}
+
 /// A message that was accepted: both it and its job are durable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Accepted {
@@ -96,6 +107,20 @@ pub trait SessionLog: Send + Sync {
     /// Stores what was said in a run that goes on, with its events. [`StoreError::LeaseLost`], and nothing
     /// stored, where the job is someone else's by now. A message whose id is known is not stored again.
     async fn say_in_run(&self, lease: &Lease, said: Vec<NewMessage>) -> Result<Vec<u64>, StoreError>;
+    /// Takes into a run what waits in its conversation: the messages of jobs that were not begun and ask for the
+    /// same as the run's own, in its lane. They are part of the run from then on, and their jobs are done; gives how
+    /// many jobs there were. [`StoreError::LeaseLost`], and nothing taken, where the job is someone else's by now.
+    async fn take_waiting(&self, lease: &Lease) -> Result<usize, StoreError>;
+    /// Keeps a summary of the beginning of a conversation, in a run of it. [`StoreError::LeaseLost`], and nothing
+    /// kept, where the job is someone else's by now. One that reaches as far as one before stands in its place.
+    async fn summarise(
+        &self,
+        lease: &Lease,
+        (tenant, session): (&TenantId, &SessionKey),
+        summary: Summary,
+    ) -> Result<(), StoreError>;
+    /// The summary of a conversation that reaches furthest.
+    async fn summary(&self, tenant: &TenantId, session: &SessionKey) -> Result<Option<Summary>, StoreError>;
     /// Ends a run: stores what was said in it, with its events, and marks its job done, together.
     /// [`StoreError::LeaseLost`], and nothing stored, where the job is someone else's by now.
     async fn finish_run(&self, lease: &Lease, said: Vec<NewMessage>) -> Result<Vec<u64>, StoreError>;

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use claw_core::port::UnixMillis;
 use claw_core::store::{
-    Accepted, Lease, Message, NewJob, NewMessage, SessionEvent, SessionLog, StoreError, Topic,
+    Accepted, Lease, Message, NewJob, NewMessage, SessionEvent, SessionLog, StoreError, Summary, Topic,
 };
 use claw_core::{JobId, SessionKey, TenantId};
 use serde_json::Value;
@@ -19,6 +19,8 @@ use crate::row;
 
 const ACCEPT: &str = "could not accept the message";
 const SAY: &str = "could not store the message";
+const TAKE: &str = "could not take what waits";
+const SUMMARISE: &str = "could not keep the summary";
 const FINISH: &str = "could not end the run";
 const TELL: &str = "could not write the event";
 const READ: &str = "could not read the conversation";
@@ -44,6 +46,66 @@ impl SessionLog for PostgresStore {
         transaction.commit().await.map_err(failed(SAY))?;
         self.listener.bells.ring(Topic::Sessions);
         Ok(places)
+    }
+
+    async fn take_waiting(&self, lease: &Lease) -> Result<usize, StoreError> {
+        let mut transaction = self.begin(TAKE).await?;
+        queue::hold(&mut *transaction, lease).await?;
+        let taken = queue::take(&mut *transaction, lease).await?;
+        if taken.is_empty() {
+            return Ok(0);
+        }
+        query(
+            "UPDATE messages SET job = $1
+             WHERE job = ANY($2) AND (tenant, session) = (SELECT tenant, session FROM jobs WHERE id = $1)",
+        )
+        .bind(uuid(lease.job.as_bytes()))
+        .bind(&taken)
+        .execute(&mut *transaction)
+        .await
+        .map_err(failed(TAKE))?;
+        transaction.commit().await.map_err(failed(TAKE))?;
+        self.listener.bells.ring(Topic::Work);
+        Ok(taken.len())
+    }
+
+    async fn summarise(
+        &self,
+        lease: &Lease,
+        (tenant, session): (&TenantId, &SessionKey),
+        summary: Summary,
+    ) -> Result<(), StoreError> {
+        let mut transaction = self.begin(SUMMARISE).await?;
+        queue::hold(&mut *transaction, lease).await?;
+        query(
+            "INSERT INTO summaries (tenant, session, upto, text, at) VALUES ($1, $2, $3, $4::json, $5)
+             ON CONFLICT (tenant, session, upto) DO UPDATE SET text = excluded.text, at = excluded.at",
+        )
+        .bind(tenant.as_str())
+        .bind(session.as_str())
+        .bind(row::number(summary.upto))
+        .bind(row::text(&summary.text)?)
+        .bind(summary.at.0)
+        .execute(&mut *transaction)
+        .await
+        .map_err(failed(SUMMARISE))?;
+        transaction.commit().await.map_err(failed(SUMMARISE))
+    }
+
+    async fn summary(&self, tenant: &TenantId, session: &SessionKey) -> Result<Option<Summary>, StoreError> {
+        let found: Option<(i64, Json<String>, i64)> = query_as(
+            "SELECT upto, text, at FROM summaries WHERE tenant = $1 AND session = $2
+             ORDER BY upto DESC LIMIT 1",
+        )
+        .bind(tenant.as_str())
+        .bind(session.as_str())
+        .fetch_optional(&self.pool)
+        .await
+        .map_err(failed(READ))?;
+        let summary = |(upto, Json(text), at): (i64, Json<String>, i64)| {
+            Ok(Summary { upto: row::count(upto)?, text, at: UnixMillis(at) })
+        };
+        found.map(summary).transpose()
     }
 
     async fn finish_run(&self, lease: &Lease, said: Vec<NewMessage>) -> Result<Vec<u64>, StoreError> {

@@ -179,6 +179,25 @@ pub(super) async fn hold(executor: impl SqliteExecutor<'_>, lease: &Lease) -> Re
     state_after(as_holder!(lease, "state = state"), executor, lease).await.map(drop)
 }
 
+/// Marks done what waits in the session of a lease's job, was not begun and asks for the same; gives the ids.
+pub(super) async fn take(
+    executor: impl SqliteExecutor<'_>,
+    lease: &Lease,
+) -> Result<Vec<Vec<u8>>, StoreError> {
+    query_scalar(
+        "UPDATE jobs SET state = 'done' WHERE position IN (
+             SELECT other.position FROM jobs AS mine JOIN jobs AS other
+                 ON other.tenant = mine.tenant AND other.session = mine.session
+                AND other.lane = mine.lane AND other.payload = mine.payload
+             WHERE mine.id = $1 AND other.state = 'pending' AND other.attempts = 0)
+         RETURNING id",
+    )
+    .bind(&lease.job.as_bytes()[..])
+    .fetch_all(executor)
+    .await
+    .map_err(failed(WRITE))
+}
+
 /// Marks the job of a lease done.
 pub(super) async fn finish(executor: impl SqliteExecutor<'_>, lease: &Lease) -> Result<(), StoreError> {
     state_after(as_holder!(lease, "state = 'done'"), executor, lease).await.map(drop)

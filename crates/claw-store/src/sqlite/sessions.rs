@@ -3,13 +3,13 @@
 use async_trait::async_trait;
 use claw_core::port::UnixMillis;
 use claw_core::store::{
-    Accepted, Lease, Message, NewJob, NewMessage, SessionEvent, SessionLog, StoreError, Topic,
+    Accepted, Lease, Message, NewJob, NewMessage, SessionEvent, SessionLog, StoreError, Summary, Topic,
 };
 use claw_core::{JobId, SessionKey, TenantId};
 use serde_json::Value;
 use smol_str::SmolStr;
 use sqlx::sqlite::{SqliteConnection, SqliteExecutor};
-use sqlx::{query_as, query_scalar};
+use sqlx::{query, query_as, query_scalar};
 
 use super::error::failed;
 use super::{SqliteStore, queue};
@@ -39,6 +39,68 @@ impl SessionLog for SqliteStore {
         transaction.commit().await.map_err(failed(WRITE))?;
         self.bells.ring(Topic::Sessions);
         Ok(places)
+    }
+
+    async fn take_waiting(&self, lease: &Lease) -> Result<usize, StoreError> {
+        let mut transaction = self.write(WRITE).await?;
+        queue::hold(&mut *transaction, lease).await?;
+        let taken = queue::take(&mut *transaction, lease).await?;
+        if taken.is_empty() {
+            return Ok(0);
+        }
+        for job in &taken {
+            query(
+                "UPDATE messages SET job = $1
+                 WHERE job = $2 AND (tenant, session) = (SELECT tenant, session FROM jobs WHERE id = $1)",
+            )
+            .bind(&lease.job.as_bytes()[..])
+            .bind(job)
+            .execute(&mut *transaction)
+            .await
+            .map_err(failed(WRITE))?;
+        }
+        transaction.commit().await.map_err(failed(WRITE))?;
+        self.bells.ring(Topic::Work);
+        Ok(taken.len())
+    }
+
+    async fn summarise(
+        &self,
+        lease: &Lease,
+        (tenant, session): (&TenantId, &SessionKey),
+        summary: Summary,
+    ) -> Result<(), StoreError> {
+        let mut transaction = self.write(WRITE).await?;
+        queue::hold(&mut *transaction, lease).await?;
+        query(
+            "INSERT INTO summaries (tenant, session, upto, text, at) VALUES ($1, $2, $3, $4, $5)
+             ON CONFLICT (tenant, session, upto) DO UPDATE SET text = excluded.text, at = excluded.at",
+        )
+        .bind(tenant.as_str())
+        .bind(session.as_str())
+        .bind(row::number(summary.upto))
+        .bind(row::text(&summary.text)?)
+        .bind(summary.at.0)
+        .execute(&mut *transaction)
+        .await
+        .map_err(failed(WRITE))?;
+        transaction.commit().await.map_err(failed(WRITE))
+    }
+
+    async fn summary(&self, tenant: &TenantId, session: &SessionKey) -> Result<Option<Summary>, StoreError> {
+        let found: Option<(i64, String, i64)> = query_as(
+            "SELECT upto, text, at FROM summaries WHERE tenant = $1 AND session = $2
+             ORDER BY upto DESC LIMIT 1",
+        )
+        .bind(tenant.as_str())
+        .bind(session.as_str())
+        .fetch_optional(&self.readers)
+        .await
+        .map_err(failed(READ))?;
+        let summary = |(upto, text, at): (i64, String, i64)| {
+            Ok(Summary { upto: row::count(upto)?, text: row::json("a summary", &text)?, at: UnixMillis(at) })
+        };
+        found.map(summary).transpose()
     }
 
     async fn finish_run(&self, lease: &Lease, said: Vec<NewMessage>) -> Result<Vec<u64>, StoreError> {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use claw_core::port::UnixMillis;
 use claw_core::store::{
     Accepted, Claim, JobState, Lease, Message, NewJob, NewMessage, Queue, Role, SessionEvent, SessionLog,
-    StoreError, Topic, Worker,
+    StoreError, Summary, Topic, Worker,
 };
 use claw_core::{MessageId, TenantId};
 use serde_json::{Value, json};
@@ -24,6 +24,8 @@ pub async fn session_log<S: SessionLog + Queue + 'static>(make: impl AsyncFn() -
     gives_a_message_back_as_it_was_said(make().await).await;
     ends_a_run_with_what_was_said(make().await).await;
     stores_what_is_said_while_a_run_goes_on(make().await).await;
+    takes_what_waits_into_a_run(make().await).await;
+    keeps_the_summary_that_reaches_furthest(make().await).await;
     ends_a_run_in_which_nothing_was_said(make().await).await;
     stores_nothing_where_the_lease_is_lost(make().await).await;
     numbers_each_conversation_by_itself(make().await).await;
@@ -153,6 +155,65 @@ async fn stores_what_is_said_while_a_run_goes_on(store: impl SessionLog + Queue)
     check_told(&store, "cli:me").await;
     check_lost(store.say_in_run(&lease, calls).await, &lease);
     assert_eq!(messages(&store, "cli:me").await.len(), 6);
+}
+
+async fn takes_what_waits_into_a_run(store: impl SessionLog + Queue) {
+    let accept = async |key: &str, job: NewJob| {
+        let new = NewMessage { tenant: job.tenant.clone(), ..message(key, "hello") };
+        store.accept_message(new, job.clone()).await.unwrap();
+        job
+    };
+    let first = accept("cli:me", job_of("cli:me")).await;
+    let lease = run(&store, &worker("a")).await;
+    assert_eq!(store.take_waiting(&lease).await.unwrap(), 0, "nothing waits");
+    let same = [accept("cli:me", job_of("cli:me")).await, accept("cli:me", job_of("cli:me")).await];
+    let others = [
+        accept("cli:you", job_of("cli:you")).await,
+        accept("cli:me", NewJob { payload: json!({ "do": "more" }), ..job_of("cli:me") }).await,
+        accept("cli:me", NewJob { lane: "cron".into(), ..job_of("cli:me") }).await,
+        accept("cli:me", NewJob { tenant: tenant("other"), ..job_of("cli:me") }).await,
+    ];
+    let stranger = Lease { attempt: 2, ..lease.clone() };
+    check_lost(store.take_waiting(&stranger).await, &stranger);
+    assert_eq!(store.take_waiting(&lease).await.unwrap(), 2);
+    let state = async |job: &NewJob| store.job(&job.tenant, job.id).await.unwrap().unwrap().state;
+    for job in &same {
+        assert_eq!(state(job).await, JobState::Done);
+    }
+    for job in &others {
+        assert_eq!(state(job).await, JobState::Pending, "{job:?}");
+    }
+    let runs: Vec<_> = messages(&store, "cli:me").await.iter().map(|stored| stored.run).collect();
+    assert_eq!(runs, [first.id, first.id, first.id, others[1].id, others[2].id]);
+    let theirs = store.messages(&tenant("other"), &session("cli:me"), 0, ALL).await.unwrap();
+    assert_eq!(theirs[0].run, others[3].id);
+    assert_eq!(store.take_waiting(&lease).await.unwrap(), 0, "what was taken waits no more");
+    store.finish_run(&lease, vec![]).await.unwrap();
+    check_lost(store.take_waiting(&lease).await, &lease);
+}
+
+async fn keeps_the_summary_that_reaches_furthest(store: impl SessionLog + Queue) {
+    let (main, key) = (TenantId::main(), session("cli:me"));
+    store.accept_message(message("cli:me", "hello"), job_of("cli:me")).await.unwrap();
+    let lease = run(&store, &worker("a")).await;
+    assert_eq!(store.summary(&main, &key).await.unwrap(), None);
+    let keep = async |upto: u64, text: &str| {
+        let summary = Summary { upto, text: text.to_owned(), at: NOW };
+        store.summarise(&lease, (&main, &key), summary.clone()).await.unwrap();
+        summary
+    };
+    let far = keep(40, "naïve \u{0} \u{1f980}").await;
+    assert_eq!(store.summary(&main, &key).await.unwrap(), Some(far.clone()));
+    keep(7, "less").await;
+    assert_eq!(store.summary(&main, &key).await.unwrap(), Some(far));
+    let better = keep(40, "better").await;
+    assert_eq!(store.summary(&main, &key).await.unwrap(), Some(better.clone()));
+    assert_eq!(store.summary(&main, &session("cli:you")).await.unwrap(), None);
+    assert_eq!(store.summary(&tenant("other"), &key).await.unwrap(), None);
+    let stranger = Lease { worker: worker("b"), ..lease.clone() };
+    let late = Summary { upto: 99, ..better.clone() };
+    check_lost(store.summarise(&stranger, (&main, &key), late).await, &stranger);
+    assert_eq!(store.summary(&main, &key).await.unwrap(), Some(better));
 }
 
 async fn ends_a_run_in_which_nothing_was_said(store: impl SessionLog + Queue) {

@@ -273,6 +273,20 @@ impl SessionLog for Liar {
             _ => self.work.say_in_run(lease, said).await,
         }
     }
+    async fn take_waiting(&self, lease: &Lease) -> Result<usize, StoreError> {
+        self.work.take_waiting(lease).await
+    }
+    async fn summarise(
+        &self,
+        lease: &Lease,
+        owner: (&TenantId, &SessionKey),
+        summary: Summary,
+    ) -> Result<(), StoreError> {
+        self.work.summarise(lease, owner, summary).await
+    }
+    async fn summary(&self, tenant: &TenantId, session: &SessionKey) -> Result<Option<Summary>, StoreError> {
+        self.work.summary(tenant, session).await
+    }
     async fn finish_run(&self, lease: &Lease, said: Vec<NewMessage>) -> Result<Vec<u64>, StoreError> {
         match self.lie {
             Lie::ForgetsWhatARunSaid => {

@@ -1,13 +1,14 @@
 //! A conversation that this process carries: what is said goes into the queue, and a worker takes it from there.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use claw_agent::{Chronicle, Deployment, Order, Profile, Profiles, Worker, WorkerOptions};
 use claw_core::message::Part;
 use claw_core::port::Clock;
 use claw_core::store::{self, Store};
 use claw_core::tool::Caller;
-use claw_core::{AgentId, BootId, JobId};
+use claw_core::{AgentId, BootId, JobId, NodeId};
 use claw_host::SystemClock;
 use claw_registry::Asking;
 use claw_store::Backend;
@@ -23,6 +24,9 @@ use crate::compose;
 use crate::compose::models::{DeploymentKeys, models};
 use crate::config::{AgentConfig, Config, Loaded};
 use crate::failure::Failure;
+
+/// How long a run belongs to a process that is gone.
+const LEASE: Duration = Duration::from_secs(15);
 
 /// A conversation, and who works on it.
 pub(super) struct Talk {
@@ -62,8 +66,8 @@ impl Talk {
         let deployment = Deployment { store, executor, models, clock, chronicle, profiles };
         let view = View::new(&deployment, &caller).await?;
         let lane = format_smolstr!("chat:{}", caller.session);
-        let worker = store::Worker { node: loaded.config.node.clone(), boot: BootId::new() };
-        let worker = Worker::new(deployment.clone(), WorkerOptions::new(worker, [lane.clone()]));
+        let options = WorkerOptions { lease: LEASE, ..WorkerOptions::new(alone(), [lane.clone()]) };
+        let worker = Worker::new(deployment.clone(), options);
         let stop = CancellationToken::new();
         let working = tokio::spawn({
             let (worker, stop) = (worker.clone(), stop.clone());
@@ -97,6 +101,14 @@ impl Talk {
             _ => Ok(()),
         }
     }
+}
+
+/// A worker by itself: the run belongs to this process until its lease ends, and another chat on this machine is no
+/// later life of it.
+fn alone() -> store::Worker {
+    let boot = BootId::new();
+    let node = NodeId::new(format!("chat-{boot}")).unwrap_or_else(|_| NodeId::local());
+    store::Worker { node, boot }
 }
 
 fn order(caller: &Caller, asking: Asking) -> Order {

@@ -26,6 +26,8 @@ use crate::output::{Out, complain, style, tell, tell_styled};
 
 /// How many events are read at a time.
 const PAGE: usize = 200;
+/// How long nothing happens before it is said why.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(2);
 /// How many lines of a result are shown.
 const LINES: usize = 24;
 /// How much of a call's arguments is shown.
@@ -80,9 +82,13 @@ impl View {
 
     /// Shows what happens until this run is over; gives the exit code.
     pub(super) async fn follow(&mut self, out: &mut Out, run: JobId) -> Result<u8, Failure> {
+        let mut quiet = Some(tokio::time::Instant::now() + PATIENCE);
         loop {
             for event in self.events().await? {
                 self.seen = event.seq;
+                if event.kind == "run" {
+                    quiet = None;
+                }
                 if let Some(code) = self.show(out, &event, run).await? {
                     return Ok(code);
                 }
@@ -94,6 +100,10 @@ impl View {
                     Err(RecvError::Lagged(_)) => {}
                     Err(RecvError::Closed) => return Err(Failure::failed("the store was closed")),
                 },
+                () = until(quiet) => {
+                    quiet = None;
+                    tell("waiting for another run of this conversation to end");
+                }
                 changed = self.changes.changed() => {
                     changed.map_err(|_| Failure::failed("the store was closed"))?;
                 }
@@ -260,6 +270,13 @@ impl View {
             Asking::Possible => approve::put(&self.deployment.executor, approval, self.by.clone()).await,
             Asking::Impossible => approve::announce(&approval),
         }
+    }
+}
+
+async fn until(time: Option<tokio::time::Instant>) {
+    match time {
+        Some(time) => tokio::time::sleep_until(time).await,
+        None => std::future::pending().await,
     }
 }
 

@@ -2,16 +2,16 @@
 
 use claw_core::port::{Artifact, Owner, UnixMillis, Version};
 use claw_core::store::{
-    AccessRole, ApiKey, DocumentKey, FileState, KeptArtifact, KeyScope, Layer, NewKey, NewProcess, NewRule,
-    NewUndo, NewUsage, Passage, ProcessEnd, Program, ProgramCard, ProgramPlace, ProgramSettings, RuleScope,
-    Sealed, SecretPlace, Shelf, Store, Tenant, Tokens, User,
+    AccessRole, ApiKey, Claim, DocumentKey, FileState, KeptArtifact, KeyScope, Layer, NewJob, NewKey,
+    NewProcess, NewRule, NewUndo, NewUsage, Passage, ProcessEnd, Program, ProgramCard, ProgramPlace,
+    ProgramSettings, RuleScope, Sealed, SecretPlace, Shelf, Store, Summary, Tenant, Tokens, User,
 };
 use claw_core::{
     AgentId, ArtifactId, CallId, JobId, ProcessId, ProgramName, RuleId, SecretName, TenantId, ToolName,
     UndoId, UsageId, UserId,
 };
 use claw_testkit::fixture::{
-    NOW, agent, agent_setup, digest, key_of, object, owner, process, rule, session, tenant, user, worker,
+    NOW, agent, agent_setup, digest, job, key_of, object, owner, process, rule, session, tenant, user, worker,
 };
 use serde_json::json;
 
@@ -176,6 +176,13 @@ async fn rules_and_processes(store: &impl Store) {
 }
 
 async fn files(store: &impl Store) {
+    let worker = worker("summariser");
+    store.enqueue(NewJob { lane: "summaries".into(), ..job() }).await.unwrap();
+    let claim = Claim { worker, lanes: vec!["summaries".into()], now: NOW, until: NOW };
+    let (_, lease) = store.claim(claim).await.unwrap().unwrap();
+    let summary = Summary { upto: 1, text: ODD.to_owned(), at: NOW };
+    store.summarise(&lease, (&TenantId::main(), &session("cli:me")), summary).await.unwrap();
+    store.finish_job(&lease).await.unwrap();
     store.saw_file(&owner(), &digest("a place"), &Version("1".into()), NOW).await.unwrap();
     for (n, at) in TIMES.into_iter().enumerate() {
         let artifact = Artifact { id: ArtifactId::new(), call: CallId::new(), bytes: n << 40, lines: n };

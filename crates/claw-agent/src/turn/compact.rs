@@ -1,0 +1,94 @@
+//! A conversation that the model can no longer read whole: old results are left out, old runs are summed up.
+//!
+//! The summary is the model's own work. It stands for messages that stay in the store; where it cannot be made, the
+//! run goes on with what fits.
+
+use claw_core::message::{Part, Turn};
+use claw_core::port::{Choice, Piece, Prompt, Question};
+use claw_core::store::{Role, Summary};
+use claw_core::tool::Spec;
+use claw_core::tool::dialect::{Dialect, estimate_tokens};
+use serde_json::json;
+
+use super::Run;
+use crate::{RunError, fit};
+
+const ASK: &str = "Sum up the conversation above for yourself, so that you can go on without it: what the user wants \
+and has said about how, what was done and found (with names, paths and figures), what was decided and why, and what \
+is left to do. Leave out what no longer matters. Answer with the summary alone.";
+
+impl Run<'_> {
+    /// The conversation, so that the model can read it.
+    pub(super) async fn fitting(&mut self, system: &Prompt, tools: &[Spec]) -> Result<Vec<Turn>, RunError> {
+        let budget = self.budget(system, tools);
+        let mut turns = self.history.turns();
+        if fit::tokens(&turns) <= budget {
+            return Ok(turns);
+        }
+        if let Some((earlier, upto)) = self.history.coverable()
+            && fit::tokens(&earlier) > budget / 3
+        {
+            self.sum_up(earlier, upto, (system, tools, budget)).await?;
+            turns = self.history.turns();
+        }
+        fit::trim(&mut turns, budget);
+        if self.squeezed > 0 {
+            fit::shorten(&mut turns, budget);
+        }
+        Ok(turns)
+    }
+
+    /// How many tokens of conversation the model can read, beside all else.
+    fn budget(&self, system: &Prompt, tools: &[Spec]) -> usize {
+        let card = self.model.card();
+        let size = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
+        let context = size(card.context);
+        let answer = size(self.profile.limits.output_tokens.unwrap_or(card.output)).min(context / 4);
+        let told = (system.stable.len() + system.changing.len()).div_ceil(4);
+        let tools: usize = tools.iter().map(|spec| estimate_tokens(&Dialect::Default.tool(spec))).sum();
+        // Counting is estimating: a tenth stays free.
+        let left = context.saturating_sub(answer + told + tools) / 10 * 9;
+        left.max(context / 8) >> self.squeezed
+    }
+
+    async fn sum_up(
+        &mut self,
+        mut turns: Vec<Turn>,
+        upto: u64,
+        (system, tools, budget): (&Prompt, &[Spec], usize),
+    ) -> Result<(), RunError> {
+        fit::trim(&mut turns, budget);
+        fit::shorten(&mut turns, budget);
+        match turns.last_mut() {
+            Some(last) if last.role == Role::User => last.parts.push(Part::text(ASK)),
+            _ => turns.push(Turn::text(Role::User, ASK)),
+        }
+        let (system, tools) = (system.clone(), tools.to_vec());
+        let question = Question { system, turns, tools, choice: Choice::None, ..Question::default() };
+        let unheard = |_: Piece<'_>| {};
+        let answer = tokio::select! {
+            biased;
+            () = self.stopping.now.cancelled() => return Ok(()),
+            answer = self.model.ask(&question, &unheard) => answer,
+        };
+        let answer = match answer {
+            Ok(answer) => answer,
+            Err(error) => {
+                tracing::warn!(run = %self.lease.job, %error, "the conversation could not be summed up");
+                return Ok(());
+            }
+        };
+        self.pay(&answer).await;
+        let text = Turn { role: Role::Assistant, parts: self.scrubbed(answer.parts) }.words();
+        if text.trim().is_empty() {
+            return Ok(());
+        }
+        let (owner, at) = ((&self.caller.tenant, &self.caller.session), self.deployment.clock.now());
+        let summary = Summary { upto, text: text.clone(), at };
+        self.deployment.store.summarise(self.lease, owner, summary).await?;
+        let body = json!({ "run": self.lease.job, "state": "summarised", "upto": upto });
+        self.deployment.chronicle.tell(owner.0, owner.1, "run", body);
+        self.history.summarised(text);
+        Ok(())
+    }
+}

@@ -1,0 +1,177 @@
+//! A conversation with the real binary: offline, from a script.
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
+
+use crate::harness::{Home, Ran};
+
+/// What a run said as events.
+fn events(ran: &Ran) -> Vec<Value> {
+    ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn of_type<'a>(events: &'a [Value], kind: &str) -> Vec<&'a Value> {
+    events.iter().filter(|event| event["type"] == kind).collect()
+}
+
+/// A chat in a process of its own.
+fn start(home: &Home, words: &[&str]) -> Child {
+    Command::new(assert_cmd::cargo::cargo_bin!("clawsmith"))
+        .env_clear()
+        .env("HOME", home.path())
+        .env("USER", "tester")
+        .current_dir(home.path().join("project"))
+        .arg("chat")
+        .args(words)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+#[test]
+fn answers_without_a_key_and_says_that_it_is_a_demo() {
+    let home = Home::new();
+    let ran = home.run(&["chat", "-m", "hello"]);
+    assert_eq!(ran.code, 0, "{}", ran.shown());
+    assert!(ran.stdout.starts_with("Hello! I am Clawsmith's demo"), "{}", ran.shown());
+    assert_eq!(
+        ran.stderr,
+        "no model is set up: this is a demo that plays a script. The tools it calls are real.\n"
+    );
+}
+
+#[test]
+fn reads_the_question_from_standard_input_and_shows_the_calls() {
+    let home = Home::new();
+    home.write("project/notes.txt", "one\ntwo\n");
+    let ran = home.ran(home.command(&["chat"]).write_stdin("read notes.txt\n"));
+    assert_eq!(ran.code, 0, "{}", ran.shown());
+    assert!(
+        ran.stdout.starts_with("Let me look.\nHere it is:\n") && ran.stdout.contains("two"),
+        "{}",
+        ran.shown()
+    );
+    assert!(ran.stderr.contains("→ read_file {\"path\":\"notes.txt\"}\n✓ read_file ("), "{}", ran.shown());
+}
+
+#[test]
+fn a_demo_writes_reads_and_edits_a_file_and_it_can_be_undone() {
+    let home = Home::new();
+    let ran = home.run(&["chat", "-m", "show me"]);
+    assert_eq!(ran.code, 0, "{}", ran.shown());
+    let file = home.path().join("project/clawsmith-demo.txt");
+    assert!(std::fs::read_to_string(&file).unwrap().contains("crustaceans"));
+    assert!(ran.stdout.contains("+3. They are crustaceans."), "{}", ran.shown());
+    let undone = home.run(&["undo", "list", "--json"]);
+    assert!(undone.stdout.contains("clawsmith-demo.txt"), "{}", undone.shown());
+}
+
+#[test]
+fn tells_programs_everything_in_events_line_by_line() {
+    let home = Home::new();
+    let first = events(&home.run(&["chat", "-m", "list the files", "--json"]));
+    let kinds: Vec<&str> = first.iter().map(|event| event["type"].as_str().unwrap()).collect();
+    assert_eq!(kinds[..2], ["chat", "message"]);
+    assert_eq!((&first[0]["demo"], kinds.last()), (&true.into(), Some(&"run")));
+    let states: Vec<_> = of_type(&first, "tool").iter().map(|event| event["state"].clone()).collect();
+    assert_eq!(states, ["started", "finished"]);
+    let words: String = of_type(&first, "text").iter().map(|event| event["text"].as_str().unwrap()).collect();
+    assert!(words.starts_with("These are the files here:"), "{words}");
+    assert_eq!(first.last().unwrap()["end"], "answered");
+
+    let second = events(&home.run(&["chat", "-m", "hello", "--json"]));
+    let seq = |events: &[Value]| of_type(events, "message")[0]["message"]["seq"].as_u64().unwrap();
+    assert_eq!((seq(&first), seq(&second)), (1, 5), "the conversation goes on");
+    let other = events(&home.run(&["chat", "-m", "hello", "--json", "--session", "cli:other"]));
+    assert_eq!(seq(&other), 1, "and another one begins");
+    assert_eq!(first[0]["session"], second[0]["session"]);
+}
+
+#[test]
+fn refuses_what_needs_an_approval_where_nobody_can_be_asked() {
+    let home = Home::with_config("[approvals.effects]\nwrite = \"ask\"\n");
+    let ran = home.run(&["chat", "-m", "show me"]);
+    assert_eq!(ran.code, 0, "{}", ran.shown());
+    assert!(ran.stdout.contains("That did not work"), "{}", ran.shown());
+    assert!(ran.stderr.contains("✗ write_file") && ran.stderr.contains("`--wait`"), "{}", ran.shown());
+    assert!(!home.path().join("project/clawsmith-demo.txt").exists());
+}
+
+#[test]
+fn another_process_approves_what_a_run_waits_for() {
+    let home = Home::with_config("[approvals.effects]\nwrite = \"ask\"\n");
+    let script = home.write(
+        "script.toml",
+        r#"
+        [[turn]]
+        when.result_of = "write_file"
+        do = [{ say = "Written." }]
+
+        [[turn]]
+        do = [{ call = "write_file", args = { path = "a.txt", content = "x" } }]
+        "#,
+    );
+    let mut chat = start(&home, &["-m", "go", "--wait", "--json", "--script", script.to_str().unwrap()]);
+    let lines = BufReader::new(chat.stdout.take().unwrap()).lines();
+    let mut events = lines.map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap());
+    let asked = events.find(|event| event["type"] == "approval").expect("a question");
+    let id = asked["approval"].as_str().unwrap();
+    assert_eq!((&asked["tool"], &asked["state"]), (&"write_file".into(), &"pending".into()));
+    let approved = home.run(&["approvals", "approve", id]);
+    assert_eq!(approved.code, 0, "{}", approved.shown());
+    let last = events.last().unwrap();
+    assert_eq!((&last["state"], &last["end"]), (&"ended".into(), &"answered".into()));
+    assert_eq!(chat.wait().unwrap().code(), Some(0));
+    assert!(home.path().join("project/a.txt").exists());
+}
+
+#[test]
+fn a_run_that_fails_says_why_and_exits_with_1() {
+    let home = Home::new();
+    let script =
+        home.write("s.toml", "[[turn]]\ndo = [{ fail = \"unauthorised\", message = \"the key is wrong\" }]");
+    let ran = home.run(&["chat", "-m", "hello", "--script", script.to_str().unwrap()]);
+    assert_eq!(ran.code, 1, "{}", ran.shown());
+    assert!(
+        ran.stderr.contains("the run failed") && ran.stderr.contains("the key is wrong"),
+        "{}",
+        ran.shown()
+    );
+}
+
+#[test]
+fn ctrl_c_ends_the_run_and_keeps_what_was_said() {
+    let home = Home::new();
+    let script = home.write("s.toml", "[[turn]]\ndo = [{ say = \"Once\\nupon\" }, { hang = true }]");
+    let mut chat = start(&home, &["-m", "go", "--session", "cli:x", "--script", script.to_str().unwrap()]);
+    let mut stdout = BufReader::new(chat.stdout.take().unwrap());
+    let mut line = String::new();
+    stdout.read_line(&mut line).unwrap();
+    assert_eq!(line, "Once\n");
+    let process = rustix::process::Pid::from_child(&chat);
+    rustix::process::kill_process(process, rustix::process::Signal::INT).unwrap();
+    let mut rest = String::new();
+    stdout.read_to_string(&mut rest).unwrap();
+    assert_eq!((rest.as_str(), chat.wait().unwrap().code()), ("upon\n", Some(130)));
+}
+
+#[test]
+fn says_what_is_wrong_with_how_it_was_called() {
+    let home = Home::new();
+    let script = home.write("bad.toml", "[[turn]]\ndo = [{ sya = \"hi\" }]");
+    for (words, expected) in [
+        (&["chat", "-m", "  "][..], "there is nothing to say"),
+        (&["chat", "-m", "hi", "--workspace", "/"], "never a workspace"),
+        (&["chat", "-m", "hi", "--session", "nothing"], "session key"),
+        (&["chat", "-m", "hi", "--script", "missing.toml"], "cannot be played"),
+        (&["chat", "-m", "hi", "--script", script.to_str().unwrap()], "sya"),
+    ] {
+        let ran = home.run(words);
+        assert_eq!(ran.code, 2, "{words:?}: {}", ran.shown());
+        assert!(ran.stderr.contains(expected), "{words:?}: {}", ran.shown());
+    }
+}
