@@ -18,6 +18,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use claw_core::store::AgentKind;
 use claw_core::{NodeId, TenantId};
 use claw_host::files::UndoLimits;
 use claw_policy::approval::ApprovalConfig;
@@ -83,6 +84,9 @@ pub struct AgentConfig {
     pub name: Option<String>,
     /// What it is for, in a sentence.
     pub about: String,
+    /// Whose its context files are, where the store does not say. Left out: `open`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kind: Option<KindOfAgent>,
     /// Only these tools are kept, of those that `tools` keeps. Left out: all of them; an empty list: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allow: Option<Vec<String>>,
@@ -96,6 +100,25 @@ pub struct AgentConfig {
     pub deny_paths: Vec<PathBuf>,
     /// How this agent's shell commands are judged otherwise than `shell` says.
     pub shell: ShellConfig,
+}
+
+/// Whose an agent's context files are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum KindOfAgent {
+    /// Each user shapes their own.
+    Open,
+    /// Whoever set the agent up; a user has `USER.md`, and tools only read the others.
+    Predefined,
+}
+
+impl From<KindOfAgent> for AgentKind {
+    fn from(kind: KindOfAgent) -> Self {
+        match kind {
+            KindOfAgent::Open => Self::Open,
+            KindOfAgent::Predefined => Self::Predefined,
+        }
+    }
 }
 
 /// Which files tools may reach in a workspace, how much it may hold, and what of changes is kept.

@@ -7,6 +7,7 @@ mod bad_input;
 mod config;
 mod db;
 mod db_copy;
+mod embedding;
 mod files;
 mod harness;
 mod help;
