@@ -9,7 +9,10 @@ use claw_core::{AgentId, SessionKey, UserId};
 use claw_policy::nearest::nearest;
 use serde_json::Value;
 
-use crate::config::{Config, Surroundings};
+use crate::cli::Session;
+use crate::command::tools::runtime;
+use crate::compose;
+use crate::config::{Config, Loaded, Surroundings};
 use crate::failure::Failure;
 use crate::output::tell;
 
@@ -66,8 +69,26 @@ enum Place {
 }
 
 impl CallerArgs {
-    /// The configuration as this caller meets it: `--profile` stands instead of every configured profile.
-    pub(crate) fn apply(&self, config: &mut Config) {
+    /// The configuration as this caller meets it: with `--profile`, and with the agents of the store where the
+    /// one that acts is not configured.
+    pub(crate) fn load(&self, session: &Session) -> Result<Loaded, Failure> {
+        let mut loaded = session.load()?;
+        if self.agent != DEFAULT_AGENT && !loaded.config.agents.contains_key(&self.agent) {
+            runtime()?.block_on(async {
+                let Some(store) = compose::existing_store(&loaded, &session.around).await? else {
+                    return Ok(());
+                };
+                let added = compose::add_stored_agents(&mut loaded, &store).await;
+                store.disconnect().await;
+                added
+            })?;
+        }
+        self.apply(&mut loaded.config);
+        Ok(loaded)
+    }
+
+    /// `--profile` stands instead of every configured profile.
+    fn apply(&self, config: &mut Config) {
         let Some(profile) = self.profile else { return };
         config.tools.profile = match profile {
             ProfileName::Full => Profile::Full,
@@ -76,6 +97,11 @@ impl CallerArgs {
             ProfileName::Minimal => Profile::Minimal,
         };
         config.tools.by_provider.values_mut().for_each(|provider| provider.profile = None);
+    }
+
+    /// Whether the conversation was named.
+    pub(crate) fn names_session(&self) -> bool {
+        self.session.is_some()
     }
 
     /// The flags that a policy can tell callers apart by, as they were given.
@@ -133,6 +159,7 @@ impl CallerArgs {
             Some(place) => SubagentDepth { depth: 1, leaf: matches!(place, Place::Leaf) },
         };
         caller.request_allow = self.request_allow.clone().map(Into::into);
+        caller.sandboxed = config.sandbox.mode.holds(&caller);
         Ok(caller)
     }
 }
@@ -148,7 +175,7 @@ impl CallerArgs {
             Some(near) => format!("; did you mean `{near}`?"),
             None => ", so the rules for all agents hold".to_owned(),
         };
-        tell(format_args!("note: agent `{}` is not configured{hint}", self.agent));
+        tell(format_args!("note: agent `{}` is not set up{hint}", self.agent));
     }
 }
 

@@ -24,7 +24,7 @@ use crate::output::{Out, complain};
     max_term_width = 100,
     after_help = "Exit codes:\n  0  it worked\n  1  the tool reported an error, or a check found one\n  \
                   2  the command line or the configuration is wrong\n  3  the call was refused, and nothing \
-                  happened\n\nStart here:\n  clawsmith tour\n  clawsmith tools list\n  clawsmith tools call \
+                  happened\n\nStart here:\n  clawsmith chat -m 'show me'\n  clawsmith tour\n  clawsmith tools list\n  clawsmith tools call \
                   datetime --args '{\"action\": \"now\"}'"
 )]
 pub(crate) struct Cli {
@@ -48,12 +48,17 @@ pub(crate) struct Globals {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Talk to an agent, and watch it use the tools.
+    Chat(commands::chat::Chat),
     /// List, show, call and export tools.
     #[command(subcommand)]
     Tools(commands::tools::Tools),
     /// Explain, check and compare which tools agents get.
     #[command(subcommand)]
     Policy(commands::policy::Policy),
+    /// Set agents up: list, show, add, change and remove them, and their context files.
+    #[command(subcommand)]
+    Agent(commands::agent::AgentCommand),
     /// Remove secrets from a stream: standard input to standard output.
     Scrub(commands::scrub::Scrub),
     /// Say what a shell command would do, and whether it may.
@@ -68,6 +73,9 @@ enum Command {
     /// Keep secrets sealed: set, list and remove them, and rotate their keys.
     #[command(subcommand)]
     Secrets(commands::secrets::Secrets),
+    /// Give programs credentials that agents never see: add, list, test and remove them.
+    #[command(subcommand)]
+    Credentials(commands::credentials::Credentials),
     /// Show and verify what was refused, intended and done.
     #[command(subcommand)]
     Ledger(commands::ledger::Ledger),
@@ -80,6 +88,8 @@ enum Command {
     /// Check and show the configuration.
     #[command(subcommand)]
     Config(commands::config::ConfigCommand),
+    /// Say what is set up, what is wrong with it, and how to mend each.
+    Doctor(commands::doctor::Doctor),
     /// See it work: real calls in a temporary directory, half a minute to read.
     Tour(commands::tour::Tour),
     /// Print completions for a shell.
@@ -137,17 +147,21 @@ fn execute(cli: Cli) -> Outcome {
     })?;
     let mut session = Session { out: Out::stdout(cli.globals.json), globals: cli.globals, around };
     let outcome = match cli.command {
+        Command::Chat(chat) => chat.run(&mut session),
         Command::Tools(tools) => tools.run(&mut session),
         Command::Policy(policy) => policy.run(&mut session),
+        Command::Agent(agent) => agent.run(&mut session),
         Command::Scrub(scrub) => scrub.run(&session),
         Command::Shell(shell) => shell.run(&mut session),
         Command::Approvals(approvals) => approvals.run(&mut session),
         Command::Sandbox(sandbox) => sandbox.run(&mut session),
         Command::Secrets(secrets) => secrets.run(&mut session),
+        Command::Credentials(credentials) => credentials.run(&mut session),
         Command::Ledger(ledger) => ledger.run(&mut session),
         Command::Undo(undo) => undo.run(&mut session),
         Command::Db(db) => db.run(&mut session),
         Command::Config(config) => config.run(&mut session),
+        Command::Doctor(doctor) => doctor.run(&mut session),
         Command::Tour(tour) => tour.run(&mut session),
         Command::Completions(completions) => completions.run(&mut session),
     };

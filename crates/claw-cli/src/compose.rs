@@ -3,17 +3,23 @@
 //! Nothing is created on disk until a call is made: listing, explaining and checking leave no trace and open no
 //! store.
 
+pub(crate) mod shell;
+
+use std::collections::btree_map::Entry;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use claw_core::AgentId;
 use claw_core::event::Listener;
 use claw_core::port::{AgentCard, FsBridge, Quota, World};
-use claw_core::store::StoreError;
+use claw_core::store::{AgentSetup, StoreError};
 use claw_core::tool::dialect::{self, Dialect};
 use claw_core::tool::{Meta, Spec};
 use claw_host::files::{LocalFiles, RoutedFiles, Routing, StoredSeen, StoredUndo};
-use claw_host::{ArtifactLimits, ConfiguredAgents, FileArtifacts, SystemClock};
+use claw_host::{
+    ArtifactLimits, ConfiguredAgents, FileArtifacts, IndexedArtifacts, StoredAgents, SystemClock,
+};
+use claw_policy::config::AgentTools;
 use claw_policy::pipeline::{Policy, PolicyError, ToolSet};
 use claw_policy::scrub::{Scrubber, Value as SecretValue};
 use claw_registry::limit::Limiter;
@@ -21,8 +27,9 @@ use claw_registry::{AgentFiles, Discovery, Executor, FileRules, Registry, Scrubb
 use claw_store::Vault;
 use claw_store::seal::KeySource;
 use claw_store::{Backend, Place, StoreOptions};
+use serde_json::Value;
 
-use crate::config::{Config, ContextFiles, KEYS, Loaded, NAME, Surroundings, candidates};
+use crate::config::{AgentConfig, Config, ContextFiles, KEYS, Loaded, NAME, Surroundings, candidates};
 use crate::failure::Failure;
 use crate::installation;
 
@@ -56,6 +63,7 @@ pub(crate) fn registry(loaded: &Loaded, around: &Surroundings) -> Arc<Registry> 
 fn world(loaded: &Loaded, around: &Surroundings) -> World {
     let mut world = World::new(Arc::new(SystemClock));
     world.bridge = Some(Arc::new(LocalFiles::new()));
+    world.shell = Some(Arc::new(shell::shell(loaded, around)));
     if let Some(directory) = loaded.data_dir(around) {
         let artifacts = FileArtifacts::new(directory, ArtifactLimits::default());
         world.artifacts = Some(Arc::new(artifacts));
@@ -77,12 +85,42 @@ pub(crate) fn catalogue() -> ToolSet {
 }
 
 fn agents(config: &Config) -> ConfiguredAgents {
-    let card = |(id, agent): (&String, &crate::config::AgentConfig)| {
+    let card = |(id, agent): (&String, &AgentConfig)| {
         let id = AgentId::new(id).ok()?;
         let name = agent.name.clone().unwrap_or_else(|| id.to_string());
         Some((config.tenant.clone(), AgentCard { id, name, about: agent.about.clone() }))
     };
     config.agents.iter().filter_map(card).collect()
+}
+
+/// Adds the agents that the store keeps to those of the configuration file, which hold where both have one.
+pub(crate) async fn add_stored_agents(loaded: &mut Loaded, store: &Arc<dyn Backend>) -> Result<(), Failure> {
+    let agents = store.agents(&loaded.config.tenant).await;
+    for agent in agents.map_err(|error| Failure::failed("the agents cannot be read").because(error))? {
+        if let Entry::Vacant(place) = loaded.config.agents.entry(agent.id.to_string()) {
+            place.insert(as_configured(&agent.setup).map_err(|failure| {
+                Failure::failed(format!("agent `{}` of the store cannot be used: {failure}", agent.id))
+            })?);
+        }
+    }
+    Ok(())
+}
+
+/// A stored agent as a configuration file would say it.
+pub(crate) fn as_configured(setup: &AgentSetup) -> Result<AgentConfig, Failure> {
+    let AgentTools { allow, deny, also_allow, by_provider } = tools_of(setup)?;
+    let about = setup.about().to_owned();
+    let name = Some(setup.name.clone());
+    Ok(AgentConfig { name, about, allow, deny, also_allow, by_provider, ..AgentConfig::default() })
+}
+
+/// How a stored agent's tools differ from those of all agents.
+pub(crate) fn tools_of(setup: &AgentSetup) -> Result<AgentTools, Failure> {
+    match &setup.policy {
+        Value::Null => Ok(AgentTools::default()),
+        policy => serde_json::from_value(policy.clone())
+            .map_err(|error| Failure::failed("its policy is not one").because(error)),
+    }
 }
 
 /// The policy. It was checked when the configuration was loaded.
@@ -157,6 +195,8 @@ pub(crate) fn executor(
     let mut world = world(loaded, around);
     world.bridge = Some(bridge(loaded, around, &store)?);
     world.undo = Some(Arc::new(undo(loaded, around, &store)?));
+    world.artifacts = Some(Arc::new(artifacts(loaded, around, &store)?));
+    world.agents = Some(Arc::new(StoredAgents::new(agents(config), Arc::clone(&store) as _)));
     world.seen = Some(Arc::new(StoredSeen::new(Arc::clone(&store) as _, Arc::clone(&world.clock))));
     let builder = Executor::builder(populated(world), Arc::clone(&store) as _, policy(config)?)
         .settings(store)
@@ -164,9 +204,21 @@ pub(crate) fn executor(
         .limiter(Limiter::new(config.limits.rate, SESSIONS))
         .limits(config.limits.for_calls())
         .files(file_rules(loaded, around)?)
+        .commands(shell::command_rules(config)?)
         .scrubbers(scrubbers(config, around)?)
         .listener(listener);
     Ok(builder.build())
+}
+
+/// Results too long to send whole.
+fn artifacts(
+    loaded: &Loaded,
+    around: &Surroundings,
+    store: &Arc<dyn Backend>,
+) -> Result<IndexedArtifacts, Failure> {
+    let files = FileArtifacts::new(data_dir(loaded, around)?, ArtifactLimits::default());
+    let keeping = loaded.config.limits.artifact_keeping();
+    Ok(IndexedArtifacts::new(files, Arc::clone(store) as _, Arc::new(SystemClock), keeping))
 }
 
 /// What files were before they were changed.

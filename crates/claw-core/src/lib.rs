@@ -8,6 +8,7 @@
 
 pub mod event;
 pub mod id;
+pub mod message;
 pub mod port;
 pub mod redact;
 pub mod store;

@@ -31,7 +31,7 @@ async fn run() {
     let launcher = Arc::new(Launcher::new());
     let shell = Arc::new(LocalShell::new(launcher, ShellOptions::default()));
     let (host, inside) = (context(&place, false), context(&place, true));
-    let script = Script { text: "true".into(), directory: String::new(), env: Vec::new() };
+    let script = Script { text: "true".into(), directory: String::new(), ..Script::default() };
     // The helper is started and the layers are probed once for a program.
     let begun = Instant::now();
     shell.run(&inside, &script).await.unwrap();
@@ -85,6 +85,8 @@ fn context(workspace: &Path, sandboxed: bool) -> RunContext {
         sandbox_key: "bench".into(),
         sandboxed,
         effects: Effects::ALL,
+        network: false,
+        hidden: Vec::new(),
         sights: Vec::new(),
         cancel: CancellationToken::new(),
         progress: Progress::silent(),

@@ -1,10 +1,12 @@
 //! Results too long to send whole, kept for the session they came up in.
 //!
-//! [`FileArtifacts`] keeps them under a directory and [`MemoryArtifacts`] as long as the process lives. Both
-//! keep a bounded amount: the oldest make room, and a text that alone is too much is refused. What is kept
+//! [`FileArtifacts`] keeps them under a directory, [`IndexedArtifacts`] does so within what a whole tenant may keep,
+//! and [`MemoryArtifacts`] keeps them as long as the process lives. All keep a bounded amount: the oldest make room,
+//! and a text that alone is too much is refused. What is kept
 //! was scrubbed before it came here.
 
 mod file;
+mod indexed;
 mod memory;
 
 use claw_core::ArtifactId;
@@ -12,6 +14,7 @@ use claw_core::port::Artifact;
 use claw_core::tool::ToolError;
 
 pub use self::file::FileArtifacts;
+pub use self::indexed::{ArtifactKeeping, IndexedArtifacts};
 pub use self::memory::MemoryArtifacts;
 
 /// How much is kept for one session.

@@ -13,7 +13,7 @@ use claw_core::store::{
     Record, StoreError, Tally, Topic,
 };
 use claw_core::tool::Digest;
-use claw_core::{ApprovalId, NodeId, SessionKey, TenantId};
+use claw_core::{ApprovalId, CallId, NodeId, SessionKey, TenantId};
 use tokio::sync::watch;
 
 use crate::approvals::ApprovalTable;
@@ -138,6 +138,16 @@ impl Ledger for MemoryStore {
                 book.finish(record, outcome);
             }
             Ok(())
+        })
+    }
+
+    async fn fate(&self, tenant: &TenantId, call: CallId) -> Result<Option<Outcome>, StoreError> {
+        let books = self.books();
+        let known = books.get(tenant).map_or(Known::Fresh, |book| book.calls.known(call));
+        Ok(match known {
+            Known::Fresh => None,
+            Known::Begun(outcome) => Some(outcome),
+            Known::Forgotten => Some(Outcome::Unknown),
         })
     }
 

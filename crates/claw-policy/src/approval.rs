@@ -3,6 +3,8 @@
 //! The caller is already authorised to use the tool; this judges what one call of it would do. It decides
 //! from the plan and from what the ports saw, and does nothing itself.
 
+mod command;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -11,12 +13,16 @@ use claw_core::tool::{Ask, Effect, Effects, Plan, Target};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use self::command::{Analysis, Security, programs};
+
 /// When a person is asked before a call runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ApprovalConfig {
     /// Whether people are asked at all. What would be asked is refused under `off`.
     pub ask: AskMode,
+    /// Which commands run that no rule of `shell` denies: none, those that somebody allowed for good, or all.
+    pub security: Security,
     /// What to do with calls that have an effect: `allow`, `ask` or `deny`. Effects not named are allowed.
     pub effects: BTreeMap<Effect, EffectRule>,
     /// How long a question waits for an answer, in seconds.
@@ -25,7 +31,12 @@ pub struct ApprovalConfig {
 
 impl Default for ApprovalConfig {
     fn default() -> Self {
-        Self { ask: AskMode::default(), effects: BTreeMap::new(), wait_secs: 120 }
+        Self {
+            ask: AskMode::default(),
+            security: Security::default(),
+            effects: BTreeMap::new(),
+            wait_secs: 120,
+        }
     }
 }
 
@@ -90,14 +101,34 @@ pub struct Circumstances<'a> {
     pub directory: &'a Path,
     /// What files the caller may reach.
     pub scope: &'a Scope,
+    /// Whether commands of this caller run in a sandbox.
+    pub sandboxed: bool,
+    /// What is known of the plan's commands.
+    pub commands: &'a Analysis,
+}
+
+impl Circumstances<'_> {
+    /// Effects that only a sandbox could keep away, and that the policy has taken.
+    fn unenforced(&self) -> Effects {
+        let kept_away = Effects::of(&[Effect::Write, Effect::Network]).common(self.ceiling);
+        if self.sandboxed { Effects::NONE } else { kept_away.without(self.left) }
+    }
 }
 
 /// What a port should look at before the plan is judged.
-pub fn targets(plan: &Plan) -> Vec<Target> {
+pub fn targets(plan: &Plan, commands: &Analysis) -> Vec<Target> {
     let mut targets = Vec::new();
+    let mut verdicts = commands.verdicts.iter();
     for ask in &plan.asks {
         match ask {
-            Ask::Script(_) => targets.push(Target::Sandbox),
+            Ask::Script(script) => {
+                targets.push(Target::Sandbox);
+                let names = verdicts.next().map(programs).unwrap_or_default();
+                let directory = &script.directory;
+                targets.extend(
+                    names.into_iter().map(|name| Target::Program { name, directory: directory.clone() }),
+                );
+            }
             Ask::Argv(argv) => {
                 targets.push(Target::Sandbox);
                 if let Some(name) = argv.argv.first() {
@@ -119,7 +150,8 @@ pub fn judge(config: &ApprovalConfig, plan: &Plan, circumstances: &Circumstances
         return Judgement::deny(reason);
     }
     let mut asked = None;
-    for (effect, rule) in effects.iter().filter_map(|e| Some((e, config.effects.get(&e)?))) {
+    let of_commands = circumstances.commands.effects(circumstances.sandboxed, circumstances.left);
+    for (effect, rule) in effects.and(of_commands).iter().filter_map(|e| Some((e, config.effects.get(&e)?))) {
         match rule {
             EffectRule::Allow => {}
             EffectRule::Ask => {
@@ -130,8 +162,13 @@ pub fn judge(config: &ApprovalConfig, plan: &Plan, circumstances: &Circumstances
             }
         }
     }
+    let mut verdicts = circumstances.commands.verdicts.iter();
     for ask in &plan.asks {
-        match judge_ask(ask, circumstances) {
+        let judgement = match ask {
+            Ask::Script(script) => command::judge(config, script, verdicts.next(), circumstances),
+            ask => judge_ask(ask, circumstances),
+        };
+        match judgement {
             Judgement::Allow => {}
             Judgement::Ask { reason } => asked = asked.or(Some(reason)),
             deny @ Judgement::Deny { .. } => return deny,
@@ -161,7 +198,7 @@ fn beyond_ceiling(effects: Effects, circumstances: &Circumstances<'_>) -> Option
 fn judge_ask(ask: &Ask, circumstances: &Circumstances<'_>) -> Judgement {
     match ask {
         Ask::Script(_) | Ask::Argv(_) => Judgement::Ask {
-            reason: "the command is not covered by any rule, so nothing shows what it would do".to_owned(),
+            reason: "the program is not covered by any rule, so nothing shows what it would do".to_owned(),
         },
         Ask::Write { path } => {
             match circumstances.scope.resolve_text(circumstances.directory, path, Access::Write) {

@@ -19,6 +19,8 @@ pub mod lint;
 pub mod nearest;
 pub mod pipeline;
 pub mod profile;
+pub mod program;
 pub mod rate;
+pub mod sandbox;
 pub mod scrub;
 pub mod shell;

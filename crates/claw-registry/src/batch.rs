@@ -15,7 +15,7 @@ impl Executor {
         let mut replies = Vec::with_capacity(requests.len());
         let mut reading: Vec<Request> = Vec::new();
         for request in requests {
-            if self.only_reads(offer, &request) {
+            if offer.only_reads(&request.tool) {
                 reading.push(request);
                 continue;
             }
@@ -32,9 +32,5 @@ impl Executor {
         while let Some(reply) = done.next().await {
             replies.push(reply);
         }
-    }
-
-    fn only_reads(&self, offer: &Offer, request: &Request) -> bool {
-        offer.find(&request.tool).is_some_and(|tool| tool.entry.meta.effects.read_only())
     }
 }

@@ -25,7 +25,7 @@ use claw_core::tool::{
     ToolError,
 };
 use claw_core::{ApprovalId, CallId, JobId, ToolName};
-use claw_policy::approval::{self as policy, Circumstances, Judgement};
+use claw_policy::approval::{self as policy, Analysis, Circumstances, Judgement};
 use claw_policy::nearest::nearest;
 use claw_policy::pipeline::Subject;
 use futures_util::FutureExt as _;
@@ -117,6 +117,7 @@ impl Request {
 /// What step 5 has established.
 struct Judged {
     plan: Plan,
+    commands: Analysis,
     effects: Effects,
     left: Effects,
     sights: Vec<Sight>,
@@ -355,7 +356,8 @@ impl Trip<'_> {
         let plan = catch_unwind(AssertUnwindSafe(|| self.built.tool.plan(&place.facts, args)))
             .unwrap_or_else(|panic| Err(panicked(panic.as_ref())))
             .map_err(|error| Refusal { advice: error.advice, ..Refusal::at(Step::Judge, error.message) })?;
-        let sights = self.look(&plan, left, &place).await?;
+        let commands = self.analyse(&plan);
+        let sights = self.look((&plan, &commands), left, &place).await?;
         let digest = Digest::of(&Identity {
             definition: self.built.definition,
             place: place.digest,
@@ -364,9 +366,10 @@ impl Trip<'_> {
             plan: &plan,
             sights: &sights,
         });
-        let effects = plan.all_effects(meta.effects);
-        let mut judged = Judged { plan, effects, left, sights, digest, place, approval: None };
-        let reason = match self.verdict(&judged) {
+        let of_commands = commands.effects(place.facts.sandboxed, left);
+        let effects = plan.all_effects(meta.effects).and(of_commands);
+        let mut judged = Judged { plan, commands, effects, left, sights, digest, place, approval: None };
+        let reason = match self.verdict(&judged, &judged.commands) {
             Judgement::Allow => return Ok(judged),
             Judgement::Ask { reason } => reason,
             Judgement::Deny { reason, advice } => return Err(denied(reason, advice)),
@@ -398,12 +401,20 @@ impl Trip<'_> {
         Ok(self.offer.place(self.tool, &stored))
     }
 
-    fn verdict(&self, judged: &Judged) -> Judgement {
+    /// What the rules of now say about the commands of a plan.
+    fn analyse(&self, plan: &Plan) -> Analysis {
+        let commands = self.executor.0.commands.load().of(self.offer.caller());
+        Analysis::of(plan, &commands.rules, commands.network)
+    }
+
+    fn verdict(&self, judged: &Judged, commands: &Analysis) -> Judgement {
         let circumstances = Circumstances {
             ceiling: self.tool.entry.meta.effects,
             left: judged.left,
             directory: &judged.place.facts.directory,
             scope: &self.scope(&judged.place),
+            sandboxed: judged.place.facts.sandboxed,
+            commands,
         };
         policy::judge(&self.executor.0.approvals.load(), &judged.plan, &circumstances)
     }
@@ -424,15 +435,20 @@ impl Trip<'_> {
         if self.authorise()? != judged.left {
             return Err(denied("the policy changed while the question waited".to_owned(), None));
         }
-        match self.verdict(judged) {
+        match self.verdict(judged, &self.analyse(&judged.plan)) {
             Judgement::Allow | Judgement::Ask { .. } => Ok(()),
             Judgement::Deny { reason, advice } => Err(denied(reason, advice)),
         }
     }
 
     /// Has the ports look at what the plan leads to, so that the answer binds what will really run.
-    async fn look(&self, plan: &Plan, effects: Effects, place: &Place) -> Result<Vec<Sight>, Refusal> {
-        let targets = policy::targets(plan);
+    async fn look(
+        &self,
+        (plan, analysis): (&Plan, &Analysis),
+        effects: Effects,
+        place: &Place,
+    ) -> Result<Vec<Sight>, Refusal> {
+        let targets = policy::targets(plan, analysis);
         if targets.is_empty() {
             return Ok(Vec::new());
         }
@@ -442,7 +458,10 @@ impl Trip<'_> {
         let looking = async {
             let mut sights = guard::look_at_files(self.offer, &files, &scope).await?;
             let cancel = &self.request.cancel;
-            sights.extend(guard::look_at_commands(self.offer, &commands, effects, cancel).await?);
+            sights.extend(
+                guard::look_at_commands(self.offer, &commands, (plan, effects, analysis.network), cancel)
+                    .await?,
+            );
             Ok(sights)
         };
         let seen: Result<_, ToolError> = tokio::select! {
@@ -477,7 +496,7 @@ impl Trip<'_> {
             digest: judged.digest,
             tool: self.tool.entry.meta.name.clone(),
             effects: judged.effects,
-            summary: question::summary(&judged.plan, args, scrubber),
+            summary: question::summary(judged, args, scrubber),
             reason,
             asked: now,
             expires: now.plus(Duration::from_secs(wait.into())),
@@ -524,6 +543,7 @@ impl Trip<'_> {
             sights: judged.sights,
             effects: judged.left,
             scope: Arc::new(self.scope(&judged.place)),
+            network: judged.commands.network,
             cancel: cancel.clone(),
             progress: progress.clone(),
             secrets: secrets.clone(),

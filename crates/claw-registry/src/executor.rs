@@ -20,6 +20,7 @@ use claw_policy::profile;
 use claw_policy::rate::RateConfig;
 
 use crate::bound::BoundTool;
+use crate::commands::CommandRules;
 use crate::guard::{FileRules, SeenTable};
 use crate::limit::Limiter;
 use crate::offer::{MadeFrom, Offer, OfferOptions, Offered, State};
@@ -71,6 +72,7 @@ pub(crate) struct Parts {
     listener: Option<Arc<dyn Listener>>,
     pub(crate) limits: Limits,
     pub(crate) files: ArcSwap<FileRules>,
+    pub(crate) commands: ArcSwap<CommandRules>,
     pub(crate) seen: SeenTable,
 }
 
@@ -86,6 +88,7 @@ pub struct ExecutorBuilder {
     listener: Option<Arc<dyn Listener>>,
     limits: Limits,
     files: FileRules,
+    commands: CommandRules,
 }
 
 impl ExecutorBuilder {
@@ -139,6 +142,13 @@ impl ExecutorBuilder {
         self
     }
 
+    /// How shell commands are judged.
+    #[must_use]
+    pub fn commands(mut self, rules: CommandRules) -> Self {
+        self.commands = rules;
+        self
+    }
+
     /// The executor.
     pub fn build(self) -> Executor {
         Executor(Arc::new(Parts {
@@ -154,6 +164,7 @@ impl ExecutorBuilder {
             listener: self.listener,
             limits: self.limits,
             files: ArcSwap::from_pointee(self.files),
+            commands: ArcSwap::from_pointee(self.commands),
             seen: SeenTable::default(),
         }))
     }
@@ -173,6 +184,7 @@ impl Executor {
             listener: None,
             limits: Limits::default(),
             files: FileRules::default(),
+            commands: CommandRules::default(),
         }
     }
 
@@ -205,6 +217,11 @@ impl Executor {
     /// Puts another rule for asking people in place.
     pub fn set_approvals(&self, approvals: ApprovalConfig) {
         self.0.approvals.store(Arc::new(approvals));
+    }
+
+    /// Puts other rules for shell commands in place.
+    pub fn set_commands(&self, rules: CommandRules) {
+        self.0.commands.store(Arc::new(rules));
     }
 
     /// Puts another rate limit in place. Counting starts anew.

@@ -10,6 +10,7 @@
 mod approval;
 mod batch;
 mod bound;
+mod commands;
 mod execute;
 mod executor;
 mod guard;
@@ -24,6 +25,7 @@ mod settings;
 pub mod validate;
 
 pub use bound::BoundTool;
+pub use commands::{AgentCommands, CommandRules};
 pub use execute::{Arguments, Asking, Request};
 pub use executor::{Executor, ExecutorBuilder, Limits};
 pub use guard::{AgentFiles, FileRules, unified_diff};
@@ -32,4 +34,4 @@ pub use registry::{
     Context, Discovered, Discovery, Factory, Listing, RegisterError, Registry, Status, Version,
 };
 pub use reply::{CallError, Refusal, Reply, Step};
-pub use scrub::{CallScrubber, Scrubbers, SecretError};
+pub use scrub::{CallScrubber, Saying, Scrubbers, SecretError};

@@ -182,6 +182,16 @@ impl Offer {
         self.specs(|_, _| {}).iter().map(|spec| dialect.tool(spec)).collect()
     }
 
+    /// Whether a tool of this name is in the offer and no call of it does more than read.
+    pub fn only_reads(&self, name: &str) -> bool {
+        self.find(name).is_some_and(|tool| tool.entry.meta.effects.read_only())
+    }
+
+    /// What is known of one tool, by its name or an alias.
+    pub fn meta(&self, name: &str) -> Option<&Arc<Meta>> {
+        self.find(name).map(|tool| &tool.entry.meta)
+    }
+
     /// Tools that the policy allows and that cannot be used here, with the reason.
     pub fn unavailable(&self) -> &[(Arc<Meta>, String)] {
         &self.0.unavailable

@@ -154,6 +154,17 @@ impl CallScrubber {
         self.scrubbed(text).into_owned()
     }
 
+    /// What a model or a person says, as others may read it.
+    pub fn said(&self, text: &str) -> String {
+        if self.output { self.text(text) } else { text.to_owned() }
+    }
+
+    /// The same, piece by piece; a secret split over pieces is still found.
+    pub fn saying(&self) -> Saying {
+        let stream = self.scrubber.as_ref().map(Scrubber::stream);
+        Saying { stream, open: !self.output, rest: Vec::new() }
+    }
+
     /// A value without its secrets: each string by itself, then the whole as text, where a key tells that
     /// what follows is secret.
     pub fn json(&self, value: &Value) -> Value {
@@ -294,6 +305,40 @@ impl Telling {
             (Some(scrubber), Some(stream)) => stream.go_on_with(&scrubber),
             _ => self.stream = None,
         }
+    }
+}
+
+/// Scrubs what is being said, piece by piece.
+pub struct Saying {
+    stream: Option<Stream>,
+    open: bool,
+    /// The beginning of a character whose end is held back.
+    rest: Vec<u8>,
+}
+
+impl Saying {
+    /// Takes a piece and gives what can be shown by now.
+    pub fn push(&mut self, piece: &str) -> String {
+        if self.open {
+            return piece.to_owned();
+        }
+        if let Some(stream) = &mut self.stream {
+            stream.push(piece.as_bytes(), &mut self.rest);
+        }
+        let whole = match std::str::from_utf8(&self.rest) {
+            Ok(_) => self.rest.len(),
+            Err(error) => error.valid_up_to(),
+        };
+        let after = self.rest.split_off(whole);
+        text(std::mem::replace(&mut self.rest, after))
+    }
+
+    /// Gives what was held back.
+    pub fn end(mut self) -> String {
+        if let Some(stream) = self.stream.take() {
+            stream.finish(&mut self.rest);
+        }
+        text(self.rest)
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use claw_core::InstallationId;
+use claw_core::port::UnixMillis;
 use serde::Serialize;
 
 use crate::migrate::{self, Step};
@@ -21,6 +22,9 @@ pub struct Status {
     /// SQLite: how the file is kept safe while it is written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub journal: Option<Journal>,
+    /// PostgreSQL: what time it is there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clock: Option<UnixMillis>,
     /// How many bytes it takes, indexes too.
     pub bytes: u64,
     /// What it holds, by name.

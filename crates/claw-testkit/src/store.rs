@@ -7,10 +7,10 @@ use std::sync::Mutex;
 use async_trait::async_trait;
 use claw_core::port::UnixMillis;
 use claw_core::store::{
-    Answer, Approval, ApprovalState, Approvals, CallStore, Changes, Entry, Ledger, NewApproval, Record,
-    StoreError, Tally, Topic,
+    Answer, Approval, ApprovalState, Approvals, CallStore, Changes, Entry, Ledger, NewApproval, Outcome,
+    Record, StoreError, Tally, Topic,
 };
-use claw_core::{ApprovalId, SessionKey, TenantId};
+use claw_core::{ApprovalId, CallId, SessionKey, TenantId};
 use tokio::sync::watch;
 
 /// What a store can be asked.
@@ -20,6 +20,7 @@ pub enum StoreMethod {
     Refuse,
     BeginCall,
     FinishCall,
+    Fate,
     Recent,
     Tally,
     Request,
@@ -76,6 +77,9 @@ impl<S: CallStore> Ledger for FailingStore<S> {
     }
     async fn finish_call(&self, record: Record) -> Result<(), StoreError> {
         self.pass(StoreMethod::FinishCall)?.finish_call(record).await
+    }
+    async fn fate(&self, tenant: &TenantId, call: CallId) -> Result<Option<Outcome>, StoreError> {
+        self.pass(StoreMethod::Fate)?.fate(tenant, call).await
     }
     async fn recent(&self, tenant: &TenantId, limit: usize) -> Result<Vec<Entry>, StoreError> {
         self.pass(StoreMethod::Recent)?.recent(tenant, limit).await

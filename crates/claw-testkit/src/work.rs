@@ -83,12 +83,18 @@ impl State {
         self.jobs.iter_mut().find(holds).ok_or(StoreError::LeaseLost { job: lease.job })
     }
 
-    fn say(&mut self, new: NewMessage) -> u64 {
+    /// What was said of this id before stays as it is.
+    fn say(&mut self, new: NewMessage, run: JobId) -> u64 {
+        let key = (new.tenant.clone(), new.id);
+        if let Some(accepted) = self.accepted.get(&key) {
+            return accepted.seq;
+        }
         let talk = self.talks.entry((new.tenant.clone(), new.session.clone())).or_default();
         let seq = talk.messages.len() as u64 + 1;
         let body = json!({ "id": new.id, "seq": seq, "role": new.role });
         talk.tell(new.at, "message".into(), body);
-        talk.messages.push(Message { new, seq });
+        talk.messages.push(Message { new, seq, run });
+        self.accepted.insert(key, Accepted { seq, job: run });
         seq
     }
 }
@@ -214,8 +220,7 @@ impl SessionLog for MemoryWork {
         if let Some(accepted) = state.accepted.get(&key) {
             return Ok(accepted.clone());
         }
-        let accepted = Accepted { seq: state.say(message), job: job.id };
-        state.accepted.insert(key, accepted.clone());
+        let accepted = Accepted { seq: state.say(message, job.id), job: job.id };
         state.accept(job);
         drop(state);
         self.wake();
@@ -223,11 +228,20 @@ impl SessionLog for MemoryWork {
         Ok(accepted)
     }
 
+    async fn say_in_run(&self, lease: &Lease, said: Vec<NewMessage>) -> Result<Vec<u64>, StoreError> {
+        let mut state = self.state();
+        state.held(lease)?;
+        let places = said.into_iter().map(|message| state.say(message, lease.job)).collect();
+        drop(state);
+        self.bells.ring(Topic::Sessions);
+        Ok(places)
+    }
+
     async fn finish_run(&self, lease: &Lease, said: Vec<NewMessage>) -> Result<Vec<u64>, StoreError> {
         let mut state = self.state();
         let job = state.held(lease)?;
         (job.state, job.lease) = (JobState::Done, None);
-        let places = said.into_iter().map(|message| state.say(message)).collect();
+        let places = said.into_iter().map(|message| state.say(message, lease.job)).collect();
         drop(state);
         self.wake();
         self.bells.ring(Topic::Sessions);

@@ -5,11 +5,18 @@ use std::sync::Arc;
 
 use claw_core::tool::{AnyTool, Meta, Source, Tool, erase};
 
-use crate::{agents, automation, fs, sessions, tools, workspace};
+use crate::{agents, automation, fs, runtime, sessions, tools, workspace};
 
 /// Every group's list, in the order listings show the groups.
-static GROUPS: [&[Builtin]; 6] =
-    [fs::TOOLS, sessions::TOOLS, automation::TOOLS, agents::TOOLS, workspace::TOOLS, tools::TOOLS];
+static GROUPS: [&[Builtin]; 7] = [
+    fs::TOOLS,
+    runtime::TOOLS,
+    sessions::TOOLS,
+    automation::TOOLS,
+    agents::TOOLS,
+    workspace::TOOLS,
+    tools::TOOLS,
+];
 
 /// A tool of this build.
 pub struct Builtin {

@@ -36,12 +36,6 @@ const ABSENT: &[Meta] = &[
         .effects(&[Read, Write, Execute, Network])
         .needs(&[Need::Shell])
         .about("Run a registered command-line program with its credentials, without a shell."),
-    core("exec", Group::Runtime)
-        .effects(&[Read, Write, Execute, Network])
-        .removable(&[Write, Network])
-        .aliases(&["bash", "Bash"])
-        .needs(&[Need::Shell])
-        .about("Run a shell command in the workspace."),
     // What is typed into a running program can do whatever that program can.
     core("process", Group::Runtime)
         .effects(&[Read, Write, Execute, Network])

@@ -13,6 +13,7 @@ mod automation;
 mod builtin;
 mod catalogue;
 mod fs;
+mod runtime;
 mod sessions;
 mod shown;
 mod tokens;

@@ -54,13 +54,15 @@ pub use claw_core::{AgentId, CallId, SessionKey, TenantId, ToolName, UserId};
 pub use claw_core::{port, store};
 pub use claw_host::files::{LocalFiles, MemoryFiles, RoutedFiles, Routing, workspace_path};
 pub use claw_host::{FileArtifacts, MemoryArtifacts, MemoryStore, SystemClock};
+pub use claw_host::{sandbox, shell};
 pub use claw_policy::approval::ApprovalConfig;
 pub use claw_policy::config::PolicyConfig;
 pub use claw_policy::pipeline::{Policy, Subject};
 pub use claw_policy::scrub::Scrubber;
 pub use claw_registry::{
-    AgentFiles, Arguments, Asking, BoundTool, CallError, Context, Discovery, Executor, FileRules, Limits,
-    Listing, Offer, OfferOptions, Refusal, RegisterError, Registry, Reply, Request, Scrubbers, Status, Step,
+    AgentCommands, AgentFiles, Arguments, Asking, BoundTool, CallError, CommandRules, Context, Discovery,
+    Executor, FileRules, Limits, Listing, Offer, OfferOptions, Refusal, RegisterError, Registry, Reply,
+    Request, Scrubbers, Status, Step,
 };
 #[cfg(feature = "store")]
 pub use claw_store;

@@ -13,7 +13,9 @@ use claw_host::{ArtifactLimits, FileArtifacts, MemoryArtifacts, MemoryStore, Sys
 use claw_policy::approval::ApprovalConfig;
 use claw_policy::config::PolicyConfig;
 use claw_policy::pipeline::{Policy, PolicyError};
-use claw_registry::{Discovered, Discovery, Executor, FileRules, Limits, RegisterError, Registry, Scrubbers};
+use claw_registry::{
+    CommandRules, Discovered, Discovery, Executor, FileRules, Limits, RegisterError, Registry, Scrubbers,
+};
 
 /// The built-in tools and yours, ready to be offered. Everything an [`Executor`] can do, it can.
 #[derive(Debug, Clone)]
@@ -52,6 +54,7 @@ pub struct ToolboxBuilder {
     store: Option<Arc<dyn CallStore>>,
     everything: Option<Arc<dyn Store>>,
     files: FileRules,
+    commands: CommandRules,
     listener: Option<Arc<dyn Listener>>,
     scrubbers: Scrubbers,
 }
@@ -163,6 +166,13 @@ impl ToolboxBuilder {
         self
     }
 
+    /// How shell commands are judged. There are some where the world has a shell.
+    #[must_use]
+    pub fn commands(mut self, rules: CommandRules) -> Self {
+        self.commands = rules;
+        self
+    }
+
     /// The toolbox.
     pub fn build(mut self) -> Result<Toolbox, BuildError> {
         if let Some(directory) = &self.data_dir {
@@ -199,6 +209,7 @@ impl ToolboxBuilder {
             .approvals(self.approvals)
             .limits(self.limits)
             .files(self.files)
+            .commands(self.commands)
             .scrubbers(self.scrubbers);
         if let Some(store) = self.everything {
             builder = builder.settings(store);

@@ -1,11 +1,16 @@
 //! The subcommands, one file each.
 
+pub(crate) mod agent;
 pub(crate) mod approvals;
+pub(crate) mod chat;
 pub(crate) mod completions;
 pub(crate) mod config;
+pub(crate) mod credentials;
 pub(crate) mod db;
+pub(crate) mod doctor;
 pub(crate) mod ledger;
 pub(crate) mod policy;
+mod prompt;
 pub(crate) mod sandbox;
 pub(crate) mod scrub;
 pub(crate) mod secrets;

@@ -11,10 +11,12 @@ use claw_core::port::RunContext;
 use claw_core::tool::{Effect, Effects, Progress, Secrets};
 use claw_host::sandbox::{Grant, Launcher, Layers, Limits, Network, Standing};
 use claw_host::shell::{Finished, LocalShell, Reason, ShellOptions};
+use claw_policy::sandbox::SandboxMode;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::Session;
+use crate::compose;
 use crate::failure::{Failure, Outcome};
 use crate::output::{Cell, Table, tell, visible};
 
@@ -109,13 +111,12 @@ fn place(reaching: &Reaching, session: &Session, launcher: Arc<Launcher>) -> Res
     let grants = reaching.grant.iter().map(grant(false)).chain(reaching.grant_write.iter().map(grant(true)));
     let options = ShellOptions {
         grants: grants.collect(),
-        hidden: loaded.data_dir(&session.around).into_iter().collect(),
         network: match reaching.network {
             Talk::None => Network::None,
             Talk::Loopback => Network::Loopback,
             Talk::Host => Network::Host,
         },
-        ..ShellOptions::default()
+        ..compose::shell::options(&loaded, &session.around)
     };
     let effects = match reaching.read_only {
         true => Effects::ALL.without(Effects::of(&[Effect::Write])),
@@ -126,15 +127,18 @@ fn place(reaching: &Reaching, session: &Session, launcher: Arc<Launcher>) -> Res
         sandbox_key: "cli".into(),
         sandboxed: true,
         effects,
+        network: false,
+        hidden: Vec::new(),
         sights: Vec::new(),
         cancel: CancellationToken::new(),
         progress: Progress::silent(),
         secrets: Secrets::default(),
     };
-    Ok(Place { launcher, options, context })
+    Ok(Place { launcher, options, context, mode: loaded.config.sandbox.mode })
 }
 
 struct Place {
+    mode: SandboxMode,
     launcher: Arc<Launcher>,
     options: ShellOptions,
     context: RunContext,
@@ -169,6 +173,7 @@ async fn status(reaching: &Reaching, session: &mut Session) -> Outcome {
             "disk": disk, "temporary": temporary,
         });
         let value = json!({
+            "mode": place.mode,
             "usable": missing.is_none(),
             "layers": layers,
             "required": place.options.required,
@@ -178,6 +183,8 @@ async fn status(reaching: &Reaching, session: &mut Session) -> Outcome {
         session.out.json(&value)?;
         return Ok(ExitCode::SUCCESS);
     }
+    session.out.line(held(place.mode))?;
+    session.out.line("")?;
     layer_table(&layers, &place, session)?;
     session.out.line("")?;
     session.out.heading("A command in it reaches")?;
@@ -211,6 +218,21 @@ async fn status(reaching: &Reaching, session: &mut Session) -> Outcome {
     }
     session.out.table(&table)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Whose commands run in it, and what it means where they do not.
+const fn held(mode: SandboxMode) -> &'static str {
+    match mode {
+        SandboxMode::All => "Every command of a tool runs in it (`sandbox.mode` is `all`).",
+        SandboxMode::NonMain => {
+            "Commands of your own conversations at the terminal run outside of it (`sandbox.mode` is `non-main`): an \
+             agent there can reach the store and answer its own questions."
+        }
+        SandboxMode::Off => {
+            "No command of a tool runs in it (`sandbox.mode` is `off`): an agent can reach the store and answer its own \
+             questions."
+        }
+    }
 }
 
 fn layer_table(layers: &Layers, place: &Place, session: &mut Session) -> Result<(), Failure> {

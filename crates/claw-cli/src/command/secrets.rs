@@ -1,19 +1,19 @@
 //! `clawsmith secrets`: values that are kept sealed. None is ever printed, and none is taken from the command
 //! line, where every user of the machine could read it.
 
-mod prompt;
-
 use std::io::{self, IsTerminal as _, Write as _};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use claw_core::port::{Clock as _, UnixMillis};
+use claw_core::port::Clock as _;
 use claw_core::store::{KeyUse, SecretPlace, StoreError};
 use claw_core::{AgentId, SecretName};
 use claw_host::SystemClock;
 use claw_store::vault::{Progress, Retired, Rotated};
 use serde_json::json;
 
+use super::ledger::time;
+use super::prompt;
 use super::tools::runtime;
 use crate::cli::Session;
 use crate::compose;
@@ -250,14 +250,6 @@ fn shown(place: &SecretPlace) -> String {
     match &place.agent {
         Some(agent) => format!("secret `{}` of agent `{agent}`", place.name),
         None => format!("secret `{}`", place.name),
-    }
-}
-
-/// A moment as RFC 3339 in UTC, to the second.
-fn time(at: UnixMillis) -> String {
-    match jiff::Timestamp::from_second(at.0.div_euclid(1000)) {
-        Ok(time) => time.to_string(),
-        Err(_) => at.0.to_string(),
     }
 }
 

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use claw_policy::config::ANY_AGENT;
-use claw_policy::shell::{Argument, Decision, LONGEST, Rules, Simple, Verdict, analyse};
+use claw_policy::shell::{Decision, LONGEST, Rules, Verdict, analyse};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -79,25 +79,11 @@ fn show(session: &mut Session, verdict: &Verdict) -> Result<(), Failure> {
         out.line("")?;
         let mut table = Table::new(["command", "effects"]);
         for simple in &verdict.commands {
-            table.row([Cell::strong(shown(simple)), Cell::new(simple.effects)]);
+            table.row([Cell::strong(visible(&simple.to_string())), Cell::new(simple.effects)]);
         }
         out.table(&table)?;
     }
     Ok(())
-}
-
-/// A simple command as a line; what is unknown stands as `<?>`.
-fn shown(simple: &Simple) -> String {
-    let word = |argument: &Argument| {
-        let text = argument.to_string();
-        let plain =
-            !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || "'\"\\$`|&;(){}#!".contains(c));
-        if plain { text } else { format!("'{}'", text.replace('\'', "'\\''").replace('\n', "\u{23ce}")) }
-    };
-    if simple.argv.is_empty() {
-        return "(redirection)".to_owned();
-    }
-    visible(&simple.argv.iter().map(word).collect::<Vec<_>>().join(" ")).into_owned()
 }
 
 #[derive(Deserialize)]

@@ -18,12 +18,15 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use claw_agent::RunLimits;
 use claw_core::store::AgentKind;
 use claw_core::{NodeId, TenantId};
+use claw_host::ArtifactKeeping;
 use claw_host::files::UndoLimits;
 use claw_policy::approval::ApprovalConfig;
 use claw_policy::config::{AgentProviderTools, AgentTools, PolicyConfig, ToolsPolicy};
 use claw_policy::rate::RateConfig;
+use claw_policy::sandbox::SandboxMode;
 use claw_policy::shell::{RuleError, Rules, ShellConfig};
 use claw_registry::Limits;
 use schemars::JsonSchema;
@@ -65,8 +68,12 @@ pub struct Config {
     pub approvals: ApprovalConfig,
     /// How shell commands are judged.
     pub shell: ShellConfig,
+    /// What holds shell commands.
+    pub sandbox: SandboxConfig,
     /// How far calls may go.
     pub limits: LimitsConfig,
+    /// How far one run of an agent may go: one question, and all that is done to answer it.
+    pub runs: RunLimits,
     /// Which files tools may reach.
     pub files: FilesConfig,
     /// What is secret.
@@ -100,6 +107,17 @@ pub struct AgentConfig {
     pub deny_paths: Vec<PathBuf>,
     /// How this agent's shell commands are judged otherwise than `shell` says.
     pub shell: ShellConfig,
+    /// How far this agent's runs may go. Left out: as far as `runs` says; given, it stands instead of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub runs: Option<RunLimits>,
+}
+
+/// What holds shell commands while they run.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct SandboxConfig {
+    /// Whose commands run in a sandbox.
+    pub mode: SandboxMode,
 }
 
 /// Whose an agent's context files are.
@@ -175,6 +193,12 @@ pub struct LimitsConfig {
     /// Left out: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_tokens: Option<u32>,
+    /// For how many days whole results are kept.
+    #[schemars(range(min = 1, max = 36500))]
+    pub result_days: u32,
+    /// How many MiB of whole results are kept for a tenant; beyond that the oldest are forgotten.
+    #[schemars(range(min = 1, max = 1_048_576))]
+    pub result_mib: u32,
 }
 
 /// What is secret, beyond what is recognised by its form.
@@ -199,7 +223,9 @@ impl Default for Config {
             agents: BTreeMap::new(),
             approvals: ApprovalConfig::default(),
             shell: ShellConfig::default(),
+            sandbox: SandboxConfig::default(),
             limits: LimitsConfig::default(),
+            runs: RunLimits::default(),
             files: FilesConfig::default(),
             scrub: ScrubConfig::default(),
             settings: BTreeMap::new(),
@@ -216,6 +242,8 @@ impl Default for LimitsConfig {
             output_bytes: 32 * 1024,
             argument_bytes: 4 * 1024 * 1024,
             tool_tokens: None,
+            result_days: 30,
+            result_mib: 1024,
         }
     }
 }
@@ -236,10 +264,7 @@ impl Default for FilesConfig {
 impl FilesConfig {
     /// How long changes can be undone.
     pub fn undo_limits(&self) -> UndoLimits {
-        UndoLimits {
-            age: Duration::from_secs(u64::from(self.undo_days) * 24 * 60 * 60),
-            bytes: u64::from(self.undo_mib) * 1024 * 1024,
-        }
+        UndoLimits { age: days(self.undo_days), bytes: mib(self.undo_mib) }
     }
 }
 
@@ -269,6 +294,12 @@ impl Config {
             None => Rules::compile(&self.shell),
         }
     }
+
+    /// Whether an agent's shell commands reach other machines without asking.
+    pub fn shell_network(&self, agent: &str) -> bool {
+        let own = self.agents.get(agent).and_then(|agent| agent.shell.network);
+        own.or(self.shell.network).unwrap_or(false)
+    }
 }
 
 impl LimitsConfig {
@@ -281,6 +312,19 @@ impl LimitsConfig {
             argument_bytes: usize::try_from(self.argument_bytes).unwrap_or(usize::MAX),
         }
     }
+
+    /// How long whole results are kept.
+    pub fn artifact_keeping(&self) -> ArtifactKeeping {
+        ArtifactKeeping { age: days(self.result_days), bytes: mib(self.result_mib) }
+    }
+}
+
+fn days(days: u32) -> Duration {
+    Duration::from_secs(u64::from(days) * 24 * 60 * 60)
+}
+
+fn mib(mib: u32) -> u64 {
+    u64::from(mib) * 1024 * 1024
 }
 
 #[cfg(test)]

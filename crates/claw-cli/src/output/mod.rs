@@ -3,6 +3,7 @@
 //! Text that came from a tool, a file or another person is never written to a terminal with its control
 //! characters: they could move the cursor and rewrite what was shown before.
 
+mod live;
 pub(crate) mod style;
 mod table;
 
@@ -12,6 +13,7 @@ use std::io::{self, BufWriter, IsTerminal as _, Write};
 use anstyle::Style;
 use serde::Serialize;
 
+pub(crate) use live::Live;
 pub(crate) use table::{Cell, Table};
 
 use crate::failure::Failure;
@@ -66,6 +68,20 @@ impl Out {
             self.writer.write_all(b"\n")?;
         }
         Ok(())
+    }
+
+    /// A piece of a text that somebody else writes, shown at once.
+    pub(crate) fn piece(&mut self, text: &str) -> Result<(), Failure> {
+        let text = if self.terminal { visible(text) } else { Cow::Borrowed(text) };
+        self.writer.write_all(text.as_bytes())?;
+        self.flush()
+    }
+
+    /// Writes one value as JSON on a line of its own, shown at once.
+    pub(crate) fn json_line(&mut self, value: &impl Serialize) -> Result<(), Failure> {
+        serde_json::to_writer(&mut self.writer, value)?;
+        writeln!(self.writer)?;
+        self.flush()
     }
 
     /// A line of a unified diff that somebody else wrote.

@@ -2,12 +2,16 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot be set up fails loudly")]
 
+mod agent;
 mod approvals;
 mod bad_input;
 mod config;
+mod credentials;
 mod db;
 mod db_copy;
+mod doctor;
 mod embedding;
+mod exec;
 mod files;
 mod harness;
 mod help;

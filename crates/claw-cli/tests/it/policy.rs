@@ -29,7 +29,7 @@ fn a_misspelt_agent_is_noted() {
     let ran = home.run(&["policy", "explain", "datetime", "--agent", "adda"]);
     assert_eq!(
         (ran.code, ran.stderr.as_str()),
-        (0, "note: agent `adda` is not configured; did you mean `ada`?\n")
+        (0, "note: agent `adda` is not set up; did you mean `ada`?\n")
     );
     assert_eq!(home.run(&["policy", "explain", "datetime", "--agent", "ada"]).stderr, "");
 }

@@ -28,8 +28,8 @@ fn lists_what_this_build_lacks_when_asked() {
     let all = home.run(&["tools", "list", "--all", "--json"]).json();
     let few = home.run(&["tools", "list", "--json"]).json();
     assert!(all.as_array().unwrap().len() > few.as_array().unwrap().len());
-    let exec = all.as_array().unwrap().iter().find(|tool| tool["name"] == "exec").unwrap();
-    assert_eq!(exec["status"]["status"], "not_in_build");
+    let absent = all.as_array().unwrap().iter().find(|tool| tool["name"] == "web_fetch").unwrap();
+    assert_eq!(absent["status"]["status"], "not_in_build");
     insta::assert_snapshot!("list_section", home.run(&["tools", "list", "--all", "--section", "fs"]).shown());
     insta::assert_snapshot!("list_no_section", home.run(&["tools", "list", "--section", "sesions"]).shown());
 }
@@ -54,7 +54,7 @@ fn prints_schemas_as_each_provider_takes_them() {
     let home = Home::new();
     for provider in ["default", "openai", "openai-strict", "anthropic", "gemini", "xai"] {
         let schemas = home.run(&["tools", "schema", "--provider", provider]).json();
-        assert_eq!(schemas.as_array().unwrap().len(), 12, "{provider}");
+        assert_eq!(schemas.as_array().unwrap().len(), 13, "{provider}");
     }
     let strict = home.run(&["tools", "schema", "workspace_dir", "--provider", "openai-strict"]).json();
     assert_eq!(strict[0]["function"]["strict"], true);

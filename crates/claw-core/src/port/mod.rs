@@ -10,6 +10,7 @@ mod catalogue;
 mod clock;
 mod files;
 mod generated;
+mod model;
 mod seen;
 mod sessions;
 mod shell;
@@ -28,6 +29,9 @@ pub use files::{
     WriteMode, Written,
 };
 pub use generated::Generated;
+pub use model::{
+    Answer, Choice, Ear, Fault, Model, ModelCard, ModelError, Models, Piece, Prices, Prompt, Question, Stop,
+};
 pub use seen::SeenFiles;
 pub use sessions::{SessionStatus, Sessions};
 pub use shell::{Ran, RunContext, Shell, ShellHost, Stopped};

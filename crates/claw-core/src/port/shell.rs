@@ -39,6 +39,10 @@ pub struct RunContext {
     pub sandboxed: bool,
     /// The effects the policy left; the sandbox enforces the absence of the others.
     pub effects: Effects,
+    /// Whether it was granted the network.
+    pub network: bool,
+    /// Paths that do not exist for it, as far as they are there.
+    pub hidden: Vec<PathBuf>,
     /// What was seen when the plan was judged; compared again before running.
     pub sights: Vec<Sight>,
     /// Rings when the command must end.
@@ -56,14 +60,18 @@ pub struct Ran {
     pub exit: Option<i32>,
     /// The signal that ended it.
     pub signal: Option<i32>,
-    /// What it printed, both streams in order.
+    /// What it printed, both streams in order unless they were to be taken apart.
     pub output: String,
-    /// How many bytes of the output are left out, in its middle.
+    /// What it printed to standard error, where that was to be taken apart.
+    pub errors: String,
+    /// How many bytes of both are left out, in the middle.
     pub dropped: u64,
     /// Processes that it left running, and that were ended with it.
     pub stragglers: u32,
     /// The limit by which it was stopped.
     pub stopped: Option<Stopped>,
+    /// Where it ran, for people: the sandbox, or the host.
+    pub place: &'static str,
 }
 
 /// A limit by which a command was stopped.

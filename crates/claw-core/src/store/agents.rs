@@ -39,6 +39,13 @@ pub struct AgentSetup {
     pub other_config: Map<String, Value>,
 }
 
+impl AgentSetup {
+    /// What the agent is for, in a sentence; kept among `other_config`.
+    pub fn about(&self) -> &str {
+        self.other_config.get("about").and_then(Value::as_str).unwrap_or_default()
+    }
+}
+
 /// A stored agent.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Agent {

@@ -131,6 +131,9 @@ pub trait Ledger: Send + Sync {
     async fn begin_call(&self, record: Record) -> Result<(), StoreError>;
     /// Writes how a call ended.
     async fn finish_call(&self, record: Record) -> Result<(), StoreError>;
+    /// What became of a call: `None` where it has not begun, [`Outcome::Unknown`] where it has and its end was
+    /// not recorded.
+    async fn fate(&self, tenant: &TenantId, call: CallId) -> Result<Option<Outcome>, StoreError>;
     /// The last `limit` lines of a tenant, oldest first.
     async fn recent(&self, tenant: &TenantId, limit: usize) -> Result<Vec<Entry>, StoreError>;
     /// What became of the calls of a session.

@@ -60,6 +60,9 @@ pub struct Message {
     pub new: NewMessage,
     /// Its place in the conversation, counted from 1 without gaps.
     pub seq: u64,
+    /// The run that it is part of: the job that answers it, or in which it was said. Messages that came while a
+    /// run went on stand between those of the run; this tells them apart.
+    pub run: JobId,
 }
 
 /// Something that happened in a conversation.
@@ -90,6 +93,9 @@ pub trait SessionLog: Send + Sync {
     /// Stores a message, the event that tells of it and the job that will answer it, together. A message id
     /// that was accepted before is not stored again; the answer is that of the first time.
     async fn accept_message(&self, message: NewMessage, job: NewJob) -> Result<Accepted, StoreError>;
+    /// Stores what was said in a run that goes on, with its events. [`StoreError::LeaseLost`], and nothing
+    /// stored, where the job is someone else's by now. A message whose id is known is not stored again.
+    async fn say_in_run(&self, lease: &Lease, said: Vec<NewMessage>) -> Result<Vec<u64>, StoreError>;
     /// Ends a run: stores what was said in it, with its events, and marks its job done, together.
     /// [`StoreError::LeaseLost`], and nothing stored, where the job is someone else's by now.
     async fn finish_run(&self, lease: &Lease, said: Vec<NewMessage>) -> Result<Vec<u64>, StoreError>;

@@ -62,7 +62,7 @@ pub enum Ask {
 }
 
 /// A shell script with everything that decides what it does.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Script {
     /// The text for the shell.
     pub text: String,
@@ -70,6 +70,14 @@ pub struct Script {
     pub directory: String,
     /// Variables added to its environment, sorted by name.
     pub env: Vec<(String, String)>,
+    /// What it reads from its standard input; nothing where none is given.
+    pub input: Option<String>,
+    /// Whether it wants to reach other machines.
+    pub network: bool,
+    /// Whether its standard error is taken apart from its standard output.
+    pub apart: bool,
+    /// How long it may run, in seconds; as long as the place allows where none is given.
+    pub timeout_secs: Option<u32>,
 }
 
 /// A program and its arguments.

@@ -28,6 +28,12 @@ impl FileArtifacts {
         Self { directory: data.as_ref().join("artifacts"), limits }
     }
 
+    /// Removes a text; one that is not there is removed already.
+    pub(super) async fn remove(&self, owner: &Owner, artifact: Artifact) -> Result<(), ToolError> {
+        let place = self.place(owner);
+        blocking(move || Ok(remove(&place, &artifact)?)).await
+    }
+
     /// Where an owner's texts are. A session key may hold any character, so its hash names the directory.
     fn place(&self, owner: &Owner) -> PathBuf {
         let hash = Digest::of_bytes(owner.session.as_str().as_bytes()).to_string();
@@ -129,13 +135,14 @@ fn write(place: &Path, call: CallId, text: &str) -> io::Result<Artifact> {
 fn drop_oldest(place: &Path, limits: ArtifactLimits) -> io::Result<()> {
     let kept = list(place)?;
     let fitting = limits.fitting(kept.iter().map(|artifact| artifact.bytes));
-    for artifact in &kept[fitting..] {
-        match fs::remove_file(place.join(name(artifact))) {
-            Err(error) if error.kind() != ErrorKind::NotFound => return Err(naming(place)(error)),
-            _ => {}
-        }
+    kept[fitting..].iter().try_for_each(|artifact| remove(place, artifact))
+}
+
+fn remove(place: &Path, artifact: &Artifact) -> io::Result<()> {
+    match fs::remove_file(place.join(name(artifact))) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(naming(place)(error)),
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 /// What is kept, newest first: ids sort by time.

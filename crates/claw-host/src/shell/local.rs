@@ -14,6 +14,9 @@ use crate::sandbox::{
     Confinement, Grant, Launcher, LayerName, Limits, Network, Reach, SandboxError, Stopped,
 };
 
+/// The directory in a data directory that holds workspaces.
+const WORKSPACES: &str = "workspaces";
+
 /// What holds for every command of a shell.
 #[derive(Debug, Clone)]
 pub struct ShellOptions {
@@ -87,25 +90,54 @@ impl LocalShell {
     }
 
     fn confinement(&self, context: &RunContext) -> Confinement {
-        let network = context.effects.has(Effect::Network);
+        let network = match (context.effects.has(Effect::Network), context.network) {
+            (false, _) => Network::None,
+            (true, true) => Network::Host,
+            (true, false) => self.options.network,
+        };
         let write = context.effects.has(Effect::Write);
         let grant = |grant: &Grant| Grant { path: grant.path.clone(), write: grant.write && write };
         let reach = Reach {
             workspace: context.workspace.clone(),
             write,
             grants: self.options.grants.iter().map(grant).collect(),
-            hidden: self.options.hidden.clone(),
-            network: if network { self.options.network } else { Network::None },
+            hidden: self.hidden(context),
+            network,
         };
         Confinement { reach, required: self.options.required.clone() }
     }
 
-    /// Runs a command to its end, within the time that the context gives it.
+    /// What a command never reaches. A data directory with the workspace in it is not shown as it is: nothing but
+    /// that workspace is.
+    fn hidden(&self, context: &RunContext) -> Vec<PathBuf> {
+        let granted = |path: &Path| self.options.grants.iter().any(|grant| path.starts_with(&grant.path));
+        let shown = |path: &&PathBuf| {
+            let workspaces = path.join(WORKSPACES);
+            let inside = context.workspace.starts_with(&workspaces) && context.workspace != workspaces;
+            !inside || granted(path)
+        };
+        let mut hidden: Vec<PathBuf> = self.options.hidden.iter().filter(shown).cloned().collect();
+        // What is not there cannot be read; what must not be made either is in the options.
+        let there = context.hidden.iter().filter(|path| path.starts_with(&context.workspace));
+        hidden.extend(there.filter(|path| path.exists()).cloned());
+        hidden
+    }
+
+    /// Runs a command to its end, within the time that this shell gives it.
     pub async fn finish(&self, context: &RunContext, command: Command) -> Result<Finished, SandboxError> {
+        self.finish_within(context, command, None).await
+    }
+
+    async fn finish_within(
+        &self,
+        context: &RunContext,
+        command: Command,
+        time: Option<Duration>,
+    ) -> Result<Finished, SandboxError> {
         let timeout =
             if context.sandboxed { self.options.sandbox_timeout } else { self.options.host_timeout };
         let watch = Watch {
-            timeout,
+            timeout: time.unwrap_or(timeout),
             grace: self.options.grace,
             cancel: context.cancel.clone(),
             progress: context.progress.clone(),
@@ -114,9 +146,14 @@ impl LocalShell {
         Process::start(&self.launcher, command).await?.see_through(&watch).await
     }
 
-    async fn ran(&self, context: &RunContext, command: Command) -> Result<Ran, ToolError> {
+    async fn ran(
+        &self,
+        context: &RunContext,
+        command: Command,
+        time: Option<Duration>,
+    ) -> Result<Ran, ToolError> {
         self.compare(context).await?;
-        let finished = self.finish(context, command).await.map_err(refused)?;
+        let finished = self.finish_within(context, command, time).await.map_err(refused)?;
         if finished.reason == Some(Reason::Cancelled) {
             return Err(ToolError::new(ErrorKind::Cancelled, "the command was cancelled"));
         }
@@ -130,9 +167,11 @@ impl LocalShell {
             exit: finished.ended.exit,
             signal: finished.ended.signal,
             output: finished.output,
+            errors: finished.errors,
             dropped: finished.dropped,
             stragglers: finished.ended.stragglers,
             stopped,
+            place: if context.sandboxed { "the sandbox" } else { "the host" },
         })
     }
 
@@ -151,16 +190,40 @@ impl LocalShell {
         }
     }
 
-    /// Which sandbox a command of this context would run in.
-    async fn place(&self, context: &RunContext) -> String {
+    /// Where a command of this context would run, for the person who is asked about it.
+    fn described(&self, context: &RunContext) -> String {
         if !context.sandboxed {
-            return "host".to_owned();
+            return "no sandbox: it reaches what this program reaches, and could answer this question itself"
+                .to_owned();
+        }
+        let reach = self.confinement(context).reach;
+        let workspace = if reach.write { "workspace read and write" } else { "workspace read only" };
+        let network = match reach.network {
+            Network::None => "no network",
+            Network::Loopback => "a network of its own",
+            Network::Host => "the network of this machine",
+        };
+        format!("the kernel sandbox: {workspace}, {network}")
+    }
+
+    /// Which sandbox a command of this context would run in. Refused where there is none: a question about a
+    /// command that cannot run need not be put.
+    async fn place(&self, context: &RunContext) -> Result<String, ToolError> {
+        if !context.sandboxed {
+            return Ok("host".to_owned());
         }
         let layers = self.launcher.layers().await;
+        if let Some((layer, reason)) =
+            self.options.required.iter().find_map(|layer| Some((*layer, layers.missing(*layer)?)))
+        {
+            let missing = SandboxError::Missing { layer, reason: reason.to_owned() };
+            return Err(refused(missing)
+                .try_instead("use another tool; `clawsmith sandbox status` tells people more"));
+        }
         let works: Vec<_> = LayerName::ALL.into_iter().filter(|name| layers.works(*name)).collect();
         let works: Vec<_> = works.iter().map(|name| name.name()).collect();
         let reach = self.confinement(context).reach;
-        format!("kernel write={} network={:?} {}", reach.write, reach.network, works.join("+"))
+        Ok(format!("kernel write={} network={:?} {}", reach.write, reach.network, works.join("+")))
     }
 }
 
@@ -174,7 +237,7 @@ impl ShellHost for LocalShell {
                     sight::program(name, &context.workspace.join(directory))
                 }
                 Target::File { path } => sight::file(&context.workspace.join(path)),
-                Target::Sandbox => (None, Some(self.place(context).await)),
+                Target::Sandbox => (Some(self.described(context)), Some(self.place(context).await?)),
             };
             sights.push(Sight { target: target.clone(), path, identity, credential: None });
         }
@@ -183,12 +246,20 @@ impl ShellHost for LocalShell {
 
     async fn run(&self, context: &RunContext, script: &Script) -> Result<Ran, ToolError> {
         let argv = vec![interpreter().to_owned(), "-c".to_owned(), script.text.clone()];
-        self.ran(context, self.command(context, argv, &script.directory, &script.env)).await
+        let mut command = self.command(context, argv, &script.directory, &script.env);
+        if let Some(input) = &script.input {
+            command.input = Input::Bytes(input.clone().into_bytes());
+        }
+        if script.apart {
+            command.streams = Streams::Apart;
+        }
+        let time = script.timeout_secs.map(|seconds| Duration::from_secs(seconds.into()));
+        self.ran(context, command, time).await
     }
 
     async fn spawn(&self, context: &RunContext, argv: &Argv) -> Result<Ran, ToolError> {
         let command = self.command(context, argv.argv.clone(), &argv.directory, &argv.env);
-        self.ran(context, command).await
+        self.ran(context, command, None).await
     }
 }
 

@@ -80,6 +80,8 @@ pub(crate) fn context(workspace: &Path, sandboxed: bool) -> RunContext {
         sandbox_key: "test".into(),
         sandboxed,
         effects: Effects::ALL,
+        network: false,
+        hidden: Vec::new(),
         sights: Vec::new(),
         cancel: CancellationToken::new(),
         progress: Progress::silent(),

@@ -17,7 +17,12 @@ fn word(name: &str) -> String {
 /// Starts processes of every sort, says so, and stays.
 fn busy(word: &str) -> Script {
     let text = "sleep 9999 & setsid sleep 9999 & (sleep 9999 &); trap '' TERM; echo ready; while :; do sleep 1; done";
-    Script { text: text.to_owned(), directory: String::new(), env: vec![("MARK".into(), word.to_owned())] }
+    Script {
+        text: text.to_owned(),
+        directory: String::new(),
+        env: vec![("MARK".into(), word.to_owned())],
+        ..Script::default()
+    }
 }
 
 #[track_caller]

@@ -6,7 +6,7 @@ use claw_core::tool::{Argv, ErrorKind, Progress, Script, Target};
 use crate::kit::Kit;
 
 fn script(text: &str) -> Script {
-    Script { text: text.to_owned(), directory: String::new(), env: Vec::new() }
+    Script { text: text.to_owned(), directory: String::new(), ..Script::default() }
 }
 
 #[tokio::test]
@@ -38,6 +38,10 @@ async fn directory_and_variables_are_those_of_the_script() {
         text: "pwd; echo $WORD".into(),
         directory: "sub".into(),
         env: vec![("WORD".into(), "given".into())],
+        input: None,
+        network: false,
+        apart: false,
+        timeout_secs: None,
     };
     let ran = kit.shell().run(&kit.context, &script).await.unwrap();
     let expected = format!("{}/sub\ngiven\n", kit.context.workspace.display());

@@ -2,18 +2,27 @@ use claw_core::tool::Script;
 
 use super::*;
 
-fn circumstances(scope: &Scope) -> Circumstances<'_> {
-    Circumstances { ceiling: Effects::ALL, left: Effects::ALL, directory: Path::new("/w"), scope }
+fn circumstances<'a>(scope: &'a Scope, commands: &'a Analysis) -> Circumstances<'a> {
+    let directory = Path::new("/w");
+    Circumstances { ceiling: Effects::ALL, left: Effects::ALL, directory, scope, sandboxed: true, commands }
+}
+
+fn analysis(plan: &Plan) -> Analysis {
+    Analysis::of(plan, &crate::shell::Rules::default(), false)
 }
 
 fn script() -> Plan {
-    Plan::script(Script { text: "ls".into(), directory: "/w".into(), env: Vec::new() })
+    running("ls")
+}
+
+fn running(text: &str) -> Plan {
+    Plan::script(Script { text: text.into(), directory: "/w".into(), ..Script::default() })
 }
 
 #[track_caller]
 fn check(config: &ApprovalConfig, plan: &Plan, expected: &str) {
     let scope = Scope::workspace("/w");
-    let got = match judge(config, plan, &circumstances(&scope)) {
+    let got = match judge(config, plan, &circumstances(&scope, &analysis(plan))) {
         Judgement::Allow => "allow".to_owned(),
         Judgement::Ask { reason } => format!("ask: {reason}"),
         Judgement::Deny { reason, .. } => format!("deny: {reason}"),
@@ -22,10 +31,8 @@ fn check(config: &ApprovalConfig, plan: &Plan, expected: &str) {
 }
 
 fn config(ask: AskMode, effects: &[(Effect, EffectRule)]) -> ApprovalConfig {
-    ApprovalConfig { ask, effects: effects.iter().copied().collect(), wait_secs: 120 }
+    ApprovalConfig { ask, effects: effects.iter().copied().collect(), ..ApprovalConfig::default() }
 }
-
-const UNCOVERED: &str = "the command is not covered by any rule, so nothing shows what it would do";
 
 #[test]
 fn reads_and_writes_inside_the_scope_run() {
@@ -43,10 +50,61 @@ fn writes_outside_the_scope_are_denied_even_if_people_could_be_asked() {
     );
 }
 
+const PATH: &str = "rule `environment.path`: changes where programs are looked for, in `PATH=/x ls`";
+
 #[test]
-fn commands_are_asked_and_refused_where_nobody_is_asked() {
-    check(&ApprovalConfig::default(), &script(), &format!("ask: {UNCOVERED}"));
-    check(&config(AskMode::Off, &[]), &script(), &format!("deny: {UNCOVERED}, and `approvals.ask` is `off`"));
+fn commands_are_judged_by_what_the_analysis_says() {
+    let open = ApprovalConfig::default();
+    check(&open, &script(), "allow");
+    check(&open, &running("PATH=/x ls"), &format!("ask: {PATH}"));
+    check(
+        &config(AskMode::Off, &[]),
+        &running("PATH=/x ls"),
+        &format!("deny: {PATH}, and `approvals.ask` is `off`"),
+    );
+    let denied =
+        "deny: rule `destructive.rm-recursive`: deletes whole directories without asking back, in `rm -rf x`";
+    check(&open, &running("ls; rm -rf x"), denied);
+    check(&config(AskMode::Always, &[]), &running("rm -rf x"), denied);
+    check(&config(AskMode::Always, &[]), &script(), "ask: `approvals.ask` is `always`");
+}
+
+#[test]
+fn security_decides_about_what_no_rule_is_against() {
+    let with = |security| ApprovalConfig { security, ..ApprovalConfig::default() };
+    check(&with(Security::Deny), &script(), "deny: `approvals.security` is `deny`, so no command runs");
+    let uncovered = "ask: `approvals.security` is `allowlist`, and no rule covers the command";
+    check(&with(Security::Allowlist), &script(), uncovered);
+}
+
+#[test]
+fn wishing_for_the_network_is_asked_unless_it_is_on() {
+    let script = Script { text: "ls".into(), directory: "/w".into(), network: true, ..Script::default() };
+    let plan = Plan::script(script);
+    check(&ApprovalConfig::default(), &plan, "ask: the command wants the network (`network: true`)");
+    let scope = Scope::workspace("/w");
+    let on = Analysis { network: true, ..analysis(&plan) };
+    assert_eq!(judge(&ApprovalConfig::default(), &plan, &circumstances(&scope, &on)), Judgement::Allow);
+}
+
+#[test]
+fn refuses_a_directory_outside_and_a_host_that_could_do_what_was_taken() {
+    let script = Script { text: "ls".into(), directory: "../x".into(), ..Script::default() };
+    check(&ApprovalConfig::default(), &Plan::script(script), "deny: `../x` is outside the workspace");
+    let (scope, plan) = (Scope::workspace("/w"), running("ls"));
+    let commands = analysis(&plan);
+    let left = Effects::ALL.without(Effects::of(&[Effect::Write]));
+    let inside = Circumstances { left, ..circumstances(&scope, &commands) };
+    assert_eq!(judge(&ApprovalConfig::default(), &plan, &inside), Judgement::Allow);
+    let host = Circumstances { sandboxed: false, ..inside };
+    assert!(matches!(judge(&ApprovalConfig::default(), &plan, &host), Judgement::Deny { .. }));
+}
+
+#[test]
+fn effect_rules_hold_for_what_commands_do() {
+    let ask = config(AskMode::OnMiss, &[(Effect::Write, EffectRule::Ask)]);
+    check(&ask, &running("touch x"), "ask: `approvals.effects.write` says ask");
+    check(&ask, &running("ls"), "allow");
 }
 
 #[test]
@@ -70,10 +128,10 @@ fn always_asks_before_everything_but_reading() {
 fn refuses_a_plan_beyond_its_ceiling_or_what_the_policy_left() {
     let scope = Scope::workspace("/w");
     let read = Effects::of(&[Effect::Read]);
-    let plan = Plan::write("a");
-    let ceiling = Circumstances { ceiling: read, left: read, ..circumstances(&scope) };
+    let (plan, none) = (Plan::write("a"), Analysis::default());
+    let ceiling = Circumstances { ceiling: read, left: read, ..circumstances(&scope, &none) };
     assert!(matches!(judge(&ApprovalConfig::default(), &plan, &ceiling), Judgement::Deny { .. }));
-    let left = Circumstances { left: read, ..circumstances(&scope) };
+    let left = Circumstances { left: read, ..circumstances(&scope, &none) };
     assert!(matches!(judge(&ApprovalConfig::default(), &plan, &left), Judgement::Deny { .. }));
 }
 

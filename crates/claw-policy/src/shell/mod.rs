@@ -6,7 +6,9 @@
 //!
 //! What a known program then does (`make`, `python x.py`) is the sandbox's business.
 
+mod builtins;
 pub mod corpus;
+mod invocation;
 mod parse;
 mod rules;
 mod syntax;
@@ -15,6 +17,8 @@ mod walk;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+pub use builtins::is_builtin;
+pub use invocation::Invocation;
 pub use rules::{CustomRule, RULES, Rule, RuleError, Rules, ShellConfig};
 pub use verdict::{Argument, Decision, Finding, Simple, Span, Verdict};
 

@@ -55,6 +55,21 @@ pub struct Finding {
     pub advice: String,
 }
 
+/// How much of a part is told.
+const TOLD: usize = 160;
+
+impl fmt::Display for Finding {
+    /// The rule, what it has against the command, and where.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { rule, reason, .. } = self;
+        let mut part: String = self.part.chars().take(TOLD).collect();
+        if part.len() < self.part.len() {
+            part.push_str("...");
+        }
+        write!(f, "rule `{rule}`: {reason}, in `{}`", part.replace('\n', " \u{23ce} "))
+    }
+}
+
 /// One simple command that would run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Simple {
@@ -64,6 +79,25 @@ pub struct Simple {
     pub effects: Effects,
     /// Where it stands.
     pub span: Span,
+}
+
+impl fmt::Display for Simple {
+    /// As a line that a shell would read; what is unknown stands as `<?>`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.argv.is_empty() {
+            return f.write_str("(redirection)");
+        }
+        for (i, argument) in self.argv.iter().enumerate() {
+            let text = argument.to_string();
+            let special = |c: char| c.is_whitespace() || "'\"\\$`|&;(){}#!".contains(c);
+            let blank = if i == 0 { "" } else { " " };
+            match text.is_empty() || text.contains(special) {
+                true => write!(f, "{blank}'{}'", text.replace('\'', "'\\''").replace('\n', "\u{23ce}"))?,
+                false => write!(f, "{blank}{text}")?,
+            }
+        }
+        Ok(())
+    }
 }
 
 impl Simple {

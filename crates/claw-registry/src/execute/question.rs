@@ -3,8 +3,11 @@
 //! Whoever wrote the call may want to mislead: nothing in it can steer a terminal, pass for a line of ours
 //! or hide what it does behind its length.
 
-use claw_core::tool::{Ask, Plan};
+use claw_core::tool::{Ask, Sight, Target};
+use claw_policy::shell::{Simple, Verdict};
 use serde_json::Value;
+
+use super::Judged;
 
 use crate::output;
 use crate::scrub::CallScrubber;
@@ -13,14 +16,20 @@ use crate::scrub::CallScrubber;
 const SHOWN: usize = 8 * 1024;
 
 /// What the call would do, part by part, then its arguments. Scrubbed first, cut after.
-pub(super) fn summary(plan: &Plan, args: &Value, scrubber: &CallScrubber) -> String {
+pub(super) fn summary(judged: &Judged, args: &Value, scrubber: &CallScrubber) -> String {
     let mut lines = Vec::new();
-    for ask in &plan.asks {
+    let mut verdicts = judged.commands.verdicts.iter();
+    for ask in &judged.plan.asks {
         match ask {
             Ask::Script(script) => {
                 lines.push(format!("run in {}:", plain(&script.directory, scrubber)));
                 lines.push(block(&script.text, scrubber));
                 lines.extend(environment(&script.env, scrubber));
+                if let Some(input) = &script.input {
+                    lines.push("reading from its standard input:".to_owned());
+                    lines.push(block(input, scrubber));
+                }
+                lines.extend(verdicts.next().map(|verdict| commands(verdict, scrubber)).unwrap_or_default());
             }
             Ask::Argv(argv) => {
                 lines.push(format!("run in {}, without a shell:", plain(&argv.directory, scrubber)));
@@ -34,9 +43,35 @@ pub(super) fn summary(plan: &Plan, args: &Value, scrubber: &CallScrubber) -> Str
             Ask::Opaque => lines.push("do something that cannot be told beforehand".to_owned()),
         }
     }
+    lines.extend(judged.sights.iter().find_map(place).map(|place| format!("in {}", plain(place, scrubber))));
     lines.push("with the arguments:".to_owned());
     lines.push(block(&scrubber.json(args).to_string(), scrubber));
     lines.join("\n")
+}
+
+/// How many simple commands are shown.
+const COMMANDS: usize = 40;
+
+/// The simple commands that a script was found to hold, with what each may do.
+fn commands(verdict: &Verdict, scrubber: &CallScrubber) -> Vec<String> {
+    if verdict.commands.is_empty() {
+        return Vec::new();
+    }
+    let line = |simple: &Simple| format!("  {} ({})", plain(&simple.to_string(), scrubber), simple.effects);
+    let mut lines = vec!["which would run:".to_owned()];
+    lines.extend(verdict.commands.iter().take(COMMANDS).map(line));
+    if let Some(more) = verdict.commands.len().checked_sub(COMMANDS).filter(|more| *more > 0) {
+        lines.push(format!("  and {more} more"));
+    }
+    lines
+}
+
+/// Where commands would run, in words.
+fn place(sight: &Sight) -> Option<&str> {
+    match sight.target {
+        Target::Sandbox => sight.path.as_deref().or(sight.identity.as_deref()),
+        _ => None,
+    }
 }
 
 fn environment(env: &[(String, String)], scrubber: &CallScrubber) -> Vec<String> {

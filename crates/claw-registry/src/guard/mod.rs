@@ -34,6 +34,8 @@ pub(crate) struct Grant {
     /// What the policy left of the tool's ceiling.
     pub(crate) effects: Effects,
     pub(crate) scope: Arc<Scope>,
+    /// Whether the caller's commands reach other machines without asking for it.
+    pub(crate) network: bool,
     pub(crate) cancel: CancellationToken,
     pub(crate) progress: Progress,
     pub(crate) secrets: Secrets,
@@ -115,7 +117,7 @@ pub(crate) async fn look_at_files(
 pub(crate) async fn look_at_commands(
     offer: &Offer,
     targets: &[Target],
-    effects: Effects,
+    (plan, effects, network): (&Plan, Effects, bool),
     cancel: &CancellationToken,
 ) -> Result<Vec<Sight>, ToolError> {
     let Some(host) = &offer.0.registry.world().shell else { return Ok(Vec::new()) };
@@ -123,10 +125,11 @@ pub(crate) async fn look_at_commands(
         return Ok(Vec::new());
     }
     let looking = Grant {
-        plan: Plan { effects, asks: Vec::new() },
+        plan: plan.clone(),
         sights: Vec::new(),
         effects,
         scope: Arc::default(),
+        network,
         cancel: cancel.clone(),
         progress: Progress::silent(),
         secrets: Secrets::default(),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use claw_core::port::{Ran, RunContext, Shell, ShellHost};
-use claw_core::tool::{Argv, Ask, Caller, Script, ToolError};
+use claw_core::tool::{Argv, Ask, Caller, Effect, Script, ToolError};
 
 use super::Grant;
 
@@ -14,11 +14,14 @@ pub(super) fn guard(host: Arc<dyn ShellHost>, caller: &Caller, grant: &Arc<Grant
 
 /// For whom and within what the caller's commands run.
 pub(super) fn context(caller: &Caller, grant: &Grant) -> RunContext {
+    let wished = |ask: &Ask| matches!(ask, Ask::Script(script) if script.network);
     RunContext {
         workspace: caller.workspace.clone(),
         sandbox_key: caller.sandbox_key.clone(),
         sandboxed: caller.sandboxed,
         effects: grant.effects,
+        network: grant.effects.has(Effect::Network) && (grant.network || grant.plan.asks.iter().any(wished)),
+        hidden: grant.scope.denied.clone(),
         sights: grant.sights.clone(),
         cancel: grant.cancel.clone(),
         progress: grant.progress.clone(),

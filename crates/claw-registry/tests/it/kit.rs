@@ -12,7 +12,7 @@ use claw_core::tool::{
     ToolError, erase,
 };
 use claw_host::{MemoryArtifacts, MemoryStore};
-use claw_policy::approval::ApprovalConfig;
+use claw_policy::approval::{ApprovalConfig, Security};
 use claw_policy::config::PolicyConfig;
 use claw_policy::pipeline::Policy;
 use claw_registry::{Executor, Limits, Offer, Registry, Reply, Request};
@@ -49,7 +49,8 @@ impl Default for Setup {
     fn default() -> Self {
         Self {
             policy: PolicyConfig::default(),
-            approvals: ApprovalConfig::default(),
+            // Commands are asked about, since no rule covers them.
+            approvals: ApprovalConfig { security: Security::Allowlist, ..ApprovalConfig::default() },
             limits: Limits { grace: Duration::from_millis(50), ..Limits::default() },
             store: Arc::new(MemoryStore::new()),
             calls: None,
@@ -173,7 +174,7 @@ impl ShArgs {
         Script {
             text: self.command.clone(),
             directory: facts.directory.display().to_string(),
-            env: Vec::new(),
+            ..Script::default()
         }
     }
 }
@@ -283,7 +284,7 @@ impl Tool for Rogue {
             "outside" => drop(call.files()?.write("../planned.txt", "x", WriteMode::Overwrite).await?),
             "read" => drop(call.files()?.read("/etc/passwd", WHOLE).await?),
             "run" => {
-                let script = Script { text: "id".into(), directory: "/w".into(), env: Vec::new() };
+                let script = Script { text: "id".into(), directory: "/w".into(), ..Script::default() };
                 drop(call.shell()?.run(&script).await?);
             }
             "port" => drop(call.artifacts()?.list().await?),

@@ -60,6 +60,21 @@ impl Ledger for PostgresStore {
         transaction.commit().await.map_err(failed(APPEND))
     }
 
+    async fn fate(&self, tenant: &TenantId, call: CallId) -> Result<Option<Outcome>, StoreError> {
+        let mut connection = self.pool.acquire().await.map_err(failed(READ))?;
+        let begun: Option<i32> =
+            query_scalar("SELECT 1 FROM ledger WHERE tenant = $1 AND call = $2 AND event = 'intent'")
+                .bind(tenant.as_str())
+                .bind(uuid(call.as_bytes()))
+                .fetch_optional(&mut *connection)
+                .await
+                .map_err(failed(READ))?;
+        match begun {
+            Some(_) => fate(&mut connection, tenant, call).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
     async fn recent(&self, tenant: &TenantId, limit: usize) -> Result<Vec<Entry>, StoreError> {
         let lines: Vec<String> =
             query_scalar("SELECT line FROM ledger WHERE tenant = $1 ORDER BY position DESC LIMIT $2")
@@ -168,16 +183,12 @@ pub(crate) async fn verify_all(connection: &mut PgConnection) -> Result<Vec<Chai
 }
 
 /// What became of a call that has begun.
-async fn fate(
-    transaction: &mut PgTransaction<'_>,
-    tenant: &TenantId,
-    call: CallId,
-) -> Result<Outcome, StoreError> {
+async fn fate(connection: &mut PgConnection, tenant: &TenantId, call: CallId) -> Result<Outcome, StoreError> {
     let outcome: Option<String> =
         query_scalar("SELECT outcome FROM ledger WHERE tenant = $1 AND call = $2 AND event = 'outcome'")
             .bind(tenant.as_str())
             .bind(uuid(call.as_bytes()))
-            .fetch_optional(&mut **transaction)
+            .fetch_optional(connection)
             .await
             .map_err(failed(READ))?;
     outcome.map_or(Ok(Outcome::Unknown), |outcome| row::word("an outcome", &outcome))

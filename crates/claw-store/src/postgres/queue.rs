@@ -217,6 +217,22 @@ pub(super) async fn accept(connection: &mut PgConnection, job: &NewJob) -> Resul
     if ours { Ok(()) } else { Err(refused(ACCEPT, "its id is taken; give it a new one")) }
 }
 
+/// Sees that the lease holds, and keeps it so until the transaction ends.
+pub(super) async fn hold(executor: impl PgExecutor<'_>, lease: &Lease) -> Result<(), StoreError> {
+    let held = query(
+        "SELECT 1 FROM jobs
+         WHERE id = $1 AND state = 'leased' AND node = $2 AND boot = $3 AND attempts = $4 FOR UPDATE",
+    )
+    .bind(uuid(lease.job.as_bytes()))
+    .bind(lease.worker.node.as_str())
+    .bind(uuid(lease.worker.boot.as_bytes()))
+    .bind(i32::from(lease.attempt))
+    .fetch_optional(executor)
+    .await
+    .map_err(failed(WRITE))?;
+    held.map_or_else(|| Err(lost(lease)), |_| Ok(()))
+}
+
 /// Marks a job done, where the lease still holds.
 pub(super) async fn finish(executor: impl PgExecutor<'_>, lease: &Lease) -> Result<(), StoreError> {
     let finished = query(

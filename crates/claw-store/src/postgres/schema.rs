@@ -1,6 +1,7 @@
 //! The schema of a database, whose database it is, and how it stands.
 
 use claw_core::InstallationId;
+use claw_core::port::UnixMillis;
 use claw_core::store::StoreError;
 use sqlx::migrate::Migrate as _;
 use sqlx::postgres::PgConnection;
@@ -66,12 +67,17 @@ pub(crate) async fn status(url: &str) -> Result<Option<Status>, StoreError> {
         .fetch_one(&mut connection)
         .await
         .map_err(failed(READ))?;
+    let clock: i64 = query_scalar("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint")
+        .fetch_one(&mut connection)
+        .await
+        .map_err(failed(READ))?;
     let status = Status {
         backend: "postgres",
         version: version.map_err(failed(READ))?,
         schema: Schema::of(&versions(&mut connection).await?),
         installation: owner(&mut connection).await?,
         journal: None,
+        clock: Some(UnixMillis(clock)),
         bytes: row::count(bytes)?,
         tables: tables(&mut connection).await?,
     };

@@ -37,16 +37,19 @@ impl SessionLog for PostgresStore {
         Ok(Accepted { seq, job: job.id })
     }
 
+    async fn say_in_run(&self, lease: &Lease, said: Vec<NewMessage>) -> Result<Vec<u64>, StoreError> {
+        let mut transaction = self.begin(SAY).await?;
+        queue::hold(&mut *transaction, lease).await?;
+        let places = say_all(&mut transaction, lease, &said).await?;
+        transaction.commit().await.map_err(failed(SAY))?;
+        self.listener.bells.ring(Topic::Sessions);
+        Ok(places)
+    }
+
     async fn finish_run(&self, lease: &Lease, said: Vec<NewMessage>) -> Result<Vec<u64>, StoreError> {
         let mut transaction = self.begin(FINISH).await?;
         queue::finish(&mut *transaction, lease).await?;
-        let mut places = Vec::with_capacity(said.len());
-        for message in &said {
-            places.push(match say(&mut transaction, message, lease.job).await? {
-                Some(seq) => seq,
-                None => accepted(&mut transaction, message).await?.seq,
-            });
-        }
+        let places = say_all(&mut transaction, lease, &said).await?;
         transaction.commit().await.map_err(failed(FINISH))?;
         self.listener.bells.ring(Topic::Work);
         self.listener.bells.ring(Topic::Sessions);
@@ -88,8 +91,9 @@ impl SessionLog for PostgresStore {
         after: u64,
         limit: usize,
     ) -> Result<Vec<Message>, StoreError> {
-        let rows: Vec<(i64, Uuid, String, Json<Value>, i64)> = query_as(
-            "SELECT seq, id, role, content, at FROM messages
+        type Row = (i64, Uuid, String, Json<Value>, i64, Uuid);
+        let rows: Vec<Row> = query_as(
+            "SELECT seq, id, role, content, at, job FROM messages
              WHERE tenant = $1 AND session = $2 AND seq > $3 ORDER BY seq LIMIT $4",
         )
         .bind(tenant.as_str())
@@ -99,7 +103,7 @@ impl SessionLog for PostgresStore {
         .fetch_all(&self.pool)
         .await
         .map_err(failed(READ))?;
-        let message = |(seq, id, role, Json(content), at): (i64, Uuid, String, Json<Value>, i64)| {
+        let message = |(seq, id, role, Json(content), at, job): Row| {
             let new = NewMessage {
                 id: row::id("a message's id", id.as_bytes())?,
                 tenant: tenant.clone(),
@@ -108,7 +112,7 @@ impl SessionLog for PostgresStore {
                 content,
                 at: UnixMillis(at),
             };
-            Ok(Message { new, seq: row::count(seq)? })
+            Ok(Message { new, seq: row::count(seq)?, run: row::id("a message's job", job.as_bytes())? })
         };
         rows.into_iter().map(message).collect()
     }
@@ -136,6 +140,22 @@ impl SessionLog for PostgresStore {
         };
         rows.into_iter().map(event).collect()
     }
+}
+
+/// Adds what was said in a run, in order; gives its places.
+async fn say_all(
+    transaction: &mut PgTransaction<'_>,
+    lease: &Lease,
+    said: &[NewMessage],
+) -> Result<Vec<u64>, StoreError> {
+    let mut places = Vec::with_capacity(said.len());
+    for message in said {
+        places.push(match say(transaction, message, lease.job).await? {
+            Some(seq) => seq,
+            None => accepted(transaction, message).await?.seq,
+        });
+    }
+    Ok(places)
 }
 
 /// Adds a message and the event that tells of it, and gives its place. `None`, and nothing added, where a

@@ -51,6 +51,24 @@ impl Ledger for SqliteStore {
         self.append(record).await
     }
 
+    async fn fate(&self, tenant: &TenantId, call: CallId) -> Result<Option<Outcome>, StoreError> {
+        // The writer's word for it: a reader may be behind what was begun a moment ago.
+        let mut connection = self.writer.acquire().await.map_err(failed(READ))?;
+        let begun: Option<i64> = query_scalar(
+            "SELECT 1 FROM ledger
+             WHERE tenant = $1 AND call = $2 AND event = 'intent' AND event <> 'refused'",
+        )
+        .bind(tenant.as_str())
+        .bind(&call.as_bytes()[..])
+        .fetch_optional(&mut *connection)
+        .await
+        .map_err(failed(READ))?;
+        match begun {
+            Some(_) => fate(&mut connection, tenant, call).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
     async fn recent(&self, tenant: &TenantId, limit: usize) -> Result<Vec<Entry>, StoreError> {
         let lines: Vec<String> =
             query_scalar("SELECT line FROM ledger WHERE tenant = $1 ORDER BY position DESC LIMIT $2")

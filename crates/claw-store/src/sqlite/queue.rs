@@ -174,6 +174,11 @@ pub(super) async fn enqueue(executor: impl SqliteExecutor<'_>, job: &NewJob) -> 
     .map_err(failed(WRITE))
 }
 
+/// Sees that the lease holds, and keeps it so until the transaction ends.
+pub(super) async fn hold(executor: impl SqliteExecutor<'_>, lease: &Lease) -> Result<(), StoreError> {
+    state_after(as_holder!(lease, "state = state"), executor, lease).await.map(drop)
+}
+
 /// Marks the job of a lease done.
 pub(super) async fn finish(executor: impl SqliteExecutor<'_>, lease: &Lease) -> Result<(), StoreError> {
     state_after(as_holder!(lease, "state = 'done'"), executor, lease).await.map(drop)

@@ -75,6 +75,7 @@ async fn look(path: &Path) -> Result<Status, StoreError> {
         schema: Schema::of(&applied),
         installation,
         journal: Some(journal),
+        clock: None,
         bytes: size(path),
         tables,
     })

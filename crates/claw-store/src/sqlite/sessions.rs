@@ -32,16 +32,19 @@ impl SessionLog for SqliteStore {
         Ok(Accepted { seq, job: job.id })
     }
 
+    async fn say_in_run(&self, lease: &Lease, said: Vec<NewMessage>) -> Result<Vec<u64>, StoreError> {
+        let mut transaction = self.write(WRITE).await?;
+        queue::hold(&mut *transaction, lease).await?;
+        let places = say_all(&mut transaction, lease, &said).await?;
+        transaction.commit().await.map_err(failed(WRITE))?;
+        self.bells.ring(Topic::Sessions);
+        Ok(places)
+    }
+
     async fn finish_run(&self, lease: &Lease, said: Vec<NewMessage>) -> Result<Vec<u64>, StoreError> {
         let mut transaction = self.write(WRITE).await?;
         queue::finish(&mut *transaction, lease).await?;
-        let mut places = Vec::with_capacity(said.len());
-        for message in &said {
-            places.push(match say(&mut transaction, message, lease.job).await? {
-                Some(seq) => seq,
-                None => accepted(&mut transaction, message).await?.seq,
-            });
-        }
+        let places = say_all(&mut transaction, lease, &said).await?;
         transaction.commit().await.map_err(failed(WRITE))?;
         self.bells.ring(Topic::Work);
         self.bells.ring(Topic::Sessions);
@@ -66,8 +69,9 @@ impl SessionLog for SqliteStore {
         after: u64,
         limit: usize,
     ) -> Result<Vec<Message>, StoreError> {
-        let rows: Vec<(i64, Vec<u8>, String, String, i64)> = query_as(
-            "SELECT seq, id, role, content, at FROM messages
+        type Row = (i64, Vec<u8>, String, String, i64, Vec<u8>);
+        let rows: Vec<Row> = query_as(
+            "SELECT seq, id, role, content, at, job FROM messages
              WHERE tenant = $1 AND session = $2 AND seq > $3 ORDER BY seq LIMIT $4",
         )
         .bind(tenant.as_str())
@@ -77,7 +81,7 @@ impl SessionLog for SqliteStore {
         .fetch_all(&self.readers)
         .await
         .map_err(failed(READ))?;
-        let message = |(seq, id, role, content, at): &(i64, Vec<u8>, String, String, i64)| {
+        let message = |(seq, id, role, content, at, job): &Row| {
             let new = NewMessage {
                 id: row::id("a message's id", id)?,
                 tenant: tenant.clone(),
@@ -86,7 +90,7 @@ impl SessionLog for SqliteStore {
                 content: row::json("a message", content)?,
                 at: UnixMillis(*at),
             };
-            Ok(Message { new, seq: row::count(*seq)? })
+            Ok(Message { new, seq: row::count(*seq)?, run: row::id("a message's job", job)? })
         };
         rows.iter().map(message).collect()
     }
@@ -115,6 +119,22 @@ impl SessionLog for SqliteStore {
         };
         rows.iter().map(event).collect()
     }
+}
+
+/// Stores what was said in a run, in order; gives its places.
+async fn say_all(
+    connection: &mut SqliteConnection,
+    lease: &Lease,
+    said: &[NewMessage],
+) -> Result<Vec<u64>, StoreError> {
+    let mut places = Vec::with_capacity(said.len());
+    for message in said {
+        places.push(match say(connection, message, lease.job).await? {
+            Some(seq) => seq,
+            None => accepted(connection, message).await?.seq,
+        });
+    }
+    Ok(places)
 }
 
 /// Stores a message and the event that tells of it; `None`, and nothing stored, where its id is known.

@@ -63,12 +63,18 @@ async fn writes_calls_down_in_order(store: impl CallStore) {
 }
 
 async fn refuses_to_begin_a_call_twice(store: impl CallStore) {
-    let call = CallId::new();
+    let (main, other, call) = (TenantId::main(), tenant("other"), CallId::new());
+    assert_eq!(store.fate(&main, call).await.unwrap(), None);
+    store.refuse(refused(call)).await.unwrap();
+    assert_eq!(store.fate(&main, call).await.unwrap(), None, "what was refused has not begun");
     store.begin_call(intent(call, "ls", None)).await.unwrap();
     assert_eq!(begun(&store, call).await, Outcome::Unknown);
+    assert_eq!(store.fate(&main, call).await.unwrap(), Some(Outcome::Unknown));
     store.finish_call(outcome(call, Outcome::Failed)).await.unwrap();
     assert_eq!(begun(&store, call).await, Outcome::Failed);
-    assert_eq!(store.recent(&TenantId::main(), 10).await.unwrap().len(), 2, "a refusal writes nothing");
+    assert_eq!(store.fate(&main, call).await.unwrap(), Some(Outcome::Failed));
+    assert_eq!(store.fate(&other, call).await.unwrap(), None, "another tenant has no such call");
+    assert_eq!(store.recent(&TenantId::main(), 10).await.unwrap().len(), 3, "a refusal writes nothing");
 }
 
 async fn refuses_to_begin_a_call_from_the_future_twice(store: impl CallStore) {

@@ -23,6 +23,7 @@ pub async fn session_log<S: SessionLog + Queue + 'static>(make: impl AsyncFn() -
     accepts_a_message_once(make().await).await;
     gives_a_message_back_as_it_was_said(make().await).await;
     ends_a_run_with_what_was_said(make().await).await;
+    stores_what_is_said_while_a_run_goes_on(make().await).await;
     ends_a_run_in_which_nothing_was_said(make().await).await;
     stores_nothing_where_the_lease_is_lost(make().await).await;
     numbers_each_conversation_by_itself(make().await).await;
@@ -42,10 +43,10 @@ async fn stores_a_message_with_its_event_and_its_job(store: impl SessionLog + Qu
         let accepted = store.accept_message(new.clone(), job.clone()).await.unwrap();
         assert_eq!(accepted, Accepted { seq, job: job.id });
         let stored = messages(&store, "cli:me").await;
-        assert_eq!(stored.last(), Some(&Message { new: new.clone(), seq }));
+        assert_eq!(stored.last(), Some(&Message { new: new.clone(), seq, run: job.id }));
         let told = events(&store, "cli:me").await;
         assert_eq!(told.len() as u64, seq, "one event for each message");
-        check_tells(told.last().unwrap(), &Message { new, seq });
+        check_tells(told.last().unwrap(), &Message { new, seq, run: job.id });
         let found = store.job(&job.tenant, job.id).await.unwrap().expect("its job is there");
         assert_eq!((found.new, found.state), (job, JobState::Pending));
     }
@@ -90,8 +91,8 @@ async fn gives_a_message_back_as_it_was_said(store: impl SessionLog + Queue) {
     let mut expected = Vec::new();
     for ((millis, role), seq) in times.into_iter().zip(roles).zip(1..) {
         let new = NewMessage { content: content.clone(), role, at: UnixMillis(millis), ..message(key, "") };
-        store.accept_message(new.clone(), job_of(key)).await.unwrap();
-        expected.push(Message { new, seq });
+        let run = store.accept_message(new.clone(), job_of(key)).await.unwrap().job;
+        expected.push(Message { new, seq, run });
     }
     assert_eq!(messages(&store, key).await, expected);
 
@@ -108,14 +109,15 @@ async fn ends_a_run_with_what_was_said(store: impl SessionLog + Queue) {
     let (asked, job) = (message("cli:me", "hello"), job_of("cli:me"));
     store.accept_message(asked.clone(), job.clone()).await.unwrap();
     let lease = run(&store, &worker("a")).await;
-    let meanwhile = message("cli:me", "and another thing");
-    store.accept_message(meanwhile.clone(), job_of("cli:me")).await.unwrap();
+    let (meanwhile, next) = (message("cli:me", "and another thing"), job_of("cli:me"));
+    store.accept_message(meanwhile.clone(), next.clone()).await.unwrap();
 
     let said = said("cli:me", 3);
     assert_eq!(store.finish_run(&lease, said.clone()).await.unwrap(), [3, 4, 5]);
     let stored = messages(&store, "cli:me").await;
-    let expected = [asked, meanwhile].into_iter().chain(said).zip(1..);
-    assert_eq!(stored, expected.map(|(new, seq)| Message { new, seq }).collect::<Vec<_>>());
+    let said = said.into_iter().map(|new| (new, job.id));
+    let expected = [(asked, job.id), (meanwhile, next.id)].into_iter().chain(said).zip(1..);
+    assert_eq!(stored, expected.map(|((new, run), seq)| Message { new, seq, run }).collect::<Vec<_>>());
     check_told(&store, "cli:me").await;
     let found = store.job(&job.tenant, job.id).await.unwrap().unwrap();
     assert_eq!((found.state, found.lease), (JobState::Done, None));
@@ -124,6 +126,33 @@ async fn ends_a_run_with_what_was_said(store: impl SessionLog + Queue) {
     check_lost(again, &lease);
     assert_eq!(messages(&store, "cli:me").await, stored, "a repetition changes nothing");
     assert_eq!(run(&store, &worker("a")).await.attempt, 1, "the session goes on with its next job");
+}
+
+async fn stores_what_is_said_while_a_run_goes_on(store: impl SessionLog + Queue) {
+    let (asked, job) = (message("cli:me", "hello"), job_of("cli:me"));
+    store.accept_message(asked, job.clone()).await.unwrap();
+    let lease = run(&store, &worker("a")).await;
+    let calls = said("cli:me", 2);
+    assert_eq!(store.say_in_run(&lease, calls.clone()).await.unwrap(), [2, 3]);
+    let found = store.job(&job.tenant, job.id).await.unwrap().unwrap();
+    assert_eq!(found.state, JobState::Leased, "the run goes on");
+    store.accept_message(message("cli:me", "meanwhile"), job_of("cli:me")).await.unwrap();
+    assert!(store.say_in_run(&lease, vec![]).await.unwrap().is_empty());
+
+    let mut more = said("cli:me", 1);
+    assert_eq!(store.say_in_run(&lease, more.clone()).await.unwrap(), [5]);
+    assert_eq!(
+        store.say_in_run(&lease, calls.clone()).await.unwrap(),
+        [2, 3],
+        "what was said is not said twice"
+    );
+    more.extend(said("cli:me", 1));
+    assert_eq!(store.finish_run(&lease, more).await.unwrap(), [5, 6]);
+    let runs: Vec<_> = messages(&store, "cli:me").await.iter().map(|stored| stored.run == job.id).collect();
+    assert_eq!(runs, [true, true, true, false, true, true]);
+    check_told(&store, "cli:me").await;
+    check_lost(store.say_in_run(&lease, calls).await, &lease);
+    assert_eq!(messages(&store, "cli:me").await.len(), 6);
 }
 
 async fn ends_a_run_in_which_nothing_was_said(store: impl SessionLog + Queue) {
@@ -144,6 +173,8 @@ async fn stores_nothing_where_the_lease_is_lost(store: impl SessionLog + Queue) 
         check_lost(store.finish_run(lease, said("cli:me", 2)).await, lease);
         check_lost(store.finish_run(lease, said("cli:new", 2)).await, lease);
         check_lost(store.finish_run(lease, vec![]).await, lease);
+        check_lost(store.say_in_run(lease, said("cli:me", 2)).await, lease);
+        check_lost(store.say_in_run(lease, vec![]).await, lease);
         assert_eq!((messages(&store, "cli:me").await, events(&store, "cli:me").await), before);
         assert_eq!(messages(&store, "cli:new").await, []);
         assert_eq!(events(&store, "cli:new").await, []);
@@ -211,8 +242,11 @@ async fn keeps_tenants_apart(store: impl SessionLog + Queue) {
     assert_eq!(accepted, Accepted { seq: 1, job: their_job.id });
     let event = (NOW, "run".into(), Value::Null);
     assert_eq!(store.log_event(&other, &key, event).await.unwrap(), 2);
-    assert_eq!(store.messages(&other, &key, 0, ALL).await.unwrap(), [Message { new: theirs, seq: 1 }]);
-    assert_eq!(messages(&store, "cli:me").await, [Message { new: ours, seq: 1 }]);
+    assert_eq!(
+        store.messages(&other, &key, 0, ALL).await.unwrap(),
+        [Message { new: theirs, seq: 1, run: their_job.id }]
+    );
+    assert_eq!(messages(&store, "cli:me").await, [Message { new: ours, seq: 1, run: our_job.id }]);
 }
 
 async fn wakes_workers_and_clients(store: impl SessionLog + Queue) {
@@ -225,6 +259,9 @@ async fn wakes_workers_and_clients(store: impl SessionLog + Queue) {
         told.mark_unchanged();
     }
     let lease = run(&store, &worker("a")).await;
+    told.mark_unchanged();
+    store.say_in_run(&lease, said("cli:me", 1)).await.unwrap();
+    assert!(told.has_changed().unwrap(), "something was said");
     work.mark_unchanged();
     told.mark_unchanged();
     store.finish_run(&lease, said("cli:me", 1)).await.unwrap();

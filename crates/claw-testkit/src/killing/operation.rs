@@ -17,6 +17,7 @@ pub enum Operation {
     FailJob { right: Right, retry: Option<UnixMillis> },
     Reclaim { now: UnixMillis },
     AcceptMessage { message: NewMessage, job: NewJob },
+    SayInRun { right: Right, said: Vec<NewMessage> },
     FinishRun { right: Right, said: Vec<NewMessage> },
     LogEvent { session: SessionKey, note: MessageId },
     Request { question: NewApproval },

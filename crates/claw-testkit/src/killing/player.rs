@@ -67,14 +67,20 @@ impl<'a, S: Played> Player<'a, S> {
         if !self.random.one_in(4) {
             self.rights.retain(|held| *held != right);
         }
-        match self.random.below(8) {
+        match self.random.below(10) {
             0 => {
                 self.rights.push(right);
                 Operation::Extend { right, until }
             }
             1 => Operation::FailJob { right, retry: Some(now) },
             2 if self.random.one_in(2) => Operation::FailJob { right, retry: None },
-            3 | 4 => Operation::FinishJob { right },
+            3 => Operation::FinishJob { right },
+            4 | 5 => {
+                self.rights.push(right);
+                let session = self.random.pick(&self.world.sessions).expect("there are sessions").clone();
+                let count = self.random.below(4);
+                Operation::SayInRun { right, said: self.say(session, count) }
+            }
             _ => {
                 let session = self.random.pick(&self.world.sessions).expect("there are sessions").clone();
                 let count = self.random.below(4);
@@ -178,6 +184,9 @@ impl<'a, S: Played> Player<'a, S> {
             Operation::AcceptMessage { message, job } => {
                 let accepted = store.accept_message(message, job).await?;
                 Reply::Accepted { seq: accepted.seq, job: accepted.job }
+            }
+            Operation::SayInRun { right, said } => {
+                Reply::Places { seqs: store.say_in_run(&right.of(&self.worker), said).await? }
             }
             Operation::FinishRun { right, said } => {
                 Reply::Places { seqs: store.finish_run(&right.of(&self.worker), said).await? }

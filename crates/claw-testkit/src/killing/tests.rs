@@ -2,7 +2,7 @@
 
 use claw_core::port::UnixMillis;
 use claw_core::store::*;
-use claw_core::{ApprovalId, JobId, SessionKey, TenantId};
+use claw_core::{ApprovalId, CallId, JobId, SessionKey, TenantId};
 use claw_host::MemoryStore;
 use serde_json::Value;
 use smol_str::SmolStr;
@@ -17,6 +17,8 @@ enum Lie {
     ForgetsAJob,
     LosesTheJobOfAMessage,
     ForgetsWhatARunSaid,
+    ForgetsWhatARunSays,
+    SaysWithoutALease,
     DoesWhatItRefuses,
     FinishesWithoutALease,
     FinishesAndForgets,
@@ -71,6 +73,8 @@ async fn finds_every_lie() {
         (Lie::ForgetsAJob, "was accepted and is not there"),
         (Lie::LosesTheJobOfAMessage, "has 0 jobs, not one"),
         (Lie::ForgetsWhatARunSaid, "was told"),
+        (Lie::ForgetsWhatARunSays, "was told"),
+        (Lie::SaysWithoutALease, "was told"),
         (Lie::DoesWhatItRefuses, "was refused, and what it said is there"),
         (Lie::FinishesWithoutALease, "finished 2 times"),
         (Lie::FinishesAndForgets, "finished in attempt 1 and now"),
@@ -155,6 +159,9 @@ impl Ledger for Liar {
     }
     async fn finish_call(&self, record: Record) -> Result<(), StoreError> {
         if self.lie == Lie::ForgetsAnOutcome { Ok(()) } else { self.calls.finish_call(record).await }
+    }
+    async fn fate(&self, tenant: &TenantId, call: CallId) -> Result<Option<Outcome>, StoreError> {
+        self.calls.fate(tenant, call).await
     }
     async fn recent(&self, tenant: &TenantId, limit: usize) -> Result<Vec<Entry>, StoreError> {
         self.calls.recent(tenant, limit).await
@@ -252,6 +259,19 @@ impl SessionLog for Liar {
             job.id = JobId::new();
         }
         self.work.accept_message(message, job).await
+    }
+    async fn say_in_run(&self, lease: &Lease, said: Vec<NewMessage>) -> Result<Vec<u64>, StoreError> {
+        match self.lie {
+            Lie::ForgetsWhatARunSays => {
+                self.work.extend(lease, lease.until).await?;
+                Ok(said.iter().zip(1..).map(|(_, seq)| seq).collect())
+            }
+            Lie::SaysWithoutALease => match self.work.say_in_run(lease, said.clone()).await {
+                Err(_) => Ok(said.iter().zip(1..).map(|(_, seq)| seq).collect()),
+                said => said,
+            },
+            _ => self.work.say_in_run(lease, said).await,
+        }
     }
     async fn finish_run(&self, lease: &Lease, said: Vec<NewMessage>) -> Result<Vec<u64>, StoreError> {
         match self.lie {

@@ -9,6 +9,8 @@ fn context(sights: Vec<Sight>) -> RunContext {
         sandbox_key: "cli:me".into(),
         sandboxed: true,
         effects: Effects::ALL,
+        network: false,
+        hidden: Vec::new(),
         sights,
         cancel: CancellationToken::new(),
         progress: Progress::silent(),
@@ -17,7 +19,7 @@ fn context(sights: Vec<Sight>) -> RunContext {
 }
 
 fn script(text: &str) -> Script {
-    Script { text: text.to_owned(), directory: "/ws".to_owned(), env: Vec::new() }
+    Script { text: text.to_owned(), directory: "/ws".to_owned(), ..Script::default() }
 }
 
 #[tokio::test]

@@ -28,8 +28,7 @@ pub(crate) struct Explain {
 
 impl Explain {
     pub(crate) fn run(self, session: &mut Session) -> Outcome {
-        let mut loaded = session.load()?;
-        self.caller.apply(&mut loaded.config);
+        let loaded = self.caller.load(session)?;
         let policy = compose::policy(&loaded.config)?;
         let tools = compose::registry(&loaded, &session.around).tool_set();
         let caller = self.caller.caller(&loaded.config, &session.around, &session.around.directory)?;

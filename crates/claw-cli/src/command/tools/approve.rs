@@ -17,7 +17,7 @@ use crate::output::{tell, visible};
 const ATTEMPTS: usize = 3;
 
 /// Whether somebody sits at a terminal who can be asked.
-pub(super) fn asking() -> Asking {
+pub(crate) fn asking() -> Asking {
     if io::stdin().is_terminal() && io::stderr().is_terminal() {
         Asking::Possible
     } else {
@@ -26,10 +26,10 @@ pub(super) fn asking() -> Asking {
 }
 
 /// Hears the questions of calls.
-pub(super) struct Questions(mpsc::UnboundedSender<Approval>);
+pub(crate) struct Questions(mpsc::UnboundedSender<Approval>);
 
 impl Questions {
-    pub(super) fn new() -> (Arc<Self>, mpsc::UnboundedReceiver<Approval>) {
+    pub(crate) fn new() -> (Arc<Self>, mpsc::UnboundedReceiver<Approval>) {
         let (sender, receiver) = mpsc::unbounded_channel();
         (Arc::new(Self(sender)), receiver)
     }
@@ -45,7 +45,7 @@ impl Listener for Questions {
 }
 
 /// Says where a question can be answered that nobody here can.
-pub(super) fn announce(approval: &Approval) {
+pub(crate) fn announce(approval: &Approval) {
     let (id, request) = (approval.id, &approval.request);
     let wait = request.expires.since(request.asked).as_secs();
     tell(format_args!("`{}` waits for approval `{id}`, {wait} s at most", request.tool));
@@ -54,7 +54,7 @@ pub(super) fn announce(approval: &Approval) {
 
 /// Puts a question on a thread of its own, since reading a terminal cannot be stopped; the store gets the
 /// answer, unless the question was over before.
-pub(super) async fn put(executor: &Executor, approval: Approval, by: String) {
+pub(crate) async fn put(executor: &Executor, approval: Approval, by: String) {
     let (sender, answer) = tokio::sync::oneshot::channel();
     let shown = approval.clone();
     std::thread::spawn(move || {

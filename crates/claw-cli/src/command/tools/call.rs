@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use clap::Args;
 use claw_core::CallId;
-use claw_core::tool::{Progress, ToolError};
+use claw_core::tool::{Output, Progress, ToolError};
 use claw_host::files::workspace_path;
 use claw_policy::explain::explain;
 use claw_policy::pipeline::Subject;
@@ -26,7 +26,7 @@ use crate::cli::Session;
 use crate::compose;
 use crate::config::Surroundings;
 use crate::failure::{Failure, Outcome};
-use crate::output::{complain, tell};
+use crate::output::{Live, complain, style, tell, visible};
 
 /// More than any call may take; read no further.
 const MOST_BYTES: u64 = 64 * 1024 * 1024;
@@ -41,6 +41,7 @@ you are asked on a terminal; elsewhere it is refused, unless `--wait` lets it wa
 Exit codes: 0 done, 1 the tool reported an error, 2 usage, 3 refused.
 
 Examples:
+  clawsmith tools call exec '{\"command\": \"ls -l\"}'
   clawsmith tools call datetime --args '{\"action\": \"now\", \"zone\": \"Europe/Paris\"}'
   clawsmith tools call agents_list --agent researcher --json
   echo '{\"action\": \"now\"}' | clawsmith tools call datetime --args -
@@ -50,9 +51,12 @@ Examples:
 pub(crate) struct CallTool {
     /// The tool, or another name it answers to.
     name: String,
-    /// The arguments: JSON, `@FILE` to read a file, or `-` to read standard input.
-    #[arg(long, value_name = "JSON", default_value = "{}")]
-    args: String,
+    /// The arguments: JSON, `@FILE` to read a file, or `-` to read standard input [default: `{}`].
+    #[arg(value_name = "JSON", conflicts_with = "args")]
+    given: Option<String>,
+    /// The same, by name.
+    #[arg(long, value_name = "JSON")]
+    args: Option<String>,
     /// The directory that the tool's files are in; not `/` and not the home directory itself [default: the
     /// current directory].
     #[arg(long, value_name = "DIR")]
@@ -82,15 +86,15 @@ fn seconds(text: &str) -> Result<Duration, String> {
 
 impl CallTool {
     pub(crate) fn run(self, session: &mut Session) -> Outcome {
-        let mut loaded = session.load()?;
-        self.caller.apply(&mut loaded.config);
+        let loaded = self.caller.load(session)?;
         let mut caller = if self.managed {
             self.caller.caller(&loaded.config, &session.around, Path::new("/"))?
         } else {
             let workspace = workspace(self.workspace.as_deref(), &session.around)?;
             self.caller.caller(&loaded.config, &session.around, &workspace)?
         };
-        let args = arguments(&self.args)?;
+        let args = arguments(self.given.as_deref().or(self.args.as_deref()).unwrap_or("{}"))?;
+        let live = Arc::new(Live::new(session.out.json));
         let (questions, mut asked) = Questions::new();
         let token_budget = loaded.config.limits.tool_tokens.map(|tokens| tokens as usize);
         let by = caller.user.as_ref().map_or_else(|| "cli".to_owned(), ToString::to_string);
@@ -112,7 +116,10 @@ impl CallTool {
                 model_id: None,
                 run: None,
                 cancel: cancel.clone(),
-                progress: Progress::to(|text| tell(text.trim_end_matches('\n'))),
+                progress: Progress::to({
+                    let live = Arc::clone(&live);
+                    move |text| live.show(text)
+                }),
                 timeout: self.timeout,
                 asking: if self.wait { Asking::Possible } else { approve::asking() },
             };
@@ -133,11 +140,18 @@ impl CallTool {
             store.disconnect().await;
             Ok::<_, Failure>((executor, offer, reply))
         })?;
-        self.report(session, &executor, &offer, &reply)
+        live.end();
+        self.report(session, (&executor, &offer), &reply, live.has_shown())
     }
 
     /// Prints the reply: the output on standard output, all else on standard error.
-    fn report(&self, session: &mut Session, executor: &Executor, offer: &Offer, reply: &Reply) -> Outcome {
+    fn report(
+        &self,
+        session: &mut Session,
+        (executor, offer): (&Executor, &Offer),
+        reply: &Reply,
+        streamed: bool,
+    ) -> Outcome {
         let code = ExitCode::from(match &reply.outcome {
             Ok(_) => 0,
             Err(CallError::Failed(_)) => 1,
@@ -148,6 +162,10 @@ impl CallTool {
             return Ok(code);
         }
         match &reply.outcome {
+            // It was shown while it came; how it ended is left to say.
+            Ok(Output { for_user: Some(ending), .. }) if streamed => {
+                session.out.styled(style::QUIET, &visible(ending))?;
+            }
             Ok(output) => session.out.foreign(&output.model_text())?,
             Err(CallError::Failed(error)) => complain("error", error.for_model()),
             Err(CallError::Refused(refusal)) => {
@@ -202,7 +220,7 @@ async fn interrupt(cancel: CancellationToken) -> Infallible {
 }
 
 /// Where the tool's files are. A whole disk or a whole home is never a workspace.
-fn workspace(asked: Option<&Path>, around: &Surroundings) -> Result<PathBuf, Failure> {
+pub(crate) fn workspace(asked: Option<&Path>, around: &Surroundings) -> Result<PathBuf, Failure> {
     let path = around.directory.join(asked.unwrap_or(Path::new("")));
     let shown = path.display();
     let real = path
@@ -239,7 +257,8 @@ fn arguments(given: &str) -> Result<String, Failure> {
     })
 }
 
-fn read(source: impl Read) -> std::io::Result<Vec<u8>> {
+/// What a source holds, up to where it is too much.
+pub(crate) fn read(source: impl Read) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     source.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
     Ok(bytes)

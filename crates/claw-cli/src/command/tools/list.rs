@@ -37,8 +37,7 @@ type Line = (Listing, Option<Verdict>);
 
 impl List {
     pub(crate) fn run(self, session: &mut Session) -> Outcome {
-        let mut loaded = session.load()?;
-        self.caller.apply(&mut loaded.config);
+        let loaded = self.caller.load(session)?;
         let registry = compose::registry(&loaded, &session.around);
         let policy = compose::policy(&loaded.config)?;
         let caller = self.caller.caller(&loaded.config, &session.around, &session.around.directory)?;

@@ -1,6 +1,6 @@
 //! `clawsmith tools`: list, show, call, schema.
 
-mod approve;
+pub(crate) mod approve;
 mod call;
 mod list;
 mod schema;
@@ -10,6 +10,7 @@ use clap::Subcommand;
 use claw_core::tool::Meta;
 use claw_policy::nearest::nearest;
 
+pub(crate) use self::call::{read, workspace};
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
 

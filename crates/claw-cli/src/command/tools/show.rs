@@ -30,8 +30,7 @@ pub(crate) struct Show {
 impl Show {
     pub(crate) fn run(self, session: &mut Session) -> Outcome {
         let meta = known(&self.name)?;
-        let mut loaded = session.load()?;
-        self.caller.apply(&mut loaded.config);
+        let loaded = self.caller.load(session)?;
         let registry = compose::registry(&loaded, &session.around);
         let caller = self.caller.caller(&loaded.config, &session.around, &session.around.directory)?;
         let policy = compose::policy(&loaded.config)?;

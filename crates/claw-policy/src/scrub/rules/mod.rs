@@ -41,6 +41,7 @@ pub(super) mod kind {
     pub(crate) const STRIPE: &str = "stripe-key";
     pub(crate) const GOOGLE: &str = "google-key";
     pub(crate) const NPM: &str = "npm-token";
+    pub(crate) const SERVICE: &str = "service-token";
     pub(crate) const CLAWSMITH: &str = "clawsmith-key";
     pub(crate) const AWS: &str = "aws-key";
     pub(crate) const TELEGRAM: &str = "telegram-token";
@@ -63,6 +64,11 @@ pub(super) const KINDS: &[(&str, &str)] = &[
     (kind::STRIPE, "`sk_live_`, `sk_test_`, `rk_live_`, `rk_test_`, `whsec_`"),
     (kind::GOOGLE, "`AIza`, `ya29.`, `GOCSPX-`"),
     (kind::NPM, "`npm_`"),
+    (
+        kind::SERVICE,
+        "Hugging Face, Groq, xAI, Perplexity, NVIDIA, Replicate, SendGrid, Vault, PyPI, Docker, DigitalOcean, \
+         Shopify, Linear, Tailscale",
+    ),
     (kind::CLAWSMITH, "`claw_`"),
     (kind::AWS, "`AKIA`, `ASIA`"),
     (kind::TELEGRAM, "a Telegram bot token"),

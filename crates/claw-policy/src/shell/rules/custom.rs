@@ -25,6 +25,9 @@ pub struct ShellConfig {
     pub off: BTreeMap<String, String>,
     /// Further rules.
     pub rules: BTreeMap<String, CustomRule>,
+    /// Whether commands reach other machines without having to ask for it each time. Left out: they do not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub network: Option<bool>,
 }
 
 impl ShellConfig {
@@ -33,6 +36,7 @@ impl ShellConfig {
         let mut both = self.clone();
         both.off.extend(other.off.clone());
         both.rules.extend(other.rules.clone());
+        both.network = other.network.or(both.network);
         both
     }
 }

@@ -185,6 +185,11 @@ pub const RULES: &[Rule] = &[
         "write the arguments out, or put `--` before them",
     ),
     ask("unknown.script", "which script runs is only known at run time", "write the script out"),
+    ask(
+        "unknown.input",
+        "an interpreter reads what it runs from its standard input",
+        "put the program in a file and run that",
+    ),
     ask("unknown.recursion", "a function calls itself", "write a loop"),
     ask("unknown.shell-state", "changes what names mean to the shell", "use the programs by their own names"),
     ask("unknown.syntax", "cannot be read as a command", "write it in plain shell syntax"),

@@ -122,7 +122,8 @@ fn every_rule_is_reached_by_the_corpus_and_documented() {
     let page = include_str!("../../../../../docs/shell.md");
     for rule in RULES {
         assert!(
-            hit.contains(rule.id) || rule.id == "unknown.size",
+            // What a command reads is no part of its text.
+            hit.contains(rule.id) || ["unknown.size", "unknown.input"].contains(&rule.id),
             "no command of the corpus reaches `{}`",
             rule.id
         );

@@ -151,7 +151,7 @@ async fn a_person_is_shown_the_environment_of_a_script() {
         any_schema(),
         |_, _| {
             let env = vec![("LD_PRELOAD".to_owned(), "/w/evil.so".to_owned())];
-            Ok(Plan::script(Script { text: "ls".into(), directory: "/w".into(), env }))
+            Ok(Plan::script(Script { text: "ls".into(), directory: "/w".into(), env, ..Script::default() }))
         },
         |_, _| Box::pin(async { Ok(Output::text("")) }),
     );

@@ -46,7 +46,7 @@ async fn a_script_needs_the_effect_to_execute() {
     let mut meta = Meta::of("reader".parse().unwrap(), Group::Tools);
     meta.effects = Effects::of(&[Effect::Read]);
     meta.needs = vec![Need::Shell].into();
-    let script = || Script { text: "id".into(), directory: "/w".into(), env: vec![] };
+    let script = || Script { text: "id".into(), directory: "/w".into(), ..Script::default() };
     let (tool, _) = custom(
         meta,
         any_schema(),

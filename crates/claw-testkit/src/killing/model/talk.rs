@@ -27,7 +27,9 @@ impl Model<'_> {
     fn said(&self) -> impl Iterator<Item = MessageId> {
         self.steps.iter().flat_map(|step| match &step.operation {
             Operation::AcceptMessage { message, .. } => vec![message.id],
-            Operation::FinishRun { said, .. } => said.iter().map(|message| message.id).collect(),
+            Operation::SayInRun { said, .. } | Operation::FinishRun { said, .. } => {
+                said.iter().map(|message| message.id).collect()
+            }
             _ => Vec::new(),
         })
     }
@@ -73,10 +75,22 @@ impl Model<'_> {
 
     fn check_runs(&self, seen: &Seen, stored: &HashMap<MessageId, &Message>, findings: &mut Vec<String>) {
         for step in &self.steps {
-            let Operation::FinishRun { right, said } = &step.operation else { continue };
-            check_run(seen, stored, (step, *right, said), &mut |what| {
+            let (right, said, ends) = match &step.operation {
+                Operation::SayInRun { right, said } => (right, said, false),
+                Operation::FinishRun { right, said } => (right, said, true),
+                _ => continue,
+            };
+            let mut found = |what: String| {
                 findings.push(format!("run of job {} in attempt {}: {what}", right.job, right.attempt));
-            });
+            };
+            let places = check_said(stored, (step, said), &mut found);
+            let ended = seen
+                .jobs
+                .get(&right.job)
+                .is_some_and(|job| (job.state, job.attempts) == (JobState::Done, right.attempt));
+            if ends && !places.is_empty() && !ended {
+                found("what it said is there and its job is not done".to_owned());
+            }
         }
         for job in seen.jobs.values().filter(|job| job.state == JobState::Done) {
             let is_end = |right: &Right| (right.job, right.attempt) == (job.new.id, job.attempts);
@@ -119,13 +133,12 @@ impl Model<'_> {
     }
 }
 
-/// What was said in a run is there, in one piece, if and only if the run ended its job.
-fn check_run(
-    seen: &Seen,
+/// What was said at once is there in one piece, or not at all; gives its places.
+fn check_said(
     stored: &HashMap<MessageId, &Message>,
-    (step, right, said): (&Step, Right, &[NewMessage]),
+    (step, said): (&Step, &[NewMessage]),
     found: &mut impl FnMut(String),
-) {
+) -> Vec<u64> {
     let places: Vec<u64> =
         said.iter().filter_map(|new| stored.get(&new.id)).map(|message| message.seq).collect();
     if !places.is_empty() && places.len() != said.len() {
@@ -145,13 +158,7 @@ fn check_run(
     {
         found(format!("was told {seqs:?} and is at {places:?}"));
     }
-    let ended = seen
-        .jobs
-        .get(&right.job)
-        .is_some_and(|job| (job.state, job.attempts) == (JobState::Done, right.attempt));
-    if !places.is_empty() && !ended {
-        found("what it said is there and its job is not done".to_owned());
-    }
+    places
 }
 
 /// Numbers without gaps, no id twice, and one event for each message, in the same order.

@@ -1,0 +1,33 @@
+//! One agent: what it is told, what it says, what it does, and how its runs survive.
+//!
+//! ```text
+//!  message → queue → worker → turn: prompt, history, think, act, observe, until the model stops
+//! ```
+//!
+//! A [`Deployment`] holds what runs are made with. [`Order::accept`] stores a message and the job that answers
+//! it; a [`Worker`] takes such jobs and carries each to its end, after a crash from where it stopped. What is
+//! said is stored before what follows from it is done, so that nothing is done that nobody knows of.
+
+mod chronicle;
+mod deployment;
+mod error;
+mod history;
+mod limits;
+mod loops;
+mod order;
+mod prompt;
+mod result;
+mod session;
+mod turn;
+mod worker;
+
+pub use chronicle::Chronicle;
+pub use deployment::{Deployment, Profile, Profiles};
+pub use error::RunError;
+pub use history::History;
+pub use limits::{LoopLimits, RunLimits, Threshold};
+pub use loops::{Finding, Loops};
+pub use order::Order;
+pub use session::{Peer, key};
+pub use turn::End;
+pub use worker::{Worker, WorkerOptions};

@@ -1,0 +1,177 @@
+//! Noticing that a run goes in circles: first the model is told, then the run ends.
+//!
+//! Four shapes are known: the same call with the same result, the same result whatever is asked, nothing but
+//! reading, and two calls that undo each other. A call that changed something makes earlier results old: what is
+//! read after it is no repetition.
+
+use std::collections::{HashSet, VecDeque};
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use claw_core::message::{Args, Told, Wanted};
+use claw_core::tool::Block;
+
+use crate::limits::{LoopLimits, Threshold};
+
+/// How many calls are looked back at.
+const WINDOW: usize = 128;
+/// Where most of what is read is new, three times as much may be read.
+const NEW: u32 = 3;
+
+/// What was noticed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Finding {
+    /// The model should know.
+    Warn(String),
+    /// It was told, and goes on.
+    Stop(String),
+}
+
+/// The calls of one run, as far as they can be repeated.
+#[derive(Debug)]
+pub struct Loops {
+    limits: LoopLimits,
+    seen: VecDeque<Seen>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Seen {
+    tool: String,
+    args: u64,
+    result: u64,
+    reads: bool,
+    failed: bool,
+}
+
+impl Seen {
+    /// Whether what was known before it is old now.
+    fn changes(&self) -> bool {
+        !self.reads && !self.failed
+    }
+
+    fn is_same(&self, other: &Self) -> bool {
+        self.tool == other.tool && self.args == other.args && self.result == other.result
+    }
+}
+
+impl Loops {
+    /// Nothing was seen yet.
+    pub fn new(limits: LoopLimits) -> Self {
+        Self { limits, seen: VecDeque::new() }
+    }
+
+    /// Takes a call and its result; `reads` says whether such a call can only read.
+    pub fn observe(&mut self, wanted: &Wanted, told: &Told, reads: bool) -> Option<Finding> {
+        let seen = Seen {
+            tool: wanted.tool.clone(),
+            args: hash(&args(&wanted.args)),
+            result: hash(&words(&told.content)),
+            reads,
+            failed: told.failed,
+        };
+        self.seen.push_front(seen);
+        self.seen.truncate(WINDOW);
+        let findings =
+            [self.same_call(), self.same_result(), self.ping_pong(), self.reads()].into_iter().flatten();
+        // A stop goes before a warning, and of equals the first.
+        findings.min_by_key(|finding| matches!(finding, Finding::Warn(_)))
+    }
+
+    fn newest(&self) -> Option<&Seen> {
+        self.seen.front()
+    }
+
+    /// The latest calls, back to the last one that changed something and is not like the newest.
+    fn fresh<'a>(&'a self, newest: &'a Seen) -> impl Iterator<Item = &'a Seen> {
+        self.seen.iter().take_while(|seen| !seen.changes() || seen.is_same(newest))
+    }
+
+    fn same_call(&self) -> Option<Finding> {
+        let newest = self.newest()?;
+        let count = self.fresh(newest).filter(|seen| seen.is_same(newest)).count();
+        let tool = &newest.tool;
+        judge(count, self.limits.same_call, || {
+            format!(
+                "`{tool}` was called {count} times with the same arguments and gave the same result each time"
+            )
+        })
+    }
+
+    fn same_result(&self) -> Option<Finding> {
+        let newest = self.newest().filter(|newest| !newest.changes())?;
+        let alike = |seen: &&Seen| seen.tool == newest.tool && seen.result == newest.result;
+        let alike: Vec<&Seen> = self.fresh(newest).filter(alike).collect();
+        let (count, tool) = (alike.len(), &newest.tool);
+        let different = alike.iter().map(|seen| seen.args).collect::<HashSet<_>>().len();
+        if different < 2 {
+            return None;
+        }
+        judge(count, self.limits.same_result, || {
+            format!("`{tool}` gave the same result {count} times in a row, whatever it was asked")
+        })
+    }
+
+    fn reads(&self) -> Option<Finding> {
+        let streak: Vec<&Seen> = self.seen.iter().take_while(|seen| seen.reads).collect();
+        let different: HashSet<_> = streak.iter().map(|seen| (&seen.tool, seen.args)).collect();
+        let count = streak.len();
+        let mostly_new = different.len() * 5 > count * 3;
+        let Threshold { warn, stop } = self.limits.reads;
+        let factor = if mostly_new { NEW } else { 1 };
+        let limit = Threshold { warn: warn.saturating_mul(factor), stop: stop.saturating_mul(factor) };
+        judge(count, limit, || {
+            let new = different.len();
+            format!(
+                "the last {count} calls only read, {new} of them something new, and nothing was done with it"
+            )
+        })
+    }
+
+    fn ping_pong(&self) -> Option<Finding> {
+        let (first, second) = (self.newest()?, self.seen.get(1)?);
+        if first.is_same(second) {
+            return None;
+        }
+        let turns = self.seen.iter().zip([first, second].into_iter().cycle());
+        let count = turns.take_while(|(seen, expected)| seen.is_same(expected)).count();
+        if count % 2 == 1 {
+            return None;
+        }
+        judge(count / 2, self.limits.ping_pong, || {
+            let times = count / 2;
+            format!("`{}` and `{}` took turns {times} times with the same results", second.tool, first.tool)
+        })
+    }
+}
+
+fn judge(count: usize, limit: Threshold, what: impl FnOnce() -> String) -> Option<Finding> {
+    let count = u32::try_from(count).unwrap_or(u32::MAX);
+    if limit.stop > 0 && count >= limit.stop {
+        return Some(Finding::Stop(what()));
+    }
+    (limit.warn > 0 && count == limit.warn).then(|| Finding::Warn(what()))
+}
+
+fn args(args: &Args) -> String {
+    match args {
+        Args::Json(args) => args.to_string(),
+        Args::Broken { text, .. } => text.clone(),
+    }
+}
+
+/// What a result says, without what is different in every one of them.
+fn words(content: &[Block]) -> String {
+    let words = content.iter().map(|block| match block {
+        Block::Text { text } => crate::result::plain(text).to_owned(),
+        other => serde_json::to_string(other).unwrap_or_default(),
+    });
+    words.collect()
+}
+
+fn hash(value: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,102 @@
+//! What a run is asked to do: the job that goes with a message.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use claw_core::message::Part;
+use claw_core::port::UnixMillis;
+use claw_core::store::{Accepted, Job, NewJob, NewMessage, Role, SessionLog, StoreError};
+use claw_core::tool::{Caller, PeerKind};
+use claw_core::{AgentId, JobId, MessageId, SessionKey, TenantId, UserId};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use smol_str::SmolStr;
+
+use crate::RunError;
+
+/// The queue counts attempts; how many there may be is the agent's to say, and a run that is given up has to be
+/// reported by someone who holds it.
+const ATTEMPTS: u16 = 10_000;
+
+/// Who is to answer, for whom and where: what a job says of its run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Order {
+    /// Which agent.
+    pub agent: AgentId,
+    /// For whom.
+    pub user: Option<UserId>,
+    /// The channel that the message came by.
+    pub channel: SmolStr,
+    /// The chat within it.
+    pub chat: Option<SmolStr>,
+    /// One person or several.
+    pub peer: PeerKind,
+    /// The directory that the agent works in.
+    pub workspace: PathBuf,
+    /// The tools that the message itself allows; `None` where it says nothing.
+    pub allow: Option<Vec<String>>,
+    /// Whether someone is there who can be asked for approvals.
+    pub asking: bool,
+}
+
+impl Order {
+    /// Stores what was said and the job that answers it, in this lane.
+    pub async fn accept(
+        &self,
+        store: &(impl SessionLog + ?Sized),
+        (tenant, session): (&TenantId, &SessionKey),
+        parts: &[Part],
+        (lane, at): (&str, UnixMillis),
+    ) -> Result<Accepted, StoreError> {
+        let content = json(parts)?;
+        let message = NewMessage {
+            id: MessageId::new(),
+            tenant: tenant.clone(),
+            session: session.clone(),
+            role: Role::User,
+            content,
+            at,
+        };
+        let job = NewJob {
+            id: JobId::new(),
+            tenant: tenant.clone(),
+            lane: lane.into(),
+            session: Some(session.clone()),
+            priority: 0,
+            payload: json(self)?,
+            accepted: at,
+            visible: at,
+            max_attempts: ATTEMPTS,
+        };
+        store.accept_message(message, job).await
+    }
+
+    /// The order of a job, and its conversation.
+    pub(crate) fn of(job: &Job) -> Result<(Self, SessionKey), RunError> {
+        let order = Self::deserialize(&job.new.payload)
+            .map_err(|error| RunError::Unreadable(format!("its payload: {error}")))?;
+        let session = job.new.session.clone();
+        Ok((order, session.ok_or_else(|| RunError::Unreadable("it has no session".to_owned()))?))
+    }
+
+    /// Who calls tools in this run.
+    pub(crate) fn caller(&self, tenant: &TenantId, session: &SessionKey, settings: &Arc<Value>) -> Caller {
+        let mut caller = Caller::new(self.agent.clone(), session.clone(), &self.workspace);
+        caller.tenant = tenant.clone();
+        caller.user = self.user.clone();
+        caller.channel = self.channel.clone();
+        caller.chat_id = self.chat.clone();
+        caller.peer_kind = self.peer;
+        caller.config = Arc::clone(settings);
+        caller.request_allow = self.allow.clone().map(Into::into);
+        caller
+    }
+}
+
+/// What goes into the store.
+pub(crate) fn json(value: impl Serialize) -> Result<Value, StoreError> {
+    serde_json::to_value(value).map_err(|error| StoreError::Refused {
+        what: "could not store what was said",
+        why: error.to_string(),
+    })
+}

@@ -1,0 +1,357 @@
+//! One run: what was said, what the model is told, what it answers, what it does; until it stops.
+//!
+//! Order is everything here. A question is stored before it is answered, a call before it is made, its result
+//! before the model is asked again: whoever goes on after a crash finds all that was done, and what may have been.
+
+mod act;
+mod report;
+mod think;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use claw_core::message::{Part, Turn, Wanted};
+use claw_core::port::{Choice, Model, Owner, Question, Stop, UnixMillis};
+use claw_core::store::{Job, Lease, NewMessage, NewUsage, Role, UsageFilter};
+use claw_core::tool::Caller;
+use claw_core::{MessageId, SessionKey, TenantId, UsageId};
+use claw_registry::{Offer, OfferOptions};
+use tokio_util::sync::CancellationToken;
+
+pub(crate) use self::report::report;
+use self::think::Thought;
+use crate::history::results;
+use crate::order::json;
+use crate::{Deployment, Finding, History, Loops, Order, Profile, RunError, prompt};
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// The model was done.
+    Answered,
+    /// A limit was reached, or it went in circles; the model had a last word.
+    Limited,
+    /// Someone stopped it.
+    Stopped,
+}
+
+impl End {
+    /// The end as a word.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Answered => "answered",
+            Self::Limited => "limited",
+            Self::Stopped => "stopped",
+        }
+    }
+}
+
+/// How a run is told to end early.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Stopping {
+    /// Rings when it is to end at once.
+    pub(crate) now: CancellationToken,
+    lost: Arc<AtomicBool>,
+}
+
+impl Stopping {
+    /// It is someone else's: it ends, and stores nothing more.
+    pub(crate) fn lose(&self) {
+        self.lost.store(true, Ordering::Release);
+        self.now.cancel();
+    }
+
+    fn check(&self) -> Result<(), RunError> {
+        if self.lost.load(Ordering::Acquire) { Err(RunError::Lost) } else { Ok(()) }
+    }
+}
+
+/// One run on its way.
+pub(crate) struct Run<'a> {
+    deployment: &'a Deployment,
+    lease: &'a Lease,
+    stopping: Stopping,
+    order: Order,
+    caller: Caller,
+    profile: Profile,
+    model: Arc<dyn Model>,
+    history: History,
+    began: UnixMillis,
+    accepted: UnixMillis,
+    loops: Loops,
+    /// Why the next answer is the last one.
+    over: Option<String>,
+}
+
+impl<'a> Run<'a> {
+    /// Reads what a job asks for and what was said so far.
+    pub(crate) async fn read(
+        deployment: &'a Deployment,
+        job: &Job,
+        lease: &'a Lease,
+        stopping: Stopping,
+    ) -> Result<Self, RunError> {
+        let (order, session) = Order::of(job)?;
+        let tenant = &job.new.tenant;
+        let profile = deployment.profile(tenant, &order.agent).await?;
+        let (provider, name) = (profile.provider.as_deref(), profile.model.as_deref());
+        let model = deployment.models.model(tenant, provider, name).await?;
+        let mut caller = order.caller(tenant, &session, &profile.tools);
+        caller.provider = Some(model.card().provider.clone());
+        let history = History::read(&*deployment.store, (tenant, &session), lease.job).await?;
+        let (began, accepted) = (deployment.clock.now(), job.new.accepted);
+        let loops = Loops::new(profile.limits.loops);
+        let over = None;
+        Ok(Self {
+            deployment,
+            lease,
+            stopping,
+            order,
+            caller,
+            profile,
+            model,
+            history,
+            began,
+            accepted,
+            loops,
+            over,
+        })
+    }
+
+    /// Carries the run to its end.
+    pub(crate) async fn go(mut self) -> Result<End, RunError> {
+        let offer = self.offer().await?;
+        self.look_back(&offer);
+        let open = self.history.open_calls();
+        if !open.is_empty() {
+            self.take_up(&offer, open).await?;
+        }
+        loop {
+            self.stopping.check()?;
+            if self.stopping.now.is_cancelled() {
+                return self.stopped(None).await;
+            }
+            let offer = self.offer().await?;
+            let question = self.question(&offer).await?;
+            let last = question.choice == Choice::None;
+            let (id, answer) = match self.think(&question).await? {
+                Thought::Answered(id, answer) => (id, answer),
+                Thought::Cut(id, text) => return self.stopped(Some((id, text))).await,
+            };
+            self.pay(&answer).await;
+            let mut parts = self.scrubbed(answer.parts);
+            if last {
+                parts.retain(|part| !matches!(part, Part::Call(_)));
+            }
+            let turn = Turn { role: Role::Assistant, parts };
+            let calls: Vec<Wanted> = turn.calls().cloned().collect();
+            if calls.is_empty() {
+                return self.answered(id, turn, &answer.stop, last).await;
+            }
+            self.say(id, turn).await?;
+            self.act(&offer, calls).await?;
+        }
+    }
+
+    /// What the caller may call now; those that the session was told of before come first.
+    async fn offer(&self) -> Result<Offer, RunError> {
+        let (store, caller) = (&self.deployment.store, &self.caller);
+        let previous = store.offered(&caller.tenant, &caller.session).await?;
+        let uses = store.tool_uses(&caller.tenant, &caller.agent).await?;
+        let token_budget = self.profile.tool_tokens;
+        let options = OfferOptions { previous: previous.clone(), uses, token_budget };
+        let offer = self.deployment.executor.offer_with(caller.clone(), options).await;
+        let names = offer.names();
+        if names != previous {
+            store.set_offered(&caller.tenant, &caller.session, &names).await?;
+        }
+        Ok(offer)
+    }
+
+    /// What the run did before a crash counts too.
+    fn look_back(&mut self, offer: &Offer) {
+        let turns = self.history.of_run();
+        let told: Vec<_> = turns.iter().flat_map(results).collect();
+        let calls = turns.iter().flat_map(Turn::calls);
+        for wanted in calls {
+            let Some(told) = told.iter().find(|told| told.call == wanted.call) else { continue };
+            if let Some(Finding::Stop(why)) = self.loops.observe(wanted, told, offer.only_reads(&wanted.tool))
+            {
+                self.over = Some(why);
+            }
+        }
+    }
+
+    async fn question(&mut self, offer: &Offer) -> Result<Question, RunError> {
+        let limits = &self.profile.limits;
+        let (asked, made) = self.counts();
+        let mut reminders = Vec::new();
+        if self.over.is_none() {
+            self.over = self.reached(asked, made).await?;
+        }
+        let choice = match &self.over {
+            Some(why) => {
+                let end = "Call no more tools: say now what was done, what was found and what is left to do.";
+                reminders.push(format!("This run has to end: {why}. {end}"));
+                Choice::None
+            }
+            None => {
+                let (turns, calls) =
+                    (limits.iterations.saturating_sub(asked), limits.calls.saturating_sub(made));
+                if turns <= limits.iterations / 5 + 1 || calls <= limits.calls / 5 {
+                    reminders.push(format!(
+                        "This run is near its limits: {turns} more answers and {calls} more calls. Come to an end."
+                    ));
+                }
+                Choice::Free
+            }
+        };
+        let tools =
+            offer.specs(|meta, error| tracing::warn!(tool = %meta.name, %error, "a tool cannot be made"));
+        let now = self.deployment.clock.now();
+        let store = &*self.deployment.store;
+        Ok(Question {
+            system: prompt::prompt(store, &self.caller, &self.profile, (now, &reminders)).await?,
+            turns: self.history.turns(),
+            tools,
+            choice,
+            output: self.profile.limits.output_tokens,
+            thinking: self.profile.limits.thinking_tokens,
+            temperature: None,
+        })
+    }
+
+    /// How often the model was asked in this run, and how many calls it wanted.
+    fn counts(&self) -> (u32, u32) {
+        let turns = self.history.of_run();
+        let asked = turns.iter().filter(|turn| turn.role == Role::Assistant).count();
+        let made = turns.iter().flat_map(Turn::calls).count();
+        (u32::try_from(asked).unwrap_or(u32::MAX), u32::try_from(made).unwrap_or(u32::MAX))
+    }
+
+    /// The limit that is reached, in words.
+    async fn reached(&self, asked: u32, made: u32) -> Result<Option<String>, RunError> {
+        let limits = &self.profile.limits;
+        if asked.saturating_add(1) >= limits.iterations {
+            return Ok(Some(format!("the model may be asked {} times in one run", limits.iterations)));
+        }
+        if made >= limits.calls {
+            return Ok(Some(format!("{} calls may be made in one run", limits.calls)));
+        }
+        if self.deployment.clock.now().since(self.began) >= limits.time() {
+            return Ok(Some(format!("it may take {} seconds", limits.seconds)));
+        }
+        let Some(most) = limits.cost_micros else { return Ok(None) };
+        let (session, from) = (Some(self.caller.session.clone()), Some(self.accepted));
+        let filter = UsageFilter { session, from, ..UsageFilter::default() };
+        let cost = self.deployment.store.usage(&self.caller.tenant, &filter).await?.cost;
+        let spent = u64::try_from(cost).unwrap_or(0);
+        Ok((spent >= most).then(|| format!("it has cost {spent} of {most} millionths of a US dollar")))
+    }
+
+    /// Writes down what an answer cost. One that cannot be written does not end the run.
+    async fn pay(&self, answer: &claw_core::port::Answer) {
+        let usage = NewUsage {
+            id: UsageId::new(),
+            tenant: self.caller.tenant.clone(),
+            agent: self.caller.agent.clone(),
+            user: self.caller.user.clone(),
+            session: self.caller.session.clone(),
+            run: Some(self.lease.job),
+            provider: answer.provider.clone(),
+            model: answer.model.clone(),
+            tokens: answer.tokens,
+            cost: answer.cost,
+            at: self.deployment.clock.now(),
+        };
+        if let Err(error) = self.deployment.store.record_usage(usage).await {
+            tracing::error!(run = %self.lease.job, %error, "what an answer cost could not be written");
+        }
+    }
+
+    fn scrubbed(&self, parts: Vec<Part>) -> Vec<Part> {
+        let scrubber = self.deployment.executor.scrubbers().for_tenant(&self.caller.tenant);
+        let part = |part| match part {
+            Part::Text { text } => Part::Text { text: scrubber.said(&text) },
+            other => other,
+        };
+        let empty = |part: &Part| matches!(part, Part::Text { text } if text.is_empty());
+        parts.into_iter().map(part).filter(|part| !empty(part)).collect()
+    }
+
+    /// Stores what was said while the run goes on, and goes on with it.
+    async fn say(&mut self, id: MessageId, turn: Turn) -> Result<(), RunError> {
+        self.stopping.check()?;
+        let message = self.message(id, &turn)?;
+        self.deployment.store.say_in_run(self.lease, vec![message]).await?;
+        self.deployment.store.said(&self.owner(), id);
+        self.history.say(turn);
+        Ok(())
+    }
+
+    /// The model has said its last word.
+    async fn answered(&self, id: MessageId, turn: Turn, stop: &Stop, last: bool) -> Result<End, RunError> {
+        let mut said = Vec::new();
+        let has_words = turn.parts.iter().any(|part| matches!(part, Part::Text { .. }));
+        if !turn.parts.is_empty() {
+            said.push(self.message(id, &turn)?);
+        }
+        let note = match stop {
+            Stop::Length => Some("the answer became too long and ends here"),
+            Stop::Refused => Some("the model's provider let it say no more"),
+            Stop::Done | Stop::Calls if has_words => None,
+            Stop::Done | Stop::Calls => Some("the model said nothing"),
+        };
+        if let Some(note) = note {
+            said.push(self.note(note)?);
+        }
+        self.finish(id, said).await?;
+        Ok(if last { End::Limited } else { End::Answered })
+    }
+
+    /// Someone stopped the run; what was said until then is kept and marked.
+    async fn stopped(&self, partial: Option<(MessageId, String)>) -> Result<End, RunError> {
+        self.stopping.check()?;
+        let mut said = Vec::new();
+        let id = partial.as_ref().map_or_else(MessageId::new, |(id, _)| *id);
+        if let Some((_, text)) = partial.filter(|(_, text)| !text.is_empty()) {
+            said.push(self.message(id, &Turn::text(Role::Assistant, text))?);
+        }
+        said.push(self.note("the run was stopped here")?);
+        self.finish(id, said).await?;
+        Ok(End::Stopped)
+    }
+
+    async fn finish(&self, id: MessageId, said: Vec<NewMessage>) -> Result<(), RunError> {
+        self.stopping.check()?;
+        self.deployment.store.finish_run(self.lease, said).await?;
+        self.deployment.store.said(&self.owner(), id);
+        Ok(())
+    }
+
+    /// A word of the system.
+    fn note(&self, text: &str) -> Result<NewMessage, RunError> {
+        let scrubber = self.deployment.executor.scrubbers().for_tenant(&self.caller.tenant);
+        self.message(MessageId::new(), &Turn::text(Role::System, scrubber.said(text)))
+    }
+
+    fn message(&self, id: MessageId, turn: &Turn) -> Result<NewMessage, RunError> {
+        let Caller { tenant, session, .. } = &self.caller;
+        message((tenant, session), id, turn, self.deployment.clock.now())
+    }
+
+    fn owner(&self) -> Owner {
+        Owner { tenant: self.caller.tenant.clone(), session: self.caller.session.clone() }
+    }
+}
+
+/// A turn as it is stored.
+fn message(
+    (tenant, session): (&TenantId, &SessionKey),
+    id: MessageId,
+    turn: &Turn,
+    at: UnixMillis,
+) -> Result<NewMessage, RunError> {
+    let (tenant, session, role) = (tenant.clone(), session.clone(), turn.role);
+    Ok(NewMessage { id, tenant, session, role, content: json(&turn.parts)?, at })
+}

@@ -1,0 +1,147 @@
+//! Making the calls that a model wants, and telling it what came of them.
+//!
+//! What only reads is made together; every other call by itself. Results are stored as they come, so that a crash
+//! loses as few of them as can be.
+
+use claw_core::MessageId;
+use claw_core::ToolName;
+use claw_core::message::{Args, Part, Told, Turn, Wanted};
+use claw_core::store::{Outcome, Role};
+use claw_core::tool::Progress;
+use claw_registry::{Arguments, Asking, Offer, Reply, Request};
+
+use super::Run;
+use crate::{Finding, RunError, result};
+
+impl Run<'_> {
+    /// Makes the calls, in order; each has one result after it.
+    pub(super) async fn act(&mut self, offer: &Offer, calls: Vec<Wanted>) -> Result<(), RunError> {
+        let (_, wanted) = self.counts();
+        let before = wanted.saturating_sub(u32::try_from(calls.len()).unwrap_or(u32::MAX));
+        let left = self.profile.limits.calls.saturating_sub(before);
+        let left = usize::try_from(left).unwrap_or(usize::MAX);
+        let mut calls = calls;
+        let beyond = calls.split_off(left.min(calls.len()));
+        self.make(offer, calls).await?;
+        if !beyond.is_empty() {
+            let why = format!("{} calls may be made in one run", self.profile.limits.calls);
+            self.tell(beyond.iter().map(|wanted| result::not_made(wanted, &why)).collect()).await?;
+        }
+        Ok(())
+    }
+
+    /// Takes up the calls that have no result: what has not begun is made now, what has is told of and never
+    /// repeated.
+    pub(super) async fn take_up(&mut self, offer: &Offer, open: Vec<Wanted>) -> Result<(), RunError> {
+        let mut to_make = Vec::new();
+        for wanted in open {
+            match self.fate(&wanted).await? {
+                None => to_make.push(wanted),
+                Some(outcome) => {
+                    self.make(offer, std::mem::take(&mut to_make)).await?;
+                    self.tell(vec![result::after_a_crash(&wanted, outcome)]).await?;
+                }
+            }
+        }
+        self.make(offer, to_make).await
+    }
+
+    /// What the ledger says of a call; `None` where it has not begun.
+    pub(super) async fn fate(&self, wanted: &Wanted) -> Result<Option<Outcome>, RunError> {
+        Ok(self.deployment.store.fate(&self.caller.tenant, wanted.call).await?)
+    }
+
+    async fn make(&mut self, offer: &Offer, calls: Vec<Wanted>) -> Result<(), RunError> {
+        let mut calls = calls.into_iter().peekable();
+        while let Some(first) = calls.next() {
+            self.stopping.check()?;
+            let mut together = vec![first];
+            let reads = |wanted: &Wanted| offer.only_reads(&wanted.tool);
+            while reads(&together[0]) && calls.peek().is_some_and(reads) {
+                together.extend(calls.next());
+            }
+            let told = self.made(offer, &together).await;
+            let told = self.watched(offer, &together, told);
+            self.tell(told).await?;
+        }
+        Ok(())
+    }
+
+    /// Takes calls down the road; those that cannot be made are told so.
+    async fn made(&self, offer: &Offer, calls: &[Wanted]) -> Vec<Told> {
+        let stopped = self.stopping.now.is_cancelled();
+        let early = |wanted: &Wanted| match stopped {
+            true => Some(result::not_made(wanted, "the run was stopped before")),
+            false => result::broken(wanted),
+        };
+        let early: Vec<Option<Told>> = calls.iter().map(early).collect();
+        let requests = calls.iter().zip(&early).filter(|(_, early)| early.is_none());
+        let requests: Vec<Request> = requests.map(|(wanted, _)| self.request(wanted)).collect();
+        let mut replies = self.deployment.executor.execute_batch(offer, requests).await.into_iter();
+        self.count_uses(offer, replies.as_slice()).await;
+        let told = calls.iter().zip(early).map(|(wanted, early)| {
+            let made = || match replies.next() {
+                Some(reply) => result::of(wanted, &reply, offer.meta(&wanted.tool).map(|meta| &**meta)),
+                None => result::not_made(wanted, "something went wrong inside Clawsmith"),
+            };
+            early.unwrap_or_else(made)
+        });
+        told.collect()
+    }
+
+    fn request(&self, wanted: &Wanted) -> Request {
+        let args = match &wanted.args {
+            Args::Json(args) => Arguments::Json(args.clone()),
+            Args::Broken { text, .. } => Arguments::Text(text.clone()),
+        };
+        Request {
+            tool: wanted.tool.clone(),
+            args,
+            call: wanted.call,
+            model_id: Some(wanted.model_id.clone()),
+            run: Some(self.lease.job),
+            cancel: self.stopping.now.child_token(),
+            progress: Progress::silent(),
+            timeout: None,
+            asking: if self.order.asking { Asking::Possible } else { Asking::Impossible },
+        }
+    }
+
+    /// Looks whether the run goes in circles; the model hears of it first, then it is over.
+    fn watched(&mut self, offer: &Offer, calls: &[Wanted], told: Vec<Told>) -> Vec<Told> {
+        let watched = calls.iter().zip(told).map(|(wanted, mut told)| {
+            match self.loops.observe(wanted, &told, offer.only_reads(&wanted.tool)) {
+                Some(Finding::Warn(what)) => {
+                    result::note(
+                        &mut told,
+                        &format!("{what}; try something else, or say what is in the way"),
+                    );
+                }
+                Some(Finding::Stop(what)) => self.over = Some(what),
+                None => {}
+            }
+            told
+        });
+        watched.collect()
+    }
+
+    /// Stores results, and goes on with them.
+    async fn tell(&mut self, told: Vec<Told>) -> Result<(), RunError> {
+        let parts = told.into_iter().map(Part::Result).collect();
+        self.say(MessageId::new(), Turn { role: Role::Tool, parts }).await
+    }
+
+    /// What an agent uses stays when tokens are short. A count that is lost harms nothing.
+    async fn count_uses(&self, offer: &Offer, replies: &[Reply]) {
+        let ran = replies.iter().filter(|reply| reply.refusal().is_none());
+        let name = |reply: &Reply| offer.meta(&reply.tool).map(|meta| (meta.name.clone(), 1));
+        let uses: Vec<(ToolName, u64)> = ran.filter_map(name).collect();
+        if uses.is_empty() {
+            return;
+        }
+        let (tenant, agent) = (&self.caller.tenant, &self.caller.agent);
+        if let Err(error) = self.deployment.store.count_tool_uses(tenant, agent, &uses).await {
+            tracing::warn!(%error, "the uses of tools could not be counted");
+        }
+    }
+}

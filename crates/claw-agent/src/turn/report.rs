@@ -1,0 +1,38 @@
+//! Giving a run up: why is told in its conversation, and what nobody knows is said to be so.
+
+use claw_core::MessageId;
+use claw_core::message::{Part, Turn};
+use claw_core::store::{Job, Lease, Role};
+
+use super::message;
+use crate::{Deployment, History, Order, RunError, result};
+
+/// Ends a run that nobody will carry further. Its model is not needed for it.
+pub(crate) async fn report(
+    deployment: &Deployment,
+    job: &Job,
+    lease: &Lease,
+    why: &str,
+) -> Result<(), RunError> {
+    let (_, session) = Order::of(job)?;
+    let (tenant, store) = (&job.new.tenant, &deployment.store);
+    let history = History::read(&**store, (tenant, &session), lease.job).await?;
+    let mut results = Vec::new();
+    for wanted in history.open_calls() {
+        let told = match store.fate(tenant, wanted.call).await? {
+            Some(outcome) => result::after_a_crash(&wanted, outcome),
+            None => result::not_made(&wanted, "the run was given up before"),
+        };
+        results.push(Part::Result(told));
+    }
+    let mut turns = Vec::new();
+    if !results.is_empty() {
+        turns.push(Turn { role: Role::Tool, parts: results });
+    }
+    let scrubber = deployment.executor.scrubbers().for_tenant(tenant);
+    turns.push(Turn::text(Role::System, scrubber.said(why)));
+    let now = deployment.clock.now();
+    let said = turns.iter().map(|turn| message((tenant, &session), MessageId::new(), turn, now));
+    store.finish_run(lease, said.collect::<Result<_, _>>()?).await?;
+    Ok(())
+}

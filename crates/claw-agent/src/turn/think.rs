@@ -1,0 +1,116 @@
+//! Asking the model, and telling what it says while it says it.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use claw_core::MessageId;
+use claw_core::port::{Answer, Ear, Owner, Piece, Question};
+use claw_core::store::{Store, Voice};
+use claw_registry::{CallScrubber, Saying};
+
+use super::Run;
+use crate::RunError;
+
+/// What came of asking.
+pub(super) enum Thought {
+    /// The model answered.
+    Answered(MessageId, Answer),
+    /// It was stopped; this is what it had said.
+    Cut(MessageId, String),
+}
+
+impl Run<'_> {
+    /// Asks the model. Stopping the run drops the request.
+    pub(super) async fn think(&self, question: &Question) -> Result<Thought, RunError> {
+        let ear = Listening::new(self);
+        let spent = self.deployment.clock.now().since(self.began);
+        // A last answer may take a tenth more than what was left.
+        let left = self.profile.limits.time().saturating_sub(spent) + self.profile.limits.time() / 10;
+        let answer = tokio::select! {
+            biased;
+            () = self.stopping.now.cancelled() => None,
+            () = tokio::time::sleep(left) => None,
+            answer = self.model.ask(question, &ear) => Some(answer),
+        };
+        let (id, text) = ear.end();
+        match answer {
+            Some(Ok(answer)) => Ok(Thought::Answered(id, answer)),
+            Some(Err(error)) => {
+                self.deployment.store.said(&self.owner(), id);
+                Err(error.into())
+            }
+            None => {
+                self.stopping.check().inspect_err(|_| self.deployment.store.said(&self.owner(), id))?;
+                Ok(Thought::Cut(id, text))
+            }
+        }
+    }
+}
+
+/// Passes on what a model says, scrubbed, and keeps its words in case they end half-way.
+struct Listening {
+    store: Arc<dyn Store>,
+    owner: Owner,
+    scrubber: CallScrubber,
+    state: Mutex<State>,
+}
+
+struct State {
+    id: MessageId,
+    words: Saying,
+    thoughts: Saying,
+    text: String,
+}
+
+impl State {
+    fn new(scrubber: &CallScrubber) -> Self {
+        let (words, thoughts) = (scrubber.saying(), scrubber.saying());
+        Self { id: MessageId::new(), words, thoughts, text: String::new() }
+    }
+}
+
+impl Listening {
+    fn new(run: &Run<'_>) -> Self {
+        let scrubber = run.deployment.executor.scrubbers().for_tenant(&run.caller.tenant);
+        let state = Mutex::new(State::new(&scrubber));
+        Self { store: Arc::clone(&run.deployment.store), owner: run.owner(), scrubber, state }
+    }
+
+    /// Which message it was, and its words.
+    fn end(self) -> (MessageId, String) {
+        let State { id, words, thoughts, mut text } =
+            self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let (words, thoughts) = (words.end(), thoughts.end());
+        text.push_str(&words);
+        for (voice, rest) in [(Voice::Thinking, thoughts), (Voice::Text, words)] {
+            if !rest.is_empty() {
+                self.store.say(&self.owner, id, voice, &rest);
+            }
+        }
+        (id, text)
+    }
+}
+
+impl Ear for Listening {
+    fn hear(&self, piece: Piece<'_>) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let (voice, shown) = match piece {
+            Piece::Text(text) => {
+                let shown = state.words.push(text);
+                state.text.push_str(&shown);
+                (Voice::Text, shown)
+            }
+            Piece::Thinking(text) => (Voice::Thinking, state.thoughts.push(text)),
+            Piece::Again { reason } => {
+                tracing::debug!(reason, "an answer begins anew");
+                self.store.said(&self.owner, state.id);
+                *state = State::new(&self.scrubber);
+                return;
+            }
+            // Calls are told when they are made.
+            Piece::Call { .. } | Piece::Args(_) => return,
+        };
+        if !shown.is_empty() {
+            self.store.say(&self.owner, state.id, voice, &shown);
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! Takes runs from the queue and carries each to its end.
+//!
+//! A run is held by a lease that is extended while it goes on. Whose lease ends, because the program died, leaves
+//! it to the next; that one goes on from what is stored. A run that fails is tried again where that may help, and
+//! reported in its conversation where it does not: none ends in silence.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use claw_core::JobId;
+use claw_core::port::Fault;
+use claw_core::store::{self, Claim, Failure, Job, Lease, StoreError, Topic};
+use serde_json::{Value, json};
+use smol_str::SmolStr;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::turn::{Run, Stopping};
+use crate::{Deployment, End, RunError};
+
+/// The longest that a failed run waits before it is tried again.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+
+/// How a worker works.
+#[derive(Debug, Clone)]
+pub struct WorkerOptions {
+    /// Who it is.
+    pub worker: store::Worker,
+    /// The lanes that it takes runs from.
+    pub lanes: Vec<SmolStr>,
+    /// How many runs it carries at a time.
+    pub slots: usize,
+    /// How long a lease holds without being extended.
+    pub lease: Duration,
+    /// How often it looks for work that nobody told it of.
+    pub poll: Duration,
+}
+
+impl WorkerOptions {
+    /// One that takes runs from these lanes.
+    pub fn new(worker: store::Worker, lanes: impl IntoIterator<Item = SmolStr>) -> Self {
+        Self {
+            worker,
+            lanes: lanes.into_iter().collect(),
+            slots: 8,
+            lease: Duration::from_secs(60),
+            poll: Duration::from_secs(1),
+        }
+    }
+}
+
+/// Takes runs from the queue. Cheap to clone; clones are the same worker.
+#[derive(Clone)]
+pub struct Worker(Arc<Inner>);
+
+struct Inner {
+    deployment: Deployment,
+    options: WorkerOptions,
+    running: Mutex<HashMap<JobId, CancellationToken>>,
+}
+
+impl Worker {
+    /// One that has not begun.
+    pub fn new(deployment: Deployment, options: WorkerOptions) -> Self {
+        Self(Arc::new(Inner { deployment, options, running: Mutex::default() }))
+    }
+
+    /// Works until `stop` rings; runs that go on then are carried to their end.
+    pub async fn work(&self, stop: CancellationToken) -> Result<(), StoreError> {
+        let Inner { deployment, options, .. } = &*self.0;
+        let mut changes = deployment.store.changes(Topic::Work);
+        let mut runs = JoinSet::new();
+        let mut reclaimed = None;
+        while !stop.is_cancelled() {
+            let now = deployment.clock.now();
+            if reclaimed.is_none_or(|last| now.since(last) >= options.lease / 2) {
+                deployment.store.reclaim(&options.worker, now).await?;
+                reclaimed = Some(now);
+            }
+            changes.mark_unchanged();
+            while runs.len() < options.slots
+                && !stop.is_cancelled()
+                && let Some((job, lease)) = self.claim().await?
+            {
+                let worker = self.clone();
+                runs.spawn(async move { worker.carry(job, lease).await });
+            }
+            tokio::select! {
+                () = stop.cancelled() => {}
+                changed = changes.changed() => if changed.is_err() { break },
+                Some(ended) = runs.join_next() => note_panic(ended),
+                () = tokio::time::sleep(options.poll) => {}
+            }
+        }
+        while let Some(ended) = runs.join_next().await {
+            note_panic(ended);
+        }
+        Ok(())
+    }
+
+    /// Does all that can be done now, one run after the other; gives how many runs there were.
+    pub async fn drain(&self) -> Result<usize, StoreError> {
+        let Inner { deployment, options, .. } = &*self.0;
+        deployment.store.reclaim(&options.worker, deployment.clock.now()).await?;
+        let mut count = 0;
+        while let Some((job, lease)) = self.claim().await? {
+            self.carry(job, lease).await;
+            count += 1;
+        }
+        Ok(count)
+    }
+
+    /// Ends a run of this worker at once: the model's stream and its tools. `false` where it has no such run.
+    pub fn abort(&self, run: JobId) -> bool {
+        let running = self.running();
+        let token = running.get(&run);
+        token.inspect(|token| token.cancel()).is_some()
+    }
+
+    async fn claim(&self) -> Result<Option<(Job, Lease)>, StoreError> {
+        let Inner { deployment, options, .. } = &*self.0;
+        let now = deployment.clock.now();
+        let (worker, lanes) = (options.worker.clone(), options.lanes.clone());
+        deployment.store.claim(Claim { worker, lanes, now, until: now.plus(options.lease) }).await
+    }
+
+    /// Carries one run to its end, whatever that is.
+    async fn carry(&self, job: Job, lease: Lease) {
+        let attempts = self.attempts(&job).await;
+        if lease.attempt > attempts {
+            // It was begun as often as it may be, and whoever had it died.
+            let why = format!("the run was begun {attempts} times and never came to its end");
+            self.report(&job, &lease, &why).await;
+            return self.0.deployment.chronicle.written().await;
+        }
+        let stopping = Stopping::default();
+        self.running().insert(lease.job, stopping.now.clone());
+        let began = if lease.attempt == 1 { "began" } else { "resumed" };
+        self.tell(&job, json!({ "run": lease.job, "state": began, "attempt": lease.attempt }));
+        let ended = tokio::select! {
+            ended = self.attempt(&job, &lease, &stopping) => ended,
+            never = self.keep(&lease, &stopping) => match never {},
+        };
+        self.running().remove(&lease.job);
+        let deployment = &self.0.deployment;
+        match ended {
+            Ok(end) => self.tell(&job, json!({ "run": lease.job, "state": "ended", "end": end.name() })),
+            Err(RunError::Lost) => tracing::info!(run = %lease.job, "the run is someone else's by now"),
+            Err(error) => self.failed(&job, &lease, error).await,
+        }
+        deployment.chronicle.written().await;
+    }
+
+    async fn attempt(&self, job: &Job, lease: &Lease, stopping: &Stopping) -> Result<End, RunError> {
+        let run = Run::read(&self.0.deployment, job, lease, stopping.clone()).await?;
+        run.go().await
+    }
+
+    /// Extends the lease while the run goes on. A run whose lease is lost ends.
+    async fn keep(&self, lease: &Lease, stopping: &Stopping) -> std::convert::Infallible {
+        let Inner { deployment, options, .. } = &*self.0;
+        loop {
+            tokio::time::sleep(options.lease / 3).await;
+            let until = deployment.clock.now().plus(options.lease);
+            match deployment.store.extend(lease, until).await {
+                Ok(_) => {}
+                Err(StoreError::LeaseLost { .. }) => stopping.lose(),
+                // It may still hold: whatever is stored without it fails.
+                Err(error) => tracing::warn!(run = %lease.job, %error, "a lease could not be extended"),
+            }
+        }
+    }
+
+    /// Gives a run back to be tried again, or reports it.
+    async fn failed(&self, job: &Job, lease: &Lease, error: RunError) {
+        let deployment = &self.0.deployment;
+        let scrubber = deployment.executor.scrubbers().for_tenant(&job.new.tenant);
+        let why = scrubber.text(&error.to_string());
+        tracing::warn!(run = %lease.job, attempt = lease.attempt, error = why, "a run failed");
+        let attempts = self.attempts(job).await;
+        if error.passes() && lease.attempt < attempts {
+            let retry = deployment.clock.now().plus(wait(&error, lease.attempt));
+            let body = json!({ "run": lease.job, "state": "failed", "why": &why, "retry": retry });
+            let failure = Failure { error: why, retry: Some(retry) };
+            match deployment.store.fail_job(lease, failure).await {
+                Ok(_) => self.tell(job, body),
+                Err(error) => {
+                    tracing::error!(run = %lease.job, %error, "a failed run could not be given back")
+                }
+            }
+            return;
+        }
+        self.report(job, lease, &format!("the run failed: {why}")).await;
+    }
+
+    /// Ends a run with a word in its conversation.
+    async fn report(&self, job: &Job, lease: &Lease, why: &str) {
+        let deployment = &self.0.deployment;
+        let reported = match crate::turn::report(deployment, job, lease, why).await {
+            // What does not read cannot be told in its conversation.
+            Err(RunError::Unreadable(_)) => {
+                let failure = Failure { error: why.to_owned(), retry: None };
+                deployment.store.fail_job(lease, failure).await.map(drop).map_err(RunError::from)
+            }
+            reported => reported,
+        };
+        match reported {
+            Ok(()) => self.tell(job, json!({ "run": lease.job, "state": "reported", "why": why })),
+            // Its lease ends, and whoever claims it then reports it.
+            Err(error) => tracing::error!(run = %lease.job, %error, "a run could not be reported"),
+        }
+    }
+
+    async fn attempts(&self, job: &Job) -> u16 {
+        let Ok((order, _)) = crate::Order::of(job) else { return 0 };
+        let profile = self.0.deployment.profile(&job.new.tenant, &order.agent).await;
+        profile.map_or(1, |profile| profile.limits.attempts)
+    }
+
+    fn tell(&self, job: &Job, body: Value) {
+        if let Some(session) = &job.new.session {
+            self.0.deployment.chronicle.tell(&job.new.tenant, session, "run", body);
+        }
+    }
+
+    fn running(&self) -> std::sync::MutexGuard<'_, HashMap<JobId, CancellationToken>> {
+        self.0.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn note_panic(ended: Result<(), tokio::task::JoinError>) {
+    if let Err(error) = ended {
+        tracing::error!(%error, "a run ended by itself; its lease will end and it is taken up again");
+    }
+}
+
+/// How long to wait before a failed run is tried again.
+fn wait(error: &RunError, attempt: u16) -> Duration {
+    let doubled = Duration::from_secs(1u64 << attempt.min(6));
+    let asked = match error {
+        RunError::Model(error) => match error.fault {
+            Fault::RateLimited { retry_after } => retry_after,
+            _ => None,
+        },
+        _ => None,
+    };
+    asked.unwrap_or(doubled).min(LONGEST_WAIT)
+}
+
+impl std::fmt::Debug for Worker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Worker").field(&self.0.options).finish()
+    }
+}

@@ -1,0 +1,244 @@
+//! Runs whose program is killed at any moment: what was begun is done at most once, and every run ends.
+//!
+//! `CLAWSMITH_KILL_TURNS` says how many turns; `CLAWSMITH_KILL_SEED` which kills, where one failed. The program is
+//! killed when it has written so many lines, and some way into what it does next; nothing that is checked depends
+//! on how long anything took.
+
+use std::collections::HashMap;
+use std::env;
+use std::fs::{self, OpenOptions};
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use claw_agent::{RunLimits, Worker, WorkerOptions};
+use claw_core::message::Part;
+use claw_core::port::Clock as _;
+use claw_core::store::{JobState, Message, Outcome, SessionLog as _};
+use claw_core::tool::{Call, Effect, Group, Meta, Output, Tool, ToolError, erase};
+use claw_core::{CallId, JobId, NodeId, SessionKey};
+use claw_host::SystemClock;
+use claw_llm::Script;
+use claw_store::SqliteStore;
+use claw_testkit::fixture;
+use claw_testkit::killing::Random;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::kit::{LANE, Watched, check_whole, deployment, order, parts, tenant, text};
+
+/// Where a killed program finds its store, its probe's file beside it.
+const PLACE: &str = "CLAWSMITH_KILL_PLACE";
+const TURNS: usize = 30;
+/// Turns that are open at a time: they are of different sessions and run side by side.
+const SESSIONS: usize = 3;
+/// A run may be begun this often; each kill begins all that were open anew.
+const ATTEMPTS: u16 = 4;
+
+/// Four answers: one call, two calls at once, a look and a call, and the end.
+const SCRIPT: &str = r#"
+    [[turn]]
+    when.round = 0
+    do = [{ say = "First." }, { call = "probe", args = { what = "1" } }]
+
+    [[turn]]
+    when.round = 1
+    do = [{ call = "probe", args = { what = "2" } }, { call = "probe", args = { what = "3" } }]
+
+    [[turn]]
+    when.round = 2
+    do = [{ call = "peek", args = { what = "4" } }, { call = "probe", args = { what = "5" } }]
+
+    [[turn]]
+    do = [{ say = "That is all." }]
+"#;
+
+#[test]
+fn runs_keep_their_promise_through_kill_9() {
+    let turns = number("CLAWSMITH_KILL_TURNS").map_or(TURNS, |turns| turns as usize);
+    let mut random = Random::new(number("CLAWSMITH_KILL_SEED").unwrap_or(1));
+    let directory = tempfile::tempdir().unwrap();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let jobs = runtime.block_on(accept(directory.path(), turns));
+    let (mut boots, mut kills) = (0, 0);
+    loop {
+        boots += 1;
+        let lines = 1 + random.below(24);
+        // A life that is not cut short ends when nothing is left to do.
+        let killed = live(directory.path(), (!random.one_in(6)).then_some(lines), &mut random);
+        kills += usize::from(killed);
+        if !killed {
+            break;
+        }
+    }
+    let report = runtime.block_on(check(directory.path(), &jobs));
+    println!("{turns} turns, {boots} boots, {kills} killed: {report}");
+    assert!(kills > 0, "programs were killed");
+}
+
+/// Not a test: what the killed processes run.
+#[tokio::test]
+async fn worker() {
+    let Ok(place) = env::var(PLACE) else { return };
+    let place = PathBuf::from(place);
+    let store = Arc::new(open(&place).await);
+    let script = Arc::new(Script::parse("kill.toml", SCRIPT).unwrap());
+    let world = Arc::new(Watched::default());
+    let limits = RunLimits { attempts: ATTEMPTS, ..RunLimits::default() };
+    let deployment = deployment(store, Arc::new(SystemClock), script, limits, &world);
+    deployment.executor.registry().register(erase(Probe(place.join("probe")))).unwrap();
+    let mut options = WorkerOptions::new(fixture::worker("local"), [LANE.into()]);
+    options.slots = SESSIONS;
+    let worker = Worker::new(deployment.clone(), options);
+    let stop = tokio_util::sync::CancellationToken::new();
+    let watch = async {
+        let mut changes =
+            claw_core::store::Changes::changes(&*deployment.store, claw_core::store::Topic::Sessions);
+        loop {
+            // One line for each change: by these the program is killed.
+            println!("~~");
+            let lanes = deployment.store.lanes(&tenant()).await.unwrap();
+            if lanes.iter().all(|lane| lane.pending + lane.leased == 0) {
+                stop.cancel();
+                return;
+            }
+            changes.changed().await.unwrap();
+        }
+    };
+    let (worked, ()) = tokio::join!(worker.work(stop.clone()), watch);
+    worked.unwrap();
+}
+
+/// Writes down that it was called, and then says so.
+struct Probe(PathBuf);
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Args {
+    /// What it is about.
+    what: String,
+}
+
+impl Tool for Probe {
+    type Args = Args;
+    const META: Meta = Meta::new("probe", Group::Fs).effects(&[Effect::Write]).about("Leave a trace.");
+
+    async fn run(&self, call: &Call, args: Args) -> Result<Output, ToolError> {
+        let mut file =
+            OpenOptions::new().create(true).append(true).open(&self.0).map_err(ToolError::internal)?;
+        file.write_all(format!("{}\n", call.id()).as_bytes()).map_err(ToolError::internal)?;
+        Ok(Output::text(format!("traced {}", args.what)))
+    }
+}
+
+async fn open(place: &Path) -> SqliteStore {
+    SqliteStore::open(&place.join("store.db"), NodeId::local()).await.unwrap()
+}
+
+fn session(n: usize) -> SessionKey {
+    SessionKey::new(format!("agent:tester:cli:direct:{n}")).unwrap()
+}
+
+/// Puts all questions into the queue before anything runs.
+async fn accept(place: &Path, turns: usize) -> Vec<JobId> {
+    let store = open(place).await;
+    let mut jobs = Vec::with_capacity(turns);
+    for n in 0..turns {
+        let (owner, question) = (tenant(), [Part::text(format!("question {n}"))]);
+        let key = session(n % SESSIONS);
+        let accepted =
+            order().accept(&store, (&owner, &key), &question, (LANE, SystemClock.now())).await.unwrap();
+        jobs.push(accepted.job);
+    }
+    jobs
+}
+
+/// One life of the program; whether it was killed.
+fn live(place: &Path, lines: Option<usize>, random: &mut Random) -> bool {
+    let mut child = Command::new(env::current_exe().unwrap())
+        .args(["kill::worker", "--exact", "--nocapture"])
+        .env(PLACE, place)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let aim = Duration::from_micros(random.below(4_000) as u64);
+    let output = BufReader::new(child.stdout.take().unwrap());
+    let heard = output.lines().map_while(Result::ok).filter(|line| line.contains("~~"));
+    let killed = match lines {
+        Some(lines) => heard.take(lines).count() == lines,
+        None => {
+            heard.for_each(drop);
+            false
+        }
+    };
+    if killed {
+        // Somewhere in what it does next, not always at the beginning of something.
+        std::thread::sleep(aim);
+        child.kill().unwrap();
+    }
+    let status = child.wait().unwrap();
+    assert!(killed || status.success(), "a worker ended by itself: {status}");
+    killed
+}
+
+/// Compares what was done with what is said of it.
+async fn check(place: &Path, jobs: &[JobId]) -> String {
+    let store = open(place).await;
+    let mut traces: HashMap<CallId, usize> = HashMap::new();
+    for line in fs::read_to_string(place.join("probe")).unwrap().lines() {
+        *traces.entry(line.parse().unwrap()).or_default() += 1;
+    }
+    for (call, count) in &traces {
+        assert_eq!(*count, 1, "call {call} was made {count} times");
+    }
+    let (mut calls, mut unknown, mut lost, mut reported) = (0, 0, 0, 0);
+    for n in 0..SESSIONS.min(jobs.len()) {
+        let messages: Vec<Message> = store.messages(&tenant(), &session(n), 0, usize::MAX).await.unwrap();
+        check_whole(messages.clone());
+        let parts: Vec<Part> = messages.iter().flat_map(parts).collect();
+        for part in &parts {
+            let Part::Result(told) = part else { continue };
+            if told.tool != "probe" {
+                continue;
+            }
+            calls += 1;
+            let fate = claw_core::store::Ledger::fate(&store, &tenant(), told.call).await.unwrap();
+            let (said, traced) = (text(told), traces.contains_key(&told.call));
+            match fate {
+                None => assert!(!traced && said.starts_with("not made: "), "{fate:?} {traced} {said}"),
+                Some(Outcome::Done) if said.starts_with("traced ") => assert!(traced),
+                Some(Outcome::Done) => {
+                    assert!(traced && said.contains("output is lost"), "{said}");
+                    lost += 1;
+                }
+                Some(Outcome::Unknown) => {
+                    assert!(said.starts_with("unknown: "), "{said}");
+                    unknown += 1;
+                }
+                Some(Outcome::Failed) => panic!("a probe does not fail: {said}"),
+            }
+        }
+        let ends = messages.iter().filter(|message| message.new.role == claw_core::store::Role::System);
+        reported += ends.count();
+    }
+    for job in jobs {
+        let found = claw_core::store::Queue::job(&store, &tenant(), *job).await.unwrap().unwrap();
+        assert_eq!(found.state, JobState::Done, "run {job} ended");
+    }
+    let told: Vec<_> = traces.keys().collect();
+    assert!(told.len() <= calls, "each trace is told of");
+    let broken: Vec<_> =
+        store.verify().await.unwrap().into_iter().filter(|chain| chain.fault.is_some()).collect();
+    assert!(broken.is_empty(), "{broken:?}");
+    format!(
+        "{calls} calls, {} traces, {unknown} unknown, {lost} without output, {reported} runs reported",
+        traces.len()
+    )
+}
+
+fn number(variable: &str) -> Option<u64> {
+    env::var(variable).ok().map(|number| number.parse().unwrap())
+}

@@ -1,0 +1,273 @@
+//! What a person or a program is shown of a run: words as they come, calls as they are made, questions.
+//!
+//! Words come from the stream of what is being said, everything else from the conversation's log; what the stream
+//! left out is shown when the message is stored.
+
+use std::collections::HashMap;
+
+use claw_agent::Deployment;
+use claw_core::message::{Args, Part, Wanted};
+use claw_core::port::{Model, Owner};
+use claw_core::store::{ApprovalState, Delta, Role, SessionEvent, Topic, Voice};
+use claw_core::tool::Caller;
+use claw_core::{ApprovalId, CallId, JobId, MessageId};
+use claw_registry::Asking;
+use serde::Deserialize as _;
+use serde_json::{Value, json};
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::{broadcast, watch};
+
+use crate::command::tools::approve;
+use crate::failure::Failure;
+use crate::output::{Out, complain, tell};
+
+/// How many events are read at a time.
+const PAGE: usize = 200;
+/// How much of a call's arguments is shown.
+const SHOWN: usize = 100;
+
+/// Follows a conversation.
+pub(super) struct View<'a> {
+    out: &'a mut Out,
+    deployment: Deployment,
+    owner: Owner,
+    by: String,
+    words: broadcast::Receiver<Delta>,
+    changes: watch::Receiver<u64>,
+    /// The last event that was shown.
+    seen: u64,
+    /// How much was shown of the message that is being said.
+    saying: Option<(MessageId, usize)>,
+    calls: HashMap<CallId, Wanted>,
+}
+
+impl<'a> View<'a> {
+    /// Begins to listen; what happened before is not shown.
+    pub(super) async fn new(
+        out: &'a mut Out,
+        deployment: &Deployment,
+        caller: &Caller,
+    ) -> Result<Self, Failure> {
+        let owner = Owner { tenant: caller.tenant.clone(), session: caller.session.clone() };
+        let words = deployment.store.listen(&owner);
+        let changes = deployment.store.changes(Topic::Sessions);
+        let by = caller.user.as_ref().map_or_else(|| "cli".to_owned(), ToString::to_string);
+        let (deployment, saying, calls) = (deployment.clone(), None, HashMap::new());
+        let mut view = Self { out, deployment, owner, by, words, changes, seen: 0, saying, calls };
+        while let Some(last) = view.events().await?.last() {
+            view.seen = last.seq;
+        }
+        Ok(view)
+    }
+
+    /// Says who will answer.
+    pub(super) fn introduce(&mut self, model: &dyn Model) -> Result<(), Failure> {
+        let card = model.card();
+        if self.out.json {
+            let session = &self.owner.session;
+            let (provider, model, demo) = (&card.provider, &card.model, card.demo);
+            return self.out.json_line(
+                &json!({ "type": "chat", "session": session, "provider": provider, "model": model, "demo": demo }),
+            );
+        }
+        if card.demo && card.model == "demo" {
+            tell("no model is set up: this is a demo that plays a script. The tools it calls are real.");
+        }
+        Ok(())
+    }
+
+    /// Shows what happens until this run is over; gives the exit code.
+    pub(super) async fn follow(&mut self, run: JobId) -> Result<u8, Failure> {
+        loop {
+            for event in self.events().await? {
+                self.seen = event.seq;
+                if let Some(code) = self.show(&event, run).await? {
+                    return Ok(code);
+                }
+            }
+            tokio::select! {
+                biased;
+                delta = self.words.recv() => match delta {
+                    Ok(delta) => self.say(&delta)?,
+                    Err(RecvError::Lagged(_)) => {}
+                    Err(RecvError::Closed) => return Err(Failure::failed("the store was closed")),
+                },
+                changed = self.changes.changed() => {
+                    changed.map_err(|_| Failure::failed("the store was closed"))?;
+                }
+            }
+        }
+    }
+
+    async fn events(&mut self) -> Result<Vec<SessionEvent>, Failure> {
+        let Owner { tenant, session } = &self.owner;
+        let events = self.deployment.store.events(tenant, session, self.seen, PAGE).await;
+        events.map_err(|error| Failure::failed("the conversation cannot be read").because(error))
+    }
+
+    /// A piece of what is being said.
+    fn say(&mut self, delta: &Delta) -> Result<(), Failure> {
+        let Delta { message, voice, offset, text } = delta;
+        if self.out.json {
+            let kind = if *voice == Voice::Text { "text" } else { "thinking" };
+            return self
+                .out
+                .json_line(&json!({ "type": kind, "message": message, "offset": offset, "text": text }));
+        }
+        if *voice == Voice::Thinking {
+            return Ok(());
+        }
+        let shown = match self.saying {
+            Some((saying, shown)) if saying == *message => shown,
+            // An answer that failed half-way begins anew.
+            Some(_) => {
+                self.out.piece("\n")?;
+                0
+            }
+            None => 0,
+        };
+        if usize::try_from(*offset).ok() == Some(shown) {
+            self.out.piece(text)?;
+            self.saying = Some((*message, shown + text.len()));
+        }
+        Ok(())
+    }
+
+    /// Shows an event; gives the exit code where the run is over with it.
+    async fn show(&mut self, event: &SessionEvent, run: JobId) -> Result<Option<u8>, Failure> {
+        let body = &event.body;
+        match event.kind.as_str() {
+            "message" => self.message(body).await?,
+            kind if self.out.json => {
+                let mut line = json!({ "type": kind, "at": event.at });
+                if let (Value::Object(line), Value::Object(body)) = (&mut line, body) {
+                    line.extend(body.clone());
+                }
+                self.out.json_line(&line)?;
+            }
+            "tool" => self.tool(body),
+            "run" => self.run(body),
+            _ => {}
+        }
+        if event.kind == "approval" {
+            self.approval(body).await;
+        }
+        let of_run = event.kind == "run" && body["run"] == json!(run);
+        Ok(match body["state"].as_str().filter(|_| of_run) {
+            Some("ended") if body["end"] == "stopped" => Some(130),
+            Some("ended") => Some(0),
+            Some("reported") => Some(1),
+            _ => None,
+        })
+    }
+
+    async fn message(&mut self, body: &Value) -> Result<(), Failure> {
+        let Some(seq) = body["seq"].as_u64() else { return Ok(()) };
+        let Owner { tenant, session } = &self.owner;
+        let stored = self.deployment.store.messages(tenant, session, seq.saturating_sub(1), 1).await;
+        let stored =
+            stored.map_err(|error| Failure::failed("the conversation cannot be read").because(error))?;
+        let Some(message) = stored.first() else { return Ok(()) };
+        if self.out.json {
+            return self.out.json_line(&json!({ "type": "message", "message": message }));
+        }
+        let parts = Vec::<Part>::deserialize(&message.new.content).unwrap_or_default();
+        let words: String = parts
+            .iter()
+            .filter_map(|part| match part {
+                Part::Text { text } => Some(text.as_str()),
+                _ => None,
+            })
+            .collect();
+        match message.new.role {
+            Role::Assistant => {
+                self.finish(message.new.id, &words)?;
+                for part in parts {
+                    if let Part::Call(wanted) = part {
+                        self.calls.insert(wanted.call, wanted);
+                    }
+                }
+            }
+            Role::System => complain("run", &words),
+            Role::User | Role::Tool => {}
+        }
+        Ok(())
+    }
+
+    /// A message is stored: what was not shown of it is shown now.
+    fn finish(&mut self, message: MessageId, words: &str) -> Result<(), Failure> {
+        // Pieces that wait are of this message, or of one before.
+        while let Ok(delta) = self.words.try_recv() {
+            self.say(&delta)?;
+        }
+        let shown = match self.saying.take() {
+            Some((saying, shown)) if saying == message => shown,
+            _ => 0,
+        };
+        self.out.piece(words.get(shown..).unwrap_or_default())?;
+        if words.is_empty() || words.ends_with('\n') { Ok(()) } else { self.out.piece("\n") }
+    }
+
+    fn tool(&self, body: &Value) {
+        let tool = body["tool"].as_str().unwrap_or("?");
+        let call: Option<CallId> = body["call"].as_str().and_then(|call| call.parse().ok());
+        let wanted = call.and_then(|call| self.calls.get(&call));
+        let args = wanted.map(|wanted| shown(&wanted.args)).unwrap_or_default();
+        match body["state"].as_str() {
+            Some("started") => tell(format_args!("→ {tool} {args}")),
+            Some("finished") => {
+                let took = body["micros"].as_u64().unwrap_or(0) as f64 / 1000.0;
+                match body["outcome"].as_str() {
+                    Some("done") => tell(format_args!("✓ {tool} ({took:.1} ms)")),
+                    outcome => tell(format_args!("✗ {tool} {} ({took:.1} ms)", outcome.unwrap_or("?"))),
+                }
+            }
+            Some("refused") => {
+                let reason = body["reason"].as_str().unwrap_or_default();
+                tell(format_args!("✗ {tool} {args} refused: {reason}"));
+                if reason.contains("nobody can be asked") {
+                    tell(
+                        "  try: the same on a terminal, where you are asked, or with `--wait` and `clawsmith approvals`",
+                    );
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn run(&self, body: &Value) {
+        match body["state"].as_str() {
+            Some("resumed") => tell("going on with a run that was not finished"),
+            Some("failed") => {
+                let why = body["why"].as_str().unwrap_or_default();
+                complain("failed", format_args!("{why}; it is tried again"));
+            }
+            _ => {}
+        }
+    }
+
+    /// Asks the person at the terminal, or says where the question can be answered.
+    async fn approval(&self, body: &Value) {
+        let id: Option<ApprovalId> = body["approval"].as_str().and_then(|id| id.parse().ok());
+        let Some(id) = id.filter(|_| body["state"] == json!(ApprovalState::Pending)) else { return };
+        let Ok(Some(approval)) = self.deployment.store.approval(&self.owner.tenant, id).await else { return };
+        if approval.state != ApprovalState::Pending {
+            return;
+        }
+        match approve::asking() {
+            Asking::Possible => approve::put(&self.deployment.executor, approval, self.by.clone()).await,
+            Asking::Impossible => approve::announce(&approval),
+        }
+    }
+}
+
+fn shown(args: &Args) -> String {
+    let text = match args {
+        Args::Json(args) => args.to_string(),
+        Args::Broken { text, .. } => text.clone(),
+    };
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}

@@ -1,0 +1,209 @@
+//! `clawsmith credentials add`.
+
+use std::io::{self, IsTerminal as _};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+use claw_core::port::Clock as _;
+use claw_core::store::{ProgramPlace, ProgramSettings};
+use claw_host::SystemClock;
+use claw_policy::program::{ArgumentRules, preset};
+use claw_store::vault::ProgramEnv;
+use secrecy::{ExposeSecret as _, SecretString};
+use serde_json::json;
+
+use super::row::{self, Row};
+use super::{Whose, failed, in_path, shown, usable};
+use crate::cli::Session;
+use crate::command::{prompt, tools::runtime};
+use crate::compose;
+use crate::config::Loaded;
+use crate::failure::{Failure, Outcome};
+
+/// Which program, and what it is given.
+#[derive(Debug, Args)]
+pub(crate) struct Add {
+    /// What it is called, such as `gh`.
+    #[arg(required_unless_present = "file")]
+    name: Option<String>,
+    #[command(flatten)]
+    whose: Whose,
+    /// Its file [default: the one in `$PATH`].
+    #[arg(long, value_name = "PATH")]
+    binary: Option<PathBuf>,
+    /// A variable that it is given, whose value is asked for; more than once for more [default: what is usual for a
+    /// known program].
+    #[arg(long, value_name = "NAME")]
+    env: Vec<String>,
+    /// A variable that it is given, with the value it has here; more than once for more.
+    #[arg(long, value_name = "NAME")]
+    from_env: Vec<String>,
+    /// Arguments that it is never given, as a pattern; more than once for more.
+    #[arg(long, value_name = "PATTERN")]
+    deny_args: Vec<String>,
+    /// Arguments that would make it tell its credentials; more than once for more.
+    #[arg(long, value_name = "PATTERN")]
+    deny_verbose: Vec<String>,
+    /// How many seconds it may run.
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    timeout: Option<u32>,
+    /// What agents are told of it.
+    #[arg(long, value_name = "TEXT")]
+    tips: Option<String>,
+    /// Leave out what is known of a program of this name.
+    #[arg(long)]
+    bare: bool,
+    /// Load programs from a JSON file, in which `encrypted_env` is plain and sealed when it is loaded.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["name", "binary", "env", "from_env", "deny_args", "deny_verbose", "timeout", "tips", "bare"])]
+    file: Option<PathBuf>,
+}
+
+/// A program to be kept.
+struct New {
+    place: ProgramPlace,
+    settings: ProgramSettings,
+    env: ProgramEnv,
+}
+
+impl Add {
+    pub(super) fn run(&self, session: &mut Session) -> Outcome {
+        let loaded = session.load()?;
+        let programs = match (&self.file, &self.name) {
+            (Some(file), _) => {
+                let rows = row::read(&session.around.directory.join(file))?.into_iter();
+                rows.map(|row| self.of_row(row, session, &loaded)).collect::<Result<Vec<_>, _>>()?
+            }
+            (None, Some(name)) => match self.given(name, session, &loaded)? {
+                Some(program) => vec![program],
+                None => return Ok(ExitCode::from(130)),
+            },
+            (None, None) => return Err(Failure::usage("neither a program nor a file is named")),
+        };
+        // All are checked before the first is written.
+        for New { settings, .. } in &programs {
+            ArgumentRules::compile(&settings.deny_args, &settings.deny_verbose)
+                .map_err(|error| Failure::usage(error.to_string()))?;
+            usable(Path::new(&settings.binary))?;
+        }
+        runtime()?.block_on(async {
+            let vault = compose::vault(&loaded, &session.around).await?;
+            for New { place, settings, env } in &programs {
+                let put = vault.put_program(place, settings.clone(), env, SystemClock.now()).await;
+                put.map_err(failed)?;
+            }
+            Ok::<_, Failure>(())
+        })?;
+        if session.out.json {
+            let places: Vec<_> = programs.iter().map(|program| &program.place).collect();
+            session.out.json(&json!({ "added": places }))?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        for New { place, settings, env } in &programs {
+            let names = env.names().join(", ");
+            session.out.line(format_args!("{}: `{}` is given {names}", shown(place), settings.binary))?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// The program that the command line names; `None` where the person gave up.
+    fn given(&self, name: &str, session: &Session, loaded: &Loaded) -> Result<Option<New>, Failure> {
+        let place = self.whose.place(&loaded.config, name)?;
+        let known = preset(name).filter(|_| !self.bare);
+        let owned = |list: &[&str]| list.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let binary = self.binary_of(name, self.binary.as_deref(), session)?;
+        let mut settings = ProgramSettings::new(binary);
+        if let Some(known) = known {
+            settings.deny_args = owned(known.deny_args);
+            settings.deny_verbose = owned(known.deny_verbose);
+            known.tips.clone_into(&mut settings.tips);
+        }
+        settings.deny_args.extend(self.deny_args.iter().cloned());
+        settings.deny_verbose.extend(self.deny_verbose.iter().cloned());
+        if let Some(timeout) = self.timeout {
+            settings.timeout_secs = timeout;
+        }
+        if let Some(tips) = &self.tips {
+            settings.tips.clone_from(tips);
+        }
+        let mut asked = self.env.clone();
+        if asked.is_empty() && self.from_env.is_empty() {
+            match known {
+                Some(known) => asked.extend(known.variables.first().map(ToString::to_string)),
+                None => {
+                    return Err(Failure::usage("no variable is named").hint("`--env NAME`, once for each"));
+                }
+            }
+        }
+        let mut values = Vec::new();
+        for name in &self.from_env {
+            let value = session.around.variable(name).and_then(|value| value.to_str());
+            let unset = || Failure::usage(format!("`{name}` is not set here, or is not UTF-8"));
+            values.push((name.clone(), SecretString::from(value.ok_or_else(unset)?)));
+        }
+        let Some(told) = self.told(&asked)? else { return Ok(None) };
+        values.extend(told);
+        let env = ProgramEnv::new(values).map_err(failed)?;
+        Ok(Some(New { place, settings, env }))
+    }
+
+    /// The values that a person types or a pipe brings.
+    fn told(&self, names: &[String]) -> Result<Option<Vec<(String, SecretString)>>, Failure> {
+        let runtime = runtime()?;
+        if names.len() > 1 && !io::stdin().is_terminal() {
+            let Some(lines) = prompt::value(&runtime, "the values")? else { return Ok(None) };
+            return of_lines(names, &lines).map(Some);
+        }
+        let mut values = Vec::new();
+        for name in names {
+            let Some(value) = prompt::value(&runtime, &format!("the value of `{name}`"))? else {
+                return Ok(None);
+            };
+            values.push((name.clone(), value));
+        }
+        Ok(Some(values))
+    }
+
+    fn of_row(&self, row: Row, session: &Session, loaded: &Loaded) -> Result<New, Failure> {
+        let whose = Whose { agent: self.whose.agent.clone().or(row.agent_id) };
+        let place = whose.place(&loaded.config, &row.binary_name)?;
+        let binary = self.binary_of(&row.binary_name, row.binary_path.as_deref().map(Path::new), session)?;
+        let mut settings = ProgramSettings::new(binary);
+        settings.deny_args = row.deny_args;
+        settings.deny_verbose = row.deny_verbose;
+        settings.tips = row.tips;
+        settings.enabled = row.enabled;
+        if let Some(timeout) = row.timeout_seconds {
+            settings.timeout_secs = timeout;
+        }
+        let env = ProgramEnv::new(row.encrypted_env).map_err(failed)?;
+        Ok(New { place, settings, env })
+    }
+
+    fn binary_of(&self, name: &str, given: Option<&Path>, session: &Session) -> Result<String, Failure> {
+        let binary = match given {
+            Some(path) => session.around.directory.join(path),
+            None => in_path(name, &session.around).ok_or_else(|| {
+                Failure::usage(format!("no program `{name}` is in `$PATH`"))
+                    .hint("give its place with `--binary`")
+            })?,
+        };
+        let text = binary.to_str().map(ToOwned::to_owned);
+        text.ok_or_else(|| Failure::usage(format!("`{}` is not UTF-8", binary.display())))
+    }
+}
+
+/// `NAME=VALUE`, a line for each name that is asked for.
+fn of_lines(names: &[String], text: &SecretString) -> Result<Vec<(String, SecretString)>, Failure> {
+    let mut values = Vec::new();
+    for name in names {
+        let line =
+            text.expose_secret().lines().find_map(|line| line.strip_prefix(name.as_str())?.strip_prefix('='));
+        let value = line.ok_or_else(|| {
+            Failure::usage(format!("standard input has no line `{name}=...`"))
+                .hint("give a line NAME=VALUE for each variable")
+        })?;
+        values.push((name.clone(), SecretString::from(value)));
+    }
+    Ok(values)
+}

@@ -1,0 +1,251 @@
+//! `clawsmith credentials`: programs that run with credentials which no agent sees.
+
+mod add;
+mod row;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use claw_core::store::{ProgramCard, ProgramPlace, StoreError};
+use claw_core::{AgentId, InvalidId, ProgramName};
+use claw_policy::program::ArgumentRules;
+use serde_json::json;
+
+use super::ledger::time;
+use super::tools::runtime;
+use crate::cli::Session;
+use crate::compose;
+use crate::config::{Config, Surroundings};
+use crate::failure::{Failure, Outcome};
+use crate::output::{Cell, Table};
+
+/// What to do with credentialed programs.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Credentials {
+    /// Give a program credentials, in place of those it had.
+    #[command(
+        after_help = "Values are read from standard input: one value, or a line NAME=VALUE for each; on a \
+terminal you are asked for each, and it does not show. They are never arguments: others can read those.
+Known programs (aws, gcloud, gh, git, kubectl, terraform) come with what they must not be asked for.
+
+Examples:
+  clawsmith credentials add gh
+  clawsmith credentials add gh --from-env GH_TOKEN --agent researcher
+  pass show deploy | clawsmith credentials add deployer --binary /usr/local/bin/deployer --env DEPLOY_TOKEN
+  clawsmith credentials add --file programs.json"
+    )]
+    Add(add::Add),
+    /// List the programs; values are never shown.
+    #[command(after_help = "Examples:
+  clawsmith credentials list
+  clawsmith credentials list --json")]
+    List,
+    /// Check a program: its file, its credentials, and whether arguments would be refused. It is not run.
+    #[command(after_help = "Exit code 1 where it could not be run, 3 where the arguments are refused.
+
+Examples:
+  clawsmith credentials test gh
+  clawsmith credentials test gh -- auth token")]
+    Test(Test),
+    /// Remove a program and its credentials.
+    #[command(after_help = "Examples:
+  clawsmith credentials remove gh
+  clawsmith credentials remove gh --agent researcher")]
+    Remove(Named),
+}
+
+/// Which program.
+#[derive(Debug, Args)]
+pub(crate) struct Named {
+    /// What it is called, such as `gh`.
+    name: String,
+    #[command(flatten)]
+    whose: Whose,
+}
+
+/// Whose program.
+#[derive(Debug, Args)]
+pub(crate) struct Whose {
+    /// The agent that may use it [default: all agents].
+    #[arg(long, value_name = "ID")]
+    agent: Option<String>,
+}
+
+/// What to check.
+#[derive(Debug, Args)]
+pub(crate) struct Test {
+    #[command(flatten)]
+    named: Named,
+    /// Arguments that it would be given.
+    #[arg(last = true, value_name = "ARG")]
+    arguments: Vec<String>,
+}
+
+impl Credentials {
+    pub(crate) fn run(self, session: &mut Session) -> Outcome {
+        match self {
+            Self::Add(add) => add.run(session),
+            Self::List => list(session),
+            Self::Test(test) => test.run(session),
+            Self::Remove(named) => named.remove(session),
+        }
+    }
+}
+
+impl Whose {
+    fn place(&self, config: &Config, name: &str) -> Result<ProgramPlace, Failure> {
+        let wrong = |error: InvalidId| Failure::usage(error.to_string());
+        let name = ProgramName::new(name).map_err(wrong)?;
+        let agent = self.agent.as_ref().map(AgentId::new).transpose().map_err(wrong)?;
+        Ok(ProgramPlace { tenant: config.tenant.clone(), agent, name })
+    }
+}
+
+impl Named {
+    fn remove(&self, session: &mut Session) -> Outcome {
+        let loaded = session.load()?;
+        let place = self.whose.place(&loaded.config, &self.name)?;
+        let removed = runtime()?.block_on(async {
+            let store = compose::store(&loaded, &session.around).await?;
+            let removed = store.remove_program(&place).await.map_err(failed);
+            store.disconnect().await;
+            removed
+        })?;
+        if !removed {
+            return Err(missing(&place));
+        }
+        if session.out.json {
+            session.out.json(&json!({ "removed": place }))?;
+        } else {
+            session.out.line(format_args!("{} is removed", shown(&place)))?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn list(session: &mut Session) -> Outcome {
+    let loaded = session.load()?;
+    let cards = runtime()?.block_on(async {
+        let Some(store) = compose::existing_store(&loaded, &session.around).await? else {
+            return Ok(Vec::new());
+        };
+        let cards = store.programs(&loaded.config.tenant).await.map_err(failed);
+        store.disconnect().await;
+        cards
+    })?;
+    if session.out.json {
+        session.out.json(&cards)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if cards.is_empty() {
+        session.out.line(format_args!("no program of tenant `{}` has credentials", loaded.config.tenant))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut table = Table::new(["name", "agent", "binary", "variables", "refuses", "written"]);
+    for ProgramCard { place, settings, variables, at } in &cards {
+        let agent = match &place.agent {
+            Some(agent) => Cell::new(agent),
+            None => Cell::quiet("all"),
+        };
+        let patterns = settings.deny_args.len() + settings.deny_verbose.len();
+        let refuses = match settings.enabled {
+            true => Cell::new(format!("{patterns} patterns")),
+            false => Cell::warning("everything: it is disabled"),
+        };
+        table.row([
+            Cell::strong(&place.name),
+            agent,
+            Cell::new(&settings.binary),
+            Cell::new(variables.join(", ")),
+            refuses,
+            Cell::quiet(time(*at)),
+        ]);
+    }
+    session.out.table(&table)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Test {
+    fn run(&self, session: &mut Session) -> Outcome {
+        let loaded = session.load()?;
+        let place = self.named.whose.place(&loaded.config, &self.named.name)?;
+        let found = runtime()?.block_on(async {
+            let vault = compose::vault(&loaded, &session.around).await?;
+            vault.program(&place).await.map_err(failed)
+        })?;
+        let (card, env) = found.ok_or_else(|| missing(&place))?;
+        let settings = &card.settings;
+        if !settings.enabled {
+            return Err(Failure::failed(format!("{} is disabled", shown(&place))).hint("add it again"));
+        }
+        usable(Path::new(&settings.binary))?;
+        let rules = ArgumentRules::compile(&settings.deny_args, &settings.deny_verbose);
+        let rules =
+            rules.map_err(|error| Failure::failed(error.to_string()).hint("add the program again"))?;
+        let denied = rules.check(&self.arguments);
+        if session.out.json {
+            let names = env.names();
+            session.out.json(
+                &json!({ "program": place, "binary": settings.binary, "variables": names, "denied": denied }),
+            )?;
+        } else {
+            let names = env.names().join(", ");
+            session.out.line(format_args!("{}: `{}`, with {names}", shown(&place), settings.binary))?;
+        }
+        match denied {
+            Some(denied) if !session.out.json => {
+                let (list, at) = (denied.which.name(), denied.at);
+                let message = format!("`{}` in `{list}` matches from argument {at} on", denied.pattern);
+                Err(Failure::failed(message).refusing())
+            }
+            Some(_) => Ok(ExitCode::from(3)),
+            None => Ok(ExitCode::SUCCESS),
+        }
+    }
+}
+
+/// Refuses a binary that cannot be run, or that others could put something else in place of.
+fn usable(binary: &Path) -> Result<(), Failure> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let shown = binary.display();
+    let metadata = binary.metadata().map_err(|error| {
+        Failure::failed(format!("`{shown}` cannot be run"))
+            .because(error)
+            .hint("give its place with `--binary`")
+    })?;
+    let mode = metadata.permissions().mode();
+    if !metadata.is_file() || mode & 0o111 == 0 {
+        return Err(Failure::failed(format!("`{shown}` is no program")));
+    }
+    if mode & 0o022 != 0 {
+        let message = format!("`{shown}` can be written by others than its owner (mode {:o})", mode & 0o777);
+        return Err(Failure::failed(message).hint(format!("chmod go-w {shown}")));
+    }
+    Ok(())
+}
+
+/// The program of this name in `$PATH`, by its absolute path.
+fn in_path(name: &str, around: &Surroundings) -> Option<PathBuf> {
+    let path = around.variable("PATH")?;
+    std::env::split_paths(path)
+        .filter(|directory| directory.is_absolute())
+        .map(|directory| directory.join(name))
+        .find(|file| usable(file).is_ok())
+}
+
+fn shown(place: &ProgramPlace) -> String {
+    match &place.agent {
+        Some(agent) => format!("program `{}` of agent `{agent}`", place.name),
+        None => format!("program `{}`", place.name),
+    }
+}
+
+fn missing(place: &ProgramPlace) -> Failure {
+    Failure::failed(format!("there is no {}", shown(place))).hint("clawsmith credentials list")
+}
+
+/// The store says itself what happened and what to try.
+fn failed(error: StoreError) -> Failure {
+    Failure::failed(error.to_string())
+}

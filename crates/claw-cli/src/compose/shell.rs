@@ -1,0 +1,58 @@
+//! Where commands run, and how they are judged.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use claw_core::AgentId;
+use claw_host::sandbox::Launcher;
+use claw_host::shell::{LocalShell, ShellOptions};
+use claw_registry::{AgentCommands, CommandRules};
+use claw_store::Place;
+
+use super::real;
+use crate::config::{Config, Loaded, Surroundings};
+use crate::failure::Failure;
+
+/// Where commands of tools run. Nothing is started before the first command.
+pub(crate) fn shell(loaded: &Loaded, around: &Surroundings) -> LocalShell {
+    LocalShell::new(Arc::new(Launcher::new()), options(loaded, around))
+}
+
+/// What holds for every command.
+pub(crate) fn options(loaded: &Loaded, around: &Surroundings) -> ShellOptions {
+    ShellOptions { hidden: hidden(loaded, around), ..ShellOptions::default() }
+}
+
+/// What no command reaches, wherever the workspace is: our data, the store, and the configuration, by which an agent
+/// could give itself more.
+fn hidden(loaded: &Loaded, around: &Surroundings) -> Vec<PathBuf> {
+    let data = loaded.data_dir(around).map(|data| real(&data));
+    let mut hidden: Vec<PathBuf> = loaded.found.iter().map(|found| real(&found.path)).collect();
+    if let Some(Place::File(file)) = loaded.place(around) {
+        let file = real(&file);
+        if !data.as_ref().is_some_and(|data| file.starts_with(data)) {
+            hidden.extend(["", "-wal", "-shm", "-journal"].map(|suffix| {
+                let mut name = file.clone().into_os_string();
+                name.push(suffix);
+                PathBuf::from(name)
+            }));
+        }
+    }
+    hidden.extend(data);
+    hidden
+}
+
+/// How the commands of each agent are judged. The rules were tried when the configuration was loaded.
+pub(crate) fn command_rules(config: &Config) -> Result<CommandRules, Failure> {
+    let of = |agent: &str| {
+        let rules = config.shell_rules(agent).map_err(|error| Failure::usage(error.to_string()))?;
+        Ok::<_, Failure>(Arc::new(AgentCommands { rules, network: config.shell_network(agent) }))
+    };
+    let mut rules = CommandRules { all: of("")?, ..CommandRules::default() };
+    for id in config.agents.keys() {
+        if let Ok(agent) = AgentId::new(id) {
+            rules.agents.insert((config.tenant.clone(), agent), of(id)?);
+        }
+    }
+    Ok(rules)
+}

@@ -1,0 +1,72 @@
+//! What a call tells while it runs, for whoever watches: on a terminal, as it comes, and nowhere else.
+
+use std::io::{self, IsTerminal as _, Write as _};
+use std::sync::{Mutex, PoisonError};
+
+use super::visible;
+
+/// Where it is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum To {
+    /// Where the result would stand as well, which then need not be said again.
+    Stdout,
+    /// Beside a result that goes elsewhere.
+    Stderr,
+    Nobody,
+}
+
+/// Shows pieces of text as they come.
+pub(crate) struct Live {
+    to: To,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    shown: bool,
+    /// Whether a line has begun and not ended.
+    open: bool,
+}
+
+impl Live {
+    pub(crate) fn new(json: bool) -> Self {
+        let to = match (json, io::stdout().is_terminal(), io::stderr().is_terminal()) {
+            (false, true, _) => To::Stdout,
+            (_, _, true) => To::Stderr,
+            _ => To::Nobody,
+        };
+        Self { to, state: Mutex::default() }
+    }
+
+    pub(crate) fn show(&self, text: &str) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.to == To::Nobody || text.is_empty() {
+            return;
+        }
+        state.shown = true;
+        state.open = !text.ends_with('\n');
+        self.write(&visible(text));
+    }
+
+    /// Ends a line that has begun.
+    pub(crate) fn end(&self) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if std::mem::take(&mut state.open) {
+            self.write("\n");
+        }
+    }
+
+    /// Whether the result was shown where it would be shown again.
+    pub(crate) fn has_shown(&self) -> bool {
+        self.to == To::Stdout && self.state.lock().unwrap_or_else(PoisonError::into_inner).shown
+    }
+
+    fn write(&self, text: &str) {
+        // Nothing is left to be done about a terminal that cannot be written to.
+        let _ = match self.to {
+            To::Stdout => io::stdout().lock().write_all(text.as_bytes()).and_then(|()| io::stdout().flush()),
+            To::Stderr => io::stderr().lock().write_all(text.as_bytes()),
+            To::Nobody => Ok(()),
+        };
+    }
+}

@@ -1,0 +1,94 @@
+//! Setting agents up, and what then holds for them.
+
+use crate::harness::Home;
+
+#[test]
+fn an_agent_is_added_changed_shown_and_removed() {
+    let home = Home::new();
+    let none = home.run(&["agent", "list"]);
+    assert_eq!(none.stdout, "no agent is set up; `default` stands for all of them\n");
+    assert!(!home.data().exists(), "looking makes nothing");
+    let add = ["agent", "add", "ada", "--about", "Finds things out", "--deny", "datetime", "--model", "m1"];
+    let added = home.run(&add);
+    assert_eq!((added.code, added.stdout.as_str()), (0, "agent `ada` is added\n"), "{}", added.stderr);
+    let again = home.run(&add);
+    assert_eq!(again.code, 1);
+    assert!(again.stderr.contains("there is an agent `ada` already"), "{}", again.stderr);
+
+    let listed = home.run(&["agent", "list", "--json"]).json();
+    let ada = &listed.as_array().unwrap()[0];
+    assert_eq!((ada["id"].as_str(), ada["kind"].as_str()), (Some("ada"), Some("open")));
+    assert_eq!((ada["model"].as_str(), ada["about"].as_str()), (Some("m1"), Some("Finds things out")));
+    let told = home.run(&["tools", "call", "agents_list"]).stdout;
+    assert!(told.contains("Finds things out"), "{told}");
+    assert_eq!(home.run(&["agent", "edit", "ada", "--kind", "predefined", "--model", ""]).code, 0);
+    let shown = home.run(&["agent", "show", "ada"]).stdout;
+    assert!(shown.contains("predefined") && shown.contains("datetime"), "{shown}");
+    assert!(!shown.contains("m1"), "an empty model is the deployment's: {shown}");
+
+    assert_eq!(home.run(&["agent", "remove", "ada"]).code, 0);
+    let gone = home.run(&["agent", "show", "ada"]);
+    assert_eq!(gone.code, 1);
+    assert!(gone.stderr.contains("there is no agent `ada`"), "{}", gone.stderr);
+}
+
+#[test]
+fn the_policy_of_a_stored_agent_holds() {
+    let home = Home::new();
+    home.run(&["agent", "add", "ada", "--deny", "datetime"]);
+    let call = |agent: &str| {
+        home.run(&["tools", "call", "datetime", "--args", r#"{"action":"now"}"#, "--agent", agent])
+    };
+    let refused = call("ada");
+    assert_eq!(refused.code, 3, "{}", refused.shown());
+    assert_eq!(call("default").code, 0);
+    let why = home.run(&["policy", "explain", "datetime", "--agent", "ada"]).stdout;
+    assert!(why.contains("ada"), "{why}");
+    home.run(&["agent", "edit", "ada", "--deny", ""]);
+    assert_eq!(call("ada").code, 0);
+    let misspelt = call("adda");
+    assert!(misspelt.stderr.contains("did you mean `ada`?"), "{}", misspelt.stderr);
+}
+
+#[test]
+fn what_no_policy_can_be_made_of_is_refused() {
+    let home = Home::new();
+    let ran = home.run(&["agent", "add", "ada", "--deny", "group:nowhere"]);
+    assert_ne!(ran.code, 0, "{}", ran.shown());
+    assert_eq!(home.run(&["agent", "list", "--json"]).json().as_array().unwrap().len(), 0);
+    assert_eq!(home.run(&["agent", "add", "Not an id"]).code, 2);
+    assert_eq!(home.run(&["agent", "add", "default"]).code, 2);
+}
+
+#[test]
+fn the_configuration_file_holds_where_both_have_an_agent() {
+    let home = Home::with_config("[agents.ada]\nabout = \"from the file\"\n");
+    let ran = home.run(&["agent", "add", "ada"]);
+    assert_eq!(ran.code, 2);
+    assert!(ran.stderr.contains("is set up in the configuration file"), "{}", ran.stderr);
+    let listed = home.run(&["agent", "list"]).stdout;
+    assert!(listed.contains("from the file"), "{listed}");
+}
+
+#[test]
+fn context_files_are_written_listed_and_removed() {
+    let home = Home::new();
+    home.run(&["agent", "add", "ada"]);
+    let set = |words: &[&str], text: &str| {
+        home.ran(home.command(&[&["agent", "files", "set", "ada"], words].concat()).write_stdin(text))
+    };
+    assert_eq!(set(&["SOUL.md"], "You are kind.\n").code, 0);
+    assert_eq!(set(&["USER.md", "--user", "tester"], "Likes tea.\n").code, 0);
+    assert_eq!(set(&["SOUL.md"], "You are kind and short.\n").code, 0);
+    let get = |words: &[&str]| home.run(&[&["agent", "files", "get", "ada"], words].concat());
+    assert_eq!(get(&["SOUL.md"]).stdout, "You are kind and short.\n");
+    assert_eq!(get(&["USER.md"]).code, 1, "it is the user's");
+    assert_eq!(get(&["USER.md", "--user", "tester"]).stdout, "Likes tea.\n");
+    let wrong = set(&["NOTES.md"], "x");
+    assert_eq!(wrong.code, 2);
+    assert!(wrong.stderr.contains("SOUL.md, IDENTITY.md"), "{}", wrong.stderr);
+    let listed = home.run(&["agent", "files", "list", "ada", "--user", "tester"]).stdout;
+    assert!(listed.contains("SOUL.md") && listed.contains("USER.md"), "{listed}");
+    assert_eq!(home.run(&["agent", "files", "remove", "ada", "SOUL.md"]).code, 0);
+    assert_eq!(get(&["SOUL.md"]).code, 1);
+}

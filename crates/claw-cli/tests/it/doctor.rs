@@ -1,0 +1,67 @@
+//! What the doctor sees, and what it leaves alone.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
+
+use serde_json::Value;
+
+use crate::harness::{Home, Ran};
+
+fn finding(ran: &Ran, topic: &str, state: &str) -> Option<Value> {
+    let findings = ran.json();
+    let found = findings.as_array().unwrap().iter();
+    found.into_iter().find(|finding| finding["topic"] == topic && finding["state"] == state).cloned()
+}
+
+#[test]
+fn a_machine_where_nothing_was_done_yet_is_well_and_stays_as_it_was() {
+    let home = Home::new();
+    let ran = home.run(&["doctor", "--json"]);
+    for topic in ["configuration", "data directory", "store", "clock", "keys"] {
+        assert!(finding(&ran, topic, "good").is_some(), "{topic}: {}", ran.stdout);
+    }
+    assert!(!home.data().exists(), "looking makes nothing");
+    let shown = home.run(&["doctor"]).stdout;
+    assert!(shown.contains("sandbox"), "{shown}");
+}
+
+#[test]
+fn what_is_open_to_others_is_told_with_its_cure() {
+    let home = Home::with_config("");
+    home.ran(home.command(&["secrets", "set", "TOKEN"]).write_stdin("hunter2-and-more"));
+    assert!(finding(&home.run(&["doctor", "--json"]), "keys", "good").is_some());
+    let ring = home.data().join("keys/ring");
+    fs::set_permissions(&ring, Permissions::from_mode(0o644)).unwrap();
+    fs::set_permissions(home.path().join("project/clawsmith.toml"), Permissions::from_mode(0o666)).unwrap();
+    let ran = home.run(&["doctor", "--json"]);
+    assert_eq!(ran.code, 1);
+    let open = finding(&ran, "permissions", "bad").unwrap();
+    assert_eq!(open["fix"], "chmod go= ~/.local/share/clawsmith/keys/ring");
+    assert!(finding(&ran, "configuration", "bad").is_some(), "{}", ran.stdout);
+}
+
+#[test]
+fn lost_keys_are_found_out() {
+    let home = Home::new();
+    home.ran(home.command(&["secrets", "set", "TOKEN"]).write_stdin("hunter2-and-more"));
+    fs::remove_file(home.data().join("keys/ring")).unwrap();
+    let ran = home.run(&["doctor", "--json"]);
+    assert_eq!(ran.code, 1);
+    assert!(finding(&ran, "keys", "bad").is_some(), "{}", ran.stdout);
+    assert!(!home.data().join("keys/ring").exists(), "another key would open nothing");
+}
+
+#[test]
+fn a_store_that_is_none_and_a_configuration_that_does_not_hold_are_bad() {
+    let home = Home::new();
+    fs::create_dir_all(home.data()).unwrap();
+    fs::set_permissions(home.data(), Permissions::from_mode(0o700)).unwrap();
+    fs::write(home.data().join("clawsmith.db"), "this is no database, not even nearly one").unwrap();
+    let ran = home.run(&["doctor", "--json"]);
+    assert_eq!(ran.code, 1);
+    assert!(finding(&ran, "store", "bad").is_some(), "{}", ran.stdout);
+    let home = Home::with_config("nonsense = 1\n");
+    let ran = home.run(&["doctor", "--json"]);
+    assert_eq!(ran.code, 1);
+    assert!(finding(&ran, "configuration", "bad").is_some(), "{}", ran.stdout);
+}

@@ -1,0 +1,137 @@
+//! What messages are made of, whoever speaks and whichever provider carries them.
+//!
+//! A stored message's content is a list of these parts as JSON, so that history can be sent to another provider
+//! than the one that answered.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use smol_str::SmolStr;
+
+use crate::id::CallId;
+use crate::store::Role;
+use crate::tool::Block;
+
+/// One message of a conversation, as a model reads it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Turn {
+    /// Who speaks.
+    pub role: Role,
+    /// What is said.
+    pub parts: Vec<Part>,
+}
+
+/// A piece of a message.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Part {
+    /// Words.
+    Text {
+        /// The words.
+        text: String,
+    },
+    /// What the model thought before it spoke.
+    Thinking {
+        /// The thought; empty where the provider keeps it to itself.
+        text: String,
+        /// What the provider wants back unchanged, to know its own thought.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        seal: Option<Seal>,
+    },
+    /// A picture.
+    Image {
+        /// Such as `image/png`.
+        mime: SmolStr,
+        /// The bytes in base64.
+        data: String,
+    },
+    /// The model calls a tool.
+    Call(Wanted),
+    /// What came of a call.
+    Result(Told),
+}
+
+/// Bytes that one provider gave and takes back, and that mean nothing to another.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Seal {
+    /// Which wire format it belongs to: `anthropic`, `gemini`, ...
+    pub provider: SmolStr,
+    /// The bytes, as text.
+    pub value: String,
+}
+
+/// A call that a model wants to be made.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Wanted {
+    /// Our id of the call.
+    pub call: CallId,
+    /// The model's id of it; made up where the provider has none.
+    pub model_id: SmolStr,
+    /// The name the model used.
+    pub tool: String,
+    /// The arguments.
+    pub args: Args,
+    /// What the provider wants back unchanged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seal: Option<Seal>,
+}
+
+/// The arguments of a call as they arrived.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Args {
+    /// They are JSON.
+    Json(Value),
+    /// They are not.
+    Broken {
+        /// What arrived.
+        text: String,
+        /// Whether they were cut off, by the limit of the answer's length for instance.
+        cut: bool,
+    },
+}
+
+/// What came of a call, as the model reads it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Told {
+    /// Our id of the call.
+    pub call: CallId,
+    /// The model's id of it.
+    pub model_id: SmolStr,
+    /// Which tool.
+    pub tool: String,
+    /// What the model reads.
+    pub content: Vec<Block>,
+    /// Whether it failed, was refused, or its outcome is unknown.
+    pub failed: bool,
+}
+
+impl Turn {
+    /// Words of someone.
+    pub fn text(role: Role, text: impl Into<String>) -> Self {
+        Self { role, parts: vec![Part::text(text)] }
+    }
+
+    /// The calls in it, in order.
+    pub fn calls(&self) -> impl Iterator<Item = &Wanted> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::Call(wanted) => Some(wanted),
+            _ => None,
+        })
+    }
+
+    /// All its words, without thoughts.
+    pub fn words(&self) -> String {
+        let words = self.parts.iter().filter_map(|part| match part {
+            Part::Text { text } => Some(text.as_str()),
+            _ => None,
+        });
+        words.collect::<Vec<_>>().join("\n")
+    }
+}
+
+impl Part {
+    /// Words.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::Text { text: text.into() }
+    }
+}

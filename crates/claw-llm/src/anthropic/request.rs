@@ -1,0 +1,151 @@
+//! A question as Anthropic's messages take it.
+//!
+//! What is sent is cached up to four marks: one where the prompt begins to change, which covers the tools too, and
+//! one at the end of each of the last two things that were said, so that the next question finds the one before.
+
+use claw_core::message::{Part, Seal, Wanted};
+use claw_core::port::{Choice, ModelCard, Question};
+use claw_core::tool::dialect::Dialect;
+use serde_json::{Value, json};
+
+use super::{Anthropic, REDACTED, SEAL};
+use crate::history::{self, Content, Message, Outcome};
+
+/// The fewest tokens it can be told to think.
+const LEAST_THINKING: u64 = 1_024;
+
+pub(super) fn body(wire: Anthropic, question: &Question, card: &ModelCard) -> Value {
+    let messages = history::messages(&question.turns, card.images);
+    let output = question.output.unwrap_or(card.output).min(card.output);
+    let mut body = json!({
+        "model": card.model,
+        "max_tokens": output,
+        "messages": sent(&messages),
+        "stream": true,
+    });
+    let mut tools = Dialect::Anthropic.tools(&question.tools);
+    let system = system(question);
+    if !system.is_empty() {
+        body["system"] = system.into();
+    }
+    if let Some(last) = tools.last_mut() {
+        if question.system.stable.is_empty() {
+            mark(last);
+        }
+        body["tools"] = tools.into();
+        if question.choice == Choice::None {
+            body["tool_choice"] = json!({ "type": "none" });
+        }
+    }
+    let thinking = question.thinking.filter(|tokens| *tokens > 0 && may_think(&messages));
+    match thinking {
+        Some(_) if wire.adaptive => body["thinking"] = json!({ "type": "adaptive" }),
+        Some(tokens) if output > LEAST_THINKING => {
+            let budget = tokens.clamp(LEAST_THINKING, output - 1);
+            body["thinking"] = json!({ "type": "enabled", "budget_tokens": budget });
+        }
+        _ => {
+            if let Some(temperature) = question.temperature {
+                body["temperature"] = history::decimal(temperature.min(1.0));
+            }
+        }
+    }
+    body
+}
+
+fn system(question: &Question) -> Vec<Value> {
+    let mut blocks = Vec::new();
+    if !question.system.stable.is_empty() {
+        let mut block = json!({ "type": "text", "text": question.system.stable });
+        mark(&mut block);
+        blocks.push(block);
+    }
+    if !question.system.changing.is_empty() {
+        blocks.push(json!({ "type": "text", "text": question.system.changing }));
+    }
+    blocks
+}
+
+fn mark(block: &mut Value) {
+    block["cache_control"] = json!({ "type": "ephemeral" });
+}
+
+/// While tools are called, thinking goes on only where it was on from the start: a call that another model made has
+/// no thought that this one would take back.
+fn may_think(messages: &[Message<'_>]) -> bool {
+    let spoke = messages.iter().rposition(|message| matches!(message, Message::User(_))).unwrap_or(0);
+    messages.iter().skip(spoke).all(|message| match message {
+        Message::Model(parts) => {
+            let calls = parts.iter().any(|part| matches!(part, Part::Call(_)));
+            !calls || parts.first().is_some_and(|part| thought(part).is_some())
+        }
+        _ => true,
+    })
+}
+
+fn sent(messages: &[Message<'_>]) -> Vec<Value> {
+    let mut sent: Vec<(&str, Vec<Value>)> = Vec::new();
+    for message in messages {
+        let (role, blocks) = match message {
+            Message::User(said) => ("user", said.iter().map(content).collect::<Vec<_>>()),
+            Message::Results(outcomes) => ("user", outcomes.iter().map(outcome).collect()),
+            Message::Model(parts) => ("assistant", parts.iter().filter_map(|part| spoken(part)).collect()),
+        };
+        match sent.last_mut() {
+            Some((before, all)) if *before == role => all.extend(blocks),
+            _ => sent.push((role, blocks)),
+        }
+    }
+    sent.retain(|(_, blocks)| !blocks.is_empty());
+    for (_, blocks) in sent.iter_mut().rev().filter(|(role, _)| *role == "user").take(2) {
+        if let Some(last) = blocks.last_mut() {
+            mark(last);
+        }
+    }
+    sent.into_iter().map(|(role, blocks)| json!({ "role": role, "content": blocks })).collect()
+}
+
+fn content(content: &Content<'_>) -> Value {
+    match content {
+        Content::Text(text) => json!({ "type": "text", "text": text }),
+        Content::Image { mime, data } => image(mime, data),
+    }
+}
+
+fn image(mime: &str, data: &str) -> Value {
+    json!({ "type": "image", "source": { "type": "base64", "media_type": mime, "data": data } })
+}
+
+fn outcome(outcome: &Outcome<'_>) -> Value {
+    let mut content = vec![json!({ "type": "text", "text": outcome.text })];
+    content.extend(outcome.images.iter().map(|(mime, data)| image(mime, data)));
+    let mut block =
+        json!({ "type": "tool_result", "tool_use_id": history::call_id(outcome.call), "content": content });
+    if outcome.failed {
+        block["is_error"] = true.into();
+    }
+    block
+}
+
+fn spoken(part: &Part) -> Option<Value> {
+    match part {
+        Part::Text { text } => Some(json!({ "type": "text", "text": text })),
+        Part::Thinking { .. } => thought(part),
+        Part::Call(Wanted { call, tool, args, .. }) => Some(json!({
+            "type": "tool_use", "id": history::call_id(*call), "name": tool, "input": history::arguments(args),
+        })),
+        Part::Image { .. } | Part::Result(_) => None,
+    }
+}
+
+/// A thought, if it is one that Anthropic sealed.
+fn thought(part: &Part) -> Option<Value> {
+    let Part::Thinking { text, seal: Some(Seal { provider, value }) } = part else { return None };
+    if provider != SEAL {
+        return None;
+    }
+    Some(match value.strip_prefix(REDACTED) {
+        Some(data) => json!({ "type": "redacted_thinking", "data": data }),
+        None => json!({ "type": "thinking", "thinking": text, "signature": value }),
+    })
+}

@@ -1,0 +1,106 @@
+//! A question as Gemini takes it.
+
+use claw_core::message::{Part, Wanted};
+use claw_core::port::{Choice, ModelCard, Question};
+use claw_core::tool::dialect::Dialect;
+use serde_json::{Value, json};
+
+use super::SEAL;
+use crate::history::{self, Content, Message, Outcome};
+
+/// What stands for a thought's signature where a call has none, because another model made it. Gemini 3 refuses
+/// calls without.
+const NO_SIGNATURE: &str = "skip_thought_signature_validator";
+
+pub(super) fn body(question: &Question, card: &ModelCard) -> Value {
+    let messages = history::messages(&question.turns, card.images);
+    let mut generation =
+        json!({ "maxOutputTokens": question.output.unwrap_or(card.output).min(card.output) });
+    if let Some(temperature) = question.temperature {
+        generation["temperature"] = history::decimal(temperature);
+    }
+    if let Some(tokens) = question.thinking.filter(|tokens| *tokens > 0) {
+        generation["thinkingConfig"] = json!({ "includeThoughts": true, "thinkingBudget": tokens });
+    }
+    let mut body = json!({ "contents": contents(&messages, wants_signatures(&card.model)), "generationConfig": generation });
+    let system = [&question.system.stable, &question.system.changing];
+    let system = system.into_iter().filter(|text| !text.is_empty()).map(|text| json!({ "text": text }));
+    let system: Vec<Value> = system.collect();
+    if !system.is_empty() {
+        body["systemInstruction"] = json!({ "parts": system });
+    }
+    if !question.tools.is_empty() {
+        body["tools"] = json!([{ "functionDeclarations": Dialect::Gemini.tools(&question.tools) }]);
+        if question.choice == Choice::None {
+            body["toolConfig"] = json!({ "functionCallingConfig": { "mode": "NONE" } });
+        }
+    }
+    body
+}
+
+/// Whether it is Gemini 3 or later.
+fn wants_signatures(model: &str) -> bool {
+    let version = model.rsplit('/').next().and_then(|name| name.strip_prefix("gemini-"));
+    let major = version.and_then(|version| version.split(['.', '-']).next()?.parse::<u32>().ok());
+    major.is_some_and(|major| major >= 3)
+}
+
+fn contents(messages: &[Message<'_>], signatures: bool) -> Vec<Value> {
+    let mut sent: Vec<(&str, Vec<Value>)> = Vec::new();
+    for message in messages {
+        let (role, parts) = match message {
+            Message::User(said) => ("user", said.iter().map(content).collect::<Vec<_>>()),
+            Message::Results(outcomes) => ("user", results(outcomes)),
+            Message::Model(parts) => ("model", spoken(parts, signatures)),
+        };
+        match sent.last_mut() {
+            Some((before, all)) if *before == role => all.extend(parts),
+            _ => sent.push((role, parts)),
+        }
+    }
+    sent.into_iter().map(|(role, parts)| json!({ "role": role, "parts": parts })).collect()
+}
+
+fn content(content: &Content<'_>) -> Value {
+    match content {
+        Content::Text(text) => json!({ "text": text }),
+        Content::Image { mime, data } => image(mime, data),
+    }
+}
+
+fn image(mime: &str, data: &str) -> Value {
+    json!({ "inlineData": { "mimeType": mime, "data": data } })
+}
+
+/// All results first, in the order of the calls, by which they are told apart; then what they show.
+fn results(outcomes: &[Outcome<'_>]) -> Vec<Value> {
+    let results = outcomes.iter().map(|outcome| {
+        let key = if outcome.failed { "error" } else { "output" };
+        json!({ "functionResponse": { "name": outcome.tool, "response": { key: outcome.text } } })
+    });
+    let images = outcomes.iter().flat_map(|outcome| &outcome.images);
+    results.chain(images.map(|(mime, data)| image(mime, data))).collect()
+}
+
+fn spoken(parts: &[&Part], signatures: bool) -> Vec<Value> {
+    let mut sent = Vec::new();
+    let mut first_call = true;
+    for part in parts {
+        match part {
+            Part::Text { text } => sent.push(json!({ "text": text })),
+            Part::Call(Wanted { tool, args, seal, .. }) => {
+                let mut part = json!({ "functionCall": { "name": tool, "args": history::arguments(args) } });
+                match seal.as_ref().filter(|seal| seal.provider == SEAL) {
+                    Some(seal) => part["thoughtSignature"] = json!(seal.value),
+                    None if signatures && first_call => part["thoughtSignature"] = NO_SIGNATURE.into(),
+                    None => {}
+                }
+                first_call = false;
+                sent.push(part);
+            }
+            // Thoughts are told, not taken back; what is wanted back is with the calls.
+            Part::Thinking { .. } | Part::Image { .. } | Part::Result(_) => {}
+        }
+    }
+    sent
+}

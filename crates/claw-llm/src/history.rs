@@ -1,0 +1,183 @@
+//! The conversation in the one order that every provider takes.
+//!
+//! - Every call is followed by its result, and by nothing else before all results of that answer. A call without one
+//!   gets one that says so; a result without its call is left out.
+//! - A user speaks first and last, and nobody twice in a row.
+//! - Nothing is empty.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use claw_core::CallId;
+use claw_core::message::{Args, Part, Told, Turn};
+use claw_core::store::Role;
+use claw_core::tool::Block;
+use serde_json::{Map, Value, json};
+
+/// What is said at one go.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Message<'a> {
+    User(Vec<Content<'a>>),
+    /// Words, thoughts and calls of a model.
+    Model(Vec<&'a Part>),
+    /// What came of the calls just before, in their order.
+    Results(Vec<Outcome<'a>>),
+}
+
+#[derive(Debug, PartialEq)]
+pub(crate) enum Content<'a> {
+    Text(Cow<'a, str>),
+    Image { mime: &'a str, data: &'a str },
+}
+
+#[derive(Debug, PartialEq)]
+pub(crate) struct Outcome<'a> {
+    pub(crate) call: CallId,
+    pub(crate) tool: &'a str,
+    pub(crate) text: String,
+    /// Pictures, as MIME type and base64.
+    pub(crate) images: Vec<(&'a str, &'a str)>,
+    pub(crate) failed: bool,
+}
+
+const UNSEEN: &str = "[a picture; this model does not see pictures]";
+
+/// The turns as messages. Pictures become words for a model that does not see them.
+pub(crate) fn messages(turns: &[Turn], sees: bool) -> Vec<Message<'_>> {
+    let told: HashMap<CallId, &Told> = turns
+        .iter()
+        .flat_map(|turn| &turn.parts)
+        .filter_map(|part| match part {
+            Part::Result(told) => Some((told.call, told)),
+            _ => None,
+        })
+        .collect();
+    let mut messages = Vec::with_capacity(turns.len() + 1);
+    for turn in turns {
+        match turn.role {
+            Role::User => user(&mut messages, contents(turn, sees, "")),
+            Role::System => user(&mut messages, contents(turn, sees, "[System] ")),
+            Role::Assistant => model(&mut messages, turn, &told, sees),
+            // Results stand where they belong already.
+            Role::Tool => {}
+        }
+    }
+    if !matches!(messages.first(), Some(Message::User(_))) {
+        messages.insert(0, Message::User(vec![Content::Text("(The conversation goes on.)".into())]));
+    }
+    if matches!(messages.last(), Some(Message::Model(_))) {
+        messages.push(Message::User(vec![Content::Text("Go on.".into())]));
+    }
+    messages
+}
+
+fn user<'a>(messages: &mut Vec<Message<'a>>, said: Vec<Content<'a>>) {
+    if said.is_empty() {
+        return;
+    }
+    match messages.last_mut() {
+        Some(Message::User(before)) => before.extend(said),
+        _ => messages.push(Message::User(said)),
+    }
+}
+
+fn contents<'a>(turn: &'a Turn, sees: bool, prefix: &str) -> Vec<Content<'a>> {
+    let contents = turn.parts.iter().filter_map(|part| match part {
+        Part::Text { text } if text.trim().is_empty() => None,
+        Part::Text { text } if prefix.is_empty() => Some(Content::Text(text.into())),
+        Part::Text { text } => Some(Content::Text(format!("{prefix}{text}").into())),
+        Part::Image { mime, data } if sees => Some(Content::Image { mime, data }),
+        Part::Image { .. } => Some(Content::Text(UNSEEN.into())),
+        Part::Thinking { .. } | Part::Call(_) | Part::Result(_) => None,
+    });
+    contents.collect()
+}
+
+fn model<'a>(messages: &mut Vec<Message<'a>>, turn: &'a Turn, told: &HashMap<CallId, &'a Told>, sees: bool) {
+    let said = turn.parts.iter().filter(|part| match part {
+        Part::Text { text } => !text.trim().is_empty(),
+        Part::Thinking { .. } | Part::Call(_) => true,
+        Part::Image { .. } | Part::Result(_) => false,
+    });
+    let said: Vec<&Part> = said.collect();
+    // A thought alone says nothing to anyone.
+    if said.iter().all(|part| matches!(part, Part::Thinking { .. })) {
+        return;
+    }
+    match messages.last_mut() {
+        Some(Message::Model(before)) => before.extend(said),
+        _ => messages.push(Message::Model(said)),
+    }
+    let outcomes = turn.calls().map(|wanted| match told.get(&wanted.call) {
+        Some(told) => outcome(told, sees),
+        None => Outcome {
+            call: wanted.call,
+            tool: &wanted.tool,
+            text: "no result of this call is known; it may or may not have happened".to_owned(),
+            images: Vec::new(),
+            failed: true,
+        },
+    });
+    let outcomes: Vec<_> = outcomes.collect();
+    if !outcomes.is_empty() {
+        messages.push(Message::Results(outcomes));
+    }
+}
+
+fn outcome(told: &Told, sees: bool) -> Outcome<'_> {
+    let mut texts = Vec::new();
+    let mut images = Vec::new();
+    for block in &told.content {
+        match block {
+            Block::Text { text } => texts.push(text.clone()),
+            Block::Resource { uri, text, .. } => {
+                texts.push(text.as_ref().map_or_else(|| uri.clone(), |text| format!("{uri}\n{text}")));
+            }
+            Block::Image { mime, data } if sees => images.push((mime.as_str(), data.as_str())),
+            Block::Image { .. } => texts.push(UNSEEN.to_owned()),
+        }
+    }
+    texts.retain(|text| !text.is_empty());
+    let mut text = texts.join("\n");
+    if text.trim().is_empty() {
+        text = if images.is_empty() { "(nothing)".to_owned() } else { "(see the picture)".to_owned() };
+    }
+    Outcome { call: told.call, tool: &told.tool, text, images, failed: told.failed }
+}
+
+/// The arguments of a call as an object: no provider takes anything else back.
+pub(crate) fn arguments(args: &Args) -> Map<String, Value> {
+    match args {
+        Args::Json(Value::Object(map)) => map.clone(),
+        Args::Json(value) => Map::from_iter([("value".to_owned(), value.clone())]),
+        Args::Broken { text, .. } => Map::from_iter([("unreadable".to_owned(), json!(text))]),
+    }
+}
+
+/// The id of a call as it is sent. Models repeat theirs and providers disagree about their form, so that it is made
+/// of ours.
+pub(crate) fn call_id(call: CallId) -> String {
+    let hex: String = call.as_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("call_{hex}")
+}
+
+/// The same in nine letters and digits, which is what Mistral takes.
+pub(crate) fn short_call_id(call: CallId) -> String {
+    const DIGITS: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
+    let [.., a, b, c, d, e, f, g, h] = *call.as_bytes();
+    let mut number = u64::from_be_bytes([a, b, c, d, e, f, g, h]);
+    let digits = (0..9).map(|_| {
+        let digit = DIGITS[usize::try_from(number % 36).unwrap_or(0)];
+        number /= 36;
+        char::from(digit)
+    });
+    digits.collect()
+}
+
+/// A temperature as it was written: `0.7`, not `0.699999988`.
+pub(crate) fn decimal(number: f32) -> Value {
+    number.to_string().parse::<f64>().map_or(Value::Null, Value::from)
+}
+
+#[cfg(test)]
+mod tests;

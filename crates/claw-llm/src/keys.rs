@@ -1,0 +1,40 @@
+//! Where keys come from. They are read when a model is asked for, so that a new one holds at once.
+
+use async_trait::async_trait;
+use claw_core::TenantId;
+use secrecy::SecretString;
+
+/// Where a key is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KeyPlace {
+    /// In a variable of the environment. Such keys are the deployment's, whoever asks.
+    Env(String),
+    /// Among the sealed secrets, by name.
+    Secret(String),
+}
+
+/// Reads keys.
+#[async_trait]
+pub trait Keys: Send + Sync {
+    /// The key at this place, for this tenant; `None` where there is none. The error says in a sentence why it could
+    /// not be read.
+    async fn key(&self, tenant: &TenantId, place: &KeyPlace) -> Result<Option<SecretString>, String>;
+}
+
+/// Reads keys from the environment, and knows no secrets.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct EnvKeys;
+
+#[async_trait]
+impl Keys for EnvKeys {
+    async fn key(&self, _: &TenantId, place: &KeyPlace) -> Result<Option<SecretString>, String> {
+        match place {
+            KeyPlace::Env(name) => match std::env::var(name) {
+                Ok(value) => Ok(Some(value).filter(|value| !value.trim().is_empty()).map(Into::into)),
+                Err(std::env::VarError::NotPresent) => Ok(None),
+                Err(std::env::VarError::NotUnicode(_)) => Err(format!("the variable `{name}` is not UTF-8")),
+            },
+            KeyPlace::Secret(name) => Err(format!("the secret `{name}` cannot be read here")),
+        }
+    }
+}

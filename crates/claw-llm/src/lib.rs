@@ -1,0 +1,28 @@
+//! Models behind one face, [`claw_core::port::Model`].
+//!
+//! What differs between providers ends here: who asks sees turns, pieces, an answer and the kinds of failure, and
+//! nothing of a wire format. [`Providers`] holds all models of a deployment; a model that plays a [`Script`] is one
+//! like the others.
+
+mod anthropic;
+mod chain;
+mod config;
+mod fault;
+mod gather;
+mod gemini;
+mod history;
+mod keys;
+mod known;
+mod openai;
+mod providers;
+mod remote;
+mod script;
+mod scripted;
+mod sse;
+mod wire;
+
+pub use config::{ModelConfig, ModelsConfig, PricesConfig, ProviderConfig, ProviderKind};
+pub use keys::{EnvKeys, KeyPlace, Keys};
+pub use providers::{ConfigError, ProviderCard, Providers};
+pub use script::{NoTurn, Pace, Scene, Script, ScriptError, Step};
+pub use scripted::Scripted;

@@ -1,0 +1,258 @@
+//! All models of a deployment, from its configuration.
+
+mod resolve;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::path::Path;
+use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use claw_core::TenantId;
+use claw_core::port::{Fault, Model, ModelCard, ModelError, Models};
+use claw_net::{Client, Options, Origin, Times};
+use smol_str::SmolStr;
+
+use crate::anthropic::Anthropic;
+use crate::chain::Chain;
+use crate::config::{ModelsConfig, ProviderKind};
+use crate::gemini::Gemini;
+use crate::keys::Keys;
+use crate::known::{self, DEMO};
+use crate::openai::OpenAi;
+use crate::remote::{Patience, Remote};
+use crate::script::Script;
+use crate::scripted::Scripted;
+use crate::wire::Wire;
+use resolve::Provider;
+
+/// The models of a deployment.
+pub struct Providers {
+    config: ModelsConfig,
+    providers: BTreeMap<SmolStr, Provider>,
+    keys: Arc<dyn Keys>,
+    client: Client,
+    /// Which key of a provider worked last.
+    turns: Mutex<BTreeMap<(TenantId, SmolStr), Arc<AtomicUsize>>>,
+}
+
+/// What is wrong with the configuration of models.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{key}`: {reason}")]
+pub struct ConfigError {
+    /// Which key of the configuration, below that of models.
+    pub key: String,
+    /// What is wrong, and what to try.
+    pub reason: String,
+}
+
+/// A provider, as it is listed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProviderCard {
+    /// Its name.
+    pub name: SmolStr,
+    /// How it is spoken to.
+    pub kind: ProviderKind,
+    /// Where it is; empty for a script.
+    pub base_url: String,
+    /// The model that answers where none is named.
+    pub model: Option<SmolStr>,
+    /// How many keys were found, or why they could not be read.
+    pub keys: Result<usize, String>,
+    /// Whether it needs a key.
+    pub needs_key: bool,
+}
+
+impl ProviderCard {
+    /// Whether it can be asked.
+    pub fn is_ready(&self) -> bool {
+        !self.needs_key || self.keys.as_ref().is_ok_and(|count| *count > 0)
+    }
+}
+
+impl fmt::Debug for Providers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Providers").field("config", &self.config).finish_non_exhaustive()
+    }
+}
+
+impl Providers {
+    /// Takes a configuration. Scripts are read now, relative to a directory; keys when a model is asked for.
+    pub fn new(config: ModelsConfig, directory: &Path, keys: Arc<dyn Keys>) -> Result<Self, ConfigError> {
+        let providers = resolve::providers(&config, directory)?;
+        let named: BTreeSet<Origin> = providers.values().filter_map(Provider::near).collect();
+        let connect = Duration::from_secs(u64::from(config.connect_secs.max(1)));
+        let client = Client::new(Options { named, connect, ..Options::default() })
+            .map_err(|error| ConfigError { key: "providers".to_owned(), reason: error.to_string() })?;
+        Ok(Self { config, providers, keys, client, turns: Mutex::default() })
+    }
+
+    /// All providers that could be asked, and whether they are set up for this tenant; those known by name included.
+    pub async fn list(&self, tenant: &TenantId) -> Vec<ProviderCard> {
+        let mut cards = Vec::with_capacity(self.providers.len());
+        for provider in self.providers.values() {
+            let keys = provider.keys(&*self.keys, tenant).await;
+            cards.push(ProviderCard {
+                name: provider.name.clone(),
+                kind: provider.kind,
+                base_url: provider.base.as_ref().map(ToString::to_string).unwrap_or_default(),
+                model: provider.model.clone(),
+                keys: keys.map(|keys| keys.len()),
+                needs_key: provider.needs_key(),
+            });
+        }
+        cards
+    }
+
+    /// The provider that answers where none is named.
+    async fn usual(&self, tenant: &TenantId) -> SmolStr {
+        if let Some(name) = &self.config.provider {
+            return name.into();
+        }
+        let written = self.config.providers.keys().map(String::as_str);
+        let known = known::PROVIDERS.iter().map(|known| known.name);
+        for name in written.chain(known) {
+            let Some(provider) = self.providers.get(name) else { continue };
+            // What needs no key is there for whoever wrote it down: nobody runs a server of every kind.
+            let written = self.config.providers.contains_key(name);
+            let ready = match provider.keys(&*self.keys, tenant).await {
+                Ok(keys) if provider.needs_key() => !keys.is_empty(),
+                Ok(_) => written,
+                // To be told about it is better than to get the demo.
+                Err(_) => written,
+            };
+            if ready {
+                return provider.name.clone();
+            }
+        }
+        SmolStr::new_static(DEMO)
+    }
+
+    /// One model, without those that stand in for it.
+    async fn single(
+        &self,
+        tenant: &TenantId,
+        provider: &str,
+        model: Option<&str>,
+    ) -> Result<Arc<dyn Model>, ModelError> {
+        let refuse = |message: String| ModelError {
+            provider: provider.into(),
+            model: model.unwrap_or("-").into(),
+            fault: Fault::NotSetUp,
+            message,
+        };
+        let Some(found) = self.providers.get(provider) else {
+            let names = self.providers.keys().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+            return Err(refuse(format!("there is no such provider; there are {names}")));
+        };
+        let Some(model) = model.map(SmolStr::from).or_else(|| found.model.clone()) else {
+            return Err(refuse(format!(
+                "no model is named; set `models.providers.{provider}.model`, or name one for the agent"
+            )));
+        };
+        if let Some(script) = &found.script {
+            return Ok(Arc::new(Scripted::new(provider, model, script.clone())));
+        }
+        let Some(base) = &found.base else {
+            return Err(refuse("it has no `base_url`".to_owned()));
+        };
+        let keys = found.keys(&*self.keys, tenant).await.map_err(&refuse)?;
+        if keys.is_empty() && found.needs_key() {
+            return Err(refuse(found.no_key()));
+        }
+        let card = found.card(&model);
+        let wire: Box<dyn Wire> = match found.kind {
+            ProviderKind::Anthropic => Box::new(Anthropic { adaptive: found.adaptive(&model) }),
+            ProviderKind::Gemini => Box::new(Gemini),
+            ProviderKind::OpenAi | ProviderKind::Scripted => {
+                Box::new(OpenAi::at(base.host_str().unwrap_or_default()))
+            }
+        };
+        Ok(Arc::new(Remote {
+            card,
+            wire,
+            client: self.client.clone(),
+            base: base.clone(),
+            headers: found.headers.clone(),
+            keys,
+            turn: self.turn(tenant, &found.name),
+            patience: self.patience(),
+        }))
+    }
+
+    fn turn(&self, tenant: &TenantId, provider: &SmolStr) -> Arc<AtomicUsize> {
+        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        turns.entry((tenant.clone(), provider.clone())).or_default().clone()
+    }
+
+    fn patience(&self) -> Patience {
+        let secs = |secs: u32| Duration::from_secs(u64::from(secs));
+        Patience {
+            retries: self.config.retries,
+            wait: Duration::from_millis(u64::from(self.config.retry_wait_ms)),
+            longest: secs(self.config.longest_wait_secs),
+            times: Times {
+                first_byte: secs(self.config.first_byte_secs.max(1)),
+                idle: secs(self.config.idle_secs.max(1)),
+                whole: None,
+            },
+        }
+    }
+
+    /// Who stands in for a model.
+    fn fallback(&self, card: &ModelCard) -> &[String] {
+        let own =
+            self.config.providers.get(card.provider.as_str()).and_then(|p| p.models.get(card.model.as_str()));
+        own.and_then(|model| model.fallback.as_ref()).unwrap_or(&self.config.fallback)
+    }
+}
+
+#[async_trait]
+impl Models for Providers {
+    async fn model(
+        &self,
+        tenant: &TenantId,
+        provider: Option<&str>,
+        model: Option<&str>,
+    ) -> Result<Arc<dyn Model>, ModelError> {
+        let (provider, model) = match (provider, model) {
+            (Some(provider), model) => (SmolStr::from(provider), model),
+            // `provider/model` where the first part is one.
+            (None, Some(both)) => match both.split_once('/') {
+                Some((provider, model)) if self.providers.contains_key(provider) => {
+                    (provider.into(), Some(model))
+                }
+                _ => (self.usual(tenant).await, Some(both)),
+            },
+            (None, None) => {
+                let provider = self.usual(tenant).await;
+                let usual = self.config.model.as_deref();
+                (provider.clone(), usual.filter(|_| provider != DEMO || self.config.provider.is_some()))
+            }
+        };
+        let first = self.single(tenant, &provider, model).await?;
+        let mut others = Vec::new();
+        for name in self.fallback(first.card()) {
+            let Some((provider, model)) = name.split_once('/') else { continue };
+            if (provider, model) == (first.card().provider.as_str(), first.card().model.as_str()) {
+                continue;
+            }
+            // One that is not set up does not stand in; `list` and `doctor` tell.
+            match self.single(tenant, provider, Some(model)).await {
+                Ok(model) => others.push(model),
+                Err(error) => tracing::warn!(%error, "a fallback is not set up"),
+            }
+        }
+        Ok(Chain::of(first, others))
+    }
+}
+
+/// A script by its path, or the demo.
+fn script(path: Option<&Path>) -> Result<Arc<Script>, crate::script::ScriptError> {
+    path.map_or_else(Script::demo, |path| Script::read(path).map(Arc::new))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,256 @@
+//! A model that is asked over HTTP: with its keys in turn, again where that may help.
+
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use claw_core::port::{Answer, Ear, Fault, Model, ModelCard, ModelError, Piece, Question};
+use claw_core::redact::PLACEHOLDER;
+use claw_net::{Client, HeaderName, HeaderValue, Method, Request, Response, Times, Url, header};
+use secrecy::{ExposeSecret as _, SecretString};
+
+use crate::fault::{self, Trouble};
+use crate::gather::Gather;
+use crate::sse::Events;
+use crate::wire::Wire;
+
+/// An answer longer than this is none.
+const MOST_BYTES: u64 = 64 * 1024 * 1024;
+/// How much of a refusal is read.
+const MOST_REFUSAL: usize = 64 * 1024;
+
+/// How often and how long a model is waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Patience {
+    /// How many times it is asked again.
+    pub(crate) retries: u32,
+    /// About how long the first wait is; each is about twice the one before.
+    pub(crate) wait: Duration,
+    /// The longest wait. A provider that asks for more is not waited for.
+    pub(crate) longest: Duration,
+    pub(crate) times: Times,
+}
+
+/// A model behind a wire format.
+pub(crate) struct Remote {
+    pub(crate) card: ModelCard,
+    pub(crate) wire: Box<dyn Wire>,
+    pub(crate) client: Client,
+    pub(crate) base: Url,
+    pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
+    /// Empty where the server asks for none.
+    pub(crate) keys: Vec<SecretString>,
+    /// Which key worked last. Shared by all models of a provider.
+    pub(crate) turn: Arc<AtomicUsize>,
+    pub(crate) patience: Patience,
+}
+
+#[async_trait]
+impl Model for Remote {
+    fn card(&self) -> &ModelCard {
+        &self.card
+    }
+
+    async fn ask(&self, question: &Question, ear: &dyn Ear) -> Result<Answer, ModelError> {
+        let body = self.wire.body(question, &self.card).to_string();
+        let keys = self.keys.len().max(1);
+        let mut key = self.turn.load(Ordering::Relaxed) % keys;
+        let mut again = 0;
+        // Keys that were not tried since the last wait, and what those said that may be tried again later.
+        let mut fresh = keys;
+        let mut limited: Option<Trouble> = None;
+        loop {
+            let listening = Listening::new(ear);
+            let trouble = match self.once(&body, key, &listening).await {
+                Ok(answer) => {
+                    self.turn.store(key, Ordering::Relaxed);
+                    return Ok(answer);
+                }
+                Err(trouble) => self.without_keys(trouble),
+            };
+            if matches!(trouble.fault, Fault::RateLimited { .. } | Fault::Unauthorised) && fresh > 1 {
+                fresh -= 1;
+                key = (key + 1) % keys;
+                if matches!(trouble.fault, Fault::RateLimited { .. }) {
+                    limited = Some(trouble.clone());
+                }
+                listening.again(&trouble.message);
+                continue;
+            }
+            let trouble = match limited.take() {
+                Some(limited) if trouble.fault == Fault::Unauthorised => limited,
+                _ => trouble,
+            };
+            let Some(wait) = self.patience.wait(trouble.fault, again) else {
+                return Err(self.error(trouble));
+            };
+            listening.again(&trouble.message);
+            tokio::time::sleep(wait).await;
+            again += 1;
+            fresh = keys;
+            key = self.turn.load(Ordering::Relaxed) % keys;
+        }
+    }
+}
+
+impl Remote {
+    /// Asks once, with one key.
+    async fn once(&self, body: &str, key: usize, ear: &dyn Ear) -> Result<Answer, Trouble> {
+        let request = self.request(body, self.keys.get(key))?;
+        let mut response = self.client.send(request).await?;
+        if response.status() != 200 {
+            return Err(refusal(&mut response).await);
+        }
+        let mut gather = Gather::new(ear);
+        let mut reader = self.wire.reader();
+        if is_json(&response) {
+            let body = response.bytes().await?;
+            let text = std::str::from_utf8(&body).map_err(|_| Trouble::garbled("the answer is not UTF-8"))?;
+            reader.event(text, &mut gather)?;
+        } else {
+            let (mut events, mut ready) = (Events::default(), Vec::new());
+            let garbled = |error: crate::sse::NoEvents| Trouble::garbled(error.to_string());
+            while let Some(chunk) = response.chunk().await? {
+                events.take(&chunk, &mut ready).map_err(garbled)?;
+                for data in ready.drain(..) {
+                    reader.event(&data, &mut gather)?;
+                }
+            }
+            if !reader.is_whole()
+                && let Some(data) = events.rest().map_err(garbled)?
+            {
+                reader.event(&data, &mut gather)?;
+            }
+        }
+        if !reader.is_whole() {
+            return Err(Trouble::new(Fault::Connection, "the stream ended before the answer did"));
+        }
+        let (parts, stop, tokens) = gather.finish();
+        Ok(Answer {
+            parts,
+            stop,
+            tokens,
+            provider: self.card.provider.clone(),
+            model: self.card.model.clone(),
+            cost: self.card.prices.cost(&tokens),
+        })
+    }
+
+    fn request(&self, body: &str, key: Option<&SecretString>) -> Result<Request, Trouble> {
+        let url = self.wire.url(&self.base, &self.card.model);
+        let mut request = Request::new(Method::POST, url)
+            .header(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))
+            .header(header::ACCEPT, HeaderValue::from_static("text/event-stream"))
+            .body(body.to_owned())
+            .most_bytes(MOST_BYTES)
+            .times(self.patience.times);
+        for (name, value) in self.wire.headers() {
+            request = request.header(HeaderName::from_static(name), HeaderValue::from_static(value));
+        }
+        for (name, value) in &self.headers {
+            request = request.header(name.clone(), value.clone());
+        }
+        if let Some(key) = key {
+            let (name, value) = self.wire.key(key.expose_secret().trim());
+            let mut value = HeaderValue::try_from(value).map_err(|_| {
+                let advice = "the key has characters that no key has; set it again";
+                Trouble::new(Fault::Unauthorised, advice)
+            })?;
+            value.set_sensitive(true);
+            request = request.header(HeaderName::from_static(name), value);
+        }
+        Ok(request)
+    }
+
+    /// Some servers repeat the key that they refuse.
+    fn without_keys(&self, mut trouble: Trouble) -> Trouble {
+        for key in &self.keys {
+            let key = key.expose_secret().trim();
+            if !key.is_empty() {
+                trouble.message = trouble.message.replace(key, PLACEHOLDER);
+            }
+        }
+        trouble
+    }
+
+    fn error(&self, trouble: Trouble) -> ModelError {
+        let Trouble { fault, message } = trouble;
+        ModelError { provider: self.card.provider.clone(), model: self.card.model.clone(), fault, message }
+    }
+}
+
+impl Patience {
+    /// How long to wait before asking again; `None` where that would not help.
+    fn wait(self, fault: Fault, again: u32) -> Option<Duration> {
+        if !fault.passes() || again >= self.retries {
+            return None;
+        }
+        // Half of it is chance, so that those who failed together do not come back together.
+        let backoff = self.wait.saturating_mul(1 << again.min(16)).min(self.longest);
+        let jitter = (backoff / 2).mul_f64(chance());
+        match fault {
+            Fault::RateLimited { retry_after: Some(after) } if after > self.longest => None,
+            Fault::RateLimited { retry_after: Some(after) } => Some(after + self.wait.mul_f64(chance())),
+            _ => Some(backoff / 2 + jitter),
+        }
+    }
+}
+
+/// From 0 to 1.
+fn chance() -> f64 {
+    // Every state is seeded anew by the system.
+    let random = RandomState::new().build_hasher().finish() >> 32;
+    f64::from(u32::try_from(random).unwrap_or(0)) / f64::from(u32::MAX)
+}
+
+async fn refusal(response: &mut Response) -> Trouble {
+    let status = response.status();
+    let named = |name: &'static str| response.header(name).map(str::to_owned);
+    let after = fault::retry_after(named, jiff::Timestamp::now());
+    let mut body = Vec::new();
+    // What cannot be read any more is not needed: the status says enough.
+    while body.len() < MOST_REFUSAL {
+        match response.chunk().await {
+            Ok(Some(chunk)) => body.extend_from_slice(&chunk),
+            Ok(None) | Err(_) => break,
+        }
+    }
+    body.truncate(MOST_REFUSAL);
+    fault::of_status(status, after, &body)
+}
+
+/// Some servers do not stream, whatever they are asked.
+fn is_json(response: &Response) -> bool {
+    response.header("content-type").is_some_and(|kind| kind.trim_start().starts_with("application/json"))
+}
+
+/// An ear that knows whether it heard anything.
+pub(crate) struct Listening<'a> {
+    ear: &'a dyn Ear,
+    heard: AtomicBool,
+}
+
+impl<'a> Listening<'a> {
+    pub(crate) fn new(ear: &'a dyn Ear) -> Self {
+        Self { ear, heard: AtomicBool::new(false) }
+    }
+
+    /// What was heard does not count.
+    pub(crate) fn again(&self, reason: &str) {
+        if self.heard.swap(false, Ordering::Relaxed) {
+            self.ear.hear(Piece::Again { reason });
+        }
+    }
+}
+
+impl Ear for Listening<'_> {
+    fn hear(&self, piece: Piece<'_>) {
+        self.heard.store(!matches!(piece, Piece::Again { .. }), Ordering::Relaxed);
+        self.ear.hear(piece);
+    }
+}
+
+#[cfg(test)]
+mod tests;

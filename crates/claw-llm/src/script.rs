@@ -1,0 +1,306 @@
+//! Scripts: files of turns that a model plays, offline and the same every time.
+//!
+//! A script is TOML. The first turn that fits the conversation is played:
+//!
+//! ```
+//! let script = claw_llm::Script::parse("greetings.toml", r#"
+//!     [[turn]]
+//!     when.said_matches = '(?i)\bread (?<path>\S+)'
+//!     do = [{ say = "Let me look." }, { call = "read_file", args = { path = "{{said.path}}" } }]
+//!
+//!     [[turn]]
+//!     when.result_of = "read_file"
+//!     do = [{ say = "It says:\n{{result}}" }]
+//!
+//!     [[turn]]
+//!     do = [{ say = "Tell me to read a file." }]
+//! "#);
+//! assert!(script.is_ok());
+//! ```
+//!
+//! A script that cannot be played as written is refused when it is loaded, with the line and the reason. What fits
+//! is read off the conversation, so that it is the same after a restart; only `time` and `first` are counted, by
+//! this process.
+
+mod file;
+mod fit;
+mod load;
+mod template;
+#[cfg(test)]
+pub(crate) mod tests;
+
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use claw_core::port::{Fault, Prices, Question, Stop};
+use claw_core::store::Tokens;
+use smol_str::SmolStr;
+
+use fit::{Conversation, When};
+use template::{ArgsTemplate, Template};
+
+/// A file larger than this is no script.
+const MOST_BYTES: u64 = 4 * 1024 * 1024;
+
+/// The script of the demo that runs where no provider is set up.
+static DEMO: LazyLock<Result<Arc<Script>, ScriptError>> =
+    LazyLock::new(|| Script::parse("demo.toml", include_str!("script/demo.toml")).map(Arc::new));
+
+/// A script that can be played.
+#[derive(Debug)]
+pub struct Script {
+    name: SmolStr,
+    about: Model,
+    turns: Vec<Turn>,
+}
+
+/// What a script says of the model that plays it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Model {
+    pub(crate) context: u64,
+    pub(crate) output: u64,
+    pub(crate) images: bool,
+    pub(crate) prices: Prices,
+}
+
+/// What is played where it fits.
+#[derive(Debug)]
+struct Turn {
+    when: When,
+    steps: Vec<Written>,
+    stop: Option<Stop>,
+    tokens: Option<Tokens>,
+    /// How many times it would have fitted, were it not for `time` and `first`.
+    fitted: AtomicU32,
+}
+
+/// A step as it is written, with its blanks.
+#[derive(Debug)]
+enum Written {
+    Say { text: Template, pace: Pace, cut: Option<usize> },
+    Think { text: Template, pace: Pace, cut: Option<usize> },
+    Call { tool: Template, args: ArgsTemplate, id: Option<String>, pace: Pace, cut: Option<usize> },
+    Wait(Duration),
+    Fail { fault: Fault, message: Template },
+    Hang,
+}
+
+/// How fast something is said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pace {
+    /// How many characters come at once.
+    pub piece: usize,
+    /// How long it takes before each piece.
+    pub delay: Duration,
+}
+
+/// One answer, as a script has it played.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Scene {
+    /// What happens, in order.
+    pub steps: Vec<Step>,
+    /// Why it ends, unless it fails or hangs before.
+    pub stop: Stop,
+    /// What the script says was read and written.
+    pub tokens: Option<Tokens>,
+}
+
+/// One thing that happens in an answer. What is cut has been cut already, and nothing follows it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Step {
+    /// Words.
+    Say {
+        /// The words.
+        text: String,
+        /// How fast.
+        pace: Pace,
+    },
+    /// A thought.
+    Think {
+        /// The thought.
+        text: String,
+        /// How fast.
+        pace: Pace,
+    },
+    /// A call of a tool.
+    Call {
+        /// Which tool.
+        tool: String,
+        /// The arguments as text: JSON, or not.
+        args: String,
+        /// The model's id of the call, where the script gives one.
+        id: Option<String>,
+        /// How fast.
+        pace: Pace,
+        /// Whether the arguments were cut off.
+        cut: bool,
+    },
+    /// Nothing, for a while.
+    Wait(Duration),
+    /// The answer fails here.
+    Fail {
+        /// How.
+        fault: Fault,
+        /// What is said of it.
+        message: String,
+    },
+    /// The answer never goes on.
+    Hang,
+}
+
+/// No turn of a script fits a conversation.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("no turn of the script `{script}` fits; the last words were `{said}`: add a turn without `when`")]
+pub struct NoTurn {
+    /// Which script.
+    pub script: SmolStr,
+    /// The beginning of the user's last words.
+    pub said: String,
+}
+
+/// Why a script is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}: {reason}", self.place())]
+pub struct ScriptError {
+    /// Which script.
+    pub script: SmolStr,
+    /// In which line, where one is at fault.
+    pub line: Option<usize>,
+    /// What is wrong, and what to try.
+    pub reason: String,
+}
+
+impl ScriptError {
+    fn place(&self) -> String {
+        match self.line {
+            Some(line) => format!("script `{}`, line {line}", self.script),
+            None => format!("script `{}`", self.script),
+        }
+    }
+}
+
+impl Script {
+    /// Reads a script from its text. The name is used in messages.
+    pub fn parse(name: &str, text: &str) -> Result<Self, ScriptError> {
+        load::script(name, text)
+    }
+
+    /// Reads a script from a file.
+    pub fn read(path: &Path) -> Result<Self, ScriptError> {
+        let name = path.display().to_string();
+        let refused = |reason: String| ScriptError { script: name.as_str().into(), line: None, reason };
+        let unreadable = |error: std::io::Error| refused(format!("cannot be read: {error}"));
+        let size = std::fs::metadata(path).map_err(unreadable)?.len();
+        if size > MOST_BYTES {
+            return Err(refused(format!("has {size} bytes; a script has at most {MOST_BYTES}")));
+        }
+        let bytes = std::fs::read(path).map_err(unreadable)?;
+        let text = String::from_utf8(bytes).map_err(|_| refused("is not UTF-8; save it as UTF-8".into()))?;
+        Self::parse(&name, &text)
+    }
+
+    /// The demo: greets, says that it is one, and can read, change and run things where the tools are offered.
+    pub fn demo() -> Result<Arc<Self>, ScriptError> {
+        DEMO.clone()
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What it says of the model that plays it.
+    pub(crate) fn about(&self) -> &Model {
+        &self.about
+    }
+
+    /// What is played in answer to a question. Asking counts: a turn that is for the first time only is not
+    /// played twice.
+    pub fn play(&self, question: &Question) -> Result<Scene, NoTurn> {
+        let conversation = Conversation::of(question);
+        for turn in &self.turns {
+            let Some(found) = turn.when.fits(&conversation) else { continue };
+            let before = turn.fitted.fetch_add(1, Ordering::Relaxed);
+            if turn.when.counts(before.saturating_add(1)) {
+                return Ok(turn.scene(&found));
+            }
+        }
+        let said = conversation.said.chars().take(80).collect();
+        Err(NoTurn { script: self.name.clone(), said })
+    }
+}
+
+impl Turn {
+    fn scene(&self, found: &fit::Found<'_>) -> Scene {
+        let mut steps = Vec::with_capacity(self.steps.len());
+        let mut was_cut = false;
+        for written in &self.steps {
+            let (step, cut) = written.fill(found);
+            steps.push(step);
+            if cut {
+                was_cut = true;
+                break;
+            }
+        }
+        let calls = steps.iter().any(|step| matches!(step, Step::Call { .. }));
+        let stop = match &self.stop {
+            Some(stop) => stop.clone(),
+            None if was_cut => Stop::Length,
+            None if calls => Stop::Calls,
+            None => Stop::Done,
+        };
+        Scene { steps, stop, tokens: self.tokens }
+    }
+}
+
+impl Written {
+    /// The step with its blanks filled, and whether it was cut.
+    fn fill(&self, found: &fit::Found<'_>) -> (Step, bool) {
+        match self {
+            Self::Say { text, pace, cut } => {
+                let (text, cut) = cut_at(text.fill(found), *cut);
+                (Step::Say { text, pace: *pace }, cut)
+            }
+            Self::Think { text, pace, cut } => {
+                let (text, cut) = cut_at(text.fill(found), *cut);
+                (Step::Think { text, pace: *pace }, cut)
+            }
+            Self::Call { tool, args, id, pace, cut } => {
+                let (args, cut) = cut_at(args.fill(found), *cut);
+                (Step::Call { tool: tool.fill(found), args, id: id.clone(), pace: *pace, cut }, cut)
+            }
+            Self::Wait(time) => (Step::Wait(*time), false),
+            Self::Fail { fault, message } => {
+                (Step::Fail { fault: *fault, message: message.fill(found) }, false)
+            }
+            Self::Hang => (Step::Hang, false),
+        }
+    }
+}
+
+/// The text up to a number of characters. What is shorter is cut at its end: the answer is cut all the same.
+fn cut_at(mut text: String, at: Option<usize>) -> (String, bool) {
+    let Some(at) = at else { return (text, false) };
+    if let Some((end, _)) = text.char_indices().nth(at) {
+        text.truncate(end);
+    }
+    (text, true)
+}
+
+impl Pace {
+    /// The text in pieces.
+    pub fn pieces(self, text: &str) -> impl Iterator<Item = &str> {
+        let mut rest = text;
+        std::iter::from_fn(move || {
+            if rest.is_empty() {
+                return None;
+            }
+            let end = rest.char_indices().nth(self.piece.max(1)).map_or(rest.len(), |(at, _)| at);
+            let (piece, after) = rest.split_at(end);
+            rest = after;
+            Some(piece)
+        })
+    }
+}

@@ -1,0 +1,276 @@
+//! The client: checks, sends, follows.
+
+use std::collections::BTreeSet;
+use std::error::Error;
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::Method;
+use reqwest::header::{self, HeaderMap, HeaderName};
+use tokio::time::{Instant, timeout_at};
+use url::{Host, Url};
+
+use crate::address::why_not_public;
+use crate::error::NetError;
+use crate::origin::Origin;
+use crate::request::Request;
+use crate::resolve::{Lookup, Resolver, Unresolved, system_lookup};
+use crate::response::Response;
+
+/// How a client is made.
+#[derive(Clone)]
+pub struct Options {
+    /// Origins that may be reached wherever they are.
+    pub named: BTreeSet<Origin>,
+    /// How long connecting may take, names and TLS included.
+    pub connect: Duration,
+    /// What the client calls itself.
+    pub user_agent: String,
+    /// Who knows which addresses a name has.
+    pub lookup: Lookup,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            named: BTreeSet::new(),
+            connect: Duration::from_secs(10),
+            user_agent: concat!("clawsmith/", env!("CARGO_PKG_VERSION")).to_owned(),
+            lookup: system_lookup(),
+        }
+    }
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { named, connect, user_agent, lookup: _ } = self;
+        f.debug_struct("Options")
+            .field("named", named)
+            .field("connect", connect)
+            .field("user_agent", user_agent)
+            .finish_non_exhaustive()
+    }
+}
+
+/// An HTTP client that reaches public addresses and named origins. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Client {
+    /// Never connects to an address that is not public, names included.
+    public: reqwest::Client,
+    /// For named origins only. Its connections are its own, so that the other never meets one.
+    named: reqwest::Client,
+    origins: Arc<BTreeSet<Origin>>,
+    connect: Duration,
+}
+
+/// What another origin may be told.
+const HARMLESS: [HeaderName; 4] =
+    [header::ACCEPT, header::ACCEPT_LANGUAGE, header::CONTENT_TYPE, header::USER_AGENT];
+
+impl Client {
+    /// A client.
+    pub fn new(options: Options) -> Result<Self, NetError> {
+        let build = |guarded| {
+            reqwest::Client::builder()
+                .user_agent(&options.user_agent)
+                .connect_timeout(options.connect)
+                .redirect(reqwest::redirect::Policy::none())
+                .retry(reqwest::retry::never())
+                .referer(false)
+                .no_proxy()
+                .dns_resolver(Resolver { lookup: options.lookup.clone(), guarded })
+                .build()
+                .map_err(|error| NetError::NoClient { reason: told(&error) })
+        };
+        Ok(Self {
+            public: build(true)?,
+            named: build(false)?,
+            origins: Arc::new(options.named.clone()),
+            connect: options.connect,
+        })
+    }
+
+    /// Sends a request and waits for the head of the answer.
+    pub async fn send(&self, request: Request) -> Result<Response, NetError> {
+        let deadline = request.times.whole.map(|limit| (Instant::now() + limit, limit));
+        let mut request = request;
+        let mut left = request.redirects;
+        let mut from: Option<Origin> = None;
+        loop {
+            let origin = self.check(&request.url, from.as_ref())?;
+            let response = self.hop(&request, &origin, deadline).await?;
+            let moved = matches!(response.status(), 301 | 302 | 303 | 307 | 308);
+            let Some(place) = response.header("location").filter(|_| moved && request.redirects > 0) else {
+                return Ok(response);
+            };
+            let refuse = |reason: String| NetError::Redirect { from: origin.clone(), reason };
+            left = left.checked_sub(1).ok_or_else(|| {
+                refuse(format!("{} redirects were followed, which is the most", request.redirects))
+            })?;
+            let next = request
+                .url
+                .join(place)
+                .map_err(|error| refuse(format!("the place it sends to is no URL: {error}")))?;
+            request = redirected(request, next, response.status(), &origin)?;
+            from = Some(origin);
+        }
+    }
+
+    /// Who a URL leads to, if it may be gone there. Names are checked when they are resolved.
+    fn check(&self, url: &Url, from: Option<&Origin>) -> Result<Origin, NetError> {
+        let refuse = |reason: String| Err(NetError::BadUrl { reason });
+        let Some(origin) = Origin::of(url) else {
+            return refuse(format!("`{}` is neither http nor https", url.scheme()));
+        };
+        if !url.username().is_empty() || url.password().is_some() {
+            return refuse("it holds a user name or a password; use headers".into());
+        }
+        if self.origins.contains(&origin) {
+            // Who may send a request elsewhere must not be able to send it to a machine that only we can reach.
+            return match from {
+                Some(from) if *from != origin => Err(NetError::Redirect {
+                    from: from.clone(),
+                    reason: format!(
+                        "{origin} is named in the configuration and takes no redirected requests"
+                    ),
+                }),
+                _ => Ok(origin),
+            };
+        }
+        let address = match url.host() {
+            Some(Host::Ipv4(address)) => IpAddr::V4(address),
+            Some(Host::Ipv6(address)) => IpAddr::V6(address),
+            Some(Host::Domain(_)) => return Ok(origin),
+            None => return refuse("it has no host".into()),
+        };
+        match why_not_public(address) {
+            Some(why) => Err(NetError::NotPublic { host: address.to_string(), address, why }),
+            None => Ok(origin),
+        }
+    }
+
+    async fn hop(
+        &self,
+        request: &Request,
+        origin: &Origin,
+        deadline: Option<(Instant, Duration)>,
+    ) -> Result<Response, NetError> {
+        let client = if self.origins.contains(origin) { &self.named } else { &self.public };
+        let sent = client
+            .request(request.method.clone(), request.url.clone())
+            .headers(request.headers.clone())
+            .body(request.body.clone())
+            .send();
+        let first = (Instant::now() + request.times.first_byte, request.times.first_byte, "answer");
+        let (until, limit, what) = match deadline {
+            Some((at, limit)) if at < first.0 => (at, limit, "send everything"),
+            _ => first,
+        };
+        let Ok(answered) = timeout_at(until, sent).await else {
+            return Err(NetError::TimedOut { origin: origin.clone(), what, limit });
+        };
+        let inner = answered.map_err(|error| {
+            if error.is_connect() && error.is_timeout() {
+                return NetError::TimedOut { origin: origin.clone(), what: "connect", limit: self.connect };
+            }
+            failed(origin, &error)
+        })?;
+        Ok(Response {
+            inner,
+            origin: origin.clone(),
+            url: request.url.clone(),
+            most_bytes: request.most_bytes,
+            read: 0,
+            idle: request.times.idle,
+            deadline,
+        })
+    }
+}
+
+/// The request as it is sent on.
+fn redirected(request: Request, next: Url, status: u16, from: &Origin) -> Result<Request, NetError> {
+    let mut request = request;
+    let refuse = |reason: String| Err(NetError::Redirect { from: from.clone(), reason });
+    if request.url.scheme() == "https" && next.scheme() != "https" {
+        return refuse("it leads from https to a place without".into());
+    }
+    let becomes_get = match status {
+        303 => request.method != Method::HEAD,
+        301 | 302 => request.method == Method::POST,
+        _ => false,
+    };
+    if becomes_get {
+        request.method = Method::GET;
+        request.body = bytes::Bytes::new();
+        request.headers.remove(header::CONTENT_TYPE);
+    }
+    if Origin::of(&next).as_ref() != Some(from) {
+        if !request.body.is_empty() {
+            return refuse("what was sent would be sent on to another origin".into());
+        }
+        let mut kept = HeaderMap::new();
+        for name in HARMLESS {
+            if let Some(value) = request.headers.get(&name) {
+                kept.insert(name, value.clone());
+            }
+        }
+        request.headers = kept;
+    }
+    request.url = next;
+    Ok(request)
+}
+
+/// What an error of the client under this one means.
+pub(crate) fn failed(origin: &Origin, error: &reqwest::Error) -> NetError {
+    let mut source: Option<&(dyn Error + 'static)> = Some(error);
+    while let Some(cause) = source {
+        match cause.downcast_ref::<Unresolved>() {
+            Some(Unresolved::NotPublic { host, address, why }) => {
+                return NetError::NotPublic { host: host.clone(), address: *address, why };
+            }
+            Some(Unresolved::NoAddress { host, reason }) => {
+                return NetError::NoAddress { host: host.clone(), reason: reason.clone() };
+            }
+            None => source = cause.source(),
+        }
+    }
+    let (origin, reason) = (origin.clone(), told(error));
+    if error.is_builder() {
+        return NetError::BadUrl { reason };
+    }
+    if is_garbled(error) {
+        return NetError::Garbled { origin, reason };
+    }
+    NetError::Connection { origin, reason }
+}
+
+/// Whether what came was no HTTP, as opposed to nothing more coming.
+fn is_garbled(error: &reqwest::Error) -> bool {
+    let mut source = error.source();
+    while let Some(cause) = source {
+        if let Some(hyper) = cause.downcast_ref::<hyper::Error>() {
+            return hyper.is_parse();
+        }
+        source = cause.source();
+    }
+    false
+}
+
+/// The causes in one line. The URL is left out: it may hold a key.
+fn told(error: &reqwest::Error) -> String {
+    let mut words = Vec::new();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let text = cause.to_string();
+        if words.last() != Some(&text) {
+            words.push(text);
+        }
+        source = cause.source();
+    }
+    if words.is_empty() { "no cause is known".to_owned() } else { words.join(": ") }
+}
+
+#[cfg(test)]
+mod tests;

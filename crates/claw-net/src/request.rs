@@ -1,0 +1,102 @@
+//! A request, with its limits.
+
+use std::fmt;
+use std::time::Duration;
+
+use bytes::Bytes;
+use reqwest::Method;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use url::Url;
+
+/// What is asked of a server.
+#[derive(Clone)]
+pub struct Request {
+    pub(crate) method: Method,
+    pub(crate) url: Url,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+    pub(crate) redirects: usize,
+    pub(crate) most_bytes: u64,
+    pub(crate) times: Times,
+}
+
+/// How long a server may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Times {
+    /// Until the head of its answer is there, connecting included; for each redirect anew.
+    pub first_byte: Duration,
+    /// Between two pieces of its answer.
+    pub idle: Duration,
+    /// For everything.
+    pub whole: Option<Duration>,
+}
+
+impl Default for Times {
+    fn default() -> Self {
+        Self { first_byte: Duration::from_secs(60), idle: Duration::from_secs(30), whole: None }
+    }
+}
+
+impl Request {
+    /// A request without headers and body, that follows no redirects and takes 10 MiB.
+    pub fn new(method: Method, url: Url) -> Self {
+        Self {
+            method,
+            url,
+            headers: HeaderMap::new(),
+            body: Bytes::new(),
+            redirects: 0,
+            most_bytes: 10 * 1024 * 1024,
+            times: Times::default(),
+        }
+    }
+
+    /// With a header, in place of one of the same name.
+    #[must_use]
+    pub fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.headers.insert(name, value);
+        self
+    }
+
+    /// With a body.
+    #[must_use]
+    pub fn body(mut self, body: impl Into<Bytes>) -> Self {
+        self.body = body.into();
+        self
+    }
+
+    /// Follows at most so many redirects.
+    #[must_use]
+    pub fn redirects(mut self, most: usize) -> Self {
+        self.redirects = most;
+        self
+    }
+
+    /// Takes at most so many bytes of an answer.
+    #[must_use]
+    pub fn most_bytes(mut self, most: u64) -> Self {
+        self.most_bytes = most;
+        self
+    }
+
+    /// Waits no longer than this.
+    #[must_use]
+    pub fn times(mut self, times: Times) -> Self {
+        self.times = times;
+        self
+    }
+}
+
+// Queries, headers and bodies may hold keys.
+impl fmt::Debug for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = self.headers.keys().collect();
+        f.debug_struct("Request")
+            .field("method", &self.method)
+            .field("origin", &crate::Origin::of(&self.url).map(|origin| origin.to_string()))
+            .field("path", &self.url.path())
+            .field("headers", &names)
+            .field("body", &self.body.len())
+            .finish_non_exhaustive()
+    }
+}

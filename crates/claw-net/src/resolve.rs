@@ -1,0 +1,67 @@
+//! Names into addresses, checked before anything is connected to.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+
+use crate::address::why_not_public;
+
+/// Says which addresses a name has.
+pub type Lookup = Arc<dyn Fn(String) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> + Send + Sync>;
+
+/// Asks the system.
+pub fn system_lookup() -> Lookup {
+    Arc::new(|name| {
+        async move {
+            let found = tokio::net::lookup_host((name, 0)).await?;
+            Ok(found.map(|address| address.ip()).collect())
+        }
+        .boxed()
+    })
+}
+
+/// Hands the client the addresses that it connects to. There is no second look-up between check and use.
+pub(crate) struct Resolver {
+    pub(crate) lookup: Lookup,
+    /// Whether only public addresses pass.
+    pub(crate) guarded: bool,
+}
+
+/// Why a name got no addresses.
+#[derive(Debug, Clone, thiserror::Error)]
+pub(crate) enum Unresolved {
+    /// One of its addresses is not public. Which others it has does not matter: an honest name does not mix them.
+    #[error("`{host}` is at {address}, which is {why}")]
+    NotPublic { host: String, address: IpAddr, why: &'static str },
+    #[error("`{host}` has no address: {reason}")]
+    NoAddress { host: String, reason: String },
+}
+
+impl Resolve for Resolver {
+    fn resolve(&self, name: Name) -> Resolving {
+        let host = name.as_str().to_owned();
+        let (lookup, guarded) = (self.lookup.clone(), self.guarded);
+        Box::pin(async move {
+            let found = match lookup(host.clone()).await {
+                Ok(found) if found.is_empty() => {
+                    return Err(Unresolved::NoAddress { host, reason: "the list is empty".into() }.into());
+                }
+                Ok(found) => found,
+                Err(error) => return Err(Unresolved::NoAddress { host, reason: error.to_string() }.into()),
+            };
+            if guarded {
+                let near = found.iter().find_map(|address| Some((*address, why_not_public(*address)?)));
+                if let Some((address, why)) = near {
+                    return Err(Unresolved::NotPublic { host, address, why }.into());
+                }
+            }
+            // The port is the URL's.
+            let addresses = found.into_iter().map(|address| SocketAddr::new(address, 0));
+            Ok(Box::new(addresses) as Addrs)
+        })
+    }
+}

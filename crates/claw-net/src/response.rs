@@ -1,0 +1,86 @@
+//! An answer, whose body is read piece by piece within the limits.
+
+use std::fmt;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use reqwest::header::HeaderMap;
+use tokio::time::{Instant, timeout_at};
+use url::Url;
+
+use crate::client::failed;
+use crate::error::NetError;
+use crate::origin::Origin;
+
+/// An answer. Dropping it ends the request.
+pub struct Response {
+    pub(crate) inner: reqwest::Response,
+    pub(crate) origin: Origin,
+    pub(crate) url: Url,
+    pub(crate) most_bytes: u64,
+    pub(crate) read: u64,
+    pub(crate) idle: Duration,
+    /// When everything has to be there, and what was allowed for it.
+    pub(crate) deadline: Option<(Instant, Duration)>,
+}
+
+impl Response {
+    /// The status.
+    pub fn status(&self) -> u16 {
+        self.inner.status().as_u16()
+    }
+
+    /// The headers.
+    pub fn headers(&self) -> &HeaderMap {
+        self.inner.headers()
+    }
+
+    /// A header's text.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers().get(name)?.to_str().ok()
+    }
+
+    /// Where it came from, after redirects.
+    pub fn url(&self) -> &Url {
+        &self.url
+    }
+
+    /// Who answered, after redirects.
+    pub fn origin(&self) -> &Origin {
+        &self.origin
+    }
+
+    /// The next piece of the body; `None` at its end.
+    pub async fn chunk(&mut self) -> Result<Option<Bytes>, NetError> {
+        let idle = (Instant::now() + self.idle, self.idle, "send more");
+        let (until, limit, what) = match self.deadline {
+            Some((at, limit)) if at < idle.0 => (at, limit, "send everything"),
+            _ => idle,
+        };
+        let Ok(chunk) = timeout_at(until, self.inner.chunk()).await else {
+            return Err(NetError::TimedOut { origin: self.origin.clone(), what, limit });
+        };
+        let Some(chunk) = chunk.map_err(|error| failed(&self.origin, &error))? else { return Ok(None) };
+        self.read = self.read.saturating_add(u64::try_from(chunk.len()).unwrap_or(u64::MAX));
+        if self.read > self.most_bytes {
+            return Err(NetError::TooLarge { origin: self.origin.clone(), most: self.most_bytes });
+        }
+        Ok(Some(chunk))
+    }
+
+    /// All that is left of the body.
+    pub async fn bytes(&mut self) -> Result<Bytes, NetError> {
+        let mut all = BytesMut::new();
+        while let Some(chunk) = self.chunk().await? {
+            all.extend_from_slice(&chunk);
+        }
+        Ok(all.freeze())
+    }
+}
+
+impl fmt::Debug for Response {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (status, origin) = (self.status(), self.origin.to_string());
+        f.debug_struct("Response").field("status", &status).field("origin", &origin).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,7 @@
+//! The client over real sockets, against servers that mean harm.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "tests, and what helps them")]
+
+mod attacks;
+mod limits;
+mod server;

@@ -1,0 +1,145 @@
+//! Programs that many people give their agents, with what they must not be asked for.
+//!
+//! Each refuses what shows or changes credentials, what starts other programs, and what cannot be taken back and is
+//! seldom meant.
+
+/// A program that is known.
+#[derive(Debug, Clone, Copy)]
+pub struct Preset {
+    /// What it is called.
+    pub name: &'static str,
+    /// The variables that hold its credentials; the first is the usual one.
+    pub variables: &'static [&'static str],
+    /// What it may not be asked for.
+    pub deny_args: &'static [&'static str],
+    /// What would make it tell its credentials.
+    pub deny_verbose: &'static [&'static str],
+    /// What an agent is told of it.
+    pub tips: &'static str,
+}
+
+/// The preset of this name.
+pub fn preset(name: &str) -> Option<&'static Preset> {
+    PRESETS.iter().find(|preset| preset.name == name)
+}
+
+/// Flags with a value may stand between a program and what it is asked for.
+macro_rules! after_flags {
+    ($what:literal) => {
+        concat!(r"(?:-\S+(?:\s+[^-\s]\S*)?\s+)*", $what, r"(?:\s|$)")
+    };
+}
+
+/// All of them, by name.
+pub const PRESETS: &[Preset] = &[
+    Preset {
+        name: "aws",
+        variables: &["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_REGION"],
+        deny_args: &[
+            r"configure(?:\s|$)",
+            r"sso(?:\s|$)",
+            r"iam\s+(?:create|delete|update|put|attach|detach|add|remove|set|upload|deactivate)",
+            r"sts\s+(?:assume|get-session-token|get-federation-token)",
+            r"ecr\s+get-login",
+            r"(?:eks|rds)\s+(?:get-token|generate-db-auth-token)",
+            r"codeartifact\s+get-authorization-token",
+            r"secretsmanager\s+(?:get-secret-value|batch-get-secret-value)",
+            r"ssm\s+(?:get-parameters?\S*\s.*--with-decryption|start-session|send-command)",
+            r"kms\s+(?:decrypt|generate-data-key)",
+            r"ec2\s+get-password-data",
+            r"--endpoint-url(?:=|\s)",
+            r"--no-verify-ssl",
+            r"--profile(?:=|\s)",
+        ],
+        deny_verbose: &["--debug"],
+        tips: "AWS CLI. Ask with --output json and --query; credentials and identities cannot be changed.",
+    },
+    Preset {
+        name: "gcloud",
+        variables: &["CLOUDSDK_AUTH_ACCESS_TOKEN", "CLOUDSDK_CORE_PROJECT"],
+        deny_args: &[
+            r"(?:alpha\s+|beta\s+)?auth(?:\s|$)",
+            r"(?:alpha\s+|beta\s+)?config(?:\s|$)",
+            r"(?:alpha\s+|beta\s+)?init(?:\s|$)",
+            r"components(?:\s|$)",
+            r"(?:alpha\s+|beta\s+)?iam\s+service-accounts\s+keys",
+            r"(?:alpha\s+|beta\s+)?secrets\s+versions\s+access",
+            r"(?:alpha\s+|beta\s+)?compute\s+(?:ssh|scp|start-iap-tunnel)",
+            r"(?:alpha\s+|beta\s+)?sql\s+generate-login-token",
+            r"projects\s+delete",
+            r"--account(?:=|\s)",
+            r"--impersonate-service-account",
+            r"--access-token-file",
+            r"--flags-file",
+        ],
+        deny_verbose: &["--log-http", "--verbosity(?:=|\\s+)debug"],
+        tips: "Google Cloud CLI. Ask with --format=json; logins and configuration cannot be changed.",
+    },
+    Preset {
+        name: "gh",
+        variables: &["GH_TOKEN", "GH_HOST"],
+        deny_args: &[
+            r"auth(?:\s|$)",
+            r"config(?:\s|$)",
+            r"(?:ssh|gpg)-key(?:\s|$)",
+            r"(?:secret|variable)(?:\s|$)",
+            r"(?:extension|ext|extensions|alias)(?:\s|$)",
+            r"codespace(?:\s|$)|cs\s+(?:ssh|cp|jupyter|ports)",
+            r"repo\s+(?:delete|deploy-key)",
+            r"api\s.*(?:user/keys|/actions/secrets|/dependabot/secrets|/hooks|deploy[-_]keys|/collaborators)",
+            r"--hostname(?:=|\s)",
+        ],
+        deny_verbose: &["--verbose", "-v(?:\\s|$)"],
+        tips: "GitHub CLI. Available: gh api, gh repo, gh issue, gh pr, gh run, gh search.",
+    },
+    Preset {
+        name: "git",
+        variables: &["GIT_HTTP_TOKEN"],
+        deny_args: &[
+            r"-c(?:\s|\S)",
+            r"--config-env",
+            r"--exec-path",
+            r"(?:-u|--upload-pack|--receive-pack|--exec)(?:=|\s)",
+            r"config(?:\s|$)",
+            r"credential",
+            r"(?:submodule\s+foreach|bisect\s+run|filter-branch|difftool|mergetool|rebase\s.*(?:-x|--exec))",
+            r"(?:daemon|instaweb|send-email|shell|upload-archive)(?:\s|$)",
+            r"ext::",
+            r"push\s.*(?:--force(?:\s|$)|-f(?:\s|$)|--mirror|--delete|\+\S+)",
+        ],
+        deny_verbose: &["--trace", "-v(?:\\s|$)", "--verbose"],
+        tips: "git over HTTPS with a login. Available: clone, fetch, pull, push to branches.",
+    },
+    Preset {
+        name: "kubectl",
+        variables: &["KUBECONFIG"],
+        deny_args: &[
+            after_flags!(r"(?:exec|attach|port-forward|proxy|cp|debug|run|edit|plugin|krew)"),
+            after_flags!(r"config\s+(?:view|set|unset|use|rename|delete|get-credentials)"),
+            after_flags!(r"create\s+token"),
+            after_flags!(r"(?:get|describe|edit)\s+(?:\S*,)?secrets?(?:[,./]\S*)?"),
+            r"(?:--token|--kubeconfig|--server|-s|--as|--as-group|--insecure-skip-tls-verify|--certificate-authority)(?:=|\s|$)",
+            r"delete\s+(?:ns|namespaces?|nodes?|pv|persistentvolumes?|crd|customresourcedefinitions?)(?:\s|/|$)",
+            r"delete\s.*--all(?:\s|=|$|-namespaces)",
+            r"get\s+--raw",
+        ],
+        deny_verbose: &["-v(?:=|\\s*)[6-9]", "-v(?:=|\\s*)\\d\\d", "--v(?:=|\\s+)(?:[6-9]|\\d\\d)"],
+        tips: "Kubernetes. Available: get, describe, logs, apply, rollout, top; no secrets, no shells in pods.",
+    },
+    Preset {
+        name: "terraform",
+        variables: &["TF_TOKEN_app_terraform_io"],
+        deny_args: &[
+            r"(?:login|logout|console)(?:\s|$)",
+            r"(?:apply|destroy|import|taint|untaint|force-unlock)(?:\s|$)",
+            r"state\s+(?:pull|push|rm|mv|replace-provider)",
+            r"output(?:\s|$)",
+            r"show(?:\s|$)",
+            r"workspace\s+delete",
+            r"-chdir=(?:/|\S*\.\.)",
+            r"init\s.*-(?:backend-config|plugin-dir|from-module)",
+        ],
+        deny_verbose: &[],
+        tips: "Terraform. Available: init, validate, fmt, plan, providers, state list; nothing that changes anything.",
+    },
+];

@@ -1,0 +1,186 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn rules(deny_args: &[&str], deny_verbose: &[&str]) -> ArgumentRules {
+    let owned = |list: &[&str]| list.iter().map(ToString::to_string).collect::<Vec<_>>();
+    ArgumentRules::compile(&owned(deny_args), &owned(deny_verbose)).unwrap()
+}
+
+#[test]
+fn a_pattern_is_tried_from_the_start_of_each_argument() {
+    let rules = rules(&[r"auth\s+", "ssh-key"], &["--verbose", "-v"]);
+    let denied = |arguments: &[&str]| rules.check(arguments).map(|denied| (denied.which, denied.at));
+    assert_eq!(denied(&["auth", "login"]), Some((Which::DenyArgs, 1)));
+    assert_eq!(denied(&["-R", "a/b", "ssh-key", "add"]), Some((Which::DenyArgs, 3)));
+    assert_eq!(denied(&["issue", "list", "--verbose"]), Some((Which::DenyVerbose, 3)));
+    assert_eq!(denied(&["issue", "list"]), None);
+    assert_eq!(denied(&["issue", "create", "--body", "the auth flow is broken"]), None, "blanks of its own");
+    assert_eq!(denied(&["issue", "create", "--body", "auth flow"]), None, "it begins so, with its own blank");
+    assert_eq!(denied(&["issue", "create", "--body", "about my-ssh-key"]), None, "not at its start");
+    assert_eq!(denied(&["auth"]), None, "the pattern wants something after it");
+    assert_eq!(denied(&[]), None);
+}
+
+#[test]
+fn what_refused_is_told_as_it_is_written() {
+    let denied = rules(&["a|b"], &[]).check(&["x", "b"]).unwrap();
+    assert_eq!(denied, DeniedArguments { which: Which::DenyArgs, pattern: "a|b".to_owned(), at: 2 });
+}
+
+#[test]
+fn a_pattern_that_is_none_refuses_to_load() {
+    for pattern in ["(", "a)(b", "[", "", r"\p{Nothing}", "(?:a{1000}){1000}{1000}"] {
+        let error = ArgumentRules::compile(&["fine".to_owned(), pattern.to_owned()], &[]).unwrap_err();
+        assert!(error.to_string().starts_with("pattern 2 of `deny_args`"), "{error}");
+    }
+}
+
+#[test]
+fn presets_load_and_refuse_what_they_should() {
+    let expected: &[(&str, &[&str], &[&str])] = &[
+        (
+            "aws",
+            &[
+                "configure list",
+                "iam create-access-key",
+                "sts assume-role --role-arn x",
+                "secretsmanager get-secret-value --secret-id x",
+                "ssm get-parameter --name x --with-decryption",
+                "s3 ls --debug",
+                "s3 ls --endpoint-url http://evil",
+                "ecr get-login-password",
+                "--profile other s3 ls",
+            ],
+            &[
+                "s3 ls",
+                "ec2 describe-instances",
+                "iam list-users",
+                "ssm get-parameter --name x",
+                "sts get-caller-identity",
+            ],
+        ),
+        (
+            "gcloud",
+            &[
+                "auth print-access-token",
+                "config set project x",
+                "beta auth login",
+                "iam service-accounts keys create k",
+                "compute ssh vm",
+                "secrets versions access latest",
+                "projects list --log-http",
+                "projects list --impersonate-service-account=x",
+            ],
+            &[
+                "projects list",
+                "compute instances list",
+                "iam service-accounts list",
+                "run services describe x",
+            ],
+        ),
+        (
+            "gh",
+            &[
+                "auth token",
+                "auth status",
+                "ssh-key add k",
+                "secret set A",
+                "repo delete x",
+                "alias set x y",
+                "extension install x",
+                "api -X POST /user/keys",
+                "pr list -v",
+            ],
+            &[
+                "pr list",
+                "issue create --title x --body y",
+                "api repos/a/b",
+                "repo view",
+                "run view 1",
+                "release view v1",
+            ],
+        ),
+        (
+            "git",
+            &[
+                "-c core.pager=x log",
+                "-ccore.sshCommand=x fetch",
+                "config --get credential.helper",
+                "credential fill",
+                "clone --upload-pack=x y",
+                "clone ext::sh",
+                "push --force origin main",
+                "push origin +main",
+                "submodule foreach x",
+            ],
+            &["clone https://example.com/a.git", "fetch origin", "pull", "push origin topic", "log -1"],
+        ),
+        (
+            "kubectl",
+            &[
+                "exec -it pod -- sh",
+                "-n x exec pod -- sh",
+                "get secret db -o yaml",
+                "get secrets",
+                "get pods,secrets",
+                "config view --raw",
+                "get pods --token=x",
+                "get pods -v=9",
+                "create token x",
+                "delete namespace prod",
+                "delete pods --all",
+                "get --raw /api",
+            ],
+            &[
+                "get pods",
+                "describe deployment web",
+                "logs web",
+                "rollout status deploy/web",
+                "-n x get pods",
+                "top pods",
+            ],
+        ),
+        (
+            "terraform",
+            &[
+                "apply -auto-approve",
+                "destroy",
+                "output -json",
+                "state pull",
+                "login",
+                "show",
+                "-chdir=/x plan",
+                "console",
+            ],
+            &["plan", "validate", "init", "fmt -check", "state list", "-chdir=infra plan"],
+        ),
+    ];
+    let named: Vec<_> = PRESETS.iter().map(|preset| preset.name).collect();
+    assert_eq!(named, expected.iter().map(|(name, ..)| *name).collect::<Vec<_>>());
+    for (name, denied, allowed) in expected {
+        let preset = preset(name).unwrap();
+        let rules = rules(preset.deny_args, preset.deny_verbose);
+        let split = |line: &str| line.split(' ').map(ToOwned::to_owned).collect::<Vec<_>>();
+        for line in *denied {
+            assert!(rules.check(&split(line)).is_some(), "{name} {line}");
+        }
+        for line in *allowed {
+            assert_eq!(rules.check(&split(line)), None, "{name} {line}");
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_arguments_are_answered_and_more_before_them_hide_nothing(
+        before in prop::collection::vec(any::<String>(), 0..4),
+        after in prop::collection::vec(any::<String>(), 0..4),
+    ) {
+        let rules = rules(&[r"auth\s"], &[]);
+        let mut arguments = before;
+        arguments.extend(["auth".to_owned(), "login".to_owned()]);
+        arguments.extend(after);
+        prop_assert!(rules.check(&arguments).is_some());
+    }
+}

@@ -1,0 +1,179 @@
+//! A command with what is given to it beside its text: variables and what it reads.
+//!
+//! Variables are judged as assignments before the command, and what it reads as if it stood in a here-document
+//! behind it: a shell that reads it runs it, so it is judged as a script.
+
+use super::verdict::{Argument, Decision, Finding, Simple, Span, Verdict};
+use super::{Rules, analyse, rules};
+
+/// A command as it would be started.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Invocation<'a> {
+    /// The text for the shell.
+    pub text: &'a str,
+    /// Variables that are set for it.
+    pub env: &'a [(String, String)],
+    /// What it reads from its standard input.
+    pub input: Option<&'a str>,
+}
+
+impl Invocation<'_> {
+    /// Judges it.
+    pub fn analyse(&self, rules: &Rules) -> Verdict {
+        let mut prefix = String::new();
+        for (name, value) in self.env {
+            if !is_name(name) {
+                // Bash takes functions from variables of other names.
+                return refused(self.text, name);
+            }
+            prefix.push_str(&format!("export {name}={}\n", quoted(value)));
+        }
+        let Some(input) = self.input else {
+            let text = format!("{prefix}{}", self.text);
+            return settle(analyse(&text, rules), prefix.len(), self.text.len());
+        };
+        // Alone, so that a text that would end the group early is found to be no command.
+        let alone = settle(analyse(&format!("{prefix}{}", self.text), rules), prefix.len(), self.text.len());
+        let unread = |finding: &Finding| matches!(finding.rule.as_str(), "unknown.syntax" | "unknown.size");
+        if alone.findings.iter().any(unread) {
+            return alone;
+        }
+        let mark = mark(self.text, input);
+        let start = prefix.len() + 2;
+        let text = format!("{prefix}{{ {}\n}} <<'{mark}'\n{input}\n{mark}\n", self.text);
+        let mut verdict = settle(analyse(&text, rules), start, self.text.len());
+        for simple in verdict.commands.iter().filter(|simple| reads_program(simple)) {
+            let part = self.text.get(simple.span.start..simple.span.end).unwrap_or(self.text);
+            verdict.findings.extend(finding("unknown.input", simple.span, part.to_owned(), None));
+        }
+        verdict.findings.sort_by_key(|finding| std::cmp::Reverse(finding.verdict));
+        verdict.decision = verdict.findings.first().map_or(Decision::Allow, |finding| finding.verdict);
+        verdict
+    }
+}
+
+/// The verdict with places counted from where the command's own text begins; what stands before it is no part of it.
+fn settle(mut verdict: Verdict, start: usize, length: usize) -> Verdict {
+    let shifted = |span: Span| Span {
+        start: span.start.saturating_sub(start).min(length),
+        end: span.end.saturating_sub(start).min(length),
+    };
+    verdict.commands.retain(|simple| simple.span.end > start);
+    verdict.commands.iter_mut().for_each(|simple| simple.span = shifted(simple.span));
+    verdict.findings.iter_mut().for_each(|finding| finding.span = shifted(finding.span));
+    verdict
+}
+
+fn refused(text: &str, name: &str) -> Verdict {
+    let span = Span { start: 0, end: text.len() };
+    let reason = format!("`{}` is no name of a variable", name.escape_debug());
+    let findings: Vec<Finding> =
+        finding("environment.injection", span, name.to_owned(), Some(reason)).into_iter().collect();
+    Verdict { decision: Decision::Deny, findings, commands: Vec::new() }
+}
+
+fn finding(id: &str, span: Span, part: String, reason: Option<String>) -> Option<Finding> {
+    let rule = rules::find(id)?;
+    let reason = reason.unwrap_or_else(|| rule.person.to_owned());
+    let advice = rule.model.to_owned();
+    Some(Finding { rule: rule.id.into(), verdict: rule.decision, span, part, reason, advice })
+}
+
+fn is_name(name: &str) -> bool {
+    let mut bytes = name.bytes();
+    bytes.next().is_some_and(|byte| byte.is_ascii_alphabetic() || byte == b'_')
+        && bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+fn quoted(value: &str) -> String {
+    format!("'{}'", value.replace('\'', "'\\''"))
+}
+
+/// A word that is no line of either.
+fn mark(text: &str, input: &str) -> String {
+    let mut mark = "CLAWSMITH_INPUT".to_owned();
+    while text.contains(&mark) || input.contains(&mark) {
+        mark.push('_');
+    }
+    mark
+}
+
+/// Interpreters that read a program where they are given none, with the options that give one.
+const READERS: &[(&str, &[&str])] = &[
+    ("python", &["-c", "-m"]),
+    ("pypy", &["-c", "-m"]),
+    ("perl", &["-e", "-E"]),
+    ("ruby", &["-e"]),
+    ("node", &["-e", "-p", "--eval", "--print"]),
+    ("nodejs", &["-e", "-p", "--eval", "--print"]),
+    ("deno", &[]),
+    ("bun", &[]),
+    ("php", &["-r", "-f"]),
+    ("lua", &["-e"]),
+    ("luajit", &["-e"]),
+    ("tclsh", &[]),
+    ("wish", &[]),
+    ("expect", &["-c"]),
+    ("osascript", &["-e"]),
+    ("pwsh", &["-c", "-Command"]),
+    ("R", &["-e"]),
+    ("Rscript", &["-e"]),
+    ("julia", &["-e", "-E"]),
+    ("ghci", &[]),
+    ("jshell", &[]),
+    ("guile", &["-c"]),
+    ("racket", &["-e"]),
+    ("sbcl", &["--eval"]),
+    ("iex", &[]),
+    ("erl", &[]),
+];
+/// Programs whose language can run others, whatever they are given beside it.
+const TALKERS: &[&str] = &[
+    "sqlite",
+    "psql",
+    "mysql",
+    "mariadb",
+    "gdb",
+    "lldb",
+    "ed",
+    "ex",
+    "vi",
+    "vim",
+    "nvim",
+    "emacs",
+    "ftp",
+    "sftp",
+    "mail",
+    "mailx",
+    "at",
+    "batch",
+    "crontab",
+    "redis-cli",
+    "mongosh",
+    "gnuplot",
+    "octave",
+    "ssh",
+    "telnet",
+    "nc",
+];
+
+/// Whether a command takes what it reads for a program in a language that is not followed.
+fn reads_program(simple: &Simple) -> bool {
+    let Some(program) = simple.argv.first().and_then(Argument::known) else { return false };
+    let name = program.rsplit('/').next().unwrap_or(program);
+    let name = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-');
+    if TALKERS.contains(&name) {
+        return true;
+    }
+    let Some((_, options)) = READERS.iter().find(|(reader, _)| *reader == name) else { return false };
+    // A program given in another way: as a file, or by an option.
+    let given = |text: &str| match text {
+        "-" | "/dev/stdin" | "/dev/fd/0" | "/proc/self/fd/0" => false,
+        text if text.starts_with('-') => options.iter().any(|option| text.starts_with(option)),
+        _ => true,
+    };
+    !simple.argv.iter().skip(1).any(|argument| argument.known().is_some_and(given))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,184 @@
+//! `exec`: a shell command in the workspace, judged before it runs.
+
+use claw_core::port::{Ran, Stopped};
+use claw_core::tool::{Call, Effect, Facts, Group, Meta, Need, Output, Plan, Script, Tool, ToolError};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::shown;
+
+/// The longest that one command may be given, in seconds.
+const LONGEST: u32 = 3600;
+
+#[derive(Default)]
+pub(crate) struct Exec;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Args {
+    /// The command, as bash reads it.
+    #[schemars(length(min = 1))]
+    command: String,
+    /// Directory to start in, relative to the workspace.
+    #[serde(default = "here")]
+    directory: String,
+    /// Variables to set, each as `NAME=value`.
+    #[serde(default)]
+    env: Vec<String>,
+    /// Text for its standard input, which is empty otherwise.
+    stdin: Option<String>,
+    /// How long it may run; 300 in the sandbox and 60 on the host if not given.
+    #[schemars(range(min = 1, max = 3600))]
+    timeout_seconds: Option<u32>,
+    /// Let it reach other machines. A person is asked first.
+    #[serde(default)]
+    network: bool,
+    /// Return standard error apart from standard output, instead of both in order.
+    #[serde(default)]
+    split_output: bool,
+}
+
+fn here() -> String {
+    ".".to_owned()
+}
+
+impl Args {
+    fn script(&self) -> Script {
+        let pair = |entry: &String| match entry.split_once('=') {
+            Some((name, value)) => (name.to_owned(), value.to_owned()),
+            None => (entry.clone(), String::new()),
+        };
+        let mut env: Vec<_> = self.env.iter().map(pair).collect();
+        env.sort();
+        Script {
+            text: self.command.clone(),
+            directory: self.directory.clone(),
+            env,
+            input: self.stdin.clone(),
+            network: self.network,
+            apart: self.split_output,
+            timeout_secs: self.timeout_seconds,
+        }
+    }
+}
+
+impl Tool for Exec {
+    type Args = Args;
+    const META: Meta = Meta::new("exec", Group::Runtime)
+        .effects(&[Effect::Read, Effect::Write, Effect::Execute, Effect::Network])
+        .removable(&[Effect::Write, Effect::Network])
+        .aliases(&["bash", "Bash"])
+        .needs(&[Need::Shell])
+        // The command's own time is the shell's business; this is only the end of all waiting.
+        .timeout_secs(LONGEST + 60)
+        .about("Run a shell command in the workspace and return what it prints and its exit code.");
+
+    fn plan(&self, _: &Facts, args: &Args) -> Plan {
+        let plan = Plan::script(args.script()).with(Effect::Read);
+        if args.network { plan.with(Effect::Network) } else { plan }
+    }
+
+    async fn run(&self, call: &Call, args: Args) -> Result<Output, ToolError> {
+        if let Some(entry) = args.env.iter().find(|entry| !entry.contains('=')) {
+            return Err(ToolError::invalid(format!("`{entry}` in `env` has no value"))
+                .try_instead("write each variable as `NAME=value`"));
+        }
+        let ran = call.shell()?.run(&args.script()).await?;
+        Ok(told(&ran, &args))
+    }
+}
+
+fn told(ran: &Ran, args: &Args) -> Output {
+    let ending = ending(ran, args);
+    let printed = match args.split_output {
+        false => printed(&ran.output),
+        true => {
+            format!("standard output:\n{}standard error:\n{}", printed(&ran.output), printed(&ran.errors))
+        }
+    };
+    let text = format!("{printed}{}", ending.iter().map(|line| format!("[{line}]\n")).collect::<String>());
+    let mut details = json!({
+        "exit": ran.exit,
+        "signal": ran.signal,
+        "stopped": ran.stopped.map(word),
+        "stragglers": ran.stragglers,
+        "left_out_bytes": ran.dropped,
+        "place": ran.place,
+    });
+    if args.split_output {
+        details["stdout"] = json!(ran.output);
+        details["stderr"] = json!(ran.errors);
+    }
+    Output::text(text.trim_end()).for_user(ending.join("; ")).with_details(details)
+}
+
+/// What it printed, with a line break at its end if it is not empty.
+fn printed(text: &str) -> String {
+    match text.is_empty() || text.ends_with('\n') {
+        true => text.to_owned(),
+        false => format!("{text}\n"),
+    }
+}
+
+/// How it ended, and all that is remarkable about it.
+fn ending(ran: &Ran, args: &Args) -> Vec<String> {
+    let mut lines = Vec::new();
+    match ran.stopped {
+        Some(Stopped::Time) => {
+            let time = args.timeout_seconds.map(|seconds| format!(" of {seconds} s")).unwrap_or_default();
+            let more = match args.timeout_seconds {
+                Some(LONGEST..) => "",
+                _ => "; `timeout_seconds` gives it more",
+            };
+            lines.push(format!("stopped: its time{time} was up{more}"));
+        }
+        Some(Stopped::Memory) => lines.push("stopped: it took more memory than it may".to_owned()),
+        Some(Stopped::Disk) => lines.push("stopped: the disk filled up".to_owned()),
+        None => {}
+    }
+    lines.push(match (ran.exit, ran.signal) {
+        (Some(code), _) => format!("exit code {code}"),
+        (None, Some(signal)) => format!("ended by signal {signal}{}", name(signal)),
+        (None, None) => "ended, nobody knows how".to_owned(),
+    });
+    if ran.stragglers > 0 {
+        let count = shown::count(ran.stragglers.into(), "process that it left", "processes that it left");
+        lines.push(format!("{count} running ended with it"));
+    }
+    if ran.dropped > 0 {
+        lines.push(format!("{} bytes are left out of the middle", ran.dropped));
+    }
+    lines
+}
+
+const fn word(stopped: Stopped) -> &'static str {
+    match stopped {
+        Stopped::Time => "time",
+        Stopped::Memory => "memory",
+        Stopped::Disk => "disk",
+    }
+}
+
+/// The names of signals that commands are ended by.
+const fn name(signal: i32) -> &'static str {
+    match signal {
+        1 => " (SIGHUP)",
+        2 => " (SIGINT)",
+        3 => " (SIGQUIT)",
+        4 => " (SIGILL)",
+        6 => " (SIGABRT)",
+        8 => " (SIGFPE)",
+        9 => " (SIGKILL)",
+        11 => " (SIGSEGV)",
+        13 => " (SIGPIPE)",
+        15 => " (SIGTERM)",
+        24 => " (SIGXCPU)",
+        25 => " (SIGXFSZ)",
+        31 => " (SIGSYS)",
+        _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,95 @@
+use std::sync::Mutex;
+
+use async_trait::async_trait;
+use claw_core::port::Shell;
+use claw_core::tool::{Argv, ErrorKind};
+use serde_json::Value;
+
+use super::*;
+use crate::fixture::{Fixture, failure, schema, text};
+
+/// A shell that says what it was given and answers with what it was told to.
+struct Answers(Ran, Mutex<Option<Script>>);
+
+#[async_trait]
+impl Shell for Answers {
+    async fn run(&self, script: &Script) -> Result<Ran, ToolError> {
+        *self.1.lock().unwrap() = Some(script.clone());
+        Ok(self.0.clone())
+    }
+    async fn spawn(&self, _: &Argv) -> Result<Ran, ToolError> {
+        Err(ToolError::failed("it spawns nothing"))
+    }
+}
+
+async fn call(ran: Ran, args: Value) -> Result<Output, ToolError> {
+    let mut fixture = Fixture::new();
+    fixture.ports.shell = Some(std::sync::Arc::new(Answers(ran, Mutex::default())));
+    fixture.run::<Exec>(args).await
+}
+
+#[track_caller]
+fn check(ran: Ran, expected: &str) {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let args = json!({ "command": "x", "timeout_seconds": 5 });
+    assert_eq!(text(runtime.block_on(call(ran, args))), expected);
+}
+
+#[test]
+fn the_end_is_always_told() {
+    let ran = |output: &str| Ran { exit: Some(0), output: output.into(), ..Ran::default() };
+    check(ran(""), "[exit code 0]");
+    check(ran("a\nb"), "a\nb\n[exit code 0]");
+    check(Ran { exit: Some(3), ..ran("a\n") }, "a\n[exit code 3]");
+    check(Ran { exit: None, signal: Some(9), ..ran("") }, "[ended by signal 9 (SIGKILL)]");
+    check(
+        Ran { exit: None, signal: Some(15), stopped: Some(Stopped::Time), ..ran("a\n") },
+        "a\n[stopped: its time of 5 s was up; `timeout_seconds` gives it more]\n[ended by signal 15 (SIGTERM)]",
+    );
+    check(
+        Ran { stopped: Some(Stopped::Memory), stragglers: 2, dropped: 7, ..ran("") },
+        "[stopped: it took more memory than it may]\n[exit code 0]\n[2 processes that it left running ended with \
+         it]\n[7 bytes are left out of the middle]",
+    );
+}
+
+#[tokio::test]
+async fn streams_are_apart_where_that_is_wished() {
+    let ran = Ran { exit: Some(0), output: "out".into(), errors: "err\n".into(), ..Ran::default() };
+    let output = call(ran, json!({ "command": "x", "split_output": true })).await.unwrap();
+    assert_eq!(output.model_text(), "standard output:\nout\nstandard error:\nerr\n[exit code 0]");
+    let details = output.details.unwrap();
+    assert_eq!((&details["stdout"], &details["stderr"]), (&json!("out"), &json!("err\n")));
+}
+
+#[tokio::test]
+async fn refuses_a_variable_without_a_value() {
+    let result = call(Ran::default(), json!({ "command": "x", "env": ["A"] })).await;
+    assert!(failure(result, ErrorKind::Invalid).contains("`NAME=value`"));
+}
+
+#[test]
+fn the_plan_names_everything_that_decides() {
+    let args: Args = serde_json::from_value(json!({
+        "command": "make", "directory": "sub", "env": ["B=2=3", "A=1"], "stdin": "in", "timeout_seconds": 9,
+        "network": true, "split_output": true,
+    }))
+    .unwrap();
+    let plan = Exec.plan(&Facts::default(), &args);
+    let script = Script {
+        text: "make".into(),
+        directory: "sub".into(),
+        env: vec![("A".into(), "1".into()), ("B".into(), "2=3".into())],
+        input: Some("in".into()),
+        network: true,
+        apart: true,
+        timeout_secs: Some(9),
+    };
+    assert_eq!(plan.asks, [claw_core::tool::Ask::Script(script)]);
+    assert!(plan.effects.has(Effect::Network) && !plan.effects.has(Effect::Write));
+}
+
+#[test]
+fn the_schema() {
+    insta::assert_snapshot!(schema::<Exec>());
+}
