@@ -10,6 +10,8 @@ SOAK_ROUNDS ?= 1000
 SOAK_TURNS ?= 1000
 # Mutants of shell commands that a real bash runs in `make soak`.
 SOAK_MUTANTS ?= 1000000
+# Operations on files while directories and links are swapped, with each way to use the kernel, in `make soak`.
+SOAK_RACES ?= 1000000
 
 .DEFAULT_GOAL := help
 .PHONY: help run test lint fmt-check clippy rustdoc tidy deny advisories bench soak docs fmt clean setup lint-setup
@@ -55,8 +57,8 @@ bench: setup ## Run the benchmarks, with a PostgreSQL of their own
 	@scripts/install-bench-deps.sh
 	scripts/with-postgres.sh $(CARGO) bench --workspace --bench '*'
 
-soak: setup ## Run the tests optimised, with SOAK_CASES cases for each property, SOAK_ROUNDS rounds and SOAK_TURNS turns of killing, and SOAK_MUTANTS shell commands
-	PROPTEST_CASES=$(SOAK_CASES) CLAWSMITH_KILL_ROUNDS=$(SOAK_ROUNDS) CLAWSMITH_KILL_TURNS=$(SOAK_TURNS) CLAWSMITH_ORACLE_MUTANTS=$(SOAK_MUTANTS) scripts/with-postgres.sh $(CARGO) test --release --workspace
+soak: setup ## Run the tests optimised and long: SOAK_CASES, SOAK_ROUNDS, SOAK_TURNS, SOAK_MUTANTS and SOAK_RACES say how long
+	PROPTEST_CASES=$(SOAK_CASES) CLAWSMITH_KILL_ROUNDS=$(SOAK_ROUNDS) CLAWSMITH_KILL_TURNS=$(SOAK_TURNS) CLAWSMITH_ORACLE_MUTANTS=$(SOAK_MUTANTS) CLAWSMITH_RACE_OPS=$(SOAK_RACES) scripts/with-postgres.sh $(CARGO) test --release --workspace
 
 docs: ## Write the generated files: docs/tools.md, docs/config.schema.json, token figures
 	$(CARGO) xtask generate

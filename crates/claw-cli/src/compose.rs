@@ -240,7 +240,9 @@ pub(crate) fn undo(
     store: &Arc<dyn Backend>,
 ) -> Result<StoredUndo, Failure> {
     let (data, limits) = (data_dir(loaded, around)?, loaded.config.files.undo_limits());
-    Ok(StoredUndo::new(Arc::clone(store) as _, data, Arc::new(SystemClock), limits))
+    let undo = StoredUndo::new(Arc::clone(store) as _, data, Arc::new(SystemClock), limits);
+    // A store in memory knows nothing of what the one on the disk has kept there.
+    Ok(if place(loaded, around)? == Place::Memory { undo } else { undo.sweeping() })
 }
 
 /// Where files are.
@@ -255,7 +257,12 @@ pub(crate) fn bridge(
     };
     let documents = (Arc::clone(store) as _, Arc::clone(store) as _);
     let files = Arc::new(LocalFiles::new());
-    Ok(Arc::new(RoutedFiles::with(files, documents, Arc::new(SystemClock), routing)))
+    let kind = |(id, agent): (&String, &crate::config::AgentConfig)| {
+        Some(((loaded.config.tenant.clone(), AgentId::new(id).ok()?), agent.kind?.into()))
+    };
+    let kinds = loaded.config.agents.iter().filter_map(kind).collect();
+    let routed = RoutedFiles::with(files, documents, Arc::new(SystemClock), routing);
+    Ok(Arc::new(routed.with_kinds(kinds)))
 }
 
 /// Where the workspaces are that we make.

@@ -11,8 +11,8 @@ mod shelf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
-use claw_core::port::World;
-use claw_core::tool::{AnyTool, Caller, Meta, Section, ToolSource, Unavailable};
+use claw_core::port::{Confinement, World};
+use claw_core::tool::{AnyTool, Caller, Meta, Need, Section, ToolSource, Unavailable};
 use claw_core::{InvalidId, ToolName};
 use claw_policy::pipeline::ToolSet;
 use serde::Serialize;
@@ -45,6 +45,9 @@ pub enum Status {
     NotInBuild,
 }
 
+/// What is said of tools whose files are confined by the guard alone.
+const BY_TEXT: &str = "files are confined by the text of their paths; a link is followed wherever it leads";
+
 /// One line of a listing.
 #[derive(Debug, Clone, Serialize)]
 pub struct Listing {
@@ -54,6 +57,9 @@ pub struct Listing {
     /// Whether it can be used.
     #[serde(flatten)]
     pub status: Status,
+    /// What one should know before relying on it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<&'static str>,
 }
 
 /// A tool that was not put on the shelf.
@@ -225,11 +231,11 @@ impl Registry {
                     None => Status::Ready,
                     Some(reason) => Status::Unavailable(reason),
                 };
-                Listing { meta: Arc::clone(&entry.meta), status }
+                Listing { meta: Arc::clone(&entry.meta), status, note: self.note(entry) }
             })
             .collect();
         for meta in self.absent() {
-            list.push(Listing { meta, status: Status::NotInBuild });
+            list.push(Listing { meta, status: Status::NotInBuild, note: None });
         }
         list.sort_by(|a, b| a.meta.name.cmp(&b.meta.name));
         list
@@ -300,6 +306,12 @@ impl Registry {
         let need = entry.meta.needs.iter().find_map(|need| Some((need, self.world.lacks(*need)?)));
         let need = need.map(|(need, reason)| format!("needs `{}`: {reason}", need.name()));
         need.or_else(|| entry.defect()).or_else(|| self.source_failure(entry))
+    }
+
+    /// What one should know before relying on a tool.
+    fn note(&self, entry: &Entry) -> Option<&'static str> {
+        let bridge = self.world.bridge.as_ref().filter(|_| entry.meta.needs.contains(&Need::Files))?;
+        (bridge.confinement() == Confinement::Text).then_some(BY_TEXT)
     }
 
     fn source_failure(&self, entry: &Entry) -> Option<String> {

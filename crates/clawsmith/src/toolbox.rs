@@ -1,14 +1,14 @@
 //! A populated executor in one call.
 
 use std::ops::Deref;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use claw_core::event::Listener;
 use claw_core::port::World;
-use claw_core::store::{CallStore, Rules};
+use claw_core::store::{CallStore, Rules, Store};
 use claw_core::tool::{AnyTool, Tool, erase};
-use claw_host::files::LocalFiles;
+use claw_host::files::{LocalFiles, RoutedFiles, Routing, StoredSeen, StoredUndo, UndoLimits};
 use claw_host::{ArtifactLimits, FileArtifacts, MemoryArtifacts, MemoryStore, SystemClock};
 use claw_policy::approval::ApprovalConfig;
 use claw_policy::config::PolicyConfig;
@@ -52,6 +52,7 @@ pub struct ToolboxBuilder {
     world: Option<World>,
     data_dir: Option<PathBuf>,
     store: Option<Arc<dyn CallStore>>,
+    everything: Option<Arc<dyn Store>>,
     files: FileRules,
     commands: CommandRules,
     rules: Option<Arc<dyn Rules>>,
@@ -141,6 +142,16 @@ impl ToolboxBuilder {
         self
     }
 
+    /// Remembers everything in this store: what [`store`](Self::store) says, settings of tools, and what
+    /// conversations have seen of files. With a [`data_dir`](Self::data_dir), changes of files can be undone too,
+    /// and in workspaces below `workspaces` there, context files and memory are documents of the store. A
+    /// [`world`](Self::world) that is given keeps its own bridge, and what else it has.
+    #[must_use]
+    pub fn everything_in(mut self, store: Arc<dyn Store>) -> Self {
+        self.everything = Some(store);
+        self
+    }
+
     /// Keeps long results in this directory instead of in memory.
     #[must_use]
     pub fn data_dir(mut self, directory: impl Into<PathBuf>) -> Self {
@@ -172,20 +183,27 @@ impl ToolboxBuilder {
 
     /// The toolbox.
     pub fn build(mut self) -> Result<Toolbox, BuildError> {
-        let mut world = self.world.unwrap_or_else(|| {
-            let mut world = World::new(Arc::new(SystemClock));
-            world.bridge = Some(Arc::new(LocalFiles::new()));
-            world
-        });
         if let Some(directory) = &self.data_dir {
             let absolute = std::path::absolute(directory).unwrap_or_else(|_| directory.clone());
             self.files.data_dir = Some(absolute.canonicalize().unwrap_or(absolute));
+        }
+        let data = self.files.data_dir.as_deref();
+        let mut world = self.world.unwrap_or_else(|| local(self.everything.as_ref(), data));
+        if let Some(store) = &self.everything {
+            let seen = || Arc::new(StoredSeen::new(Arc::clone(store) as _, Arc::clone(&world.clock))) as _;
+            world.seen = world.seen.or_else(|| Some(seen()));
+            let undo = |data| {
+                let (index, clock) = (Arc::clone(store) as _, Arc::clone(&world.clock));
+                Arc::new(StoredUndo::new(index, data, clock, UndoLimits::default())) as _
+            };
+            world.undo = world.undo.or_else(|| data.map(undo));
         }
         world.artifacts.get_or_insert_with(|| match self.data_dir {
             Some(directory) => Arc::new(FileArtifacts::new(directory, ArtifactLimits::default())),
             None => Arc::new(MemoryArtifacts::default()),
         });
-        let store = self.store.unwrap_or_else(|| Arc::new(MemoryStore::new()));
+        let everything = self.everything.clone().map(|store| store as Arc<dyn CallStore>);
+        let store = self.store.or(everything).unwrap_or_else(|| Arc::new(MemoryStore::new()));
         let registry = Registry::new(world);
         for tool in self.tools {
             registry.register(tool)?;
@@ -201,14 +219,34 @@ impl ToolboxBuilder {
             .files(self.files)
             .commands(self.commands)
             .scrubbers(self.scrubbers);
-        if let Some(rules) = self.rules {
+        let remembered = self.everything.clone().map(|store| store as Arc<dyn Rules>);
+        if let Some(rules) = self.rules.or(remembered) {
             builder = builder.rules(rules);
+        }
+        if let Some(store) = self.everything {
+            builder = builder.settings(store);
         }
         if let Some(listener) = self.listener {
             builder = builder.listener(listener);
         }
         Ok(Toolbox(builder.build()))
     }
+}
+
+/// The files of this machine, with documents of the store in front where there are managed workspaces.
+fn local(store: Option<&Arc<dyn Store>>, data: Option<&Path>) -> World {
+    let clock = Arc::new(SystemClock);
+    let mut world = World::new(Arc::clone(&clock) as _);
+    let files = Arc::new(LocalFiles::new());
+    world.bridge = Some(match (store, data) {
+        (Some(store), Some(data)) => {
+            let routing = Routing::Below(data.join(FileRules::WORKSPACES));
+            let documents = (Arc::clone(store) as _, Arc::clone(store) as _);
+            Arc::new(RoutedFiles::with(files, documents, clock, routing))
+        }
+        _ => files,
+    });
+    world
 }
 
 /// Registers the built-in tools that `discovery` takes, and makes the rest of the catalogue known. What

@@ -3,6 +3,7 @@
 //! A file is put back only where it still is as the change left it. What is shown is scrubbed; what is put back
 //! are the real bytes.
 
+mod commands;
 mod show;
 
 use std::process::ExitCode;
@@ -15,7 +16,7 @@ use claw_core::store::{
     EntryEvent, NewUndo, Outcome as CallOutcome, Record, StoreError, Undo as Change, UndoFilter,
 };
 use claw_core::tool::{Caller, Digest, Effect, Effects, ToolError};
-use claw_core::{CallId, SessionKey, ToolName, UndoId};
+use claw_core::{CallId, JobId, SessionKey, ToolName, UndoId};
 use claw_host::SystemClock;
 use claw_host::files::{Restored, Restoring, Step, StoredUndo, Verdict};
 use claw_registry::{CallScrubber, FileRules};
@@ -37,12 +38,15 @@ const MOST: usize = 10_000;
 /// What to do with changes.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Undo {
-    /// List changes, newest first. Those that commands made are not among them.
-    #[command(after_help = "Changes that commands made are not covered: only those of the file tools are.
+    /// List changes, newest first, and the commands that may have changed files too.
+    #[command(
+        after_help = "Changes that commands made are not covered: only those of the file tools are. The \
+commands are listed as such.
 
 Examples:
   clawsmith undo list
-  clawsmith undo list --session cli:me --last 100 --json")]
+  clawsmith undo list --session cli:me --last 100 --json"
+    )]
     List(List),
     /// Show what a change did, as a unified diff without secrets.
     #[command(after_help = "Examples:
@@ -78,7 +82,7 @@ pub(crate) struct List {
 /// Which change, or those of which call.
 #[derive(Debug, Args)]
 pub(crate) struct Which {
-    /// The id of a change, or of a call: then all changes that it made.
+    /// The id of a change, or of a call or an agent's run: then all changes that it made.
     #[arg(required_unless_present = "last", conflicts_with = "last")]
     id: Option<String>,
     /// The last call that changed something and is not undone.
@@ -169,7 +173,9 @@ impl List {
         let key = self.session.as_ref().map(SessionKey::new).transpose();
         let key = key.map_err(|error| Failure::usage(format!("`--session`: {error}")))?;
         let filter = UndoFilter { session: key, ..UndoFilter::default() };
-        let changes = work.changes(&filter, self.last).await?;
+        let mut changes = work.changes(&filter, self.last).await?;
+        let mut commands = work.commands(&filter, self.last).await?;
+        commands::newest(&mut changes, &mut commands, self.last);
         let mut states = Vec::with_capacity(changes.len());
         let mut newest = std::collections::HashSet::new();
         for change in &changes {
@@ -178,30 +184,39 @@ impl List {
             states.push(work.state(change, is_newest).await);
         }
         if session.out.json {
-            let rows: Vec<Value> =
-                changes.iter().zip(&states).map(|(change, state)| as_json(change, state)).collect();
+            let rows = changes.iter().zip(&states).map(|(change, state)| as_json(change, state));
+            let mut rows: Vec<Value> = rows.chain(commands.iter().map(commands::as_json)).collect();
+            rows.sort_by_key(|row| std::cmp::Reverse(row["at"].as_i64()));
             session.out.json(&work.scrubber.json(&json!(rows)))?;
             return Ok(ExitCode::SUCCESS);
         }
-        if changes.is_empty() {
+        if changes.is_empty() && commands.is_empty() {
             session.out.line("no change of a file is kept")?;
             return Ok(ExitCode::SUCCESS);
         }
-        let mut table =
-            Table::new(["id", "time", "session", "agent", "tool", "call", "change", "state", "file"]);
+        let mut rows = Vec::with_capacity(changes.len() + commands.len());
         for (Change { new, .. }, state) in changes.iter().zip(&states) {
-            table.row([
+            let row = [
                 Cell::strong(new.id),
                 Cell::quiet(time(new.at)),
                 Cell::new(&new.session),
                 Cell::new(&new.agent),
                 Cell::new(&new.tool),
                 Cell::quiet(new.call),
+                new.run.map_or_else(|| Cell::quiet("-"), Cell::quiet),
                 Cell::new(kind(new)),
                 if *state == "stands" { Cell::good(state) } else { Cell::warning(state) },
                 Cell::new(work.scrubber.text(&new.shown)),
-            ]);
+            ];
+            rows.push((new.at, row));
         }
+        rows.extend(
+            commands.iter().map(|command| (command.record.at, commands::row(command, &work.scrubber))),
+        );
+        rows.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
+        let mut table =
+            Table::new(["id", "time", "session", "agent", "tool", "call", "run", "change", "state", "file"]);
+        rows.into_iter().for_each(|(_, row)| table.row(row));
         session.out.table(&table)?;
         session.out.flush()?;
         tell("note: changes that commands made are not covered");
@@ -284,13 +299,19 @@ impl Work {
         {
             return Ok(vec![change]);
         }
-        let changes = match id.parse::<CallId>() {
+        let mut changes = match id.parse::<CallId>() {
             Ok(call) => of_call(call).await?,
             Err(_) => Vec::new(),
         };
+        if changes.is_empty()
+            && let Ok(run) = id.parse::<JobId>()
+        {
+            let filter = UndoFilter { run: Some(run), ..UndoFilter::default() };
+            changes = self.changes(&filter, MOST).await?;
+        }
         match changes.is_empty() {
             true => {
-                Err(Failure::usage(format!("no change and no call `{id}` is kept"))
+                Err(Failure::usage(format!("no change, call or run `{id}` is kept"))
                     .hint("clawsmith undo list"))
             }
             false => Ok(changes),

@@ -19,6 +19,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use claw_agent::RunLimits;
+use claw_core::store::AgentKind;
 use claw_core::{NodeId, TenantId};
 use claw_host::ArtifactKeeping;
 use claw_host::files::UndoLimits;
@@ -99,6 +100,9 @@ pub struct AgentConfig {
     /// Its model. Left out: that of `models`, or the provider's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// Whose its context files are, where the store does not say. Left out: `open`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kind: Option<KindOfAgent>,
     /// Only these tools are kept, of those that `tools` keeps. Left out: all of them; an empty list: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allow: Option<Vec<String>>,
@@ -123,6 +127,25 @@ pub struct AgentConfig {
 pub struct SandboxConfig {
     /// Whose commands run in a sandbox.
     pub mode: SandboxMode,
+}
+
+/// Whose an agent's context files are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum KindOfAgent {
+    /// Each user shapes their own.
+    Open,
+    /// Whoever set the agent up; a user has `USER.md`, and tools only read the others.
+    Predefined,
+}
+
+impl From<KindOfAgent> for AgentKind {
+    fn from(kind: KindOfAgent) -> Self {
+        match kind {
+            KindOfAgent::Open => Self::Open,
+            KindOfAgent::Predefined => Self::Predefined,
+        }
+    }
 }
 
 /// Which files tools may reach in a workspace, how much it may hold, and what of changes is kept.

@@ -11,6 +11,7 @@ mod credentials;
 mod db;
 mod db_copy;
 mod doctor;
+mod embedding;
 mod exec;
 mod files;
 mod harness;

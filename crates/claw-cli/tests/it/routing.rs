@@ -380,6 +380,27 @@ async fn ordinary_files_pass_the_suite_behind_the_documents() {
 }
 
 #[test]
+fn the_configuration_says_whose_an_agents_context_files_are() {
+    let home = Home::with_config("[agents.fixed]\nkind = \"predefined\"\n\n[agents.free]\nkind = \"open\"\n");
+    let write = |agent: &str, path: &str| {
+        let args = json!({ "path": path, "content": "mine\n" }).to_string();
+        home.run(&["tools", "call", "write_file", "--managed", "--agent", agent, "--args", &args])
+    };
+    let ran = write("fixed", "SOUL.md");
+    assert!(ran.code == 1 && ran.stderr.contains("belongs to whoever set this agent up"), "{}", ran.shown());
+    for (agent, path) in [("fixed", "USER.md"), ("free", "SOUL.md"), ("unknown", "SOUL.md")] {
+        assert_eq!(write(agent, path).code, 0, "{agent}: {path}");
+    }
+    home.write("project/clawsmith.toml", "[agents.fixed]\nkind = \"closed\"\n");
+    let ran = home.run(&["config", "check"]);
+    assert!(
+        ran.code != 0 && ran.stderr.contains("`closed` is none of `open`, `predefined`"),
+        "{}",
+        ran.shown()
+    );
+}
+
+#[test]
 fn a_developers_own_context_file_is_a_file_and_a_managed_one_a_document() {
     let home = Home::new();
     home.write("project/AGENTS.md", "of the project\n");

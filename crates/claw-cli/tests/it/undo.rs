@@ -5,13 +5,16 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::sync::Arc;
 
-use claw_core::port::{Change, Contents, Expect, FsBridge as _, Place, Scope, UndoJournal as _, World};
-use claw_core::store::{Undo, UndoFilter, UndoIndex as _};
-use claw_core::tool::{Caller, ErrorKind};
-use claw_core::{AgentId, CallId, NodeId, SessionKey, TenantId, ToolName};
+use claw_core::port::{
+    Change, Contents, Expect, FsBridge as _, Place, Scope, UndoJournal as _, UnixMillis, World,
+};
+use claw_core::store::{EntryEvent, Ledger as _, NewUndo, Record, Undo, UndoFilter, UndoIndex as _};
+use claw_core::tool::{Caller, Digest, Effect, ErrorKind};
+use claw_core::{AgentId, CallId, JobId, NodeId, SessionKey, TenantId, ToolName, UndoId};
 use claw_host::SystemClock;
 use claw_host::files::{LocalFiles, Restoring, StoredUndo, UndoLimits, Verdict};
-use claw_store::SqliteStore;
+use claw_store::{Backend as _, SqliteStore};
+use claw_testkit::ManualClock;
 use clawsmith::{Request, Toolbox};
 use proptest::collection::vec;
 use proptest::option;
@@ -344,6 +347,102 @@ async fn old_changes_and_their_bytes_are_forgotten_beyond_the_limit() {
     let scope = |caller: &Caller| Scope::workspace(&caller.workspace);
     let restoring = Restoring { journal: &desk.journal, bridge: &desk.files, scope: &scope };
     assert_eq!(restoring.look(left).await.unwrap()[0].verdict, Verdict::Ready);
+}
+
+/// What a program leaves that is killed between keeping bytes and recording the change.
+#[tokio::test(flavor = "multi_thread")]
+async fn bytes_that_no_change_names_are_swept_once_a_day() {
+    let place = TempDir::new().unwrap();
+    let undo = place.path().join("undo");
+    let store = Arc::new(SqliteStore::memory(NodeId::local()).await.unwrap());
+    let clock = Arc::new(ManualClock::default());
+    clock.set(UnixMillis(1_700_000_000_000));
+    let journal =
+        |place: &Path| StoredUndo::new(Arc::clone(&store) as _, place, Arc::clone(&clock) as _, limits());
+    let caller = Caller::new(AgentId::new("main").unwrap(), SessionKey::new("cli:me").unwrap(), "/w");
+    let change = Change {
+        caller: &caller,
+        call: CallId::new(),
+        run: None,
+        tool: &ToolName::literal("write_file"),
+        place: "/w/a",
+        shown: "a",
+        before: None,
+        after: Some(Contents { bytes: b"named", mode: None }),
+    };
+    journal(place.path()).record(&change).await.unwrap();
+    let orphan = undo.join("00").join("0".repeat(62));
+    let leave = || {
+        fs::create_dir_all(undo.join("00")).unwrap();
+        fs::write(&orphan, "left behind").unwrap();
+        fs::write(undo.join("x.part"), "half").unwrap();
+    };
+    leave();
+    journal(place.path()).prune().await.unwrap();
+    assert!(orphan.exists(), "an index that may not be the only one removes nothing");
+    let sweeping = journal(place.path()).sweeping();
+    sweeping.prune().await.unwrap();
+    assert!(!orphan.exists() && !undo.join("x.part").exists());
+    leave();
+    sweeping.prune().await.unwrap();
+    assert!(orphan.exists(), "not again on the same day");
+    clock.advance(std::time::Duration::from_secs(25 * 60 * 60));
+    sweeping.prune().await.unwrap();
+    assert!(!orphan.exists());
+    let kept = store.undos(&TenantId::main(), &UndoFilter::default(), 10).await.unwrap();
+    assert_eq!(sweeping.bytes(kept[0].new.after.as_ref().unwrap()).await.unwrap(), b"named");
+}
+
+#[tokio::test]
+async fn runs_and_commands_are_listed_among_the_changes() {
+    let home = Home::new();
+    call(&home, "write_file", json!({ "path": "a", "content": "x" }));
+    let store = SqliteStore::open(&home.data().join("clawsmith.db"), NodeId::local()).await.unwrap();
+    let made = store.undos(&TenantId::main(), &UndoFilter::default(), 1).await.unwrap().remove(0);
+    let (run, other) = (JobId::new(), SessionKey::new("cli:other").unwrap());
+    let after = made.new.at;
+    let of_run =
+        NewUndo { id: UndoId::new(), run: Some(run), shown: "of-the-run".into(), ..made.new.clone() };
+    store.record_undo(of_run).await.unwrap();
+    for (session, tool, effect) in [
+        (made.new.session.clone(), "exec", Effect::Execute),
+        (made.new.session.clone(), "reader", Effect::Read),
+        (other, "exec", Effect::Execute),
+    ] {
+        let args = json!({ "command": "touch b" });
+        let effects = [effect].into_iter().collect();
+        let event = EntryEvent::Intent { digest: Digest::of(&args), effects, args, approval: None };
+        let record = Record {
+            at: UnixMillis(after.0 + 1),
+            tenant: TenantId::main(),
+            session,
+            agent: made.new.agent.clone(),
+            user: None,
+            call: CallId::new(),
+            tool: tool.to_owned(),
+            event,
+        };
+        store.begin_call(record).await.unwrap();
+    }
+    store.disconnect().await;
+    let list = home.run(&["undo", "list"]);
+    assert!(
+        list.stdout.contains(&run.to_string()) && list.stdout.contains("not covered"),
+        "{}",
+        list.shown()
+    );
+    let rows = listed(&home);
+    let states: Vec<_> = rows.iter().map(|row| row["state"].as_str().unwrap()).collect();
+    assert_eq!(states.iter().filter(|state| **state == "not covered").count(), 2, "{rows:?}");
+    assert_eq!((&states[..2], rows.len()), (&["not covered"; 2][..], 4), "the newest first");
+    let key = made.new.session.as_str();
+    let ran = home.run(&["undo", "list", "--session", key, "--json"]);
+    assert_eq!(ran.json().as_array().unwrap().len(), 3);
+    let ran = home.run(&["undo", "list", "--last", "2", "--json"]);
+    assert_eq!(ran.json().as_array().unwrap().len(), 2);
+    // A run's changes by the run's id.
+    let shown = home.run(&["undo", "show", &run.to_string(), "--json"]);
+    assert_eq!(shown.json()[0]["shown"], "of-the-run", "{}", shown.shown());
 }
 
 fn walk(directory: &Path) -> Vec<std::path::PathBuf> {

@@ -100,4 +100,6 @@ pub trait UndoIndex: Send + Sync {
     /// most `bytes`, each blob counted once; gives the blobs that no entry names any more, those of changes
     /// that were withdrawn included.
     async fn prune_undo(&self, before: UnixMillis, bytes: u64) -> Result<Vec<Digest>, StoreError>;
+    /// Which of these blobs no entry of any tenant names, not even one of a change that was withdrawn.
+    async fn unnamed_undo(&self, blobs: &[Digest]) -> Result<Vec<Digest>, StoreError>;
 }

@@ -132,19 +132,24 @@ impl UndoIndex for PostgresStore {
         .map_err(failed(WRITE))?;
         let named: BTreeSet<String> = pruned.into_iter().flat_map(<[_; 2]>::from).flatten().collect();
         let named: Vec<String> = named.into_iter().collect();
-        let free: Vec<String> = query_scalar(
-            "SELECT blob FROM unnest($1::text[]) AS named (blob)
-             WHERE NOT EXISTS (SELECT 1 FROM undo WHERE before_blob = blob)
-               AND NOT EXISTS (SELECT 1 FROM undo WHERE after_blob = blob)",
-        )
-        .bind(named)
-        .fetch_all(&mut *transaction)
-        .await
-        .map_err(failed(READ))?;
+        let free: Vec<String> =
+            query_scalar(UNNAMED).bind(named).fetch_all(&mut *transaction).await.map_err(failed(READ))?;
         transaction.commit().await.map_err(failed(WRITE))?;
         free.iter().map(|blob| row::word("a blob's digest", blob)).collect()
     }
+
+    async fn unnamed_undo(&self, blobs: &[Digest]) -> Result<Vec<Digest>, StoreError> {
+        let blobs: Vec<String> = blobs.iter().map(Digest::to_string).collect();
+        let free: Vec<String> =
+            query_scalar(UNNAMED).bind(blobs).fetch_all(&self.pool).await.map_err(failed(READ))?;
+        free.iter().map(|blob| row::word("a blob's digest", blob)).collect()
+    }
 }
+
+/// Those of a list of blobs that no row names.
+const UNNAMED: &str = "SELECT blob FROM unnest($1::text[]) AS named (blob)
+     WHERE NOT EXISTS (SELECT 1 FROM undo WHERE before_blob = blob)
+       AND NOT EXISTS (SELECT 1 FROM undo WHERE after_blob = blob)";
 
 /// The newest change that, with all newer ones, names more than `bytes`, each blob counted once.
 async fn too_much(connection: &mut PgConnection, bytes: u64) -> Result<Option<(i64, Uuid)>, StoreError> {

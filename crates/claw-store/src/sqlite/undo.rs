@@ -124,19 +124,29 @@ impl UndoIndex for SqliteStore {
         .await
         .map_err(failed(WRITE))?;
         let named: BTreeSet<String> = pruned.into_iter().flat_map(<[_; 2]>::from).flatten().collect();
-        let free: Vec<String> = query_scalar(
-            "SELECT value FROM json_each($1)
-             WHERE NOT EXISTS (SELECT 1 FROM undo WHERE before_blob = value)
-               AND NOT EXISTS (SELECT 1 FROM undo WHERE after_blob = value)",
-        )
-        .bind(row::text(&named)?)
-        .fetch_all(&mut *transaction)
-        .await
-        .map_err(failed(READ))?;
+        let free: Vec<String> = query_scalar(UNNAMED)
+            .bind(row::text(&named)?)
+            .fetch_all(&mut *transaction)
+            .await
+            .map_err(failed(READ))?;
         transaction.commit().await.map_err(failed(WRITE))?;
         free.iter().map(|blob| row::word("a blob's digest", blob)).collect()
     }
+
+    async fn unnamed_undo(&self, blobs: &[Digest]) -> Result<Vec<Digest>, StoreError> {
+        let free: Vec<String> = query_scalar(UNNAMED)
+            .bind(row::text(&blobs)?)
+            .fetch_all(&self.readers)
+            .await
+            .map_err(failed(READ))?;
+        free.iter().map(|blob| row::word("a blob's digest", blob)).collect()
+    }
 }
+
+/// Those of a list of blobs that no row names.
+const UNNAMED: &str = "SELECT value FROM json_each($1)
+     WHERE NOT EXISTS (SELECT 1 FROM undo WHERE before_blob = value)
+       AND NOT EXISTS (SELECT 1 FROM undo WHERE after_blob = value)";
 
 /// The newest change that, with all newer ones, names more than `bytes`, each blob counted once.
 async fn too_much(

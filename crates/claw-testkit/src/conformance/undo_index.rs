@@ -24,6 +24,7 @@ pub async fn undo_index<S: UndoIndex + 'static>(make: impl AsyncFn() -> S) {
     prunes_by_age(make().await).await;
     prunes_by_size_of_distinct_blobs(make().await).await;
     gives_up_no_blob_that_somebody_names(make().await).await;
+    tells_which_blobs_nobody_names(make().await).await;
     keeps_the_changes_of_tenants_apart(make().await).await;
     lets_one_of_many_undo_a_change(make().await).await;
     gives_up_each_blob_once(make().await).await;
@@ -176,6 +177,22 @@ async fn gives_up_no_blob_that_somebody_names(store: impl UndoIndex) {
     );
     assert_eq!(prune(&store, 6, ALL).await, blobs(&["a", "z"]), "those of all tenants are pruned");
     assert_eq!(prune(&store, 7, ALL).await, blobs(&["b", "y"]));
+}
+
+async fn tells_which_blobs_nobody_names(store: impl UndoIndex) {
+    let withdrawn = writes("w", "x", 2);
+    for new in [NewUndo { tenant: tenant("other"), ..writes("a", "b", 1) }, withdrawn.clone()] {
+        store.record_undo(new).await.unwrap();
+    }
+    store.withdraw_undo(&withdrawn.tenant, withdrawn.id).await.unwrap();
+    let asked: Vec<Digest> = ["a", "b", "c", "w", "d"].map(digest).into();
+    let mut unnamed: Vec<String> =
+        store.unnamed_undo(&asked).await.unwrap().iter().map(Digest::to_string).collect();
+    unnamed.sort();
+    assert_eq!(unnamed, blobs(&["c", "d"]));
+    assert!(store.unnamed_undo(&[]).await.unwrap().is_empty());
+    let many: Vec<Digest> = (0..5_000).map(|nth| digest(&nth.to_string())).collect();
+    assert_eq!(store.unnamed_undo(&many).await.unwrap().len(), 5_000);
 }
 
 async fn keeps_the_changes_of_tenants_apart(store: impl UndoIndex) {

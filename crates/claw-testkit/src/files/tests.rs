@@ -11,6 +11,7 @@ fn scope() -> Scope {
     Scope {
         roots: vec![root("/ws", Access::Write), root("/ws/vendor", Access::Read)],
         denied: vec!["/ws/secret".into()],
+        configuration: Vec::new(),
         quota: None,
     }
 }

@@ -111,6 +111,7 @@ fn print(session: &mut Session, sections: &[(Section, Vec<Line>)]) -> Result<(),
                 }
                 Status::NotInBuild => Cell::quiet("not in build"),
             };
+            reasons.extend(listing.note.map(|note| format!("{}: {note}", meta.name)));
             let allowed = match verdict {
                 Some(verdict) if verdict.allowed => Cell::good("yes"),
                 Some(verdict) => {
@@ -152,6 +153,7 @@ fn as_json(section: &Section, (listing, verdict): &Line) -> serde_json::Value {
         "section": section,
         "about": listing.meta.about,
         "status": listing.status,
+        "note": listing.note,
         "effects": listing.meta.effects,
         "cost": listing.meta.cost,
         "aliases": listing.meta.aliases,

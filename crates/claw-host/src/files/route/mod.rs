@@ -17,6 +17,7 @@ macro_rules! behind {
 mod shelf;
 mod tree;
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -26,8 +27,9 @@ use claw_core::port::{
     UnixMillis, Version, Walk, Walked, Window,
 };
 use claw_core::redact::Redactor;
-use claw_core::store::{AgentStore, Documents, Shelf};
+use claw_core::store::{AgentKind, AgentStore, Documents, Shelf};
 use claw_core::tool::{Caller, Digest, ErrorKind, Sight, Target, ToolError};
+use claw_core::{AgentId, TenantId};
 
 use self::shelf::{Shelves, Spot};
 
@@ -90,7 +92,15 @@ impl RoutedFiles {
         clock: Arc<dyn Clock>,
         routing: Routing,
     ) -> Self {
-        Self { files, shelves: Shelves { documents, agents, clock }, generated: None, routing }
+        let shelves = Shelves { documents, agents, kinds: HashMap::new(), clock };
+        Self { files, shelves, generated: None, routing }
+    }
+
+    /// With agents of these kinds, where the store does not know them.
+    #[must_use]
+    pub fn with_kinds(mut self, kinds: HashMap<(TenantId, AgentId), AgentKind>) -> Self {
+        self.shelves.kinds = kinds;
+        self
     }
 
     /// With files that the system writes.

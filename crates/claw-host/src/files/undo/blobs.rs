@@ -6,9 +6,13 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use claw_core::UndoId;
+use claw_core::port::UnixMillis;
 use claw_core::tool::Digest;
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
+
+/// The file that tells when blobs that nobody names were last looked for.
+const SWEPT: &str = "swept";
 
 /// A directory of blobs, in directories by the first byte of their digests.
 #[derive(Debug, Clone)]
@@ -89,6 +93,47 @@ impl Blobs {
             Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
             _ => Ok(()),
         }
+    }
+
+    /// All that are kept. Whoever asks holds the lock to remove: then what is unfinished stays so, and goes.
+    pub(super) fn all(&self) -> io::Result<Vec<Digest>> {
+        let mut all = Vec::new();
+        for entry in fs::read_dir(&self.directory)? {
+            let entry = entry?;
+            let (shard, path) = (entry.file_name(), entry.path());
+            if path.extension().is_some_and(|extension| extension == "part") {
+                fs::remove_file(path)?;
+            } else if entry.file_type()?.is_dir() {
+                let names = fs::read_dir(path)?.map(|entry| Ok::<_, io::Error>(entry?.file_name()));
+                for name in names {
+                    let hex = [shard.as_encoded_bytes(), name?.as_encoded_bytes()].concat();
+                    // What has another name is not ours.
+                    let name = str::from_utf8(&hex).map(|hex| format!("sha256:{hex}")).unwrap_or_default();
+                    all.extend(serde_json::from_value::<Digest>(name.into()).ok());
+                }
+            }
+        }
+        Ok(all)
+    }
+
+    /// When blobs that nobody names were last looked for.
+    pub(super) fn swept(&self) -> io::Result<Option<UnixMillis>> {
+        match fs::read_to_string(self.directory.join(SWEPT)) {
+            Ok(text) => Ok(text.trim().parse().ok().map(UnixMillis)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Notes that they were looked for.
+    pub(super) fn note_swept(&self, at: UnixMillis) -> io::Result<()> {
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(self.directory.join(SWEPT))?;
+        file.write_all(at.0.to_string().as_bytes())
     }
 
     fn path(&self, digest: &Digest) -> PathBuf {

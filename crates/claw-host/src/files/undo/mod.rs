@@ -45,7 +45,13 @@ pub struct StoredUndo {
     limits: UndoLimits,
     /// How many bytes may be recorded before the limits are looked at again.
     room: AtomicU64,
+    /// Whether bytes that the index does not name are removed.
+    sweeping: bool,
 }
+
+/// How often bytes that no change names are looked for. They are left by a program that was killed between
+/// keeping them and recording the change.
+const SWEEP_EVERY: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl StoredUndo {
     /// One over this index, with its bytes below `data` in `undo/`.
@@ -56,7 +62,15 @@ impl StoredUndo {
         limits: UndoLimits,
     ) -> Self {
         let blobs = Blobs::new(data.as_ref().join("undo"));
-        Self { index, blobs, clock, limits, room: AtomicU64::new(0) }
+        Self { index, blobs, clock, limits, room: AtomicU64::new(0), sweeping: false }
+    }
+
+    /// Also removes bytes that this index does not name, once a day. Only for an index that lasts and is the only
+    /// one of its directory: what another one names would go.
+    #[must_use]
+    pub fn sweeping(mut self) -> Self {
+        self.sweeping = true;
+        self
     }
 
     /// The bytes of a state. They are real: they may be secret.
@@ -87,8 +101,30 @@ impl StoredUndo {
         let free = self.index.prune_undo(oldest, self.limits.bytes).await.map_err(ToolError::internal)?;
         let blobs = self.blobs.clone();
         blocking(move || free.iter().try_for_each(|blob| blobs.remove(blob))).await.map_err(failed)?;
+        if self.sweeping {
+            self.sweep().await.map_err(failed)?;
+        }
         drop(lock);
         Ok(())
+    }
+
+    /// Removes bytes that no change names, where that was not done lately. Nobody records a change meanwhile.
+    async fn sweep(&self) -> io::Result<()> {
+        let (blobs, now) = (self.blobs.clone(), self.clock.now());
+        let every = i64::try_from(SWEEP_EVERY.as_millis()).unwrap_or(i64::MAX);
+        let kept = blocking(move || match blobs.swept()? {
+            // One that lies ahead is none: a clock was set back.
+            Some(at) if (0..every).contains(&now.0.saturating_sub(at.0)) => Ok(None),
+            _ => blobs.all().map(Some),
+        });
+        let Some(kept) = kept.await? else { return Ok(()) };
+        let free = self.index.unnamed_undo(&kept).await.map_err(io::Error::other)?;
+        let blobs = self.blobs.clone();
+        blocking(move || {
+            free.iter().try_for_each(|blob| blobs.remove(blob))?;
+            blobs.note_swept(now)
+        })
+        .await
     }
 
     /// Prunes where enough was recorded since the last time, and at first.
