@@ -29,7 +29,6 @@ pub use history::History;
 pub use limits::{LoopLimits, Meanwhile, RunLimits, Threshold};
 pub use loops::{Finding, Loops};
 pub use order::Order;
-pub use result::is_mark;
 pub use session::{Peer, key};
 pub use turn::End;
 pub use worker::{Worker, WorkerOptions};

@@ -105,6 +105,16 @@ pub struct Told {
     pub failed: bool,
 }
 
+/// How a line begins after which data from outside stands.
+pub const MARK: &str = "[untrusted data ";
+/// How the line begins that ends it.
+pub const MARK_END: &str = "[end of untrusted data ";
+
+/// Whether a line only marks what stands around it as data from outside: models read it, people need not.
+pub fn is_mark(line: &str) -> bool {
+    line.starts_with(MARK) || line.starts_with(MARK_END)
+}
+
 impl Turn {
     /// Words of someone.
     pub fn text(role: Role, text: impl Into<String>) -> Self {

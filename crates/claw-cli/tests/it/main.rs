@@ -24,6 +24,7 @@ mod sandbox;
 mod scrub;
 mod secrets;
 mod shell;
+mod terminal;
 mod tools;
 mod tour;
 mod undo;

@@ -1,6 +1,6 @@
 //! Whether a turn fits a conversation, and which pieces of it the turn may use.
 
-use claw_core::message::{Part, Told};
+use claw_core::message::{Part, Told, is_mark};
 use claw_core::port::{Choice, Question};
 use claw_core::store::Role;
 use claw_core::tool::Block;
@@ -51,14 +51,15 @@ impl<'a> Conversation<'a> {
     }
 }
 
-/// The words of a result.
+/// The words of a result, without what marks them as data.
 fn text_of(blocks: &[Block]) -> String {
     let texts = blocks.iter().filter_map(|block| match block {
         Block::Text { text } => Some(text.as_str()),
         Block::Resource { text, .. } => text.as_deref(),
         Block::Image { .. } => None,
     });
-    texts.collect::<Vec<_>>().join("\n")
+    let lines = texts.flat_map(str::lines).filter(|line| !is_mark(line));
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// When a turn is played. All that is given must hold.

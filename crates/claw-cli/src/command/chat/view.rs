@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use anstyle::Style;
 use claw_agent::Deployment;
-use claw_core::message::{Args, Part, Wanted};
+use claw_core::message::{Args, Part, Wanted, is_mark};
 use claw_core::port::{Model, Owner};
 use claw_core::store::{ApprovalState, Delta, Role, SessionEvent, Topic, Voice};
 use claw_core::tool::{Block, Caller};
@@ -284,7 +284,7 @@ async fn until(time: Option<tokio::time::Instant>) {
 fn result(part: &Part) {
     let Part::Result(told) = part else { return };
     let lines = told.content.iter().filter_map(|block| match block {
-        Block::Text { text } => Some(text.lines().filter(|line| !claw_agent::is_mark(line))),
+        Block::Text { text } => Some(text.lines().filter(|line| !is_mark(line))),
         _ => None,
     });
     let lines: Vec<&str> = lines.flatten().collect();

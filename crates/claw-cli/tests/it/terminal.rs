@@ -1,0 +1,184 @@
+//! A conversation at a real terminal: what a person sees and types.
+
+use std::fs::{self, File};
+use std::io::{Read as _, Write as _};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::time::{Duration, Instant};
+
+use nix::pty::{Winsize, openpty};
+
+use crate::harness::Home;
+
+/// Longer than anything here takes on a machine that has much else to do.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+const SCRIPT: &str = r#"
+[[turn]]
+when.said = "change it"
+when.round = 0
+do = [{ say = "I read it **first**." }, { call = "read_file", args = { path = "notes.txt" } }]
+
+[[turn]]
+when.result_of = "read_file"
+do = [{ call = "edit", args = { path = "notes.txt", old_string = "two", new_string = "three" } }]
+
+[[turn]]
+when.result_of = "edit"
+do = [{ say = "It is changed." }]
+
+[[turn]]
+when.said = "ask me"
+when.round = 0
+do = [{ call = "exec", args = { command = "eval \"$WHAT\"; echo it ran" } }]
+
+[[turn]]
+when.result_of = "exec"
+do = [{ say = "The command was run." }]
+
+[[turn]]
+when.said = "go on for ever"
+do = [{ say = "Very well. ", delay_ms = 1 }, { hang = true }]
+
+[[turn]]
+do = [{ say = "I heard you." }]
+"#;
+
+/// `clawsmith chat` in a terminal of its own.
+struct Terminal {
+    child: Child,
+    typed: File,
+    shown: Receiver<Vec<u8>>,
+    seen: String,
+    /// How far the test has looked.
+    looked: usize,
+}
+
+impl Terminal {
+    fn start(home: &Home) -> Self {
+        let script = home.write("script.toml", SCRIPT);
+        let size = Winsize { ws_row: 40, ws_col: 100, ws_xpixel: 0, ws_ypixel: 0 };
+        let pty = openpty(&size, None).unwrap();
+        let terminal = File::from(pty.slave);
+        let end = || Stdio::from(terminal.try_clone().unwrap());
+        // The terminal becomes the one that Ctrl-C belongs to.
+        let mut command = Command::new("setsid");
+        command.args(["--ctty", "--wait"]).arg(assert_cmd::cargo::cargo_bin!("clawsmith"));
+        command.args(["chat", "--script"]).arg(script);
+        command.env_clear().envs([("PATH", "/usr/bin:/bin"), ("TERM", "xterm-256color"), ("USER", "tester")]);
+        command.env("HOME", home.path()).current_dir(home.path().join("project"));
+        let child = command.stdin(end()).stdout(end()).stderr(end()).spawn().unwrap();
+        let typed = File::from(pty.master);
+        let (sender, shown) = mpsc::channel();
+        let mut master = typed.try_clone().unwrap();
+        std::thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            while let Ok(count) = master.read(&mut bytes) {
+                if count == 0 || sender.send(bytes[..count].to_vec()).is_err() {
+                    return;
+                }
+            }
+        });
+        Self { child, typed, shown, seen: String::new(), looked: 0 }
+    }
+
+    fn type_in(&mut self, keys: &str) {
+        self.typed.write_all(keys.as_bytes()).unwrap();
+    }
+
+    /// Types a line once the prompt is there.
+    fn say(&mut self, line: &str) {
+        self.wait_for("default> ");
+        self.type_in(line);
+        self.type_in("\r");
+    }
+
+    /// Waits until a text is shown after what was looked at; gives all that came until then.
+    #[track_caller]
+    fn wait_for(&mut self, text: &str) -> String {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let new = &self.seen[self.looked..];
+            if let Some(at) = new.find(text) {
+                let seen = new[..at + text.len()].to_owned();
+                self.looked += at + text.len();
+                return seen;
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            match self.shown.recv_timeout(left) {
+                Ok(bytes) => self.take(&bytes),
+                Err(error) => panic!("`{text}` was not shown ({error}); after\n{new}"),
+            }
+        }
+    }
+
+    /// What a terminal shows, without colours; where the cursor is, is answered as a terminal does.
+    fn take(&mut self, bytes: &[u8]) {
+        let text = String::from_utf8_lossy(bytes).into_owned();
+        for _ in text.matches("\u{1b}[6n") {
+            self.typed.write_all(b"\x1b[1;1R").unwrap();
+        }
+        self.seen.push_str(&anstream::adapter::strip_str(&text).to_string());
+    }
+
+    fn end(mut self) {
+        self.wait_for("default> ");
+        self.type_in("\u{4}");
+        assert!(self.child.wait().unwrap().success());
+    }
+}
+
+#[test]
+fn words_stream_and_a_change_is_shown_and_taken_back() {
+    let home = Home::new();
+    let notes = home.write("project/notes.txt", "one\ntwo\n");
+    let mut terminal = Terminal::start(&home);
+    terminal.wait_for("/help says what there is");
+    terminal.say("change it");
+    terminal.wait_for("I read it first.");
+    terminal.wait_for("✓ edit");
+    terminal.wait_for("-two");
+    terminal.wait_for("+three");
+    terminal.wait_for("It is changed.");
+    assert_eq!(fs::read_to_string(&notes).unwrap(), "one\nthree\n");
+    terminal.say("/undo");
+    terminal.wait_for("put back `notes.txt`");
+    assert_eq!(fs::read_to_string(&notes).unwrap(), "one\ntwo\n");
+    terminal.say("/cost");
+    terminal.wait_for("for 3 answers");
+    terminal.say("/nonsense");
+    terminal.wait_for("there is no `/nonsense`");
+    terminal.end();
+}
+
+#[test]
+fn a_question_is_answered_in_the_conversation() {
+    let home = Home::new();
+    let mut terminal = Terminal::start(&home);
+    terminal.say("ask me");
+    let asked = terminal.wait_for("[n]o");
+    assert!(asked.contains("eval"), "{asked}");
+    terminal.type_in("n\r");
+    terminal.wait_for("refused");
+    terminal.wait_for("The command was run.");
+    terminal.say("ask me");
+    terminal.wait_for("[n]o");
+    terminal.type_in("y\r");
+    terminal.wait_for("it ran");
+    terminal.end();
+}
+
+#[test]
+fn ctrl_c_ends_the_answer_and_not_the_program() {
+    let home = Home::new();
+    let mut terminal = Terminal::start(&home);
+    terminal.say("go on for ever");
+    terminal.wait_for("Very well.");
+    terminal.type_in("\u{3}");
+    terminal.wait_for("stopped");
+    terminal.say("/new");
+    terminal.wait_for("a new conversation");
+    terminal.say("are you there?");
+    terminal.wait_for("I heard you.");
+    terminal.end();
+}
