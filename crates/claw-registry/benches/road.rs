@@ -63,7 +63,7 @@ impl Ledger for NoStore {
     async fn finish_call(&self, _: Record) -> Result<(), StoreError> {
         Ok(())
     }
-    async fn fate(&self, _: &TenantId, _: CallId) -> Result<Option<Outcome>, StoreError> {
+    async fn fate(&self, _: &TenantId, _: CallId) -> Result<Option<claw_core::store::Outcome>, StoreError> {
         Ok(None)
     }
     async fn recent(&self, _: &TenantId, _: usize) -> Result<Vec<Entry>, StoreError> {
