@@ -17,6 +17,9 @@ use super::{
 /// than the prefilter looks at. Tests go to the limit more often.
 const LINE: usize = if cfg!(test) { 256 } else { 4096 };
 
+/// The longest plain word; every secret that is known by its form has a longer run, or other characters.
+const LETTERS: usize = 15;
+
 /// Where the pass is. Positions count from the start of the text given to [`Pass::advance`].
 #[derive(Default)]
 pub(super) struct Pass {
@@ -91,7 +94,11 @@ impl Pass {
         }
         let lowest = self.judged.saturating_sub(BEHIND).max(self.floor.unwrap_or(0));
         let line_start = last_break(text, lowest..self.judged).unwrap_or(lowest);
-        rules::held_line_start(text, self.floor, line_start).unwrap_or(line_start)
+        match rules::held_line_start(text, self.floor, line_start) {
+            Some(held) => held,
+            None if self.ahead.is_empty() => words_end(text, line_start),
+            None => line_start,
+        }
     }
 
     /// Goes back to judge what follows `at` again; not while a secret ahead was found by what stands before.
@@ -133,6 +140,24 @@ impl Pass {
             None => self.continued = end,
         }
     }
+}
+
+/// Where plain words from the start of a line on end: short, of letters alone, each with a blank behind it. No rule
+/// makes a secret of such, whatever follows; so what people and models write is passed on before its line ends.
+fn words_end(text: &[u8], line_start: usize) -> usize {
+    let mut end = line_start;
+    for word in text.get(line_start..).unwrap_or_default().split_inclusive(|byte| *byte == b' ') {
+        let Some((b' ', word)) = word.split_last() else { break };
+        let letters = word.strip_prefix(b"(").unwrap_or(word);
+        let after = letters.iter().rposition(|byte| !b",.;!?)".contains(byte)).map_or(0, |last| last + 1);
+        let is_letter = |byte: &u8| byte.is_ascii_alphabetic() || *byte == b'\'';
+        let letters = letters.get(..after).unwrap_or_default();
+        if letters.len() > LETTERS || !letters.iter().all(is_letter) {
+            break;
+        }
+        end += word.len() + 1;
+    }
+    end
 }
 
 /// Where the last complete line of `text[from..]` ends; a very long line counts as complete but for its end.

@@ -33,3 +33,21 @@ fn in_pieces<'t>(scrubber: &Scrubber, pieces: impl IntoIterator<Item = &'t [u8]>
     stream.finish(&mut out);
     out
 }
+
+/// What a stream passes on before the line has ended.
+#[track_caller]
+fn check_passed(line: &str, expected: &str) {
+    let mut out = Vec::new();
+    Scrubber::new().stream().push(line.as_bytes(), &mut out);
+    assert_eq!(String::from_utf8_lossy(&out), expected, "of {line:?}");
+}
+
+#[test]
+fn plain_words_are_passed_on_before_their_line_ends() {
+    check_passed("Let me look (it's there), and th", "Let me look (it's there), and ");
+    check_passed("first line\nThe second ", "first line\nThe second ");
+    check_passed("the token is abc1 and ", "the token is ");
+    check_passed("set password: correct horse ", "set ");
+    check_passed("see https://user:pass@host and ", "see ");
+    check_passed("abcdefghijklmnopqrst uvw ", "");
+}
