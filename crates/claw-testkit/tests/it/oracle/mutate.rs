@@ -158,6 +158,10 @@ impl Mutator {
 
     fn damage(&mut self, command: &str) -> String {
         let places: Vec<usize> = command.char_indices().map(|(at, _)| at).collect();
+        if places.is_empty() {
+            // A command of one character that was damaged before.
+            return command.to_owned();
+        }
         let at = places[self.below(places.len())];
         let (head, tail) = command.split_at(at);
         let rest: String = tail.chars().skip(1).collect();
