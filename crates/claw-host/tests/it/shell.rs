@@ -38,14 +38,22 @@ async fn directory_and_variables_are_those_of_the_script() {
         text: "pwd; echo $WORD".into(),
         directory: "sub".into(),
         env: vec![("WORD".into(), "given".into())],
-        input: None,
-        network: false,
-        apart: false,
-        timeout_secs: None,
+        ..Script::default()
     };
     let ran = kit.shell().run(&kit.context, &script).await.unwrap();
     let expected = format!("{}/sub\ngiven\n", kit.context.workspace.display());
     assert_eq!(ran.output, expected);
+}
+
+#[tokio::test]
+async fn input_streams_and_time_are_those_of_the_script() {
+    let kit = Kit::new();
+    let script = Script { input: Some("read\n".into()), apart: true, ..script("cat; echo wrong >&2") };
+    let ran = kit.shell().run(&kit.context, &script).await.unwrap();
+    assert_eq!((ran.output.as_str(), ran.errors.as_str(), ran.place), ("read\n", "wrong\n", "the sandbox"));
+    let script = Script { timeout_secs: Some(1), ..self::script("sleep 600") };
+    let ran = kit.shell().run(&kit.context, &script).await.unwrap();
+    assert_eq!(ran.stopped, Some(claw_core::port::Stopped::Time));
 }
 
 #[tokio::test]

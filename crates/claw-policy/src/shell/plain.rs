@@ -6,7 +6,9 @@ use super::syntax::{Command, Kind, List, Operator, Part, Redirect, Word};
 /// Whether it is: no assignment, no redirection but to nowhere, no substitution, no loop, function or condition. Then
 /// its simple commands tell all that it does.
 pub fn is_plain(text: &str) -> bool {
-    text.len() <= super::LONGEST && !text.contains('\0') && parse(text, 0).is_ok_and(|list| plain_list(&list))
+    text.len() <= super::LONGEST
+        && !text.contains('\0')
+        && parse(text, 0).is_ok_and(|list| !list.0.is_empty() && plain_list(&list))
 }
 
 fn plain_list(list: &List) -> bool {

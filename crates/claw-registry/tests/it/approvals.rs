@@ -138,7 +138,7 @@ async fn an_answer_given_while_the_program_was_down_counts() {
 async fn refuses_to_use_an_answer_for_another_command() {
     let (bench, mut request) = restart(Setup::default()).await;
     answer(&bench, true).await;
-    request.args = claw_registry::Arguments::Json(json!({"command": "rm -rf /"}));
+    request.args = claw_registry::Arguments::Json(json!({"command": "ls /"}));
     let offer = bench.offer().await;
     let (reply, ()) = tokio::join!(bench.executor.execute(&offer, request), answer(&bench, false));
     assert_eq!(refused(&reply).0, "judge");

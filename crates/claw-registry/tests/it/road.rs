@@ -27,7 +27,7 @@ async fn three_kinds_of_tools_take_the_same_road() {
     assert_eq!(done(&bench.call("peek", json!({"file_path": "a.txt"})).await), "one\ntwo\n");
     assert_eq!(done(&bench.call("mcp_far__add", json!({"a": 1, "b": 2})).await), "{\n  \"sum\": 3\n}");
     let offer = bench.offer().await;
-    let mut request = Request::new("sh", json!({"command": "ls"}));
+    let mut request = Request::new("sh", json!({"command": "$X"}));
     request.asking = Asking::Impossible;
     let (step, reason) = refused(&bench.executor.execute(&offer, request).await);
     assert_eq!(step, "judge");

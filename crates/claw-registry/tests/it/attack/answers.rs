@@ -150,7 +150,7 @@ async fn a_person_is_shown_the_environment_of_a_script() {
         meta,
         any_schema(),
         |_, _| {
-            let env = vec![("LD_PRELOAD".to_owned(), "/w/evil.so".to_owned())];
+            let env = vec![("PATH".to_owned(), "/w/evil".to_owned())];
             Ok(Plan::script(Script { text: "ls".into(), directory: "/w".into(), env, ..Script::default() }))
         },
         |_, _| Box::pin(async { Ok(Output::text("")) }),
@@ -161,14 +161,14 @@ async fn a_person_is_shown_the_environment_of_a_script() {
         _ = bench.executor.execute(&offer, Request::new("envsh", json!({}))) => panic!(),
         row = question(&bench) => row,
     };
-    assert!(row.request.summary.contains("LD_PRELOAD"), "{}", row.request.summary);
+    assert!(row.request.summary.contains("PATH=/w/evil"), "{}", row.request.summary);
 }
 
 #[tokio::test]
 async fn a_summary_cannot_steer_a_terminal_or_forge_lines() {
     let bench = Bench::new(Setup::default());
     let offer = bench.offer().await;
-    let evil = "rm -rf ~ #\u{1b}[2K\u{1b}[1A\u{202e}\rls\narguments: {\"command\":\"ls\"}";
+    let evil = "touch x #\u{1b}[2K\u{1b}[1A\u{202e}\rls\narguments: {\"command\":\"ls\"}";
     let row = tokio::select! {
         _ = bench.executor.execute(&offer, Request::new("sh", json!({"command": evil}))) => panic!(),
         row = question(&bench) => row,

@@ -131,6 +131,7 @@ async fn a_secret_split_where_the_call_learns_another_is_not_told() {
     }
     let executor =
         Executor::builder(registry, bench.store.clone(), Policy::compile(&PolicyConfig::default()).unwrap())
+            .approvals(Setup::default().approvals)
             .build();
     executor.scrubbers().add(SECRET).unwrap();
     let told = Arc::new(Mutex::new(String::new()));

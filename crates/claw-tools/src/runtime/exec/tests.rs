@@ -91,5 +91,60 @@ fn the_plan_names_everything_that_decides() {
 
 #[test]
 fn the_schema() {
-    insta::assert_snapshot!(schema::<Exec>());
+    insta::assert_snapshot!(schema::<Exec>(), @r#"
+    {
+      "additionalProperties": false,
+      "properties": {
+        "command": {
+          "description": "The command, as bash reads it.",
+          "minLength": 1,
+          "type": "string"
+        },
+        "directory": {
+          "default": ".",
+          "description": "Directory to start in, relative to the workspace.",
+          "type": "string"
+        },
+        "env": {
+          "default": [],
+          "description": "Variables to set, each as `NAME=value`.",
+          "items": {
+            "type": "string"
+          },
+          "type": "array"
+        },
+        "network": {
+          "default": false,
+          "description": "Let it reach other machines. A person is asked first.",
+          "type": "boolean"
+        },
+        "split_output": {
+          "default": false,
+          "description": "Return standard error apart from standard output, instead of both in order.",
+          "type": "boolean"
+        },
+        "stdin": {
+          "description": "Text for its standard input, which is empty otherwise.",
+          "type": [
+            "string",
+            "null"
+          ]
+        },
+        "timeout_seconds": {
+          "description": "How long it may run; 300 in the sandbox and 60 on the host if not given.",
+          "format": "uint32",
+          "maximum": 3600,
+          "minimum": 1,
+          "type": [
+            "integer",
+            "null"
+          ]
+        }
+      },
+      "required": [
+        "command"
+      ],
+      "type": "object"
+    }
+    "#);
 }
