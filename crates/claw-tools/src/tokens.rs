@@ -7,6 +7,7 @@ pub const TOKENS: &[(&str, u32)] = &[
     ("agents_list", 39),
     ("datetime", 317),
     ("edit", 256),
+    ("exec", 242),
     ("glob", 159),
     ("list_files", 146),
     ("read_file", 171),
