@@ -280,7 +280,7 @@ fn resolve(place: &Place<'_>, path: &str, access: Access) -> Result<PathBuf, Too
         return Err(outside(path));
     }
     let roots = place.scope.roots.iter().filter(|root| full.starts_with(&root.path));
-    let root = roots.max_by_key(|root| root.path.components().count()).ok_or_else(|| outside(path))?;
+    let root = roots.rev().max_by_key(|root| root.path.components().count()).ok_or_else(|| outside(path))?;
     if place.scope.denied.iter().any(|denied| full.starts_with(denied)) {
         return Err(absent(path));
     }

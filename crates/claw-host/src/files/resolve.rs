@@ -219,7 +219,7 @@ impl<'a> Walker<'a> {
         if self.reach.denied.is_hidden(directory.id, &name) {
             return Err(Failure::Denied);
         }
-        let next = match directory.step(&name) {
+        let next = match self.reach.step(&directory, &name) {
             Err(Errno::NOTDIR | Errno::LOOP) => return self.turn(&directory, name),
             Err(Errno::NOENT) => self.make(&directory, root, &name)?,
             next => next?,

@@ -1,7 +1,7 @@
 //! The directories that a caller may reach, as handles.
 
 use std::collections::HashMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Component, Path, PathBuf};
@@ -19,6 +19,8 @@ use super::handle::{Directory, Id};
 const KEPT: usize = 256;
 /// How many scopes are kept in mind, and for how long what they deny is not looked up again.
 const SCOPES: usize = 64;
+/// How many directories below its roots each of them keeps open.
+const ENTERED: usize = 16;
 const FRESH: Duration = Duration::from_millis(50);
 
 /// Handles of roots that were used before, by their paths.
@@ -123,6 +125,8 @@ pub(super) struct Reach {
     hides: bool,
     /// Whether something is denied below a root whose directory is not there yet.
     open: bool,
+    /// Directories that were gone into, by the one before and their names there.
+    entered: RwLock<Vec<(Id, OsString, Directory)>>,
 }
 
 /// One root of a scope.
@@ -178,7 +182,33 @@ impl Reach {
         }
         let below = |path: &PathBuf| roots.iter().any(|root: &Reached| root.holds(path));
         let (hides, open) = (scope.denied.iter().any(below), denied.open().iter().any(below));
-        Ok(Self { roots, denied, hides, open })
+        Ok(Self { roots, denied, hides, open, entered: RwLock::default() })
+    }
+
+    /// The directory of this name; a link is none.
+    ///
+    /// One that was gone into a moment ago is not opened again where that name still leads to it. While its handle
+    /// is open no other directory gets its number, so what is compared is the directory itself.
+    pub(super) fn step(&self, from: &Directory, name: &OsStr) -> rustix::io::Result<Directory> {
+        let is_it = |(within, known, _): &&(Id, OsString, Directory)| *within == from.id && known == name;
+        let entered = self.entered.read().unwrap_or_else(PoisonError::into_inner).iter().find(is_it).cloned();
+        if let Some((_, _, directory)) = entered {
+            if Id::of(&from.stat(name)?) == directory.id {
+                return Ok(directory);
+            }
+            let mut entered = self.entered.write().unwrap_or_else(PoisonError::into_inner);
+            entered.retain(|one| !is_it(&one));
+        }
+        let directory = from.step(name)?;
+        let mut entered = self.entered.write().unwrap_or_else(PoisonError::into_inner);
+        // What is mounted below is not held: nobody could unmount it.
+        if entered.len() < ENTERED
+            && directory.id.device == from.id.device
+            && !entered.iter().any(|one| is_it(&one))
+        {
+            entered.push((from.id, name.to_owned(), directory.clone()));
+        }
+        Ok(directory)
     }
 
     /// The roots, in the order of the scope.

@@ -100,3 +100,35 @@ fn names(directory: &Path) -> Vec<String> {
     names.sort();
     names
 }
+
+/// Directories that were gone into are kept open for a moment; what their names lead to is asked each time.
+#[tokio::test]
+async fn a_directory_that_was_replaced_is_another_one_at_once() {
+    let directory = TempDir::new().unwrap();
+    let (root, outside) = (directory.path().join("w"), directory.path().join("outside"));
+    for made in ["w/a/b", "outside/b"] {
+        fs::create_dir_all(directory.path().join(made)).unwrap();
+    }
+    fs::write(root.join("a/b/x"), "first").unwrap();
+    fs::write(outside.join("b/x"), "of others").unwrap();
+    let caller = caller();
+    let scope = Scope { denied: vec![root.join("own")], ..Scope::workspace(&root) };
+    let place = Place { caller: &caller, directory: &root, scope: &scope, expect: Expect::Anything };
+    let files = LocalFiles::new();
+    let read = async || files.read(&place, "a/b/x").await.map(|(bytes, _)| bytes);
+    for _ in 0..3 {
+        assert_eq!(read().await.unwrap(), b"first");
+    }
+    fs::rename(root.join("a/b"), root.join("moved")).unwrap();
+    assert_eq!(read().await.unwrap_err().kind, ErrorKind::NotFound);
+    fs::create_dir(root.join("a/b")).unwrap();
+    fs::write(root.join("a/b/x"), "second").unwrap();
+    assert_eq!(read().await.unwrap(), b"second");
+    fs::rename(root.join("a"), root.join("away")).unwrap();
+    std::os::unix::fs::symlink(&outside, root.join("a")).unwrap();
+    assert_eq!(read().await.unwrap_err().kind, ErrorKind::Forbidden);
+    fs::remove_file(root.join("a")).unwrap();
+    // What is denied is so wherever it was entered before.
+    fs::rename(root.join("away"), root.join("own")).unwrap();
+    assert_eq!(files.read(&place, "own/b/x").await.unwrap_err().kind, ErrorKind::NotFound);
+}
