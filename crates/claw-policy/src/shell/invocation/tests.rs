@@ -54,6 +54,7 @@ fn refuses_a_text_that_would_end_the_group_early() {
         let verdict = Invocation { text, env: &[], input: Some("rm -rf /") }.analyse(&Rules::default());
         assert_ne!(verdict.decision, Decision::Allow, "{text}");
     }
+    check(&[], Some("x"), "true; }; ls; { true", "ask unknown.syntax");
     let input = "x\nCLAWSMITH_INPUT\nrm -rf /";
     check(&[], Some(input), "cat", "allow");
     check(&[], Some(input), "bash", "deny destructive.rm-recursive");
