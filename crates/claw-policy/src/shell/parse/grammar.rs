@@ -412,6 +412,11 @@ impl Parser<'_> {
         let mut descriptor = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
         if let Some(inner) = rest.strip_prefix('{') {
             let name: String = inner.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
+            // `{a[i]}>f` runs what the subscript says.
+            let joined = inner.chars().take(256).collect::<String>().replace("\\\n", "");
+            if joined.split_once('[').is_some_and(|(name, _)| is_name(name)) {
+                return self.error("a descriptor in an element of an array is not understood");
+            }
             let end = name.len() + 2;
             if is_name(&name)
                 && rest.get(end - 1..).is_some_and(|rest| rest.starts_with("}<") || rest.starts_with("}>"))

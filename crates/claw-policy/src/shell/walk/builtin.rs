@@ -64,6 +64,7 @@ impl Walker<'_> {
                 if arguments.iter().any(|argument| {
                     let text = argument.text();
                     text == "keyword"
+                        || text.trim_start_matches(UNKNOWN).starts_with('-') && argument.may_be_option()
                         || (text.starts_with('-') && !text.starts_with("--") && text.contains('k'))
                 }) {
                     self.hit("unknown.shell-state", None);
@@ -86,7 +87,11 @@ impl Walker<'_> {
             "enable" | "fc" | "bind" | "complete" | "compgen" | "compopt" => {
                 self.asks("unknown.shell-state", arguments, "")
             }
-            "jobs" if arguments.iter().any(|argument| argument.text().starts_with("-x")) => {
+            "jobs"
+                if arguments
+                    .iter()
+                    .any(|argument| argument.known().is_none_or(|text| text.contains('x'))) =>
+            {
                 self.asks("unknown.command", arguments, "")
             }
             "test" | "[" => {
@@ -307,6 +312,11 @@ impl Walker<'_> {
                     [first, second, ..] if first.known() == Some("-v") => named(second.text()),
                     [first, ..] if first.text().starts_with("-v") => named(&first.text()[2..]),
                     [first, ..] if first.may_be_option() => {
+                        // Perhaps `-v`, in which case any variable is set.
+                        let option = first.text().trim_start_matches(UNKNOWN).starts_with('-');
+                        if option || (first.is_many() && arguments.len() > 1) {
+                            self.hit("unknown.shell-state", None);
+                        }
                         environment.forget_all();
                         return None;
                     }
@@ -318,9 +328,10 @@ impl Walker<'_> {
                 return Some(text::output("true", &[], &Input::Inherited));
             }
             "mapfile" | "readarray"
-                if arguments
-                    .iter()
-                    .any(|argument| argument.text().starts_with('-') && argument.text().contains('C')) =>
+                if arguments.iter().any(|argument| {
+                    let option = argument.text().starts_with('-') || argument.may_be_option();
+                    option && (argument.text().contains('C') || argument.may_be_option())
+                }) =>
             {
                 self.attempt_texts(arguments);
                 self.hit("unknown.command", None);

@@ -72,6 +72,8 @@ impl Walker<'_> {
                     // To the shell's own `time` these are words of the grammar.
                     let grammar = |word: &Argument| matches!(word.known(), Some("!" | "coproc"));
                     while name == "time" && inner.first().is_some_and(grammar) {
+                        // Unless they are quoted; then they are programs.
+                        self.record(&inner, programs::ANYTHING);
                         inner.remove(0);
                     }
                     // What runs programs knows nothing of functions and aliases.

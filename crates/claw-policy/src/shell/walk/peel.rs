@@ -293,8 +293,10 @@ fn xargs(arguments: &[Argument], input: &Input) -> Vec<Inner> {
 fn find(arguments: &[Argument]) -> Vec<Inner> {
     let mut inner = Vec::new();
     let mut rest = arguments;
-    while let Some(at) = rest.iter().position(|a| matches!(a.text(), "-exec" | "-execdir" | "-ok" | "-okdir"))
-    {
+    while let Some(at) = rest.iter().position(|a| {
+        // `$X-exec`, should `$X` be empty.
+        matches!(a.text().trim_start_matches(UNKNOWN), "-exec" | "-execdir" | "-ok" | "-okdir")
+    }) {
         let command = &rest[at + 1..];
         let end = command.iter().position(|a| matches!(a.text(), ";" | "+")).unwrap_or(command.len());
         let fill = |argument: &Argument| match argument.text().contains("{}") {
