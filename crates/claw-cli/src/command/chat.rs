@@ -91,7 +91,7 @@ impl Chat {
         runtime()?.block_on(async {
             let store = compose::store(&loaded, &session.around).await?;
             let ended = match text {
-                Some(text) => self.ask(session, &loaded, &store, caller, text).await,
+                Some(text) => self.ask(session, &loaded, &store, (caller, text)).await,
                 None => interactive::run(&self, session, &loaded, &store, caller).await,
             };
             store.disconnect().await;
@@ -111,8 +111,7 @@ impl Chat {
         session: &mut Session,
         loaded: &Loaded,
         backend: &Arc<dyn Backend>,
-        caller: Caller,
-        text: String,
+        (caller, text): (Caller, String),
     ) -> Outcome {
         let mut talk = Talk::start(self, (session, loaded), backend, caller, &Instead::default()).await?;
         talk.view.introduce(&mut session.out, &*talk.model().await?)?;

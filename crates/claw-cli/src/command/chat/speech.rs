@@ -28,7 +28,7 @@ impl Speech {
             match self.markdown.line(&line) {
                 // What went over the edge cannot be written over.
                 Some(dressed) if width(&line) < columns => {
-                    out.raw(format!("\r\x1b[2K{dressed}\n").as_bytes())?
+                    out.raw(format!("\r\x1b[2K{dressed}\n").as_bytes())?;
                 }
                 _ => out.raw(b"\n")?,
             }
