@@ -234,8 +234,13 @@ impl Walker<'_> {
                 self.wrote(path, Written::Unknown);
             }
             // `exec <<< ...`: a shell that reads its script goes on with this.
-            if let Input::Text(script) = &place.input {
-                self.attempt_script(&script.clone());
+            match &place.input {
+                Input::Text(script) if self.reads_script => {
+                    self.nested_script(&script.clone(), environment, &Input::Inherited);
+                }
+                Input::File(path) if self.reads_script => self.shell_file(&path.clone(), environment),
+                Input::Unknown { .. } if self.reads_script => self.hit("unknown.script", None),
+                _ => {}
             }
             return Some(Some(String::new()));
         };

@@ -213,7 +213,9 @@ impl Walker<'_> {
                 (None, false) => rules::judge_dynamic(self, script.text()),
             }
         }
-        let output = match peel::shell(arguments) {
+        let given = peel::shell(arguments);
+        let outer = std::mem::replace(&mut self.reads_script, matches!(given, peel::Shell::Input));
+        let output = match given {
             peel::Shell::Script { script, positional } => {
                 let (zero, rest) = positional.split_first().map_or((None, &[][..]), |(a, b)| (Some(a), b));
                 copy.positional = zero.is_none_or(|zero| !zero.is_many()).then(|| rest.to_vec());
@@ -244,9 +246,8 @@ impl Walker<'_> {
                     Some("/dev/stdin" | "/proc/self/fd/0" | "/dev/fd/0" | "-") => {
                         let place = Place { input: place.input.clone(), ..place.clone() };
                         self.depth -= 1;
-                        let output = self.shell(name, &[], &place, environment);
-                        self.depth += 1;
-                        return output;
+                        self.reads_script = outer;
+                        return self.shell(name, &[], &place, environment);
                     }
                     _ if matches!(place.input, Input::Unknown { fetched: true, .. })
                         && path.may_be_option() =>
@@ -268,6 +269,7 @@ impl Walker<'_> {
             }
             peel::Shell::Nothing => None,
         };
+        self.reads_script = outer;
         self.depth -= 1;
         output
     }

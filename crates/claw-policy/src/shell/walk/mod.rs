@@ -108,6 +108,8 @@ pub(super) struct Walker<'r> {
     writes_unknown: bool,
     /// Variables that the function that is being followed has for itself.
     locals: Vec<String>,
+    /// Whether the shell that is followed reads its script from its input.
+    reads_script: bool,
     /// Whether something is followed that may not be a command.
     attempting: bool,
     arithmetic_used: bool,
@@ -134,6 +136,7 @@ impl<'r> Walker<'r> {
             ran: BTreeSet::new(),
             writes_unknown: false,
             locals: Vec::new(),
+            reads_script: false,
             attempting: false,
             arithmetic_used: false,
             tricky: false,
