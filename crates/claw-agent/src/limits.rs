@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// How far one run may go before it has to end. What is reached ends it with a last answer, in which the model may
 /// call no tool.
@@ -54,23 +54,45 @@ pub enum Meanwhile {
 #[serde(default, deny_unknown_fields)]
 pub struct LoopLimits {
     /// The same call gave the same result this often, and nothing was changed meanwhile.
+    #[serde(deserialize_with = "same_call")]
     pub same_call: Threshold,
     /// A tool that reads, or that fails, gave the same result this often, whatever its arguments.
+    #[serde(deserialize_with = "same_result")]
     pub same_result: Threshold,
     /// Nothing but reading, this often in a row. Three times as often where most of it is new.
+    #[serde(deserialize_with = "reads")]
     pub reads: Threshold,
     /// Two calls that take turns, this many times each, with the same results.
+    #[serde(deserialize_with = "ping_pong")]
     pub ping_pong: Threshold,
 }
 
-/// How often is too often.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+/// How often is too often. What is left out is as usual for what is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Threshold {
     /// The model is told; 0 for never.
     pub warn: u32,
     /// The run ends; 0 for never.
     pub stop: u32,
+}
+
+impl Threshold {
+    const SAME_CALL: Self = Self { warn: 3, stop: 5 };
+    const SAME_RESULT: Self = Self { warn: 4, stop: 6 };
+    const READS: Self = Self { warn: 12, stop: 18 };
+    const PING_PONG: Self = Self { warn: 3, stop: 5 };
+
+    /// What is given, over what is usual.
+    fn over<'de, D: Deserializer<'de>>(self, given: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Given {
+            warn: Option<u32>,
+            stop: Option<u32>,
+        }
+        let Given { warn, stop } = Given::deserialize(given)?;
+        Ok(Self { warn: warn.unwrap_or(self.warn), stop: stop.unwrap_or(self.stop) })
+    }
 }
 
 impl RunLimits {
@@ -99,10 +121,26 @@ impl Default for RunLimits {
 impl Default for LoopLimits {
     fn default() -> Self {
         Self {
-            same_call: Threshold { warn: 3, stop: 5 },
-            same_result: Threshold { warn: 4, stop: 6 },
-            reads: Threshold { warn: 12, stop: 18 },
-            ping_pong: Threshold { warn: 3, stop: 5 },
+            same_call: Threshold::SAME_CALL,
+            same_result: Threshold::SAME_RESULT,
+            reads: Threshold::READS,
+            ping_pong: Threshold::PING_PONG,
         }
     }
+}
+
+fn same_call<'de, D: Deserializer<'de>>(given: D) -> Result<Threshold, D::Error> {
+    Threshold::SAME_CALL.over(given)
+}
+
+fn same_result<'de, D: Deserializer<'de>>(given: D) -> Result<Threshold, D::Error> {
+    Threshold::SAME_RESULT.over(given)
+}
+
+fn reads<'de, D: Deserializer<'de>>(given: D) -> Result<Threshold, D::Error> {
+    Threshold::READS.over(given)
+}
+
+fn ping_pong<'de, D: Deserializer<'de>>(given: D) -> Result<Threshold, D::Error> {
+    Threshold::PING_PONG.over(given)
 }

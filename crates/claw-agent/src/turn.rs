@@ -166,6 +166,8 @@ impl<'a> Run<'a> {
             }
             self.say(id, turn).await?;
             self.act(&offer, calls).await?;
+            // Who follows hears of the calls before the model speaks again.
+            self.deployment.chronicle.written().await;
         }
     }
 

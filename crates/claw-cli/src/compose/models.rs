@@ -28,8 +28,11 @@ pub(crate) fn models(
         config = played(config, around.directory.join(script));
     }
     let file = loaded.found.as_ref().and_then(|found| found.path.parent());
-    Providers::new(config, file.unwrap_or(&around.directory), keys).map_err(|error| {
-        Failure::usage(format!("`models.{}`: {}", error.key, error.reason)).hint("clawsmith config check")
+    Providers::new(config, file.unwrap_or(&around.directory), keys).map_err(|error| match script {
+        Some(_) => Failure::usage("the script cannot be played").because(error),
+        None => {
+            Failure::usage(format!("`models.{}`: {}", error.key, error.reason)).hint("clawsmith config show")
+        }
     })
 }
 

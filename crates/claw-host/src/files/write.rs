@@ -57,7 +57,7 @@ fn put(
     let name = found.name.as_deref().ok_or(Failure::IsDirectory)?;
     check_access(reach, found)?;
     let _held = hold(found.directory.id, name);
-    let old = there(reach, &found.directory, name)?;
+    let old = replaceable(reach, &found.directory, name)?;
     compare(&request.expect, old.as_ref())?;
     let change = Change {
         bytes: signed(bytes.len() as u64) - old.as_ref().map_or(0, |old| signed(size(old))),
@@ -107,7 +107,7 @@ pub(super) fn remove(request: &Request) -> Result<(), Failure> {
         let name = found.name.as_deref().ok_or(Failure::IsDirectory)?;
         check_access(&reach, &found)?;
         let _held = hold(found.directory.id, name);
-        let old = there(&reach, &found.directory, name)?.ok_or(Failure::Missing)?;
+        let old = replaceable(&reach, &found.directory, name)?.ok_or(Failure::Missing)?;
         compare(&request.expect, Some(&old))?;
         let readable = found.directory.readable()?;
         let place = Place { directory: &found.directory, name, renameat2: request.bridge.kernel.renameat2 };
@@ -141,12 +141,17 @@ fn check_access(reach: &Reach, found: &Found) -> Result<(), Failure> {
     }
 }
 
+/// What has a name; `None` where nothing has.
+fn there(directory: &Directory, name: &OsStr) -> Result<Option<Raw>, Failure> {
+    match directory.stat(name) {
+        Err(Errno::NOENT) => Ok(None),
+        raw => Ok(Some(raw?)),
+    }
+}
+
 /// The file that is there and may be replaced; `None` where nothing is.
-fn there(reach: &Reach, directory: &Directory, name: &OsStr) -> Result<Option<Raw>, Failure> {
-    let raw = match directory.stat(name) {
-        Err(Errno::NOENT) => return Ok(None),
-        raw => raw?,
-    };
+fn replaceable(reach: &Reach, directory: &Directory, name: &OsStr) -> Result<Option<Raw>, Failure> {
+    let Some(raw) = there(directory, name)? else { return Ok(None) };
     check_regular(&raw)?;
     check_links(&raw)?;
     if reach.denied.is_denied(Id::of(&raw)) { Err(Failure::Denied) } else { Ok(Some(raw)) }
@@ -180,6 +185,10 @@ impl Place<'_> {
             },
             (Expectation::Version(_), None) => Err(Failure::Changed),
             (Expectation::Version(_), Some(old)) => {
+                // What is put in place and taken back again must not be taken for the file by another program of
+                // ours. Whoever keeps the lock for long does not keep us from writing.
+                let _lock = self.lock().ok();
+                compare(expect, there(self.directory, self.name)?.as_ref())?;
                 match self.rename_with(&new.name, RenameFlags::EXCHANGE) {
                     Err(Errno::NOENT) => Err(Failure::Changed),
                     Err(error) if unsupported(error) => self.commit_locked(new, expect),
@@ -220,11 +229,7 @@ impl Place<'_> {
     /// does not take it can come between.
     fn commit_locked(&self, new: &Unfinished<'_>, expect: &Expectation) -> Result<(), Failure> {
         let _lock = self.lock()?;
-        let old = match self.directory.stat(self.name) {
-            Err(Errno::NOENT) => None,
-            raw => Some(raw?),
-        };
-        compare(expect, old.as_ref())?;
+        compare(expect, there(self.directory, self.name)?.as_ref())?;
         if matches!(expect, Expectation::Absent) {
             match rustix::fs::linkat(self.directory, &new.name, self.directory, self.name, AtFlags::empty()) {
                 Err(Errno::EXIST) => return Err(Failure::Exists),

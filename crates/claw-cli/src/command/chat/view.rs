@@ -46,6 +46,8 @@ pub(super) struct View {
     saying: Option<(MessageId, usize)>,
     calls: HashMap<CallId, Wanted>,
     speech: Speech,
+    /// Whether the run that is followed has begun.
+    begun: bool,
 }
 
 impl View {
@@ -57,7 +59,8 @@ impl View {
         let by = caller.user.as_ref().map_or_else(|| "cli".to_owned(), ToString::to_string);
         let (deployment, saying, calls) = (deployment.clone(), None, HashMap::new());
         let speech = Speech::default();
-        let mut view = Self { deployment, owner, by, words, changes, seen: 0, saying, calls, speech };
+        let mut view =
+            Self { deployment, owner, by, words, changes, seen: 0, saying, calls, speech, begun: false };
         while let Some(last) = view.events().await?.last() {
             view.seen = last.seq;
         }
@@ -84,28 +87,51 @@ impl View {
     pub(super) async fn follow(&mut self, out: &mut Out, run: JobId) -> Result<u8, Failure> {
         let mut quiet = Some(tokio::time::Instant::now() + PATIENCE);
         loop {
-            for event in self.events().await? {
-                self.seen = event.seq;
-                if event.kind == "run" {
-                    quiet = None;
-                }
-                if let Some(code) = self.show(out, &event, run).await? {
-                    return Ok(code);
+            if let Some(code) = self.catch_up(out, run).await? {
+                return Ok(code);
+            }
+            loop {
+                tokio::select! {
+                    biased;
+                    delta = self.words.recv() => match delta {
+                        Ok(delta) => {
+                            // What came before the message is shown before its first word.
+                            let is_new = self.saying.is_none_or(|(message, _)| message != delta.message);
+                            if is_new && let Some(code) = self.catch_up(out, run).await? {
+                                return Ok(code);
+                            }
+                            quiet = None;
+                            self.say(out, &delta)?;
+                        }
+                        Err(RecvError::Lagged(_)) => {}
+                        Err(RecvError::Closed) => return Err(Failure::failed("the store was closed")),
+                    },
+                    () = until(quiet.filter(|_| !self.begun)) => {
+                        quiet = None;
+                        tell("waiting for another run of this conversation to end");
+                    }
+                    changed = self.changes.changed() => {
+                        changed.map_err(|_| Failure::failed("the store was closed"))?;
+                        break;
+                    }
                 }
             }
-            tokio::select! {
-                biased;
-                delta = self.words.recv() => match delta {
-                    Ok(delta) => self.say(out, &delta)?,
-                    Err(RecvError::Lagged(_)) => {}
-                    Err(RecvError::Closed) => return Err(Failure::failed("the store was closed")),
-                },
-                () = until(quiet) => {
-                    quiet = None;
-                    tell("waiting for another run of this conversation to end");
-                }
-                changed = self.changes.changed() => {
-                    changed.map_err(|_| Failure::failed("the store was closed"))?;
+        }
+    }
+
+    /// Shows what happened since it was last looked; gives the exit code where the run is over with it.
+    async fn catch_up(&mut self, out: &mut Out, run: JobId) -> Result<Option<u8>, Failure> {
+        loop {
+            let events = self.events().await?;
+            if events.is_empty() {
+                return Ok(None);
+            }
+            for event in events {
+                self.seen = event.seq;
+                self.begun |= event.kind == "run" && event.body["run"] == json!(run);
+                if let Some(code) = self.show(out, &event, run).await? {
+                    self.begun = false;
+                    return Ok(Some(code));
                 }
             }
         }
