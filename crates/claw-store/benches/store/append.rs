@@ -10,7 +10,7 @@ use sqlx::sqlite::SqlitePoolOptions;
 use sqlx::{ConnectOptions as _, Connection as _};
 
 use crate::database::{Server, sqlite_options, sqlite_store};
-use crate::measure::{by_turns, compare};
+use crate::measure::by_turns;
 use crate::{bare, fill};
 
 /// Turns, and appends in each.
@@ -87,7 +87,7 @@ pub(crate) async fn sqlite() {
                 bare::sqlite_append(&mut bare, (&message, &content), (&job, &payload)).await;
             },
         );
-        compare(&name, "bare", &times.await, TARGET);
+        times.await.print(&name, "bare", TARGET);
         let times = by_turns(
             ROUNDS,
             async || append(ours, &session).await,
@@ -98,7 +98,7 @@ pub(crate) async fn sqlite() {
                 bare::sqlite_append(&mut bare, (&message, &content), (&job, &payload)).await;
             },
         );
-        compare(&name, "bare in the driver's pool", &times.await, TARGET);
+        times.await.print(&name, "bare in the driver's pool", TARGET);
         bare.close().await.unwrap();
         pool.close().await;
         store.disconnect().await;
@@ -129,7 +129,7 @@ pub(crate) async fn postgres(server: &Server) {
             bare::postgres_append(&mut bare, (&message, &content), (&job, &payload)).await;
         },
     );
-    compare("postgres: append", "bare", &times.await, TARGET);
+    times.await.print("postgres: append", "bare", TARGET);
     let times = by_turns(
         ROUNDS,
         async || append(&*store, &session).await,
@@ -140,7 +140,7 @@ pub(crate) async fn postgres(server: &Server) {
             bare::postgres_append(&mut bare, (&message, &content), (&job, &payload)).await;
         },
     );
-    compare("postgres: append", "bare in the driver's pool", &times.await, TARGET);
+    times.await.print("postgres: append", "bare in the driver's pool", TARGET);
     hears.abort();
     pool.close().await;
     store.disconnect().await;

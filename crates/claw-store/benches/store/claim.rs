@@ -11,7 +11,7 @@ use sqlx::sqlite::SqlitePoolOptions;
 use sqlx::{ConnectOptions as _, Connection as _, Executor as _};
 
 use crate::database::{Server, sqlite_options, sqlite_store};
-use crate::measure::{Times, compare, time};
+use crate::measure::{Pair, Times, time};
 use crate::{bare, fill};
 
 const CLIENTS: u32 = 16;
@@ -27,7 +27,7 @@ pub(crate) fn claim_of(node: &str) -> Claim {
 /// Claims until nothing is left, by all clients at once. Gives the time a job, and the times that each waited.
 async fn drain<F: Future<Output = bool> + Send>(
     claim: impl Fn(Claim) -> F + Clone + Send + Sync + 'static,
-) -> (f64, Times) {
+) -> (Times, Times) {
     let mut waits = Times::default();
     let took = time(async {
         let clients: Vec<_> = (0..CLIENTS)
@@ -50,7 +50,9 @@ async fn drain<F: Future<Output = bool> + Send>(
         }
     })
     .await;
-    (took / JOBS as f64, waits)
+    let mut each = Times::default();
+    each.add(took / JOBS as f64);
+    (each, waits)
 }
 
 /// Rounds of both by turns, each over new jobs.
@@ -60,7 +62,7 @@ async fn rounds<F: Future<Output = bool> + Send, S: Queue + 'static>(
     bare: impl Fn(Claim) -> F + Clone + Send + Sync + 'static,
     mut refill: impl AsyncFnMut(),
 ) {
-    let mut times = (Times::default(), Times::default());
+    let mut times = Pair::default();
     let (mut ours, mut theirs) = (Times::default(), Times::default());
     let claim = |store: &Arc<S>| {
         let store = Arc::clone(store);
@@ -75,13 +77,12 @@ async fn rounds<F: Future<Output = bool> + Send, S: Queue + 'static>(
         let (bare_took, bare_waits) = drain(bare.clone()).await;
         // The first round opens connections and prepares statements.
         if round > 0 {
-            times.0.add(took);
-            times.1.add(bare_took);
+            times.turn(took, bare_took);
             ours.extend(waits);
             theirs.extend(bare_waits);
         }
     }
-    compare(&format!("{name}: claim by 16, time a job"), "bare", &times, TARGET);
+    times.print(&format!("{name}: claim by 16, time a job"), "bare", TARGET);
     ours.print(&format!("{name}: claim by 16, what one waits (target: at most 100)"));
     theirs.print(&format!("{name}: claim by 16, what one waits, bare"));
 }

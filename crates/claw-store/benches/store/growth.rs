@@ -1,12 +1,13 @@
 //! What a million messages cost whoever adds or reads a few.
 //!
 //! Two stores, one with 10,000 messages and one with 1,000,000, are asked the same things by turns. What must
-//! look at everything is compared by the row: verifying here, searching in the bench `search`; copying and backing up
-//! belong at the end of [`grow`] once the store has them.
+//! look at everything is compared by the row: verifying and backing up here, searching in the bench `search`.
+//! A backup of PostgreSQL is a copy to SQLite, so copying is measured with it.
 
 use claw_core::store::{Queue, SessionLog};
 use claw_core::{JobId, SessionKey, TenantId};
-use claw_store::Backend;
+use claw_store::backup::backup;
+use claw_store::{Backend, Place};
 use serde::Deserialize as _;
 use serde::de::value::{BytesDeserializer, Error};
 use sqlx::sqlite::SqliteConnection;
@@ -16,7 +17,7 @@ use crate::append::{append, session};
 use crate::claim::claim_of;
 use crate::database::{Server, sqlite_options, sqlite_store};
 use crate::fill;
-use crate::measure::{Random, by_turns, compare, time};
+use crate::measure::{Random, by_turns, time};
 
 const SIZES: [usize; 2] = [10_000, 1_000_000];
 /// Entries of the ledger in each.
@@ -99,7 +100,7 @@ async fn grow<S: Backend>(name: &str, [small, large]: [&S; 2]) {
     macro_rules! ask {
         ($what:ident, $said:literal, $rounds:expr) => {
             let times = by_turns($rounds, async || large.$what().await, async || small.$what().await).await;
-            compare(&format!("{name}, 1,000,000 messages: {}", $said), "10,000", &times, TARGET);
+            times.print(&format!("{name}, 1,000,000 messages: {}", $said), "10,000", TARGET);
         };
     }
     ask!(append_long, "append to the long conversation", (10, 30));
@@ -119,6 +120,21 @@ async fn grow<S: Backend>(name: &str, [small, large]: [&S; 2]) {
     let [few, many] = [few / ENTRIES[0] as f64, many / ENTRIES[1] as f64].map(|each| each * 1e3);
     println!("{name}: verify 10,000 entries\t{few:.2}\tus each");
     println!("{name}: verify 200,000 entries\t{many:.2}\tus each\t{:.2}\tx by the entry", many / few);
+}
+
+/// Backs both up, and compares by the row; messages, events, jobs and entries are rows.
+async fn back_up(name: &str, places: [Place; 2]) {
+    let directory = tempfile::tempdir().unwrap();
+    let mut each = [0.0; 2];
+    for (n, place) in places.iter().enumerate() {
+        let file = directory.path().join(format!("{n}.db"));
+        let took = time(async { backup(place, &file, false, &mut |_| {}).await.unwrap() }).await;
+        let rows = (3 * SIZES[n] + ENTRIES[n]) as f64;
+        each[n] = took * 1e3 / rows;
+        println!("{name}: back up {rows} rows\t{:.1}\ts\t{:.2}\tus each", took / 1e3, each[n]);
+        std::fs::remove_file(&file).unwrap();
+    }
+    println!("{name}: back up, large / small\t{:.2}\tx by the row\ttarget at most 1", each[1] / each[0]);
 }
 
 async fn verify(store: &impl Backend) -> f64 {
@@ -146,6 +162,7 @@ pub(crate) async fn sqlite() {
         filler.close().await.unwrap();
     }
     grow("sqlite", [&*stores[0], &*stores[1]]).await;
+    back_up("sqlite", paths.map(Place::File)).await;
     for store in stores {
         store.disconnect().await;
     }
@@ -179,6 +196,7 @@ pub(crate) async fn postgres(server: &Server) {
         stores.push(database.store("local").await);
     }
     grow("postgres", [&*stores[0], &*stores[1]]).await;
+    back_up("postgres", [0, 1].map(|n: usize| databases[n].url().parse().unwrap())).await;
     for store in stores {
         store.disconnect().await;
     }

@@ -44,36 +44,51 @@ pub(crate) async fn time(run: impl Future) -> f64 {
     begun.elapsed().as_secs_f64() * 1e3
 }
 
-/// Times of two that take turns, so that what else the machine does meets both. Each begins with a turn that
-/// does not count.
+/// Times of two that took turns, and how they compare in each turn: a disk that is slow for a while meets both.
+#[derive(Default)]
+pub(crate) struct Pair {
+    ours: Times,
+    theirs: Times,
+    ratios: Times,
+}
+
+impl Pair {
+    /// Adds a turn of each.
+    pub(crate) fn turn(&mut self, ours: Times, theirs: Times) {
+        self.ratios.add(ours.median() / theirs.median());
+        self.ours.extend(ours);
+        self.theirs.extend(theirs);
+    }
+
+    /// Prints ours, theirs, and the ratio: the median of the turns, and where the middle half of them lies.
+    pub(crate) fn print(&self, name: &str, beside: &str, target: &str) {
+        self.ours.print(name);
+        self.theirs.print(&format!("{name}, {beside}"));
+        let (low, ratio, high) = (self.ratios.at(0.25), self.ratios.median(), self.ratios.at(0.75));
+        println!("{name} / {beside}\t{ratio:.2}\tx\t{low:.2} to {high:.2}\ttarget {target}");
+    }
+}
+
+/// Lets two take turns, `each` runs at a time. Both begin with a turn that does not count.
 pub(crate) async fn by_turns(
     (turns, each): (usize, usize),
     mut ours: impl AsyncFnMut(),
     mut theirs: impl AsyncFnMut(),
-) -> (Times, Times) {
-    let (mut one, mut other) = (Times::default(), Times::default());
+) -> Pair {
+    let mut pair = Pair::default();
     for turn in 0..=turns {
+        let (mut one, mut other) = (Times::default(), Times::default());
         for _ in 0..each {
-            let took = time(ours()).await;
-            if turn > 0 {
-                one.add(took);
-            }
+            one.add(time(ours()).await);
         }
         for _ in 0..each {
-            let took = time(theirs()).await;
-            if turn > 0 {
-                other.add(took);
-            }
+            other.add(time(theirs()).await);
+        }
+        if turn > 0 {
+            pair.turn(one, other);
         }
     }
-    (one, other)
-}
-
-/// Prints ours, theirs and the ratio of the medians.
-pub(crate) fn compare(name: &str, beside: &str, (ours, theirs): &(Times, Times), target: &str) {
-    ours.print(name);
-    theirs.print(&format!("{name}, {beside}"));
-    println!("{name} / {beside}\t{:.2}\tx\ttarget {target}", ours.median() / theirs.median());
+    pair
 }
 
 /// Numbers that are the same every time.
