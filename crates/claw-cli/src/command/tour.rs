@@ -95,6 +95,10 @@ const STOPS: &[Stop] = &[
         &["ledger", "show", "--last", "5"],
     ),
     stop("And nobody has touched it since.", &["ledger", "verify"]),
+    stop(
+        "An agent puts it together. No model is set up here, so a demo plays one; the tools are real.",
+        &["chat", "-m", "show me"],
+    ),
 ];
 
 impl Tour {

@@ -15,6 +15,7 @@ fn the_tour_runs_and_leaves_nothing() {
         "token [REDACTED] in",
         "max_tokens: 4096",
         "ok: main@local: 9 entries",
+        "+3. They are crustaceans.",
     ] {
         assert!(ran.stdout.contains(expected), "{expected}: {}", ran.stdout);
     }
