@@ -187,11 +187,15 @@ impl Place<'_> {
             (Expectation::Version(_), Some(old)) => {
                 // What is put in place and taken back again must not be taken for the file by another program of
                 // ours. Whoever keeps the lock for long does not keep us from writing.
-                let _lock = self.lock().ok();
+                let lock = self.lock().ok();
                 compare(expect, there(self.directory, self.name)?.as_ref())?;
                 match self.rename_with(&new.name, RenameFlags::EXCHANGE) {
                     Err(Errno::NOENT) => Err(Failure::Changed),
-                    Err(error) if unsupported(error) => self.commit_locked(new, expect),
+                    Err(error) if unsupported(error) => {
+                        // It takes the lock itself.
+                        drop(lock);
+                        self.commit_locked(new, expect)
+                    }
                     done => {
                         done?;
                         self.check_displaced(new, old)
