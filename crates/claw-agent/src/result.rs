@@ -6,7 +6,7 @@
 use claw_core::CallId;
 use claw_core::message::{Args, MARK, MARK_END, Told, Wanted};
 use claw_core::store::Outcome;
-use claw_core::tool::{Block, Effect, Meta, Source};
+use claw_core::tool::{Block, Effect, Meta, Need, Source};
 use claw_registry::Reply;
 
 const NOTE: &str = "[note] ";
@@ -97,9 +97,10 @@ fn told(wanted: &Wanted, content: Vec<Block>, failed: bool) -> Told {
     Told { call: *call, model_id: model_id.clone(), tool: tool.clone(), content, failed }
 }
 
-/// Whether what a tool gives may have been written by someone whom nobody asked.
+/// Whether what a tool gives may have been written by someone whom nobody asked; kept results may be anybody's.
 fn is_from_outside(meta: &Meta) -> bool {
-    meta.effects.has(Effect::Network) || matches!(meta.source, Source::Mcp { .. })
+    let is_kept = meta.needs.contains(&Need::Artifacts);
+    is_kept || meta.effects.has(Effect::Network) || matches!(meta.source, Source::Mcp { .. })
 }
 
 fn marked(content: Vec<Block>, call: CallId, tool: &str) -> Vec<Block> {

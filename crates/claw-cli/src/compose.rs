@@ -307,7 +307,7 @@ pub(crate) fn file_rules(loaded: &Loaded, around: &Surroundings) -> Result<FileR
 }
 
 /// The absolute path, without links where it is there: workspaces are compared with it.
-fn real(path: &Path) -> PathBuf {
+pub(crate) fn real(path: &Path) -> PathBuf {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     absolute.canonicalize().unwrap_or(absolute)
 }
@@ -336,7 +336,8 @@ fn unusable(name: &str, error: impl std::error::Error + Send + Sync + 'static) -
 }
 
 fn secrets(config: &Config, around: &Surroundings) -> Vec<(String, String)> {
-    let value = |name: &String| Some((name.clone(), around.variable(name)?.to_string_lossy().into_owned()));
+    let value =
+        |name: &String| Some((name.clone(), around.variable(name)?.to_string_lossy().trim().to_owned()));
     config.scrub.values_from_env.iter().filter_map(value).collect()
 }
 

@@ -6,6 +6,7 @@
 mod commands;
 mod show;
 
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
@@ -85,7 +86,7 @@ pub(crate) struct Which {
     /// The id of a change, or of a call or an agent's run: then all changes that it made.
     #[arg(required_unless_present = "last", conflicts_with = "last")]
     id: Option<String>,
-    /// The last call that changed something and is not undone.
+    /// The last call that changed something in this workspace and is not undone.
     #[arg(long)]
     last: bool,
 }
@@ -108,6 +109,8 @@ struct Work {
     bridge: Arc<dyn FsBridge>,
     rules: FileRules,
     scrubber: CallScrubber,
+    /// Where the person is.
+    directory: PathBuf,
 }
 
 impl Undo {
@@ -125,6 +128,7 @@ impl Undo {
                 loaded,
                 store,
                 scrubber,
+                directory: compose::real(&session.around.directory),
             };
             let done = match &self {
                 Self::List(list) => list.run(session, &work).await,
@@ -152,9 +156,10 @@ pub(crate) async fn last_of(
         loaded: loaded.clone(),
         store: Arc::clone(store),
         scrubber,
+        directory: compose::real(&session.around.directory),
     };
     let filter = UndoFilter { session: Some(key.clone()), ..UndoFilter::default() };
-    let last = work.last(&filter).await?;
+    let last = work.last(&filter, None).await?;
     let which = Which { id: Some(last.new.call.to_string()), last: false };
     Apply { which, force: false }.run(session, &work).await.map(drop)
 }
@@ -277,11 +282,16 @@ impl Work {
     }
 
     /// The changes that are meant, newest first.
-    /// The last change that is not undone.
-    async fn last(&self, filter: &UndoFilter) -> Result<Change, Failure> {
+    /// The last change that is not undone; in a workspace that this directory is in, where one is given.
+    async fn last(&self, filter: &UndoFilter, within: Option<&Path>) -> Result<Change, Failure> {
         let recent = self.changes(filter, 1000).await?;
-        let is_last = |change: &Change| change.undone.is_none() && change.new.tool.as_str() != TOOL;
-        let none = || Failure::failed("no change is left to undo").hint("clawsmith undo list");
+        let is_near = |change: &Change| within.is_none_or(|within| within.starts_with(&change.new.workspace));
+        let is_last =
+            |change: &Change| change.undone.is_none() && change.new.tool.as_str() != TOOL && is_near(change);
+        let none = || {
+            let failure = Failure::failed("no change is left to undo here");
+            failure.hint("clawsmith undo list, and name a change of another directory by its id")
+        };
         recent.into_iter().find(is_last).ok_or_else(none)
     }
 
@@ -292,7 +302,7 @@ impl Work {
             self.changes(&filter, MOST).await
         };
         let Some(id) = &which.id else {
-            return of_call(self.last(&UndoFilter::default()).await?.new.call).await;
+            return of_call(self.last(&UndoFilter::default(), Some(&self.directory)).await?.new.call).await;
         };
         if let Ok(id) = id.parse::<UndoId>()
             && let Some(change) = self.store.undo(tenant, id).await.map_err(unreadable)?

@@ -96,7 +96,7 @@ impl Keys for DeploymentKeys {
         };
         if let (Some(key), Some(executor)) = (&key, &self.executor) {
             // One too short to be told from ordinary text opens no model either.
-            let _ = executor.scrubbers().add(key.expose_secret());
+            let _ = executor.scrubbers().add(key.expose_secret().trim());
         }
         Ok(key)
     }

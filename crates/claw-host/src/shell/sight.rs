@@ -24,7 +24,10 @@ pub(super) fn file(path: &Path) -> Seen {
     let Ok(path) = path.canonicalize() else { return (None, None) };
     let identity = std::fs::metadata(&path).ok().map(|found| {
         let (device, inode, size) = (found.dev(), found.ino(), found.size());
-        format!("{device}:{inode}:{size}:{}.{:09}", found.mtime(), found.mtime_nsec())
+        // The second time is the kernel's own: nobody who changes a file can set it back.
+        let times = [(found.mtime(), found.mtime_nsec()), (found.ctime(), found.ctime_nsec())];
+        let [changed, touched] = times.map(|(seconds, nanos)| format!("{seconds}.{nanos:09}"));
+        format!("{device}:{inode}:{size}:{changed}:{touched}")
     });
     (Some(path.display().to_string()), identity)
 }

@@ -8,7 +8,7 @@ use claw_core::tool::{Effects, Script, Sight, Target};
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
-use crate::shell::{Argument, Decision, Simple, Verdict, is_builtin, is_plain};
+use crate::shell::{Argument, Decision, Simple, Verdict, has_pipe, is_builtin, is_plain};
 
 /// What a remembered rule covers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,6 +19,9 @@ pub struct Remembered {
     /// The very script, where it is more than plain commands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub script: Option<Whole>,
+    /// Where commands that do more than read were started, and may be started again.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub directory: String,
     /// The rules of `shell` that asked, and need not ask again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waives: Vec<SmolStr>,
@@ -98,7 +101,7 @@ pub fn covering(rules: &[&Remembered], judged: &Judged<'_>) -> Option<Vec<usize>
         return None;
     }
     let mut used: Vec<usize> = Vec::new();
-    match is_apart(script) {
+    match is_apart(script, verdict) {
         true => {
             for simple in &verdict.commands {
                 if is_free(simple) {
@@ -107,6 +110,7 @@ pub fn covering(rules: &[&Remembered], judged: &Judged<'_>) -> Option<Vec<usize>
                 used.push(rules.iter().position(|rule| {
                     rule.script.is_none()
                         && waives(rule, judged)
+                        && (simple.effects.read_only() || rule.directory == script.directory)
                         && rule.commands.iter().any(|covered| covered.covers(simple, judged))
                 })?);
             }
@@ -137,9 +141,17 @@ fn is_waivable(rule: &str) -> bool {
     !rule.starts_with("unknown.") && !rule.starts_with("environment.")
 }
 
-/// Whether a script can be taken apart: nothing beside its text, and nothing in that but plain commands.
-fn is_apart(script: &Script) -> bool {
-    script.env.is_empty() && script.input.is_none() && is_plain(&script.text)
+/// Whether a script can be taken apart: nothing beside its text, and nothing in that but plain commands. What is fed
+/// to a command that does more than read is part of what it does, so there the script is taken as a whole.
+fn is_apart(script: &Script, verdict: &Verdict) -> bool {
+    let only_reads = |simple: &Simple| {
+        let name = simple.argv.first().and_then(Argument::known);
+        simple.effects.read_only() && name.is_some_and(|name| !is_runner(name))
+    };
+    script.env.is_empty()
+        && script.input.is_none()
+        && is_plain(&script.text)
+        && (verdict.commands.iter().all(only_reads) || !has_pipe(&script.text))
 }
 
 /// What the shell does itself and changes nothing by.
@@ -227,7 +239,7 @@ pub fn suggest(judged: &Judged<'_>) -> Result<Remembered, &'static str> {
         return Err("what it does depends on what is known only when it runs");
     }
     let waives: Vec<SmolStr> = verdict.findings.iter().map(|finding| finding.rule.clone()).collect();
-    let whole = !is_apart(script);
+    let whole = !is_apart(script, verdict);
     let mut commands = Vec::new();
     for simple in verdict.commands.iter().filter(|simple| !is_free(simple)) {
         let words = words(simple).ok_or("some of its arguments are known only when it runs")?;
@@ -253,7 +265,8 @@ pub fn suggest(judged: &Judged<'_>) -> Result<Remembered, &'static str> {
     if commands.is_empty() {
         return Err("there is nothing in it that would be asked again");
     }
-    Ok(Remembered { commands, script: whole.then(|| Whole::of(script)), waives, network: script.network })
+    let (script, directory) = (whole.then(|| Whole::of(script)), script.directory.clone());
+    Ok(Remembered { commands, script, directory, waives, network: judged.script.network })
 }
 
 impl std::fmt::Display for Remembered {

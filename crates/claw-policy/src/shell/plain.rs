@@ -11,6 +11,22 @@ pub fn is_plain(text: &str) -> bool {
         && parse(text, 0).is_ok_and(|list| !list.0.is_empty() && plain_list(&list))
 }
 
+/// Whether one command of it feeds another; a text that does not parse is taken to.
+pub fn has_pipe(text: &str) -> bool {
+    fn in_list(list: &List) -> bool {
+        list.0.iter().any(|item| in_command(&item.command))
+    }
+    fn in_command(command: &Command) -> bool {
+        match &command.kind {
+            Kind::Pipeline(commands) => commands.len() > 1 || commands.iter().any(in_command),
+            Kind::Subshell(list) | Kind::Group(list) => in_list(list),
+            Kind::Simple { .. } => false,
+            _ => true,
+        }
+    }
+    parse(text, 0).map_or(true, |list| in_list(&list))
+}
+
 fn plain_list(list: &List) -> bool {
     list.0.iter().all(|item| !item.background && plain_command(&item.command))
 }

@@ -307,7 +307,8 @@ fn check(loaded: &Loaded, id: &AgentId, setup: &AgentSetup) -> Result<(), Failur
         match finding.severity {
             _ if before.contains(&finding) => {}
             Severity::Error => {
-                return Err(Failure::usage(finding.to_string()).hint("clawsmith tools list --all"));
+                return Err(Failure::usage(finding.to_string().trim_start_matches("error: "))
+                    .hint("clawsmith tools list --all"));
             }
             Severity::Warning | Severity::Note => tell(finding),
         }

@@ -77,7 +77,7 @@ impl View {
                 &json!({ "type": "chat", "session": session, "provider": provider, "model": model, "demo": demo }),
             );
         }
-        if card.demo && card.model == "demo" {
+        if card.demo && card.provider == "demo" {
             tell("no model is set up: this is a demo that plays a script. The tools it calls are real.");
         }
         Ok(())

@@ -59,6 +59,8 @@ pub(crate) async fn put(executor: &Executor, approval: Approval, by: String) {
     let (sender, answer) = tokio::sync::oneshot::channel();
     let shown = approval.clone();
     std::thread::spawn(move || {
+        // What was typed before the question is no answer to it. A terminal that is gone gives none.
+        let _ = rustix::termios::tcflush(io::stdin(), rustix::termios::QueueSelector::IFlush);
         // Standard error is not locked: whoever waits here must not keep others from saying why it is over.
         let answer = ask(&shown, &mut io::stdin().lock(), &mut io::stderr());
         let _ = sender.send(answer.unwrap_or(Said::No));

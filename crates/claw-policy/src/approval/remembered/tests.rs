@@ -65,6 +65,27 @@ fn a_rule_covers_what_it_was_given_for_and_little_more() {
 }
 
 #[test]
+fn what_is_fed_to_a_command_is_part_of_what_was_agreed_to() {
+    check("cat a.txt | sort", "cat b.txt | sort", true);
+    check("echo 'print(1)' | python3 -", "echo 'print(1)' | python3 -", true);
+    check("echo 'print(1)' | python3 -", "echo 'print(2)' | python3 -", false);
+    check("echo one | tee notes.txt", "echo two | tee notes.txt", false);
+    check("echo one | tee notes.txt", "tee notes.txt", false);
+}
+
+#[test]
+fn what_does_more_than_read_is_covered_where_it_was() {
+    let within = |text: &str, directory: &str| {
+        Case::new(Script { text: text.into(), directory: directory.into(), ..Script::default() })
+    };
+    for (text, elsewhere) in [("touch a", false), ("git status", true)] {
+        let rule = suggest(&within(text, "one").judged()).unwrap();
+        assert!(covering(&[&rule], &within(text, "one").judged()).is_some(), "{text}");
+        assert_eq!(covering(&[&rule], &within(text, "two").judged()).is_some(), elsewhere, "{text}");
+    }
+}
+
+#[test]
 fn a_script_is_covered_only_if_every_command_is() {
     check("git status", "git status && git status 2>&1", true);
     check("git status", "cd sub && git status", false);
