@@ -282,10 +282,16 @@ impl Work {
     }
 
     /// The changes that are meant, newest first.
-    /// The last change that is not undone; in a workspace that this directory is in, where one is given.
+    /// The last change that is not undone; where a directory is given, in a workspace that it is in, or in one that
+    /// Clawsmith made, where nobody is.
     async fn last(&self, filter: &UndoFilter, within: Option<&Path>) -> Result<Change, Failure> {
         let recent = self.changes(filter, 1000).await?;
-        let is_near = |change: &Change| within.is_none_or(|within| within.starts_with(&change.new.workspace));
+        let ours = self.rules.data_dir.as_deref();
+        let is_near = |change: &Change| {
+            let workspace = Path::new(&change.new.workspace);
+            within.is_none_or(|within| within.starts_with(workspace))
+                || ours.is_some_and(|ours| workspace.starts_with(ours))
+        };
         let is_last =
             |change: &Change| change.undone.is_none() && change.new.tool.as_str() != TOOL && is_near(change);
         let none = || {

@@ -108,6 +108,20 @@ fn what_is_shown_is_scrubbed_and_what_is_put_back_is_not() {
 }
 
 #[test]
+fn the_last_change_is_one_of_this_workspace() {
+    let home = Home::new();
+    std::fs::create_dir(home.path().join("other")).unwrap();
+    let file = home.path().join("project/precious.txt");
+    assert_eq!(call(&home, "write_file", json!({ "path": "precious.txt", "content": "a" })).code, 0);
+    let elsewhere =
+        home.ran(home.command(&["undo", "apply", "--last"]).current_dir(home.path().join("other")));
+    assert_eq!(elsewhere.code, 1, "{}", elsewhere.shown());
+    assert!(file.exists(), "what was done in another directory stays");
+    assert_eq!(home.run(&["undo", "apply", "--last"]).code, 0);
+    assert!(!file.exists());
+}
+
+#[test]
 fn what_is_not_there_is_said() {
     let home = Home::new();
     let ran = home.run(&["undo", "list"]);
