@@ -1,10 +1,10 @@
 use claw_core::CallId;
 use claw_core::message::{Args, Wanted};
 use claw_core::store::Outcome;
-use claw_core::tool::Block;
+use claw_core::tool::{Block, Effect, Group, Meta, Need};
 use serde_json::json;
 
-use super::{after_a_crash, broken, marked, plain};
+use super::{after_a_crash, broken, is_from_outside, marked, plain};
 
 fn wanted(args: Args) -> Wanted {
     Wanted { call: CallId::new(), model_id: "m".into(), tool: "save".to_owned(), args, seal: None }
@@ -36,4 +36,12 @@ fn a_mark_is_taken_off_as_it_was_put_on() {
     }
     assert_eq!(plain("[note] you go in circles"), "");
     assert_eq!(plain("plain"), "plain");
+}
+
+#[test]
+fn kept_results_are_from_outside_like_what_the_network_gives() {
+    let reading = Meta::new("a", Group::Fs).effects(&[Effect::Read]);
+    assert!(!is_from_outside(&reading));
+    assert!(is_from_outside(&Meta::new("b", Group::Fs).effects(&[Effect::Read]).needs(&[Need::Artifacts])));
+    assert!(is_from_outside(&Meta::new("c", Group::Fs).effects(&[Effect::Network])));
 }

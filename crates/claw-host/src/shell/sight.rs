@@ -44,3 +44,32 @@ pub(super) fn named(target: &Target) -> String {
 fn is_program(path: &PathBuf) -> bool {
     std::fs::metadata(path).is_ok_and(|found| found.is_file() && found.mode() & 0o111 != 0)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::time::{Duration, SystemTime};
+
+    use super::file;
+
+    #[test]
+    fn a_file_whose_time_was_set_back_is_another_one() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("program");
+        fs::write(&path, "#!/bin/sh\necho good\n").unwrap();
+        let set_time = |time: SystemTime| {
+            fs::File::options().write(true).open(&path).unwrap().set_modified(time).unwrap();
+        };
+        let time = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+        set_time(time);
+        let seen = file(&path);
+        assert_eq!(file(&path), seen, "what nobody touched is the same");
+        // The kernel's clock ticks every few milliseconds, so the first try may fall into the same tick.
+        let is_another = (0..100_000).any(|_| {
+            fs::write(&path, "#!/bin/sh\necho evil\n").unwrap();
+            set_time(time);
+            file(&path) != seen
+        });
+        assert!(is_another, "size and time are as before, and the content is not");
+    }
+}
