@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use clap::{Args, CommandFactory as _, Parser, Subcommand};
 
 use crate::command as commands;
-use crate::config::{Loaded, Surroundings};
+use crate::config::{Loaded, Surroundings, Trust};
 use crate::failure::{Failure, Kind, Outcome};
 use crate::output::{Out, complain};
 
@@ -104,8 +104,26 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// The configuration that holds.
+    /// The configuration that holds. A file that nobody named or accepted does not.
     pub(crate) fn load(&self) -> Result<Loaded, Failure> {
+        let loaded = self.read()?;
+        let trust = loaded.trust(&self.around).map_err(|error| {
+            Failure::failed("whether the configuration was accepted cannot be told").because(error)
+        })?;
+        let file = loaded.found.as_ref().map(|found| found.path.display().to_string()).unwrap_or_default();
+        let refused = |what: &str| {
+            Failure::usage(format!("`{file}` {what}, so nothing is done under its rules"))
+                .hint("`clawsmith config trust` shows what it says and accepts it as it is")
+        };
+        match trust {
+            Trust::Holds => Ok(loaded),
+            Trust::New => Err(refused("was found here and nobody has accepted it")),
+            Trust::Changed => Err(refused("has changed since it was accepted")),
+        }
+    }
+
+    /// The configuration as it stands, whether it was accepted or not. Nothing is done under its rules.
+    pub(crate) fn read(&self) -> Result<Loaded, Failure> {
         Ok(Loaded::load(self.globals.config.as_deref(), &self.around)?)
     }
 }

@@ -203,6 +203,7 @@ pub(crate) fn executor(
     listener: Arc<dyn Listener>,
 ) -> Result<Executor, Failure> {
     let config = &loaded.config;
+    shell::make_said_by_people(around);
     let mut world = world(loaded, around);
     world.bridge = Some(bridge(loaded, around, &store)?);
     world.undo = Some(Arc::new(undo(loaded, around, &store)?));
@@ -286,7 +287,7 @@ pub(crate) fn file_rules(loaded: &Loaded, around: &Surroundings) -> Result<FileR
     rules.denied.extend(config.files.deny.iter().cloned());
     // Who writes what holds could allow itself anything, here or where the next command is run.
     rules.configuration.push(PathBuf::from(NAME));
-    for file in candidates(loaded.found.as_ref(), around) {
+    for file in candidates(loaded.found.as_ref(), around).into_iter().chain(around.trusted()) {
         let (text, real) = (std::path::absolute(&file).unwrap_or_else(|_| file.clone()), real(&file));
         rules.configuration.extend((text != real).then_some(text));
         rules.configuration.push(real);

@@ -3,12 +3,13 @@
 use std::process::ExitCode;
 
 use clap::Subcommand;
+use claw_registry::CallScrubber;
 use serde_json::json;
 
 use crate::cli::Session;
 use crate::compose;
-use crate::config::{self, Loaded, Origin};
-use crate::failure::Outcome;
+use crate::config::{self, Loaded, Origin, Setting};
+use crate::failure::{Failure, Outcome};
 use crate::output::{Cell, Table};
 
 /// What to do with the configuration.
@@ -26,6 +27,16 @@ Examples:
   clawsmith config show
   CLAWSMITH_TOOLS__PROFILE=coding clawsmith config show | grep profile")]
     Show,
+    /// Show what the configuration found here says, and accept it as it is.
+    #[command(
+        after_help = "A `clawsmith.toml` in the current directory or above may have come with a clone, or have been made
+by a command. It holds only as a person accepted it; after a change, accept it again. A file named by
+`--config` or `$CLAWSMITH_CONFIG` and the user's own need no accepting.
+
+Examples:
+  clawsmith config trust"
+    )]
+    Trust,
     /// Print the JSON Schema of `clawsmith.toml`.
     #[command(after_help = "Examples:
   clawsmith config schema > clawsmith.schema.json")]
@@ -37,6 +48,7 @@ impl ConfigCommand {
         match self {
             Self::Check => check(session),
             Self::Show => show(session),
+            Self::Trust => trust(session),
             Self::Schema => {
                 session.out.json(&config::schema())?;
                 Ok(ExitCode::SUCCESS)
@@ -56,8 +68,12 @@ fn check(session: &mut Session) -> Outcome {
     };
     let known = claw_tools::catalogue();
     let known: Vec<&str> = known.iter().map(|meta| meta.name.as_str()).collect();
-    let workspace = Some(session.around.directory.as_path());
-    let warnings = config::warnings(&loaded, &session.around, workspace, &known);
+    let mut warnings = config::warnings(&loaded, &session.around, &known);
+    if loaded.trust(&session.around)? != config::Trust::Holds {
+        warnings.push(
+            "nobody has accepted it as it is, so it is not in force; `clawsmith config trust`".to_owned(),
+        );
+    }
     if session.out.json {
         let (file, problems) = (&loaded.found, [(); 0]);
         session.out.json(&json!({ "ok": true, "file": file, "problems": problems, "warnings": warnings }))?;
@@ -79,20 +95,15 @@ fn source(loaded: &Loaded) -> String {
 }
 
 fn show(session: &mut Session) -> Outcome {
-    let loaded = session.load()?;
+    let loaded = session.read()?;
     let data_dir = loaded.data_dir(&session.around);
     let place = loaded.place(&session.around).map(|place| place.to_string());
     let scrubber = compose::scrubbers(&loaded.config, &session.around)?.for_tenant(&loaded.config.tenant);
-    let mut settings = loaded.settings()?;
-    for setting in &mut settings {
-        // With its key: a password is known by what stands before it.
-        let key = setting.key.rsplit('.').next().unwrap_or_default();
-        let clean = scrubber.json(&json!({ key: setting.value }));
-        setting.value = clean.get(key).cloned().unwrap_or(clean);
-    }
+    let settings = settings(&loaded, &scrubber)?;
     if session.out.json {
         session.out.json(&json!({
             "file": loaded.found,
+            "accepted": loaded.trust(&session.around)? == config::Trust::Holds,
             "data_dir": data_dir,
             "store": place,
             "settings": settings,
@@ -107,9 +118,60 @@ fn show(session: &mut Session) -> Outcome {
     if let Some(place) = &place {
         session.out.line(format_args!("store: {place}"))?;
     }
+    if loaded.trust(&session.around)? != config::Trust::Holds {
+        session.out.line("not in force: nobody has accepted it as it is; `clawsmith config trust`")?;
+    }
     session.out.line("")?;
+    table(session, &settings)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn trust(session: &mut Session) -> Outcome {
+    let loaded = session.read()?;
+    let Some(found) = &loaded.found else {
+        return Err(Failure::usage(
+            "there is no `clawsmith.toml` here or above, so there is nothing to accept",
+        ));
+    };
+    let scrubber = compose::scrubbers(&loaded.config, &session.around)?.for_tenant(&loaded.config.tenant);
+    let mut settings = settings(&loaded, &scrubber)?;
+    settings.retain(|setting| matches!(setting.origin, Origin::File { .. }));
+    let accepted = loaded.accept(&session.around).map_err(|error| {
+        Failure::failed(format!("`{}` cannot be accepted", found.path.display())).because(error)
+    })?;
+    if session.out.json {
+        session.out.json(&json!({ "file": found, "accepted": accepted, "settings": settings }))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    session.out.line(source(&loaded))?;
+    session.out.line("")?;
+    match settings.is_empty() {
+        true => session.out.line("It sets nothing.")?,
+        false => table(session, &settings)?,
+    }
+    session.out.line("")?;
+    session.out.line(match accepted {
+        true => "Accepted: it holds until it is changed.",
+        false => "It needs no accepting: a person named it, or it is the user's own.",
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Every key with its value, scrubbed.
+fn settings(loaded: &Loaded, scrubber: &CallScrubber) -> Result<Vec<Setting>, Failure> {
+    let mut settings = loaded.settings()?;
+    for setting in &mut settings {
+        // With its key: a password is known by what stands before it.
+        let key = setting.key.rsplit('.').next().unwrap_or_default();
+        let clean = scrubber.json(&json!({ key: setting.value }));
+        setting.value = clean.get(key).cloned().unwrap_or(clean);
+    }
+    Ok(settings)
+}
+
+fn table(session: &mut Session, settings: &[Setting]) -> Result<(), Failure> {
     let mut table = Table::new(["key", "value", "set by"]);
-    for setting in &settings {
+    for setting in settings {
         let origin = match &setting.origin {
             Origin::Default => Cell::quiet("default"),
             Origin::File { line } => Cell::good(format!("file, line {line}")),
@@ -118,5 +180,5 @@ fn show(session: &mut Session) -> Outcome {
         table.row([Cell::strong(&setting.key), Cell::new(&setting.value), origin]);
     }
     session.out.table(&table)?;
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }

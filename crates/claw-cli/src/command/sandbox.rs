@@ -101,6 +101,7 @@ impl Sandbox {
 /// The data directory is never shown to a command, wherever the workspace is.
 fn place(reaching: &Reaching, session: &Session, launcher: Arc<Launcher>) -> Result<Place, Failure> {
     let loaded = session.load()?;
+    compose::shell::make_said_by_people(&session.around);
     let workspace = match &reaching.workspace {
         Some(path) => session.around.directory.join(path),
         None => session.around.directory.clone(),

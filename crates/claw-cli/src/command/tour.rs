@@ -153,6 +153,8 @@ fn output_of(stop: &Stop, project: &Path) -> std::io::Result<(String, Option<i32
     let mut command = Command::new(std::env::current_exe()?);
     // Nothing of the visitor's own configuration: the tour is the same for everybody.
     command.args(stop.words).current_dir(project).env_clear().env("USER", "you");
+    // Named, since nobody has accepted it.
+    command.env("CLAWSMITH_CONFIG", project.with_file_name("clawsmith.toml"));
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn()?;
     if let Some(mut stdin) = child.stdin.take() {

@@ -1,5 +1,7 @@
 //! Where commands run, and how they are judged.
 
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -24,10 +26,11 @@ pub(crate) fn options(loaded: &Loaded, around: &Surroundings) -> ShellOptions {
 }
 
 /// What no command reaches, wherever the workspace is: our data, the store, and the configuration, by which an agent
-/// could give itself more.
+/// could give itself more. A project's file that a command makes holds for nobody until a person accepts it.
 fn hidden(loaded: &Loaded, around: &Surroundings) -> Vec<PathBuf> {
     let data = loaded.data_dir(around).map(|data| real(&data));
     let mut hidden: Vec<PathBuf> = loaded.found.iter().map(|found| real(&found.path)).collect();
+    hidden.extend(said_by_people(around).iter().map(|directory| real(directory)));
     if let Some(Place::File(file)) = loaded.place(around) {
         let file = real(&file);
         if !data.as_ref().is_some_and(|data| file.starts_with(data)) {
@@ -40,6 +43,19 @@ fn hidden(loaded: &Loaded, around: &Surroundings) -> Vec<PathBuf> {
     }
     hidden.extend(data);
     hidden
+}
+
+/// The directories in which a person says what holds: with the user's configuration, and with what was accepted.
+pub(crate) fn said_by_people(around: &Surroundings) -> Vec<PathBuf> {
+    around.config_dir().into_iter().chain(around.trusted()).collect()
+}
+
+/// Makes those directories, so that no command can where they lie in its workspace.
+pub(crate) fn make_said_by_people(around: &Surroundings) {
+    for directory in said_by_people(around) {
+        // Where it cannot be made and a command could, the sandbox refuses the command.
+        let _ = DirBuilder::new().recursive(true).mode(0o700).create(directory);
+    }
 }
 
 /// How the commands of each agent are judged. The rules were tried when the configuration was loaded.

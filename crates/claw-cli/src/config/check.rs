@@ -7,24 +7,11 @@ use claw_policy::nearest::nearest;
 use super::find::Surroundings;
 use super::load::Loaded;
 
-/// What is probably not meant, in words. `workspace` is where agents may write; `tools` are the known names.
-pub fn warnings(
-    loaded: &Loaded,
-    around: &Surroundings,
-    workspace: Option<&Path>,
-    tools: &[&str],
-) -> Vec<String> {
+/// What is probably not meant, in words. `tools` are the known names.
+pub fn warnings(loaded: &Loaded, around: &Surroundings, tools: &[&str]) -> Vec<String> {
     let mut warnings = Vec::new();
     if let Some(found) = &loaded.found {
         let file = found.path.canonicalize().unwrap_or_else(|_| found.path.clone());
-        if workspace.and_then(|workspace| workspace.canonicalize().ok()).is_some_and(|w| file.starts_with(w))
-        {
-            warnings.push(format!(
-                "`{}` lies in the workspace: file tools do not touch it, but a command that runs there could \
-                 change the policy; keep it outside the workspace",
-                found.path.display()
-            ));
-        }
         if others_may_write(&file) {
             warnings.push(format!(
                 "`{}` can be changed by other users of this machine; take their write permission away",

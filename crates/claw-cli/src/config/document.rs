@@ -42,6 +42,11 @@ struct Key {
 }
 
 impl Document {
+    /// The file as it was read.
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
     /// Reads a file and refuses what the configuration does not have.
     pub(super) fn read(path: &Path) -> Result<Self, Problems> {
         let whole = |message: String| Problem { message, place: Place::WholeFile { file: path.to_owned() } };

@@ -45,6 +45,16 @@ impl Surroundings {
     pub fn data_dir(&self) -> Option<PathBuf> {
         Some(self.base("XDG_DATA_HOME", ".local/share")?.join("clawsmith"))
     }
+
+    /// The directory of the user's own configuration file.
+    pub fn config_dir(&self) -> Option<PathBuf> {
+        Some(self.base("XDG_CONFIG_HOME", ".config")?.join("clawsmith"))
+    }
+
+    /// Where it is remembered which files a person accepted.
+    pub fn trusted(&self) -> Option<PathBuf> {
+        Some(self.base("XDG_STATE_HOME", ".local/state")?.join("clawsmith").join("trusted"))
+    }
 }
 
 /// A configuration file, and why it is the one.
@@ -119,5 +129,5 @@ fn of_project(around: &Surroundings) -> impl Iterator<Item = PathBuf> {
 }
 
 fn of_user(around: &Surroundings) -> Option<PathBuf> {
-    Some(around.base("XDG_CONFIG_HOME", ".config")?.join("clawsmith").join(NAME))
+    Some(around.config_dir()?.join(NAME))
 }

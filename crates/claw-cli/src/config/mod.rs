@@ -13,6 +13,7 @@ mod load;
 mod problem;
 mod schema;
 mod store;
+mod trust;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -43,6 +44,7 @@ pub use load::Loaded;
 pub use problem::{Place, Problem, Problems};
 pub use schema::schema;
 pub use store::{StoreConfig, StoreUrl};
+pub use trust::Trust;
 
 /// A secret shorter than this cannot be told from ordinary text.
 const SHORTEST_SECRET: usize = 6;

@@ -149,10 +149,7 @@ fn a_secret_that_became_known_later_is_not_shown() {
     let home = Home::with_config("[approvals.effects]\nread = \"ask\"\n\n[limits]\ntool_tokens = 1\n");
     let args = r#"{"query": "v-e-r-y-secret"}"#;
     let call = Waiting::start(&home, &["tool_search", "--args", args]);
-    home.write(
-        "project/clawsmith.toml",
-        "[approvals.effects]\nread = \"ask\"\n\n[scrub]\nvalues_from_env = [\"SERVICE_KEY\"]\n",
-    );
+    home.configure("[approvals.effects]\nread = \"ask\"\n\n[scrub]\nvalues_from_env = [\"SERVICE_KEY\"]\n");
     let variables = [("SERVICE_KEY", "v-e-r-y-secret")];
     for words in [
         &["approvals", "list"][..],

@@ -107,6 +107,7 @@ fn warns_of_what_is_probably_not_meant() {
     insta::assert_snapshot!("warnings", home.run(&["config", "check"]).shown());
     let outside = Home::new();
     outside.write("clawsmith.toml", "");
+    outside.run(&["config", "trust"]);
     assert_eq!(
         outside.run(&["config", "check"]).stdout,
         "file: ~/clawsmith.toml (the nearest one above the current directory)\nok\n"
@@ -129,6 +130,7 @@ fn the_schema_describes_every_key() {
 fn a_relative_data_directory_starts_from_the_file() {
     let home = Home::new();
     home.write("clawsmith.toml", "data_dir = \"kept\"\n");
+    home.run(&["config", "trust"]);
     home.run(&["tools", "call", "workspace_dir"]);
     assert!(home.path().join("kept/clawsmith.db").is_file());
 }
@@ -137,6 +139,7 @@ fn a_relative_data_directory_starts_from_the_file() {
 fn a_relative_path_of_the_store_starts_from_the_file() {
     let home = Home::new();
     home.write("clawsmith.toml", "[store]\nurl = \"sqlite:kept/claw.db\"\n");
+    home.run(&["config", "trust"]);
     home.run(&["tools", "call", "workspace_dir"]);
     assert!(home.path().join("kept/claw.db").is_file());
     let variables = [("CLAWSMITH_STORE__URL", "sqlite:~/elsewhere.db")];

@@ -26,8 +26,14 @@ impl Home {
     /// One whose project has this configuration.
     pub(crate) fn with_config(text: &str) -> Self {
         let home = Self::new();
-        home.write("project/clawsmith.toml", text);
+        home.configure(text);
         home
+    }
+
+    /// Gives the project this configuration, and accepts it. One that cannot be used is for the test to find.
+    pub(crate) fn configure(&self, text: &str) {
+        self.write("project/clawsmith.toml", text);
+        self.run(&["config", "trust"]);
     }
 
     pub(crate) fn path(&self) -> &Path {

@@ -27,4 +27,5 @@ mod shell;
 mod terminal;
 mod tools;
 mod tour;
+mod trust;
 mod undo;

@@ -391,7 +391,7 @@ fn the_configuration_says_whose_an_agents_context_files_are() {
     for (agent, path) in [("fixed", "USER.md"), ("free", "SOUL.md"), ("unknown", "SOUL.md")] {
         assert_eq!(write(agent, path).code, 0, "{agent}: {path}");
     }
-    home.write("project/clawsmith.toml", "[agents.fixed]\nkind = \"closed\"\n");
+    home.configure("[agents.fixed]\nkind = \"closed\"\n");
     let ran = home.run(&["config", "check"]);
     assert!(
         ran.code != 0 && ran.stderr.contains("`closed` is none of `open`, `predefined`"),
@@ -423,7 +423,7 @@ fn a_developers_own_context_file_is_a_file_and_a_managed_one_a_document() {
     assert_eq!(home.run(&["undo", "apply", "--last"]).code, 0);
     assert!(run("read_file", read.clone(), &["--managed"]).stdout.contains("mine"));
     assert!(Path::new(&home.path().join("project/AGENTS.md")).exists());
-    home.write("project/clawsmith.toml", "[files]\ncontext = \"store\"\n");
+    home.configure("[files]\ncontext = \"store\"\n");
     let ran = run("read_file", read, &[]);
     assert!(ran.stdout.contains("mine"), "routed everywhere where that is said: {}", ran.shown());
 }

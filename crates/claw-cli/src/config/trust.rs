@@ -1,0 +1,77 @@
+//! Which project files a person accepted.
+//!
+//! A file that was found by walking up and that nobody named may have come with a clone, or have been put there by a
+//! command of an agent; it holds only as a person accepted it, byte for byte. What was accepted lies where the
+//! environment alone says: no configuration moves it.
+
+use std::fs::{self, DirBuilder};
+use std::io::{self, Write as _};
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+
+use claw_core::tool::Digest;
+
+use super::find::{Found, FoundBy, Surroundings};
+use super::load::Loaded;
+
+/// Whether a file holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trust {
+    /// A person named it or accepted it, or it is the user's own.
+    Holds,
+    /// Nobody has accepted it.
+    New,
+    /// It is not as it was when it was accepted.
+    Changed,
+}
+
+impl Loaded {
+    /// Whether the file holds, of which this was read.
+    pub fn trust(&self, around: &Surroundings) -> io::Result<Trust> {
+        let Some(Found { path, by: FoundBy::Project }) = &self.found else { return Ok(Trust::Holds) };
+        // Where nothing can be remembered, nothing was accepted.
+        let Some(accepted) = accepted(path, around) else { return Ok(Trust::New) };
+        match fs::read_to_string(accepted) {
+            Ok(text) if text.lines().next() == Some(&self.digest()) => Ok(Trust::Holds),
+            Ok(_) => Ok(Trust::Changed),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Trust::New),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Accepts the file as it was read. False where it needs no accepting.
+    pub fn accept(&self, around: &Surroundings) -> io::Result<bool> {
+        let Some(Found { path, by: FoundBy::Project }) = &self.found else { return Ok(false) };
+        let Some(accepted) = accepted(path, around) else {
+            let reason = "there is no home directory to remember it in; name the file with `--config`";
+            return Err(io::Error::new(io::ErrorKind::NotFound, reason));
+        };
+        let directory = accepted.parent().unwrap_or(Path::new("."));
+        DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+        let mut new = tempfile::NamedTempFile::new_in(directory)?;
+        // The path is for people who look into the directory.
+        writeln!(new, "{}\n{}", self.digest(), place(path, around).display())?;
+        new.as_file().sync_all()?;
+        new.persist(accepted)?;
+        Ok(true)
+    }
+
+    fn digest(&self) -> String {
+        Digest::of_bytes(self.document.text().as_bytes()).to_string()
+    }
+}
+
+/// Where it is remembered that a file was accepted.
+fn accepted(path: &Path, around: &Surroundings) -> Option<PathBuf> {
+    let name = Digest::of_bytes(place(path, around).as_os_str().as_encoded_bytes());
+    Some(around.trusted()?.join(name.to_string()))
+}
+
+/// The file by its directory as it really is. A last link is not followed: it could be made to lead elsewhere.
+fn place(path: &Path, around: &Surroundings) -> PathBuf {
+    let path = around.directory.join(path);
+    match (path.parent().and_then(|directory| directory.canonicalize().ok()), path.file_name()) {
+        (Some(directory), Some(name)) => directory.join(name),
+        _ => path,
+    }
+}

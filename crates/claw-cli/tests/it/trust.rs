@@ -1,0 +1,127 @@
+//! A configuration that nobody named holds only as a person accepted it.
+
+use serde_json::json;
+
+use crate::harness::{Home, Ran};
+
+const OPEN: &str = "[sandbox]\nmode = \"off\"\n";
+
+fn call(home: &Home) -> Ran {
+    home.run(&["tools", "call", "workspace_dir"])
+}
+
+#[track_caller]
+fn refused(ran: &Ran, why: &str) {
+    assert!(ran.code == 2 && ran.stderr.contains(why), "{}", ran.shown());
+    assert!(ran.stderr.contains("clawsmith config trust"), "{}", ran.shown());
+}
+
+#[test]
+fn a_file_that_was_found_holds_once_it_is_accepted_and_until_it_changes() {
+    let home = Home::new();
+    home.write("project/clawsmith.toml", OPEN);
+    refused(&call(&home), "`~/project/clawsmith.toml` was found here and nobody has accepted it");
+    let check = home.run(&["config", "check"]);
+    assert!(check.code == 0 && check.stdout.contains("not in force"), "{}", check.shown());
+    assert_eq!(home.run(&["config", "show", "--json"]).json()["accepted"], false);
+
+    let trusted = home.run(&["config", "trust"]);
+    assert!(trusted.stdout.contains("sandbox.mode"), "{}", trusted.shown());
+    assert!(!trusted.stdout.contains("approvals"), "what it leaves alone is not shown: {}", trusted.shown());
+    assert_eq!(call(&home).code, 0);
+    assert_eq!(home.run(&["config", "show", "--json"]).json()["accepted"], true);
+
+    home.write("project/clawsmith.toml", format!("{OPEN} "));
+    refused(&call(&home), "has changed since it was accepted");
+    home.write("project/clawsmith.toml", OPEN);
+    assert_eq!(call(&home).code, 0, "it is again what was accepted");
+}
+
+#[test]
+fn what_a_person_named_and_the_users_own_need_no_accepting() {
+    let home = Home::new();
+    let named = home.write("project/clawsmith.toml", OPEN);
+    assert_eq!(home.run(&["--config", "clawsmith.toml", "tools", "call", "workspace_dir"]).code, 0);
+    let variable = [("CLAWSMITH_CONFIG", "clawsmith.toml")];
+    assert_eq!(home.run_with(&variable, &["tools", "call", "workspace_dir"]).code, 0);
+    refused(&call(&home), "nobody has accepted it");
+    std::fs::remove_file(named).unwrap();
+    let nothing = home.run(&["config", "trust"]);
+    assert!(nothing.code == 2 && nothing.stderr.contains("nothing to accept"), "{}", nothing.shown());
+    std::fs::create_dir_all(home.path().join(".config/clawsmith")).unwrap();
+    home.write(".config/clawsmith/clawsmith.toml", OPEN);
+    assert_eq!(call(&home).code, 0);
+}
+
+#[test]
+fn what_was_accepted_is_one_file_in_one_place() {
+    let home = Home::with_config(OPEN);
+    std::fs::create_dir(home.path().join("project/sub")).unwrap();
+    // A copy elsewhere.
+    home.write("project/sub/clawsmith.toml", OPEN);
+    let below = |home: &Home| {
+        let mut command = home.command(&["tools", "call", "workspace_dir"]);
+        home.ran(command.current_dir(home.path().join("project/sub")))
+    };
+    refused(&below(&home), "nobody has accepted it");
+    std::fs::remove_file(home.path().join("project/sub/clawsmith.toml")).unwrap();
+    assert_eq!(below(&home).code, 0, "the one above holds, and it was accepted");
+    // A link to another file that says something else, in its place.
+    home.write("other.toml", "[scrub]\noutput = false\n");
+    std::fs::remove_file(home.path().join("project/clawsmith.toml")).unwrap();
+    std::os::unix::fs::symlink("../other.toml", home.path().join("project/clawsmith.toml")).unwrap();
+    refused(&call(&home), "has changed since it was accepted");
+}
+
+#[test]
+fn without_a_home_nothing_was_accepted() {
+    let home = Home::with_config(OPEN);
+    let mut command = home.command(&["config", "trust"]);
+    let ran = home.ran(command.env_remove("HOME"));
+    assert!(ran.code == 1 && ran.stderr.contains("--config"), "{}", ran.shown());
+    let mut command = home.command(&["tools", "list"]);
+    refused(&home.ran(command.env_remove("HOME")), "nobody has accepted it");
+}
+
+#[test]
+fn an_agent_cannot_say_what_holds() {
+    let home = Home::new();
+    // The worst place: what a person says lies in the workspace.
+    let within = |name: &str| home.path().join("project").join(name).to_str().unwrap().to_owned();
+    let (config, state) = (within(".config"), within("state"));
+    let variables = [("XDG_CONFIG_HOME", config.as_str()), ("XDG_STATE_HOME", state.as_str())];
+    let run = |command: &str| {
+        let args = json!({ "command": command }).to_string();
+        home.run_with(&variables, &["tools", "call", "exec", &args])
+    };
+    let call = |home: &Home| home.run_with(&variables, &["tools", "call", "workspace_dir"]);
+    // A command makes a configuration where there is none, beside it and below.
+    let made = run(
+        "printf '[sandbox]\\nmode = \"off\"\\n' | tee clawsmith.toml > x; mkdir d; cp x d/clawsmith.toml",
+    );
+    assert!(made.stdout.contains("[exit code 0]"), "{}", made.shown());
+    assert!(home.path().join("project/d/clawsmith.toml").exists());
+    refused(&call(&home), "nobody has accepted it");
+    let mut below = home.command(&["tools", "list"]);
+    refused(&home.ran(below.current_dir(home.path().join("project/d"))), "nobody has accepted it");
+    for file in ["clawsmith.toml", "d/clawsmith.toml"] {
+        std::fs::remove_file(home.path().join("project").join(file)).unwrap();
+    }
+    // It reaches neither the user's configuration nor what was accepted, there or not.
+    for command in [
+        "mkdir -p .config/clawsmith; echo > .config/clawsmith/clawsmith.toml",
+        "mv .config elsewhere",
+        "ls state/clawsmith/trusted",
+        "echo x > state/clawsmith/trusted/x",
+        "mv state elsewhere",
+        "rmdir state/clawsmith/trusted",
+    ] {
+        let ran = run(command);
+        assert!(
+            ran.stdout.contains("[exit code ") && !ran.stdout.contains("[exit code 0]"),
+            "{command}: {}",
+            ran.shown()
+        );
+    }
+    assert_eq!(call(&home).code, 0);
+}
