@@ -72,7 +72,7 @@ up() {
 listen_addresses = ''
 unix_socket_directories = '$dir'
 max_connections = 400
-shared_buffers = 64MB
+shared_buffers = 512MB
 fsync = off
 full_page_writes = off
 autovacuum_naptime = 10s
