@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 /// A name or key that does not have the form its type asks for.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{value}` is not a {what}; {rule}")]
+#[error("`{value}` is no {what}; {rule}")]
 pub struct InvalidId {
     what: &'static str,
     value: String,

@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::cli::Session;
 use crate::compose;
 use crate::failure::{Failure, Outcome};
-use crate::output::{Cell, Table};
+use crate::output::{Cell, Table, tell};
 
 /// What to do with the ledger.
 #[derive(Debug, Subcommand)]
@@ -80,6 +80,10 @@ impl Show {
         let mut table = Table::new(["seq", "time", "session", "agent", "tool", "event", "what"]);
         entries.iter().for_each(|entry| row(&mut table, entry));
         session.out.table(&table)?;
+        if entries.len() == self.last {
+            session.out.flush()?;
+            tell(format_args!("note: these are the last {}; `--last N` looks further back", self.last));
+        }
         Ok(ExitCode::SUCCESS)
     }
 

@@ -12,12 +12,12 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use clap::{Args, Subcommand};
-use claw_core::port::{Clock as _, FsBridge};
+use claw_core::port::{Clock as _, FsBridge, UnixMillis};
 use claw_core::store::{
     EntryEvent, NewUndo, Outcome as CallOutcome, Record, StoreError, Undo as Change, UndoFilter,
 };
 use claw_core::tool::{Caller, Digest, Effect, Effects, ToolError};
-use claw_core::{CallId, JobId, SessionKey, ToolName, UndoId};
+use claw_core::{AgentId, CallId, JobId, SessionKey, ToolName, UndoId};
 use claw_host::SystemClock;
 use claw_host::files::{Restored, Restoring, Step, StoredUndo, Verdict};
 use claw_registry::{CallScrubber, FileRules};
@@ -78,6 +78,9 @@ pub(crate) struct List {
     /// Only changes of this conversation.
     #[arg(long, value_name = "KEY")]
     session: Option<String>,
+    /// Also who made each, in which call and run: those can be undone as a whole.
+    #[arg(long)]
+    wide: bool,
 }
 
 /// Which change, or those of which call.
@@ -201,31 +204,69 @@ impl List {
         }
         let mut rows = Vec::with_capacity(changes.len() + commands.len());
         for (Change { new, .. }, state) in changes.iter().zip(&states) {
-            let row = [
-                Cell::strong(new.id),
-                Cell::quiet(time(new.at)),
-                Cell::new(&new.session),
-                Cell::new(&new.agent),
-                Cell::new(&new.tool),
-                Cell::quiet(new.call),
-                new.run.map_or_else(|| Cell::quiet("-"), Cell::quiet),
-                Cell::new(kind(new)),
-                if *state == "stands" { Cell::good(state) } else { Cell::warning(state) },
-                Cell::new(work.scrubber.text(&new.shown)),
-            ];
-            rows.push((new.at, row));
+            rows.push((
+                new.at,
+                Row {
+                    id: Cell::strong(new.id),
+                    at: new.at,
+                    by: (&new.session, &new.agent, new.tool.as_str()),
+                    call: new.call,
+                    run: new.run,
+                    change: kind(new),
+                    state: if *state == "stands" { Cell::good(state) } else { Cell::warning(state) },
+                    file: work.scrubber.text(&self.place_of(new, &work.directory)),
+                },
+            ));
         }
-        rows.extend(
-            commands.iter().map(|command| (command.record.at, commands::row(command, &work.scrubber))),
-        );
+        rows.extend(commands.iter().map(|one| (one.record.at, commands::row(one, &work.scrubber))));
         rows.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
-        let mut table =
-            Table::new(["id", "time", "session", "agent", "tool", "call", "run", "change", "state", "file"]);
-        rows.into_iter().for_each(|(_, row)| table.row(row));
+        let mut table = match self.wide {
+            true => Table::new([
+                "id", "time", "change", "state", "file", "tool", "agent", "session", "call", "run",
+            ]),
+            false => Table::new(["id", "time", "change", "state", "file"]),
+        };
+        rows.into_iter().for_each(|(_, row)| row.put(&mut table, self.wide));
         session.out.table(&table)?;
         session.out.flush()?;
         tell("note: changes that commands made are not covered");
         Ok(ExitCode::SUCCESS)
+    }
+}
+
+impl List {
+    /// The file: as the tool named it where the person is in its workspace, else with the workspace.
+    fn place_of(&self, new: &NewUndo, here: &Path) -> String {
+        match here.starts_with(&new.workspace) || Path::new(&new.shown).is_absolute() {
+            true => new.shown.clone(),
+            false => Path::new(&new.workspace).join(&new.shown).display().to_string(),
+        }
+    }
+}
+
+/// One line of the list.
+struct Row<'a> {
+    id: Cell,
+    at: UnixMillis,
+    by: (&'a SessionKey, &'a AgentId, &'a str),
+    call: CallId,
+    run: Option<JobId>,
+    change: &'static str,
+    state: Cell,
+    file: String,
+}
+
+impl Row<'_> {
+    fn put(self, table: &mut Table, wide: bool) {
+        let (session, agent, tool) = self.by;
+        let Self { id, at, call, run, change, state, file, .. } = self;
+        let (at, change, file) = (Cell::quiet(time(at)), Cell::new(change), Cell::new(file));
+        if !wide {
+            return table.row([id, at, change, state, file]);
+        }
+        let (tool, agent, session) = (Cell::new(tool), Cell::new(agent), Cell::new(session));
+        let run = run.map_or_else(|| Cell::quiet("-"), Cell::quiet);
+        table.row([id, at, change, state, file, tool, agent, session, Cell::quiet(call), run]);
     }
 }
 

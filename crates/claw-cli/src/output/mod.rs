@@ -37,8 +37,8 @@ impl Out {
 
     /// Writes one value as JSON and a line break.
     pub(crate) fn json(&mut self, value: &impl Serialize) -> Result<(), Failure> {
-        serde_json::to_writer_pretty(&mut self.writer, value)?;
-        Ok(writeln!(self.writer)?)
+        let text = serde_json::to_string_pretty(value)?;
+        Ok(writeln!(self.writer, "{}", escaped(&text))?)
     }
 
     pub(crate) fn line(&mut self, text: impl std::fmt::Display) -> Result<(), Failure> {
@@ -85,8 +85,8 @@ impl Out {
 
     /// Writes one value as JSON on a line of its own, shown at once.
     pub(crate) fn json_line(&mut self, value: &impl Serialize) -> Result<(), Failure> {
-        serde_json::to_writer(&mut self.writer, value)?;
-        writeln!(self.writer)?;
+        let text = serde_json::to_string(value)?;
+        writeln!(self.writer, "{}", escaped(&text))?;
         self.flush()
     }
 
@@ -113,12 +113,11 @@ impl Out {
 
 /// Text without control characters other than line breaks and tabs: each shown by its picture.
 pub(crate) fn visible(text: &str) -> Cow<'_, str> {
-    let hidden = |c: char| (c.is_control() && c != '\n' && c != '\t') || is_bidi(c);
-    if !text.contains(hidden) {
+    if !text.contains(is_hidden) {
         return Cow::Borrowed(text);
     }
     let picture = |c: char| match c {
-        c if !hidden(c) => c,
+        c if !is_hidden(c) => c,
         '\u{7f}' => '\u{2421}',
         '\0'..='\u{1f}' => char::from_u32(0x2400 + u32::from(c)).unwrap_or(char::REPLACEMENT_CHARACTER),
         _ => char::REPLACEMENT_CHARACTER,
@@ -126,9 +125,33 @@ pub(crate) fn visible(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(picture).collect())
 }
 
-/// Characters that turn the direction of writing, by which a text can read as another.
-fn is_bidi(c: char) -> bool {
-    matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+/// JSON that a terminal shows as it is. JSON has such characters in its strings alone, and there their escapes mean
+/// the same.
+fn escaped(json: &str) -> Cow<'_, str> {
+    if !json.contains(is_hidden) {
+        return Cow::Borrowed(json);
+    }
+    let mut text = String::with_capacity(json.len() + 16);
+    for c in json.chars() {
+        match is_hidden(c) {
+            false => text.push(c),
+            true => c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| text += &format!("\\u{unit:04x}")),
+        }
+    }
+    Cow::Owned(text)
+}
+
+/// Characters that a terminal obeys or does not show: by them a text can read as another.
+fn is_hidden(c: char) -> bool {
+    let obeyed = c.is_control() && c != '\n' && c != '\t';
+    obeyed || is_invisible(c)
+}
+
+/// Characters without a shape: they turn the direction of writing, join, or have no width. Those that join stay, since
+/// pictures and whole scripts are written with them.
+fn is_invisible(c: char) -> bool {
+    matches!(c, '\u{ad}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+        | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
 /// A line on standard error, for people: progress, notes, questions.

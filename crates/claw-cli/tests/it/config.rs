@@ -78,7 +78,7 @@ fn says_where_the_file_cannot_be_read() {
     check("[tools", "clawsmith.toml:1:7: ");
     check("[tools]\nprofile = \"codign\"", ":2:11: `codign` is none of");
     check("[tools]\ndeny = 3", ":2:8: expected a list, got integer `3`");
-    check("tenant = \"a b\"", ":1:10: `a b` is not");
+    check("tenant = \"a b\"", ":1:10: `a b` is no tenant id");
     check("[limits]\ntimeout_secs = 0", ":2:1: `limits.timeout_secs` is 0; use at least 1");
     check("[approvals.effects]\nreed = \"ask\"", ":2:1: `reed` is none of");
     check("[settings]\ndatetime = 3", ":2:12: expected a table, got integer `3`");

@@ -440,6 +440,8 @@ async fn runs_and_commands_are_listed_among_the_changes() {
     }
     store.disconnect().await;
     let list = home.run(&["undo", "list"]);
+    assert!(!list.stdout.contains(&run.to_string()), "a terminal is narrow: {}", list.shown());
+    let list = home.run(&["undo", "list", "--wide"]);
     assert!(
         list.stdout.contains(&run.to_string()) && list.stdout.contains("not covered"),
         "{}",

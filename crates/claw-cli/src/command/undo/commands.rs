@@ -5,8 +5,8 @@ use claw_core::tool::Effect;
 use claw_registry::CallScrubber;
 use serde_json::{Value, json};
 
-use super::{Work, unreadable};
-use crate::command::ledger::{shortened, time};
+use super::{Row, Work, unreadable};
+use crate::command::ledger::shortened;
 use crate::failure::Failure;
 use crate::output::Cell;
 
@@ -46,24 +46,22 @@ pub(super) fn newest(changes: &mut Vec<Change>, commands: &mut Vec<Entry>, limit
 }
 
 /// A command as a row among changes.
-pub(super) fn row(command: &Entry, scrubber: &CallScrubber) -> [Cell; 10] {
+pub(super) fn row<'a>(command: &'a Entry, scrubber: &CallScrubber) -> Row<'a> {
     let record = &command.record;
     let args = match &record.event {
         EntryEvent::Intent { args, .. } => shortened(&args.to_string()),
         _ => String::new(),
     };
-    [
-        Cell::quiet("-"),
-        Cell::quiet(time(record.at)),
-        Cell::new(&record.session),
-        Cell::new(&record.agent),
-        Cell::new(&record.tool),
-        Cell::quiet(record.call),
-        Cell::quiet("-"),
-        Cell::new("command"),
-        Cell::warning(STATE),
-        Cell::new(scrubber.text(&args)),
-    ]
+    Row {
+        id: Cell::quiet("-"),
+        at: record.at,
+        by: (&record.session, &record.agent, &record.tool),
+        call: record.call,
+        run: None,
+        change: "command",
+        state: Cell::warning(STATE),
+        file: scrubber.text(&args),
+    }
 }
 
 pub(super) fn as_json(command: &Entry) -> Value {
