@@ -5,7 +5,7 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream as Socket;
 use std::path::PathBuf;
 use std::process::Child;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Serialize;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -77,6 +77,36 @@ pub enum Stopped {
 pub struct Launcher {
     helper: Mutex<Option<(Child, Socket)>>,
     found: OnceCell<Found>,
+    idle: Arc<Idle>,
+}
+
+/// How many supervisors of each sort wait for another command.
+const MOST_IDLE: usize = 4;
+
+/// Supervisors whose command has ended. One that has been in control groups never gets a command for the host.
+#[derive(Debug, Default)]
+struct Idle(Mutex<[Vec<Socket>; 2]>);
+
+impl Idle {
+    /// One that lives.
+    fn take(&self, confined: bool) -> Option<Socket> {
+        let mut idle = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let alive = |socket: &Socket| {
+            use rustix::net::{RecvFlags, recv};
+            let waiting = recv(socket, &mut [0_u8; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT);
+            waiting.is_err_and(|error| error == rustix::io::Errno::AGAIN)
+        };
+        let of_its_sort = &mut idle[usize::from(confined)];
+        std::iter::from_fn(|| of_its_sort.pop()).find(alive)
+    }
+
+    fn give(&self, confined: bool, socket: Socket) {
+        let mut idle = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_its_sort = &mut idle[usize::from(confined)];
+        if of_its_sort.len() < MOST_IDLE {
+            of_its_sort.push(socket);
+        }
+    }
 }
 
 impl Launcher {
@@ -108,12 +138,17 @@ impl Launcher {
     pub async fn start(&self, launch: &Launch, stdio: [OwnedFd; 3]) -> Result<Running, SandboxError> {
         let frame = wire::frame_bytes(&self.spec(launch).await?);
         let frame = frame.map_err(|error| unusable("describe the command", &error))?;
-        let mut control = self.ask(wire::RUN)?;
+        let confined = launch.confinement.is_some();
+        let mut control = match self.idle.take(confined) {
+            Some(idle) => UnixStream::from_std(idle).map_err(SandboxError::Helper)?,
+            None => self.ask(wire::RUN)?,
+        };
         let fds: Vec<BorrowedFd<'_>> = stdio.iter().map(|fd| fd.as_fd()).collect();
         wire::send_fds(&control, b'F', &fds).map_err(SandboxError::Helper)?;
         drop(stdio);
         control.write_all(&frame).await.map_err(SandboxError::Helper)?;
-        let mut running = Running { control, told: Vec::new() };
+        let idle = Arc::clone(&self.idle);
+        let mut running = Running { control: Some(control), told: Vec::new(), idle, confined };
         match running.hear().await.map_err(SandboxError::Helper)? {
             wire::Told::Started => Ok(running),
             wire::Told::Failed { step, reason } => Err(SandboxError::Start { step, reason }),
@@ -212,8 +247,11 @@ fn unusable(step: &str, error: &io::Error) -> SandboxError {
 /// A command that runs. Dropping this ends it, with all that it started.
 #[derive(Debug)]
 pub struct Running {
-    control: UnixStream,
+    /// `None` once it has ended.
+    control: Option<UnixStream>,
     told: Vec<u8>,
+    idle: Arc<Idle>,
+    confined: bool,
 }
 
 impl Running {
@@ -222,6 +260,9 @@ impl Running {
         loop {
             match self.hear().await.map_err(SandboxError::Helper)? {
                 wire::Told::Ended(ending) => {
+                    if let Some(Ok(socket)) = self.control.take().map(UnixStream::into_std) {
+                        self.idle.give(self.confined, socket);
+                    }
                     let wire::Ending { exit, signal, stragglers, disk, memory } = ending;
                     let stopped = match (disk, memory) {
                         (true, _) => Some(Stopped::Disk),
@@ -248,7 +289,9 @@ impl Running {
 
     async fn say(&mut self, byte: u8) {
         // If nobody is there to hear it, it has ended.
-        let _ = self.control.write_all(&[byte]).await;
+        if let Some(control) = &mut self.control {
+            let _ = control.write_all(&[byte]).await;
+        }
     }
 
     async fn hear(&mut self) -> io::Result<wire::Told> {
@@ -261,7 +304,8 @@ impl Running {
                     return frame;
                 }
             }
-            if self.control.read_buf(&mut self.told).await? == 0 {
+            let Some(control) = &mut self.control else { return Err(io::ErrorKind::UnexpectedEof.into()) };
+            if control.read_buf(&mut self.told).await? == 0 {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
         }

@@ -119,6 +119,10 @@ pub(crate) fn own_if_asked() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let mut kit = Kit::new();
+        if place == "idle" {
+            leave_idle(kit).await;
+            std::process::exit(0);
+        }
         if place == "helper" {
             kill_the_helper(&kit).await;
             std::process::exit(0);
@@ -150,6 +154,41 @@ async fn after_the_death_of_the_owning_program() {
     }
 }
 
+#[tokio::test]
+async fn after_a_program_that_has_nothing_running() {
+    let workspace = tempfile::tempdir().unwrap();
+    let ran = Command::new(std::env::current_exe().unwrap())
+        .args(["own-a-command", "idle", "none"])
+        .arg(workspace.path())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&ran.stdout);
+    let supervisors: Vec<u32> = said.split_whitespace().map(|pid| pid.parse().unwrap()).collect();
+    assert_eq!(supervisors.len(), 2, "{}", String::from_utf8_lossy(&ran.stderr));
+    let left = || {
+        let group = |path: &PathBuf| supervisors.iter().any(|pid| path.ends_with(format!("clawsmith-{pid}")));
+        let lives = |pid: &&u32| Path::new("/proc").join(pid.to_string()).exists();
+        (supervisors.iter().filter(lives).count(), groups().into_iter().filter(group).collect::<Vec<_>>())
+    };
+    for _ in 0..600 {
+        if left() == (0, Vec::new()) {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    assert_eq!(left(), (0, Vec::new()));
+}
+
+/// Runs two commands at once, tells who saw to them, and ends.
+async fn leave_idle(kit: Kit) {
+    tokio::join!(kit.script("sleep 0.3"), kit.script("sleep 0.3"));
+    for helper in children_named("clawsmith-sandbox-helper", std::process::id()) {
+        for supervisor in children_named("clawsmith-sandbox-helper", helper) {
+            println!("{supervisor}");
+        }
+    }
+}
+
 #[test]
 fn after_the_death_of_the_helper_another_is_started() {
     // In a program of its own, since other tests have helpers too.
@@ -176,7 +215,9 @@ async fn kill_the_helper(kit: &Kit) {
             std::thread::yield_now();
         }
     }
-    let after = kit.script("true").await.ended.exit;
+    // The first is seen to by whoever saw to the one before; the second needs the helper.
+    let (after, also) = tokio::join!(kit.script("true"), kit.script("true"));
+    let after = after.ended.exit.and(also.ended.exit);
     let second: Vec<_> = helpers().into_iter().filter(|pid| !first.contains(pid)).collect();
     println!("{before:?} {} {after:?} {}", first.len(), second.len());
 }

@@ -1,8 +1,9 @@
 //! The helper: this program again, with one thread and nothing in its environment.
 //!
-//! It is started once and splits off a supervisor for each command. The supervisor makes the limits and the
-//! namespaces, in which the first process looks after the command. Each of the three ends what it started when
-//! the one above it is gone, so that nothing outlives the program, however it ended.
+//! It is started once and splits off a supervisor where none is idle. The supervisor makes the limits and the
+//! namespaces, in which the first process looks after the command; when that has ended it can be given another. Each
+//! of the three ends what it started when the one above it is gone, so that nothing outlives the program, however it
+//! ended.
 
 mod init;
 mod nurse;

@@ -1,7 +1,7 @@
 //! Looks after one command: starts it, waits for it, passes signals on, and leaves none of its processes behind.
 
 use std::fs;
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
@@ -11,7 +11,6 @@ use rustix::process::{
     DumpableBehavior, Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process, set_dumpable_behavior,
 };
 
-use super::super::kernel::cgroup::Group;
 use super::super::kernel::root::{During as _, Step};
 use super::super::kernel::sys;
 use super::init::Init;
@@ -24,8 +23,6 @@ const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 pub(super) struct Nurse<'a> {
     pub(super) init: &'a Init<'a>,
-    /// To be joined by the command; `None` where this process is in it already.
-    pub(super) group: Option<&'a Group>,
     /// Whether this is the first process of a namespace, where all the others are the command's and the sandbox
     /// has been entered.
     pub(super) alone: bool,
@@ -87,26 +84,16 @@ impl Nurse<'_> {
     fn start(&self, stdio: Stdio) -> Step<Pid> {
         let rules = if self.alone { Some(self.init.rules()?) } else { None };
         let (mut failure, told) = pipe().during("make a pipe")?;
-        let (gate, mut open) = pipe().during("make a pipe")?;
-        let (mut gate, mut told, mut stdio) = (Some(gate), Some(told), Some(stdio));
+        let (mut told, mut stdio) = (Some(told), Some(stdio));
         let namespaces = if self.alone { 0 } else { self.init.namespaces() };
         let command = sys::fork(namespaces, || {
-            let (Some(gate), Some(mut told), Some(stdio)) = (gate.take(), told.take(), stdio.take()) else {
-                return 1;
-            };
-            let (step, error) = target::become_command(self.init, rules, gate, stdio);
+            let (Some(mut told), Some(stdio)) = (told.take(), stdio.take()) else { return 1 };
+            let (step, error) = target::become_command(self.init, rules, stdio);
             let _ = wire::send_frame(&mut told, &Told::Failed { step, reason: error.to_string() });
             127
         });
         let command = command.during("start a process")?;
-        drop((gate, told, stdio));
-        let joined = self.group.map_or(Ok(()), |group| group.join(command)).during("join the control groups");
-        if let Err(error) = joined {
-            let _ = kill_process(command, Signal::KILL);
-            return Err(error);
-        }
-        open.write_all(b"G").during("let the command go")?;
-        drop(open);
+        drop((told, stdio));
         let mut said = Vec::new();
         failure.read_to_end(&mut said).during("wait for the start")?;
         if said.is_empty() {

@@ -1,4 +1,4 @@
-//! The supervisor of one command: outside of its sandbox, between it and the program.
+//! The supervisor of a command at a time: outside of its sandbox, between it and the program.
 
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd, OwnedFd};
@@ -8,37 +8,61 @@ use std::path::{Path, PathBuf};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, waitpid};
 
-use super::super::kernel::cgroup::Group;
+use super::super::kernel::cgroup::{self, Group};
 use super::super::kernel::root::{During as _, Step};
 use super::super::kernel::sys;
 use super::init::Init;
 use super::nurse::{self, Nurse};
-use super::wire::{self, Ending, KILL, Spec, Told};
+use super::wire::{self, Ending, KILL, Spec, TERMINATE, Told};
 
 /// What a command reads from and writes to.
 pub(super) type Stdio = [OwnedFd; 3];
 
-/// Reads what to run, sees it through, and tells how it went.
+/// Reads what to run, sees it through and tells how it went, one command after the other, until nobody asks for
+/// another. After a failure it ends: nobody knows what is left of it.
 pub(super) fn supervise(mut control: UnixStream) -> u8 {
     let _ = rustix::process::setsid();
     sys::reset_signals();
-    let told = match read(&control).and_then(|(spec, stdio)| run(&control, spec, stdio)) {
-        Ok(ending) => Told::Ended(ending),
-        Err((step, error)) => Told::Failed { step, reason: error.to_string() },
+    let mut group = None;
+    loop {
+        let told = match read(&control) {
+            Ok(None) => return 0,
+            Ok(Some((spec, stdio))) => run(&control, spec, stdio, &mut group),
+            Err(failure) => Err(failure),
+        };
+        let (told, failed) = match told {
+            Ok(ending) => (Told::Ended(ending), false),
+            Err((step, error)) => (Told::Failed { step, reason: error.to_string() }, true),
+        };
+        if wire::send_frame(&mut control, &told).is_err() || failed {
+            return 1;
+        }
+    }
+}
+
+fn read(control: &UnixStream) -> Step<Option<(Spec, Stdio)>> {
+    let fds = loop {
+        match wire::receive_fds(control).during("receive the command")? {
+            None => return Ok(None),
+            // Meant for the command before, which had ended.
+            Some((TERMINATE | KILL, _)) => {}
+            Some((_, fds)) => break fds,
+        }
     };
-    u8::from(wire::send_frame(&mut control, &told).is_err())
+    let stdio = Stdio::try_from(fds).map_err(|_| io::Error::from(io::ErrorKind::UnexpectedEof));
+    let stdio = stdio.during("receive its streams")?;
+    Ok(Some((wire::receive_frame(control).during("read the command")?, stdio)))
 }
 
-fn read(control: &UnixStream) -> Step<(Spec, Stdio)> {
-    let received = wire::receive_fds(control).during("receive the command")?;
-    let stdio = received.and_then(|(_, fds)| Stdio::try_from(fds).ok());
-    let stdio = stdio.ok_or(io::ErrorKind::UnexpectedEof).map_err(io::Error::from);
-    Ok((wire::receive_frame(control).during("read the command")?, stdio.during("receive its streams")?))
-}
-
-fn run(control: &UnixStream, spec: Spec, stdio: Stdio) -> Step<Ending> {
-    let group = spec.cgroup.as_ref().map(|places| Group::make(places, &spec.limits));
-    let group = group.transpose().during("make control groups")?;
+fn run(control: &UnixStream, spec: Spec, stdio: Stdio, group: &mut Option<Group>) -> Step<Ending> {
+    if let Some(places) = &spec.cgroup {
+        group.take_if(|group| !group.suits(places, &spec.limits));
+        if group.is_none() {
+            *group = Some(Group::enter(places, &spec.limits).during("enter control groups")?);
+        }
+    }
+    let out_of_memory = || group.as_ref().map_or(0, Group::out_of_memory);
+    let before = out_of_memory();
     let own_processes = spec.confined.as_ref().is_some_and(|held| held.namespaces & libc::CLONE_NEWPID != 0);
     let own_mounts = spec.confined.as_ref().is_some_and(|held| held.namespaces & libc::CLONE_NEWNS != 0);
     let scratch = (spec.confined.is_some() && !own_mounts).then(Scratch::make);
@@ -46,19 +70,19 @@ fn run(control: &UnixStream, spec: Spec, stdio: Stdio) -> Step<Ending> {
     let temporary = scratch.as_ref().map_or(Path::new("/tmp"), |scratch| &scratch.0);
     let init = Init::new(&spec, temporary);
     let mut ending = if own_processes {
-        inside(control, &init, stdio, group.as_ref())?
+        inside(control, &init, stdio)?
     } else {
         set_child_subreaper(Some(getpid())).during("adopt orphans")?;
-        let nurse = Nurse { init: &init, group: group.as_ref(), alone: false };
+        let nurse = Nurse { init: &init, alone: false };
         // Were it not to be waited for, it must not go on either.
         nurse.see_through(control, stdio).inspect_err(|_| _ = nurse::end_descendants())?
     };
-    ending.memory = group.as_ref().is_some_and(Group::ran_out_of_memory);
+    ending.memory = out_of_memory() > before;
     Ok(ending)
 }
 
 /// Runs the command under a first process in a namespace of its own, and passes on what either side says.
-fn inside(control: &UnixStream, init: &Init<'_>, stdio: Stdio, group: Option<&Group>) -> Step<Ending> {
+fn inside(control: &UnixStream, init: &Init<'_>, stdio: Stdio) -> Step<Ending> {
     let (ours, theirs) = wire::pair().during("make a socket")?;
     let mut ours = OwnedFd::from(ours);
     let (mut theirs, mut stdio) = (Some(OwnedFd::from(theirs)), Some(stdio));
@@ -71,25 +95,18 @@ fn inside(control: &UnixStream, init: &Init<'_>, stdio: Stdio, group: Option<&Gr
     });
     let first = first.during("make namespaces")?;
     drop((theirs, stdio));
-    let mut channel = UnixStream::from(ours);
-    let joined = group.map_or(Ok(()), |group| group.join(first)).during("join the control groups");
-    let told = joined.and_then(|()| {
-        channel.write_all(b"G").during("let the command go")?;
-        relay(control, &channel, first)
-    });
+    let told = relay(control, &UnixStream::from(ours), first);
     // With its first process the whole namespace ends, and this waits until it has.
     let _ = kill_process(first, Signal::KILL);
     while waitpid(Some(first), WaitOptions::empty()).is_err_and(|error| error == rustix::io::Errno::INTR) {}
     told
 }
 
-/// The first process of the namespace. It furnishes it while the supervisor sees to the control groups.
-fn first(init: &Init<'_>, mut channel: &UnixStream, stdio: Stdio) -> u8 {
-    let nurse = Nurse { init, group: None, alone: true };
-    let ended = init.enter().and_then(|()| {
-        channel.read_exact(&mut [0]).during("wait for the control groups")?;
-        nurse.see_through(channel, stdio)
-    });
+/// The first process of the namespace, which furnishes it.
+fn first(init: &Init<'_>, channel: &UnixStream, stdio: Stdio) -> u8 {
+    cgroup::go_first();
+    let nurse = Nurse { init, alone: true };
+    let ended = init.enter().and_then(|()| nurse.see_through(channel, stdio));
     let told = match ended {
         Ok(ending) => Told::Ended(ending),
         Err((step, error)) => Told::Failed { step, reason: error.to_string() },

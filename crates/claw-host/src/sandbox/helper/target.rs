@@ -1,13 +1,12 @@
 //! The last steps of the process that becomes the command.
 
 use std::convert::Infallible;
-use std::fs::File;
-use std::io::{self, Read as _};
+use std::io;
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio as Stream};
 
-use super::super::kernel::cgroup::Places;
+use super::super::kernel::cgroup::{self, Places};
 use super::super::kernel::root::{During as _, Step};
 use super::super::kernel::{privileges, sys};
 use super::init::{Init, Rules};
@@ -15,25 +14,22 @@ use super::supervise::Stdio;
 
 /// Becomes the command; comes back only to say why it could not. Where the sandbox was not entered by a process
 /// above, there are no `rules` yet and this one enters it.
-pub(super) fn become_command(
-    init: &Init<'_>,
-    rules: Option<Rules>,
-    gate: File,
-    stdio: Stdio,
-) -> (String, io::Error) {
-    match try_become(init, rules, gate, stdio) {
+pub(super) fn become_command(init: &Init<'_>, rules: Option<Rules>, stdio: Stdio) -> (String, io::Error) {
+    match try_become(init, rules, stdio) {
         Err(failure) => failure,
     }
 }
 
-fn try_become(init: &Init<'_>, rules: Option<Rules>, mut gate: File, stdio: Stdio) -> Step<Infallible> {
+fn try_become(init: &Init<'_>, rules: Option<Rules>, stdio: Stdio) -> Step<Infallible> {
     let spec = init.spec;
     sys::reset_signals();
     rustix::process::setsid().during("begin a session")?;
-    gate.read_exact(&mut [0]).during("wait for the limits")?;
     let rules = match rules {
         Some(rules) => rules,
         None => {
+            if spec.cgroup.is_some() {
+                cgroup::go_first();
+            }
             init.enter()?;
             init.rules()?
         }

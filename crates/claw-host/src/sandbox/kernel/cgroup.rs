@@ -5,7 +5,6 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::process::Pid;
 use serde::{Deserialize, Serialize};
 
 use crate::sandbox::Limits;
@@ -13,7 +12,8 @@ use crate::sandbox::Limits;
 /// Where groups can be made. In version 2 all three are the same directory.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Places {
-    pub(crate) unified: bool,
+    /// In version 2: the group that we are in ourselves.
+    pub(crate) unified: Option<PathBuf>,
     pub(crate) memory: Option<PathBuf>,
     pub(crate) processes: Option<PathBuf>,
     pub(crate) cpu: Option<PathBuf>,
@@ -21,6 +21,8 @@ pub(crate) struct Places {
 
 /// Begins the name of every group of ours; the id of the process that sees to it follows.
 const PREFIX: &str = "clawsmith-";
+/// The file by which a process is put into a group.
+const PROCESSES: &str = "cgroup.procs";
 
 impl Places {
     /// Looks where this process may make groups, by making one.
@@ -30,7 +32,7 @@ impl Places {
         let mut places = unified(&groups, &mounts).unwrap_or_default();
         if places.memory.is_none() && places.processes.is_none() {
             places = Self {
-                unified: false,
+                unified: None,
                 memory: single(&groups, &mounts, "memory", "memory.limit_in_bytes"),
                 processes: single(&groups, &mounts, "pids", "pids.max"),
                 cpu: single(&groups, &mounts, "cpu", "cpu.cfs_quota_us"),
@@ -52,7 +54,8 @@ fn unified(groups: &str, mounts: &str) -> Option<Places> {
         let test = Test::make(parent)?;
         let has = |file: &str| test.0.join(file).exists().then(|| parent.to_owned());
         let (memory, processes, cpu) = (has("memory.max"), has("pids.max"), has("cpu.max"));
-        (memory.is_some() && processes.is_some()).then_some(Places { unified: true, memory, processes, cpu })
+        let unified = Some(own.clone());
+        (memory.is_some() && processes.is_some()).then_some(Places { unified, memory, processes, cpu })
     })
 }
 
@@ -97,25 +100,42 @@ impl Drop for Test {
     }
 }
 
-/// The groups of one command. They are removed when this is dropped; until then a process must not be in them.
+/// The groups of a supervisor and of the commands that it sees through, one after the other. To enter a group costs
+/// more than to start a command, since the kernel waits for every processor; so the supervisor enters once, and what
+/// it starts is born there. They are left and removed when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Group {
+    places: Places,
+    limits: Limits,
     directories: Vec<PathBuf>,
     memory: Option<PathBuf>,
-    unified: bool,
 }
 
 impl Group {
-    pub(crate) fn make(places: &Places, limits: &Limits) -> io::Result<Self> {
-        let mut group = Self { directories: Vec::new(), memory: None, unified: places.unified };
-        let name = format!("{PREFIX}{}", std::process::id());
+    /// Makes the groups, and enters them.
+    pub(crate) fn enter(places: &Places, limits: &Limits) -> io::Result<Self> {
+        let group = Self::make(places, limits)?;
+        for path in &group.directories {
+            set(path, PROCESSES, std::process::id())?;
+        }
+        Ok(group)
+    }
+
+    /// Whether it is what a command with these limits needs.
+    pub(crate) fn suits(&self, places: &Places, limits: &Limits) -> bool {
+        self.places == *places && self.limits == *limits
+    }
+
+    fn make(places: &Places, limits: &Limits) -> io::Result<Self> {
+        let mut group =
+            Self { places: places.clone(), limits: limits.clone(), directories: Vec::new(), memory: None };
+        let (unified, name) = (places.unified.is_some(), format!("{PREFIX}{}", std::process::id()));
         if let (Some(parent), Some(most)) = (&places.memory, limits.memory) {
             let path = group.directory(parent, &name)?;
-            if places.unified {
+            if unified {
                 set(&path, "memory.max", most)?;
                 // Where swapping is not accounted there is nothing to forbid.
                 let _ = set(&path, "memory.swap.max", 0);
-                let _ = set(&path, "memory.oom.group", 1);
             } else {
                 set(&path, "memory.limit_in_bytes", most)?;
                 let _ = set(&path, "memory.memsw.limit_in_bytes", most);
@@ -123,13 +143,13 @@ impl Group {
             group.memory = Some(path);
         }
         if let (Some(parent), Some(most)) = (&places.processes, limits.processes) {
-            // The first process of the namespace counts too.
-            set(&group.directory(parent, &name)?, "pids.max", most.saturating_add(1))?;
+            // The supervisor and the first process of the namespace count too.
+            set(&group.directory(parent, &name)?, "pids.max", most.saturating_add(2))?;
         }
         if let (Some(parent), Some(percent)) = (&places.cpu, limits.cpu_percent) {
             let path = group.directory(parent, &name)?;
             let quota = percent.saturating_mul(1000).max(1000);
-            match places.unified {
+            match unified {
                 true => set(&path, "cpu.max", format!("{quota} 100000"))?,
                 false => set(&path, "cpu.cfs_quota_us", quota)?,
             }
@@ -147,23 +167,24 @@ impl Group {
         Ok(path)
     }
 
-    /// Puts a process in; those that it starts from then on are in it too.
-    pub(crate) fn join(&self, pid: Pid) -> io::Result<()> {
-        self.directories.iter().try_for_each(|path| set(path, "cgroup.procs", pid.as_raw_nonzero()))
-    }
-
-    /// Whether a process was ended because memory ran out.
-    pub(crate) fn ran_out_of_memory(&self) -> bool {
-        let Some(path) = &self.memory else { return false };
-        let file = path.join(if self.unified { "memory.events" } else { "memory.oom_control" });
+    /// How many processes were ended because memory ran out, since the group was made.
+    pub(crate) fn out_of_memory(&self) -> u64 {
+        let Some(path) = &self.memory else { return 0 };
+        let unified = self.places.unified.is_some();
+        let file = path.join(if unified { "memory.events" } else { "memory.oom_control" });
         let text = fs::read_to_string(file).unwrap_or_default();
-        text.lines().filter_map(|line| line.strip_prefix("oom_kill ")).any(|count| count.trim() != "0")
+        let count = text.lines().find_map(|line| line.strip_prefix("oom_kill ")?.trim().parse().ok());
+        count.unwrap_or(0)
     }
 }
 
 impl Drop for Group {
     fn drop(&mut self) {
         for path in &self.directories {
+            // Back to where it came from: a group is removed when nobody is in it.
+            if let Some(home) = self.places.unified.as_deref().or_else(|| path.parent()) {
+                let _ = set(home, PROCESSES, std::process::id());
+            }
             // A process that has just ended may be counted for a moment longer.
             for _ in 0..200 {
                 match fs::remove_dir(path) {
@@ -175,6 +196,12 @@ impl Drop for Group {
             }
         }
     }
+}
+
+/// From now on this process and those that it starts are ended before others where memory runs out: before the
+/// supervisor, which is in the same group.
+pub(crate) fn go_first() {
+    let _ = fs::write("/proc/self/oom_score_adj", "500");
 }
 
 /// Removes groups whose process is gone: it was killed before it could.

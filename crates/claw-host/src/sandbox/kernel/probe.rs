@@ -88,7 +88,9 @@ impl Found {
             Err(reason) => Standing::Missing(reason.clone()),
         };
         let counted = |place: fn(&Places) -> &Option<PathBuf>| match &self.cgroup {
-            Ok(places) if place(places).is_some() && places.unified => Some("control groups, version 2"),
+            Ok(places) if place(places).is_some() && places.unified.is_some() => {
+                Some("control groups, version 2")
+            }
             Ok(places) if place(places).is_some() => Some("control groups, version 1"),
             _ => None,
         };

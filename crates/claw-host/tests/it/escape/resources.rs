@@ -34,6 +34,24 @@ async fn stops_a_memory_hog() {
     if counted {
         assert_eq!((finished.ended.signal, finished.ended.stopped), (Some(9), Some(Stopped::Memory)));
     }
+    // Whoever saw to it sees to the next command, which has done nothing.
+    let finished = kit.script("true").await;
+    assert_eq!((finished.ended.exit, finished.ended.stopped), (Some(0), None), "{finished:?}");
+}
+
+#[tokio::test]
+async fn the_limits_of_one_command_are_not_those_of_the_next() {
+    let mut kit = Kit::new();
+    let many = "for i in 1 2 3 4 5 6 7 8 9; do sleep 0.2 & done; wait; echo all";
+    kit.options.limits.processes = Some(4);
+    assert!(!kit.script(many).await.output.contains("all"));
+    kit.options.limits.processes = Some(40);
+    assert!(kit.script(many).await.output.contains("all"));
+    kit.options.limits.processes = Some(4);
+    assert!(!kit.script(many).await.output.contains("all"));
+    kit.context.sandboxed = false;
+    let finished = kit.script(many).await;
+    assert!(finished.output.contains("all"), "on the host it is in no group: {finished:?}");
 }
 
 #[tokio::test]
