@@ -29,6 +29,8 @@ pub struct Launch {
     pub limits: Limits,
     /// What holds it; `None` runs it on the host.
     pub confinement: Option<Confinement>,
+    /// Whether its first descriptor is a terminal, which it runs on from then on.
+    pub terminal: bool,
 }
 
 /// What holds a command.
@@ -113,9 +115,9 @@ impl Launcher {
         wire::send_fds(&control, b'F', &fds).map_err(SandboxError::Helper)?;
         drop(stdio);
         control.write_all(&frame).await.map_err(SandboxError::Helper)?;
-        let mut running = Running { control, told: Vec::new() };
+        let mut running = Running { control, told: Vec::new(), pid: 0 };
         match running.hear().await.map_err(SandboxError::Helper)? {
-            wire::Told::Started => Ok(running),
+            wire::Told::Started { pid } => Ok(Running { pid, ..running }),
             wire::Told::Failed { step, reason } => Err(SandboxError::Start { step, reason }),
             wire::Told::Ended(_) => Err(SandboxError::Helper(io::ErrorKind::UnexpectedEof.into())),
         }
@@ -135,6 +137,7 @@ impl Launcher {
             // To enter a group costs more than to start a command; on the host it is not worth it.
             cgroup: found.cgroup.as_ref().ok().filter(|_| confined.is_some()).cloned(),
             confined,
+            terminal: launch.terminal,
         })
     }
 
@@ -214,9 +217,15 @@ fn unusable(step: &str, error: &io::Error) -> SandboxError {
 pub struct Running {
     control: UnixStream,
     told: Vec<u8>,
+    pid: u32,
 }
 
 impl Running {
+    /// What the system calls its first process, seen from here.
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
     /// Waits for its end. Can be dropped and called again.
     pub async fn ended(&mut self) -> Result<Ended, SandboxError> {
         loop {
@@ -231,7 +240,7 @@ impl Running {
                     return Ok(Ended { exit, signal, stragglers, stopped });
                 }
                 wire::Told::Failed { step, reason } => return Err(SandboxError::Start { step, reason }),
-                wire::Told::Started => {}
+                wire::Told::Started { .. } => {}
             }
         }
     }

@@ -72,7 +72,7 @@ fn refused(text: &str, name: &str) -> Verdict {
     Verdict { decision: Decision::Deny, findings, commands: Vec::new() }
 }
 
-fn finding(id: &str, span: Span, part: String, reason: Option<String>) -> Option<Finding> {
+pub(super) fn finding(id: &str, span: Span, part: String, reason: Option<String>) -> Option<Finding> {
     let rule = rules::find(id)?;
     let reason = reason.unwrap_or_else(|| rule.person.to_owned());
     let advice = rule.model.to_owned();
@@ -155,17 +155,45 @@ const TALKERS: &[&str] = &[
     "ssh",
     "telnet",
     "nc",
+    "tmux",
+    "screen",
+    "script",
+    "zellij",
+    "ipython",
+    "irb",
+    "bpython",
 ];
 
-/// Whether a command takes what it reads for a program in a language that is not followed.
-fn reads_program(simple: &Simple) -> bool {
-    let Some(program) = simple.argv.first().and_then(Argument::known) else { return false };
+/// Interpreters that read on with `-i`, whatever they are given.
+const INTERACTIVE: &[&str] = &["python", "pypy", "node", "nodejs", "lua", "luajit", "ghci"];
+
+/// A program's name without its directory and version.
+fn bare(program: &str) -> &str {
     let name = program.rsplit('/').next().unwrap_or(program);
-    let name = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-');
+    name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-')
+}
+
+/// Whether a program is an interpreter, or one that runs others when it is told to.
+pub(super) fn is_reader(program: &str) -> bool {
+    let name = bare(program);
+    TALKERS.contains(&name) || READERS.iter().any(|(reader, _)| *reader == name)
+}
+
+/// Whether a command takes what it reads for a program in a language that is not followed.
+pub(super) fn reads_program(simple: &Simple) -> bool {
+    let Some(program) = simple.argv.first().and_then(Argument::known) else { return false };
+    let name = bare(program);
     if TALKERS.contains(&name) {
         return true;
     }
     let Some((_, options)) = READERS.iter().find(|(reader, _)| *reader == name) else { return false };
+    // What was given is run first, and what is read after it.
+    let goes_on = |text: &str| {
+        text == "--interactive" || (text.starts_with('-') && !text.starts_with("--") && text.contains('i'))
+    };
+    if INTERACTIVE.contains(&name) && simple.argv.iter().skip(1).filter_map(Argument::known).any(goes_on) {
+        return true;
+    }
     // A program given in another way: as a file, or by an option.
     let given = |text: &str| match text {
         "-" | "/dev/stdin" | "/dev/fd/0" | "/proc/self/fd/0" => false,

@@ -30,6 +30,9 @@ fn try_become(init: &Init<'_>, rules: Option<Rules>, mut gate: File, stdio: Stdi
     let spec = init.spec;
     sys::reset_signals();
     rustix::process::setsid().during("begin a session")?;
+    if spec.terminal {
+        rustix::process::ioctl_tiocsctty(&stdio[0]).during("take the terminal")?;
+    }
     gate.read_exact(&mut [0]).during("wait for the limits")?;
     let rules = match rules {
         Some(rules) => rules,
