@@ -180,9 +180,10 @@ async fn what_is_too_much_is_dropped_and_counted() {
 async fn refuses_to_show_a_secret_that_comes_in_two_pieces() {
     let desk = Desk::new().await;
     for pty in [false, true] {
-        let command = "printf 'say open-ses'; read go; printf 'ame-4711 now\\nAKIAIOSFOD'; read go; \
+        let command = "stty -echo 2>/dev/null; echo begin; printf 'say open-ses'; read go; printf 'ame-4711 now\\nAKIAIOSFOD'; read go; \
                        printf 'NN7EXAMPLQ\\n\\033[1mopen-\\033[0msesame-4711\\n> '; read go";
         let id = desk.start(json!({ "command": command, "pty": pty })).await;
+        desk.wait(&id, "begin").await;
         for step in 0..2 {
             // It has printed the first half when it waits in `read`; what is shown until then holds none of it.
             for _ in 0..40 {
@@ -199,9 +200,8 @@ async fn refuses_to_show_a_secret_that_comes_in_two_pieces() {
         let text = shown["text"].as_str().unwrap();
         assert!(text.contains("say [REDACTED] now\n"), "{text}");
         for part in ["sesame", "4711", "AKIA", "EXAMPLQ"] {
-            assert!(pty && part == "sesame" || !text.contains(part), "{part} in {text}");
+            assert!(!text.contains(part), "{part} in {text}");
         }
-        assert!(!text.contains("open-sesame"), "{text}");
         assert_eq!(shown["unfinished"], "> ");
         desk.process(json!({ "action": "kill", "id": id })).await;
     }
@@ -340,13 +340,13 @@ async fn a_terminal_has_keys_a_size_and_a_prompt() {
     details(&desk.write(&id, "test -t 0 && stty size\r").await);
     desk.wait(&id, "^24 80$").await;
     details(&desk.process(json!({ "action": "resize", "id": id, "columns": 132, "rows": 43 })).await);
-    details(&desk.write(&id, "stty size; sleep 600; echo over $?\r").await);
-    desk.wait(&id, "^43 132$").await;
+    details(&desk.write(&id, "stty size; sh -c 'echo asleep; exec sleep 600'; echo over $?\r").await);
+    desk.wait(&id, "^43 132\nasleep$").await;
     let keys = |keys: Value| json!({ "action": "keys", "id": id, "keys": keys });
     details(&desk.process(keys(json!(["C-c"]))).await);
     details(&desk.write(&id, "echo then $((1 + 1))\r").await);
     desk.wait(&id, "^then 2$").await;
-    refused(&desk.process(keys(json!(["Up", "Enter"]))).await, "unknown.input");
+    refused(&desk.process(keys(json!(["Up", "Enter"]))).await, "rule `");
     refused(&desk.write(&id, "rm -rf x\r").await, "destructive.rm-recursive");
     details(&desk.process(keys(json!(["C-d"]))).await);
     desk.ended(&id).await;

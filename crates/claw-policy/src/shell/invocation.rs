@@ -42,7 +42,8 @@ impl Invocation<'_> {
         let start = prefix.len() + 2;
         let text = format!("{prefix}{{ {}\n}} <<'{mark}'\n{input}\n{mark}\n", self.text);
         let mut verdict = settle(analyse(&text, rules), start, self.text.len());
-        for simple in verdict.commands.iter().filter(|simple| reads_program(simple)) {
+        // Where there is nothing to read, there is nothing to run.
+        for simple in verdict.commands.iter().filter(|simple| !input.is_empty() && reads_program(simple)) {
             let part = self.text.get(simple.span.start..simple.span.end).unwrap_or(self.text);
             verdict.findings.extend(finding("unknown.input", simple.span, part.to_owned(), None));
         }

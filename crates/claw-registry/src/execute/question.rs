@@ -25,7 +25,7 @@ pub(super) fn summary(judged: &Judged, args: &Value, scrubber: &CallScrubber) ->
                 lines.push(format!("run in {}:", plain(&script.directory, scrubber)));
                 lines.push(block(&script.text, scrubber));
                 lines.extend(environment(&script.env, scrubber));
-                if let Some(input) = &script.input {
+                if let Some(input) = script.input.as_ref().filter(|input| !input.is_empty()) {
                     lines.push("reading from its standard input:".to_owned());
                     lines.push(block(input, scrubber));
                 }

@@ -76,8 +76,7 @@ impl Kept {
         input: Writer,
     ) -> (Self, mpsc::UnboundedReceiver<Order>) {
         let (orders, ordered) = mpsc::unbounded_channel();
-        let plain = Plain::new(known.script.terminal);
-        let (ring, typed) = (Ring::new(ring), String::new());
+        let (ring, plain, typed) = (Ring::new(ring), Plain::default(), String::new());
         let held = Mutex::new(Held { ring, plain, saying: Some(saying), typed, end: None });
         let input = Arc::new(tokio::sync::Mutex::new(Some(input)));
         (Self { known, held, changed: watch::Sender::default(), orders, input }, ordered)

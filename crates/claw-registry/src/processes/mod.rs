@@ -194,8 +194,7 @@ impl ProcessTable {
                 .try_instead("end one of them (`kill`), or wait for its end"));
         }
         let ended: Vec<_> = all.iter().filter(|kept| !kept.is_running()).collect();
-        let old: Vec<ProcessId> =
-            ended.iter().rev().skip(limits.ended.saturating_sub(1)).map(|kept| kept.known.id).collect();
+        let old: Vec<ProcessId> = ended.iter().rev().skip(limits.ended).map(|kept| kept.known.id).collect();
         self.kept().retain(|kept| !old.contains(&kept.known.id));
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Text from bytes that come in pieces; from a terminal, without what only steers one.
+//! Text from bytes that come in pieces, without what only steers a terminal.
 //!
 //! What steers is taken out before secrets are looked for: else a colour in the middle of one would hide it from the
 //! search, and not from the reader.
@@ -23,17 +23,12 @@ enum State {
 /// Makes text of what a command prints.
 #[derive(Debug, Default)]
 pub(super) struct Plain {
-    terminal: bool,
     state: State,
     /// The beginning of a character.
     cut: Vec<u8>,
 }
 
 impl Plain {
-    pub(super) fn new(terminal: bool) -> Self {
-        Self { terminal, ..Self::default() }
-    }
-
     pub(super) fn add(&mut self, bytes: &[u8]) -> String {
         self.cut.extend(bytes);
         let whole = match self.cut.utf8_chunks().last() {
@@ -42,7 +37,7 @@ impl Plain {
         };
         let text = String::from_utf8_lossy(&self.cut[..whole]).into_owned();
         self.cut.drain(..whole);
-        if self.terminal { text.chars().filter_map(|c| self.next(c)).collect() } else { text }
+        text.chars().filter_map(|c| self.next(c)).collect()
     }
 
     /// What is left at the end.
@@ -88,9 +83,9 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(terminal: bool, text: &str, expected: &str) {
+    fn check(text: &str, expected: &str) {
         for size in 1..=text.len().max(1) {
-            let mut plain = Plain::new(terminal);
+            let mut plain = Plain::default();
             let mut shown: String = text.as_bytes().chunks(size).map(|piece| plain.add(piece)).collect();
             shown.push_str(&plain.end());
             assert_eq!(shown, expected, "in pieces of {size}");
@@ -99,15 +94,15 @@ mod tests {
 
     #[test]
     fn what_steers_a_terminal_is_taken_out() {
-        check(true, "a\u{1b}[1;31mred\u{1b}[0m\r\nb\r50%\rc\n", "ared\nb\n50%\nc\n");
-        check(true, "\u{1b}]0;title\u{7}x\u{1b}]8;;link\u{1b}\\y\u{7}\u{8}z\u{1b}Mw", "xyzw");
-        check(true, "\u{1b}]never ended\nstill here\n", "\nstill here\n");
-        check(false, "a\u{1b}[1mb\r\nä\n", "a\u{1b}[1mb\r\nä\n");
+        check("a\u{1b}[1;31mred\u{1b}[0m\r\nb\r50%\rc\n", "ared\nb\n50%\nc\n");
+        check("\u{1b}]0;title\u{7}x\u{1b}]8;;link\u{1b}\\y\u{7}\u{8}z\u{1b}Mw", "xyzw");
+        check("\u{1b}]never ended\nstill here\n", "\nstill here\n");
+        check("a\u{1b}[1mb\r\nä\n", "ab\nä\n");
     }
 
     #[test]
     fn bytes_that_are_no_text_stay_visible() {
-        let mut plain = Plain::new(false);
+        let mut plain = Plain::default();
         assert_eq!(plain.add(b"a\xffb"), "a\u{fffd}b");
         assert_eq!(plain.add(b"\xc3"), "");
         assert_eq!(plain.end(), "\u{fffd}");

@@ -61,7 +61,8 @@ impl Args {
             text: self.command.clone(),
             directory: self.directory.clone(),
             env,
-            input: self.stdin.clone(),
+            // In the background it has an input, and nothing in it yet.
+            input: self.stdin.clone().or_else(|| self.background.then(String::new)),
             network: self.network,
             apart: self.split_output,
             timeout_secs: self.timeout_seconds,
