@@ -5,6 +5,7 @@
 
 mod act;
 mod compact;
+mod ended;
 mod report;
 mod think;
 
@@ -87,6 +88,8 @@ pub(crate) struct Run<'a> {
     over: Option<String>,
     /// How often the conversation was longer than the model can read.
     squeezed: u32,
+    /// Background commands whose end was told.
+    told: ended::Told,
 }
 
 impl<'a> Run<'a> {
@@ -122,6 +125,7 @@ impl<'a> Run<'a> {
             loops,
             over,
             squeezed,
+            told: ended::Told::new(),
         })
     }
 
@@ -140,6 +144,7 @@ impl<'a> Run<'a> {
                 return self.stopped(None).await;
             }
             self.listen(is_first).await?;
+            self.hear_of_ends().await?;
             is_first = false;
             let offer = self.offer().await?;
             let question = self.question(&offer).await?;

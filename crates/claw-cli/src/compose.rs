@@ -4,6 +4,7 @@
 //! store.
 
 pub(crate) mod models;
+pub(crate) mod processes;
 pub(crate) mod shell;
 
 use std::collections::btree_map::Entry;
@@ -24,7 +25,7 @@ use claw_policy::config::AgentTools;
 use claw_policy::pipeline::{Policy, PolicyError, ToolSet};
 use claw_policy::scrub::{Scrubber, Value as SecretValue};
 use claw_registry::limit::Limiter;
-use claw_registry::{AgentFiles, Discovery, Executor, FileRules, Registry, Scrubbers};
+use claw_registry::{AgentFiles, Discovery, Executor, ExecutorBuilder, FileRules, Registry, Scrubbers};
 use claw_store::Vault;
 use claw_store::seal::KeySource;
 use claw_store::{Backend, Place, StoreOptions};
@@ -202,6 +203,16 @@ pub(crate) fn executor(
     store: Arc<dyn Backend>,
     listener: Arc<dyn Listener>,
 ) -> Result<Executor, Failure> {
+    Ok(builder(loaded, around, store, listener)?.build())
+}
+
+/// The same, before it is built.
+pub(crate) fn builder(
+    loaded: &Loaded,
+    around: &Surroundings,
+    store: Arc<dyn Backend>,
+    listener: Arc<dyn Listener>,
+) -> Result<ExecutorBuilder, Failure> {
     let config = &loaded.config;
     shell::make_said_by_people(around);
     let mut world = world(loaded, around);
@@ -220,7 +231,7 @@ pub(crate) fn executor(
         .commands(shell::command_rules(config)?)
         .scrubbers(scrubbers(config, around)?)
         .listener(listener);
-    Ok(builder.build())
+    Ok(builder)
 }
 
 /// Results too long to send whole.

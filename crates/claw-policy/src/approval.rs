@@ -137,6 +137,11 @@ pub fn targets(plan: &Plan, commands: &Analysis) -> Vec<Target> {
                     targets.push(Target::Program { name: name.clone(), directory });
                 }
             }
+            Ask::Input(input) => {
+                // The programs in it are those of a sandbox that is there already.
+                verdicts.next();
+                targets.push(Target::Process { process: input.process.clone() });
+            }
             Ask::Write { path } => targets.push(Target::File { path: path.clone() }),
             Ask::Host { .. } | Ask::Opaque => {}
         }
@@ -167,6 +172,7 @@ pub fn judge(config: &ApprovalConfig, plan: &Plan, circumstances: &Circumstances
     for ask in &plan.asks {
         let judgement = match ask {
             Ask::Script(script) => command::judge(config, script, analysed.next(), circumstances),
+            Ask::Input(_) => command::judge_input(config, analysed.next(), circumstances),
             ask => judge_ask(ask, circumstances),
         };
         match judgement {
@@ -198,7 +204,7 @@ fn beyond_ceiling(effects: Effects, circumstances: &Circumstances<'_>) -> Option
 
 fn judge_ask(ask: &Ask, circumstances: &Circumstances<'_>) -> Judgement {
     match ask {
-        Ask::Script(_) | Ask::Argv(_) => Judgement::Ask {
+        Ask::Script(_) | Ask::Input(_) | Ask::Argv(_) => Judgement::Ask {
             reason: "the program is not covered by any rule, so nothing shows what it would do".to_owned(),
         },
         Ask::Write { path } => {

@@ -22,13 +22,14 @@ use claw_core::event::What;
 use claw_core::port::Scope;
 use claw_core::store::{EntryEvent, NewApproval, Outcome, Record, StoreError};
 use claw_core::tool::{
-    Call, CallParts, Cost, Digest, Effects, Identity, Need, Output, Plan, Progress, Secrets, Sight, Target,
-    ToolError,
+    Call, CallParts, Cost, Digest, Effects, Identity, Input, Need, Output, Plan, Progress, Secrets, Sight,
+    Target, ToolError,
 };
 use claw_core::{ApprovalId, CallId, JobId, ToolName};
 use claw_policy::approval::{self as policy, Analysis, Circumstances, Judgement};
 use claw_policy::nearest::nearest;
 use claw_policy::pipeline::Subject;
+use claw_policy::shell::Rules;
 use futures_util::FutureExt as _;
 use serde_json::Value;
 use smol_str::SmolStr;
@@ -405,7 +406,9 @@ impl Trip<'_> {
     /// What the rules of now say about the commands of a plan.
     fn analyse(&self, plan: &Plan) -> Analysis {
         let commands = self.executor.0.commands.load().of(self.offer.caller());
-        Analysis::of(plan, &commands.rules, commands.network)
+        let (processes, owner) = (&self.executor.0.processes, guard::owner(self.offer.caller()));
+        let typed = |input: &Input, rules: &Rules| processes.judge(&owner, input, rules);
+        Analysis::of(plan, &commands.rules, commands.network, typed)
     }
 
     fn verdict(&self, judged: &Judged, commands: &Analysis) -> Judgement {
@@ -453,11 +456,17 @@ impl Trip<'_> {
         if targets.is_empty() {
             return Ok(Vec::new());
         }
-        let (files, commands): (Vec<_>, Vec<_>) =
+        let (files, others): (Vec<_>, Vec<_>) =
             targets.into_iter().partition(|target| matches!(target, Target::File { .. }));
+        let (processes, commands): (Vec<_>, Vec<_>) =
+            others.into_iter().partition(|target| matches!(target, Target::Process { .. }));
         let scope = self.scope(place);
         let looking = async {
             let mut sights = guard::look_at_files(self.offer, &files, &scope).await?;
+            let owner = guard::owner(self.offer.caller());
+            for target in &processes {
+                sights.extend(self.executor.0.processes.look(&owner, target)?);
+            }
             let cancel = &self.request.cancel;
             sights.extend(
                 guard::look_at_commands(self.offer, &commands, (plan, effects, analysis.network), cancel)

@@ -24,6 +24,7 @@ use crate::commands::CommandRules;
 use crate::guard::{FileRules, SeenTable};
 use crate::limit::Limiter;
 use crate::offer::{MadeFrom, Offer, OfferOptions, Offered, State};
+use crate::processes::{Keeping, ProcessTable};
 use crate::registry::Registry;
 use crate::scrub::Scrubbers;
 use crate::settings::StoredLayers;
@@ -75,6 +76,7 @@ pub(crate) struct Parts {
     pub(crate) files: ArcSwap<FileRules>,
     pub(crate) commands: ArcSwap<CommandRules>,
     pub(crate) seen: SeenTable,
+    pub(crate) processes: ProcessTable,
 }
 
 /// What to build an [`Executor`] from; everything but registry, store and policy has a default.
@@ -91,6 +93,7 @@ pub struct ExecutorBuilder {
     limits: Limits,
     files: FileRules,
     commands: CommandRules,
+    keeping: Option<Keeping>,
 }
 
 impl ExecutorBuilder {
@@ -158,6 +161,13 @@ impl ExecutorBuilder {
         self
     }
 
+    /// Lets commands run on in the background; without it they are refused. They end with this executor.
+    #[must_use]
+    pub fn keeping(mut self, keeping: Keeping) -> Self {
+        self.keeping = Some(keeping);
+        self
+    }
+
     /// The executor.
     pub fn build(self) -> Executor {
         Executor(Arc::new(Parts {
@@ -176,6 +186,7 @@ impl ExecutorBuilder {
             files: ArcSwap::from_pointee(self.files),
             commands: ArcSwap::from_pointee(self.commands),
             seen: SeenTable::default(),
+            processes: ProcessTable::new(self.keeping),
         }))
     }
 }
@@ -196,7 +207,13 @@ impl Executor {
             limits: Limits::default(),
             files: FileRules::default(),
             commands: CommandRules::default(),
+            keeping: None,
         }
+    }
+
+    /// Ends all commands that run in the background, and waits for it; gives how many there were.
+    pub async fn end_processes(&self) -> usize {
+        self.0.processes.end_all().await
     }
 
     /// The tools that all agents have.

@@ -17,6 +17,7 @@ mod guard;
 pub mod limit;
 mod offer;
 mod output;
+mod processes;
 mod registry;
 mod reply;
 mod scrub;
@@ -30,6 +31,7 @@ pub use execute::{Arguments, Asking, Request};
 pub use executor::{Executor, ExecutorBuilder, Limits};
 pub use guard::{AgentFiles, FileRules, unified_diff};
 pub use offer::{Offer, OfferOptions};
+pub use processes::{Keeping, ProcessLimits};
 pub use registry::{
     Context, Discovered, Discovery, Factory, Listing, RegisterError, Registry, Status, Version,
 };

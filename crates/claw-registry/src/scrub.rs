@@ -333,6 +333,12 @@ impl Saying {
         text(std::mem::replace(&mut self.rest, after))
     }
 
+    /// What may be seen of a line that is not finished yet.
+    pub(crate) fn unfinished(&self) -> String {
+        let line = self.stream.as_ref().map(Stream::unfinished).unwrap_or_default();
+        String::from_utf8_lossy(line).into_owned()
+    }
+
     /// Gives what was held back.
     pub fn end(mut self) -> String {
         if let Some(stream) = self.stream.take() {

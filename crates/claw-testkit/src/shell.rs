@@ -89,6 +89,7 @@ impl FakeShell {
             Target::Program { name, .. } => (Some(format!("/usr/bin/{name}")), format!("program:{name}")),
             Target::File { path } => (Some(path.clone()), format!("file:{path}")),
             Target::Sandbox => (None, "fake".to_owned()),
+            Target::Process { process } => (None, format!("process:{process}")),
         };
         let swapped = self.swapped.lock().unwrap();
         let swapped = swapped.iter().rev().find(|(other, _)| other == target).map(|(_, now)| now.clone());

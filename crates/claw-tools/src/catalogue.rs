@@ -36,11 +36,6 @@ const ABSENT: &[Meta] = &[
         .effects(&[Read, Write, Execute, Network])
         .needs(&[Need::Shell])
         .about("Run a registered command-line program with its credentials, without a shell."),
-    // What is typed into a running program can do whatever that program can.
-    core("process", Group::Runtime)
-        .effects(&[Read, Write, Execute, Network])
-        .needs(&[Need::Shell])
-        .about("List, read, feed and stop commands that run in the background."),
     core("web_fetch", Group::Web)
         .effects(&[Network])
         .aliases(&["WebFetch"])

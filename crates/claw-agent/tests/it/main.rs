@@ -4,6 +4,7 @@
 
 mod aborting;
 mod compacting;
+mod ended;
 mod kill;
 mod kit;
 mod limits;

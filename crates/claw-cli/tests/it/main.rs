@@ -4,6 +4,7 @@
 
 mod agent;
 mod approvals;
+mod background;
 mod bad_input;
 mod chat;
 mod config;
@@ -18,6 +19,7 @@ mod harness;
 mod help;
 mod ledger;
 mod policy;
+mod processes;
 mod routing;
 mod rules;
 mod sandbox;
@@ -29,3 +31,14 @@ mod tools;
 mod tour;
 mod trust;
 mod undo;
+
+/// Runs before the test harness does: this binary is also its own sandbox helper, which must have one thread.
+#[expect(unsafe_code, reason = "the only way to run before the harness's `main`; it takes nothing")]
+#[used]
+#[unsafe(link_section = ".init_array")]
+static FIRST: extern "C" fn() = {
+    extern "C" fn first() {
+        claw_host::sandbox::enter_if_asked();
+    }
+    first
+};

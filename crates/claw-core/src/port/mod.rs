@@ -11,6 +11,7 @@ mod clock;
 mod files;
 mod generated;
 mod model;
+mod processes;
 mod seen;
 mod sessions;
 mod shell;
@@ -32,9 +33,12 @@ pub use generated::Generated;
 pub use model::{
     Answer, Choice, Ear, Fault, Model, ModelCard, ModelError, Models, Piece, Prices, Prompt, Question, Stop,
 };
+pub use processes::{Awaited, Expected, Printed, ProcessCard, ProcessState, Processes};
 pub use seen::SeenFiles;
 pub use sessions::{SessionStatus, Sessions};
-pub use shell::{Ran, RunContext, Shell, ShellHost, Stopped};
+pub use shell::{
+    Allowed, Child, Control, Ended, Program, Ran, RunContext, Shell, ShellHost, Size, Start, Stopped,
+};
 pub use undo::{Change, Contents, UndoJournal};
 
 use crate::id::{SessionKey, TenantId};
@@ -79,7 +83,7 @@ impl World {
     pub fn lacks(&self, need: Need) -> Option<&'static str> {
         let (there, reason) = match need {
             Need::Files => (self.bridge.is_some(), "no file bridge is set up in this build"),
-            Need::Shell => (self.shell.is_some(), "no shell is set up in this build"),
+            Need::Shell | Need::Processes => (self.shell.is_some(), "no shell is set up in this build"),
             Need::Artifacts => (self.artifacts.is_some(), "no artifact store is set up"),
             Need::Agents => (self.agents.is_some(), "no agent directory is set up"),
             Need::Sessions | Need::Catalogue => (true, ""),
@@ -111,6 +115,8 @@ pub struct Ports {
     pub files: Option<Arc<dyn Files>>,
     /// Running commands.
     pub shell: Option<Arc<dyn Shell>>,
+    /// Commands that run in the background.
+    pub processes: Option<Arc<dyn Processes>>,
     /// Kept results.
     pub artifacts: Option<Arc<dyn Artifacts>>,
     /// The configured agents.
@@ -128,6 +134,7 @@ impl Ports {
             clock,
             files: None,
             shell: None,
+            processes: None,
             artifacts: None,
             agents: None,
             sessions: None,

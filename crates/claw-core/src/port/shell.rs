@@ -4,9 +4,10 @@ use std::path::PathBuf;
 
 use async_trait::async_trait;
 use smol_str::SmolStr;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
-use crate::tool::{Argv, Effects, Progress, Script, Secrets, Sight, Target, ToolError};
+use crate::tool::{Argv, Effects, ErrorKind, Progress, Script, Secrets, Sight, Target, ToolError};
 
 /// Running commands, as a tool sees it: exactly what the plan named, nothing else.
 #[async_trait]
@@ -26,6 +27,116 @@ pub trait ShellHost: Send + Sync {
     async fn run(&self, context: &RunContext, script: &Script) -> Result<Ran, ToolError>;
     /// Runs a program.
     async fn spawn(&self, context: &RunContext, argv: &Argv) -> Result<Ran, ToolError>;
+    /// Starts a command that is not waited for. Neither its time nor the context's `cancel` and `progress` hold for
+    /// it: whoever has the child sees to its end.
+    async fn start(&self, context: &RunContext, start: &Start) -> Result<Child, ToolError> {
+        let _ = (context, start);
+        let message = "this place cannot keep commands running";
+        Err(ToolError::new(ErrorKind::Unavailable, message).try_instead("run the command to its end"))
+    }
+}
+
+/// A command that is to be started and not waited for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Start {
+    /// What runs.
+    pub program: Program,
+    /// The size of its terminal; `None` gives it pipes.
+    pub terminal: Option<Size>,
+    /// Whether its standard error comes apart from its standard output. A terminal has but one stream.
+    pub apart: bool,
+    /// Whether it reaches other machines though the context does not say so. What the policy took away stays away.
+    pub network: bool,
+    /// What it reaches beside the workspace, in a sandbox.
+    pub paths: Vec<Allowed>,
+}
+
+impl Start {
+    /// With pipes, both streams together and nothing beyond the context.
+    pub const fn new(program: Program) -> Self {
+        Self { program, terminal: None, apart: false, network: false, paths: Vec::new() }
+    }
+}
+
+/// What is started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Program {
+    /// A script, for a shell. Its input is not given to it: that is up to whoever has the child.
+    Script(Script),
+    /// A program with no shell.
+    Argv(Argv),
+}
+
+/// A path that a command reaches beside its workspace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Allowed {
+    /// A file, or a directory with all below it.
+    pub path: PathBuf,
+    /// Whether it may be changed.
+    pub write: bool,
+}
+
+/// How large a terminal is, in characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Size {
+    /// How wide.
+    pub columns: u16,
+    /// How high.
+    pub rows: u16,
+}
+
+impl Default for Size {
+    fn default() -> Self {
+        Self { columns: 80, rows: 24 }
+    }
+}
+
+/// A command that runs. Dropping its control ends it, with all that it started.
+pub struct Child {
+    /// What the system calls it, as far as it can be seen from here.
+    pub pid: u32,
+    /// Where it runs, for people.
+    pub place: &'static str,
+    /// What it reads. Dropping this ends its input; on a terminal it does not.
+    pub input: Box<dyn AsyncWrite + Send + Unpin>,
+    /// What it prints.
+    pub output: Box<dyn AsyncRead + Send + Unpin>,
+    /// What it prints to standard error, where that comes apart.
+    pub errors: Option<Box<dyn AsyncRead + Send + Unpin>>,
+    /// How it is ended and waited for.
+    pub control: Box<dyn Control>,
+}
+
+impl std::fmt::Debug for Child {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Child").field("pid", &self.pid).field("place", &self.place).finish_non_exhaustive()
+    }
+}
+
+/// The hold on a command that runs.
+#[async_trait]
+pub trait Control: Send + Sync {
+    /// Waits for its end. Can be dropped and called again.
+    async fn ended(&mut self) -> Result<Ended, ToolError>;
+    /// Asks all of its processes to end.
+    async fn terminate(&mut self);
+    /// Ends all of its processes.
+    async fn kill(&mut self);
+    /// Makes its terminal another size; refused where it has none.
+    fn resize(&self, size: Size) -> Result<(), ToolError>;
+}
+
+/// How a command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Ended {
+    /// The exit code; `None` where a signal ended it.
+    pub exit: Option<i32>,
+    /// The signal that ended it.
+    pub signal: Option<i32>,
+    /// Processes that it left running, and that were ended with it.
+    pub stragglers: u32,
+    /// The limit by which it was stopped.
+    pub stopped: Option<Stopped>,
 }
 
 /// For whom and within what a command runs.

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{ErrorKind, Facts, Need, ToolError};
 use crate::id::{AgentId, CallId, SessionKey, TenantId, UserId};
-use crate::port::{Agents, Artifacts, Catalogue, Clock, Files, Ports, Sessions, Shell};
+use crate::port::{Agents, Artifacts, Catalogue, Clock, Files, Ports, Processes, Sessions, Shell};
 
 /// What kind of conversation a call belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, schemars::JsonSchema)]
@@ -258,6 +258,11 @@ impl Call {
     /// Running commands.
     pub fn shell(&self) -> Result<&dyn Shell, ToolError> {
         self.port(self.0.ports.shell.as_deref(), Need::Shell)
+    }
+
+    /// Commands that run in the background.
+    pub fn processes(&self) -> Result<&dyn Processes, ToolError> {
+        self.port(self.0.ports.processes.as_deref(), Need::Processes)
     }
 
     /// Kept results.

@@ -48,6 +48,6 @@ pub use error::{ErrorKind, ToolError};
 pub use group::{Group, Section};
 pub use meta::{Cost, Meta, Need, Profile, Source};
 pub use output::{Block, Media, Output, Usage};
-pub use plan::{Argv, Ask, Digest, Facts, Identity, Origin, Plan, Script, Sight, Target};
+pub use plan::{Argv, Ask, Digest, Facts, Identity, Input, Origin, Plan, Script, Sight, Target};
 pub use source::{ToolSource, Unavailable};
 pub use spec::Spec;

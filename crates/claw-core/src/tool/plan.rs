@@ -47,6 +47,8 @@ pub enum Ask {
     Script(Script),
     /// Run a program directly, with no shell.
     Argv(Argv),
+    /// Type something into a command that runs in the background.
+    Input(Input),
     /// Create, change or delete this path of the workspace.
     Write {
         /// As the tool will give it to the files port.
@@ -78,6 +80,21 @@ pub struct Script {
     pub apart: bool,
     /// How long it may run, in seconds; as long as the place allows where none is given.
     pub timeout_secs: Option<u32>,
+    /// Whether it runs on a terminal of its own.
+    pub terminal: bool,
+}
+
+/// What is typed into a command that runs in the background.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct Input {
+    /// Which command, as the caller names it.
+    pub process: String,
+    /// The text, or what the keys send.
+    pub text: String,
+    /// Whether it is keys, which only a terminal has.
+    pub keys: bool,
+    /// Whether nothing more will come.
+    pub end: bool,
 }
 
 /// A program and its arguments.
@@ -143,7 +160,7 @@ impl Plan {
     pub fn all_effects(&self, ceiling: Effects) -> Effects {
         self.asks.iter().fold(self.effects, |effects, ask| {
             effects.and(match ask {
-                Ask::Script(_) | Ask::Argv(_) => Effects::of(&[Effect::Execute]),
+                Ask::Script(_) | Ask::Argv(_) | Ask::Input(_) => Effects::of(&[Effect::Execute]),
                 Ask::Write { .. } => Effects::of(&[Effect::Write]),
                 Ask::Host { .. } => Effects::of(&[Effect::Network]),
                 Ask::Opaque => ceiling,
@@ -184,6 +201,11 @@ pub enum Target {
     },
     /// The place where commands run.
     Sandbox,
+    /// A command that runs in the background, with all that was typed into it so far.
+    Process {
+        /// As the plan names it.
+        process: String,
+    },
 }
 
 /// What a port saw when it looked at a target. Compared again when the call runs.

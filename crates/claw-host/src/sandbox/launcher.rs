@@ -29,6 +29,8 @@ pub struct Launch {
     pub limits: Limits,
     /// What holds it; `None` runs it on the host.
     pub confinement: Option<Confinement>,
+    /// Whether its first descriptor is a terminal, which it runs on from then on.
+    pub terminal: bool,
 }
 
 /// What holds a command.
@@ -148,9 +150,9 @@ impl Launcher {
         drop(stdio);
         control.write_all(&frame).await.map_err(SandboxError::Helper)?;
         let idle = Arc::clone(&self.idle);
-        let mut running = Running { control: Some(control), told: Vec::new(), idle, confined };
+        let mut running = Running { control: Some(control), told: Vec::new(), idle, confined, pid: 0 };
         match running.hear().await.map_err(SandboxError::Helper)? {
-            wire::Told::Started => Ok(running),
+            wire::Told::Started { pid } => Ok(Running { pid, ..running }),
             wire::Told::Failed { step, reason } => Err(SandboxError::Start { step, reason }),
             wire::Told::Ended(_) => Err(SandboxError::Helper(io::ErrorKind::UnexpectedEof.into())),
         }
@@ -170,6 +172,7 @@ impl Launcher {
             // To enter a group costs more than to start a command; on the host it is not worth it.
             cgroup: found.cgroup.as_ref().ok().filter(|_| confined.is_some()).cloned(),
             confined,
+            terminal: launch.terminal,
         })
     }
 
@@ -252,9 +255,15 @@ pub struct Running {
     told: Vec<u8>,
     idle: Arc<Idle>,
     confined: bool,
+    pid: u32,
 }
 
 impl Running {
+    /// What the system calls its first process, seen from here.
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
     /// Waits for its end. Can be dropped and called again.
     pub async fn ended(&mut self) -> Result<Ended, SandboxError> {
         loop {
@@ -272,7 +281,7 @@ impl Running {
                     return Ok(Ended { exit, signal, stragglers, stopped });
                 }
                 wire::Told::Failed { step, reason } => return Err(SandboxError::Start { step, reason }),
-                wire::Told::Started => {}
+                wire::Told::Started { .. } => {}
             }
         }
     }

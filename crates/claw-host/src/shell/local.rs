@@ -5,11 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use claw_core::port::{Ran, RunContext, ShellHost, Stopped as RanStopped};
+use claw_core::port::{
+    Allowed, Child, Program, Ran, RunContext, ShellHost, Size, Start, Stopped as RanStopped,
+};
 use claw_core::tool::{Argv, Effect, ErrorKind, Script, Sight, Target, ToolError};
 
 use super::process::{Command, Finished, Input, Process, Reason, Streams, Watch};
-use super::{OutputLimits, environment, sight};
+use super::{OutputLimits, child, environment, sight};
 use crate::sandbox::{
     Confinement, Grant, Launcher, LayerName, Limits, Network, Reach, SandboxError, Stopped,
 };
@@ -87,6 +89,12 @@ impl LocalShell {
             input: Input::Closed,
             streams: Streams::Together,
         }
+    }
+
+    /// A script as this shell runs it.
+    fn scripted(&self, context: &RunContext, script: &Script) -> Command {
+        let argv = vec![interpreter().to_owned(), "-c".to_owned(), script.text.clone()];
+        self.command(context, argv, &script.directory, &script.env)
     }
 
     fn confinement(&self, context: &RunContext) -> Confinement {
@@ -238,6 +246,8 @@ impl ShellHost for LocalShell {
                 }
                 Target::File { path } => sight::file(&context.workspace.join(path)),
                 Target::Sandbox => (Some(self.described(context)), Some(self.place(context).await?)),
+                // Whoever keeps it looks at it.
+                Target::Process { .. } => (None, None),
             };
             sights.push(Sight { target: target.clone(), path, identity, credential: None });
         }
@@ -245,14 +255,15 @@ impl ShellHost for LocalShell {
     }
 
     async fn run(&self, context: &RunContext, script: &Script) -> Result<Ran, ToolError> {
-        let argv = vec![interpreter().to_owned(), "-c".to_owned(), script.text.clone()];
-        let mut command = self.command(context, argv, &script.directory, &script.env);
+        let mut command = self.scripted(context, script);
         if let Some(input) = &script.input {
             command.input = Input::Bytes(input.clone().into_bytes());
         }
-        if script.apart {
-            command.streams = Streams::Apart;
-        }
+        command.streams = match (script.terminal, script.apart) {
+            (true, _) => Streams::Terminal(Size::default()),
+            (false, true) => Streams::Apart,
+            (false, false) => Streams::Together,
+        };
         let time = script.timeout_secs.map(|seconds| Duration::from_secs(seconds.into()));
         self.ran(context, command, time).await
     }
@@ -260,6 +271,30 @@ impl ShellHost for LocalShell {
     async fn spawn(&self, context: &RunContext, argv: &Argv) -> Result<Ran, ToolError> {
         let command = self.command(context, argv.argv.clone(), &argv.directory, &argv.env);
         self.ran(context, command, None).await
+    }
+
+    async fn start(&self, context: &RunContext, start: &Start) -> Result<Child, ToolError> {
+        self.compare(context).await?;
+        let context = &RunContext { network: context.network || start.network, ..context.clone() };
+        let mut command = match &start.program {
+            Program::Script(script) => self.scripted(context, script),
+            Program::Argv(argv) => self.command(context, argv.argv.clone(), &argv.directory, &argv.env),
+        };
+        if let Some(confinement) = &mut command.confinement {
+            let write = confinement.reach.write;
+            let grant =
+                |allowed: &Allowed| Grant { path: allowed.path.clone(), write: allowed.write && write };
+            confinement.reach.grants.extend(start.paths.iter().map(grant));
+        }
+        command.input = Input::Piped;
+        command.streams = match (start.terminal, start.apart) {
+            (Some(size), _) => Streams::Terminal(size),
+            (None, true) => Streams::Apart,
+            (None, false) => Streams::Together,
+        };
+        let place = if context.sandboxed { "the sandbox" } else { "the host" };
+        let process = Process::start(&self.launcher, command).await.map_err(refused)?;
+        Ok(child::child(process, place))
     }
 }
 
@@ -269,7 +304,7 @@ fn interpreter() -> &'static str {
 }
 
 /// A command that could not be started, in the words of a tool.
-fn refused(error: SandboxError) -> ToolError {
+pub(super) fn refused(error: SandboxError) -> ToolError {
     let kind = match &error {
         SandboxError::NoHelper | SandboxError::Helper(_) | SandboxError::Missing { .. } => {
             ErrorKind::Unavailable

@@ -1,11 +1,14 @@
 //! Running commands: on the host, or in the kernel sandbox.
 
+mod child;
 mod environment;
 mod local;
 mod output;
 mod process;
 mod sight;
+mod terminal;
 
 pub use local::{LocalShell, ShellOptions};
 pub use output::OutputLimits;
 pub use process::{Command, Finished, Input, Process, Reason, Streams};
+pub use terminal::Terminal;

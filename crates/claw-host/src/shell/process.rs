@@ -5,6 +5,7 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use claw_core::port::Size;
 use claw_core::tool::Progress;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::unix::pipe::{Receiver, Sender};
@@ -13,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::OutputLimits;
 use super::output::{Decoder, Output};
+use super::terminal::{self, Terminal};
 use crate::sandbox::{Confinement, Ended, Launch, Launcher, Limits, Running, SandboxError};
 
 /// A command to run, with all that decides what it does.
@@ -54,6 +56,8 @@ pub enum Streams {
     Together,
     /// Each through a pipe of its own.
     Apart,
+    /// Both through a terminal of the command's own, which it also reads from.
+    Terminal(Size),
 }
 
 /// A command that runs, with its pipes. Dropping it ends it, with all that it started.
@@ -65,6 +69,8 @@ pub struct Process {
     pub output: Receiver,
     /// What it prints to standard error, where they are apart.
     pub errors: Option<Receiver>,
+    /// Its terminal, where it has one.
+    pub terminal: Option<Terminal>,
     running: Running,
     bytes: Vec<u8>,
 }
@@ -122,17 +128,46 @@ impl Process {
             directory: command.directory,
             limits: command.limits,
             confinement: command.confinement,
+            terminal: pipes.terminal.is_some(),
         };
         let running = launcher.start(&launch, pipes.theirs).await?;
-        let receiver = |fd: OwnedFd| Receiver::from_owned_fd(fd).map_err(failed);
-        let bytes = if let Input::Bytes(bytes) = command.input { bytes } else { Vec::new() };
+        let has_terminal = pipes.terminal.is_some();
+        // A terminal is read and written like a pipe, and is none.
+        let receiver = |fd: OwnedFd| match has_terminal {
+            true => Receiver::from_owned_fd_unchecked(fd).map_err(failed),
+            false => Receiver::from_owned_fd(fd).map_err(failed),
+        };
+        let sender = |fd: OwnedFd| match has_terminal {
+            true => Sender::from_owned_fd_unchecked(fd).map_err(failed),
+            false => Sender::from_owned_fd(fd).map_err(failed),
+        };
+        let mut bytes = match command.input {
+            Input::Bytes(bytes) => bytes,
+            Input::Closed | Input::Piped => Vec::new(),
+        };
+        if has_terminal {
+            // There is no other way to tell a terminal that nothing more comes.
+            bytes.push(terminal::END);
+        }
         Ok(Self {
-            input: pipes.input.map(Sender::from_owned_fd).transpose().map_err(failed)?,
+            input: pipes.input.map(sender).transpose()?,
             output: receiver(pipes.output)?,
             errors: pipes.errors.map(receiver).transpose()?,
+            terminal: pipes.terminal,
             running,
             bytes,
         })
+    }
+
+    /// Takes it apart: its streams and its terminal, and the hold on it.
+    pub(super) fn into_parts(self) -> Parts {
+        let Self { input, output, errors, terminal, running, .. } = self;
+        Parts { input, output, errors, terminal, running }
+    }
+
+    /// What the system calls it.
+    pub fn pid(&self) -> u32 {
+        self.running.pid()
     }
 
     /// Waits for its end. Can be dropped and called again.
@@ -152,12 +187,13 @@ impl Process {
 
     /// Feeds it, takes what it prints, and ends it when its time is up or the caller gives up: first by asking.
     pub(super) async fn see_through(self, watch: &Watch) -> Result<Finished, SandboxError> {
-        let Self { input, output, errors, mut running, bytes } = self;
+        let Self { input, output, errors, mut running, bytes, terminal } = self;
         let feed = tokio::spawn(feed(input, bytes));
         let out = tokio::spawn(take(output, watch.progress.clone(), watch.keep));
         let err = errors.map(|errors| tokio::spawn(take(errors, watch.progress.clone(), watch.keep)));
         let (ended, reason) = end(&mut running, watch).await?;
         feed.abort();
+        drop(terminal);
         let deadline = Instant::now() + DRAIN;
         let (output, left_out) = settle(out, deadline).await;
         let (errors, also) = match err {
@@ -220,25 +256,40 @@ async fn settle(mut taking: Taking, deadline: Instant) -> (String, u64) {
     }
 }
 
+/// A command that runs, in parts.
+pub(super) struct Parts {
+    pub(super) input: Option<Sender>,
+    pub(super) output: Receiver,
+    pub(super) errors: Option<Receiver>,
+    pub(super) terminal: Option<Terminal>,
+    pub(super) running: Running,
+}
+
 struct Pipes {
     theirs: [OwnedFd; 3],
     input: Option<OwnedFd>,
     output: OwnedFd,
     errors: Option<OwnedFd>,
+    terminal: Option<Terminal>,
 }
 
 impl Pipes {
     fn new(input: &Input, streams: Streams) -> io::Result<Self> {
+        if let Streams::Terminal(size) = streams {
+            let (terminal, theirs) = Terminal::open(size)?;
+            let (input, output) = (Some(terminal.end()?), terminal.end()?);
+            return Ok(Self { theirs, input, output, errors: None, terminal: Some(terminal) });
+        }
         let (stdin, input) = match input {
             Input::Closed => (std::fs::File::open("/dev/null")?.into(), None),
             Input::Bytes(_) | Input::Piped => pipe().map(|(read, write)| (read, Some(write)))?,
         };
         let (output, stdout) = pipe()?;
         let (errors, stderr) = match streams {
-            Streams::Together => (None, stdout.try_clone()?),
             Streams::Apart => pipe().map(|(read, write)| (Some(read), write))?,
+            Streams::Together | Streams::Terminal(_) => (None, stdout.try_clone()?),
         };
-        Ok(Self { theirs: [stdin, stdout, stderr], input, output, errors })
+        Ok(Self { theirs: [stdin, stdout, stderr], input, output, errors, terminal: None })
     }
 }
 

@@ -38,6 +38,7 @@ pub(super) fn named(target: &Target) -> String {
         Target::Program { name, .. } => format!("the program `{name}`"),
         Target::File { path } => format!("the file `{path}`"),
         Target::Sandbox => "the sandbox".to_owned(),
+        Target::Process { process } => format!("the background command `{process}`"),
     }
 }
 

@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use claw_core::port::ShellHost as _;
+use claw_core::port::{Program, ShellHost as _, Size, Start};
 use claw_core::tool::{ErrorKind, Script};
 
 use crate::kit::{Kit, context, processes_with};
@@ -127,7 +127,17 @@ pub(crate) fn own_if_asked() {
             kill_the_helper(&kit).await;
             std::process::exit(0);
         }
-        kit.context = context(Path::new(workspace), place == "sandbox");
+        kit.context = context(Path::new(workspace), place != "host");
+        if place == "started" {
+            // Nobody waits for it; it has a terminal and is read until it is ready.
+            let mut start = Start::new(Program::Script(busy(word)));
+            start.terminal = Some(Size::default());
+            let mut child = kit.shell().start(&kit.context, &start).await.unwrap();
+            let mut line = [0; 7];
+            tokio::io::AsyncReadExt::read_exact(&mut child.output, &mut line).await.unwrap();
+            println!("{}", String::from_utf8_lossy(&line).trim_end());
+            std::future::pending::<()>().await;
+        }
         kit.context.progress = claw_core::tool::Progress::to(|text| print!("{text}"));
         let ran = kit.shell().run(&kit.context, &busy(word)).await;
         panic!("it was to be killed: {ran:?}");
@@ -136,7 +146,7 @@ pub(crate) fn own_if_asked() {
 
 #[tokio::test]
 async fn after_the_death_of_the_owning_program() {
-    for place in ["sandbox", "host"] {
+    for place in ["sandbox", "host", "started"] {
         let (word, workspace) = (word(&format!("death-{place}")), tempfile::tempdir().unwrap());
         let mut owner = Command::new(std::env::current_exe().unwrap())
             .args(["own-a-command", place, &word])

@@ -4,6 +4,7 @@
 
 mod attack;
 mod attacker;
+mod children;
 mod escape;
 mod files;
 mod kit;

@@ -1,7 +1,7 @@
 //! Whether a shell script may run: what the analysis says, under how much security.
 
 use claw_core::port::Access;
-use claw_core::tool::{Ask, Effect, Effects, Plan, Script};
+use claw_core::tool::{Ask, Effect, Effects, Input, Plan, Script};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -24,19 +24,26 @@ pub enum Security {
 /// What is known of a plan's commands before anything is looked at.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Analysis {
-    /// What the rules say about each script of the plan, in order.
+    /// What the rules say about each script of the plan and each text that it types, in order.
     pub verdicts: Vec<Verdict>,
     /// Whether the caller's commands reach other machines without asking.
     pub network: bool,
-    /// Whether remembered rules cover each script, in order; those not named are not covered.
+    /// Whether remembered rules cover each of them, in order; those not named are not covered.
     pub covered: Vec<bool>,
 }
 
 impl Analysis {
-    /// Analyses every script of a plan.
-    pub fn of(plan: &Plan, rules: &Rules, network: bool) -> Self {
+    /// Analyses every script of a plan, and what it types into commands: `typed` judges that, knowing what they are.
+    pub fn of(
+        plan: &Plan,
+        rules: &Rules,
+        network: bool,
+        typed: impl Fn(&Input, &Rules) -> Option<Verdict>,
+    ) -> Self {
         let verdict = |ask: &Ask| match ask {
             Ask::Script(script) => Some(invocation(script).analyse(rules)),
+            // Nobody knows the command: then the place of its verdict stays, and it is asked.
+            Ask::Input(input) => Some(typed(input, rules).unwrap_or_else(unknown)),
             _ => None,
         };
         Self { verdicts: plan.asks.iter().filter_map(verdict).collect(), network, covered: Vec::new() }
@@ -65,6 +72,10 @@ impl Analysis {
         };
         all.common(left)
     }
+}
+
+fn unknown() -> Verdict {
+    Verdict { decision: Decision::Ask, findings: Vec::new(), commands: Vec::new() }
 }
 
 fn invocation(script: &Script) -> Invocation<'_> {
@@ -132,6 +143,16 @@ pub(super) fn judge(
         },
         (Decision::Allow, _) => Judgement::Allow,
     }
+}
+
+/// Judges what is typed into a command that runs. Remembered rules do not speak of it.
+pub(super) fn judge_input(
+    config: &ApprovalConfig,
+    analysed: Option<(&Verdict, bool)>,
+    circumstances: &Circumstances<'_>,
+) -> Judgement {
+    let at = Script { directory: ".".to_owned(), ..Script::default() };
+    judge(config, &at, analysed.map(|(verdict, _)| (verdict, false)), circumstances)
 }
 
 /// A rule, what it has against the command, and where.

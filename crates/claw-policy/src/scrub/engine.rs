@@ -101,6 +101,11 @@ impl Pass {
         }
     }
 
+    /// Whether a secret has begun that goes on with what comes next.
+    pub(super) fn is_inside(&self) -> bool {
+        self.tail.is_some() || !self.ahead.is_empty()
+    }
+
     /// Goes back to judge what follows `at` again; not while a secret ahead was found by what stands before.
     pub(super) fn go_back(&mut self, at: usize) -> bool {
         if !self.ahead.is_empty() {

@@ -57,6 +57,26 @@ impl Stream {
         &self.report
     }
 
+    /// The beginning of a line that is not finished, such as a prompt: what may be seen of it before its end is known.
+    /// Nothing where it holds a secret as it stands, and not a word that more may be added to.
+    pub fn unfinished(&self) -> &[u8] {
+        let Patterns { text, pass, sent } = &self.patterns;
+        let start = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        // What is kept back of a value that is known is not even here.
+        let mut found = Vec::new();
+        Pass::default().advance(text.get(start..).unwrap_or_default(), true, &mut found);
+        if !found.is_empty() || pass.is_inside() {
+            return &[];
+        }
+        let line = text.get(start.max(*sent)..).unwrap_or_default();
+        let ends = |byte: &u8| byte.is_ascii_whitespace() || b":>$#%?])}".contains(byte);
+        let blank = |byte: &u8| byte.is_ascii_whitespace();
+        match line.last() {
+            Some(last) if ends(last) => line,
+            _ => &line[..line.iter().rposition(blank).map_or(0, |at| at + 1)],
+        }
+    }
+
     /// How many bytes are kept back.
     pub fn held(&self) -> usize {
         self.values.text.len() + self.patterns.text.len()

@@ -42,7 +42,8 @@ impl Invocation<'_> {
         let start = prefix.len() + 2;
         let text = format!("{prefix}{{ {}\n}} <<'{mark}'\n{input}\n{mark}\n", self.text);
         let mut verdict = settle(analyse(&text, rules), start, self.text.len());
-        for simple in verdict.commands.iter().filter(|simple| reads_program(simple)) {
+        // Where there is nothing to read, there is nothing to run.
+        for simple in verdict.commands.iter().filter(|simple| !input.is_empty() && reads_program(simple)) {
             let part = self.text.get(simple.span.start..simple.span.end).unwrap_or(self.text);
             verdict.findings.extend(finding("unknown.input", simple.span, part.to_owned(), None));
         }
@@ -72,7 +73,7 @@ fn refused(text: &str, name: &str) -> Verdict {
     Verdict { decision: Decision::Deny, findings, commands: Vec::new() }
 }
 
-fn finding(id: &str, span: Span, part: String, reason: Option<String>) -> Option<Finding> {
+pub(super) fn finding(id: &str, span: Span, part: String, reason: Option<String>) -> Option<Finding> {
     let rule = rules::find(id)?;
     let reason = reason.unwrap_or_else(|| rule.person.to_owned());
     let advice = rule.model.to_owned();
@@ -155,17 +156,45 @@ const TALKERS: &[&str] = &[
     "ssh",
     "telnet",
     "nc",
+    "tmux",
+    "screen",
+    "script",
+    "zellij",
+    "ipython",
+    "irb",
+    "bpython",
 ];
 
-/// Whether a command takes what it reads for a program in a language that is not followed.
-fn reads_program(simple: &Simple) -> bool {
-    let Some(program) = simple.argv.first().and_then(Argument::known) else { return false };
+/// Interpreters that read on with `-i`, whatever they are given.
+const INTERACTIVE: &[&str] = &["python", "pypy", "node", "nodejs", "lua", "luajit", "ghci"];
+
+/// A program's name without its directory and version.
+fn bare(program: &str) -> &str {
     let name = program.rsplit('/').next().unwrap_or(program);
-    let name = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-');
+    name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-')
+}
+
+/// Whether a program is an interpreter, or one that runs others when it is told to.
+pub(super) fn is_reader(program: &str) -> bool {
+    let name = bare(program);
+    TALKERS.contains(&name) || READERS.iter().any(|(reader, _)| *reader == name)
+}
+
+/// Whether a command takes what it reads for a program in a language that is not followed.
+pub(super) fn reads_program(simple: &Simple) -> bool {
+    let Some(program) = simple.argv.first().and_then(Argument::known) else { return false };
+    let name = bare(program);
     if TALKERS.contains(&name) {
         return true;
     }
     let Some((_, options)) = READERS.iter().find(|(reader, _)| *reader == name) else { return false };
+    // What was given is run first, and what is read after it.
+    let goes_on = |text: &str| {
+        text == "--interactive" || (text.starts_with('-') && !text.starts_with("--") && text.contains('i'))
+    };
+    if INTERACTIVE.contains(&name) && simple.argv.iter().skip(1).filter_map(Argument::known).any(goes_on) {
+        return true;
+    }
     // A program given in another way: as a file, or by an option.
     let given = |text: &str| match text {
         "-" | "/dev/stdin" | "/dev/fd/0" | "/proc/self/fd/0" => false,

@@ -13,6 +13,7 @@ mod parse;
 mod plain;
 mod rules;
 mod syntax;
+mod typed;
 mod verdict;
 mod walk;
 
@@ -22,6 +23,7 @@ pub use builtins::is_builtin;
 pub use invocation::Invocation;
 pub use plain::{has_pipe, is_plain};
 pub use rules::{CustomRule, RULES, Rule, RuleError, Rules, ShellConfig};
+pub use typed::Typing;
 pub use verdict::{Argument, Decision, Finding, Simple, Span, Verdict};
 
 use walk::Walker;

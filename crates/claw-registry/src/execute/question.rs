@@ -25,7 +25,7 @@ pub(super) fn summary(judged: &Judged, args: &Value, scrubber: &CallScrubber) ->
                 lines.push(format!("run in {}:", plain(&script.directory, scrubber)));
                 lines.push(block(&script.text, scrubber));
                 lines.extend(environment(&script.env, scrubber));
-                if let Some(input) = &script.input {
+                if let Some(input) = script.input.as_ref().filter(|input| !input.is_empty()) {
                     lines.push("reading from its standard input:".to_owned());
                     lines.push(block(input, scrubber));
                 }
@@ -35,6 +35,20 @@ pub(super) fn summary(judged: &Judged, args: &Value, scrubber: &CallScrubber) ->
                 lines.push(format!("run in {}, without a shell:", plain(&argv.directory, scrubber)));
                 lines.push(block(&format!("{:?}", argv.argv), scrubber));
                 lines.extend(environment(&argv.env, scrubber));
+            }
+            Ask::Input(input) => {
+                let to = judged.sights.iter().find_map(|sight| match &sight.target {
+                    Target::Process { process } if *process == input.process => sight.path.as_deref(),
+                    _ => None,
+                });
+                lines.push(format!("type into {}, which runs:", plain(&input.process, scrubber)));
+                lines.push(block(to.unwrap_or("a command that is not there"), scrubber));
+                lines.push("this:".to_owned());
+                lines.push(block(&input.text, scrubber));
+                if input.end {
+                    lines.push("and nothing more".to_owned());
+                }
+                lines.extend(verdicts.next().map(|verdict| commands(verdict, scrubber)).unwrap_or_default());
             }
             Ask::Write { path } => lines.push(format!("write {}", plain(path, scrubber))),
             Ask::Host { origin } => {

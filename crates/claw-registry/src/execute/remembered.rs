@@ -42,11 +42,18 @@ impl Trip<'_> {
         rules.retain(|(_, rule)| !rule.commands.is_empty());
         let list: Vec<&Remembered> = rules.iter().map(|(_, rule)| rule).collect();
         let mut used = Vec::new();
-        let scripts: Vec<&Script> = scripts(judged).collect();
-        let mut covered = Vec::with_capacity(scripts.len());
-        for (script, verdict) in scripts.into_iter().zip(&judged.commands.verdicts) {
-            let commands = Commands { script, verdict, sights: Some(&judged.sights) };
-            let by = remembered::covering(&list, &commands);
+        let mut covered = Vec::with_capacity(judged.commands.verdicts.len());
+        let mut verdicts = judged.commands.verdicts.iter();
+        for ask in &judged.plan.asks {
+            let by = match ask {
+                Ask::Script(script) => verdicts.next().and_then(|verdict| {
+                    let commands = Commands { script, verdict, sights: Some(&judged.sights) };
+                    remembered::covering(&list, &commands)
+                }),
+                // No rule speaks of what is typed.
+                Ask::Input(_) => verdicts.next().and(None),
+                _ => continue,
+            };
             covered.push(by.is_some());
             used.extend(by.unwrap_or_default().into_iter().map(|at| rules[at].0));
         }

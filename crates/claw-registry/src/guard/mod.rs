@@ -7,6 +7,7 @@ mod agents;
 mod artifacts;
 mod catalogue;
 mod files;
+mod processes;
 mod scope;
 mod sessions;
 mod shell;
@@ -78,6 +79,10 @@ pub(crate) fn ports(
                 });
             }
             Need::Shell => ports.shell = world.shell.clone().map(|host| shell::guard(host, caller, grant)),
+            Need::Processes => {
+                ports.processes =
+                    world.shell.clone().map(|host| processes::guard(host, executor, offer, grant));
+            }
             Need::Artifacts => {
                 ports.artifacts = world.artifacts.clone().map(|store| artifacts::guard(store, caller, grant));
             }

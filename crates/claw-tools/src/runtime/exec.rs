@@ -1,6 +1,6 @@
 //! `exec`: a shell command in the workspace, judged before it runs.
 
-use claw_core::port::{Ran, Stopped};
+use claw_core::port::{ProcessCard, Ran, Stopped};
 use claw_core::tool::{Call, Effect, Facts, Group, Meta, Need, Output, Plan, Script, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -28,7 +28,7 @@ pub(crate) struct Args {
     env: Vec<String>,
     /// Text for its standard input, which is empty otherwise.
     stdin: Option<String>,
-    /// How long it may run; 300 in the sandbox and 60 on the host if not given.
+    /// How long it may run; 300 in the sandbox and 60 on the host if not given, and without limit in the background.
     #[schemars(range(min = 1, max = 3600))]
     timeout_seconds: Option<u32>,
     /// Let it reach other machines. A person is asked first.
@@ -37,6 +37,12 @@ pub(crate) struct Args {
     /// Return standard error apart from standard output, instead of both in order.
     #[serde(default)]
     split_output: bool,
+    /// Start it and return at once. `process` shows what it prints, types into it and ends it.
+    #[serde(default)]
+    background: bool,
+    /// Run it on a terminal, for programs that want one.
+    #[serde(default)]
+    pty: bool,
 }
 
 fn here() -> String {
@@ -55,11 +61,27 @@ impl Args {
             text: self.command.clone(),
             directory: self.directory.clone(),
             env,
-            input: self.stdin.clone(),
+            // In the background it has an input, and nothing in it yet.
+            input: self.stdin.clone().or_else(|| self.background.then(String::new)),
             network: self.network,
             apart: self.split_output,
             timeout_secs: self.timeout_seconds,
+            terminal: self.pty,
         }
+    }
+
+    /// Arguments that each are right, and not together.
+    fn check(&self) -> Result<(), ToolError> {
+        if let Some(entry) = self.env.iter().find(|entry| !entry.contains('=')) {
+            return Err(ToolError::invalid(format!("`{entry}` in `env` has no value"))
+                .try_instead("write each variable as `NAME=value`"));
+        }
+        if self.split_output && (self.background || self.pty) {
+            let with = if self.pty { "pty" } else { "background" };
+            return Err(ToolError::invalid(format!("`split_output` does not go with `{with}`"))
+                .try_instead("leave one of them out"));
+        }
+        Ok(())
     }
 }
 
@@ -69,7 +91,7 @@ impl Tool for Exec {
         .effects(&[Effect::Read, Effect::Write, Effect::Execute, Effect::Network])
         .removable(&[Effect::Write, Effect::Network])
         .aliases(&["bash", "Bash"])
-        .needs(&[Need::Shell])
+        .needs(&[Need::Shell, Need::Processes])
         // The command's own time is the shell's business; this is only the end of all waiting.
         .timeout_secs(LONGEST + 60)
         .about("Run a shell command in the workspace and return what it prints and its exit code.");
@@ -80,13 +102,22 @@ impl Tool for Exec {
     }
 
     async fn run(&self, call: &Call, args: Args) -> Result<Output, ToolError> {
-        if let Some(entry) = args.env.iter().find(|entry| !entry.contains('=')) {
-            return Err(ToolError::invalid(format!("`{entry}` in `env` has no value"))
-                .try_instead("write each variable as `NAME=value`"));
+        args.check()?;
+        if args.background {
+            return Ok(started(&call.processes()?.start(&args.script()).await?));
         }
         let ran = call.shell()?.run(&args.script()).await?;
         Ok(told(&ran, &args))
     }
+}
+
+fn started(card: &ProcessCard) -> Output {
+    let name = card.name();
+    let text = format!(
+        "started in the background as `{name}`; `process` with that id shows what it prints (`poll`, `wait`)\n\
+         you are told when it ends"
+    );
+    Output::text(text).for_user(format!("runs in the background as {name}")).with_details(json!(card))
 }
 
 fn told(ran: &Ran, args: &Args) -> Output {
@@ -161,7 +192,7 @@ const fn word(stopped: Stopped) -> &'static str {
 }
 
 /// The names of signals that commands are ended by.
-const fn name(signal: i32) -> &'static str {
+pub(super) const fn name(signal: i32) -> &'static str {
     match signal {
         1 => " (SIGHUP)",
         2 => " (SIGINT)",

@@ -6,7 +6,7 @@ use std::time::Duration;
 use claw_agent::{Chronicle, Deployment, Order, Profile, Profiles, Worker, WorkerOptions};
 use claw_core::message::Part;
 use claw_core::port::Clock;
-use claw_core::store::{self, Store};
+use claw_core::store::{self, Process, Store};
 use claw_core::tool::Caller;
 use claw_core::{AgentId, BootId, JobId, NodeId};
 use claw_host::SystemClock;
@@ -22,8 +22,10 @@ use super::view::View;
 use crate::cli::Session;
 use crate::compose;
 use crate::compose::models::{DeploymentKeys, models};
+use crate::compose::processes::{self, Owning};
 use crate::config::{AgentConfig, Config, Loaded};
 use crate::failure::Failure;
+use crate::output::{tell, visible};
 
 /// How long a run belongs to a process that is gone.
 const LEASE: Duration = Duration::from_secs(15);
@@ -37,6 +39,7 @@ pub(super) struct Talk {
     lane: SmolStr,
     stop: CancellationToken,
     working: JoinHandle<Result<(), store::StoreError>>,
+    owning: Owning,
 }
 
 /// Another model than the one that is set up, by provider and name.
@@ -59,21 +62,25 @@ impl Talk {
         let chronicle = Chronicle::start(Arc::clone(&store), Arc::clone(&clock), None);
         let listener = Arc::clone(&chronicle) as _;
         let around = &session.around;
-        let executor = compose::executor(loaded, around, Arc::clone(backend), listener)?;
+        let (me, data) = (alone(), compose::data_dir(loaded, around)?);
+        tell_lost(&processes::lost(&data, backend).await, &caller);
+        let owning = Owning::begin(&data, &me)?;
+        let builder = compose::builder(loaded, around, Arc::clone(backend), listener)?;
+        let executor = builder.keeping(Owning::keeping(backend, me.clone())).build();
         let keys = DeploymentKeys::new(loaded, around, backend, Some(&executor))?;
         let models = Arc::new(models(loaded, around, keys, chat.script.as_deref())?);
         let profiles = Arc::new(profiles(&loaded.config, &caller.agent, instead));
         let deployment = Deployment { store, executor, models, clock, chronicle, profiles };
         let view = View::new(&deployment, &caller).await?;
         let lane = format_smolstr!("chat:{}", caller.session);
-        let options = WorkerOptions { lease: LEASE, ..WorkerOptions::new(alone(), [lane.clone()]) };
+        let options = WorkerOptions { lease: LEASE, ..WorkerOptions::new(me, [lane.clone()]) };
         let worker = Worker::new(deployment.clone(), options);
         let stop = CancellationToken::new();
         let working = tokio::spawn({
             let (worker, stop) = (worker.clone(), stop.clone());
             async move { worker.work(stop).await }
         });
-        Ok(Self { deployment, caller, view, worker, lane, stop, working })
+        Ok(Self { deployment, caller, view, worker, lane, stop, working, owning })
     }
 
     /// Says something; gives the run that will answer.
@@ -96,10 +103,36 @@ impl Talk {
     /// Ends it, once what runs has come to its end.
     pub(super) async fn end(self) -> Result<(), Failure> {
         self.stop.cancel();
-        match self.working.await {
+        let worked = self.working.await;
+        match self.deployment.executor.end_processes().await {
+            0 => {}
+            1 => tell("1 background command was ended"),
+            count => tell(format_args!("{count} background commands were ended")),
+        }
+        self.owning.end();
+        match worked {
             Ok(Err(error)) => Err(Failure::failed("the queue could not be worked on").because(error)),
             _ => Ok(()),
         }
+    }
+}
+
+/// Says which background commands ended with a program that is gone.
+fn tell_lost(lost: &[Process], caller: &Caller) {
+    let (here, elsewhere): (Vec<_>, Vec<_>) = lost
+        .iter()
+        .partition(|process| process.new.tenant == caller.tenant && process.new.session == caller.session);
+    for process in here {
+        let (id, command) = (process.new.id.name(), visible(&process.new.command));
+        tell(format_args!(
+            "lost: the background command `{id}` ended with the program that ran it: {command}"
+        ));
+    }
+    if !elsewhere.is_empty() {
+        tell(format_args!(
+            "{} background commands of other conversations were lost as well",
+            elsewhere.len()
+        ));
     }
 }
 

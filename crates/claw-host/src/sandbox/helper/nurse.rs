@@ -38,7 +38,8 @@ impl Nurse<'_> {
             // Nothing of this process is to be looked at from inside.
             set_dumpable_behavior(DumpableBehavior::NotDumpable).during("close the first process")?;
         }
-        let _ = wire::send_frame(channel, &Told::Started);
+        let pid = command.as_raw_nonzero().get().unsigned_abs();
+        let _ = wire::send_frame(channel, &Told::Started { pid });
         let disk = self.init.spec.limits.disk.map(|most| Disk::new(self.init, most));
         let (mut ending, mut listening) = (Ending::default(), true);
         let status = loop {

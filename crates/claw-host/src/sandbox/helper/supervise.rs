@@ -130,7 +130,11 @@ fn relay(mut control: &UnixStream, mut channel: &UnixStream, first: Pid) -> Step
             match wire::receive_frame(channel) {
                 Ok(Told::Ended(ending)) => return Ok(ending),
                 Ok(Told::Failed { step, reason }) => return Err((step, io::Error::other(reason))),
-                Ok(started) => wire::send_frame(control, &started).unwrap_or(()),
+                Ok(Told::Started { .. }) => {
+                    // Inside it has another number than out here.
+                    let pid = first.as_raw_nonzero().get().unsigned_abs();
+                    wire::send_frame(control, &Told::Started { pid }).unwrap_or(());
+                }
                 // It was killed, and with it all the others.
                 Err(_) => return Ok(Ending { signal: Some(Signal::KILL.as_raw()), ..Ending::default() }),
             }

@@ -24,6 +24,9 @@ fn try_become(init: &Init<'_>, rules: Option<Rules>, stdio: Stdio) -> Step<Infal
     let spec = init.spec;
     sys::reset_signals();
     rustix::process::setsid().during("begin a session")?;
+    if spec.terminal {
+        rustix::process::ioctl_tiocsctty(&stdio[0]).during("take the terminal")?;
+    }
     let rules = match rules {
         Some(rules) => rules,
         None => {

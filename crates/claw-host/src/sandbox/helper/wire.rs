@@ -38,6 +38,8 @@ pub(crate) struct Spec {
     pub(crate) cgroup: Option<Places>,
     /// `None` runs it on the host.
     pub(crate) confined: Option<Confined>,
+    /// Whether its streams are a terminal that it is to run on.
+    pub(crate) terminal: bool,
 }
 
 /// What holds a command in the sandbox.
@@ -55,8 +57,14 @@ pub(crate) struct Confined {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Told {
-    Started,
-    Failed { step: String, reason: String },
+    /// What it is called where this is said; whoever passes it on knows better.
+    Started {
+        pid: u32,
+    },
+    Failed {
+        step: String,
+        reason: String,
+    },
     Ended(Ending),
 }
 

@@ -21,6 +21,10 @@ fn check(input: &str, expected: &str) {
             expected,
             "cut at {cut}: {input:?}"
         );
+        let mut stream = scrubber.stream();
+        stream.push(a, &mut Vec::new());
+        let begun = String::from_utf8_lossy(stream.unfinished()).into_owned();
+        assert!(expected.contains(begun.as_str()), "{begun:?} is shown before the end of {input:?}");
     }
 }
 
@@ -40,6 +44,28 @@ fn check_passed(line: &str, expected: &str) {
     let mut out = Vec::new();
     Scrubber::new().stream().push(line.as_bytes(), &mut out);
     assert_eq!(String::from_utf8_lossy(&out), expected, "of {line:?}");
+}
+
+/// What is seen of a line before it has ended.
+#[track_caller]
+fn check_seen(line: &str, expected: &str) {
+    let mut out = Vec::new();
+    let known = super::Value::new("open-sesame-4711", "value");
+    let mut stream = Scrubber::compile([known]).unwrap().stream();
+    stream.push(line.as_bytes(), &mut out);
+    out.extend_from_slice(stream.unfinished());
+    assert_eq!(String::from_utf8_lossy(&out), expected, "of {line:?}");
+}
+
+#[test]
+fn a_prompt_is_seen_before_its_line_ends_and_half_a_secret_is_not() {
+    for prompt in [">>> ", "user@host:~$ ", "Password:", "Go on? [y/N]", "sqlite> ", "a\n(gdb) ", "Name? "] {
+        check_seen(prompt, prompt);
+    }
+    check_seen("key AKIAIOSFOD", "key ");
+    check_seen("say open-ses", "say ");
+    check_seen("password = hunter", "");
+    check_seen("https://ana:hunter", "");
 }
 
 #[test]

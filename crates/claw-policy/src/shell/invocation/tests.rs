@@ -43,6 +43,7 @@ fn what_another_interpreter_reads_is_asked() {
     {
         check(&[], Some("print(1)"), text, "ask unknown.input");
     }
+    check(&[], Some(""), "python3 -i", "allow");
     for text in ["python3 x.py", "python3 -m json.tool", "node x.js", "wc -l", "perl -ne 'print'", "jq ."] {
         check(&[], Some("1"), text, "allow");
     }

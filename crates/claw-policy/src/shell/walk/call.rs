@@ -2,7 +2,7 @@
 
 use super::environment::{Environment, Variable};
 use super::peel::{self, Inner};
-use super::{Input, Output, Place, Walker, Written, is_tricky, programs, text};
+use super::{Input, Output, Place, Walker, Written, eaters, is_tricky, programs, text};
 use crate::shell::rules;
 use crate::shell::verdict::{Argument, UNKNOWN};
 
@@ -44,6 +44,9 @@ impl Walker<'_> {
         let arguments = &argv[1..];
         self.record(argv, programs::effects(&name, arguments, place));
         rules::judge(self, &name, argv, place);
+        if self.takes_script && place.input == Input::Inherited && eaters::reads_input(&name, arguments) {
+            self.hit("unknown.script", Some("it reads lines of the script that its shell reads"));
+        }
         self.runs_written_file((written, &name), arguments, place, environment);
         if !written.contains('/')
             && let Some(output) = self.builtin(&name, argv, place, environment)
@@ -231,7 +234,12 @@ impl Walker<'_> {
                 }
             }
             peel::Shell::Input => match &place.input {
-                Input::Text(script) => self.nested_script(&script.clone(), &mut copy, &Input::Inherited),
+                Input::Text(script) => {
+                    let outer = std::mem::replace(&mut self.takes_script, true);
+                    let output = self.nested_script(&script.clone(), &mut copy, &Input::Inherited);
+                    self.takes_script = outer;
+                    output
+                }
                 Input::File(path) => {
                     self.shell_file(path, &mut copy);
                     None

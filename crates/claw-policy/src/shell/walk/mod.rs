@@ -6,6 +6,7 @@
 mod braces;
 mod builtin;
 mod call;
+mod eaters;
 mod environment;
 mod expand;
 mod peel;
@@ -110,6 +111,8 @@ pub(super) struct Walker<'r> {
     locals: Vec<String>,
     /// Whether the shell that is followed reads its script from its input.
     reads_script: bool,
+    /// Whether it or one around it does, so that what reads this input takes lines of a script.
+    takes_script: bool,
     /// Whether something is followed that may not be a command.
     attempting: bool,
     arithmetic_used: bool,
@@ -137,6 +140,7 @@ impl<'r> Walker<'r> {
             writes_unknown: false,
             locals: Vec::new(),
             reads_script: false,
+            takes_script: false,
             attempting: false,
             arithmetic_used: false,
             tricky: false,

@@ -72,7 +72,7 @@ async fn refuses_a_variable_without_a_value() {
 fn the_plan_names_everything_that_decides() {
     let args: Args = serde_json::from_value(json!({
         "command": "make", "directory": "sub", "env": ["B=2=3", "A=1"], "stdin": "in", "timeout_seconds": 9,
-        "network": true, "split_output": true,
+        "network": true, "split_output": true, "pty": true,
     }))
     .unwrap();
     let plan = Exec.plan(&Facts::default(), &args);
@@ -84,6 +84,7 @@ fn the_plan_names_everything_that_decides() {
         network: true,
         apart: true,
         timeout_secs: Some(9),
+        terminal: true,
     };
     assert_eq!(plan.asks, [claw_core::tool::Ask::Script(script)]);
     assert!(plan.effects.has(Effect::Network) && !plan.effects.has(Effect::Write));
@@ -95,6 +96,11 @@ fn the_schema() {
     {
       "additionalProperties": false,
       "properties": {
+        "background": {
+          "default": false,
+          "description": "Start it and return at once. `process` shows what it prints, types into it and ends it.",
+          "type": "boolean"
+        },
         "command": {
           "description": "The command, as bash reads it.",
           "minLength": 1,
@@ -118,6 +124,11 @@ fn the_schema() {
           "description": "Let it reach other machines. A person is asked first.",
           "type": "boolean"
         },
+        "pty": {
+          "default": false,
+          "description": "Run it on a terminal, for programs that want one.",
+          "type": "boolean"
+        },
         "split_output": {
           "default": false,
           "description": "Return standard error apart from standard output, instead of both in order.",
@@ -131,7 +142,7 @@ fn the_schema() {
           ]
         },
         "timeout_seconds": {
-          "description": "How long it may run; 300 in the sandbox and 60 on the host if not given.",
+          "description": "How long it may run; 300 in the sandbox and 60 on the host if not given, and without limit in the background.",
           "format": "uint32",
           "maximum": 3600,
           "minimum": 1,

@@ -1,0 +1,70 @@
+//! Background commands that ended: each is told in its conversation, once.
+//!
+//! What is told comes from the store, so that it is also told where the program that ran the command is gone. The
+//! message has the command's own id, and a message whose id is known is not stored again.
+
+use std::collections::HashSet;
+
+use claw_core::message::Turn;
+use claw_core::store::{Process, ProcessEnd, Role};
+use claw_core::{MessageId, ProcessId};
+
+use super::Run;
+use crate::{History, RunError};
+
+/// Which ends the run has told of.
+pub(super) type Told = HashSet<ProcessId>;
+
+impl Run<'_> {
+    /// Tells the agent of background commands that ended since it last heard of any.
+    pub(super) async fn hear_of_ends(&mut self) -> Result<(), RunError> {
+        let store = &self.deployment.store;
+        let processes = store.processes(&self.caller.tenant, &self.caller.session).await?;
+        let mut said = Vec::new();
+        for process in processes {
+            let (Some((end, _)), id) = (process.ended, process.new.id) else { continue };
+            if self.told.insert(id)
+                && let Ok(message) = id.to_string().parse::<MessageId>()
+            {
+                said.push(self.message(message, &Turn::text(Role::User, notice(&process, end)))?);
+            }
+        }
+        if said.is_empty() {
+            return Ok(());
+        }
+        self.stopping.check()?;
+        store.say_in_run(self.lease, said).await?;
+        let owner = (&self.caller.tenant, &self.caller.session);
+        self.history = History::read(&**store, owner, self.lease.job).await?;
+        Ok(())
+    }
+}
+
+/// The longest part of a command that is told again, in characters.
+const SHOWN: usize = 200;
+
+fn notice(process: &Process, end: ProcessEnd) -> String {
+    // On one line, so that it cannot pass for more than the part of a sentence that it is.
+    let plain = |c: char| if c.is_control() { ' ' } else { c };
+    let mut command: String = process.new.command.chars().take(SHOWN).map(plain).collect();
+    if process.new.command.chars().nth(SHOWN).is_some() {
+        command.push_str("...");
+    }
+    let how = match end {
+        ProcessEnd::Exited { code: Some(code), .. } => {
+            format!("ended with exit code {code}; `process` shows what it printed")
+        }
+        ProcessEnd::Exited { signal: Some(signal), .. } => {
+            format!("ended by signal {signal}; `process` shows what it printed")
+        }
+        ProcessEnd::Exited { .. } => "ended; `process` shows what it printed".to_owned(),
+        ProcessEnd::Killed => "was ended".to_owned(),
+        ProcessEnd::Lost => {
+            "was lost: the program that ran it ended, and nobody knows how far it came".to_owned()
+        }
+    };
+    format!(
+        "[told by the system, not by the user: the background command `{}` {how}: {command}]",
+        process.new.id.name()
+    )
+}

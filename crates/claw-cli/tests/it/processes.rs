@@ -1,0 +1,422 @@
+//! Commands in the background, with the real tools, a real shell and the kernel's sandbox.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use claw_core::port::{ProcessState, World};
+use claw_core::store::{Approvals as _, ProcessEnd, Processes as _, Worker};
+use claw_core::tool::Caller;
+use claw_core::{AgentId, BootId, NodeId, SessionKey, TenantId};
+use claw_host::SystemClock;
+use claw_host::sandbox::Launcher;
+use claw_host::shell::{LocalShell, ShellOptions};
+use claw_policy::config::PolicyConfig;
+use claw_policy::pipeline::Policy;
+use claw_registry::{Asking, Discovery, Executor, Keeping, ProcessLimits, Registry, Reply, Request};
+use claw_store::SqliteStore;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// Tools over a real shell.
+struct Desk {
+    executor: Executor,
+    store: Arc<SqliteStore>,
+    workspace: TempDir,
+    sandboxed: bool,
+}
+
+impl Desk {
+    async fn new() -> Self {
+        Self::with(ProcessLimits { grace: Duration::from_millis(300), ..ProcessLimits::default() }).await
+    }
+
+    async fn with(limits: ProcessLimits) -> Self {
+        let store = Arc::new(SqliteStore::memory(NodeId::local()).await.unwrap());
+        let mut world = World::new(Arc::new(SystemClock));
+        world.shell = Some(Arc::new(LocalShell::new(Arc::new(Launcher::new()), ShellOptions::default())));
+        let registry = Registry::new(world);
+        clawsmith::populate(&registry, &Discovery::default(), |warning| panic!("{warning}"));
+        let worker = Worker { node: NodeId::local(), boot: BootId::new() };
+        let policy = Policy::compile(&PolicyConfig::default()).unwrap();
+        let executor = Executor::builder(Arc::new(registry), store.clone(), policy)
+            .keeping(Keeping { store: store.clone(), worker, limits })
+            .build();
+        executor.scrubbers().add("open-sesame-4711").unwrap();
+        Self { executor, store, workspace: tempfile::tempdir().unwrap(), sandboxed: true }
+    }
+
+    fn caller(&self, session: &str) -> Caller {
+        let workspace = self.workspace.path().canonicalize().unwrap();
+        let session = SessionKey::new(session).unwrap();
+        let mut caller = Caller::new(AgentId::new("main").unwrap(), session, workspace);
+        caller.sandboxed = self.sandboxed;
+        caller
+    }
+
+    async fn call_as(&self, caller: Caller, tool: &str, args: Value) -> Reply {
+        let offer = self.executor.offer(caller).await;
+        let request = Request { asking: Asking::Impossible, ..Request::new(tool, args) };
+        self.executor.execute(&offer, request).await
+    }
+
+    async fn call(&self, tool: &str, args: Value) -> Reply {
+        self.call_as(self.caller("test:one"), tool, args).await
+    }
+
+    async fn process(&self, args: Value) -> Reply {
+        self.call("process", args).await
+    }
+
+    /// Starts a command; gives its name.
+    async fn start(&self, mut args: Value) -> String {
+        args["background"] = json!(true);
+        let details = details(&self.call("exec", args).await);
+        let id = details["id"].as_str().unwrap();
+        id[id.len() - 8..].to_owned()
+    }
+
+    async fn wait(&self, id: &str, pattern: &str) -> Value {
+        let reply = self.process(json!({ "action": "wait", "id": id, "pattern": pattern })).await;
+        let details = details(&reply);
+        assert!(details["matched"].is_string(), "{pattern}: {}", self.poll(id, 0).await["text"]);
+        details
+    }
+
+    async fn ended(&self, id: &str) -> Value {
+        let details = details(&self.process(json!({ "action": "wait", "id": id })).await);
+        assert_eq!(details["card"]["state"]["state"], "ended", "{details}");
+        details["card"]["state"].clone()
+    }
+
+    async fn poll(&self, id: &str, offset: u64) -> Value {
+        details(&self.process(json!({ "action": "poll", "id": id, "offset": offset })).await)
+    }
+
+    async fn write(&self, id: &str, text: &str) -> Reply {
+        self.process(json!({ "action": "write", "id": id, "text": text })).await
+    }
+}
+
+#[track_caller]
+fn details(reply: &Reply) -> Value {
+    match &reply.outcome {
+        Ok(output) => output.details.clone().unwrap(),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+#[track_caller]
+fn refused(reply: &Reply, expected: &str) {
+    let text = reply.model_text();
+    assert!(reply.outcome.is_err() && text.contains(expected), "{text}");
+}
+
+/// The processes that have this word in their environment.
+pub(crate) fn processes_with(word: &str) -> usize {
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    let has = |pid: &u32| {
+        let bytes = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        bytes.windows(word.len()).any(|window| window == word.as_bytes())
+    };
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(has).count()
+}
+
+pub(crate) async fn until_none_is_left(word: &str) {
+    for _ in 0..600 {
+        if processes_with(word) == 0 {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("{} processes are left", processes_with(word));
+}
+
+#[tokio::test]
+async fn what_is_printed_is_read_in_order_by_offsets() {
+    let desk = Desk::new().await;
+    let id =
+        desk.start(json!({ "command": "echo one; read go; echo two; read go; echo three; exit 4" })).await;
+    desk.wait(&id, "one").await;
+    let first = desk.poll(&id, 0).await;
+    assert_eq!((first["text"].as_str(), first["next"].as_u64()), (Some("one\n"), Some(4)));
+    desk.write(&id, "\n").await;
+    desk.wait(&id, "two").await;
+    let second = desk.poll(&id, 4).await;
+    assert_eq!((second["text"].as_str(), second["next"].as_u64()), (Some("two\n"), Some(8)));
+    desk.write(&id, "\n").await;
+    assert_eq!(
+        desk.ended(&id).await,
+        json!({ "state": "ended", "end": "exited", "code": 4, "signal": null })
+    );
+    assert_eq!(desk.poll(&id, 8).await["text"], "three\n");
+    assert_eq!(desk.poll(&id, 2).await["text"], "e\ntwo\nthree\n");
+    let stored =
+        desk.store.processes(&TenantId::main(), &SessionKey::new("test:one").unwrap()).await.unwrap();
+    assert_eq!(stored.len(), 1);
+    assert_eq!(stored[0].ended.unwrap().0, ProcessEnd::Exited { code: Some(4), signal: None });
+    refused(&desk.write(&id, "\n").await, "reads nothing any more");
+}
+
+#[tokio::test]
+async fn what_is_too_much_is_dropped_and_counted() {
+    let desk = Desk::with(ProcessLimits { output_bytes: 1000, ..ProcessLimits::default() }).await;
+    let id = desk.start(json!({ "command": "for i in $(seq 1000 1999); do echo $i; done" })).await;
+    desk.ended(&id).await;
+    let printed = desk.poll(&id, 500).await;
+    assert_eq!(
+        (&printed["dropped"], &printed["from"], &printed["next"]),
+        (&json!(3500), &json!(4000), &json!(5000))
+    );
+    assert!(printed["text"].as_str().unwrap().starts_with("1800\n1801\n"), "{printed}");
+    let reply = desk.process(json!({ "action": "poll", "id": id, "offset": 500 })).await;
+    assert!(
+        reply.model_text().starts_with("[3500 bytes before this are no longer kept]\n"),
+        "{}",
+        reply.model_text()
+    );
+}
+
+#[tokio::test]
+async fn refuses_to_show_a_secret_that_comes_in_two_pieces() {
+    let desk = Desk::new().await;
+    for pty in [false, true] {
+        let command = "stty -echo 2>/dev/null; echo begin; printf 'say open-ses'; read go; printf 'ame-4711 now\\nAKIAIOSFOD'; read go; \
+                       printf 'NN7EXAMPLQ\\n\\033[1mopen-\\033[0msesame-4711\\n> '; read go";
+        let id = desk.start(json!({ "command": command, "pty": pty })).await;
+        desk.wait(&id, "begin").await;
+        for step in 0..2 {
+            // It has printed the first half when it waits in `read`; what is shown until then holds none of it.
+            for _ in 0..40 {
+                let shown = desk.poll(&id, 0).await;
+                let text =
+                    format!("{}{}", shown["text"].as_str().unwrap(), shown["unfinished"].as_str().unwrap());
+                assert!(!text.contains("open-s") && !text.contains("AKIA"), "{step}: {text}");
+                tokio::task::yield_now().await;
+            }
+            desk.write(&id, "\n").await;
+        }
+        desk.wait(&id, "^> $").await;
+        let shown = desk.poll(&id, 0).await;
+        let text = shown["text"].as_str().unwrap();
+        assert!(text.contains("say [REDACTED] now\n"), "{text}");
+        for part in ["sesame", "4711", "AKIA", "EXAMPLQ"] {
+            assert!(!text.contains(part), "{part} in {text}");
+        }
+        assert_eq!(shown["unfinished"], "> ");
+        desk.process(json!({ "action": "kill", "id": id })).await;
+    }
+}
+
+#[tokio::test]
+async fn what_a_program_reads_is_its_input() {
+    let desk = Desk::new().await;
+    let id = desk.start(json!({ "command": "cat" })).await;
+    details(&desk.write(&id, "rm -rf / is only text here\n").await);
+    desk.wait(&id, "only text").await;
+    details(&desk.process(json!({ "action": "write", "id": id, "text": "last\n", "end": true })).await);
+    assert_eq!(desk.ended(&id).await["code"], 0);
+    assert_eq!(desk.poll(&id, 0).await["text"], "rm -rf / is only text here\nlast\n");
+}
+
+#[tokio::test]
+async fn refuses_to_type_into_a_shell_what_would_not_run() {
+    let desk = Desk::new().await;
+    std::fs::create_dir(desk.workspace.path().join("tree")).unwrap();
+    std::os::unix::fs::symlink("/bin/bash", desk.workspace.path().join("quiet")).unwrap();
+    let id = desk.start(json!({ "command": "bash" })).await;
+    details(&desk.write(&id, "X=rm; echo hello $((6*7))\n").await);
+    desk.wait(&id, "hello 42").await;
+    refused(&desk.write(&id, "rm -rf tree\n").await, "destructive.rm-recursive");
+    refused(&desk.write(&id, "$X -rf tree\n").await, "destructive.rm-recursive");
+    refused(&desk.write(&id, "rm -r").await, "destructive.rm-tree");
+    refused(&desk.write(&id, "read y\ncat <<E\nrm -rf tree\nE\n").await, "unknown.script");
+    details(&desk.write(&id, "echo still; ls\n").await);
+    desk.wait(&id, "still\nquiet\ntree").await;
+
+    let python = desk.start(json!({ "command": "python3 -i" })).await;
+    refused(&desk.write(&python, "print(1)\n").await, "unknown.input");
+    let quiet = desk.start(json!({ "command": "./quiet" })).await;
+    refused(&desk.write(&quiet, "echo\n").await, "/bash`");
+    assert!(desk.workspace.path().join("tree").exists());
+}
+
+#[tokio::test]
+async fn refuses_an_answer_to_what_was_typed_when_something_else_was_typed_first() {
+    let desk = Desk::new().await;
+    let id = desk.start(json!({ "command": "python3 -i" })).await;
+    let offer = desk.executor.offer(desk.caller("test:one")).await;
+    let typed = |text: &str| Request::new("process", json!({ "action": "write", "id": id, "text": text }));
+    let first = desk.executor.execute(&offer, typed("print('first')\n"));
+    let second = desk.executor.execute(&offer, typed("print('second')\n"));
+    let answers = async {
+        let now = claw_core::port::Clock::now(&SystemClock);
+        let pending = loop {
+            let pending = desk.store.pending(&TenantId::main(), now).await.unwrap();
+            if pending.len() == 2 {
+                break pending;
+            }
+            tokio::task::yield_now().await;
+        };
+        assert!(pending[0].request.summary.contains("print('"), "{}", pending[0].request.summary);
+        for question in pending {
+            let answer = claw_core::store::Answer { approve: true, by: "ana".into(), at: now };
+            desk.store.answer(&TenantId::main(), question.id, answer).await.unwrap();
+        }
+    };
+    let (first, second, ()) = tokio::join!(first, second, answers);
+    let texts = [first.model_text(), second.model_text()];
+    let conflicts = texts.iter().filter(|text| text.contains("since this was judged")).count();
+    assert_eq!(conflicts, 1, "{texts:?}");
+    desk.wait(&id, "^(>>> )?(first|second)$").await;
+}
+
+#[tokio::test]
+async fn waits_for_what_is_printed_and_no_longer_than_it_is_told() {
+    let desk = Desk::new().await;
+    let id = desk.start(json!({ "command": "echo port 8080; read go" })).await;
+    let found = desk.wait(&id, r"port (\d+)").await;
+    assert_eq!((&found["matched"], &found["next"]), (&json!("port 8080"), &json!(9)));
+    let args = json!({ "action": "wait", "id": id, "pattern": "never", "timeout_seconds": 1 });
+    let reply = desk.process(args).await;
+    assert!(reply.model_text().contains("within 1 s, and still runs"), "{}", reply.model_text());
+    desk.write(&id, "\n").await;
+    let reply = desk.process(json!({ "action": "wait", "id": id, "pattern": "never" })).await;
+    assert!(reply.model_text().contains("ended with exit code 0"), "{}", reply.model_text());
+    refused(&desk.process(json!({ "action": "wait", "id": id, "pattern": "(" })).await, "regular expression");
+}
+
+#[tokio::test]
+async fn kill_takes_the_whole_tree() {
+    for sandboxed in [true, false] {
+        let desk = Desk { sandboxed, ..Desk::new().await };
+        let word = format!("background-{sandboxed}-{}", std::process::id());
+        let command =
+            "trap '' TERM; sleep 999 & setsid sleep 999 & (sleep 999 &); echo ready; wait; sleep 999";
+        let args = json!({ "command": command, "env": [format!("MARK={word}")] });
+        let id = desk.start(args).await;
+        desk.wait(&id, "ready").await;
+        assert!(processes_with(&word) > 2);
+        let card = details(&desk.process(json!({ "action": "kill", "id": id })).await);
+        assert_eq!(card["state"], json!({ "state": "ended", "end": "killed" }));
+        assert_eq!(processes_with(&word), 0);
+    }
+}
+
+#[tokio::test]
+async fn refuses_another_session_and_another_tenant() {
+    let desk = Desk::new().await;
+    let id = desk.start(json!({ "command": "cat" })).await;
+    let mut tenant = desk.caller("test:one");
+    tenant.tenant = TenantId::new("other").unwrap();
+    for caller in [desk.caller("test:two"), tenant] {
+        let listed = desk.call_as(caller.clone(), "process", json!({ "action": "list" })).await;
+        assert_eq!(details(&listed), json!([]));
+        for (action, with) in [
+            ("poll", json!({})),
+            ("write", json!({ "text": "x" })),
+            ("keys", json!({ "keys": ["C-c"] })),
+            ("resize", json!({ "columns": 9, "rows": 9 })),
+            ("wait", json!({})),
+            ("kill", json!({})),
+        ] {
+            let mut args = with;
+            args["action"] = json!(action);
+            args["id"] = json!(id);
+            refused(&desk.call_as(caller.clone(), "process", args).await, "no background command");
+        }
+    }
+    assert_eq!(desk.poll(&id, 0).await["card"]["state"]["state"], "running");
+    for short in ["", "a", "-"] {
+        refused(&desk.process(json!({ "action": "kill", "id": short })).await, "no background command");
+    }
+}
+
+#[tokio::test]
+async fn a_terminal_has_keys_a_size_and_a_prompt() {
+    let desk = Desk::new().await;
+    let command = "PS1='ready> ' bash --norc --noprofile -i";
+    let id = desk.start(json!({ "command": command, "pty": true })).await;
+    desk.wait(&id, "ready> ").await;
+    details(&desk.write(&id, "test -t 0 && stty size\r").await);
+    desk.wait(&id, "^24 80$").await;
+    details(&desk.process(json!({ "action": "resize", "id": id, "columns": 132, "rows": 43 })).await);
+    details(&desk.write(&id, "stty size; sh -c 'echo asleep; exec sleep 600'; echo over $?\r").await);
+    desk.wait(&id, "^43 132\nasleep$").await;
+    let keys = |keys: Value| json!({ "action": "keys", "id": id, "keys": keys });
+    details(&desk.process(keys(json!(["C-c"]))).await);
+    details(&desk.write(&id, "echo then $((1 + 1))\r").await);
+    desk.wait(&id, "^then 2$").await;
+    refused(&desk.process(keys(json!(["Up", "Enter"]))).await, "rule `");
+    refused(&desk.write(&id, "rm -rf x\r").await, "destructive.rm-recursive");
+    details(&desk.process(keys(json!(["C-d"]))).await);
+    desk.ended(&id).await;
+
+    let plain = desk.start(json!({ "command": "cat" })).await;
+    refused(&desk.process(json!({ "action": "keys", "id": plain, "keys": ["Up"] })).await, "no terminal");
+    refused(
+        &desk.process(json!({ "action": "resize", "id": plain, "columns": 9, "rows": 9 })).await,
+        "no terminal",
+    );
+}
+
+#[tokio::test]
+async fn refuses_more_than_a_session_may_have() {
+    let desk = Desk::with(ProcessLimits { per_session: 2, ended: 1, ..ProcessLimits::default() }).await;
+    let first = desk.start(json!({ "command": "cat" })).await;
+    desk.start(json!({ "command": "cat" })).await;
+    refused(&desk.call("exec", json!({ "command": "cat", "background": true })).await, "2 commands");
+    let other =
+        desk.call_as(desk.caller("test:two"), "exec", json!({ "command": "cat", "background": true })).await;
+    details(&other);
+    desk.process(json!({ "action": "kill", "id": first })).await;
+    let third = desk.start(json!({ "command": "exit 0" })).await;
+    desk.ended(&third).await;
+    desk.start(json!({ "command": "cat" })).await;
+    let listed = details(&desk.process(json!({ "action": "list" })).await);
+    assert_eq!(listed.as_array().unwrap().len(), 3, "two that run and the last that ended: {listed}");
+}
+
+#[tokio::test]
+async fn a_time_that_is_given_holds() {
+    let desk = Desk::new().await;
+    let id = desk.start(json!({ "command": "sleep 600", "timeout_seconds": 1 })).await;
+    assert_eq!(desk.ended(&id).await["end"], "killed");
+}
+
+#[tokio::test]
+async fn nothing_outlives_its_owner() {
+    let desk = Desk::new().await;
+    let word = format!("background-owner-{}", std::process::id());
+    let mark = json!([format!("MARK={word}")]);
+    for pty in [false, true] {
+        let id = desk.start(json!({ "command": "echo ready; sleep 999", "env": mark, "pty": pty })).await;
+        desk.wait(&id, "ready").await;
+    }
+    assert!(processes_with(&word) >= 2);
+    let Desk { executor, store, .. } = desk;
+    assert_eq!(executor.end_processes().await, 2);
+    assert_eq!(processes_with(&word), 0);
+    drop((executor, store));
+
+    let desk = Desk::new().await;
+    let id = desk.start(json!({ "command": "echo ready; sleep 999", "env": mark })).await;
+    desk.wait(&id, "ready").await;
+    drop(desk);
+    until_none_is_left(&word).await;
+}
+
+#[tokio::test]
+async fn refuses_to_keep_commands_where_the_program_ends_with_the_call() {
+    let desk = Desk::new().await;
+    let registry = Arc::clone(desk.executor.registry());
+    let policy = Policy::compile(&PolicyConfig::default()).unwrap();
+    let desk = Desk { executor: Executor::builder(registry, desk.store.clone(), policy).build(), ..desk };
+    let reply = desk.call("exec", json!({ "command": "sleep 1", "background": true })).await;
+    refused(&reply, "`clawsmith chat`");
+}
+
+#[test]
+fn states_are_told_apart() {
+    let state = serde_json::to_value(ProcessState::Running).unwrap();
+    assert_eq!(state, json!({ "state": "running" }));
+}

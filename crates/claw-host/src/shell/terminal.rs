@@ -1,0 +1,44 @@
+//! A terminal for one command: a pair of ends, of which the command has one.
+//!
+//! Only descriptors go to the command; where it runs there need be no device for it.
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use claw_core::port::Size;
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
+
+/// What tells whoever reads from a terminal that nothing more comes.
+pub(super) const END: u8 = 4;
+
+/// Our end of a terminal.
+#[derive(Debug)]
+pub struct Terminal(OwnedFd);
+
+impl Terminal {
+    /// A new one, and the command's end of it, for all three of its streams.
+    pub(super) fn open(size: Size) -> io::Result<(Self, [OwnedFd; 3])> {
+        let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+        let ours = openpt(flags)?;
+        grantpt(&ours)?;
+        unlockpt(&ours)?;
+        let theirs = ioctl_tiocgptpeer(&ours, flags)?;
+        fcntl_setfl(&ours, fcntl_getfl(&ours)? | OFlags::NONBLOCK)?;
+        let terminal = Self(ours);
+        terminal.resize(size)?;
+        Ok((terminal, [theirs.try_clone()?, theirs.try_clone()?, theirs]))
+    }
+
+    /// Makes it another size; whoever runs on it is told.
+    pub fn resize(&self, size: Size) -> io::Result<()> {
+        let size = Winsize { ws_row: size.rows, ws_col: size.columns, ws_xpixel: 0, ws_ypixel: 0 };
+        Ok(tcsetwinsize(&self.0, size)?)
+    }
+
+    /// Our end once more.
+    pub(super) fn end(&self) -> io::Result<OwnedFd> {
+        self.0.try_clone()
+    }
+}

@@ -1,0 +1,119 @@
+//! What is typed into a command that runs.
+//!
+//! It is judged with all that was typed before it, as if the command were started with that input: so a line that
+//! comes in two halves is one line, and a variable that was set before is known. What a shell reads is a script, what
+//! another interpreter reads is asked, what other programs read is their input.
+
+use super::invocation::{self, Invocation, finding, reads_program};
+use super::verdict::{Argument, Decision, Finding, Simple, Span, Verdict};
+use super::{Rules, walk};
+
+/// A word that nobody types: a command of this name is found where a shell reads what is typed.
+const PROBE: &str = "clawsmith_probe_4f1d";
+/// Programs that run what is typed into them where they have a terminal: by themselves, or by their pager.
+const PAGERS: &[&str] =
+    &["less", "more", "most", "man", "info", "git", "systemctl", "journalctl", "top", "htop", "bat", "delta"];
+/// The keys that a shell may be sent: they end what runs, or what is typed.
+const INTERRUPT: &str = "\u{3}";
+const END: &str = "\u{4}";
+
+/// A command that runs, and what was typed into it so far.
+#[derive(Debug, Clone, Copy)]
+pub struct Typing<'a> {
+    /// How it was started. Its input is the beginning of what was typed.
+    pub started: Invocation<'a>,
+    /// What was typed since.
+    pub before: &'a str,
+    /// Whether it has a terminal, where keys edit what was typed.
+    pub terminal: bool,
+    /// The programs that its words led to, each by its word and its path.
+    pub programs: &'a [(String, String)],
+}
+
+impl Typing<'_> {
+    /// Judges what is typed next.
+    pub fn analyse(&self, text: &str, rules: &Rules) -> Verdict {
+        let given = self.started.input.unwrap_or_default();
+        let all = self.plain(&format!("{given}{}{text}", self.before));
+        let mut verdict = Invocation { input: Some(&all), ..self.started }.analyse(rules);
+        let span = Span { start: 0, end: self.started.text.len() };
+        let mut ask = |reason: String| {
+            let part = text.trim().to_owned();
+            verdict.findings.extend(finding("unknown.input", span, part, Some(reason)));
+        };
+        if let Some((name, path)) = self.programs.iter().find(|(name, path)| is_another(name, path)) {
+            ask(format!("`{name}` is `{path}`, which runs what is typed into it"));
+        }
+        if self.terminal
+            && let Some(name) = verdict.commands.iter().find_map(pager)
+        {
+            ask(format!("`{name}` runs commands that are typed into it on a terminal"));
+        }
+        if self.reads_script(rules)
+            && let Some(reason) = self.odd(text)
+        {
+            ask(reason.to_owned());
+        }
+        verdict.findings.sort_by_key(|finding: &Finding| std::cmp::Reverse(finding.verdict));
+        verdict.decision = verdict.findings.first().map_or(Decision::Allow, |finding| finding.verdict);
+        verdict
+    }
+
+    /// What a program reads of what was typed on a terminal.
+    fn plain(&self, text: &str) -> String {
+        match self.terminal {
+            true => text.replace(['\r', '\u{3}'], "\n").replace(END, ""),
+            false => text.to_owned(),
+        }
+    }
+
+    /// Whether a shell reads what is typed.
+    fn reads_script(&self, rules: &Rules) -> bool {
+        let probed = Invocation { input: Some(PROBE), ..self.started }.analyse(rules);
+        probed.commands.iter().any(|simple| simple.argv.first().and_then(Argument::known) == Some(PROBE))
+    }
+
+    /// Why what is typed into a shell may be another script there than it is here.
+    fn odd(&self, text: &str) -> Option<&'static str> {
+        if self.terminal && (text == INTERRUPT || text == END) {
+            return None;
+        }
+        let plain = |c: char| match c {
+            '\n' => true,
+            '\r' => self.terminal,
+            '\t' => !self.terminal,
+            c => !c.is_control(),
+        };
+        if !text.chars().all(plain) {
+            return Some("keys among the text make another command of it; send the lines without them");
+        }
+        // Where it might be on: a shell without a terminal has to be told to be interactive.
+        let interactive = self.terminal || {
+            let words = format!("{} {}", self.started.text, self.before);
+            let option = |word: &str| word.starts_with('-') && word.contains(['i', 'H']);
+            words.split_whitespace().any(option) || words.contains("hist") || text.contains("hist")
+        };
+        (interactive && recalls(text)).then_some("`!` and `^` bring earlier commands back in another form")
+    }
+}
+
+/// Whether an interactive shell would put something of its history into this text.
+fn recalls(text: &str) -> bool {
+    let quick = text.split(['\n', '\r']).any(|line| line.starts_with('^'));
+    let mut after = text.split('!').skip(1);
+    quick || after.any(|rest| !rest.is_empty() && !rest.starts_with([' ', '\t', '\n', '\r', '=', '(']))
+}
+
+/// Whether a word leads to a program that runs what it reads, and does not say so.
+fn is_another(name: &str, path: &str) -> bool {
+    let runs = |name: &str| walk::is_shell(&walk::name(name)) || invocation::is_reader(name);
+    runs(path) && !runs(name)
+}
+
+fn pager(simple: &Simple) -> Option<String> {
+    let name = walk::name(simple.argv.first().and_then(Argument::known)?);
+    (PAGERS.contains(&name.as_str()) && !reads_program(simple)).then_some(name)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,117 @@
+//! Commands in the background: those of the caller's own session, started and fed exactly as the plan names it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use claw_core::port::{
+    Awaited, Expected, Owner, Printed, ProcessCard, Processes, RunContext, ShellHost, Size,
+};
+use claw_core::tool::{Ask, ErrorKind, Input, Script, Target, ToolError};
+
+use super::Grant;
+use crate::processes::Starting;
+use crate::{Executor, Offer};
+
+pub(super) fn guard(
+    host: Arc<dyn ShellHost>,
+    executor: &Executor,
+    offer: &Offer,
+    grant: &Arc<Grant>,
+) -> Arc<dyn Processes> {
+    let caller = offer.caller();
+    Arc::new(OwnProcesses {
+        host,
+        context: super::shell::context(caller, grant),
+        owner: super::owner(caller),
+        executor: executor.clone(),
+        offer: offer.clone(),
+        grant: Arc::clone(grant),
+    })
+}
+
+struct OwnProcesses {
+    host: Arc<dyn ShellHost>,
+    context: RunContext,
+    owner: Owner,
+    executor: Executor,
+    offer: Offer,
+    grant: Arc<Grant>,
+}
+
+#[async_trait]
+impl Processes for OwnProcesses {
+    async fn start(&self, script: &Script) -> Result<ProcessCard, ToolError> {
+        self.grant.live()?;
+        let named = |ask: &Ask| matches!(ask, Ask::Script(named) if named == script);
+        if !self.grant.plan.asks.iter().any(named) {
+            return Err(super::unplanned(format!("running `{}`", script.text)));
+        }
+        let caller = self.offer.caller();
+        let scrubber = self.executor.0.scrubbers.for_call(&caller.tenant, &self.grant.secrets);
+        let clock = &self.offer.0.registry.world().clock;
+        let (host, context) = (self.host.as_ref(), &self.context);
+        let starting = Starting { host, context, caller, script, scrubber: &scrubber, clock };
+        Ok(self.executor.0.processes.start(starting).await?.card())
+    }
+
+    async fn list(&self) -> Result<Vec<ProcessCard>, ToolError> {
+        self.grant.live()?;
+        Ok(self.executor.0.processes.of(&self.owner).iter().map(|kept| kept.card()).collect())
+    }
+
+    async fn read(&self, process: &str, from: Option<u64>, most: usize) -> Result<Printed, ToolError> {
+        self.grant.live()?;
+        Ok(self.executor.0.processes.find(&self.owner, process)?.read(from, most))
+    }
+
+    async fn send(&self, input: &Input) -> Result<ProcessCard, ToolError> {
+        self.grant.live()?;
+        let named = |ask: &Ask| matches!(ask, Ask::Input(named) if named == input);
+        if !self.grant.plan.asks.iter().any(named) {
+            return Err(super::unplanned(format!("typing into `{}`", input.process)));
+        }
+        let kept = self.executor.0.processes.find(&self.owner, &input.process)?;
+        let more = kept.known.effects.without(self.grant.effects);
+        if !more.is_empty() {
+            let message = format!("`{}` may do what the policy has taken away since: {more}", input.process);
+            return Err(
+                ToolError::new(ErrorKind::Forbidden, message).try_instead("end it and start it again")
+            );
+        }
+        let target = Target::Process { process: input.process.clone() };
+        let seen = self.grant.sights.iter().find(|sight| sight.target == target);
+        tokio::select! {
+            sent = kept.send(input, seen) => sent?,
+            () = self.grant.cancel.cancelled() => {
+                return Err(ToolError::new(ErrorKind::Cancelled, "the typing was cancelled"));
+            }
+        }
+        Ok(kept.card())
+    }
+
+    async fn resize(&self, process: &str, size: Size) -> Result<ProcessCard, ToolError> {
+        self.grant.live()?;
+        let kept = self.executor.0.processes.find(&self.owner, process)?;
+        kept.resize(size).await?;
+        Ok(kept.card())
+    }
+
+    async fn wait(&self, process: &str, expected: &Expected, limit: Duration) -> Result<Awaited, ToolError> {
+        self.grant.live()?;
+        let kept = self.executor.0.processes.find(&self.owner, process)?;
+        kept.wait(expected, limit, &self.grant.cancel).await
+    }
+
+    async fn kill(&self, process: &str) -> Result<ProcessCard, ToolError> {
+        self.grant.live()?;
+        let kept = self.executor.0.processes.find(&self.owner, process)?;
+        kept.kill();
+        tokio::select! {
+            () = kept.ended() => Ok(kept.card()),
+            () = self.grant.cancel.cancelled() => {
+                Err(ToolError::new(ErrorKind::Cancelled, "it was asked to end, and not waited for"))
+            }
+        }
+    }
+}
