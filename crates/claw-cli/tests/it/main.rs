@@ -7,6 +7,7 @@ mod approvals;
 mod bad_input;
 mod chat;
 mod config;
+mod credentialed_exec;
 mod credentials;
 mod db;
 mod db_copy;

@@ -11,6 +11,7 @@ mod clock;
 mod files;
 mod generated;
 mod model;
+mod programs;
 mod seen;
 mod sessions;
 mod shell;
@@ -32,6 +33,7 @@ pub use generated::Generated;
 pub use model::{
     Answer, Choice, Ear, Fault, Model, ModelCard, ModelError, Models, Piece, Prices, Prompt, Question, Stop,
 };
+pub use programs::{ProgramHost, ProgramRun, Registered};
 pub use seen::SeenFiles;
 pub use sessions::{SessionStatus, Sessions};
 pub use shell::{Ran, RunContext, Shell, ShellHost, Stopped};
@@ -63,6 +65,8 @@ pub struct World {
     pub seen: Option<Arc<dyn SeenFiles>>,
     /// Commands.
     pub shell: Option<Arc<dyn ShellHost>>,
+    /// Programs that run with credentials.
+    pub programs: Option<Arc<dyn ProgramHost>>,
     /// Kept results.
     pub artifacts: Option<Arc<dyn ArtifactStore>>,
     /// The configured agents.
@@ -72,7 +76,16 @@ pub struct World {
 impl World {
     /// A world with nothing but a clock.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { clock, bridge: None, undo: None, seen: None, shell: None, artifacts: None, agents: None }
+        Self {
+            clock,
+            bridge: None,
+            undo: None,
+            seen: None,
+            shell: None,
+            programs: None,
+            artifacts: None,
+            agents: None,
+        }
     }
 
     /// Why `need` cannot be met here, or `None` where it can.
@@ -80,6 +93,7 @@ impl World {
         let (there, reason) = match need {
             Need::Files => (self.bridge.is_some(), "no file bridge is set up in this build"),
             Need::Shell => (self.shell.is_some(), "no shell is set up in this build"),
+            Need::Programs => (self.programs.is_some(), "no place for programs with credentials is set up"),
             Need::Artifacts => (self.artifacts.is_some(), "no artifact store is set up"),
             Need::Agents => (self.agents.is_some(), "no agent directory is set up"),
             Need::Sessions | Need::Catalogue => (true, ""),
@@ -96,6 +110,7 @@ impl fmt::Debug for World {
             .field("undo", &has(self.undo.is_some()))
             .field("seen", &has(self.seen.is_some()))
             .field("shell", &has(self.shell.is_some()))
+            .field("programs", &has(self.programs.is_some()))
             .field("artifacts", &has(self.artifacts.is_some()))
             .field("agents", &has(self.agents.is_some()))
             .finish_non_exhaustive()

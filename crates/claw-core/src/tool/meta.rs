@@ -283,6 +283,8 @@ pub enum Need {
     Files,
     /// Running commands.
     Shell,
+    /// Running programs with credentials, which the shell port does.
+    Programs,
     /// Kept results.
     Artifacts,
     /// The configured agents.
@@ -299,6 +301,7 @@ impl Need {
         match self {
             Self::Files => "files",
             Self::Shell => "shell",
+            Self::Programs => "programs",
             Self::Artifacts => "artifacts",
             Self::Agents => "agents",
             Self::Sessions => "sessions",

@@ -1,11 +1,16 @@
 //! Whether a shell script may run: what the analysis says, under how much security.
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
 use claw_core::port::Access;
+use claw_core::store::ProgramCard;
 use claw_core::tool::{Ask, Effect, Effects, Plan, Script};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{ApprovalConfig, Circumstances, Judgement};
+use crate::program::{Route, as_script};
 use crate::shell::{Argument, Decision, Finding, Invocation, Rules, Verdict, is_builtin};
 
 /// Which commands run that no rule denies.
@@ -24,31 +29,57 @@ pub enum Security {
 /// What is known of a plan's commands before anything is looked at.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Analysis {
-    /// What the rules say about each script of the plan, in order.
+    /// What the rules say about each command of the plan, in order: each script, each program with credentials.
     pub verdicts: Vec<Verdict>,
+    /// Which way each of them goes.
+    pub routes: Vec<Route>,
     /// Whether the caller's commands reach other machines without asking.
     pub network: bool,
-    /// Whether remembered rules cover each script, in order; those not named are not covered.
+    /// Whether remembered rules cover each of them, in order; those not named are not covered.
     pub covered: Vec<bool>,
 }
 
+/// The command that an ask is for: a script, or a program with credentials as a script that means the same.
+pub fn command(ask: &Ask) -> Option<Cow<'_, Script>> {
+    match ask {
+        Ask::Script(script) => Some(Cow::Borrowed(script)),
+        Ask::Argv(argv) if argv.credentials => Some(Cow::Owned(as_script(argv))),
+        _ => None,
+    }
+}
+
+/// What was found out about one command.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Analysed<'a> {
+    pub(super) verdict: &'a Verdict,
+    pub(super) route: &'a Route,
+    pub(super) covered: bool,
+}
+
 impl Analysis {
-    /// Analyses every script of a plan.
-    pub fn of(plan: &Plan, rules: &Rules, network: bool) -> Self {
-        let verdict = |ask: &Ask| match ask {
-            Ask::Script(script) => Some(invocation(script).analyse(rules)),
-            _ => None,
-        };
-        Self { verdicts: plan.asks.iter().filter_map(verdict).collect(), network, covered: Vec::new() }
+    /// Analyses every command of a plan, for a caller who may use these programs with their credentials.
+    pub fn of(plan: &Plan, rules: &Rules, network: bool, programs: &[Arc<ProgramCard>]) -> Self {
+        let mut analysis = Self { network, ..Self::default() };
+        for ask in &plan.asks {
+            let Some(script) = command(ask) else { continue };
+            let verdict = invocation(&script).analyse(rules);
+            analysis.routes.push(match ask {
+                Ask::Argv(argv) => Route::of_argv(argv, programs),
+                _ => Route::of_script(&script, &verdict, programs),
+            });
+            analysis.verdicts.push(verdict);
+        }
+        analysis
     }
 
-    /// Each script's verdict, and whether remembered rules cover it.
-    pub(super) fn scripts(&self) -> impl Iterator<Item = (&Verdict, bool)> {
+    /// What was found out about each command.
+    pub(super) fn commands(&self) -> impl Iterator<Item = Analysed<'_>> {
         let covered = self.covered.iter().copied().chain(std::iter::repeat(false));
-        self.verdicts.iter().zip(covered)
+        let each = self.verdicts.iter().zip(&self.routes).zip(covered);
+        each.map(|((verdict, route), covered)| Analysed { verdict, route, covered })
     }
 
-    /// Whether it makes a difference if remembered rules cover the scripts of a plan.
+    /// Whether it makes a difference if remembered rules cover the commands of a plan.
     pub fn depends_on_rules(&self, plan: &Plan, security: Security) -> bool {
         let wished = |ask: &Ask| matches!(ask, Ask::Script(script) if script.network && !self.network);
         let asked = self.verdicts.iter().any(|verdict| verdict.decision == Decision::Ask);
@@ -61,6 +92,11 @@ impl Analysis {
         let all = self.verdicts.iter().fold(Effects::NONE, |all, verdict| all.and(verdict.effects()));
         let all = match sandboxed && !self.network {
             true => all.without(Effects::of(&[Effect::Network])),
+            false => all,
+        };
+        // Its login is to another machine, and its sandbox lets it go there.
+        let all = match self.routes.iter().any(|route| route.program().is_some()) {
+            true => all.and(Effects::of(&[Effect::Network])),
             false => all,
         };
         all.common(left)
@@ -86,11 +122,11 @@ pub fn programs(verdict: &Verdict) -> Vec<String> {
     names
 }
 
-/// Judges one script.
+/// Judges one command.
 pub(super) fn judge(
     config: &ApprovalConfig,
     script: &Script,
-    analysed: Option<(&Verdict, bool)>,
+    analysed: Option<Analysed<'_>>,
     circumstances: &Circumstances<'_>,
 ) -> Judgement {
     if config.security == Security::Deny {
@@ -114,23 +150,31 @@ pub(super) fn judge(
             advice: Some("use the tools for files instead of commands".to_owned()),
         };
     }
-    let Some((verdict, covered)) = analysed else {
+    let Some(Analysed { verdict, route, covered }) = analysed else {
         return Judgement::Ask { reason: "the command was not analysed".to_owned() };
     };
-    match (verdict.decision, verdict.finding()) {
-        (Decision::Deny, finding) => {
-            let advice = finding.map(|finding| finding.advice.clone());
-            Judgement::Deny { reason: named(finding), advice }
-        }
+    let login = route.program().is_some();
+    if verdict.decision == Decision::Deny {
+        let advice = verdict.finding().map(|finding| finding.advice.clone());
+        return Judgement::Deny { reason: named(verdict.finding()), advice };
+    }
+    if let Route::Refused { reason, advice } = route {
+        return Judgement::Deny { reason: reason.clone(), advice: Some(advice.clone()) };
+    }
+    if login && !circumstances.left.has(Effect::Network) {
+        let reason = "the policy takes `network` away, which a program with credentials needs";
+        return Judgement::deny(reason.to_owned());
+    }
+    match verdict.decision {
         _ if covered => Judgement::Allow,
-        (Decision::Ask, finding) => Judgement::Ask { reason: named(finding) },
-        (Decision::Allow, _) if script.network && !circumstances.commands.network => {
+        Decision::Ask | Decision::Deny => Judgement::Ask { reason: named(verdict.finding()) },
+        Decision::Allow if script.network && !circumstances.commands.network && !login => {
             Judgement::Ask { reason: "the command wants the network (`network: true`)".to_owned() }
         }
-        (Decision::Allow, _) if config.security == Security::Allowlist => Judgement::Ask {
+        Decision::Allow if config.security == Security::Allowlist => Judgement::Ask {
             reason: "`approvals.security` is `allowlist`, and no rule covers the command".to_owned(),
         },
-        (Decision::Allow, _) => Judgement::Allow,
+        Decision::Allow => Judgement::Allow,
     }
 }
 

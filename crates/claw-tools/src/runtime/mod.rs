@@ -1,7 +1,9 @@
 //! `runtime`: running commands.
 
+mod credentialed_exec;
 mod exec;
 
 use crate::Builtin;
 
-pub(crate) const TOOLS: &[Builtin] = &[Builtin::of::<exec::Exec>()];
+pub(crate) const TOOLS: &[Builtin] =
+    &[Builtin::of::<credentialed_exec::CredentialedExec>(), Builtin::of::<exec::Exec>()];
