@@ -101,7 +101,7 @@ fn refuses_to_show_the_value_in_any_form_or_place() {
     assert_eq!(gh(&home, "gh split").stdout, "[REDACTED]\n[exit code 0]\n");
     let json = home.run(&["tools", "call", "credentialed_exec", "--json", r#"{"command": "gh show"}"#]);
     assert!(!json.stdout.contains("hunter2"), "{}", json.stdout);
-    for words in [&["ledger", "list", "--json"][..], &["credentials", "list", "--json"]] {
+    for words in [&["ledger", "show", "--json"][..], &["credentials", "list", "--json"]] {
         let ran = home.run(words);
         assert!(ran.code == 0 && !ran.stdout.contains("hunter2"), "{}", ran.shown());
     }

@@ -204,15 +204,12 @@ fn known_settings(binary: String, known: Option<&Preset>) -> ProgramSettings {
     settings
 }
 
-/// Adds patterns to those that are there.
+/// Puts patterns in front of those that are known.
 fn add_patterns(settings: &mut ProgramSettings, deny_args: &[String], deny_verbose: &[String]) {
     let lists = [(&mut settings.deny_args, deny_args), (&mut settings.deny_verbose, deny_verbose)];
-    for (list, more) in lists {
-        for pattern in more {
-            if !list.contains(pattern) {
-                list.push(pattern.clone());
-            }
-        }
+    for (list, own) in lists {
+        list.retain(|pattern| !own.contains(pattern));
+        list.splice(0..0, own.iter().cloned());
     }
 }
 
