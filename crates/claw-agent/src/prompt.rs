@@ -5,9 +5,10 @@
 //! alone needs to know.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use claw_core::port::{Prompt, UnixMillis};
-use claw_core::store::{AgentKind, DocumentCard, Documents, Shelf, StoreError};
+use claw_core::store::{AgentKind, DocumentCard, Documents, ProgramCard, Shelf, StoreError};
 use claw_core::tool::Caller;
 use jiff::Timestamp;
 
@@ -20,6 +21,11 @@ const HEARTBEAT: &str = "HEARTBEAT.md";
 /// The one that a predefined agent has for each user.
 const USER: &str = "USER.md";
 const MEMORY: &str = "MEMORY.md";
+/// The one that programs with credentials are added to.
+const TOOLS: &str = "TOOLS.md";
+const PROGRAMS: &str = "\
+These programs have a login. Call each alone with `credentialed_exec`, without pipes; you do not need its credentials \
+and will not see them.";
 /// How much of one file is told; an agent can read the rest.
 const FILE_BYTES: usize = 20_000;
 
@@ -36,12 +42,16 @@ pub(crate) async fn prompt(
     documents: &(impl Documents + ?Sized),
     caller: &Caller,
     profile: &Profile,
-    (now, reminders): (UnixMillis, &[String]),
+    (now, reminders, programs): (UnixMillis, &[String], &[Arc<ProgramCard>]),
 ) -> Result<Prompt, StoreError> {
     let mut stable = identity(caller, profile);
     stable.push_str("\n\n");
     stable.push_str(RULES);
-    for (path, text) in context_files(documents, caller, profile.kind).await? {
+    let mut files = context_files(documents, caller, profile.kind).await?;
+    if let Some(about) = of_programs(programs) {
+        add_to_tools(&mut files, &about);
+    }
+    for (path, text) in files {
         stable.push_str(&format!("\n\n## {path}\n\n{}", cut(text.trim_end())));
     }
     Ok(Prompt { stable, changing: changing(now, reminders) })
@@ -62,6 +72,28 @@ fn identity(caller: &Caller, profile: &Profile) -> String {
         ));
     }
     text
+}
+
+/// What is said of the programs that have credentials, each with its tips.
+fn of_programs(programs: &[Arc<ProgramCard>]) -> Option<String> {
+    let line = |program: &Arc<ProgramCard>| {
+        let tips = program.settings.tips.split_whitespace().collect::<Vec<_>>().join(" ");
+        format!("\n- `{}`{}{tips}", program.place.name, if tips.is_empty() { "" } else { ": " })
+    };
+    let lines: String = programs.iter().filter(|program| program.settings.enabled).map(line).collect();
+    (!lines.is_empty()).then(|| format!("{PROGRAMS}{lines}"))
+}
+
+/// Adds a text to the file about tools, which is made where it is not there.
+fn add_to_tools(files: &mut Vec<(String, String)>, about: &str) {
+    match files.iter_mut().find(|(path, _)| path == TOOLS) {
+        Some((_, text)) => *text = format!("{}\n\n{about}", cut(text.trim_end())),
+        None => {
+            let rank = |path: &str| ORDER.iter().position(|name| *name == path).unwrap_or(ORDER.len());
+            let place = files.iter().position(|(path, _)| rank(path) > rank(TOOLS)).unwrap_or(files.len());
+            files.insert(place, (TOOLS.to_owned(), about.to_owned()));
+        }
+    }
 }
 
 fn changing(now: UnixMillis, reminders: &[String]) -> String {

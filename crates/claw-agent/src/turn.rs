@@ -248,7 +248,9 @@ impl<'a> Run<'a> {
             offer.specs(|meta, error| tracing::warn!(tool = %meta.name, %error, "a tool cannot be made"));
         let now = self.deployment.clock.now();
         let store = &*self.deployment.store;
-        let system = prompt::prompt(store, &self.caller, &self.profile, (now, &reminders)).await?;
+        let programs = self.deployment.executor.programs(offer).await?;
+        let told = (now, reminders.as_slice(), &*programs);
+        let system = prompt::prompt(store, &self.caller, &self.profile, told).await?;
         let turns = self.fitting(&system, &tools).await?;
         Ok(Question {
             system,

@@ -18,16 +18,19 @@ use claw_core::store::{AgentSetup, StoreError};
 use claw_core::tool::dialect::{self, Dialect};
 use claw_core::tool::{Meta, Spec};
 use claw_host::files::{LocalFiles, RoutedFiles, Routing, StoredSeen, StoredUndo};
+use claw_host::shell::CredentialedPrograms;
 use claw_host::{
     ArtifactLimits, ConfiguredAgents, FileArtifacts, IndexedArtifacts, StoredAgents, SystemClock,
 };
 use claw_policy::config::AgentTools;
 use claw_policy::pipeline::{Policy, PolicyError, ToolSet};
+use claw_policy::program::OPEN_VARIABLES;
 use claw_policy::scrub::{Scrubber, Value as SecretValue};
 use claw_registry::limit::Limiter;
 use claw_registry::{AgentFiles, Discovery, Executor, ExecutorBuilder, FileRules, Registry, Scrubbers};
 use claw_store::Vault;
 use claw_store::seal::KeySource;
+use claw_store::vault::StoredCredentials;
 use claw_store::{Backend, Place, StoreOptions};
 use serde_json::Value;
 
@@ -49,11 +52,27 @@ pub(crate) fn data_dir(loaded: &Loaded, around: &Surroundings) -> Result<PathBuf
 /// What opens sealed values: the store, and the keys from `CLAWSMITH_KEYS` or from `keys/ring` in the data
 /// directory.
 pub(crate) async fn vault(loaded: &Loaded, around: &Surroundings) -> Result<Vault, Failure> {
-    let file = data_dir(loaded, around)?.join("keys").join("ring");
+    let keys = keys(loaded, around)?;
     let store = store(loaded, around).await?;
-    let unusable = |error: StoreError| Failure::failed(error.to_string());
-    let keys = KeySource::new(around.variable(KEYS).cloned(), file).map_err(unusable)?;
-    Vault::open(store, keys).await.map_err(unusable)
+    Vault::open(store, keys).await.map_err(|error| Failure::failed(error.to_string()))
+}
+
+/// Where the keys are.
+fn keys(loaded: &Loaded, around: &Surroundings) -> Result<KeySource, Failure> {
+    let file = data_dir(loaded, around)?.join("keys").join("ring");
+    let keys = KeySource::new(around.variable(KEYS).cloned(), file);
+    keys.map_err(|error: StoreError| Failure::failed(error.to_string()))
+}
+
+/// The programs that run with credentials.
+pub(crate) fn programs(
+    loaded: &Loaded,
+    around: &Surroundings,
+    store: &Arc<dyn Backend>,
+) -> Result<CredentialedPrograms, Failure> {
+    let credentials = StoredCredentials::new(Arc::clone(store) as _, keys(loaded, around)?);
+    let shell = shell::shell(loaded, around);
+    Ok(CredentialedPrograms::new(shell, Arc::new(credentials), OPEN_VARIABLES))
 }
 
 /// Every built-in tool, and the known ones that this build lacks. Builds and creates nothing.
@@ -217,6 +236,7 @@ pub(crate) fn builder(
     shell::make_said_by_people(around);
     let mut world = world(loaded, around);
     world.bridge = Some(bridge(loaded, around, &store)?);
+    world.programs = Some(Arc::new(programs(loaded, around, &store)?));
     world.undo = Some(Arc::new(undo(loaded, around, &store)?));
     world.artifacts = Some(Arc::new(artifacts(loaded, around, &store)?));
     world.agents = Some(Arc::new(StoredAgents::new(agents(config), Arc::clone(&store) as _)));

@@ -14,7 +14,7 @@ use claw_core::tool::{Ask, Effect, Effects, Plan, Target};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use self::command::{Analysis, Security, programs};
+pub use self::command::{Analysis, Security, command, is_analysed, programs};
 
 /// When a person is asked before a call runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -119,16 +119,24 @@ impl Circumstances<'_> {
 /// What a port should look at before the plan is judged.
 pub fn targets(plan: &Plan, commands: &Analysis) -> Vec<Target> {
     let mut targets = Vec::new();
-    let mut verdicts = commands.verdicts.iter();
+    let mut analysed = commands.commands();
     for ask in &plan.asks {
         match ask {
             Ask::Script(script) => {
+                let analysed = analysed.next();
+                // What has credentials is looked at by the place that runs it.
+                if analysed.is_some_and(|analysed| analysed.route.program().is_some()) {
+                    continue;
+                }
                 targets.push(Target::Sandbox);
-                let names = verdicts.next().map(programs).unwrap_or_default();
+                let names = analysed.map(|analysed| programs(analysed.verdict)).unwrap_or_default();
                 let directory = &script.directory;
                 targets.extend(
                     names.into_iter().map(|name| Target::Program { name, directory: directory.clone() }),
                 );
+            }
+            Ask::Argv(argv) if argv.credentials => {
+                analysed.next();
             }
             Ask::Argv(argv) => {
                 targets.push(Target::Sandbox);
@@ -139,7 +147,7 @@ pub fn targets(plan: &Plan, commands: &Analysis) -> Vec<Target> {
             }
             Ask::Input(input) => {
                 // The programs in it are those of a sandbox that is there already.
-                verdicts.next();
+                analysed.next();
                 targets.push(Target::Process { process: input.process.clone() });
             }
             Ask::Write { path } => targets.push(Target::File { path: path.clone() }),
@@ -168,12 +176,12 @@ pub fn judge(config: &ApprovalConfig, plan: &Plan, circumstances: &Circumstances
             }
         }
     }
-    let mut analysed = circumstances.commands.scripts();
+    let mut analysed = circumstances.commands.commands();
     for ask in &plan.asks {
-        let judgement = match ask {
-            Ask::Script(script) => command::judge(config, script, analysed.next(), circumstances),
-            Ask::Input(_) => command::judge_input(config, analysed.next(), circumstances),
-            ask => judge_ask(ask, circumstances),
+        let judgement = match (ask, command(ask)) {
+            (Ask::Input(_), _) => command::judge_input(config, analysed.next(), circumstances),
+            (_, Some(script)) => command::judge(config, &script, analysed.next(), circumstances),
+            (ask, None) => judge_ask(ask, circumstances),
         };
         match judgement {
             Judgement::Allow => {}

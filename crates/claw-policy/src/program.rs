@@ -5,11 +5,13 @@
 //! not count as blanks.
 
 mod presets;
+mod route;
 
 use regex::{Regex, RegexBuilder};
 use serde::Serialize;
 
-pub use presets::{PRESETS, Preset, preset};
+pub use presets::{OPEN_VARIABLES, PRESETS, Preset, preset};
+pub use route::{Route, as_script};
 
 /// How much memory a pattern may take once it is compiled.
 const PATTERN_BYTES: usize = 256 * 1024;

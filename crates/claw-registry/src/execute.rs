@@ -9,6 +9,7 @@
 
 mod abandoned;
 mod bounded;
+mod programs;
 mod question;
 mod remembered;
 mod telling;
@@ -19,7 +20,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use claw_core::event::What;
-use claw_core::port::Scope;
+use claw_core::port::{Registered, Scope};
 use claw_core::store::{EntryEvent, NewApproval, Outcome, Record, StoreError};
 use claw_core::tool::{
     Call, CallParts, Cost, Digest, Effects, Identity, Input, Need, Output, Plan, Progress, Secrets, Sight,
@@ -29,6 +30,7 @@ use claw_core::{ApprovalId, CallId, JobId, ToolName};
 use claw_policy::approval::{self as policy, Analysis, Circumstances, Judgement};
 use claw_policy::nearest::nearest;
 use claw_policy::pipeline::Subject;
+use claw_policy::program::Route;
 use claw_policy::shell::Rules;
 use futures_util::FutureExt as _;
 use serde_json::Value;
@@ -358,7 +360,8 @@ impl Trip<'_> {
         let plan = catch_unwind(AssertUnwindSafe(|| self.built.tool.plan(&place.facts, args)))
             .unwrap_or_else(|panic| Err(panicked(panic.as_ref())))
             .map_err(|error| Refusal { advice: error.advice, ..Refusal::at(Step::Judge, error.message) })?;
-        let commands = self.analyse(&plan);
+        let programs = self.programs(&plan).await?;
+        let commands = self.analyse(&plan, &programs);
         let sights = self.look((&plan, &commands), left, &place).await?;
         let digest = Digest::of(&Identity {
             definition: self.built.definition,
@@ -404,11 +407,11 @@ impl Trip<'_> {
     }
 
     /// What the rules of now say about the commands of a plan.
-    fn analyse(&self, plan: &Plan) -> Analysis {
+    fn analyse(&self, plan: &Plan, programs: &Registered) -> Analysis {
         let commands = self.executor.0.commands.load().of(self.offer.caller());
         let (processes, owner) = (&self.executor.0.processes, guard::owner(self.offer.caller()));
         let typed = |input: &Input, rules: &Rules| processes.judge(&owner, input, rules);
-        Analysis::of(plan, &commands.rules, commands.network, typed)
+        Analysis::of(plan, &commands.rules, commands.network, programs, typed)
     }
 
     fn verdict(&self, judged: &Judged, commands: &Analysis) -> Judgement {
@@ -439,7 +442,12 @@ impl Trip<'_> {
         if self.authorise()? != judged.left {
             return Err(denied("the policy changed while the question waited".to_owned(), None));
         }
-        match self.verdict(judged, &self.analyse(&judged.plan)) {
+        let commands = self.analyse(&judged.plan, &self.programs(&judged.plan).await?);
+        if commands.routes != judged.commands.routes {
+            let reason = "a program with credentials changed while the question waited".to_owned();
+            return Err(denied(reason, Some("make the call again, which asks again".to_owned())));
+        }
+        match self.verdict(judged, &commands) {
             Judgement::Allow | Judgement::Ask { .. } => Ok(()),
             Judgement::Deny { reason, advice } => Err(denied(reason, advice)),
         }
@@ -453,7 +461,8 @@ impl Trip<'_> {
         place: &Place,
     ) -> Result<Vec<Sight>, Refusal> {
         let targets = policy::targets(plan, analysis);
-        if targets.is_empty() {
+        let logins: Vec<_> = analysis.routes.iter().filter_map(Route::program).collect();
+        if targets.is_empty() && logins.is_empty() {
             return Ok(Vec::new());
         }
         let (files, others): (Vec<_>, Vec<_>) =
@@ -467,11 +476,9 @@ impl Trip<'_> {
             for target in &processes {
                 sights.extend(self.executor.0.processes.look(&owner, target)?);
             }
-            let cancel = &self.request.cancel;
-            sights.extend(
-                guard::look_at_commands(self.offer, &commands, (plan, effects, analysis.network), cancel)
-                    .await?,
-            );
+            let (cancel, judged) = (&self.request.cancel, (plan, effects, analysis.network));
+            sights.extend(guard::look_at_commands(self.offer, &commands, judged, cancel).await?);
+            sights.extend(guard::look_at_programs(self.offer, &logins, judged, cancel).await?);
             Ok(sights)
         };
         let seen: Result<_, ToolError> = tokio::select! {
@@ -550,6 +557,7 @@ impl Trip<'_> {
         let abandoned = Abandoned::watch(self.executor, self.offer, (self.request.call, meta), &cancel);
         let (progress, tail) = telling::scrubbed(self.executor, self.offer, &self.request, &secrets);
         let grant = Arc::new(Grant {
+            logins: programs::logins(&judged),
             plan: judged.plan,
             sights: judged.sights,
             effects: judged.left,

@@ -39,7 +39,7 @@ pub(crate) struct OfferParts {
     pub(crate) caller: Arc<Caller>,
     pub(crate) registry: Arc<Registry>,
     pub(crate) made_from: MadeFrom,
-    tools: Vec<Offered>,
+    pub(crate) tools: Vec<Offered>,
     /// Every name and alias.
     names: HashMap<String, usize>,
     /// Positions in the order in which the model was told of them.

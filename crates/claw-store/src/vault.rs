@@ -3,6 +3,7 @@
 //! This is the one place where sealed values are opened. Whoever needs a secret asks the [`Vault`]; the store
 //! alone gives bytes that say nothing.
 
+mod credentials;
 mod env;
 mod rotate;
 
@@ -16,6 +17,7 @@ pub use rotate::{Failed, Progress, Retired, Rotated};
 use secrecy::{ExposeSecret as _, SecretString};
 use zeroize::Zeroizing;
 
+pub use credentials::StoredCredentials;
 pub use env::ProgramEnv;
 
 use crate::row::damaged;
@@ -99,13 +101,13 @@ impl Vault {
             }
             attempt = Attempt::Second;
         };
-        let env = ProgramEnv::read(&plain, &card.settings.binary)
+        let env = ProgramEnv::read(&plain, &card.settings)
             .map_err(|why| damaged(&at.to_string(), format_args!("{why}; set it again, or remove it")))?;
         Ok(Some((card, env)))
     }
 
     /// Seals a program's variables and writes it, in place of the one that is there. They are sealed for its
-    /// binary too: a program whose binary was changed in the store does not get them.
+    /// binary too and for what that holds: a program whose binary was changed in the store does not get them.
     pub async fn put_program(
         &self,
         place: &ProgramPlace,
@@ -118,7 +120,7 @@ impl Vault {
             let why = format!("its binary is `{}`; give an absolute path", settings.binary);
             return Err(refused(WHAT, why));
         }
-        let plain = env.write(&settings.binary)?;
+        let plain = env.write(&settings)?;
         if plain.len() > MOST_SECRET_BYTES {
             let why = format!("its variables have {} bytes, at most {MOST_SECRET_BYTES} can be", plain.len());
             return Err(refused(WHAT, why));

@@ -31,11 +31,6 @@ const fn core(name: &'static str, group: Group) -> Meta {
 }
 
 const ABSENT: &[Meta] = &[
-    // A login to a remote service is the point of it, so nothing is left once the network is taken away.
-    core("credentialed_exec", Group::Runtime)
-        .effects(&[Read, Write, Execute, Network])
-        .needs(&[Need::Shell])
-        .about("Run a registered command-line program with its credentials, without a shell."),
     core("web_fetch", Group::Web)
         .effects(&[Network])
         .aliases(&["WebFetch"])

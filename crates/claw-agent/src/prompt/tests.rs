@@ -1,10 +1,14 @@
+use std::sync::Arc;
+
 use claw_core::port::UnixMillis;
-use claw_core::store::{AgentKind, DocumentKey, Documents as _, Shelf};
+use claw_core::store::{
+    AgentKind, DocumentKey, Documents as _, ProgramCard, ProgramPlace, ProgramSettings, Shelf,
+};
 use claw_core::tool::Caller;
-use claw_core::{AgentId, NodeId, SessionKey, UserId};
+use claw_core::{AgentId, NodeId, ProgramName, SessionKey, UserId};
 use claw_store::SqliteStore;
 
-use super::prompt;
+use super::{PROGRAMS, prompt};
 use crate::Profile;
 
 const NOW: UnixMillis = UnixMillis(1_767_225_600_000);
@@ -36,7 +40,7 @@ async fn store(files: &[(&str, Option<&str>, Shelf, &str)]) -> SqliteStore {
 /// The headings of the files, and what stands under them.
 async fn told(store: &SqliteStore, kind: AgentKind) -> Vec<(String, String)> {
     let profile = Profile { kind, ..Profile::default() };
-    let prompt = prompt(store, &caller(), &profile, (NOW, &[])).await.unwrap();
+    let prompt = prompt(store, &caller(), &profile, (NOW, &[], &[])).await.unwrap();
     let files = prompt.stable.split("\n\n## ").skip(1);
     let file = |text: &str| {
         let (path, text) = text.split_once("\n\n").unwrap();
@@ -89,13 +93,44 @@ async fn what_changes_stands_behind_the_boundary() {
     let store = store(&[]).await;
     let reminders = ["Come to an end.".to_owned()];
     let profile = Profile { about: "Counts.".to_owned(), ..Profile::default() };
-    let early = prompt(&store, &caller(), &profile, (NOW, &[])).await.unwrap();
+    let early = prompt(&store, &caller(), &profile, (NOW, &[], &[])).await.unwrap();
     let late =
-        prompt(&store, &caller(), &profile, (UnixMillis(NOW.0 + 86_400_000), &reminders)).await.unwrap();
+        prompt(&store, &caller(), &profile, (UnixMillis(NOW.0 + 86_400_000), &reminders, &[])).await.unwrap();
     assert_eq!(early.stable, late.stable);
     assert!(early.stable.starts_with("You are the agent `ada`. Counts.\n"), "{}", early.stable);
     assert_eq!(early.changing, "Today is Thursday, 2026-01-01 (UTC).");
     assert_eq!(late.changing, "Today is Friday, 2026-01-02 (UTC).\nCome to an end.");
+}
+
+fn program(name: &str, tips: &str, enabled: bool) -> Arc<ProgramCard> {
+    let place = ProgramPlace { tenant: caller().tenant, agent: None, name: ProgramName::new(name).unwrap() };
+    let settings = ProgramSettings { tips: tips.to_owned(), enabled, ..ProgramSettings::new("/usr/bin/x") };
+    Arc::new(ProgramCard { place, settings, variables: vec!["TOKEN".to_owned()], at: NOW })
+}
+
+#[tokio::test]
+async fn programs_with_credentials_stand_with_the_tools() {
+    let programs = [
+        program("aws", "", true),
+        program("gh", "GitHub.\n## No heading\nx", true),
+        program("z", "no", false),
+    ];
+    let lines = "- `aws`\n- `gh`: GitHub. ## No heading x";
+    let with_file =
+        store(&[("TOOLS.md", None, Shelf::Context, "hammer\n"), ("USER.md", None, Shelf::Context, "Ann")])
+            .await;
+    let without =
+        store(&[("SOUL.md", None, Shelf::Context, "soul"), ("USER.md", None, Shelf::Context, "Ann")]).await;
+    for (store, expected) in [
+        (with_file, format!("## TOOLS.md\n\nhammer\n\n{PROGRAMS}\n{lines}\n\n## USER.md")),
+        (without, format!("soul\n\n## TOOLS.md\n\n{PROGRAMS}\n{lines}\n\n## USER.md")),
+    ] {
+        let told = prompt(&store, &caller(), &Profile::default(), (NOW, &[], &programs)).await.unwrap();
+        assert!(told.stable.contains(&expected), "{}", told.stable);
+        assert!(!told.changing.contains("gh"));
+        let none = prompt(&store, &caller(), &Profile::default(), (NOW, &[], &[])).await.unwrap();
+        assert!(!none.stable.contains(PROGRAMS));
+    }
 }
 
 #[tokio::test]

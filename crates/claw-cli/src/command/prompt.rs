@@ -10,8 +10,8 @@ use zeroize::Zeroizing;
 
 use crate::failure::Failure;
 
-/// The value; `None` where the person gave up with Ctrl-C.
-pub(super) fn value(runtime: &Runtime, what: &str) -> Result<Option<SecretString>, Failure> {
+/// The value; `None` where the person gave up with Ctrl-C. Who gives an empty one is told `hint`.
+pub(super) fn value(runtime: &Runtime, what: &str, hint: &str) -> Result<Option<SecretString>, Failure> {
     let mut text = if io::stdin().is_terminal() {
         match asked(runtime, what)? {
             Some(text) => text,
@@ -28,7 +28,7 @@ pub(super) fn value(runtime: &Runtime, what: &str) -> Result<Option<SecretString
         }
     }
     if text.is_empty() {
-        return Err(Failure::usage("the value is empty").hint("clawsmith secrets remove NAME, to have none"));
+        return Err(Failure::usage("the value is empty").hint(hint));
     }
     Ok(Some(SecretString::from(text.as_str())))
 }

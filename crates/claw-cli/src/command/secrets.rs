@@ -75,6 +75,9 @@ pub(crate) struct Rotate {
     retire: bool,
 }
 
+/// What to do who wants none.
+const EMPTY: &str = "clawsmith secrets remove NAME, to have none";
+
 impl Secrets {
     pub(crate) fn run(self, session: &mut Session) -> Outcome {
         match self {
@@ -98,7 +101,9 @@ impl Named {
         let loaded = session.load()?;
         let place = self.place(&loaded.config)?;
         let runtime = runtime()?;
-        let Some(value) = prompt::value(&runtime, &shown(&place))? else { return Ok(ExitCode::from(130)) };
+        let Some(value) = prompt::value(&runtime, &shown(&place), EMPTY)? else {
+            return Ok(ExitCode::from(130));
+        };
         runtime.block_on(async {
             let vault = compose::vault(&loaded, &session.around).await?;
             vault.put_secret(&place, &value, SystemClock.now()).await.map_err(failed)

@@ -74,6 +74,11 @@ fn rows_of_other_systems_are_loaded_as_they_are() {
     let listed = run(&home, &["list", "--json"], "").json();
     assert_eq!((listed[0]["agent"].as_str(), listed[0]["timeout_secs"].as_u64()), (Some("ada"), Some(30)));
     assert_eq!(run(&home, &["test", "gh", "--agent", "ada", "--", "auth", "login"], "").code, 3);
+    // The row says nothing of it; what is known of the program does, unless that is left out.
+    assert_eq!(run(&home, &["test", "gh", "--agent", "ada", "--", "secret", "list"], "").code, 3);
+    assert_eq!(listed[0]["tips"], "GitHub CLI. Available: gh api, gh repo, gh issue, etc.");
+    assert_eq!(run(&home, &["add", "--file", "one.json", "--agent", "ada", "--bare"], "").code, 0);
+    assert_eq!(run(&home, &["test", "gh", "--agent", "ada", "--", "secret", "list"], "").code, 0);
 
     home.write("project/bad.json", row.replace("auth\\\\s+", "("));
     let bad = run(&home, &["add", "--file", "bad.json"], "");
@@ -93,5 +98,13 @@ fn a_program_that_others_can_change_is_refused() {
     assert_eq!(ran.code, 1);
     assert!(ran.stderr.contains("can be written by others"), "{}", ran.stderr);
     assert_eq!(run(&home, &["add", "gh"], TOKEN).code, 2, "it is not taken from `$PATH` either");
+    fs::set_permissions(home.path().join("bin/gh"), Permissions::from_mode(0o755)).unwrap();
+    fs::set_permissions(home.path().join("bin"), Permissions::from_mode(0o777)).unwrap();
+    let ran = run(&home, &["add", "gh", "--binary", "../bin/gh"], TOKEN);
+    assert_eq!(ran.code, 1);
+    assert!(ran.stderr.contains("`~/bin` can be written by others"), "{}", ran.stderr);
+    fs::set_permissions(home.path().join("bin"), Permissions::from_mode(0o755)).unwrap();
+    let ran = run(&home, &["add", "gh"], "");
+    assert!(ran.code == 2 && ran.stderr.contains("--from-env"), "{}", ran.stderr);
     assert_eq!(run(&home, &["add", "unheard-of"], TOKEN).code, 2);
 }

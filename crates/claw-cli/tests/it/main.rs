@@ -8,6 +8,7 @@ mod background;
 mod bad_input;
 mod chat;
 mod config;
+mod credentialed_exec;
 mod credentials;
 mod db;
 mod db_copy;

@@ -12,6 +12,7 @@ mod files;
 mod generated;
 mod model;
 mod processes;
+mod programs;
 mod seen;
 mod sessions;
 mod shell;
@@ -34,6 +35,7 @@ pub use model::{
     Answer, Choice, Ear, Fault, Model, ModelCard, ModelError, Models, Piece, Prices, Prompt, Question, Stop,
 };
 pub use processes::{Awaited, Expected, Printed, ProcessCard, ProcessState, Processes};
+pub use programs::{ProgramHost, ProgramRun, Registered};
 pub use seen::SeenFiles;
 pub use sessions::{SessionStatus, Sessions};
 pub use shell::{
@@ -67,6 +69,8 @@ pub struct World {
     pub seen: Option<Arc<dyn SeenFiles>>,
     /// Commands.
     pub shell: Option<Arc<dyn ShellHost>>,
+    /// Programs that run with credentials.
+    pub programs: Option<Arc<dyn ProgramHost>>,
     /// Kept results.
     pub artifacts: Option<Arc<dyn ArtifactStore>>,
     /// The configured agents.
@@ -76,7 +80,16 @@ pub struct World {
 impl World {
     /// A world with nothing but a clock.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { clock, bridge: None, undo: None, seen: None, shell: None, artifacts: None, agents: None }
+        Self {
+            clock,
+            bridge: None,
+            undo: None,
+            seen: None,
+            shell: None,
+            programs: None,
+            artifacts: None,
+            agents: None,
+        }
     }
 
     /// Why `need` cannot be met here, or `None` where it can.
@@ -84,6 +97,7 @@ impl World {
         let (there, reason) = match need {
             Need::Files => (self.bridge.is_some(), "no file bridge is set up in this build"),
             Need::Shell | Need::Processes => (self.shell.is_some(), "no shell is set up in this build"),
+            Need::Programs => (self.programs.is_some(), "no place for programs with credentials is set up"),
             Need::Artifacts => (self.artifacts.is_some(), "no artifact store is set up"),
             Need::Agents => (self.agents.is_some(), "no agent directory is set up"),
             Need::Sessions | Need::Catalogue => (true, ""),
@@ -100,6 +114,7 @@ impl fmt::Debug for World {
             .field("undo", &has(self.undo.is_some()))
             .field("seen", &has(self.seen.is_some()))
             .field("shell", &has(self.shell.is_some()))
+            .field("programs", &has(self.programs.is_some()))
             .field("artifacts", &has(self.artifacts.is_some()))
             .field("agents", &has(self.agents.is_some()))
             .finish_non_exhaustive()

@@ -37,7 +37,7 @@ pub use documents::{Document, DocumentCard, DocumentKey, Documents, Found, Passa
 pub use ledger::{Entry, Event as EntryEvent, Ledger, Outcome, Record, Tally};
 pub use offers::Offers;
 pub use processes::{NewProcess, Process, ProcessEnd, Processes};
-pub use programs::{Program, ProgramCard, ProgramPlace, ProgramSettings, Programs};
+pub use programs::{Credentials, OpenProgram, Program, ProgramCard, ProgramPlace, ProgramSettings, Programs};
 pub use queue::{Claim, Failure, Job, JobState, LaneCount, Lease, NewJob, Queue, Worker};
 pub use rules::{NewRule, Rule, RuleScope, Rules};
 pub use sealed::{

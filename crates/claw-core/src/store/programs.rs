@@ -3,12 +3,16 @@
 //! The credentials are variables for the program's environment, sealed as one value. Their names are kept
 //! beside it, so that a list can show them.
 
+use std::fmt;
+
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
 
 use super::{Changes, Sealed, StoreError};
 use crate::id::{AgentId, ProgramName, TenantId};
 use crate::port::UnixMillis;
+use crate::tool::Digest;
 
 /// Where a program is.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -26,6 +30,9 @@ pub struct ProgramPlace {
 pub struct ProgramSettings {
     /// The file that is run, by its absolute path.
     pub binary: String,
+    /// What that file held when it was registered. One that holds something else is not run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<Digest>,
     /// Calls whose arguments match one of these patterns are refused.
     #[serde(default)]
     pub deny_args: Vec<String>,
@@ -48,6 +55,7 @@ impl ProgramSettings {
     pub fn new(binary: impl Into<String>) -> Self {
         Self {
             binary: binary.into(),
+            digest: None,
             deny_args: Vec::new(),
             deny_verbose: Vec::new(),
             timeout_secs: timeout(),
@@ -87,6 +95,31 @@ pub struct Program {
     pub card: ProgramCard,
     /// Their values.
     pub env: Sealed,
+}
+
+/// A program with its variables in plain, for the process that needs them. `Debug` shows the names alone.
+pub struct OpenProgram {
+    /// All but their values.
+    pub card: ProgramCard,
+    /// Names and values, sorted by name.
+    pub variables: Vec<(String, String)>,
+}
+
+impl fmt::Debug for OpenProgram {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OpenProgram").field("card", &self.card).finish_non_exhaustive()
+    }
+}
+
+/// Where programs are listed and their variables opened: the store and its keys together.
+#[async_trait]
+pub trait Credentials: Send + Sync {
+    /// Rises with each change of programs.
+    fn changes(&self) -> watch::Receiver<u64>;
+    /// The tenant's programs and those of its agents, sorted as [`Programs::programs`] gives them.
+    async fn programs(&self, tenant: &TenantId) -> Result<Vec<ProgramCard>, StoreError>;
+    /// The program at exactly this place, opened.
+    async fn open(&self, place: &ProgramPlace) -> Result<Option<OpenProgram>, StoreError>;
 }
 
 /// Keeps credentialed programs; a change is told as [`Topic::Secrets`](super::Topic::Secrets).

@@ -285,6 +285,8 @@ pub enum Need {
     Shell,
     /// Commands that run in the background.
     Processes,
+    /// Running programs with credentials, which the shell port does.
+    Programs,
     /// Kept results.
     Artifacts,
     /// The configured agents.
@@ -302,6 +304,7 @@ impl Need {
             Self::Files => "files",
             Self::Shell => "shell",
             Self::Processes => "processes",
+            Self::Programs => "programs",
             Self::Artifacts => "artifacts",
             Self::Agents => "agents",
             Self::Sessions => "sessions",

@@ -106,6 +106,8 @@ pub struct Argv {
     pub directory: String,
     /// Variables added to its environment, sorted by name.
     pub env: Vec<(String, String)>,
+    /// Whether it is a registered program, which gets its credentials.
+    pub credentials: bool,
 }
 
 /// A server: scheme, host and port.
@@ -147,6 +149,11 @@ impl Plan {
         Self { effects: Effects::of(&[Effect::Execute]), asks: vec![Ask::Script(script)] }
     }
 
+    /// Runs this program.
+    pub fn argv(argv: Argv) -> Self {
+        Self { effects: Effects::of(&[Effect::Execute]), asks: vec![Ask::Argv(argv)] }
+    }
+
     /// Changes this path.
     pub fn write(path: impl Into<String>) -> Self {
         Self {
@@ -160,6 +167,8 @@ impl Plan {
     pub fn all_effects(&self, ceiling: Effects) -> Effects {
         self.asks.iter().fold(self.effects, |effects, ask| {
             effects.and(match ask {
+                // Its login is to another machine.
+                Ask::Argv(argv) if argv.credentials => Effects::of(&[Effect::Execute, Effect::Network]),
                 Ask::Script(_) | Ask::Argv(_) | Ask::Input(_) => Effects::of(&[Effect::Execute]),
                 Ask::Write { .. } => Effects::of(&[Effect::Write]),
                 Ask::Host { .. } => Effects::of(&[Effect::Network]),
@@ -258,6 +267,11 @@ impl Digest {
     /// The digest of bytes.
     pub fn of_bytes(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
+    }
+
+    /// A digest that was computed piece by piece.
+    pub const fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
     }
 
     /// The raw bytes.

@@ -19,6 +19,8 @@ pub struct Reach {
     pub hidden: Vec<PathBuf>,
     /// What it can talk to.
     pub network: Network,
+    /// Whether it can read `/proc`, where the variables of a process can be read as if they were a file.
+    pub processes: bool,
 }
 
 /// One path more that a command reaches.
@@ -136,6 +138,7 @@ impl Reach {
             grants: Vec::new(),
             hidden: Vec::new(),
             network: Network::None,
+            processes: true,
         }
     }
 
@@ -164,7 +167,8 @@ impl Reach {
                 hidden.push(path);
             }
         }
-        Ok(Self { workspace, grants, hidden, write: self.write, network: self.network })
+        let Self { write, network, processes, .. } = *self;
+        Ok(Self { workspace, grants, hidden, write, network, processes })
     }
 }
 

@@ -111,6 +111,7 @@ impl LocalShell {
             grants: self.options.grants.iter().map(grant).collect(),
             hidden: self.hidden(context),
             network,
+            processes: true,
         };
         Confinement { reach, required: self.options.required.clone() }
     }
@@ -154,7 +155,7 @@ impl LocalShell {
         Process::start(&self.launcher, command).await?.see_through(&watch).await
     }
 
-    async fn ran(
+    pub(super) async fn ran(
         &self,
         context: &RunContext,
         command: Command,
@@ -199,7 +200,7 @@ impl LocalShell {
     }
 
     /// Where a command of this context would run, for the person who is asked about it.
-    fn described(&self, context: &RunContext) -> String {
+    pub(super) fn described(&self, context: &RunContext) -> String {
         if !context.sandboxed {
             return "no sandbox: it reaches what this program reaches, and could answer this question itself"
                 .to_owned();
@@ -216,7 +217,7 @@ impl LocalShell {
 
     /// Which sandbox a command of this context would run in. Refused where there is none: a question about a
     /// command that cannot run need not be put.
-    async fn place(&self, context: &RunContext) -> Result<String, ToolError> {
+    pub(super) async fn place(&self, context: &RunContext) -> Result<String, ToolError> {
         if !context.sandboxed {
             return Ok("host".to_owned());
         }

@@ -61,6 +61,7 @@ async fn a_child_has_streams_and_paths_of_its_own() {
         argv: vec!["sh".into(), "-c".into(), format!("echo wrong >&2; cat '{file}'; echo x > '{file}'")],
         directory: String::new(),
         env: Vec::new(),
+        credentials: false,
     };
     let mut start = Start { apart: true, ..Start::new(Program::Argv(argv)) };
     let absent = kit.shell().start(&kit.context, &start).await.unwrap();

@@ -23,7 +23,12 @@ async fn exit_code_and_signal_are_always_reported() {
 #[tokio::test]
 async fn a_program_that_is_not_there_is_named() {
     for kit in [Kit::new(), Kit::on_the_host()] {
-        let argv = Argv { argv: vec!["no-such-program".into()], directory: String::new(), env: Vec::new() };
+        let argv = Argv {
+            argv: vec!["no-such-program".into()],
+            directory: String::new(),
+            env: Vec::new(),
+            credentials: false,
+        };
         let error = kit.shell().spawn(&kit.context, &argv).await.unwrap_err();
         assert!(error.message.contains("no-such-program"), "{error:?}");
         assert_eq!(error.kind, ErrorKind::Failed);

@@ -39,6 +39,9 @@ pub struct Covered {
     /// Which file that is; none for what the shell does itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity: Option<String>,
+    /// The registered program whose credentials it is given; none for one that runs without.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub credential: Option<SmolStr>,
     /// The arguments, one by one.
     pub arguments: Vec<Shape>,
     /// The most it may do.
@@ -92,6 +95,8 @@ pub struct Judged<'a> {
     /// What the ports saw. Without it programs are compared by their names alone, which shows what a rule is like
     /// and lets nothing run.
     pub sights: Option<&'a [Sight]>,
+    /// The registered program whose credentials it would be given.
+    pub credential: Option<&'a str>,
 }
 
 /// Which of the rules cover the script, by their places in the list; `None` where they do not.
@@ -104,7 +109,7 @@ pub fn covering(rules: &[&Remembered], judged: &Judged<'_>) -> Option<Vec<usize>
     match is_apart(script, verdict) {
         true => {
             for simple in &verdict.commands {
-                if is_free(simple) {
+                if judged.is_free(simple) {
                     continue;
                 }
                 used.push(rules.iter().position(|rule| {
@@ -119,7 +124,8 @@ pub fn covering(rules: &[&Remembered], judged: &Judged<'_>) -> Option<Vec<usize>
             rule.script.as_ref() == Some(&Whole::of(script))
                 && waives(rule, judged)
                 && verdict.commands.iter().all(|simple| {
-                    is_free(simple) || rule.commands.iter().any(|covered| covered.covers(simple, judged))
+                    judged.is_free(simple)
+                        || rule.commands.iter().any(|covered| covered.covers(simple, judged))
                 })
         })?),
     }
@@ -154,6 +160,13 @@ fn is_apart(script: &Script, verdict: &Verdict) -> bool {
         && (verdict.commands.iter().all(only_reads) || !has_pipe(&script.text))
 }
 
+impl Judged<'_> {
+    /// Whether a command needs no rule. One that gets credentials always does.
+    fn is_free(&self, simple: &Simple) -> bool {
+        self.credential.is_none() && is_free(simple)
+    }
+}
+
 /// What the shell does itself and changes nothing by.
 fn is_free(simple: &Simple) -> bool {
     const FREE: &[&str] = &[":", "[", "echo", "false", "printf", "pwd", "test", "true"];
@@ -171,7 +184,8 @@ impl Covered {
                 .is_some_and(|(path, identity)| path == self.program && identity == self.identity),
             None => name(program) == name(&self.program),
         };
-        same && simple.effects.within(self.effects)
+        same && self.credential.as_deref() == judged.credential
+            && simple.effects.within(self.effects)
             && arguments.len() == self.arguments.len()
             && arguments.iter().zip(&self.arguments).all(|(argument, shape)| shape.fits(argument))
     }
@@ -197,7 +211,7 @@ fn name(program: &str) -> &str {
 
 /// Where a program is and which file that is; none where that is not known for certain.
 fn found(program: &str, judged: &Judged<'_>, sights: &[Sight]) -> Option<(String, Option<String>)> {
-    if is_builtin(program) {
+    if is_builtin(program) && judged.credential.is_none() {
         return Some((program.to_owned(), None));
     }
     // What a relative path means depends on where the commands before have gone.
@@ -241,7 +255,7 @@ pub fn suggest(judged: &Judged<'_>) -> Result<Remembered, &'static str> {
     let waives: Vec<SmolStr> = verdict.findings.iter().map(|finding| finding.rule.clone()).collect();
     let whole = !is_apart(script, verdict);
     let mut commands = Vec::new();
-    for simple in verdict.commands.iter().filter(|simple| !is_free(simple)) {
+    for simple in verdict.commands.iter().filter(|simple| !judged.is_free(simple)) {
         let words = words(simple).ok_or("some of its arguments are known only when it runs")?;
         let (program, arguments) = words.split_first().ok_or("it redirects without a command")?;
         if arguments.is_empty() && is_runner(program) {
@@ -251,13 +265,15 @@ pub fn suggest(judged: &Judged<'_>) -> Result<Remembered, &'static str> {
         }
         let (path, identity) =
             found(program, judged, sights).ok_or("it is not certain which program it would run")?;
-        let loose = waives.is_empty() && !whole && simple.effects.read_only() && !is_runner(program);
+        let plain = waives.is_empty() && !whole && judged.credential.is_none();
+        let loose = plain && simple.effects.read_only() && !is_runner(program);
         let shape = |argument: &&str| match loose && is_path(argument) {
             true => Shape::Path,
             false => Shape::Is((*argument).to_owned()),
         };
         let arguments = arguments.iter().map(shape).collect();
-        let covered = Covered { program: path, identity, arguments, effects: simple.effects };
+        let (credential, effects) = (judged.credential.map(SmolStr::new), simple.effects);
+        let covered = Covered { program: path, identity, credential, arguments, effects };
         if !commands.contains(&covered) {
             commands.push(covered);
         }
@@ -300,6 +316,9 @@ impl std::fmt::Display for Covered {
                 }
                 Shape::Is(text) => write!(f, " {text}")?,
             }
+        }
+        if let Some(credential) = &self.credential {
+            write!(f, " (with the credentials of {credential})")?;
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ fn circumstances<'a>(scope: &'a Scope, commands: &'a Analysis) -> Circumstances<
 }
 
 fn analysis(plan: &Plan) -> Analysis {
-    Analysis::of(plan, &crate::shell::Rules::default(), false, |_, _| None)
+    Analysis::of(plan, &crate::shell::Rules::default(), false, &[], |_, _| None)
 }
 
 fn script() -> Plan {

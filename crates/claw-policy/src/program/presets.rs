@@ -23,6 +23,17 @@ pub fn preset(name: &str) -> Option<&'static Preset> {
     PRESETS.iter().find(|preset| preset.name == name)
 }
 
+/// Variables that say where and not who: their values are no secrets, and would be scrubbed out of all that a program
+/// prints.
+pub const OPEN_VARIABLES: &[&str] = &[
+    "AWS_DEFAULT_REGION",
+    "AWS_REGION",
+    "CLOUDSDK_CORE_PROJECT",
+    "GH_HOST",
+    "GOOGLE_APPLICATION_CREDENTIALS",
+    "KUBECONFIG",
+];
+
 /// Flags with a value may stand between a program and what it is asked for.
 macro_rules! after_flags {
     ($what:literal) => {

@@ -21,7 +21,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 pub use builtins::is_builtin;
 pub use invocation::Invocation;
-pub use plain::{has_pipe, is_plain};
+pub use plain::{has_pipe, is_plain, is_single};
 pub use rules::{CustomRule, RULES, Rule, RuleError, Rules, ShellConfig};
 pub use typed::Typing;
 pub use verdict::{Argument, Decision, Finding, Simple, Span, Verdict};

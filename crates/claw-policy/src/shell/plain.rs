@@ -11,6 +11,19 @@ pub fn is_plain(text: &str) -> bool {
         && parse(text, 0).is_ok_and(|list| !list.0.is_empty() && plain_list(&list))
 }
 
+/// Whether it is one simple command and nothing else: no assignment, and no redirection but of its errors to where the
+/// rest of its output goes. What its words are is another question.
+pub fn is_single(text: &str) -> bool {
+    let Ok(list) = parse(text, 0) else { return false };
+    let [item] = list.0.as_slice() else { return false };
+    let together = |redirect: &Redirect| {
+        redirect.operator == Operator::Duplicate && redirect.target.plain() == Some("1")
+    };
+    let simple = matches!(&item.command.kind,
+        Kind::Simple { assignments, words } if assignments.is_empty() && !words.is_empty());
+    simple && !item.background && item.command.redirects.iter().all(together)
+}
+
 /// Whether one command of it feeds another; a text that does not parse is taken to.
 pub fn has_pipe(text: &str) -> bool {
     fn in_list(list: &List) -> bool {
@@ -68,6 +81,37 @@ fn plain_part(part: &Part) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_command_alone_is_single() {
+        for text in ["gh", "gh pr list 2>&1", "  gh 'a b' ", "gh $X", "gh pr;", "gh \\\n pr"] {
+            assert!(is_single(text), "{text}");
+        }
+        for text in [
+            "gh; gh",
+            "gh | cat",
+            "gh &",
+            "A=1 gh",
+            "A=1",
+            "gh > x",
+            "gh 2>/dev/null",
+            "gh < x",
+            "(gh)",
+            "{ gh; }",
+            "gh && gh",
+            "gh\ngh",
+            "if gh; then gh; fi",
+            "f() { gh; }",
+            "gh <<< x",
+            "gh <<A\nx\nA",
+            "",
+            "gh '",
+            "gh >& x",
+            "coproc gh",
+        ] {
+            assert!(!is_single(text), "{text}");
+        }
+    }
 
     #[test]
     fn only_simple_commands_are() {

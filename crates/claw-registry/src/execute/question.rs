@@ -3,7 +3,9 @@
 //! Whoever wrote the call may want to mislead: nothing in it can steer a terminal, pass for a line of ours
 //! or hide what it does behind its length.
 
+use claw_core::port::ProgramRun;
 use claw_core::tool::{Ask, Sight, Target};
+use claw_policy::approval as policy;
 use claw_policy::shell::{Simple, Verdict};
 use serde_json::Value;
 
@@ -18,8 +20,13 @@ const SHOWN: usize = 8 * 1024;
 /// What the call would do, part by part, then its arguments. Scrubbed first, cut after.
 pub(super) fn summary(judged: &Judged, args: &Value, scrubber: &CallScrubber) -> String {
     let mut lines = Vec::new();
-    let mut verdicts = judged.commands.verdicts.iter();
+    let mut analysed = judged.commands.verdicts.iter().zip(&judged.commands.routes);
     for ask in &judged.plan.asks {
+        let found = policy::is_analysed(ask).then(|| analysed.next()).flatten();
+        if let Some(run) = found.and_then(|(_, route)| route.program()) {
+            lines.extend(login(run, &judged.sights, scrubber));
+            continue;
+        }
         match ask {
             Ask::Script(script) => {
                 lines.push(format!("run in {}:", plain(&script.directory, scrubber)));
@@ -29,7 +36,7 @@ pub(super) fn summary(judged: &Judged, args: &Value, scrubber: &CallScrubber) ->
                     lines.push("reading from its standard input:".to_owned());
                     lines.push(block(input, scrubber));
                 }
-                lines.extend(verdicts.next().map(|verdict| commands(verdict, scrubber)).unwrap_or_default());
+                lines.extend(found.map(|(verdict, _)| commands(verdict, scrubber)).unwrap_or_default());
             }
             Ask::Argv(argv) => {
                 lines.push(format!("run in {}, without a shell:", plain(&argv.directory, scrubber)));
@@ -48,7 +55,7 @@ pub(super) fn summary(judged: &Judged, args: &Value, scrubber: &CallScrubber) ->
                 if input.end {
                     lines.push("and nothing more".to_owned());
                 }
-                lines.extend(verdicts.next().map(|verdict| commands(verdict, scrubber)).unwrap_or_default());
+                lines.extend(found.map(|(verdict, _)| commands(verdict, scrubber)).unwrap_or_default());
             }
             Ask::Write { path } => lines.push(format!("write {}", plain(path, scrubber))),
             Ask::Host { origin } => {
@@ -61,6 +68,25 @@ pub(super) fn summary(judged: &Judged, args: &Value, scrubber: &CallScrubber) ->
     lines.push("with the arguments:".to_owned());
     lines.push(block(&scrubber.json(args).to_string(), scrubber));
     lines.join("\n")
+}
+
+/// A program with credentials: its file, its arguments and the names of what it is given.
+fn login(run: &ProgramRun, sights: &[Sight], scrubber: &CallScrubber) -> Vec<String> {
+    let ProgramRun { program, word, arguments, directory, .. } = run;
+    let name = program.place.name.as_str();
+    let is_it = |sight: &&Sight| {
+        sight.credential.as_deref() == Some(name) && matches!(sight.target, Target::Program { .. })
+    };
+    let file = sights.iter().find(is_it).and_then(|sight| sight.path.as_deref());
+    let file = file.unwrap_or(&program.settings.binary);
+    let argv: Vec<&str> =
+        std::iter::once(word.as_str()).chain(arguments.iter().map(String::as_str)).collect();
+    vec![
+        format!("run in {}, without a shell:", plain(directory, scrubber)),
+        block(&format!("{argv:?}"), scrubber),
+        format!("which is the registered program {}", plain(file, scrubber)),
+        format!("with the credentials {}", plain(&program.variables.join(", "), scrubber)),
+    ]
 }
 
 /// How many simple commands are shown.

@@ -1,10 +1,12 @@
 //! Rules that somebody gave with a yes: which of them cover a call, and what a yes to it would be remembered as.
 
+use std::borrow::Cow;
+
 use claw_core::RuleId;
 use claw_core::store::{Rule, StoreError, Suggestion};
-use claw_core::tool::{Ask, Script};
-use claw_policy::approval::Judgement;
+use claw_core::tool::Script;
 use claw_policy::approval::remembered::{self, Judged as Commands, Remembered};
+use claw_policy::approval::{self as policy, Judgement};
 use serde_json::Value;
 
 use super::{Judged, Trip};
@@ -43,17 +45,13 @@ impl Trip<'_> {
         let list: Vec<&Remembered> = rules.iter().map(|(_, rule)| rule).collect();
         let mut used = Vec::new();
         let mut covered = Vec::with_capacity(judged.commands.verdicts.len());
-        let mut verdicts = judged.commands.verdicts.iter();
-        for ask in &judged.plan.asks {
-            let by = match ask {
-                Ask::Script(script) => verdicts.next().and_then(|verdict| {
-                    let commands = Commands { script, verdict, sights: Some(&judged.sights) };
-                    remembered::covering(&list, &commands)
-                }),
-                // No rule speaks of what is typed.
-                Ask::Input(_) => verdicts.next().and(None),
-                _ => continue,
-            };
+        let commands = judged.plan.asks.iter().filter(|ask| policy::is_analysed(ask));
+        for (at, ask) in commands.enumerate() {
+            // No rule speaks of what is typed.
+            let by = policy::command(ask).and_then(|script| {
+                let commands = found_out(judged, at, &script)?;
+                remembered::covering(&list, &commands)
+            });
             covered.push(by.is_some());
             used.extend(by.unwrap_or_default().into_iter().map(|at| rules[at].0));
         }
@@ -81,11 +79,15 @@ impl Trip<'_> {
     }
 }
 
-fn scripts(judged: &Judged) -> impl Iterator<Item = &Script> {
-    judged.plan.asks.iter().filter_map(|ask| match ask {
-        Ask::Script(script) => Some(script),
-        _ => None,
-    })
+fn scripts(judged: &Judged) -> impl Iterator<Item = Cow<'_, Script>> {
+    judged.plan.asks.iter().filter_map(policy::command)
+}
+
+/// A command of the plan with what was found out about it.
+fn found_out<'a>(judged: &'a Judged, at: usize, script: &'a Script) -> Option<Commands<'a>> {
+    let (verdict, route) = (judged.commands.verdicts.get(at)?, judged.commands.routes.get(at)?);
+    let credential = route.program().map(|run| run.program.place.name.as_str());
+    Some(Commands { script, verdict, sights: Some(&judged.sights), credential })
 }
 
 /// A stored rule; one that cannot be read covers nothing.
@@ -102,11 +104,11 @@ fn readable(rule: Rule) -> Option<(RuleId, Remembered)> {
 /// What a yes to this call would be remembered as: for a call that runs one script and does nothing else.
 pub(super) fn suggestion(judged: &Judged, scrubber: &CallScrubber) -> Option<Suggestion> {
     let mut scripts = scripts(judged);
-    let (script, verdict) = (scripts.next()?, judged.commands.verdicts.first()?);
+    let script = scripts.next()?;
+    let commands = found_out(judged, 0, &script)?;
     if scripts.next().is_some() || judged.plan.asks.len() > 1 {
         return None;
     }
-    let commands = Commands { script, verdict, sights: Some(&judged.sights) };
     let suggested = remembered::suggest(&commands).and_then(|rule| {
         let value = serde_json::to_value(&rule).unwrap_or(Value::Null);
         match value.is_object() && scrubber.json(&value) == value {

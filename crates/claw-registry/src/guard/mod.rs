@@ -15,9 +15,9 @@ mod shell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use claw_core::port::{Access, Expect, Owner, Place, Ports, Scope};
+use claw_core::port::{Access, Expect, Owner, Place, Ports, ProgramRun, RunContext, Scope};
 use claw_core::tool::{
-    Caller, Effects, ErrorKind, Meta, Need, Plan, Progress, Secrets, Sight, Target, ToolError,
+    Ask, Caller, Effects, ErrorKind, Meta, Need, Plan, Progress, Secrets, Sight, Target, ToolError,
 };
 use claw_core::{CallId, JobId};
 use tokio_util::sync::CancellationToken;
@@ -31,6 +31,8 @@ use crate::{Executor, Offer};
 /// What one call was granted.
 pub(crate) struct Grant {
     pub(crate) plan: Plan,
+    /// The asks of the plan that lead to a program with credentials.
+    pub(crate) logins: Vec<(Ask, ProgramRun)>,
     pub(crate) sights: Vec<Sight>,
     /// What the policy left of the tool's ceiling.
     pub(crate) effects: Effects,
@@ -78,11 +80,16 @@ pub(crate) fn ports(
                     files::guard(bridge, files::Origin { executor, caller, call, tool }, grant)
                 });
             }
-            Need::Shell => ports.shell = world.shell.clone().map(|host| shell::guard(host, caller, grant)),
+            Need::Shell => {
+                let programs = world.programs.clone();
+                ports.shell = world.shell.clone().map(|host| shell::guard((host, programs), caller, grant));
+            }
             Need::Processes => {
                 ports.processes =
                     world.shell.clone().map(|host| processes::guard(host, executor, offer, grant));
             }
+            // The shell port runs them.
+            Need::Programs => {}
             Need::Artifacts => {
                 ports.artifacts = world.artifacts.clone().map(|store| artifacts::guard(store, caller, grant));
             }
@@ -118,19 +125,46 @@ pub(crate) async fn look_at_files(
     Ok(sights)
 }
 
+/// A plan, what the policy left of its tool's ceiling, and whether the caller's commands reach other machines.
+type Looking<'a> = (&'a Plan, Effects, bool);
+
 /// Has the shell look at programs that a plan leads to, where they would run.
 pub(crate) async fn look_at_commands(
     offer: &Offer,
     targets: &[Target],
-    (plan, effects, network): (&Plan, Effects, bool),
+    looking: Looking<'_>,
     cancel: &CancellationToken,
 ) -> Result<Vec<Sight>, ToolError> {
     let Some(host) = &offer.0.registry.world().shell else { return Ok(Vec::new()) };
     if targets.is_empty() {
         return Ok(Vec::new());
     }
+    host.look(&context_to_look(offer, looking, cancel), targets).await
+}
+
+/// Has the place that runs programs with credentials look at those that a plan leads to.
+pub(crate) async fn look_at_programs(
+    offer: &Offer,
+    runs: &[&ProgramRun],
+    looking: Looking<'_>,
+    cancel: &CancellationToken,
+) -> Result<Vec<Sight>, ToolError> {
+    let Some(host) = &offer.0.registry.world().programs else { return Ok(Vec::new()) };
+    let mut sights = Vec::new();
+    for run in runs {
+        sights.extend(host.look(&context_to_look(offer, looking, cancel), run).await?);
+    }
+    Ok(sights)
+}
+
+fn context_to_look(
+    offer: &Offer,
+    (plan, effects, network): Looking<'_>,
+    cancel: &CancellationToken,
+) -> RunContext {
     let looking = Grant {
         plan: plan.clone(),
+        logins: Vec::new(),
         sights: Vec::new(),
         effects,
         scope: Arc::default(),
@@ -141,7 +175,7 @@ pub(crate) async fn look_at_commands(
         run: None,
         over: AtomicBool::new(false),
     };
-    host.look(&shell::context(offer.caller(), &looking), targets).await
+    shell::context(offer.caller(), &looking)
 }
 
 /// To whom the caller's kept results belong.

@@ -47,6 +47,10 @@ impl Processes for OwnProcesses {
         if !self.grant.plan.asks.iter().any(named) {
             return Err(super::unplanned(format!("running `{}`", script.text)));
         }
+        if self.grant.logins.iter().any(|(ask, _)| named(ask)) {
+            let message = "a program with credentials does not run in the background";
+            return Err(ToolError::invalid(message).try_instead("call it without `background`"));
+        }
         let caller = self.offer.caller();
         let scrubber = self.executor.0.scrubbers.for_call(&caller.tenant, &self.grant.secrets);
         let clock = &self.offer.0.registry.world().clock;

@@ -3,13 +3,23 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use claw_core::port::{Ran, RunContext, Shell, ShellHost};
-use claw_core::tool::{Argv, Ask, Caller, Effect, Script, ToolError};
+use claw_core::port::{ProgramHost, ProgramRun, Ran, RunContext, Shell, ShellHost};
+use claw_core::tool::{Argv, Ask, Caller, Effect, Script, Sight, ToolError};
 
 use super::Grant;
 
-pub(super) fn guard(host: Arc<dyn ShellHost>, caller: &Caller, grant: &Arc<Grant>) -> Arc<dyn Shell> {
-    Arc::new(GuardedShell { host, context: context(caller, grant), grant: Arc::clone(grant) })
+/// Where commands run, and where those with credentials do.
+type Hosts = (Arc<dyn ShellHost>, Option<Arc<dyn ProgramHost>>);
+
+pub(super) fn guard((host, programs): Hosts, caller: &Caller, grant: &Arc<Grant>) -> Arc<dyn Shell> {
+    let context = context(caller, grant);
+    // What was seen by one is compared by that one.
+    let is_login = |sight: &&Sight| sight.credential.is_some();
+    let of_logins = grant.sights.iter().filter(is_login).cloned().collect();
+    let others = grant.sights.iter().filter(|sight| !is_login(sight)).cloned().collect();
+    let login = RunContext { sights: of_logins, ..context.clone() };
+    let context = RunContext { sights: others, ..context };
+    Arc::new(GuardedShell { host, programs, context, login, grant: Arc::clone(grant) })
 }
 
 /// For whom and within what the caller's commands run.
@@ -31,8 +41,19 @@ pub(super) fn context(caller: &Caller, grant: &Grant) -> RunContext {
 
 struct GuardedShell {
     host: Arc<dyn ShellHost>,
+    programs: Option<Arc<dyn ProgramHost>>,
     context: RunContext,
+    /// The same for programs with credentials.
+    login: RunContext,
     grant: Arc<Grant>,
+}
+
+impl GuardedShell {
+    /// The program with credentials that an ask was judged to lead to.
+    fn login(&self, is_it: impl Fn(&Ask) -> bool) -> Option<(&dyn ProgramHost, &ProgramRun)> {
+        let run = self.grant.logins.iter().find_map(|(ask, run)| is_it(ask).then_some(run))?;
+        Some((self.programs.as_deref()?, run))
+    }
 }
 
 #[async_trait]
@@ -43,7 +64,10 @@ impl Shell for GuardedShell {
         if !self.grant.plan.asks.iter().any(named) {
             return Err(super::unplanned(format!("running `{}`", script.text)));
         }
-        self.host.run(&self.context, script).await
+        match self.login(named) {
+            Some((programs, run)) => programs.run(&self.login, run).await,
+            None => self.host.run(&self.context, script).await,
+        }
     }
 
     async fn spawn(&self, argv: &Argv) -> Result<Ran, ToolError> {
@@ -52,6 +76,10 @@ impl Shell for GuardedShell {
         if !self.grant.plan.asks.iter().any(named) {
             return Err(super::unplanned(format!("running `{}`", argv.argv.join(" "))));
         }
-        self.host.spawn(&self.context, argv).await
+        match self.login(named) {
+            Some((programs, run)) => programs.run(&self.login, run).await,
+            None if argv.credentials => Err(super::unplanned("a program with credentials".to_owned())),
+            None => self.host.spawn(&self.context, argv).await,
+        }
     }
 }

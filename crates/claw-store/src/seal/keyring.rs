@@ -21,6 +21,7 @@ use super::ring::Ring;
 const VARIABLE: &str = "CLAWSMITH_KEYS";
 
 /// Where keys are.
+#[derive(Clone)]
 pub enum KeySource {
     /// In this file. It is made on first use, with a directory of its own.
     File(PathBuf),

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use claw_core::store::StoreError;
+use claw_core::store::{ProgramSettings, StoreError};
+use claw_core::tool::Digest;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
@@ -17,6 +18,7 @@ pub struct ProgramEnv(BTreeMap<String, SecretString>);
 #[derive(Serialize)]
 struct Written<'a> {
     binary: &'a str,
+    digest: Option<Digest>,
     env: BTreeMap<&'a str, &'a str>,
 }
 
@@ -24,6 +26,8 @@ struct Written<'a> {
 #[serde(deny_unknown_fields)]
 struct Read {
     binary: String,
+    #[serde(default)]
+    digest: Option<Digest>,
     env: BTreeMap<String, SecretString>,
 }
 
@@ -61,22 +65,23 @@ impl ProgramEnv {
         self.0.iter().map(|(name, value)| (name.as_str(), value))
     }
 
-    /// As they are sealed: a JSON object that names the binary too.
-    pub(super) fn write(&self, binary: &str) -> Result<Zeroizing<Vec<u8>>, StoreError> {
+    /// As they are sealed: a JSON object that names the binary too, and what it holds.
+    pub(super) fn write(&self, settings: &ProgramSettings) -> Result<Zeroizing<Vec<u8>>, StoreError> {
+        let (binary, digest) = (settings.binary.as_str(), settings.digest);
         let env: BTreeMap<&str, &str> =
             self.iter().map(|(name, value)| (name, value.expose_secret())).collect();
         // A character takes at most six in JSON; what never grows leaves no copy behind.
         let room: usize = env.iter().map(|(name, value)| 6 * (name.len() + value.len()) + 6).sum();
-        let mut plain = Zeroizing::new(Vec::with_capacity(room + 6 * binary.len() + 32));
-        serde_json::to_writer(&mut *plain, &Written { binary, env })
+        let mut plain = Zeroizing::new(Vec::with_capacity(room + 6 * binary.len() + 128));
+        serde_json::to_writer(&mut *plain, &Written { binary, digest, env })
             .map_err(|_| refused("could not seal", "the variables do not write as JSON".to_owned()))?;
         Ok(plain)
     }
 
-    /// Reads what [`write`](Self::write) wrote for this binary. The error says nothing of it.
-    pub(super) fn read(plain: &[u8], binary: &str) -> Result<Self, &'static str> {
+    /// Reads what [`write`](Self::write) wrote for the binary of these settings. The error says nothing of it.
+    pub(super) fn read(plain: &[u8], settings: &ProgramSettings) -> Result<Self, &'static str> {
         let read: Read = serde_json::from_slice(plain).map_err(|_| "it does not read")?;
-        if read.binary != binary {
+        if read.binary != settings.binary || read.digest != settings.digest {
             return Err("it was sealed for another binary than the one that is set now");
         }
         Ok(Self(read.env))

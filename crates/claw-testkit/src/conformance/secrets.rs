@@ -5,6 +5,7 @@ use claw_core::port::UnixMillis;
 use claw_core::store::{
     Program, ProgramCard, ProgramPlace, ProgramSettings, Programs, Sealed, SecretPlace, Secrets, Topic,
 };
+use claw_core::tool::Digest;
 use claw_core::{AgentId, ProgramName, SecretName, TenantId};
 
 use crate::fixture::{NOW, tenant};
@@ -142,6 +143,7 @@ async fn keeps_a_program(store: impl Programs) {
     gh.card.at = LATER;
     gh.card.settings = ProgramSettings {
         binary: "/opt/\u{1f980}/\0gh".to_owned(),
+        digest: Some(Digest::of_bytes(b"gh")),
         deny_args: vec![r"auth\s+".to_owned(), "ssh-key".to_owned()],
         deny_verbose: vec!["--verbose".to_owned(), "-v".to_owned()],
         timeout_secs: u32::MAX,

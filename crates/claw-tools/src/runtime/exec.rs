@@ -145,7 +145,7 @@ fn told(ran: &Ran, args: &Args) -> Output {
 }
 
 /// What it printed, with a line break at its end if it is not empty.
-fn printed(text: &str) -> String {
+pub(super) fn printed(text: &str) -> String {
     match text.is_empty() || text.ends_with('\n') {
         true => text.to_owned(),
         false => format!("{text}\n"),
@@ -183,7 +183,7 @@ fn ending(ran: &Ran, args: &Args) -> Vec<String> {
     lines
 }
 
-const fn word(stopped: Stopped) -> &'static str {
+pub(super) const fn word(stopped: Stopped) -> &'static str {
     match stopped {
         Stopped::Time => "time",
         Stopped::Memory => "memory",

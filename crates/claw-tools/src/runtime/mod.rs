@@ -1,8 +1,13 @@
 //! `runtime`: running commands.
 
+mod credentialed_exec;
 mod exec;
 mod process;
 
 use crate::Builtin;
 
-pub(crate) const TOOLS: &[Builtin] = &[Builtin::of::<exec::Exec>(), Builtin::of::<process::Process>()];
+pub(crate) const TOOLS: &[Builtin] = &[
+    Builtin::of::<credentialed_exec::CredentialedExec>(),
+    Builtin::of::<exec::Exec>(),
+    Builtin::of::<process::Process>(),
+];

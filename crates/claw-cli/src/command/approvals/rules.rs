@@ -183,7 +183,7 @@ fn script_of(args: &Value) -> Option<Script> {
 fn is_covered(rules: &[&Remembered], script: &Script, judged_by: &Rules) -> bool {
     let invocation = Invocation { text: &script.text, env: &script.env, input: script.input.as_deref() };
     let verdict = invocation.analyse(judged_by);
-    covering(rules, &Judged { script, verdict: &verdict, sights: None }).is_some()
+    covering(rules, &Judged { script, verdict: &verdict, sights: None, credential: None }).is_some()
 }
 
 /// The remembered rules of an agent that together cover a command, programs by name; none where they do not.
@@ -205,7 +205,8 @@ pub(crate) async fn matching(
     let list: Vec<&Remembered> = rules.iter().map(|(_, read)| read).collect();
     let script = Script { text: command.to_owned(), directory: ".".to_owned(), ..Script::default() };
     let verdict = claw_policy::shell::analyse(command, judged_by);
-    let used = covering(&list, &Judged { script: &script, verdict: &verdict, sights: None });
+    let used =
+        covering(&list, &Judged { script: &script, verdict: &verdict, sights: None, credential: None });
     Ok(used.unwrap_or_default().into_iter().filter_map(|at| Some(rules.get(at)?.0.clone())).collect())
 }
 

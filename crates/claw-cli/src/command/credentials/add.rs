@@ -8,13 +8,13 @@ use clap::Args;
 use claw_core::port::Clock as _;
 use claw_core::store::{ProgramPlace, ProgramSettings};
 use claw_host::SystemClock;
-use claw_policy::program::{ArgumentRules, preset};
+use claw_policy::program::{ArgumentRules, Preset, preset};
 use claw_store::vault::ProgramEnv;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::json;
 
 use super::row::{self, Row};
-use super::{Whose, failed, in_path, shown, usable};
+use super::{Whose, failed, held, in_path, shown};
 use crate::cli::Session;
 use crate::command::{prompt, tools::runtime};
 use crate::compose;
@@ -55,9 +55,12 @@ pub(crate) struct Add {
     #[arg(long)]
     bare: bool,
     /// Load programs from a JSON file, in which `encrypted_env` is plain and sealed when it is loaded.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["name", "binary", "env", "from_env", "deny_args", "deny_verbose", "timeout", "tips", "bare"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["name", "binary", "env", "from_env", "deny_args", "deny_verbose", "timeout", "tips"])]
     file: Option<PathBuf>,
 }
+
+/// What to do who gave nothing.
+const EMPTY: &str = "give it on standard input, or with `--from-env NAME` from a variable that has it";
 
 /// A program to be kept.
 struct New {
@@ -69,7 +72,7 @@ struct New {
 impl Add {
     pub(super) fn run(&self, session: &mut Session) -> Outcome {
         let loaded = session.load()?;
-        let programs = match (&self.file, &self.name) {
+        let mut programs = match (&self.file, &self.name) {
             (Some(file), _) => {
                 let rows = row::read(&session.around.directory.join(file))?.into_iter();
                 rows.map(|row| self.of_row(row, session, &loaded)).collect::<Result<Vec<_>, _>>()?
@@ -81,10 +84,10 @@ impl Add {
             (None, None) => return Err(Failure::usage("neither a program nor a file is named")),
         };
         // All are checked before the first is written.
-        for New { settings, .. } in &programs {
+        for New { settings, .. } in &mut programs {
             ArgumentRules::compile(&settings.deny_args, &settings.deny_verbose)
                 .map_err(|error| Failure::usage(error.to_string()))?;
-            usable(Path::new(&settings.binary))?;
+            settings.digest = Some(held(Path::new(&settings.binary))?);
         }
         runtime()?.block_on(async {
             let vault = compose::vault(&loaded, &session.around).await?;
@@ -110,16 +113,9 @@ impl Add {
     fn given(&self, name: &str, session: &Session, loaded: &Loaded) -> Result<Option<New>, Failure> {
         let place = self.whose.place(&loaded.config, name)?;
         let known = preset(name).filter(|_| !self.bare);
-        let owned = |list: &[&str]| list.iter().map(ToString::to_string).collect::<Vec<_>>();
         let binary = self.binary_of(name, self.binary.as_deref(), session)?;
-        let mut settings = ProgramSettings::new(binary);
-        if let Some(known) = known {
-            settings.deny_args = owned(known.deny_args);
-            settings.deny_verbose = owned(known.deny_verbose);
-            known.tips.clone_into(&mut settings.tips);
-        }
-        settings.deny_args.extend(self.deny_args.iter().cloned());
-        settings.deny_verbose.extend(self.deny_verbose.iter().cloned());
+        let mut settings = known_settings(binary, known);
+        add_patterns(&mut settings, &self.deny_args, &self.deny_verbose);
         if let Some(timeout) = self.timeout {
             settings.timeout_secs = timeout;
         }
@@ -151,12 +147,12 @@ impl Add {
     fn told(&self, names: &[String]) -> Result<Option<Vec<(String, SecretString)>>, Failure> {
         let runtime = runtime()?;
         if names.len() > 1 && !io::stdin().is_terminal() {
-            let Some(lines) = prompt::value(&runtime, "the values")? else { return Ok(None) };
+            let Some(lines) = prompt::value(&runtime, "the values", EMPTY)? else { return Ok(None) };
             return of_lines(names, &lines).map(Some);
         }
         let mut values = Vec::new();
         for name in names {
-            let Some(value) = prompt::value(&runtime, &format!("the value of `{name}`"))? else {
+            let Some(value) = prompt::value(&runtime, &format!("the value of `{name}`"), EMPTY)? else {
                 return Ok(None);
             };
             values.push((name.clone(), value));
@@ -168,10 +164,13 @@ impl Add {
         let whose = Whose { agent: self.whose.agent.clone().or(row.agent_id) };
         let place = whose.place(&loaded.config, &row.binary_name)?;
         let binary = self.binary_of(&row.binary_name, row.binary_path.as_deref().map(Path::new), session)?;
-        let mut settings = ProgramSettings::new(binary);
-        settings.deny_args = row.deny_args;
-        settings.deny_verbose = row.deny_verbose;
-        settings.tips = row.tips;
+        // What is known of a program holds for rows too: they may say more, and seldom say all.
+        let known = preset(&row.binary_name).filter(|_| !self.bare);
+        let mut settings = known_settings(binary, known);
+        add_patterns(&mut settings, &row.deny_args, &row.deny_verbose);
+        if !row.tips.is_empty() {
+            settings.tips = row.tips;
+        }
         settings.enabled = row.enabled;
         if let Some(timeout) = row.timeout_seconds {
             settings.timeout_secs = timeout;
@@ -190,6 +189,27 @@ impl Add {
         };
         let text = binary.to_str().map(ToOwned::to_owned);
         text.ok_or_else(|| Failure::usage(format!("`{}` is not UTF-8", binary.display())))
+    }
+}
+
+/// The settings that a program begins with, by what is known of it.
+fn known_settings(binary: String, known: Option<&Preset>) -> ProgramSettings {
+    let mut settings = ProgramSettings::new(binary);
+    if let Some(known) = known {
+        let owned = |list: &[&str]| list.iter().map(ToString::to_string).collect();
+        settings.deny_args = owned(known.deny_args);
+        settings.deny_verbose = owned(known.deny_verbose);
+        known.tips.clone_into(&mut settings.tips);
+    }
+    settings
+}
+
+/// Puts patterns in front of those that are known.
+fn add_patterns(settings: &mut ProgramSettings, deny_args: &[String], deny_verbose: &[String]) {
+    let lists = [(&mut settings.deny_args, deny_args), (&mut settings.deny_verbose, deny_verbose)];
+    for (list, own) in lists {
+        list.retain(|pattern| !own.contains(pattern));
+        list.splice(0..0, own.iter().cloned());
     }
 }
 

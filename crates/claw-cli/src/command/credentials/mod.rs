@@ -2,14 +2,18 @@
 
 mod add;
 mod row;
+mod test;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use claw_core::store::{ProgramCard, ProgramPlace, StoreError};
+use claw_core::port::Clock as _;
+use claw_core::store::{ProgramCard, ProgramPlace, ProgramSettings, StoreError};
+use claw_core::tool::Digest;
 use claw_core::{AgentId, InvalidId, ProgramName};
-use claw_policy::program::ArgumentRules;
+use claw_host::SystemClock;
+use claw_host::shell::{check_program, digest_program};
 use serde_json::json;
 
 use super::ledger::time;
@@ -41,13 +45,24 @@ Examples:
   clawsmith credentials list
   clawsmith credentials list --json")]
     List,
-    /// Check a program: its file, its credentials, and whether arguments would be refused. It is not run.
-    #[command(after_help = "Exit code 1 where it could not be run, 3 where the arguments are refused.
+    /// Check a program as a call would: its file, its credentials, its sandbox, and whether arguments are refused.
+    #[command(
+        after_help = "Exit code 1 where it could not be run, 3 where the arguments are refused. With `--run` it is run as an \
+agent would run it, with what it prints scrubbed, and the exit code is the program's.
 
 Examples:
   clawsmith credentials test gh
-  clawsmith credentials test gh -- auth token")]
-    Test(Test),
+  clawsmith credentials test gh -- auth token
+  clawsmith credentials test gh --run -- api user"
+    )]
+    Test(test::Test),
+    /// Take a program's file as it is now, after it was updated. Its credentials stay.
+    #[command(after_help = "A file that is not what it was when the program was added is not run.
+
+Examples:
+  clawsmith credentials accept gh
+  clawsmith credentials accept gh --agent researcher")]
+    Accept(Named),
     /// Remove a program and its credentials.
     #[command(after_help = "Examples:
   clawsmith credentials remove gh
@@ -72,22 +87,13 @@ pub(crate) struct Whose {
     agent: Option<String>,
 }
 
-/// What to check.
-#[derive(Debug, Args)]
-pub(crate) struct Test {
-    #[command(flatten)]
-    named: Named,
-    /// Arguments that it would be given.
-    #[arg(last = true, value_name = "ARG")]
-    arguments: Vec<String>,
-}
-
 impl Credentials {
     pub(crate) fn run(self, session: &mut Session) -> Outcome {
         match self {
             Self::Add(add) => add.run(session),
             Self::List => list(session),
             Self::Test(test) => test.run(session),
+            Self::Accept(named) => named.accept(session),
             Self::Remove(named) => named.remove(session),
         }
     }
@@ -103,6 +109,27 @@ impl Whose {
 }
 
 impl Named {
+    fn accept(&self, session: &mut Session) -> Outcome {
+        let loaded = session.load()?;
+        let place = self.whose.place(&loaded.config, &self.name)?;
+        let binary = runtime()?.block_on(async {
+            let vault = compose::vault(&loaded, &session.around).await?;
+            let found = vault.program(&place).await.map_err(failed)?;
+            let (card, env) = found.ok_or_else(|| missing(&place))?;
+            let digest = Some(held(Path::new(&card.settings.binary))?);
+            let settings = ProgramSettings { digest, ..card.settings };
+            let binary = settings.binary.clone();
+            vault.put_program(&place, settings, &env, SystemClock.now()).await.map_err(failed)?;
+            Ok::<_, Failure>(binary)
+        })?;
+        if session.out.json {
+            session.out.json(&json!({ "accepted": place }))?;
+        } else {
+            session.out.line(format_args!("{}: `{binary}` is taken as it is now", shown(&place)))?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
     fn remove(&self, session: &mut Session) -> Outcome {
         let loaded = session.load()?;
         let place = self.whose.place(&loaded.config, &self.name)?;
@@ -166,63 +193,16 @@ fn list(session: &mut Session) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-impl Test {
-    fn run(&self, session: &mut Session) -> Outcome {
-        let loaded = session.load()?;
-        let place = self.named.whose.place(&loaded.config, &self.named.name)?;
-        let found = runtime()?.block_on(async {
-            let vault = compose::vault(&loaded, &session.around).await?;
-            vault.program(&place).await.map_err(failed)
-        })?;
-        let (card, env) = found.ok_or_else(|| missing(&place))?;
-        let settings = &card.settings;
-        if !settings.enabled {
-            return Err(Failure::failed(format!("{} is disabled", shown(&place))).hint("add it again"));
-        }
-        usable(Path::new(&settings.binary))?;
-        let rules = ArgumentRules::compile(&settings.deny_args, &settings.deny_verbose);
-        let rules =
-            rules.map_err(|error| Failure::failed(error.to_string()).hint("add the program again"))?;
-        let denied = rules.check(&self.arguments);
-        if session.out.json {
-            let names = env.names();
-            session.out.json(
-                &json!({ "program": place, "binary": settings.binary, "variables": names, "denied": denied }),
-            )?;
-        } else {
-            let names = env.names().join(", ");
-            session.out.line(format_args!("{}: `{}`, with {names}", shown(&place), settings.binary))?;
-        }
-        match denied {
-            Some(denied) if !session.out.json => {
-                let (list, at) = (denied.which.name(), denied.at);
-                let message = format!("`{}` in `{list}` matches from argument {at} on", denied.pattern);
-                Err(Failure::failed(message).refusing())
-            }
-            Some(_) => Ok(ExitCode::from(3)),
-            None => Ok(ExitCode::SUCCESS),
-        }
-    }
-}
-
 /// Refuses a binary that cannot be run, or that others could put something else in place of.
 fn usable(binary: &Path) -> Result<(), Failure> {
-    use std::os::unix::fs::PermissionsExt as _;
-    let shown = binary.display();
-    let metadata = binary.metadata().map_err(|error| {
-        Failure::failed(format!("`{shown}` cannot be run"))
-            .because(error)
-            .hint("give its place with `--binary`")
-    })?;
-    let mode = metadata.permissions().mode();
-    if !metadata.is_file() || mode & 0o111 == 0 {
-        return Err(Failure::failed(format!("`{shown}` is no program")));
-    }
-    if mode & 0o022 != 0 {
-        let message = format!("`{shown}` can be written by others than its owner (mode {:o})", mode & 0o777);
-        return Err(Failure::failed(message).hint(format!("chmod go-w {shown}")));
-    }
-    Ok(())
+    check_program(binary).map_err(|why| Failure::failed(why).hint("give another file with `--binary`"))
+}
+
+/// What a usable binary holds.
+fn held(binary: &Path) -> Result<Digest, Failure> {
+    usable(binary)?;
+    let unread = || format!("`{}` cannot be read", binary.display());
+    digest_program(binary).map_err(|error| Failure::failed(unread()).because(error))
 }
 
 /// The program of this name in `$PATH`, by its absolute path.

@@ -49,7 +49,7 @@ pub(crate) fn rules(version: u32, reach: &Reach, temporary: &Path) -> io::Result
     let rules = sys::landlock_ruleset([known, tcp, SCOPES], words)?;
     let write = known & !MAKE_CHAR & !MAKE_BLOCK & !IOCTL_DEV;
     let system = SYSTEM.iter().chain((reach.network != Network::None).then_some(&RESOLVER));
-    for path in system.chain(&["/proc", "/dev"]) {
+    for path in system.chain(reach.processes.then_some(&"/proc")).chain(&["/dev"]) {
         allow(&rules, Path::new(path), READ & known, Absent::Fine)?;
     }
     for path in DEVICES {

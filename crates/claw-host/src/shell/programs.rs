@@ -1,0 +1,234 @@
+//! Registered programs, run with their credentials: without a shell, in a sandbox of their own with the network.
+//!
+//! What runs is the registered file and no other: it is where it was, holds what it held, and nobody but its owner or
+//! root can change it. Its home is empty, so that no configuration which an agent wrote is taken for the user's, and
+//! `/proc` is closed to it, so that it cannot be made to read its own variables as a file.
+
+mod file;
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use claw_core::port::{ProgramHost, ProgramRun, Ran, Registered, RunContext};
+use claw_core::store::{Credentials, OpenProgram, ProgramCard, StoreError};
+use claw_core::tool::{Digest, ErrorKind, Sight, Target, ToolError};
+use claw_core::{AgentId, TenantId};
+use smol_str::SmolStr;
+use tokio::sync::watch;
+
+use super::process::Streams;
+use super::{Command, LocalShell, sight};
+use crate::sandbox::{Grant, LayerName};
+
+pub use self::file::{check as check_program, digest as digest_program};
+
+/// The home of a program in its sandbox, where `/tmp` is its own and empty.
+const HOME: &str = "/tmp";
+/// Its home where it runs in none: `/tmp` is everybody's there.
+const NO_HOME: &str = "/nonexistent";
+/// A line of a value that has several counts as secret too, from this length on.
+const LINE: usize = 16;
+
+/// Runs registered programs on this machine.
+pub struct CredentialedPrograms {
+    shell: LocalShell,
+    source: Arc<dyn Credentials>,
+    changes: watch::Receiver<u64>,
+    known: Mutex<HashMap<TenantId, Known>>,
+    /// What files held, by where and which they are.
+    digests: Mutex<HashMap<(String, String), Digest>>,
+    open: &'static [&'static str],
+}
+
+/// The programs of a tenant, as of a number of changes.
+#[derive(Clone)]
+struct Known {
+    changes: u64,
+    cards: Arc<[Arc<ProgramCard>]>,
+}
+
+impl CredentialedPrograms {
+    /// Programs of this source, run by this shell. The variables named in `open` are no secrets: a region, a host.
+    pub fn new(shell: LocalShell, source: Arc<dyn Credentials>, open: &'static [&'static str]) -> Self {
+        let changes = source.changes();
+        Self { shell, source, changes, known: Mutex::default(), digests: Mutex::default(), open }
+    }
+
+    async fn of_tenant(&self, tenant: &TenantId) -> Result<Arc<[Arc<ProgramCard>]>, StoreError> {
+        // Looked at before the rows are read: a change in between makes them old, and they are read again.
+        let changes = *self.changes.borrow();
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).get(tenant).cloned();
+        if let Some(known) = known.filter(|known| known.changes == changes) {
+            return Ok(known.cards);
+        }
+        let cards: Arc<[_]> = self.source.programs(tenant).await?.into_iter().map(Arc::new).collect();
+        let now = Known { changes, cards: Arc::clone(&cards) };
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).insert(tenant.clone(), now);
+        Ok(cards)
+    }
+
+    /// What a file holds; read again only if it is another file, or was changed.
+    async fn digest(&self, path: &str, identity: &str) -> Result<Digest, ToolError> {
+        let key = (path.to_owned(), identity.to_owned());
+        if let Some(digest) = self.digests.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
+            return Ok(*digest);
+        }
+        let file = PathBuf::from(path);
+        let read = tokio::task::spawn_blocking(move || file::digest(&file)).await;
+        let digest = read
+            .map_err(|error| error.to_string())
+            .and_then(|read| read.map_err(|error| error.to_string()))
+            .map_err(|error| {
+                ToolError::new(ErrorKind::Failed, format!("`{path}` cannot be read: {error}"))
+            })?;
+        self.digests.lock().unwrap_or_else(PoisonError::into_inner).insert(key, digest);
+        Ok(digest)
+    }
+
+    /// The registered file, where it is what was registered and what the call means.
+    async fn file(&self, context: &RunContext, run: &ProgramRun) -> Result<(String, String), ToolError> {
+        let settings = &run.program.settings;
+        let (name, binary) = (&run.program.place.name, settings.binary.as_str());
+        let (Some(path), Some(identity)) = sight::file(Path::new(binary)) else {
+            return Err(forbidden(format!("the file of `{name}`, `{binary}`, is not there"), TELL));
+        };
+        if run.word.contains('/') {
+            let meant = sight::file(&context.workspace.join(&run.directory).join(&run.word)).0;
+            if meant.as_deref() != Some(path.as_str()) {
+                let message = format!("`{}` is not the registered `{name}`, which is `{binary}`", run.word);
+                return Err(forbidden(message, &format!("call it as `{name}`")));
+            }
+        }
+        if Path::new(&path).starts_with(&context.workspace) {
+            let message = format!("the file of `{name}` lies in the workspace, where agents can change it");
+            return Err(forbidden(message, TELL));
+        }
+        file::check(Path::new(&path)).map_err(|why| forbidden(why, TELL))?;
+        let digest = self.digest(&path, &identity).await?;
+        if settings.digest != Some(digest) {
+            let message = format!("`{binary}` is not what it was when `{name}` was registered");
+            let advice = format!("tell the user: if it was updated, `clawsmith credentials accept {name}`");
+            return Err(forbidden(message, &advice));
+        }
+        Ok((path, format!("{identity} {digest} {}", run.program.at.0)))
+    }
+
+    /// The command as it runs, with its credentials.
+    fn command(&self, context: &RunContext, run: &ProgramRun, variables: &[(String, String)]) -> Command {
+        let binary = run.program.settings.binary.clone();
+        let argv = std::iter::once(binary.clone()).chain(run.arguments.iter().cloned()).collect();
+        let home = if context.sandboxed { HOME } else { NO_HOME };
+        let mut env = vec![("HOME".to_owned(), home.to_owned())];
+        env.extend(variables.iter().cloned());
+        let mut command = self.shell.command(context, argv, &run.directory, &env);
+        if run.apart {
+            command.streams = Streams::Apart;
+        }
+        if let Some(confinement) = &mut command.confinement {
+            let reach = &mut confinement.reach;
+            reach.processes = false;
+            // Its own file, and what its variables lead to, such as a file of settings.
+            let files =
+                std::iter::once(binary.as_str()).chain(variables.iter().map(|(_, value)| value.as_str()));
+            let there = |path: &&str| path.starts_with('/') && Path::new(path).is_file();
+            let system = |path: &Path| path.starts_with("/usr") || path.starts_with("/nix/store");
+            let grants = files.filter(there).filter_map(|path| Path::new(path).canonicalize().ok());
+            reach.grants.extend(grants.filter(|path| !system(path)).map(|path| Grant { path, write: false }));
+            // Without it `/proc` would be open.
+            if !confinement.required.contains(&LayerName::Landlock) {
+                confinement.required.push(LayerName::Landlock);
+            }
+        }
+        command
+    }
+
+    /// Makes what is secret of the variables known to the scrubber, before anything can print it.
+    fn hide(&self, context: &RunContext, variables: &[(String, String)]) {
+        for (_, value) in variables.iter().filter(|(name, _)| !self.open.contains(&name.as_str())) {
+            context.secrets.add(value.as_str());
+            if value.contains('\n') {
+                let lines = value.lines().map(str::trim).filter(|line| line.len() >= LINE);
+                lines.for_each(|line| context.secrets.add(line));
+            }
+        }
+    }
+}
+
+/// What somebody has to do who is not the agent.
+const TELL: &str = "tell the user; `clawsmith credentials test` shows more";
+
+#[async_trait]
+impl ProgramHost for CredentialedPrograms {
+    async fn programs(&self, tenant: &TenantId, agent: &AgentId) -> Result<Registered, StoreError> {
+        let cards = self.of_tenant(tenant).await?;
+        let mut programs: Vec<Arc<ProgramCard>> = Vec::new();
+        let own = cards.iter().filter(|card| card.place.agent.as_ref() == Some(agent));
+        let common = cards.iter().filter(|card| card.place.agent.is_none());
+        for card in own.chain(common) {
+            if !programs.iter().any(|program| program.place.name == card.place.name) {
+                programs.push(Arc::clone(card));
+            }
+        }
+        programs.sort_by(|a, b| a.place.name.cmp(&b.place.name));
+        Ok(programs.into())
+    }
+
+    async fn look(&self, context: &RunContext, run: &ProgramRun) -> Result<Vec<Sight>, ToolError> {
+        let context = with_network(context);
+        let (path, identity) = self.file(&context, run).await?;
+        let place = self.shell.place(&context).await?;
+        let credential = Some(SmolStr::new(run.program.place.name.as_str()));
+        let target = Target::Program { name: run.word.clone(), directory: run.directory.clone() };
+        let sandbox = Sight {
+            target: Target::Sandbox,
+            path: Some(self.shell.described(&context)),
+            identity: Some(place),
+            credential: credential.clone(),
+        };
+        Ok(vec![sandbox, Sight { target, path: Some(path), identity: Some(identity), credential }])
+    }
+
+    async fn run(&self, context: &RunContext, run: &ProgramRun) -> Result<Ran, ToolError> {
+        let name = &run.program.place.name;
+        let changed = || {
+            let message = format!("the program `{name}` changed since the call was judged");
+            ToolError::new(ErrorKind::Conflict, message).try_instead("call again to have it judged anew")
+        };
+        let now = self.look(context, run).await?;
+        if !now.iter().all(|sight| context.sights.contains(sight)) {
+            return Err(changed());
+        }
+        let opened = self.source.open(&run.program.place).await.map_err(|error| {
+            ToolError::new(ErrorKind::Unavailable, format!("the credentials of `{name}` do not open"))
+                .try_instead(TELL)
+                .because(error)
+        })?;
+        let OpenProgram { card, variables } = opened.ok_or_else(changed)?;
+        if card != *run.program {
+            return Err(changed());
+        }
+        self.hide(context, &variables);
+        let context = RunContext { sights: Vec::new(), ..with_network(context) };
+        let command = self.command(&context, run, &variables);
+        let time = Duration::from_secs(run.timeout_secs.into());
+        self.shell.ran(&context, command, Some(time)).await
+    }
+}
+
+/// The same, for a command that reaches other machines.
+fn with_network(context: &RunContext) -> RunContext {
+    RunContext { network: true, ..context.clone() }
+}
+
+fn forbidden(message: String, advice: &str) -> ToolError {
+    ToolError::new(ErrorKind::Forbidden, message).try_instead(advice)
+}
+
+impl std::fmt::Debug for CredentialedPrograms {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CredentialedPrograms").field("shell", &self.shell).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,165 @@
+//! Which way a command goes: to the shell, to a registered program with its credentials, or nowhere.
+//!
+//! A program with credentials runs alone, without a shell and with the words that were judged. So a command for the
+//! shell takes its way only if it is one such program with words that are all known; beside anything else it is
+//! refused, since there it would run without its credentials, and nobody would see why it fails.
+
+use std::sync::Arc;
+
+use claw_core::port::ProgramRun;
+use claw_core::store::ProgramCard;
+use claw_core::tool::{Argv, Script};
+
+use super::ArgumentRules;
+use crate::shell::{Argument, Simple, Verdict, is_single};
+
+/// Which way a command goes.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Route {
+    /// To the shell, without credentials.
+    #[default]
+    Shell,
+    /// To a registered program, with its credentials and without a shell.
+    Program(ProgramRun),
+    /// Nowhere.
+    Refused {
+        /// Why.
+        reason: String,
+        /// What to try instead.
+        advice: String,
+    },
+}
+
+impl Route {
+    /// The program it leads to, with what that is given.
+    pub const fn program(&self) -> Option<&ProgramRun> {
+        match self {
+            Self::Program(run) => Some(run),
+            Self::Shell | Self::Refused { .. } => None,
+        }
+    }
+
+    fn refused(reason: impl Into<String>, advice: impl Into<String>) -> Self {
+        Self::Refused { reason: reason.into(), advice: advice.into() }
+    }
+
+    /// The way of a script, of which this was found out.
+    pub fn of_script(script: &Script, verdict: &Verdict, programs: &[Arc<ProgramCard>]) -> Self {
+        let first = |simple: &Simple| simple.argv.first().and_then(Argument::known).map(ToOwned::to_owned);
+        let registered = |word: &String| find(word, programs);
+        let found = verdict.commands.iter().filter_map(first).find_map(|word| registered(&word));
+        let Some(program) = found else { return Self::Shell };
+        let name = &program.place.name;
+        let alone = format!("call `credentialed_exec` with `{name}` and its arguments, and nothing else");
+        // Each field has to be thought of: what the shell would do with it, the program does not get.
+        let Script { text, directory, env, input, network: _, apart, timeout_secs, terminal } = script;
+        let beside = match verdict.commands.as_slice() {
+            [_] if !is_single(text) => Some("more than one plain command"),
+            [_] if !env.is_empty() => Some("variables of its own"),
+            [_] if input.is_some() => Some("something to read"),
+            [_] if *terminal => Some("a terminal"),
+            [_] => None,
+            _ => Some("other commands"),
+        };
+        if let Some(beside) = beside {
+            let reason = format!(
+                "`{name}` runs with credentials, alone and without a shell; here it comes with {beside}"
+            );
+            return Self::refused(reason, alone);
+        }
+        let words = verdict.commands.iter().flat_map(|simple| &simple.argv);
+        let Some(words) = words.map(|word| word.known().map(ToOwned::to_owned)).collect::<Option<Vec<_>>>()
+        else {
+            let reason =
+                format!("`{name}` runs with credentials, and some of its arguments only a shell would know");
+            return Self::refused(
+                reason,
+                format!("write them out and quote what is meant as it stands; or {alone}"),
+            );
+        };
+        let argv = Argv { argv: words, directory: directory.clone(), env: Vec::new(), credentials: true };
+        match Self::of_argv(&argv, programs) {
+            Self::Program(run) => Self::Program(ProgramRun {
+                apart: *apart,
+                timeout_secs: timeout_secs.unwrap_or(u32::MAX).min(run.timeout_secs),
+                ..run
+            }),
+            other => other,
+        }
+    }
+
+    /// The way of a program that is to get its credentials.
+    pub fn of_argv(argv: &Argv, programs: &[Arc<ProgramCard>]) -> Self {
+        let Argv { argv, directory, env, credentials: _ } = argv;
+        let Some((word, arguments)) = argv.split_first() else {
+            return Self::refused("no program is named", known(programs));
+        };
+        let Some(program) = find(word, programs) else {
+            let reason = format!("no program `{}` is registered for this agent", word.escape_debug());
+            return Self::refused(reason, known(programs));
+        };
+        let (name, settings) = (&program.place.name, &program.settings);
+        if !settings.enabled {
+            return Self::refused(format!("`{name}` is disabled"), "do it another way, or ask the user");
+        }
+        if !env.is_empty() {
+            let reason = format!("`{name}` gets the variables that it is registered with, and no others");
+            return Self::refused(reason, "leave them out");
+        }
+        if arguments.iter().any(|argument| argument.contains('\0')) {
+            return Self::refused("an argument holds a NUL, which none can", "take it out");
+        }
+        let rules = match ArgumentRules::compile(&settings.deny_args, &settings.deny_verbose) {
+            Ok(rules) => rules,
+            Err(bad) => return Self::refused(format!("`{name}` cannot be used: {bad}"), "tell the user"),
+        };
+        if let Some(denied) = rules.check(arguments) {
+            let list = denied.which.name();
+            let reason = format!(
+                "`{name}` may not be called like this: `{}` in `{list}` matches from argument {} on",
+                denied.pattern, denied.at
+            );
+            return Self::refused(reason, "do it another way; what shows or changes logins is never allowed");
+        }
+        Self::Program(ProgramRun {
+            program: Arc::clone(program),
+            word: word.clone(),
+            arguments: arguments.to_vec(),
+            directory: directory.clone(),
+            apart: false,
+            timeout_secs: settings.timeout_secs,
+        })
+    }
+}
+
+/// The registered program that a word in command position speaks of, by whatever path.
+fn find<'a>(word: &str, programs: &'a [Arc<ProgramCard>]) -> Option<&'a Arc<ProgramCard>> {
+    let name = word.rsplit('/').next().unwrap_or(word);
+    programs.iter().find(|program| program.place.name.as_str() == name)
+}
+
+fn known(programs: &[Arc<ProgramCard>]) -> String {
+    let names: Vec<String> = programs
+        .iter()
+        .filter(|program| program.settings.enabled)
+        .map(|program| format!("`{}`", program.place.name))
+        .collect();
+    match names.is_empty() {
+        true => "none is registered; use `exec`, which gives no credentials".to_owned(),
+        false => format!("registered are {}; `exec` runs others, without credentials", names.join(", ")),
+    }
+}
+
+/// A program and its arguments as a line for the shell that means the same.
+pub fn as_script(argv: &Argv) -> Script {
+    let quoted = |word: &String| format!("'{}'", word.replace('\'', "'\\''"));
+    Script {
+        text: argv.argv.iter().map(quoted).collect::<Vec<_>>().join(" "),
+        directory: argv.directory.clone(),
+        env: argv.env.clone(),
+        ..Script::default()
+    }
+}
+
+#[cfg(test)]
+mod tests;

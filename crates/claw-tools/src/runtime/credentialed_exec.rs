@@ -1,0 +1,108 @@
+//! `credentialed_exec`: a registered program, with its credentials and without a shell.
+
+mod words;
+
+use claw_core::port::{Ran, Stopped};
+use claw_core::tool::{Argv, Call, Effect, Facts, Group, Meta, Need, Output, Plan, Tool, ToolError};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::exec;
+
+/// The longest time that a program can be registered with, and something for the way.
+const LONGEST: u32 = 86_400 + 60;
+
+#[derive(Default)]
+pub(crate) struct CredentialedExec;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Args {
+    /// The program and its arguments, such as `gh pr list --limit 5`. Quotes hold words together; nothing is
+    /// expanded, and pipes, redirections and other operators are refused.
+    #[schemars(length(min = 1))]
+    command: String,
+    /// Further arguments, each passed as it is: for long texts, and for what would need quotes.
+    #[serde(default)]
+    arguments: Vec<String>,
+    /// Where to start it, relative to the workspace.
+    #[serde(default = "here")]
+    directory: String,
+}
+
+fn here() -> String {
+    ".".to_owned()
+}
+
+impl Args {
+    fn argv(&self) -> Result<Argv, ToolError> {
+        let mut argv = words::split(&self.command).map_err(|wrong| {
+            ToolError::invalid(format!("`command` {wrong}"))
+                .try_instead("call one program alone; pass texts with such characters in `arguments`")
+        })?;
+        if argv.is_empty() {
+            return Err(ToolError::invalid("`command` names no program"));
+        }
+        argv.extend(self.arguments.iter().cloned());
+        Ok(Argv { argv, directory: self.directory.clone(), env: Vec::new(), credentials: true })
+    }
+}
+
+impl Tool for CredentialedExec {
+    type Args = Args;
+    // A login to a remote service is the point of it, so nothing is left once the network is taken away.
+    const META: Meta = Meta::new("credentialed_exec", Group::Runtime)
+        .effects(&[Effect::Read, Effect::Write, Effect::Execute, Effect::Network])
+        .needs(&[Need::Shell, Need::Programs])
+        .timeout_secs(LONGEST)
+        .about("Run a registered command-line program with its credentials, without a shell.");
+
+    fn plan(&self, _: &Facts, args: &Args) -> Plan {
+        let plan = |argv| Plan::argv(argv).with(Effect::Read).with(Effect::Write).with(Effect::Network);
+        // What is no command runs nothing.
+        args.argv().map_or_else(|_| Plan::read(), plan)
+    }
+
+    async fn run(&self, call: &Call, args: Args) -> Result<Output, ToolError> {
+        let ran = call.shell()?.spawn(&args.argv()?).await?;
+        Ok(told(&ran))
+    }
+}
+
+fn told(ran: &Ran) -> Output {
+    let ending = ending(ran);
+    let lines: String = ending.iter().map(|line| format!("[{line}]\n")).collect();
+    let text = format!("{}{lines}", exec::printed(&ran.output));
+    let details = json!({
+        "exit": ran.exit,
+        "signal": ran.signal,
+        "stopped": ran.stopped.map(exec::word),
+        "left_out_bytes": ran.dropped,
+        "place": ran.place,
+    });
+    Output::text(text.trim_end()).for_user(ending.join("; ")).with_details(details)
+}
+
+/// How it ended, and all that is remarkable about it.
+fn ending(ran: &Ran) -> Vec<String> {
+    let stopped = match ran.stopped {
+        Some(Stopped::Time) => Some("stopped: the time that it is registered with was up"),
+        Some(Stopped::Memory) => Some("stopped: it took more memory than it may"),
+        Some(Stopped::Disk) => Some("stopped: the disk filled up"),
+        None => None,
+    };
+    let mut lines: Vec<String> = stopped.into_iter().map(ToOwned::to_owned).collect();
+    lines.push(match (ran.exit, ran.signal) {
+        (Some(code), _) => format!("exit code {code}"),
+        (None, Some(signal)) => format!("ended by signal {signal}{}", exec::name(signal)),
+        (None, None) => "ended, nobody knows how".to_owned(),
+    });
+    if ran.dropped > 0 {
+        lines.push(format!("{} bytes are left out of the middle", ran.dropped));
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests;
