@@ -53,12 +53,12 @@ fn check(what: &'static str, path: &str) -> Result<(), StoreError> {
     if path.len() > LONGEST_PATH {
         return refused(format!("its path has {} bytes; name it with at most {LONGEST_PATH}", path.len()));
     }
-    let mut names = path.split('/');
     let is_name = |name: &str| !matches!(name, "" | "." | "..") && !name.contains('\0');
-    if names.next() != Some("") || !(path == "/" || names.clone().all(is_name)) {
+    let names = path.strip_prefix('/').filter(|names| path == "/" || names.split('/').all(is_name));
+    let Some(names) = names else {
         return refused("its path is not absolute, or has a name that can be none".to_owned());
-    }
-    let depth = names.count();
+    };
+    let depth = names.split('/').count();
     if depth > DEEPEST_PATH {
         return refused(format!("its path leads through {depth} directories; use at most {DEEPEST_PATH}"));
     }

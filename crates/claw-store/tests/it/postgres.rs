@@ -90,10 +90,10 @@ async fn files_of_two_nodes_are_the_same_files() {
     let database = Database::create().await;
     let nodes = [Arc::new(database.store("a").await), Arc::new(database.store("b").await)];
     let main = TenantId::main();
-    let change = |path, expect| FileChange { tenant: &main, path, expect, room: None, at: NOW };
     for round in 0..20 {
         let path = format!("/w/{round}/file");
-        let new = change(&path, Expect::Absent);
+        let expect = Expect::Absent;
+        let new = FileChange { tenant: &main, path: &path, expect, room: None, at: NOW };
         let (one, other) = tokio::join!(nodes[0].put_file(&new, b"a"), nodes[1].put_file(&new, b"b"));
         assert!(one.is_ok() != other.is_ok(), "{one:?}, {other:?}");
         let written: &[u8] = if one.is_ok() { b"a" } else { b"b" };
