@@ -23,6 +23,7 @@ mod streams;
 mod usage;
 pub mod vault;
 mod words;
+mod workspace;
 
 use std::sync::Arc;
 

@@ -32,14 +32,16 @@
 //! - **What comes back** is a [`Reply`]: an [`Output`], or why there is none.
 //! - **The world** is a [`World`]: what files, commands and clocks lead to. What you leave out is not there,
 //!   and tools that need it are listed as unavailable with the reason. Files are those of this machine
-//!   ([`LocalFiles`]), in memory ([`MemoryFiles`]), with documents of a store in front ([`RoutedFiles`]), or
-//!   wherever your own [`FsBridge`](port::FsBridge) leads: that one the guard confines by the text of paths.
+//!   ([`LocalFiles`]), in memory ([`MemoryFiles`]), in a store that several nodes may share ([`StoreFiles`]),
+//!   with documents of a store in front ([`RoutedFiles`]), or wherever your own [`FsBridge`](port::FsBridge)
+//!   leads: that one the guard confines by the text of paths.
 //! - **What is remembered** goes to a [`CallStore`](store::CallStore): in memory by default, in SQLite or
 //!   PostgreSQL with [`ToolboxBuilder::store`] and the feature `store`; [`ToolboxBuilder::everything_in`] keeps
 //!   there what concerns files as well, so that changes can be undone. Long results are kept in files with
 //!   [`ToolboxBuilder::data_dir`].
 //!
-//! The examples show each: `register_tool`, `lazy_factory`, `policy_explained`, `schemas`, `agent_loop`.
+//! The examples show each: `register_tool`, `lazy_factory`, `policy_explained`, `schemas`, `agent_loop`,
+//! `store_files`.
 
 mod toolbox;
 
@@ -52,7 +54,7 @@ pub use claw_core::tool::{
 };
 pub use claw_core::{AgentId, CallId, SessionKey, TenantId, ToolName, UserId};
 pub use claw_core::{port, store};
-pub use claw_host::files::{LocalFiles, MemoryFiles, RoutedFiles, Routing, workspace_path};
+pub use claw_host::files::{LocalFiles, MemoryFiles, RoutedFiles, Routing, StoreFiles, workspace_path};
 pub use claw_host::{FileArtifacts, MemoryArtifacts, MemoryStore, SystemClock};
 pub use claw_host::{sandbox, shell};
 pub use claw_policy::approval::ApprovalConfig;

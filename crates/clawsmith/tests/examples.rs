@@ -10,6 +10,8 @@ mod policy_explained;
 mod register_tool;
 #[path = "../examples/schemas.rs"]
 mod schemas;
+#[path = "../examples/store_files.rs"]
+mod store_files;
 
 #[test]
 fn agent_loop_runs() {
@@ -34,4 +36,9 @@ fn register_tool_runs() {
 #[test]
 fn schemas_runs() {
     schemas::main().unwrap();
+}
+
+#[test]
+fn store_files_runs() {
+    store_files::main().unwrap();
 }

@@ -24,6 +24,7 @@ mod settings;
 mod streams;
 mod undo;
 mod usage;
+mod workspace_files;
 
 pub use access::{
     AccessRole, AccessStore, Admitted, ApiKey, InvalidKey, KEY_USE_EVERY, Key, KeyScope, KeyScopes, NewKey,
@@ -51,6 +52,7 @@ pub use settings::{Layer, Settings, SettingsStore, StoredSettings, ToolSettings,
 pub use streams::{Delta, Streams, Voice};
 pub use undo::{FileState, NewUndo, Undo, UndoFilter, UndoIndex};
 pub use usage::{NewUsage, Spender, Tokens, Usage, UsageFilter, UsageLine, UsageLog};
+pub use workspace_files::{DEEPEST_PATH, FileChange, FileError, LARGEST_FILE, LONGEST_PATH, WorkspaceFiles};
 
 /// Everything a deployment remembers.
 pub trait Store:
@@ -72,6 +74,7 @@ pub trait Store:
     + SealedValues
     + Secrets
     + Documents
+    + WorkspaceFiles
 {
 }
 
@@ -94,6 +97,7 @@ impl<S> Store for S where
         + SealedValues
         + Secrets
         + Documents
+        + WorkspaceFiles
 {
 }
 

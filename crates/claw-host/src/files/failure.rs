@@ -127,7 +127,7 @@ impl Failure {
 }
 
 /// The path, cut where it is long.
-fn shown(path: &str) -> String {
+pub(super) fn shown(path: &str) -> String {
     match path.char_indices().nth(SHOWN) {
         None => path.to_owned(),
         Some((at, _)) => format!("{}...", &path[..at]),

@@ -49,25 +49,66 @@ pub fn search_tree(
     redactor: &dyn Redactor,
 ) -> Result<Searched, ToolError> {
     let prepared = Prepared::new(search)?;
-    let mut collected = Collected::new(search.limit);
-    let mut searched = Searched::default();
-    go_through(tree, start, &search.within.path, &prepared.filter, &mut |full, entry| {
-        if entry.kind != EntryKind::File {
-            return;
+    let mut looked = Looked::new(search.limit);
+    for (full, entry) in wanted_files(tree, start, &search.within.path, &prepared.filter)? {
+        looked.look(entry.path, tree.read(&full).as_deref(), &prepared, redactor);
+    }
+    Ok(looked.give())
+}
+
+/// The files of a tree that are wanted: the path of each from the root, and the entry under its path from the
+/// start.
+pub(super) fn wanted_files(
+    tree: &dyn Tree,
+    start: &str,
+    shown: &str,
+    filter: &Filter,
+) -> Result<Vec<(String, Entry)>, ToolError> {
+    let mut wanted = Vec::new();
+    go_through(tree, start, shown, filter, &mut |full, entry| {
+        if entry.kind == EntryKind::File {
+            wanted.push((full.to_owned(), entry));
         }
-        match tree.read(full).map(|bytes| search_prepared(&bytes, &prepared, redactor)) {
-            None => searched.failed += 1,
-            Some(None) => searched.binary += 1,
+    })?;
+    Ok(wanted)
+}
+
+/// What was found so far, of one file after the other.
+pub(super) struct Looked {
+    collected: Collected,
+    searched: Searched,
+}
+
+impl Looked {
+    pub(super) fn new(limit: usize) -> Self {
+        Self { collected: Collected::new(limit), searched: Searched::default() }
+    }
+
+    /// Looks at a file; without bytes it could not be read.
+    pub(super) fn look(
+        &mut self,
+        path: String,
+        bytes: Option<&[u8]>,
+        prepared: &Prepared,
+        redactor: &dyn Redactor,
+    ) {
+        match bytes.map(|bytes| search_prepared(bytes, prepared, redactor)) {
+            None => self.searched.failed += 1,
+            Some(None) => self.searched.binary += 1,
             Some(Some(hits)) => {
-                searched.searched += 1;
+                self.searched.searched += 1;
                 if hits.count > 0 {
-                    collected.add(Hits { path: entry.path, ..hits });
+                    self.collected.add(Hits { path, ..hits });
                 }
             }
         }
-    })?;
-    collected.give(&mut searched);
-    Ok(searched)
+    }
+
+    /// Everything, as it is told.
+    pub(super) fn give(mut self) -> Searched {
+        self.collected.give(&mut self.searched);
+        self.searched
+    }
 }
 
 /// Tells of every entry that is wanted: its path from the root, and the entry under its path from the start.

@@ -3,6 +3,8 @@
 //! Each operation gets handles of its roots, finds the thing beneath them (`resolve.rs`) and works on that handle;
 //! no path is checked first and used later. `docs/decisions/0011-confinement.md` says how and why.
 
+mod by_text;
+mod cards;
 mod denied;
 mod failure;
 mod filter;
@@ -17,6 +19,7 @@ mod roots;
 mod route;
 mod search;
 mod seen;
+mod store;
 mod undo;
 mod unfinished;
 mod walk;
@@ -47,6 +50,7 @@ pub use self::route::{RoutedFiles, Routing};
 use self::search::Prepared;
 pub use self::search::search_text;
 pub use self::seen::StoredSeen;
+pub use self::store::StoreFiles;
 pub use self::undo::{Restored, Restoring, Step, StoredUndo, UndoLimits, Verdict};
 use self::unfinished::Swept;
 pub use self::workspace::workspace_path;

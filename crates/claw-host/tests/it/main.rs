@@ -10,6 +10,7 @@ mod files;
 mod kit;
 mod left_behind;
 mod shell;
+mod store_files;
 mod stores;
 mod trees;
 

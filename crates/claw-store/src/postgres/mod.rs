@@ -26,6 +26,7 @@ mod settings;
 mod streams;
 mod undo;
 mod usage;
+mod workspace_files;
 
 use std::str::FromStr as _;
 use std::time::Duration;

@@ -25,6 +25,7 @@ mod settings;
 mod streams;
 mod undo;
 mod usage;
+mod workspace_files;
 
 use std::fs::{DirBuilder, OpenOptions};
 use std::io;

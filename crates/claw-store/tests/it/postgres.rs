@@ -8,14 +8,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use claw_core::port::Owner;
+use claw_core::port::{Expect, Owner};
 use claw_core::store::{
     AccessStore as _, AgentStore as _, ApiKey, Approvals as _, Changes as _, Claim, Delta, DocumentKey,
-    Documents as _, Layer, Ledger as _, NewJob, NewKey, Outcome, ProcessEnd, Processes as _, Queue as _,
-    Rules as _, SessionLog as _, Settings, SettingsStore as _, Shelf, StoreError, Streams as _, TenantChange,
-    Topic, User, Voice,
+    Documents as _, FileChange, Layer, Ledger as _, NewJob, NewKey, Outcome, ProcessEnd, Processes as _,
+    Queue as _, Rules as _, SessionLog as _, Settings, SettingsStore as _, Shelf, StoreError, Streams as _,
+    TenantChange, Topic, User, Voice, WorkspaceFiles as _,
 };
 use claw_core::{AgentId, CallId, MessageId, NodeId, TenantId, ToolName};
+use claw_host::SystemClock;
+use claw_host::files::StoreFiles;
 use claw_store::PostgresStore;
 use claw_store::chain::Fault;
 use claw_testkit::conformance;
@@ -65,6 +67,40 @@ async fn offers() {
 async fn rules() {
     let databases = Databases::default();
     conformance::rules(async || databases.store().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn workspace_files() {
+    let databases = Databases::default();
+    conformance::workspace_files(async || databases.store().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_in_a_store_are_a_bridge() {
+    let databases = Databases::default();
+    conformance::bridge(async || {
+        let store = Arc::new(databases.store().await);
+        (StoreFiles::new(store, Arc::new(SystemClock)), "/ws".into())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_of_two_nodes_are_the_same_files() {
+    let database = Database::create().await;
+    let nodes = [Arc::new(database.store("a").await), Arc::new(database.store("b").await)];
+    let main = TenantId::main();
+    for round in 0..20 {
+        let path = format!("/w/{round}/file");
+        let expect = Expect::Absent;
+        let new = FileChange { tenant: &main, path: &path, expect, room: None, at: NOW };
+        let (one, other) = tokio::join!(nodes[0].put_file(&new, b"a"), nodes[1].put_file(&new, b"b"));
+        assert!(one.is_ok() != other.is_ok(), "{one:?}, {other:?}");
+        let written: &[u8] = if one.is_ok() { b"a" } else { b"b" };
+        for node in &nodes {
+            assert_eq!(node.file(&main, &path).await.unwrap().unwrap().1, written);
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -142,6 +142,13 @@ async fn keeps_documents() {
     conformance::documents(async || files.next().await).await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn keeps_files_of_workspaces() {
+    conformance::workspace_files(memory).await;
+    let files = Files::new();
+    conformance::workspace_files(async || files.next().await).await;
+}
+
 #[tokio::test]
 async fn everything_is_there_when_the_file_is_opened_again() {
     let directory = TempDir::new().unwrap();

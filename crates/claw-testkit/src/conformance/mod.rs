@@ -25,6 +25,7 @@ mod seen;
 mod session_log;
 mod undo_index;
 mod usage;
+mod workspace_files;
 
 pub use artifact_index::artifact_index;
 mod settings;
@@ -44,3 +45,4 @@ pub use session_log::session_log;
 pub use settings::settings;
 pub use undo_index::undo_index;
 pub use usage::{offers, usage};
+pub use workspace_files::workspace_files;

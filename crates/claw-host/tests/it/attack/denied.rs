@@ -3,36 +3,59 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use claw_core::port::{Access, Root};
+use claw_core::port::{Access, Place, Root, Scope, Walk};
 use claw_core::tool::ErrorKind;
 
 use super::{CANARY, Target};
+use crate::trees::all;
 
 const ABSENT: &[ErrorKind] = &[ErrorKind::NotFound];
 
-/// Targets with a denied directory and a denied file in the workspace.
+/// What is in the workspace and denied: a directory, and a file.
+const DENIED: [&str; 3] = [".own/canary", ".own/deep/canary", "dir/secret"];
+
+/// Targets on disk with a denied directory and a denied file in the workspace.
 fn targets() -> impl Iterator<Item = Target> {
-    Target::disks().map(|mut target| {
+    Target::disks().map(|target| {
         fs::create_dir_all(target.root.join(".own/deep")).unwrap();
-        for path in [".own/canary", ".own/deep/canary", "dir/secret"] {
+        for path in DENIED {
             fs::write(target.root.join(path), CANARY).unwrap();
         }
-        target.scope.denied =
-            [".own", "dir/secret", "dir/missing/own"].map(|path| target.root.join(path)).to_vec();
-        target
+        denying(target)
     })
 }
 
-fn unchanged(target: &Target) {
-    for path in [".own/canary", ".own/deep/canary", "dir/secret"] {
-        assert_eq!(fs::read_to_string(target.root.join(path)).unwrap(), CANARY);
+/// The same everywhere.
+async fn everywhere() -> Vec<Target> {
+    let mut everywhere = Vec::new();
+    for target in Target::all().await {
+        for path in DENIED {
+            target.files.write(&target.place(), path, CANARY.as_bytes()).await.unwrap();
+        }
+        everywhere.push(denying(target));
     }
-    assert_eq!(fs::read_dir(target.root.join(".own")).unwrap().count(), 2);
+    everywhere
+}
+
+fn denying(mut target: Target) -> Target {
+    target.scope.denied =
+        [".own", "dir/secret", "dir/missing/own"].map(|path| target.root.join(path)).to_vec();
+    target
+}
+
+async fn unchanged(target: &Target) {
+    let open = Scope::workspace(&target.root);
+    let place = Place { scope: &open, ..target.place() };
+    for path in DENIED {
+        assert_eq!(target.files.read(&place, path).await.unwrap().0, CANARY.as_bytes());
+    }
+    let walked = target.files.walk(&place, &Walk { depth: Some(1), ..all(".own") }).await.unwrap();
+    assert_eq!(walked.entries.len(), 2);
 }
 
 #[tokio::test]
 async fn a_denied_directory_is_absent_in_every_spelling() {
-    for target in targets() {
+    for target in everywhere().await {
         let root = target.root.display().to_string();
         let mut paths: Vec<String> = [
             ".own",
@@ -66,7 +89,7 @@ async fn a_denied_directory_is_absent_in_every_spelling() {
                 )
                 .await;
         }
-        unchanged(&target);
+        unchanged(&target).await;
     }
 }
 
@@ -93,7 +116,7 @@ async fn a_denied_directory_is_absent_behind_links() {
             target.refused(path, ABSENT).await;
         }
         target.refused("to-denied-file", &[ErrorKind::NotFound, ErrorKind::Invalid]).await;
-        unchanged(&target);
+        unchanged(&target).await;
     }
 }
 
@@ -137,28 +160,28 @@ async fn a_hard_link_to_a_denied_file_is_denied() {
     for target in targets() {
         fs::hard_link(target.root.join("dir/secret"), target.root.join("other-name")).unwrap();
         target.refused("other-name", &[ErrorKind::NotFound, ErrorKind::Invalid]).await;
-        unchanged(&target);
+        unchanged(&target).await;
     }
 }
 
 #[tokio::test]
 async fn a_root_within_what_is_denied_is_denied() {
-    for mut target in targets() {
+    for mut target in everywhere().await {
         target.scope.roots.push(Root { path: target.root.join(".own/deep"), access: Access::Write });
         target.refused(&format!("{}/.own/deep/canary", target.root.display()), ABSENT).await;
         target.scope.denied.push(target.around.clone());
         target.refused("dir/file", ABSENT).await;
-        unchanged(&target);
+        unchanged(&target).await;
     }
 }
 
 #[tokio::test]
 async fn a_look_alike_of_a_denied_name_is_another_file() {
-    for target in targets() {
+    for target in everywhere().await {
         for path in [".OWN/x", ".own2/x", "dir/Secret", "dir/secret ", ".own\u{200b}/x"] {
             target.files.write(&target.place(), path, b"mine").await.unwrap();
             assert_eq!(target.text(path).await.unwrap(), "mine");
         }
-        unchanged(&target);
+        unchanged(&target).await;
     }
 }

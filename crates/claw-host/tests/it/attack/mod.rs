@@ -1,5 +1,5 @@
-//! Attacks on the confinement of files, each by name, against each way to use the kernel and, where its world
-//! can express them, against files in memory.
+//! Attacks on the confinement of files, each by name, against each way to use the kernel and, where their world
+//! can express them, against files in memory and in a store.
 
 mod denied;
 mod kinds;
@@ -15,9 +15,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use claw_core::NodeId;
 use claw_core::port::{Expect, FsBridge, Place, Scope};
+use claw_core::store::WorkspaceFiles as _;
 use claw_core::tool::{Caller, ErrorKind, ToolError};
-use claw_host::files::{Kernel, LocalFiles};
+use claw_host::SystemClock;
+use claw_host::files::{Kernel, LocalFiles, StoreFiles};
+use claw_store::SqliteStore;
 use claw_testkit::MemoryFiles;
 use claw_testkit::fixture::caller;
 use tempfile::TempDir;
@@ -40,6 +44,7 @@ struct Target {
     /// Removed with all that is in it; `None` where the files are in memory.
     _disk: Option<TempDir>,
     memory: Option<Arc<MemoryFiles>>,
+    store: Option<Arc<SqliteStore>>,
 }
 
 impl Target {
@@ -68,20 +73,37 @@ impl Target {
         Self { memory: Some(memory), ..Self::new(files, "/around".into()) }
     }
 
+    async fn in_a_store() -> Self {
+        let store = Arc::new(SqliteStore::memory(NodeId::local()).await.unwrap());
+        let files = StoreFiles::new(Arc::clone(&store) as _, Arc::new(SystemClock));
+        let target = Self { store: Some(store), ..Self::new(Arc::new(files), "/around".into()) };
+        let everything = Scope::workspace("/");
+        let place = Place { scope: &everything, ..target.place() };
+        for path in ["outside/canary", "outside/dir/canary", "ws-evil/canary", "canary"] {
+            let path = target.around.join(path);
+            target.files.write(&place, path.to_str().unwrap(), CANARY.as_bytes()).await.unwrap();
+        }
+        for (path, text) in [("ws/dir/file", "inside"), ("ws/dir/deep/x", "x")] {
+            let path = target.around.join(path);
+            target.files.write(&place, path.to_str().unwrap(), text.as_bytes()).await.unwrap();
+        }
+        target
+    }
+
     /// On disk, with each way to use the kernel.
     fn disks() -> impl Iterator<Item = Self> {
         KERNELS.into_iter().map(Self::on_disk)
     }
 
     /// Everywhere.
-    fn all() -> impl Iterator<Item = Self> {
-        Self::disks().chain([Self::in_memory()])
+    async fn all() -> impl Iterator<Item = Self> {
+        Self::disks().chain([Self::in_memory(), Self::in_a_store().await])
     }
 
     fn new(files: Arc<dyn FsBridge>, around: PathBuf) -> Self {
         let root = around.join("ws");
         let scope = Scope::workspace(&root);
-        Self { files, caller: caller(), scope, around, root, _disk: None, memory: None }
+        Self { files, caller: caller(), scope, around, root, _disk: None, memory: None, store: None }
     }
 
     fn place(&self) -> Place<'_> {
@@ -95,7 +117,7 @@ impl Target {
 
     /// Tries everything with a path, and looks that nothing outside was seen or changed.
     async fn attack(&self, path: &str) -> Vec<Option<ErrorKind>> {
-        let before = self.outside();
+        let before = self.outside().await;
         let place = self.place();
         let kind = |error: Option<ToolError>| error.map(|error| error.kind);
         let mut outcomes = vec![match self.files.stat(&place, path).await {
@@ -114,7 +136,7 @@ impl Target {
         outcomes.push(kind(self.files.mkdirp(&place, path).await.err()));
         let below = format!("{path}/new");
         outcomes.push(kind(self.files.write(&place, &below, b"attacker").await.err()));
-        assert_eq!(self.outside(), before, "{path} changed what is outside");
+        assert_eq!(self.outside().await, before, "{path} changed what is outside");
         outcomes
     }
 
@@ -126,16 +148,22 @@ impl Target {
     }
 
     /// All that is outside the workspace.
-    fn outside(&self) -> BTreeMap<PathBuf, Vec<u8>> {
+    async fn outside(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let mut seen = BTreeMap::new();
-        match &self.memory {
-            Some(memory) => {
-                for path in ["outside/canary", "outside/dir/canary", "ws-evil/canary", "canary", "attacker"] {
-                    let text = memory.text(self.around.join(path)).unwrap_or_default();
-                    seen.insert(path.into(), text.into_bytes());
+        if let Some(memory) = &self.memory {
+            for path in ["outside/canary", "outside/dir/canary", "ws-evil/canary", "canary", "attacker"] {
+                let text = memory.text(self.around.join(path)).unwrap_or_default();
+                seen.insert(path.into(), text.into_bytes());
+            }
+        } else if let Some(store) = &self.store {
+            for (path, _) in store.files_below(&self.caller.tenant, "/", usize::MAX).await.unwrap() {
+                if !Path::new(&path).starts_with(&self.root) {
+                    let (_, bytes) = store.file(&self.caller.tenant, &path).await.unwrap().unwrap();
+                    seen.insert(path.into(), bytes);
                 }
             }
-            None => list(&self.around, &self.root, &mut seen),
+        } else {
+            list(&self.around, &self.root, &mut seen);
         }
         seen
     }

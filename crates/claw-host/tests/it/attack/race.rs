@@ -42,9 +42,9 @@ fn race(kernel: Kernel) {
     let denied = vec![target.root.join("own")];
     let open = target.scope.clone();
     target.scope.denied = denied;
-    let before = target.outside();
     let target = Arc::new(target);
     let runtime = Runtime::new().unwrap();
+    let before = runtime.block_on(target.outside());
     let over = AtomicBool::new(false);
     let swaps = AtomicU64::new(0);
     let mut tally = Tally::default();
@@ -75,7 +75,7 @@ fn race(kernel: Kernel) {
         }
         over.store(true, Ordering::Relaxed);
     });
-    assert_eq!(target.outside(), before, "seed {seed}: something outside was changed");
+    assert_eq!(runtime.block_on(target.outside()), before, "seed {seed}: something outside was changed");
     for name in ["canary", "file"] {
         assert_eq!(fs::read_to_string(target.root.join("own").join(name)).unwrap(), OWN);
     }

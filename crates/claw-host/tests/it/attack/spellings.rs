@@ -68,7 +68,7 @@ async fn refuses_traversal_in_every_spelling() {
     spellings.extend((1..=20).map(|count| format!("{}canary", "../".repeat(count))));
     spellings.extend(["..", "../", "../.", "../..", "dir/../..", "dir/deep/../../.."].map(str::to_owned));
     assert!(spellings.len() >= 60);
-    for target in Target::all() {
+    for target in Target::all().await {
         for spelling in &spellings {
             target.refused(spelling, &[ErrorKind::Forbidden]).await;
         }
@@ -77,7 +77,7 @@ async fn refuses_traversal_in_every_spelling() {
 
 #[tokio::test]
 async fn refuses_traversal_from_a_directory_below() {
-    for target in Target::all() {
+    for target in Target::all().await {
         let below = target.root.join("dir/deep");
         for path in ["../../../canary", "../../../outside/canary", "../../../ws-evil/canary", "../../.."] {
             let place = claw_core::port::Place { directory: &below, ..target.place() };
@@ -95,7 +95,7 @@ async fn refuses_traversal_from_a_directory_below() {
 
 #[tokio::test]
 async fn look_alikes_of_dots_and_slashes_are_names() {
-    for target in Target::all() {
+    for target in Target::all().await {
         for path in LOOKALIKES {
             target.attack(path).await;
         }
@@ -104,7 +104,7 @@ async fn look_alikes_of_dots_and_slashes_are_names() {
 
 #[tokio::test]
 async fn refuses_absolute_paths() {
-    for target in Target::all() {
+    for target in Target::all().await {
         let around = target.around.display();
         let mut paths: Vec<String> = DOWNS.iter().map(|down| format!("{around}/{down}")).collect();
         paths.extend(DOWNS.iter().map(|down| format!("{around}/ws/../{down}")));
@@ -123,7 +123,7 @@ async fn refuses_absolute_paths() {
 
 #[tokio::test]
 async fn refuses_a_sibling_whose_name_begins_like_the_workspace() {
-    for target in Target::all() {
+    for target in Target::all().await {
         let root = target.root.display();
         for path in ["-evil/canary", "-evil", "-evil/", "-evil//canary", "-evil/../outside/canary"] {
             target.refused(&format!("{root}{path}"), &[ErrorKind::Forbidden]).await;
@@ -136,7 +136,7 @@ async fn refuses_a_sibling_whose_name_begins_like_the_workspace() {
 
 #[tokio::test]
 async fn refuses_nul_wherever_it_is() {
-    for target in Target::all() {
+    for target in Target::all().await {
         for path in
             ["\0", "dir/file\0", "dir/file\0.txt", "\0../canary", "../canary\0", "dir\0/file", "a/\0/b"]
         {
@@ -148,7 +148,7 @@ async fn refuses_nul_wherever_it_is() {
 
 #[tokio::test]
 async fn refuses_names_of_4096_bytes() {
-    for target in Target::all() {
+    for target in Target::all().await {
         for length in [256, 4095, 4096, 4097, 100_000] {
             let name = "n".repeat(length);
             for path in
@@ -164,7 +164,7 @@ async fn refuses_names_of_4096_bytes() {
 
 #[tokio::test]
 async fn long_paths_of_short_names_lead_where_they_say() {
-    for target in Target::all() {
+    for target in Target::all().await {
         for count in [1, 2000, 5000] {
             let inside = format!("{}file", "./../dir/".repeat(count)).replacen("./../", "", 1);
             assert_eq!(target.text(&inside).await.unwrap(), "inside", "{count}");
@@ -176,7 +176,7 @@ async fn long_paths_of_short_names_lead_where_they_say() {
 
 #[tokio::test]
 async fn a_name_in_another_case_or_unicode_form_is_another_file() {
-    for target in Target::all() {
+    for target in Target::all().await {
         let pairs =
             [("Makefile", "makefile"), ("caf\u{e9}", "cafe\u{301}"), ("K", "\u{212a}"), ("ﬁle", "file")];
         for (one, other) in pairs {
@@ -192,7 +192,7 @@ async fn a_name_in_another_case_or_unicode_form_is_another_file() {
 
 #[tokio::test]
 async fn goes_as_deep_as_a_tree_is() {
-    for target in Target::all() {
+    for target in Target::all().await {
         // 200 levels, and a path longer than the kernel takes at once.
         for (name, levels) in [("d".to_owned(), 200), ("n".repeat(250), 40)] {
             let directory = format!("{name}/").repeat(levels);
@@ -205,6 +205,6 @@ async fn goes_as_deep_as_a_tree_is() {
             target.refused(&out, &[ErrorKind::Forbidden]).await;
             target.files.remove(&target.place(), &file).await.unwrap();
         }
-        assert!(target.outside().values().any(|bytes| bytes == CANARY.as_bytes()));
+        assert!(target.outside().await.values().any(|bytes| bytes == CANARY.as_bytes()));
     }
 }

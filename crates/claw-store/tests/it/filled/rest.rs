@@ -1,9 +1,9 @@
 //! What the player leaves alone: access, agents, settings, documents, secrets, costs, rules, processes, files.
 
-use claw_core::port::{Artifact, Owner, UnixMillis, Version};
+use claw_core::port::{Artifact, Expect, Owner, UnixMillis, Version};
 use claw_core::store::{
-    AccessRole, ApiKey, Claim, DocumentKey, FileState, KeptArtifact, KeyScope, Layer, NewJob, NewKey,
-    NewProcess, NewRule, NewUndo, NewUsage, Passage, ProcessEnd, Program, ProgramCard, ProgramPlace,
+    AccessRole, ApiKey, Claim, DocumentKey, FileChange, FileState, KeptArtifact, KeyScope, Layer, NewJob,
+    NewKey, NewProcess, NewRule, NewUndo, NewUsage, Passage, ProcessEnd, Program, ProgramCard, ProgramPlace,
     ProgramSettings, RuleScope, Sealed, SecretPlace, Shelf, Store, Summary, Tenant, Tokens, User,
 };
 use claw_core::{
@@ -30,6 +30,7 @@ pub(super) async fn fill(store: &impl Store) {
     usage(store).await;
     rules_and_processes(store).await;
     files(store).await;
+    workspace(store).await;
 }
 
 async fn access(store: &impl Store) {
@@ -213,5 +214,17 @@ async fn files(store: &impl Store) {
             (_, None) => store.withdraw_undo(&new.tenant, new.id).await.unwrap(),
             _ => {}
         }
+    }
+}
+
+async fn workspace(store: &impl Store) {
+    let every_byte: Vec<u8> = (0..=255).cycle().take(2_000_000).collect();
+    let deep = format!("/w{}", format!("/{}", "nä".repeat(80)).repeat(60));
+    for of in [TenantId::main(), tenant("other")] {
+        let change = |at| FileChange { tenant: &of, path: &deep, expect: Expect::Anything, room: None, at };
+        for (path, bytes) in [("/w/ä \n\u{1f980}", ODD.as_bytes()), ("/w/a/b", &every_byte), ("/W", b"")] {
+            store.put_file(&FileChange { path, ..change(UnixMillis(i64::MIN)) }, bytes).await.unwrap();
+        }
+        store.put_directory(&change(NOW)).await.unwrap();
     }
 }

@@ -1,0 +1,60 @@
+//! Where a path leads in a place that has no links: its text says it.
+
+use std::path::{Component, Path, PathBuf};
+
+use claw_core::port::{Access, Place};
+
+use super::failure::Failure;
+
+/// How long a name may be, in bytes, as on a disk.
+const LONGEST_NAME: usize = 255;
+
+/// Where `path` leads, or why it does not exist for this caller. The innermost root decides what may be done.
+pub(super) fn resolve(place: &Place<'_>, path: &str, access: Access) -> Result<PathBuf, Failure> {
+    if path.is_empty() || path.contains('\0') {
+        return Err(Failure::NotAPath);
+    }
+    if path.split('/').any(|name| name.len() > LONGEST_NAME) {
+        return Err(Failure::TooLong);
+    }
+    let full = normal(&place.directory.join(path)).ok_or(Failure::Outside)?;
+    let within = |path: &Path| place.scope.roots.iter().any(|root| path.starts_with(&root.path));
+    if !path.starts_with('/') && !normal(place.directory).is_some_and(|directory| within(&directory)) {
+        return Err(Failure::Outside);
+    }
+    let roots = place.scope.roots.iter().filter(|root| full.starts_with(&root.path));
+    let root = roots.rev().max_by_key(|root| root.path.components().count()).ok_or(Failure::Outside)?;
+    if is_denied(place, &full) {
+        return Err(Failure::Denied);
+    }
+    if access == Access::Write && root.access == Access::Read {
+        return Err(Failure::ReadOnly);
+    }
+    Ok(full)
+}
+
+/// Whether what is there does not exist for this caller.
+pub(super) fn is_denied(place: &Place<'_>, full: &Path) -> bool {
+    place.scope.denied.iter().any(|denied| full.starts_with(denied))
+}
+
+/// The outermost root that a path is in: what is ignored below is said from there on.
+pub(super) fn outermost(place: &Place<'_>, full: &Path) -> PathBuf {
+    let roots = place.scope.roots.iter().filter(|root| full.starts_with(&root.path));
+    let root = roots.min_by_key(|root| root.path.components().count());
+    root.and_then(|root| normal(&root.path)).unwrap_or_else(|| full.to_owned())
+}
+
+/// The path without `.` and `..`; `None` where `..` climbs past the top or the path is not absolute.
+pub(super) fn normal(path: &Path) -> Option<PathBuf> {
+    let mut normal = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::CurDir => {}
+            Component::ParentDir if !normal.pop() => return None,
+            Component::ParentDir => {}
+            other => normal.push(other),
+        }
+    }
+    normal.is_absolute().then_some(normal)
+}
