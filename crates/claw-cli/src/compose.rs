@@ -5,11 +5,13 @@
 
 pub(crate) mod models;
 pub(crate) mod shell;
+mod unopened;
 
 use std::collections::btree_map::Entry;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use claw_agent::StoredTalks;
 use claw_core::AgentId;
 use claw_core::event::Listener;
 use claw_core::port::{AgentCard, FsBridge, Quota, World};
@@ -70,6 +72,7 @@ fn world(loaded: &Loaded, around: &Surroundings) -> World {
         world.artifacts = Some(Arc::new(artifacts));
     }
     world.agents = Some(Arc::new(agents(&loaded.config)));
+    world.talks = Some(Arc::new(unopened::Unopened));
     world
 }
 
@@ -208,6 +211,7 @@ pub(crate) fn executor(
     world.undo = Some(Arc::new(undo(loaded, around, &store)?));
     world.artifacts = Some(Arc::new(artifacts(loaded, around, &store)?));
     world.agents = Some(Arc::new(StoredAgents::new(agents(config), Arc::clone(&store) as _)));
+    world.talks = Some(Arc::new(StoredTalks::new(Arc::clone(&store) as _, Arc::clone(&world.clock))));
     world.seen = Some(Arc::new(StoredSeen::new(Arc::clone(&store) as _, Arc::clone(&world.clock))));
     let builder = Executor::builder(populated(world), Arc::clone(&store) as _, policy(config)?)
         .settings(Arc::clone(&store) as _)

@@ -14,6 +14,7 @@ mod model;
 mod seen;
 mod sessions;
 mod shell;
+mod talks;
 mod undo;
 
 use std::fmt;
@@ -33,8 +34,9 @@ pub use model::{
     Answer, Choice, Ear, Fault, Model, ModelCard, ModelError, Models, Piece, Prices, Prompt, Question, Stop,
 };
 pub use seen::SeenFiles;
-pub use sessions::{SessionStatus, Sessions};
+pub use sessions::{SessionStatus, Sessions, TalkFigures};
 pub use shell::{Ran, RunContext, Shell, ShellHost, Stopped};
+pub use talks::{Line as TalkLine, Posted, Talk, TalkHost, TalkPage, Talks, Words};
 pub use undo::{Change, Contents, UndoJournal};
 
 use crate::id::{SessionKey, TenantId};
@@ -67,12 +69,23 @@ pub struct World {
     pub artifacts: Option<Arc<dyn ArtifactStore>>,
     /// The configured agents.
     pub agents: Option<Arc<dyn AgentDirectory>>,
+    /// Conversations.
+    pub talks: Option<Arc<dyn TalkHost>>,
 }
 
 impl World {
     /// A world with nothing but a clock.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { clock, bridge: None, undo: None, seen: None, shell: None, artifacts: None, agents: None }
+        Self {
+            clock,
+            bridge: None,
+            undo: None,
+            seen: None,
+            shell: None,
+            artifacts: None,
+            agents: None,
+            talks: None,
+        }
     }
 
     /// Why `need` cannot be met here, or `None` where it can.
@@ -82,6 +95,7 @@ impl World {
             Need::Shell => (self.shell.is_some(), "no shell is set up in this build"),
             Need::Artifacts => (self.artifacts.is_some(), "no artifact store is set up"),
             Need::Agents => (self.agents.is_some(), "no agent directory is set up"),
+            Need::Talks => (self.talks.is_some(), "no store of conversations is set up"),
             Need::Sessions | Need::Catalogue => (true, ""),
         };
         (!there).then_some(reason)
@@ -98,6 +112,7 @@ impl fmt::Debug for World {
             .field("shell", &has(self.shell.is_some()))
             .field("artifacts", &has(self.artifacts.is_some()))
             .field("agents", &has(self.agents.is_some()))
+            .field("talks", &has(self.talks.is_some()))
             .finish_non_exhaustive()
     }
 }
@@ -117,6 +132,8 @@ pub struct Ports {
     pub agents: Option<Arc<dyn Agents>>,
     /// The figures of the caller's session.
     pub sessions: Option<Arc<dyn Sessions>>,
+    /// The caller's conversations.
+    pub talks: Option<Arc<dyn Talks>>,
     /// Searching the tools themselves.
     pub catalogue: Option<Arc<dyn Catalogue>>,
 }
@@ -131,6 +148,7 @@ impl Ports {
             artifacts: None,
             agents: None,
             sessions: None,
+            talks: None,
             catalogue: None,
         }
     }

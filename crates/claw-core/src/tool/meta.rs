@@ -289,6 +289,8 @@ pub enum Need {
     Agents,
     /// The figures of the caller's session.
     Sessions,
+    /// The caller's conversations.
+    Talks,
     /// Searching the tools themselves.
     Catalogue,
 }
@@ -302,6 +304,7 @@ impl Need {
             Self::Artifacts => "artifacts",
             Self::Agents => "agents",
             Self::Sessions => "sessions",
+            Self::Talks => "talks",
             Self::Catalogue => "catalogue",
         }
     }

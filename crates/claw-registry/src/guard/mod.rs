@@ -10,6 +10,7 @@ mod files;
 mod scope;
 mod sessions;
 mod shell;
+mod talks;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -85,6 +86,10 @@ pub(crate) fn ports(
                 ports.agents = world.agents.clone().map(|directory| agents::guard(directory, caller, grant));
             }
             Need::Sessions => ports.sessions = Some(sessions::guard(executor, offer, grant)),
+            Need::Talks => {
+                ports.talks =
+                    world.talks.clone().map(|host| talks::guard(host, executor, (caller, meta), grant));
+            }
             Need::Catalogue => ports.catalogue = Some(catalogue::guard(offer, grant)),
         }
     }

@@ -121,6 +121,7 @@ fn order(caller: &Caller, asking: Asking) -> Order {
         workspace: caller.workspace.clone(),
         allow: caller.request_allow.as_ref().map(|allow| allow.to_vec()),
         asking: asking == Asking::Possible,
+        hops: 0,
     }
 }
 
