@@ -22,6 +22,7 @@ use claw_host::files::{LocalFiles, RoutedFiles, Routing, StoredSeen, StoredUndo}
 use claw_host::{
     ArtifactLimits, ConfiguredAgents, FileArtifacts, IndexedArtifacts, StoredAgents, SystemClock,
 };
+use claw_llm::EnvKeys;
 use claw_policy::config::AgentTools;
 use claw_policy::pipeline::{Policy, PolicyError, ToolSet};
 use claw_policy::scrub::{Scrubber, Value as SecretValue};
@@ -32,6 +33,7 @@ use claw_store::seal::KeySource;
 use claw_store::{Backend, Place, StoreOptions};
 use serde_json::Value;
 
+use self::models::DeploymentKeys;
 use crate::config::{AgentConfig, Config, ContextFiles, KEYS, Loaded, NAME, Surroundings, candidates};
 use crate::failure::Failure;
 use crate::installation;
@@ -73,6 +75,8 @@ fn world(loaded: &Loaded, around: &Surroundings) -> World {
     }
     world.agents = Some(Arc::new(agents(&loaded.config)));
     world.talks = Some(Arc::new(unopened::Unopened));
+    // What is wrong with them is told where one would be used.
+    world.endpoints = models::endpoints(loaded, Arc::new(EnvKeys)).unwrap_or_default();
     world
 }
 
@@ -211,6 +215,7 @@ pub(crate) fn executor(
     world.undo = Some(Arc::new(undo(loaded, around, &store)?));
     world.artifacts = Some(Arc::new(artifacts(loaded, around, &store)?));
     world.agents = Some(Arc::new(StoredAgents::new(agents(config), Arc::clone(&store) as _)));
+    world.endpoints = models::endpoints(loaded, DeploymentKeys::new(loaded, around, &store, None)?)?;
     world.talks = Some(Arc::new(StoredTalks::new(Arc::clone(&store) as _, Arc::clone(&world.clock))));
     world.seen = Some(Arc::new(StoredSeen::new(Arc::clone(&store) as _, Arc::clone(&world.clock))));
     let builder = Executor::builder(populated(world), Arc::clone(&store) as _, policy(config)?)

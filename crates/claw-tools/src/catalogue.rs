@@ -163,10 +163,6 @@ const ABSENT: &[Meta] = &[
     core("nodes", Group::Nodes)
         .effects(&[Read, Write, Execute, Network, Admin])
         .about("List and manage the machines of this installation."),
-    core("openai_compat_call", Group::Ai)
-        .effects(&[Network, Spend])
-        .cost(Cost::Heavy)
-        .about("Send a request of your own making to an OpenAI-compatible endpoint."),
 ];
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ pub const TOKENS: &[(&str, u32)] = &[
     ("exec", 242),
     ("glob", 159),
     ("list_files", 146),
+    ("openai_compat_call", 162),
     ("read_file", 171),
     ("result_read", 182),
     ("search", 357),

@@ -8,6 +8,7 @@ mod agents;
 mod artifacts;
 mod catalogue;
 mod clock;
+mod endpoints;
 mod files;
 mod generated;
 mod model;
@@ -24,6 +25,7 @@ pub use agents::{AgentCard, AgentDirectory, Agents};
 pub use artifacts::{Artifact, ArtifactStore, Artifacts, Part};
 pub use catalogue::{Catalogue, Hit};
 pub use clock::{Clock, UnixMillis};
+pub use endpoints::{EndpointAnswer, EndpointCard, EndpointHost, EndpointRequest, Endpoints};
 pub use files::{
     Access, Binary, Confinement, Entry, EntryKind, Expect, Files, From, FsBridge, Hits, Line, Order, Place,
     Quota, Reading, Root, Scope, Search, Searched, Splice, Stat, Version, View, Walk, Walked, Window,
@@ -71,6 +73,8 @@ pub struct World {
     pub agents: Option<Arc<dyn AgentDirectory>>,
     /// Conversations.
     pub talks: Option<Arc<dyn TalkHost>>,
+    /// Endpoints that configuration names.
+    pub endpoints: Option<Arc<dyn EndpointHost>>,
 }
 
 impl World {
@@ -85,6 +89,7 @@ impl World {
             artifacts: None,
             agents: None,
             talks: None,
+            endpoints: None,
         }
     }
 
@@ -96,6 +101,9 @@ impl World {
             Need::Artifacts => (self.artifacts.is_some(), "no artifact store is set up"),
             Need::Agents => (self.agents.is_some(), "no agent directory is set up"),
             Need::Talks => (self.talks.is_some(), "no store of conversations is set up"),
+            Need::Endpoints => {
+                (self.endpoints.is_some(), "no endpoint is configured; see `endpoints` in the configuration")
+            }
             Need::Sessions | Need::Catalogue => (true, ""),
         };
         (!there).then_some(reason)
@@ -113,6 +121,7 @@ impl fmt::Debug for World {
             .field("artifacts", &has(self.artifacts.is_some()))
             .field("agents", &has(self.agents.is_some()))
             .field("talks", &has(self.talks.is_some()))
+            .field("endpoints", &has(self.endpoints.is_some()))
             .finish_non_exhaustive()
     }
 }
@@ -134,6 +143,8 @@ pub struct Ports {
     pub sessions: Option<Arc<dyn Sessions>>,
     /// The caller's conversations.
     pub talks: Option<Arc<dyn Talks>>,
+    /// Endpoints that configuration names.
+    pub endpoints: Option<Arc<dyn Endpoints>>,
     /// Searching the tools themselves.
     pub catalogue: Option<Arc<dyn Catalogue>>,
 }
@@ -149,6 +160,7 @@ impl Ports {
             agents: None,
             sessions: None,
             talks: None,
+            endpoints: None,
             catalogue: None,
         }
     }

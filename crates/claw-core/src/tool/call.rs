@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{ErrorKind, Facts, Need, ToolError};
 use crate::id::{AgentId, CallId, SessionKey, TenantId, UserId};
-use crate::port::{Agents, Artifacts, Catalogue, Clock, Files, Ports, Sessions, Shell, Talks};
+use crate::port::{Agents, Artifacts, Catalogue, Clock, Endpoints, Files, Ports, Sessions, Shell, Talks};
 
 /// What kind of conversation a call belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, schemars::JsonSchema)]
@@ -293,6 +293,11 @@ impl Call {
     /// The caller's conversations.
     pub fn talks(&self) -> Result<&dyn Talks, ToolError> {
         self.port(self.0.ports.talks.as_deref(), Need::Talks)
+    }
+
+    /// Endpoints that configuration names.
+    pub fn endpoints(&self) -> Result<&dyn Endpoints, ToolError> {
+        self.port(self.0.ports.endpoints.as_deref(), Need::Endpoints)
     }
 
     /// Searching the tools themselves.

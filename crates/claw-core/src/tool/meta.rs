@@ -291,6 +291,8 @@ pub enum Need {
     Sessions,
     /// The caller's conversations.
     Talks,
+    /// Endpoints that configuration names.
+    Endpoints,
     /// Searching the tools themselves.
     Catalogue,
 }
@@ -305,6 +307,7 @@ impl Need {
             Self::Agents => "agents",
             Self::Sessions => "sessions",
             Self::Talks => "talks",
+            Self::Endpoints => "endpoints",
             Self::Catalogue => "catalogue",
         }
     }

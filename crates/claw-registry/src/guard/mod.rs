@@ -6,6 +6,7 @@
 mod agents;
 mod artifacts;
 mod catalogue;
+mod endpoints;
 mod files;
 mod scope;
 mod sessions;
@@ -89,6 +90,9 @@ pub(crate) fn ports(
             Need::Talks => {
                 ports.talks =
                     world.talks.clone().map(|host| talks::guard(host, executor, (caller, meta), grant));
+            }
+            Need::Endpoints => {
+                ports.endpoints = world.endpoints.clone().map(|host| endpoints::guard(host, caller, grant));
             }
             Need::Catalogue => ports.catalogue = Some(catalogue::guard(offer, grant)),
         }
