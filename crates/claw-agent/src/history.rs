@@ -202,7 +202,7 @@ fn push(turns: &mut Vec<Turn>, turn: Turn) {
 }
 
 /// What a message is made of; what does not read is shown as it is.
-fn parts(message: &Message) -> Vec<Part> {
+pub(crate) fn parts(message: &Message) -> Vec<Part> {
     let content = &message.new.content;
     match Vec::<Part>::deserialize(content) {
         Ok(parts) => parts,

@@ -19,6 +19,7 @@ mod order;
 mod prompt;
 mod result;
 mod session;
+mod talks;
 mod turn;
 mod worker;
 
@@ -30,5 +31,6 @@ pub use limits::{LoopLimits, Meanwhile, RunLimits, Threshold};
 pub use loops::{Finding, Loops};
 pub use order::Order;
 pub use session::{Peer, key};
+pub use talks::StoredTalks;
 pub use turn::End;
 pub use worker::{Worker, WorkerOptions};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use claw_core::message::Part;
 use claw_core::port::UnixMillis;
-use claw_core::store::{Accepted, Job, NewJob, NewMessage, Role, SessionLog, StoreError};
+use claw_core::store::{Accepted, Conversations, Job, NewJob, NewMessage, Party, Role, StoreError};
 use claw_core::tool::{Caller, PeerKind};
 use claw_core::{AgentId, JobId, MessageId, SessionKey, TenantId, UserId};
 use serde::{Deserialize, Serialize};
@@ -37,13 +37,28 @@ pub struct Order {
     pub allow: Option<Vec<String>>,
     /// Whether someone is there who can be asked for approvals.
     pub asking: bool,
+    /// How many conversations the message went through before this one; 0 where a person wrote it.
+    #[serde(default)]
+    pub hops: u8,
 }
 
 impl Order {
-    /// Stores what was said and the job that answers it, in this lane.
+    /// Whose conversation it is.
+    pub fn party(&self) -> Party {
+        Party {
+            agent: self.agent.clone(),
+            user: self.user.clone(),
+            channel: self.channel.clone(),
+            chat: self.chat.clone(),
+            peer: self.peer,
+        }
+    }
+
+    /// Stores what was said and the job that answers it, in this lane. A conversation that is somebody else's is
+    /// refused.
     pub async fn accept(
         &self,
-        store: &(impl SessionLog + ?Sized),
+        store: &(impl Conversations + ?Sized),
         (tenant, session): (&TenantId, &SessionKey),
         parts: &[Part],
         (lane, at): (&str, UnixMillis),
@@ -68,7 +83,7 @@ impl Order {
             visible: at,
             max_attempts: ATTEMPTS,
         };
-        store.accept_message(message, job).await
+        store.accept_from(&self.party(), message, job).await
     }
 
     /// The order of a job, and its conversation.
@@ -89,6 +104,7 @@ impl Order {
         caller.peer_kind = self.peer;
         caller.config = Arc::clone(settings);
         caller.request_allow = self.allow.clone().map(Into::into);
+        caller.hops = self.hops;
         caller
     }
 }

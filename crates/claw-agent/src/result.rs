@@ -97,9 +97,10 @@ fn told(wanted: &Wanted, content: Vec<Block>, failed: bool) -> Told {
     Told { call: *call, model_id: model_id.clone(), tool: tool.clone(), content, failed }
 }
 
-/// Whether what a tool gives may have been written by someone whom nobody asked; kept results may be anybody's.
+/// Whether what a tool gives may have been written by someone whom nobody asked; kept results may be anybody's, and
+/// so may what was said elsewhere.
 fn is_from_outside(meta: &Meta) -> bool {
-    let is_kept = meta.needs.contains(&Need::Artifacts);
+    let is_kept = meta.needs.iter().any(|need| matches!(need, Need::Artifacts | Need::Talks));
     is_kept || meta.effects.has(Effect::Network) || matches!(meta.source, Source::Mcp { .. })
 }
 

@@ -7,7 +7,6 @@ use clap::{Args, ValueEnum};
 use claw_core::tool::{Caller, PeerKind, Profile, SubagentDepth};
 use claw_core::{AgentId, SessionKey, UserId};
 use claw_policy::nearest::nearest;
-use serde_json::Value;
 
 use crate::cli::Session;
 use crate::command::tools::runtime;
@@ -122,6 +121,25 @@ impl CallerArgs {
         given.collect()
     }
 
+    /// The caller of something that is done in its name: an agent that is not set up is refused. What is only shown
+    /// of a caller takes [`caller`](Self::caller).
+    pub(crate) fn acting(
+        &self,
+        config: &Config,
+        around: &Surroundings,
+        workspace: &Path,
+    ) -> Result<Caller, Failure> {
+        if self.is_unknown(config) && AgentId::new(&self.agent).is_ok() {
+            let agent = &self.agent;
+            let hint = match nearest(agent, config.agents.keys()) {
+                Some(near) => format!("did you mean `--agent {near}`?"),
+                None => format!("add it with `clawsmith agent add {agent}`, or leave out `--agent`"),
+            };
+            return Err(Failure::usage(format!("agent `{agent}` is not set up")).hint(hint));
+        }
+        self.caller(config, around, workspace)
+    }
+
     /// The caller, in this workspace.
     pub(crate) fn caller(
         &self,
@@ -152,8 +170,7 @@ impl CallerArgs {
             caller.peer_kind = PeerKind::Group;
         }
         caller.provider = self.provider.as_deref().map(Into::into);
-        let settings = config.settings.clone().into_iter();
-        caller.config = Arc::new(settings.map(|(tool, settings)| (tool, Value::Object(settings))).collect());
+        caller.config = Arc::new(config.tool_settings());
         caller.subagent = match self.subagent {
             None => SubagentDepth::default(),
             Some(place) => SubagentDepth { depth: 1, leaf: matches!(place, Place::Leaf) },
@@ -165,13 +182,17 @@ impl CallerArgs {
 }
 
 impl CallerArgs {
+    /// Whether the agent is neither configured nor stored.
+    fn is_unknown(&self, config: &Config) -> bool {
+        self.agent != DEFAULT_AGENT && !config.agents.contains_key(&self.agent)
+    }
+
     /// A misspelt agent would be answered for as any other, and the answer would be about somebody else.
     fn note_unknown_agent(&self, config: &Config) {
-        let agents = &config.agents;
-        if self.agent == DEFAULT_AGENT || agents.is_empty() || agents.contains_key(&self.agent) {
+        if config.agents.is_empty() || !self.is_unknown(config) {
             return;
         }
-        let hint = match nearest(&self.agent, agents.keys()) {
+        let hint = match nearest(&self.agent, config.agents.keys()) {
             Some(near) => format!("; did you mean `{near}`?"),
             None => ", so the rules for all agents hold".to_owned(),
         };

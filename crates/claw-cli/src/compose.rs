@@ -6,11 +6,13 @@
 pub(crate) mod models;
 pub(crate) mod processes;
 pub(crate) mod shell;
+mod unopened;
 
 use std::collections::btree_map::Entry;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use claw_agent::StoredTalks;
 use claw_core::AgentId;
 use claw_core::event::Listener;
 use claw_core::port::{AgentCard, FsBridge, Quota, World};
@@ -22,6 +24,7 @@ use claw_host::shell::CredentialedPrograms;
 use claw_host::{
     ArtifactLimits, ConfiguredAgents, FileArtifacts, IndexedArtifacts, StoredAgents, SystemClock,
 };
+use claw_llm::EnvKeys;
 use claw_policy::config::AgentTools;
 use claw_policy::pipeline::{Policy, PolicyError, ToolSet};
 use claw_policy::program::OPEN_VARIABLES;
@@ -34,6 +37,7 @@ use claw_store::vault::StoredCredentials;
 use claw_store::{Backend, Place, StoreOptions};
 use serde_json::Value;
 
+use self::models::DeploymentKeys;
 use crate::config::{AgentConfig, Config, ContextFiles, KEYS, Loaded, NAME, Surroundings, candidates};
 use crate::failure::Failure;
 use crate::installation;
@@ -90,6 +94,9 @@ fn world(loaded: &Loaded, around: &Surroundings) -> World {
         world.artifacts = Some(Arc::new(artifacts));
     }
     world.agents = Some(Arc::new(agents(&loaded.config)));
+    world.talks = Some(Arc::new(unopened::Unopened));
+    // What is wrong with them is told where one would be used.
+    world.endpoints = models::endpoints(loaded, Arc::new(EnvKeys)).unwrap_or_default();
     world
 }
 
@@ -240,6 +247,8 @@ pub(crate) fn builder(
     world.undo = Some(Arc::new(undo(loaded, around, &store)?));
     world.artifacts = Some(Arc::new(artifacts(loaded, around, &store)?));
     world.agents = Some(Arc::new(StoredAgents::new(agents(config), Arc::clone(&store) as _)));
+    world.endpoints = models::endpoints(loaded, DeploymentKeys::new(loaded, around, &store, None)?)?;
+    world.talks = Some(Arc::new(StoredTalks::new(Arc::clone(&store) as _, Arc::clone(&world.clock))));
     world.seen = Some(Arc::new(StoredSeen::new(Arc::clone(&store) as _, Arc::clone(&world.clock))));
     let builder = Executor::builder(populated(world), Arc::clone(&store) as _, policy(config)?)
         .settings(Arc::clone(&store) as _)

@@ -7,6 +7,7 @@
 mod anthropic;
 mod chain;
 mod config;
+mod endpoints;
 mod fault;
 mod gather;
 mod gemini;
@@ -22,6 +23,7 @@ mod sse;
 mod wire;
 
 pub use config::{ModelConfig, ModelsConfig, PricesConfig, ProviderConfig, ProviderKind};
+pub use endpoints::{ConfiguredEndpoints, EndpointConfig};
 pub use keys::{EnvKeys, KeyPlace, Keys};
 pub use providers::{ConfigError, ProviderCard, Providers};
 pub use script::{NoTurn, Pace, Scene, Script, ScriptError, Step};

@@ -1,6 +1,6 @@
 //! All models of a deployment, from its configuration.
 
-mod resolve;
+pub(crate) mod resolve;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -27,6 +27,9 @@ use crate::script::Script;
 use crate::scripted::Scripted;
 use crate::wire::Wire;
 use resolve::Provider;
+
+/// How like two names must be for one to be suggested for the other.
+const CLOSE: f64 = 0.6;
 
 /// The models of a deployment.
 pub struct Providers {
@@ -145,9 +148,17 @@ impl Providers {
             message,
         };
         let Some(found) = found else {
-            let names = self.providers.keys().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
-            return Err(refuse(format!("there is no such provider; there are {names}")));
+            return Err(refuse(self.no_provider(provider)));
         };
+        if provider == DEMO
+            && !self.config.providers.contains_key(DEMO)
+            && let Some(other) = model.as_ref().filter(|model| *model != DEMO)
+        {
+            let names = self.names();
+            return Err(refuse(format!(
+                "the demo plays a script and has no model `{other}`; name another provider: {names}"
+            )));
+        }
         let Some(model) = model.clone() else {
             return Err(refuse(format!(
                 "no model is named; set `models.providers.{provider}.model`, or name one for the agent"
@@ -181,6 +192,36 @@ impl Providers {
             turn: self.turn(tenant, &found.name),
             patience: self.patience(),
         }))
+    }
+
+    /// A model is named, and nobody is there who could have it.
+    fn unanswered(&self, model: &str, provider: Option<&str>) -> ModelError {
+        let message = match provider {
+            Some(provider) => self.no_provider(provider),
+            None => format!(
+                "no provider is set up that could have it; set the key of one, or write it as `provider/model`: \
+                 there are {}",
+                self.names()
+            ),
+        };
+        let (provider, model) = match provider {
+            Some(provider) => (provider, model.get(provider.len() + 1..).unwrap_or(model)),
+            None => ("-", model),
+        };
+        ModelError { provider: provider.into(), model: model.into(), fault: Fault::NotSetUp, message }
+    }
+
+    /// That there is no provider of this name, which one was probably meant, and which there are.
+    fn no_provider(&self, name: &str) -> String {
+        let likeness = |other: &&SmolStr| strsim::normalized_damerau_levenshtein(name, other);
+        let near = self.providers.keys().max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
+        let near = near.filter(|near| likeness(near) >= CLOSE);
+        let meant = near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
+        format!("there is no provider `{name}`; {meant}there are {}", self.names())
+    }
+
+    fn names(&self) -> String {
+        self.providers.keys().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
     }
 
     fn turn(&self, tenant: &TenantId, provider: &SmolStr) -> Arc<AtomicUsize> {
@@ -225,7 +266,14 @@ impl Models for Providers {
                 Some((provider, model)) if self.providers.contains_key(provider) => {
                     (provider.into(), Some(model))
                 }
-                _ => (self.usual(tenant).await, Some(both)),
+                named => {
+                    let usual = self.usual(tenant).await;
+                    // Who names a model does not want the demo to stand in for it.
+                    if usual == DEMO && self.config.provider.is_none() {
+                        return Err(self.unanswered(both, named.map(|(provider, _)| provider)));
+                    }
+                    (usual, Some(both))
+                }
             },
             (None, None) => {
                 let provider = self.usual(tenant).await;

@@ -6,6 +6,7 @@
 mod backend;
 pub mod backup;
 pub mod chain;
+mod conversations;
 pub mod copy;
 mod document;
 mod installation;

@@ -53,6 +53,7 @@ const PAIRS: &[Pair] = &[
     pair!(14, "told", "0014_told.sql"),
     pair!(15, "seen", "0015_seen.sql"),
     pair!(18, "summaries", "0018_summaries.sql"),
+    pair!(19, "conversations", "0019_conversations.sql"),
     pair!(20, "workspace_files", "0020_workspace_files.sql"),
 ];
 

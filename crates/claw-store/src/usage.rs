@@ -59,13 +59,18 @@ where
 
 /// What was found.
 pub(crate) fn usage((answers, input, output, read, write, cost): Sums) -> Result<Usage, StoreError> {
-    let tokens = Tokens {
+    let tokens = tokens((input, output, read, write))?;
+    Ok(Usage { answers: row::count(answers)?, tokens, cost })
+}
+
+/// Tokens of each kind: read anew, written, read from the cache, put into it.
+pub(crate) fn tokens((input, output, read, write): (i64, i64, i64, i64)) -> Result<Tokens, StoreError> {
+    Ok(Tokens {
         input: row::count(input)?,
         output: row::count(output)?,
         cache_read: row::count(read)?,
         cache_write: row::count(write)?,
-    };
-    Ok(Usage { answers: row::count(answers)?, tokens, cost })
+    })
 }
 
 /// What was found, in order: databases sort names each in their own way.

@@ -5,15 +5,16 @@ use std::sync::Arc;
 
 use claw_core::tool::{AnyTool, Meta, Source, Tool, erase};
 
-use crate::{agents, automation, fs, runtime, sessions, tools, workspace};
+use crate::{agents, ai, automation, fs, runtime, sessions, tools, workspace};
 
 /// Every group's list, in the order listings show the groups.
-static GROUPS: [&[Builtin]; 7] = [
+static GROUPS: [&[Builtin]; 8] = [
     fs::TOOLS,
     runtime::TOOLS,
     sessions::TOOLS,
     automation::TOOLS,
     agents::TOOLS,
+    ai::TOOLS,
     workspace::TOOLS,
     tools::TOOLS,
 ];

@@ -45,13 +45,6 @@ const ABSENT: &[Meta] = &[
     core("memory_search", Group::Memory)
         .effects(&[Read])
         .about("Search what was remembered, by words and by meaning."),
-    core("sessions_history", Group::Sessions)
-        .effects(&[Read])
-        .about("Read the latest messages of another session of this agent."),
-    core("sessions_list", Group::Sessions).effects(&[Read]).about("List the active sessions of this agent."),
-    core("sessions_send", Group::Sessions)
-        .effects(&[Write, Message, Spawn])
-        .about("Send a message into another session of this agent."),
     core("spawn", Group::Sessions)
         .effects(&[Spend, Spawn])
         .cost(Cost::Heavy)
@@ -160,10 +153,6 @@ const ABSENT: &[Meta] = &[
     core("nodes", Group::Nodes)
         .effects(&[Read, Write, Execute, Network, Admin])
         .about("List and manage the machines of this installation."),
-    core("openai_compat_call", Group::Ai)
-        .effects(&[Network, Spend])
-        .cost(Cost::Heavy)
-        .about("Send a request of your own making to an OpenAI-compatible endpoint."),
 ];
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! What tests of tools stand on: a call by `ana` through agent `main`, at a fixed time.
 
+mod talking;
+
 use std::sync::Arc;
 
 use claw_core::port::{Clock, Ports, UnixMillis};
@@ -8,6 +10,8 @@ use claw_core::{AgentId, CallId, SessionKey, UserId};
 use serde::Deserialize as _;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
+
+pub(crate) use self::talking::Talking;
 
 /// Sunday 2026-11-15, 08:30 UTC.
 pub(crate) const NOW: UnixMillis = UnixMillis(1_794_731_400_000);

@@ -9,6 +9,7 @@
 //! Adding a tool: its file, its `mod` line, one line in its group's `TOOLS`; take it out of `absent`.
 
 mod agents;
+mod ai;
 mod automation;
 mod builtin;
 mod catalogue;

@@ -214,6 +214,7 @@ pub(crate) fn order() -> Order {
         workspace: PathBuf::from("/w"),
         allow: None,
         asking: false,
+        hops: 0,
     }
 }
 

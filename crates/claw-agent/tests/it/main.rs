@@ -10,5 +10,6 @@ mod kit;
 mod limits;
 mod meanwhile;
 mod resuming;
+mod talks;
 mod turns;
 mod workers;

@@ -78,7 +78,7 @@ impl Chat {
     pub(crate) fn run(self, session: &mut Session) -> Outcome {
         let loaded = self.caller.load(session)?;
         let workspace = workspace(self.workspace.as_deref(), &session.around)?;
-        let mut caller = self.caller.caller(&loaded.config, &session.around, &workspace)?;
+        let mut caller = self.caller.acting(&loaded.config, &session.around, &workspace)?;
         if !self.caller.names_session() {
             caller.session = self.conversation(&caller, None)?;
             caller.sandbox_key = caller.session.as_str().into();

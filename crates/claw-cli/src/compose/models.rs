@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use claw_core::port::EndpointHost;
 use claw_core::store::SecretPlace;
 use claw_core::{SecretName, TenantId};
-use claw_llm::{KeyPlace, Keys, ModelsConfig, ProviderConfig, ProviderKind, Providers};
+use claw_llm::{ConfiguredEndpoints, KeyPlace, Keys, ModelsConfig, ProviderConfig, ProviderKind, Providers};
 use claw_registry::Executor;
 use claw_store::seal::KeySource;
 use claw_store::{Backend, Vault};
@@ -34,6 +35,21 @@ pub(crate) fn models(
             Failure::usage(format!("`models.{}`: {}", error.key, error.reason)).hint("clawsmith config show")
         }
     })
+}
+
+/// The endpoints of this configuration; `None` where there are none.
+pub(crate) fn endpoints(
+    loaded: &Loaded,
+    keys: Arc<dyn Keys>,
+) -> Result<Option<Arc<dyn EndpointHost>>, Failure> {
+    let config = &loaded.config.endpoints;
+    if config.is_empty() {
+        return Ok(None);
+    }
+    let endpoints = ConfiguredEndpoints::new(config, keys).map_err(|error| {
+        Failure::usage(format!("`endpoints.{}`: {}", error.key, error.reason)).hint("clawsmith config show")
+    })?;
+    Ok(Some(Arc::new(endpoints)))
 }
 
 /// The configuration with a script in place of every model.

@@ -24,7 +24,7 @@ use claw_core::store::AgentKind;
 use claw_core::{NodeId, TenantId};
 use claw_host::ArtifactKeeping;
 use claw_host::files::UndoLimits;
-use claw_llm::ModelsConfig;
+use claw_llm::{EndpointConfig, ModelsConfig};
 use claw_policy::approval::ApprovalConfig;
 use claw_policy::config::{AgentProviderTools, AgentTools, PolicyConfig, ToolsPolicy};
 use claw_policy::rate::RateConfig;
@@ -75,6 +75,8 @@ pub struct Config {
     pub sandbox: SandboxConfig,
     /// Models, and who provides them.
     pub models: ModelsConfig,
+    /// Endpoints that `openai_compat_call` sends requests to, by name.
+    pub endpoints: BTreeMap<String, EndpointConfig>,
     /// How far calls may go.
     pub limits: LimitsConfig,
     /// How far one run of an agent may go: one question, and all that is done to answer it.
@@ -236,6 +238,7 @@ impl Default for Config {
             shell: ShellConfig::default(),
             sandbox: SandboxConfig::default(),
             models: ModelsConfig::default(),
+            endpoints: BTreeMap::new(),
             limits: LimitsConfig::default(),
             runs: RunLimits::default(),
             files: FilesConfig::default(),
@@ -297,6 +300,27 @@ impl Config {
         };
         let agents = self.agents.iter().map(|(id, agent)| (id.clone(), tools(agent)));
         PolicyConfig { tools: self.tools.clone(), agents: agents.collect() }
+    }
+
+    /// Settings of tools, by name; those of `openai_compat_call` say where each endpoint is.
+    pub fn tool_settings(&self) -> Value {
+        let settings = self.settings.clone().into_iter();
+        let mut tools: Map<String, Value> =
+            settings.map(|(tool, settings)| (tool, Value::Object(settings))).collect();
+        let origins: Map<String, Value> = self
+            .endpoints
+            .iter()
+            .filter_map(|(name, endpoint)| {
+                Some((name.clone(), serde_json::to_value(endpoint.origin()?).ok()?))
+            })
+            .collect();
+        if !origins.is_empty() {
+            let own = tools.entry("openai_compat_call").or_insert_with(|| Value::Object(Map::new()));
+            if let Value::Object(own) = own {
+                own.insert("origins".to_owned(), Value::Object(origins));
+            }
+        }
+        Value::Object(tools)
     }
 
     /// The rules by which an agent's shell commands are judged.

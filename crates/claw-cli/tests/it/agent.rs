@@ -47,7 +47,20 @@ fn the_policy_of_a_stored_agent_holds() {
     home.run(&["agent", "edit", "ada", "--deny", ""]);
     assert_eq!(call("ada").code, 0);
     let misspelt = call("adda");
-    assert!(misspelt.stderr.contains("did you mean `ada`?"), "{}", misspelt.stderr);
+    assert_eq!(misspelt.code, 2, "{}", misspelt.shown());
+    assert!(
+        misspelt.stderr.contains("agent `adda` is not set up\n  try: did you mean `--agent ada`?"),
+        "{}",
+        misspelt.stderr
+    );
+    let chat = home.run(&["chat", "-m", "hello", "--agent", "adda"]);
+    assert_eq!((chat.code, chat.stderr), (2, misspelt.stderr), "{}", chat.stdout);
+    let unlike = call("zzz");
+    assert!(
+        unlike.stderr.contains("add it with `clawsmith agent add zzz`, or leave out `--agent`"),
+        "{}",
+        unlike.stderr
+    );
 }
 
 #[test]
@@ -91,4 +104,19 @@ fn context_files_are_written_listed_and_removed() {
     assert!(listed.contains("SOUL.md") && listed.contains("USER.md"), "{listed}");
     assert_eq!(home.run(&["agent", "files", "remove", "ada", "SOUL.md"]).code, 0);
     assert_eq!(get(&["SOUL.md"]).code, 1);
+}
+
+#[test]
+fn refuses_the_demo_in_the_place_of_an_agents_model() {
+    let home = Home::new();
+    for (agent, model, told) in [
+        ("ada", "nope/large", "there is no provider `nope`; there are `anthropic`, "),
+        ("ben", "opnai/gpt-5", "did you mean `openai`?"),
+        ("cleo", "demo/nope", "the demo plays a script and has no model `nope`"),
+    ] {
+        home.run(&["agent", "add", agent, "--model", model]);
+        let ran = home.run(&["chat", "-m", "hello", "--agent", agent]);
+        assert!(ran.code != 0 && ran.stderr.contains(told), "{}", ran.shown());
+        assert!(!ran.stdout.contains("demo"), "{}", ran.shown());
+    }
 }

@@ -175,3 +175,41 @@ fn says_what_is_wrong_with_how_it_was_called() {
         assert!(ran.stderr.contains(expected), "{words:?}: {}", ran.shown());
     }
 }
+
+#[test]
+fn a_message_from_one_conversation_is_answered_in_the_other() {
+    let home = Home::new();
+    let script = home.write(
+        "send.toml",
+        r#"
+        [[turn]]
+        when.result_of = "sessions_send"
+        do = [{ say = "I wrote: {{result}}" }]
+
+        [[turn]]
+        when.said = "tell them"
+        do = [{ call = "sessions_send", args = { session_key = "cli:b", message = "the kettle is on" } }]
+
+        [[turn]]
+        do = [{ say = "You said: {{said}}" }]
+        "#,
+    );
+    let script = script.to_str().unwrap();
+    let chat =
+        |session: &str, text: &str| home.run(&["chat", "-m", text, "--script", script, "--session", session]);
+    assert_eq!(chat("cli:b", "hello").code, 0);
+    let sent = chat("cli:a", "tell them");
+    assert!(sent.stdout.contains("message #3 of session cli:b is accepted"), "{}", sent.shown());
+    let next = chat("cli:b", "and now?");
+    let answered = next.stdout.find("the kettle is on").expect("it is answered where it was sent");
+    assert!(answered < next.stdout.find("You said: and now?").unwrap(), "{}", next.shown());
+
+    let list = home.run(&["tools", "call", "sessions_list", "--session", "cli:a"]);
+    assert_eq!(list.code, 0, "{}", list.shown());
+    assert!(list.stdout.contains("cli:a (this one)") && list.stdout.contains("cli:b: "), "{}", list.shown());
+    let other = home.run(&["tools", "call", "sessions_list", "--session", "cli:c", "--user", "ben"]);
+    assert_eq!(other.stdout, "there are no sessions\n", "{}", other.shown());
+    let refused = home.run(&["chat", "-m", "let me in", "--session", "cli:b", "--user", "ben"]);
+    assert_eq!(refused.code, 1, "{}", refused.shown());
+    assert!(refused.stderr.contains("conversation `cli:b` is somebody else's"), "{}", refused.shown());
+}

@@ -14,6 +14,7 @@ mod db;
 mod db_copy;
 mod doctor;
 mod embedding;
+mod endpoints;
 mod exec;
 mod files;
 mod harness;

@@ -388,7 +388,7 @@ fn the_configuration_says_whose_an_agents_context_files_are() {
     };
     let ran = write("fixed", "SOUL.md");
     assert!(ran.code == 1 && ran.stderr.contains("belongs to whoever set this agent up"), "{}", ran.shown());
-    for (agent, path) in [("fixed", "USER.md"), ("free", "SOUL.md"), ("unknown", "SOUL.md")] {
+    for (agent, path) in [("fixed", "USER.md"), ("free", "SOUL.md"), ("default", "SOUL.md")] {
         assert_eq!(write(agent, path).code, 0, "{agent}: {path}");
     }
     home.configure("[agents.fixed]\nkind = \"closed\"\n");

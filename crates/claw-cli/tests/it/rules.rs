@@ -7,7 +7,7 @@ use crate::harness::{Home, Ran};
 
 /// A home where every command is asked about that no rule covers.
 fn strict() -> Home {
-    Home::with_config("[approvals]\nsecurity = \"allowlist\"\n")
+    Home::with_config("[approvals]\nsecurity = \"allowlist\"\n\n[agents.another]\n")
 }
 
 fn sh_as(home: &Home, command: &str, words: &[&str]) -> Ran {

@@ -54,7 +54,7 @@ fn prints_schemas_as_each_provider_takes_them() {
     let home = Home::new();
     for provider in ["default", "openai", "openai-strict", "anthropic", "gemini", "xai"] {
         let schemas = home.run(&["tools", "schema", "--provider", provider]).json();
-        assert_eq!(schemas.as_array().unwrap().len(), 13, "{provider}");
+        assert_eq!(schemas.as_array().unwrap().len(), 17, "{provider}");
     }
     let strict = home.run(&["tools", "schema", "workspace_dir", "--provider", "openai-strict"]).json();
     assert_eq!(strict[0]["function"]["strict"], true);
@@ -84,7 +84,7 @@ fn the_caller_can_be_played() {
     let facts: Vec<&str> = ran.stdout.lines().take(4).collect();
     assert_eq!(
         facts,
-        ["session: http:key-7", "agent: ada, for bob", "channel: web, one person", "provider: openai"]
+        ["session: http:key-7", "agent: ada, for bob", "channel: web, one person", "model: one of openai"]
     );
     let agents = home.run(&["tools", "call", "agents_list", "--agent", "ada"]);
     assert_eq!(agents.stdout, "ada (Ada, you): Looks things up.\n");

@@ -8,6 +8,7 @@ mod agents;
 mod artifacts;
 mod catalogue;
 mod clock;
+mod endpoints;
 mod files;
 mod generated;
 mod model;
@@ -16,6 +17,7 @@ mod programs;
 mod seen;
 mod sessions;
 mod shell;
+mod talks;
 mod undo;
 
 use std::fmt;
@@ -25,6 +27,7 @@ pub use agents::{AgentCard, AgentDirectory, Agents};
 pub use artifacts::{Artifact, ArtifactStore, Artifacts, Part};
 pub use catalogue::{Catalogue, Hit};
 pub use clock::{Clock, UnixMillis};
+pub use endpoints::{EndpointAnswer, EndpointCard, EndpointHost, EndpointRequest, Endpoints};
 pub use files::{
     Access, Binary, Confinement, Entry, EntryKind, Expect, Files, From, FsBridge, Hits, Line, Order, Place,
     Quota, Reading, Root, Scope, Search, Searched, Splice, Stat, Version, View, Walk, Walked, Window,
@@ -37,10 +40,11 @@ pub use model::{
 pub use processes::{Awaited, Expected, Printed, ProcessCard, ProcessState, Processes};
 pub use programs::{ProgramHost, ProgramRun, Registered};
 pub use seen::SeenFiles;
-pub use sessions::{SessionStatus, Sessions};
+pub use sessions::{SessionStatus, Sessions, TalkFigures};
 pub use shell::{
     Allowed, Child, Control, Ended, Program, Ran, RunContext, Shell, ShellHost, Size, Start, Stopped,
 };
+pub use talks::{Line as TalkLine, Posted, Talk, TalkHost, TalkPage, Talks, Words};
 pub use undo::{Change, Contents, UndoJournal};
 
 use crate::id::{SessionKey, TenantId};
@@ -75,6 +79,10 @@ pub struct World {
     pub artifacts: Option<Arc<dyn ArtifactStore>>,
     /// The configured agents.
     pub agents: Option<Arc<dyn AgentDirectory>>,
+    /// Conversations.
+    pub talks: Option<Arc<dyn TalkHost>>,
+    /// Endpoints that configuration names.
+    pub endpoints: Option<Arc<dyn EndpointHost>>,
 }
 
 impl World {
@@ -89,6 +97,8 @@ impl World {
             programs: None,
             artifacts: None,
             agents: None,
+            talks: None,
+            endpoints: None,
         }
     }
 
@@ -100,6 +110,10 @@ impl World {
             Need::Programs => (self.programs.is_some(), "no place for programs with credentials is set up"),
             Need::Artifacts => (self.artifacts.is_some(), "no artifact store is set up"),
             Need::Agents => (self.agents.is_some(), "no agent directory is set up"),
+            Need::Talks => (self.talks.is_some(), "no store of conversations is set up"),
+            Need::Endpoints => {
+                (self.endpoints.is_some(), "no endpoint is configured; see `endpoints` in the configuration")
+            }
             Need::Sessions | Need::Catalogue => (true, ""),
         };
         (!there).then_some(reason)
@@ -117,6 +131,8 @@ impl fmt::Debug for World {
             .field("programs", &has(self.programs.is_some()))
             .field("artifacts", &has(self.artifacts.is_some()))
             .field("agents", &has(self.agents.is_some()))
+            .field("talks", &has(self.talks.is_some()))
+            .field("endpoints", &has(self.endpoints.is_some()))
             .finish_non_exhaustive()
     }
 }
@@ -138,6 +154,10 @@ pub struct Ports {
     pub agents: Option<Arc<dyn Agents>>,
     /// The figures of the caller's session.
     pub sessions: Option<Arc<dyn Sessions>>,
+    /// The caller's conversations.
+    pub talks: Option<Arc<dyn Talks>>,
+    /// Endpoints that configuration names.
+    pub endpoints: Option<Arc<dyn Endpoints>>,
     /// Searching the tools themselves.
     pub catalogue: Option<Arc<dyn Catalogue>>,
 }
@@ -153,6 +173,8 @@ impl Ports {
             artifacts: None,
             agents: None,
             sessions: None,
+            talks: None,
+            endpoints: None,
             catalogue: None,
         }
     }

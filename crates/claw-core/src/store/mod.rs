@@ -9,6 +9,7 @@ mod agents;
 mod approvals;
 mod artifacts;
 mod changes;
+mod conversations;
 mod documents;
 mod ledger;
 mod offers;
@@ -34,6 +35,7 @@ pub use agents::{Agent, AgentKind, AgentSetup, AgentStore};
 pub use approvals::{Answer, Approval, ApprovalState, Approvals, NewApproval, Suggestion};
 pub use artifacts::{ArtifactIndex, KeptArtifact};
 pub use changes::{Bells, Changes, Topic};
+pub use conversations::{Circle, Conversation, ConversationPage, Conversations, Party};
 pub use documents::{Document, DocumentCard, DocumentKey, Documents, Found, Passage, PassageQuery, Shelf};
 pub use ledger::{Entry, Event as EntryEvent, Ledger, Outcome, Record, Tally};
 pub use offers::Offers;
@@ -59,6 +61,7 @@ pub trait Store:
     CallStore
     + Queue
     + SessionLog
+    + Conversations
     + Streams
     + UsageLog
     + Offers
@@ -82,6 +85,7 @@ impl<S> Store for S where
     S: CallStore
         + Queue
         + SessionLog
+        + Conversations
         + Streams
         + UsageLog
         + Offers

@@ -133,6 +133,12 @@ pub trait UsageLog: Send + Sync {
         tenant: &TenantId,
         filter: &UsageFilter,
     ) -> Result<Vec<UsageLine>, StoreError>;
+    /// The last answer in a conversation.
+    async fn last_usage(
+        &self,
+        tenant: &TenantId,
+        session: &SessionKey,
+    ) -> Result<Option<NewUsage>, StoreError>;
     /// What was spent from `since` on, in millionths of a US dollar. Read from an index alone: it is asked
     /// before each answer.
     async fn spent(

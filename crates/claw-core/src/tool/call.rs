@@ -11,7 +11,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::{ErrorKind, Facts, Need, ToolError};
 use crate::id::{AgentId, CallId, SessionKey, TenantId, UserId};
-use crate::port::{Agents, Artifacts, Catalogue, Clock, Files, Ports, Processes, Sessions, Shell};
+use crate::port::{
+    Agents, Artifacts, Catalogue, Clock, Endpoints, Files, Ports, Processes, Sessions, Shell, Talks,
+};
 
 /// What kind of conversation a call belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, schemars::JsonSchema)]
@@ -31,6 +33,15 @@ pub struct SubagentDepth {
     pub depth: u8,
     /// Whether it may start no further ones.
     pub leaf: bool,
+}
+
+/// A model that calls tools.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct CallingModel {
+    /// Its name at its provider.
+    pub name: SmolStr,
+    /// How many tokens it can read and write together.
+    pub context: u64,
 }
 
 /// Who calls: the same for all calls of one turn.
@@ -57,6 +68,10 @@ pub struct Caller {
     pub sandbox_key: SmolStr,
     /// The model's provider, which policies may speak of.
     pub provider: Option<SmolStr>,
+    /// The model that calls, where one does.
+    pub model: Option<CallingModel>,
+    /// How many conversations a message went through, sent from one to the next, before it came to this one.
+    pub hops: u8,
     /// The directory its files are in.
     pub workspace: PathBuf,
     /// The workspace it shares with a team, if it is in one.
@@ -87,6 +102,8 @@ impl Caller {
             sandbox_key: SmolStr::new(session.as_str()),
             session,
             provider: None,
+            model: None,
+            hops: 0,
             workspace: workspace.into(),
             team_workspace: None,
             agent_dir: None,
@@ -278,6 +295,16 @@ impl Call {
     /// The figures of the caller's session.
     pub fn sessions(&self) -> Result<&dyn Sessions, ToolError> {
         self.port(self.0.ports.sessions.as_deref(), Need::Sessions)
+    }
+
+    /// The caller's conversations.
+    pub fn talks(&self) -> Result<&dyn Talks, ToolError> {
+        self.port(self.0.ports.talks.as_deref(), Need::Talks)
+    }
+
+    /// Endpoints that configuration names.
+    pub fn endpoints(&self) -> Result<&dyn Endpoints, ToolError> {
+        self.port(self.0.ports.endpoints.as_deref(), Need::Endpoints)
     }
 
     /// Searching the tools themselves.

@@ -293,6 +293,10 @@ pub enum Need {
     Agents,
     /// The figures of the caller's session.
     Sessions,
+    /// The caller's conversations.
+    Talks,
+    /// Endpoints that configuration names.
+    Endpoints,
     /// Searching the tools themselves.
     Catalogue,
 }
@@ -308,6 +312,8 @@ impl Need {
             Self::Artifacts => "artifacts",
             Self::Agents => "agents",
             Self::Sessions => "sessions",
+            Self::Talks => "talks",
+            Self::Endpoints => "endpoints",
             Self::Catalogue => "catalogue",
         }
     }

@@ -41,7 +41,7 @@ mod plan;
 mod source;
 mod spec;
 
-pub use call::{Call, CallParts, Caller, PeerKind, Progress, Secrets, SubagentDepth};
+pub use call::{Call, CallParts, Caller, CallingModel, PeerKind, Progress, Secrets, SubagentDepth};
 pub use effect::{Effect, Effects, UnknownEffect};
 pub use erase::{AnyTool, Tool, erase};
 pub use error::{ErrorKind, ToolError};

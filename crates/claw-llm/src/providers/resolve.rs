@@ -128,7 +128,7 @@ fn provider(name: &str, written: &ProviderConfig, directory: &Path) -> Result<Pr
     let model = written.model.as_deref().or_else(|| same_kind.map(|known| known.model));
     let model = model.filter(|model| !model.is_empty()).map(SmolStr::from);
     Ok(Provider {
-        headers: headers(written)
+        headers: headers(&written.headers)
             .map_err(|(header, reason)| refuse(&format!(".headers.{header}"), reason))?,
         model: model.or_else(|| scripted.then(|| "script".into())),
         script,
@@ -137,7 +137,7 @@ fn provider(name: &str, written: &ProviderConfig, directory: &Path) -> Result<Pr
     })
 }
 
-fn base_url(text: &str) -> Result<Url, String> {
+pub(crate) fn base_url(text: &str) -> Result<Url, String> {
     let url = Url::parse(text).map_err(|error| format!("`{text}` is no URL: {error}"))?;
     if Origin::of(&url).is_none() {
         return Err(format!("`{text}` is neither http nor https"));
@@ -154,8 +154,11 @@ fn base_url(text: &str) -> Result<Url, String> {
     Ok(url)
 }
 
-fn headers(written: &ProviderConfig) -> Result<Vec<(HeaderName, HeaderValue)>, (String, String)> {
-    let headers = written.headers.iter().map(|(name, value)| {
+/// Headers that are sent with every request; none may carry a key.
+pub(crate) fn headers(
+    written: &BTreeMap<String, String>,
+) -> Result<Vec<(HeaderName, HeaderValue)>, (String, String)> {
+    let headers = written.iter().map(|(name, value)| {
         let wrong = |reason: &str| (name.clone(), reason.to_owned());
         let lower = name.to_ascii_lowercase();
         if matches!(lower.as_str(), "authorization" | "x-api-key" | "x-goog-api-key" | "cookie" | "host") {
@@ -185,11 +188,7 @@ impl Provider {
 
     /// The origin that may be reached although it is not public.
     pub(super) fn near(&self) -> Option<Origin> {
-        let base = self.base.as_ref()?;
-        let host = base.host_str()?;
-        let bare = host.trim_start_matches('[').trim_end_matches(']');
-        let near = host == "localhost" || bare.parse().is_ok_and(|address| !is_public(address));
-        Origin::of(base).filter(|_| self.private || near)
+        near(self.base.as_ref()?, self.private)
     }
 
     pub(super) fn needs_key(&self) -> bool {
@@ -198,11 +197,7 @@ impl Provider {
 
     /// What to do where there is no key.
     pub(super) fn no_key(&self) -> String {
-        let places = self.places.iter().map(|place| match place {
-            KeyPlace::Env(name) => format!("the variable `{name}`"),
-            KeyPlace::Secret(name) => format!("the secret `{name}`"),
-        });
-        format!("it has no key; set {}", places.collect::<Vec<_>>().join(" or "))
+        no_key(&self.places).unwrap_or_default()
     }
 
     /// The keys that are there, each once, in order.
@@ -239,6 +234,24 @@ impl Provider {
     pub(super) fn adaptive(&self, model: &str) -> bool {
         self.models.get(model).and_then(|written| written.adaptive_thinking).unwrap_or(false)
     }
+}
+
+/// The origin of a URL, where it may be reached although it is not public.
+pub(crate) fn near(base: &Url, private: bool) -> Option<Origin> {
+    let host = base.host_str()?;
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    let near = host == "localhost" || bare.parse().is_ok_and(|address| !is_public(address));
+    Origin::of(base).filter(|_| private || near)
+}
+
+/// What to do where there is no key; `None` where none is needed.
+pub(crate) fn no_key(places: &[KeyPlace]) -> Option<String> {
+    let named = places.iter().map(|place| match place {
+        KeyPlace::Env(name) => format!("the variable `{name}`"),
+        KeyPlace::Secret(name) => format!("the secret `{name}`"),
+    });
+    let named: Vec<String> = named.collect();
+    (!named.is_empty()).then(|| format!("it has no key; set {}", named.join(" or ")))
 }
 
 /// From dollars to millionths of one.

@@ -49,6 +49,29 @@ async fn who(
 }
 
 #[tokio::test]
+async fn refuses_the_demo_in_the_place_of_a_model_that_is_named() {
+    let told = who("", &[], None, Some("nope/x")).await;
+    assert!(
+        told.starts_with("nope/x: not set up: there is no provider `nope`; there are `anthropic`, "),
+        "{told}"
+    );
+    let told = who("", &[], None, Some("antropic/x")).await;
+    assert!(told.contains("did you mean `anthropic`?"), "{told}");
+    let told = who("", &[], None, Some("gpt-5")).await;
+    assert!(told.contains("no provider is set up that could have it; set the key of one"), "{told}");
+    for (provider, model) in [(None, "demo/nope"), (Some("demo"), "nope")] {
+        let told = who("", &[], provider, Some(model)).await;
+        assert!(
+            told.contains("the demo plays a script and has no model `nope`; name another provider"),
+            "{told}"
+        );
+    }
+    // Who names the demo gets it, and a router's models have slashes of their own.
+    assert_eq!(who("", &[], None, Some("demo/demo")).await, "demo/demo");
+    assert_eq!(who("", &["OPENROUTER_API_KEY"], None, Some("nope/x")).await, "openrouter/nope/x");
+}
+
+#[tokio::test]
 async fn a_key_decides_who_answers_and_the_demo_does_without() {
     assert_eq!(who("", &[], None, None).await, "demo/demo");
     assert_eq!(who("model = 'x'", &[], None, None).await, "demo/demo");
@@ -78,7 +101,9 @@ async fn what_is_not_set_up_is_told_with_what_to_do() {
     assert_eq!(told, "openai/gpt-5: not set up: it has no key; set the variable `OPENAI_API_KEY`");
     let told = who("", &[], Some("opnai"), Some("x")).await;
     assert!(
-        told.starts_with("opnai/x: not set up: there is no such provider; there are `anthropic`, "),
+        told.starts_with(
+            "opnai/x: not set up: there is no provider `opnai`; did you mean `openai`? there are `anthropic`, "
+        ),
         "{told}"
     );
     let told = who("", &[], Some("ollama"), None).await;

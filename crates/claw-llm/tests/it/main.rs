@@ -4,6 +4,7 @@
 
 mod answers;
 mod bodies;
+mod endpoints;
 mod failures;
 mod kit;
 mod switching;

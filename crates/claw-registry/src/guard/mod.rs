@@ -6,11 +6,13 @@
 mod agents;
 mod artifacts;
 mod catalogue;
+mod endpoints;
 mod files;
 mod processes;
 mod scope;
 mod sessions;
 mod shell;
+mod talks;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -97,6 +99,13 @@ pub(crate) fn ports(
                 ports.agents = world.agents.clone().map(|directory| agents::guard(directory, caller, grant));
             }
             Need::Sessions => ports.sessions = Some(sessions::guard(executor, offer, grant)),
+            Need::Talks => {
+                ports.talks =
+                    world.talks.clone().map(|host| talks::guard(host, executor, (caller, meta), grant));
+            }
+            Need::Endpoints => {
+                ports.endpoints = world.endpoints.clone().map(|host| endpoints::guard(host, caller, grant));
+            }
             Need::Catalogue => ports.catalogue = Some(catalogue::guard(offer, grant)),
         }
     }

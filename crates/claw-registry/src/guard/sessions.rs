@@ -28,11 +28,16 @@ impl Sessions for OwnSession {
         let calls = store.tally(&caller.tenant, &caller.session).await.map_err(ToolError::internal)?;
         let now = self.offer.0.registry.world().clock.now();
         let pending = store.pending(&caller.tenant, now).await.map_err(ToolError::internal)?;
+        let talk = match &self.offer.0.registry.world().talks {
+            Some(host) => Some(host.figures(&super::owner(caller)).await?),
+            None => None,
+        };
         Ok(SessionStatus {
             calls,
             tools_offered: self.offer.len(),
             tools_deferred: self.offer.deferred(),
             approvals_pending: pending.iter().filter(|row| row.request.session == caller.session).count(),
+            talk,
         })
     }
 }

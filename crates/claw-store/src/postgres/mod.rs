@@ -9,6 +9,7 @@ mod agents;
 mod approvals;
 mod artifacts;
 mod changes;
+mod conversations;
 mod documents;
 pub(crate) mod failure;
 pub(crate) mod ledger;

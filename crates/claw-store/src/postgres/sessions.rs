@@ -153,7 +153,6 @@ impl SessionLog for PostgresStore {
         after: u64,
         limit: usize,
     ) -> Result<Vec<Message>, StoreError> {
-        type Row = (i64, Uuid, String, Json<Value>, i64, Uuid);
         let rows: Vec<Row> = query_as(
             "SELECT seq, id, role, content, at, job FROM messages
              WHERE tenant = $1 AND session = $2 AND seq > $3 ORDER BY seq LIMIT $4",
@@ -165,18 +164,7 @@ impl SessionLog for PostgresStore {
         .fetch_all(&self.pool)
         .await
         .map_err(failed(READ))?;
-        let message = |(seq, id, role, Json(content), at, job): Row| {
-            let new = NewMessage {
-                id: row::id("a message's id", id.as_bytes())?,
-                tenant: tenant.clone(),
-                session: session.clone(),
-                role: row::word("a message's role", &role)?,
-                content,
-                at: UnixMillis(at),
-            };
-            Ok(Message { new, seq: row::count(seq)?, run: row::id("a message's job", job.as_bytes())? })
-        };
-        rows.into_iter().map(message).collect()
+        rows.into_iter().map(|row| message(tenant, session, row)).collect()
     }
 
     async fn events(
@@ -204,6 +192,23 @@ impl SessionLog for PostgresStore {
     }
 }
 
+/// Place, id, role, content, time and job of a message.
+pub(super) type Row = (i64, Uuid, String, Json<Value>, i64, Uuid);
+
+/// A message from its row.
+pub(super) fn message(tenant: &TenantId, session: &SessionKey, row: Row) -> Result<Message, StoreError> {
+    let (seq, id, role, Json(content), at, job) = row;
+    let new = NewMessage {
+        id: row::id("a message's id", id.as_bytes())?,
+        tenant: tenant.clone(),
+        session: session.clone(),
+        role: row::word("a message's role", &role)?,
+        content,
+        at: UnixMillis(at),
+    };
+    Ok(Message { new, seq: row::count(seq)?, run: row::id("a message's job", job.as_bytes())? })
+}
+
 /// Adds what was said in a run, in order; gives its places.
 async fn say_all(
     transaction: &mut PgTransaction<'_>,
@@ -222,7 +227,7 @@ async fn say_all(
 
 /// Adds a message and the event that tells of it, and gives its place. `None`, and nothing added, where a
 /// message of this id is there already.
-async fn say(
+pub(super) async fn say(
     transaction: &mut PgTransaction<'_>,
     message: &NewMessage,
     job: JobId,
@@ -269,7 +274,10 @@ async fn say(
 }
 
 /// The answer of the first time to a message that is there.
-async fn accepted(transaction: &mut PgTransaction<'_>, message: &NewMessage) -> Result<Accepted, StoreError> {
+pub(super) async fn accepted(
+    transaction: &mut PgTransaction<'_>,
+    message: &NewMessage,
+) -> Result<Accepted, StoreError> {
     let (seq, job): (i64, Uuid) = query_as("SELECT seq, job FROM messages WHERE tenant = $1 AND id = $2")
         .bind(message.tenant.as_str())
         .bind(uuid(message.id.as_bytes()))

@@ -8,6 +8,7 @@ mod agents;
 mod approvals;
 mod artifacts;
 mod changes;
+mod conversations;
 mod documents;
 pub(crate) mod error;
 pub(crate) mod ledger;

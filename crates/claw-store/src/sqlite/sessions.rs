@@ -131,7 +131,6 @@ impl SessionLog for SqliteStore {
         after: u64,
         limit: usize,
     ) -> Result<Vec<Message>, StoreError> {
-        type Row = (i64, Vec<u8>, String, String, i64, Vec<u8>);
         let rows: Vec<Row> = query_as(
             "SELECT seq, id, role, content, at, job FROM messages
              WHERE tenant = $1 AND session = $2 AND seq > $3 ORDER BY seq LIMIT $4",
@@ -143,18 +142,7 @@ impl SessionLog for SqliteStore {
         .fetch_all(&self.readers)
         .await
         .map_err(failed(READ))?;
-        let message = |(seq, id, role, content, at, job): &Row| {
-            let new = NewMessage {
-                id: row::id("a message's id", id)?,
-                tenant: tenant.clone(),
-                session: session.clone(),
-                role: row::word("a message's role", role)?,
-                content: row::json("a message", content)?,
-                at: UnixMillis(*at),
-            };
-            Ok(Message { new, seq: row::count(*seq)?, run: row::id("a message's job", job)? })
-        };
-        rows.iter().map(message).collect()
+        rows.iter().map(|row| message(tenant, session, row)).collect()
     }
 
     async fn events(
@@ -183,6 +171,23 @@ impl SessionLog for SqliteStore {
     }
 }
 
+/// Place, id, role, content, time and job of a message.
+pub(super) type Row = (i64, Vec<u8>, String, String, i64, Vec<u8>);
+
+/// A message from its row.
+pub(super) fn message(tenant: &TenantId, session: &SessionKey, row: &Row) -> Result<Message, StoreError> {
+    let (seq, id, role, content, at, job) = row;
+    let new = NewMessage {
+        id: row::id("a message's id", id)?,
+        tenant: tenant.clone(),
+        session: session.clone(),
+        role: row::word("a message's role", role)?,
+        content: row::json("a message", content)?,
+        at: UnixMillis(*at),
+    };
+    Ok(Message { new, seq: row::count(*seq)?, run: row::id("a message's job", job)? })
+}
+
 /// Stores what was said in a run, in order; gives its places.
 async fn say_all(
     connection: &mut SqliteConnection,
@@ -200,7 +205,7 @@ async fn say_all(
 }
 
 /// Stores a message and the event that tells of it; `None`, and nothing stored, where its id is known.
-async fn say(
+pub(super) async fn say(
     connection: &mut SqliteConnection,
     message: &NewMessage,
     job: JobId,
@@ -230,7 +235,10 @@ async fn say(
 }
 
 /// What was answered when the message was stored.
-async fn accepted(connection: &mut SqliteConnection, message: &NewMessage) -> Result<Accepted, StoreError> {
+pub(super) async fn accepted(
+    connection: &mut SqliteConnection,
+    message: &NewMessage,
+) -> Result<Accepted, StoreError> {
     let (seq, job): (i64, Vec<u8>) = query_as("SELECT seq, job FROM messages WHERE tenant = $1 AND id = $2")
         .bind(message.tenant.as_str())
         .bind(&message.id.as_bytes()[..])

@@ -1,10 +1,10 @@
 //! What models cost.
 
 use async_trait::async_trait;
-use claw_core::TenantId;
 use claw_core::port::UnixMillis;
 use claw_core::store::{NewUsage, Spender, StoreError, Usage, UsageFilter, UsageLine, UsageLog};
-use sqlx::{query, query_scalar};
+use claw_core::{SessionKey, TenantId};
+use sqlx::{query, query_as, query_scalar};
 
 use super::SqliteStore;
 use super::error::failed;
@@ -65,6 +65,41 @@ impl UsageLog for SqliteStore {
         let mut asked = usage::lines(tenant, filter);
         let lines = asked.build_query_as().fetch_all(&self.readers).await.map_err(failed(READ))?;
         usage::sorted(lines)
+    }
+
+    async fn last_usage(
+        &self,
+        tenant: &TenantId,
+        session: &SessionKey,
+    ) -> Result<Option<NewUsage>, StoreError> {
+        type Row =
+            (Vec<u8>, String, Option<String>, Option<Vec<u8>>, String, String, i64, i64, i64, i64, i64, i64);
+        let found: Option<Row> = query_as(
+            "SELECT id, agent, user_id, run, provider, model, input, output, cache_read, cache_write, cost, at
+             FROM usage WHERE tenant = $1 AND session = $2 ORDER BY at DESC, id DESC LIMIT 1",
+        )
+        .bind(tenant.as_str())
+        .bind(session.as_str())
+        .fetch_optional(&self.readers)
+        .await
+        .map_err(failed(READ))?;
+        let Some((id, agent, user, run, provider, model, input, output, read, write, cost, at)) = found
+        else {
+            return Ok(None);
+        };
+        Ok(Some(NewUsage {
+            id: row::id("an answer's id", &id)?,
+            tenant: tenant.clone(),
+            agent: row::word("an answer's agent", &agent)?,
+            user: user.as_deref().map(|user| row::word("an answer's user", user)).transpose()?,
+            session: session.clone(),
+            run: run.as_deref().map(|run| row::id("an answer's run", run)).transpose()?,
+            provider: provider.into(),
+            model: model.into(),
+            tokens: usage::tokens((input, output, read, write))?,
+            cost,
+            at: UnixMillis(at),
+        }))
     }
 
     async fn spent(

@@ -49,6 +49,7 @@ async fn queue() {
 async fn session_log() {
     let databases = Databases::default();
     conformance::session_log(async || databases.store().await).await;
+    conformance::conversations(async || databases.store().await).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -65,8 +65,10 @@ async fn keeps_work() {
 #[tokio::test(flavor = "multi_thread")]
 async fn keeps_conversations() {
     conformance::session_log(memory).await;
+    conformance::conversations(memory).await;
     let files = Files::new();
     conformance::session_log(async || files.next().await).await;
+    conformance::conversations(async || files.next().await).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

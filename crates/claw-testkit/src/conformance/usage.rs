@@ -22,6 +22,7 @@ pub async fn usage<S: UsageLog + 'static>(make: impl AsyncFn() -> S) {
     counts_a_time_range_from_its_start_to_before_its_end(make().await).await;
     sorts_by_day_provider_and_model(make().await).await;
     says_what_was_spent(make().await).await;
+    gives_the_last_answer_of_a_conversation(make().await).await;
     refuses_what_no_answer_can_be(make().await).await;
     keeps_the_usage_of_tenants_apart(make().await).await;
     loses_none_of_many_answers_at_once(make().await).await;
@@ -52,6 +53,22 @@ async fn records_an_answer_once(store: impl UsageLog) {
     store.record_usage(NewUsage { cost: 99, session: session("cli:you"), ..first }).await.unwrap();
     let found = all(&store, &TenantId::main()).await;
     assert_eq!((found.answers, found.cost), (1, 10), "the first one stands");
+}
+
+async fn gives_the_last_answer_of_a_conversation(store: impl UsageLog) {
+    let (main, me) = (TenantId::main(), session("cli:me"));
+    assert_eq!(store.last_usage(&main, &me).await.unwrap(), None);
+    let tokens = Tokens { input: 1, output: 20, cache_read: 300, cache_write: 4_000 };
+    let user = Some(UserId::new("ann").unwrap());
+    let last = NewUsage { tokens, user, run: Some(JobId::new()), at: UnixMillis(NOW.0 + 9), ..answer(5) };
+    store.record_usage(last.clone()).await.unwrap();
+    store.record_usage(answer(1)).await.unwrap();
+    let later = UnixMillis(NOW.0 + 10);
+    store.record_usage(NewUsage { session: session("cli:you"), at: later, ..answer(2) }).await.unwrap();
+    store.record_usage(NewUsage { tenant: tenant("other"), at: later, ..answer(3) }).await.unwrap();
+    assert_eq!(store.last_usage(&main, &me).await.unwrap(), Some(last));
+    let theirs = store.last_usage(&tenant("other"), &me).await.unwrap().map(|last| last.cost);
+    assert_eq!(theirs, Some(3));
 }
 
 async fn sums_what_the_filter_names(store: impl UsageLog) {

@@ -1,6 +1,7 @@
 //! `session_status`: who talks to whom here, and what became of the calls so far.
 
-use claw_core::port::SessionStatus as Figures;
+use claw_core::port::{SessionStatus as Figures, TalkFigures};
+use claw_core::store::Usage;
 use claw_core::tool::{
     Call, Caller, Cost, Effect, Group, Meta, Need, Output, PeerKind, Profile, Tool, ToolError,
 };
@@ -23,7 +24,10 @@ impl Tool for SessionStatus {
         .cost(Cost::Light)
         .profiles(&[Profile::Minimal])
         .needs(&[Need::Sessions])
-        .about("Get this session's agent, user, channel, workspace, time, tool calls and pending approvals.");
+        .about(
+            "Get this session's agent, user, channel, model, workspace, time, messages, tokens, cost, tool calls and \
+             pending approvals.",
+        );
 
     async fn run(&self, call: &Call, _: Args) -> Result<Output, ToolError> {
         let caller = call.caller();
@@ -37,6 +41,7 @@ impl Tool for SessionStatus {
             "chat_id": caller.chat_id,
             "peer_kind": caller.peer_kind,
             "provider": caller.provider,
+            "model": caller.model,
             "workspace": caller.workspace,
             "time": time,
             "status": figures,
@@ -52,13 +57,12 @@ fn describe(caller: &Caller, time: Timestamp, figures: &Figures) -> String {
         PeerKind::Direct => "one person",
         PeerKind::Group => "a group",
     };
-    let provider = caller.provider.as_deref().unwrap_or("not known");
     let calls = figures.calls;
-    [
+    let mut lines = vec![
         format!("session: {}", caller.session),
         format!("agent: {}, for {user}", caller.agent),
         format!("channel: {}{chat}, {peer}", caller.channel),
-        format!("provider: {provider}"),
+        format!("model: {}", model(caller, figures)),
         format!("workspace: {}", caller.workspace.display()),
         format!("time: {time}"),
         format!(
@@ -67,8 +71,48 @@ fn describe(caller: &Caller, time: Timestamp, figures: &Figures) -> String {
         ),
         format!("tools: {} offered, {} more to be searched", figures.tools_offered, figures.tools_deferred),
         format!("approvals: {} pending", figures.approvals_pending),
+    ];
+    if let Some(talk) = &figures.talk {
+        lines.extend(said(talk, caller));
+    }
+    lines.join("\n")
+}
+
+/// The model that calls, or else the one that answered last.
+fn model(caller: &Caller, figures: &Figures) -> String {
+    let last = figures.talk.as_ref().and_then(|talk| talk.model.as_ref());
+    match (&caller.provider, &caller.model, last) {
+        (Some(provider), Some(model), _) => format!("{provider}/{}", model.name),
+        (_, _, Some((provider, model))) => format!("{provider}/{model}"),
+        (Some(provider), None, None) => format!("one of {provider}"),
+        (None, _, None) => "not known".to_owned(),
+    }
+}
+
+/// What was said and paid.
+fn said(talk: &TalkFigures, caller: &Caller) -> [String; 4] {
+    let Usage { answers, tokens, cost } = talk.usage;
+    let window = caller.model.as_ref().map(|model| model.context).filter(|window| *window > 0);
+    let context = match window {
+        Some(window) => {
+            let percent = talk.context_used.saturating_mul(100) / window;
+            format!("context: {} of {window} tokens at the last answer ({percent}%)", talk.context_used)
+        }
+        None => format!("context: {} tokens at the last answer", talk.context_used),
+    };
+    let cached = tokens.cache_read + tokens.cache_write;
+    let dollars = cost / 1_000_000;
+    [
+        format!("messages: {}, {answers} answers of the model", talk.messages),
+        format!(
+            "tokens: {} read, {cached} cached, {} written; cost: ${dollars}.{:06}",
+            tokens.input,
+            tokens.output,
+            cost % 1_000_000
+        ),
+        context,
+        format!("background commands: {} running", talk.processes),
     ]
-    .join("\n")
 }
 
 #[cfg(test)]

@@ -12,7 +12,6 @@ use claw_core::{AgentId, BootId, JobId, NodeId};
 use claw_host::SystemClock;
 use claw_registry::Asking;
 use claw_store::Backend;
-use serde_json::Value;
 use smol_str::{SmolStr, format_smolstr};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -154,17 +153,16 @@ fn order(caller: &Caller, asking: Asking) -> Order {
         workspace: caller.workspace.clone(),
         allow: caller.request_allow.as_ref().map(|allow| allow.to_vec()),
         asking: asking == Asking::Possible,
+        hops: 0,
     }
 }
 
 /// What the configuration says of agents; the one that is talked to may have another model for a while.
 fn profiles(config: &Config, talking: &AgentId, instead: &Instead) -> Profiles {
-    let settings = config.settings.clone().into_iter();
-    let tools: Value = settings.map(|(tool, settings)| (tool, Value::Object(settings))).collect();
     let common = Profile {
         limits: config.runs.clone(),
         tool_tokens: config.limits.tool_tokens.map(|tokens| tokens as usize),
-        tools: Arc::new(tools),
+        tools: Arc::new(config.tool_settings()),
         ..Profile::default()
     };
     let profile = |(id, agent): (&String, &AgentConfig)| {

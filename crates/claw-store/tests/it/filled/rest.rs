@@ -3,15 +3,18 @@
 use claw_core::port::{Artifact, Expect, Owner, UnixMillis, Version};
 use claw_core::store::{
     AccessRole, ApiKey, Claim, DocumentKey, FileChange, FileState, KeptArtifact, KeyScope, Layer, NewJob,
-    NewKey, NewProcess, NewRule, NewUndo, NewUsage, Passage, ProcessEnd, Program, ProgramCard, ProgramPlace,
-    ProgramSettings, RuleScope, Sealed, SecretPlace, Shelf, Store, Summary, Tenant, Tokens, User,
+    NewKey, NewMessage, NewProcess, NewRule, NewUndo, NewUsage, Party, Passage, ProcessEnd, Program,
+    ProgramCard, ProgramPlace, ProgramSettings, RuleScope, Sealed, SecretPlace, Shelf, Store, Summary, Tenant,
+    Tokens, User,
 };
+use claw_core::tool::PeerKind;
 use claw_core::{
     AgentId, ArtifactId, CallId, JobId, ProcessId, ProgramName, RuleId, SecretName, TenantId, ToolName,
     UndoId, UsageId, UserId,
 };
 use claw_testkit::fixture::{
-    NOW, agent, agent_setup, digest, job, key_of, object, owner, process, rule, session, tenant, user, worker,
+    NOW, agent, agent_setup, digest, job, job_of, key_of, message, object, owner, process, rule, session,
+    tenant, user, worker,
 };
 use serde_json::json;
 
@@ -31,6 +34,17 @@ pub(super) async fn fill(store: &impl Store) {
     rules_and_processes(store).await;
     files(store).await;
     workspace(store).await;
+    conversations(store).await;
+}
+
+async fn conversations(store: &impl Store) {
+    for (n, peer) in [PeerKind::Direct, PeerKind::Group].into_iter().enumerate() {
+        let (user, chat) = (Some(UserId::new("ann").unwrap()), Some(NAME.replace(['\r', '\n'], " ").into()));
+        let party = Party { agent: agent(), user, channel: "cli".into(), chat, peer };
+        let key = format!("talk:ä{n}");
+        let job = NewJob { payload: json!({ "odd": ODD }), ..job_of(&key) };
+        store.accept_from(&party, NewMessage { at: TIMES[n], ..message(&key, ODD) }, job).await.unwrap();
+    }
 }
 
 async fn access(store: &impl Store) {

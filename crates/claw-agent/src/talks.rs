@@ -1,0 +1,179 @@
+//! Conversations as tools see them, over the store: a list, what was said, a message into another one.
+//!
+//! Who may see what is the store's to say ([`Circle`]); here what is stored is made readable, and a message finds its
+//! way: into the queue, to be answered by the run of its own conversation, in that one's workspace and with no more
+//! rights than the message that began it all. Conversations that write to each other come to an end: a message goes
+//! through [`HOPS`] of them at most, and into none in which [`WAITING`] wait.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use claw_core::message::{Args, Part, is_mark};
+use claw_core::port::{Clock, Owner, Posted, Talk, TalkFigures, TalkHost, TalkLine, TalkPage, Words};
+use claw_core::store::{
+    Circle, Conversation, ConversationPage, Message, Store, StoreError, Usage, UsageFilter,
+};
+use claw_core::tool::{Block, Caller, ErrorKind, ToolError};
+use claw_core::{SessionKey, TenantId};
+use serde::Deserialize as _;
+
+use crate::Order;
+
+/// Through how many conversations a message may go, sent from one to the next.
+pub(crate) const HOPS: u8 = 3;
+/// How many messages may wait in a conversation for one more to be sent into it.
+pub(crate) const WAITING: u64 = 10;
+
+/// The conversations of a store.
+pub struct StoredTalks {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+}
+
+impl StoredTalks {
+    /// Those of this store.
+    pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
+        Self { store, clock }
+    }
+}
+
+#[async_trait]
+impl TalkHost for StoredTalks {
+    async fn list(
+        &self,
+        tenant: &TenantId,
+        circle: &Circle,
+        page: &TalkPage,
+    ) -> Result<Vec<Talk>, ToolError> {
+        let TalkPage { since, after, limit } = page.clone();
+        let found = self.store.conversations(tenant, circle, &ConversationPage { since, after, limit }).await;
+        Ok(found.map_err(down)?.into_iter().map(talk).collect())
+    }
+
+    async fn history(
+        &self,
+        owner: (&TenantId, &Circle),
+        session: &SessionKey,
+        before: Option<u64>,
+        limit: usize,
+    ) -> Result<Option<Vec<TalkLine>>, ToolError> {
+        let said =
+            self.store.said_in(owner, session, before.unwrap_or(u64::MAX), limit).await.map_err(down)?;
+        Ok(said.map(|said| said.iter().map(line).collect()))
+    }
+
+    async fn send(&self, caller: &Caller, session: &SessionKey, text: &str) -> Result<Posted, ToolError> {
+        if *session == caller.session {
+            return Err(ToolError::invalid(format!("`{session}` is this session"))
+                .try_instead("say it in your answer, or send it to another session of `sessions_list`"));
+        }
+        if caller.hops >= HOPS {
+            let message =
+                format!("this message came through {} sessions already, and {HOPS} is the most", caller.hops);
+            return Err(ToolError::new(ErrorKind::Forbidden, message)
+                .try_instead("answer here; sessions that write to each other must come to an end"));
+        }
+        let circle = Circle::of(caller);
+        let found = self.store.conversation(&caller.tenant, &circle, session).await.map_err(down)?;
+        let Some(found) = found else { return Err(not_there(session)) };
+        if found.waiting >= WAITING {
+            let message = format!("{} messages wait in session `{session}` already", found.waiting);
+            return Err(
+                ToolError::new(ErrorKind::Conflict, message).try_instead("wait until some are answered")
+            );
+        }
+        let theirs = Order::deserialize(&found.order).map_err(ToolError::internal)?;
+        let order = Order {
+            agent: caller.agent.clone(),
+            user: caller.user.clone(),
+            // What the message that began it allows holds for all that follows from it.
+            allow: caller.request_allow.as_ref().map(|allow| allow.to_vec()),
+            asking: false,
+            hops: caller.hops.saturating_add(1),
+            ..theirs
+        };
+        let from = &caller.session;
+        let said =
+            format!("[sent from session `{from}` by the agent there; the user did not type it]\n{text}");
+        let place = (found.lane.as_str(), self.clock.now());
+        let owner = (&caller.tenant, session);
+        let accepted = order.accept(&*self.store, owner, &[Part::text(said)], place).await.map_err(down)?;
+        Ok(Posted { seq: accepted.seq, before: found.waiting })
+    }
+
+    async fn figures(&self, owner: &Owner) -> Result<TalkFigures, ToolError> {
+        let Owner { tenant, session } = owner;
+        let circle = Circle::Session(session.clone());
+        let talk = self.store.conversation(tenant, &circle, session).await.map_err(down)?;
+        let filter = UsageFilter { session: Some(session.clone()), ..UsageFilter::default() };
+        let usage: Usage = self.store.usage(tenant, &filter).await.map_err(down)?;
+        let last = self.store.last_usage(tenant, session).await.map_err(down)?;
+        let processes = self.store.processes(tenant, session).await.map_err(down)?;
+        Ok(TalkFigures {
+            messages: talk.map_or(0, |talk| talk.messages),
+            usage,
+            context_used: last.as_ref().map_or(0, |last| {
+                let tokens = last.tokens;
+                tokens.input + tokens.cache_read + tokens.cache_write + tokens.output
+            }),
+            model: last.map(|last| (last.provider, last.model)),
+            processes: processes.iter().filter(|process| process.ended.is_none()).count(),
+        })
+    }
+}
+
+/// What is not in the circle, and what is not at all, are told in the same words.
+fn not_there(session: &SessionKey) -> ToolError {
+    ToolError::not_found(format!("there is no session `{session}` that you may use"))
+        .try_instead("call `sessions_list` for those you may")
+}
+
+fn down(error: StoreError) -> ToolError {
+    ToolError::new(ErrorKind::Unavailable, "conversations cannot be reached right now")
+        .try_instead("try again later")
+        .because(error)
+}
+
+fn talk(found: Conversation) -> Talk {
+    let Conversation { session, party, started, last, messages, waiting, running, .. } = found;
+    let (channel, chat, peer) = (party.channel, party.chat, party.peer);
+    Talk { session, channel, chat, peer, started, last, messages, waiting, running }
+}
+
+fn line(message: &Message) -> TalkLine {
+    let parts = crate::history::parts(message);
+    let words = parts.into_iter().filter_map(words).collect();
+    TalkLine { seq: message.seq, role: message.new.role, at: message.new.at, words }
+}
+
+/// A piece of a message; what a model thought stays with it.
+fn words(part: Part) -> Option<Words> {
+    Some(match part {
+        Part::Text { text } => Words::Text { text },
+        Part::Thinking { .. } => return None,
+        Part::Image { .. } => Words::Picture,
+        Part::Call(wanted) => Words::Call {
+            tool: wanted.tool,
+            args: match wanted.args {
+                Args::Json(args) => args.to_string(),
+                Args::Broken { text, .. } => text,
+            },
+        },
+        Part::Result(told) => {
+            let texts = told.content.iter().filter_map(|block| match block {
+                Block::Text { text } => Some(text.as_str()),
+                Block::Resource { text, .. } => text.as_deref(),
+                Block::Image { .. } => Some("[a picture]"),
+            });
+            let lines = texts.flat_map(str::lines).filter(|line| !is_mark(line));
+            let text = lines.collect::<Vec<_>>().join("\n");
+            Words::Result { tool: told.tool, text, failed: told.failed }
+        }
+    })
+}
+
+impl std::fmt::Debug for StoredTalks {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("StoredTalks").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,40 @@
+//! Conversations while no store is open: the tools that need them are listed, and none of them is called.
+
+use async_trait::async_trait;
+use claw_core::port::{Owner, Posted, Talk, TalkFigures, TalkHost, TalkLine, TalkPage};
+use claw_core::store::Circle;
+use claw_core::tool::{Caller, ErrorKind, ToolError};
+use claw_core::{SessionKey, TenantId};
+
+/// Stands where the store's conversations will.
+pub(crate) struct Unopened;
+
+fn unopened() -> ToolError {
+    ToolError::new(ErrorKind::Unavailable, "no store is open")
+        .try_instead("call it with `clawsmith tools call`")
+}
+
+#[async_trait]
+impl TalkHost for Unopened {
+    async fn list(&self, _: &TenantId, _: &Circle, _: &TalkPage) -> Result<Vec<Talk>, ToolError> {
+        Err(unopened())
+    }
+
+    async fn history(
+        &self,
+        _: (&TenantId, &Circle),
+        _: &SessionKey,
+        _: Option<u64>,
+        _: usize,
+    ) -> Result<Option<Vec<TalkLine>>, ToolError> {
+        Err(unopened())
+    }
+
+    async fn send(&self, _: &Caller, _: &SessionKey, _: &str) -> Result<Posted, ToolError> {
+        Err(unopened())
+    }
+
+    async fn figures(&self, _: &Owner) -> Result<TalkFigures, ToolError> {
+        Err(unopened())
+    }
+}

@@ -1,0 +1,49 @@
+//! Configured endpoints: a request goes to the origin that the plan names, and to no other.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use claw_core::TenantId;
+use claw_core::port::{EndpointAnswer, EndpointCard, EndpointHost, EndpointRequest, Endpoints};
+use claw_core::tool::{Ask, Caller, Effect, ToolError};
+
+use super::{Grant, unplanned};
+
+pub(super) fn guard(host: Arc<dyn EndpointHost>, caller: &Caller, grant: &Arc<Grant>) -> Arc<dyn Endpoints> {
+    Arc::new(PlannedEndpoints { host, tenant: caller.tenant.clone(), grant: Arc::clone(grant) })
+}
+
+struct PlannedEndpoints {
+    host: Arc<dyn EndpointHost>,
+    tenant: TenantId,
+    grant: Arc<Grant>,
+}
+
+#[async_trait]
+impl Endpoints for PlannedEndpoints {
+    async fn list(&self) -> Result<Vec<EndpointCard>, ToolError> {
+        self.grant.live()?;
+        Ok(self.host.list())
+    }
+
+    async fn send(&self, request: &EndpointRequest) -> Result<EndpointAnswer, ToolError> {
+        self.grant.live()?;
+        // Where it really is counts, whatever the plan was computed from.
+        let cards = self.host.list();
+        let origin = cards.iter().find(|card| card.name == request.endpoint).map(|card| &card.origin);
+        let named = |ask: &Ask| matches!(ask, Ask::Host { origin: named } if Some(named) == origin);
+        if origin.is_some()
+            && !(self.grant.effects.has(Effect::Network) && self.grant.plan.asks.iter().any(named))
+        {
+            return Err(unplanned(format!("sending something to endpoint `{}`", request.endpoint)));
+        }
+        let sent = self.host.send(&self.tenant, request, &self.grant.secrets);
+        tokio::select! {
+            answer = sent => answer,
+            () = self.grant.cancel.cancelled() => Err(ToolError::new(
+                claw_core::tool::ErrorKind::Cancelled,
+                "the request was given up",
+            )),
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! Whose conversations are: the same questions in both dialects.
+
+use claw_core::port::UnixMillis;
+use claw_core::store::{Circle, Conversation, ConversationPage, Party, StoreError};
+use claw_core::tool::PeerKind;
+use claw_core::{SessionKey, TenantId};
+use serde_json::Value;
+use sqlx::{Database, Encode, QueryBuilder, Type};
+
+use crate::row;
+
+pub(crate) const ACCEPT: &str = "could not accept the message";
+pub(crate) const READ: &str = "could not read conversations";
+
+/// The first to write owns it; of everybody else nothing is kept, and no row comes back. `$10` is the job as JSON.
+macro_rules! keep {
+    ($json:literal) => {
+        concat!(
+            "INSERT INTO conversations
+                 (tenant, session, agent, user_id, channel, chat, peer, lane, started, last, job)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9, $10",
+            $json,
+            ")
+             ON CONFLICT (tenant, session) DO UPDATE SET
+                 channel = excluded.channel, chat = excluded.chat, lane = excluded.lane, job = excluded.job,
+                 last = CASE WHEN excluded.last > conversations.last THEN excluded.last
+                             ELSE conversations.last END
+             WHERE conversations.peer = excluded.peer AND conversations.agent = excluded.agent
+               AND CASE excluded.peer
+                   WHEN 'direct' THEN conversations.user_id IS NOT DISTINCT FROM excluded.user_id
+                   ELSE conversations.channel = excluded.channel
+                        AND conversations.chat IS NOT DISTINCT FROM excluded.chat END
+             RETURNING session"
+        )
+    };
+}
+pub(crate) use keep;
+
+/// What is read of a conversation; how its job reads is each dialect's own.
+macro_rules! columns {
+    ($job:literal) => {
+        concat!(
+            "SELECT c.session, c.agent, c.user_id, c.channel, c.chat, c.peer, c.lane, ",
+            $job,
+            ", c.started, c.last,
+             (SELECT coalesce(max(m.seq), 0) FROM messages AS m
+              WHERE m.tenant = c.tenant AND m.session = c.session),
+             (SELECT count(*) FROM jobs AS j WHERE j.tenant = c.tenant AND j.lane = c.lane
+              AND j.state = 'pending' AND j.session = c.session),
+             (SELECT count(*) FROM jobs AS j WHERE j.tenant = c.tenant AND j.session = c.session
+              AND j.state = 'leased')
+             FROM conversations AS c WHERE c.tenant = "
+        )
+    };
+}
+pub(crate) use columns;
+
+/// Session, agent, user, channel, chat, peer, lane, job, started, last, messages, waiting, running.
+pub(crate) type Row =
+    (String, String, Option<String>, String, Option<String>, String, String, String, i64, i64, i64, i64, i64);
+
+/// Refuses names that could not be told apart once they are stored.
+pub(crate) fn check(party: &Party) -> Result<(), StoreError> {
+    let refused = |why| Err(StoreError::Refused { what: ACCEPT, why });
+    party.fault().map_or(Ok(()), refused)
+}
+
+/// The person a conversation is of; in a group it is nobody.
+pub(crate) fn owner(party: &Party) -> Option<&str> {
+    match party.peer {
+        PeerKind::Direct => party.user.as_ref().map(|user| user.as_str()),
+        PeerKind::Group => None,
+    }
+}
+
+/// Somebody writes into a conversation that is not theirs. Whose it is, they are not told.
+pub(crate) fn not_theirs(session: &SessionKey) -> StoreError {
+    let why =
+        format!("conversation `{session}` is somebody else's, or another agent's; begin one of your own");
+    StoreError::Refused { what: ACCEPT, why }
+}
+
+pub(crate) fn peer(peer: PeerKind) -> &'static str {
+    match peer {
+        PeerKind::Direct => "direct",
+        PeerKind::Group => "group",
+    }
+}
+
+/// Adds that a conversation is in the circle.
+pub(crate) fn within<DB: Database>(asked: &mut QueryBuilder<DB>, circle: &Circle)
+where
+    for<'t> &'t str: Encode<'t, DB> + Type<DB>,
+{
+    match circle {
+        Circle::User { agent, user } => {
+            asked.push(" AND c.peer = 'direct' AND c.agent = ").push_bind(agent.as_str());
+            asked.push(" AND c.user_id = ").push_bind(user.as_str());
+        }
+        Circle::Group { agent, channel, chat } => {
+            asked.push(" AND c.peer = 'group' AND c.agent = ").push_bind(agent.as_str());
+            asked.push(" AND c.channel = ").push_bind(channel.as_str());
+            asked.push(" AND c.chat = ").push_bind(chat.as_str());
+        }
+        Circle::Session(session) => {
+            asked.push(" AND c.session = ").push_bind(session.as_str());
+        }
+    }
+}
+
+/// Asks for a part of a circle's list.
+pub(crate) fn list<DB: Database>(
+    select: &'static str,
+    tenant: &TenantId,
+    circle: &Circle,
+    page: &ConversationPage,
+) -> QueryBuilder<DB>
+where
+    for<'t> &'t str: Encode<'t, DB> + Type<DB>,
+    for<'t> i64: Encode<'t, DB> + Type<DB>,
+{
+    let mut asked = QueryBuilder::new(select);
+    asked.push_bind(tenant.as_str());
+    within(&mut asked, circle);
+    if let Some(since) = page.since {
+        asked.push(" AND c.last >= ").push_bind(since.0);
+    }
+    if let Some((last, session)) = &page.after {
+        asked.push(" AND (c.last, c.session) < (").push_bind(last.0);
+        asked.push(", ").push_bind(session.as_str()).push(")");
+    }
+    asked.push(" ORDER BY c.last DESC, c.session DESC LIMIT ").push_bind(row::number(page.limit));
+    asked
+}
+
+/// Asks for one conversation of a circle.
+pub(crate) fn one<DB: Database>(
+    select: &'static str,
+    tenant: &TenantId,
+    circle: &Circle,
+    session: &SessionKey,
+) -> QueryBuilder<DB>
+where
+    for<'t> &'t str: Encode<'t, DB> + Type<DB>,
+{
+    let mut asked = QueryBuilder::new(select);
+    asked.push_bind(tenant.as_str());
+    within(&mut asked, circle);
+    asked.push(" AND c.session = ").push_bind(session.as_str());
+    asked
+}
+
+/// Asks for what was last said in a conversation of a circle, backwards.
+pub(crate) fn said<DB: Database>(
+    tenant: &TenantId,
+    circle: &Circle,
+    session: &SessionKey,
+    (before, limit): (u64, usize),
+) -> QueryBuilder<DB>
+where
+    for<'t> &'t str: Encode<'t, DB> + Type<DB>,
+    for<'t> i64: Encode<'t, DB> + Type<DB>,
+{
+    let select = "SELECT m.seq, m.id, m.role, m.content, m.at, m.job
+                  FROM conversations AS c
+                  JOIN messages AS m ON m.tenant = c.tenant AND m.session = c.session
+                  WHERE c.tenant = ";
+    let mut asked = one(select, tenant, circle, session);
+    asked.push(" AND m.seq < ").push_bind(row::number(before));
+    asked.push(" ORDER BY m.seq DESC LIMIT ").push_bind(row::number(limit));
+    asked
+}
+
+/// What was found.
+pub(crate) fn conversation(row: &Row) -> Result<Conversation, StoreError> {
+    let (session, agent, user, channel, chat, peer, lane, job, started, last, messages, waiting, running) =
+        row;
+    let party = Party {
+        agent: row::word("a conversation's agent", agent)?,
+        user: user.as_deref().map(|user| row::word("a conversation's user", user)).transpose()?,
+        channel: channel.into(),
+        chat: chat.as_ref().map(Into::into),
+        peer: row::word("a conversation's peer", peer)?,
+    };
+    let order: Value = row::json("what a conversation's job was to do", job)?;
+    Ok(Conversation {
+        session: row::word("a conversation's key", session)?,
+        party,
+        lane: lane.into(),
+        order,
+        started: UnixMillis(*started),
+        last: UnixMillis(*last),
+        messages: row::count(*messages)?,
+        waiting: row::count(*waiting)?,
+        running: *running > 0,
+    })
+}
