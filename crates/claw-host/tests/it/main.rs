@@ -4,6 +4,7 @@
 
 mod attack;
 mod attacker;
+mod docker;
 mod escape;
 mod files;
 mod kit;
@@ -22,6 +23,7 @@ static FIRST: extern "C" fn() = {
         claw_host::sandbox::enter_if_asked();
         attacker::attack_if_asked();
         left_behind::own_if_asked();
+        docker::own_if_asked();
     }
     first
 };

@@ -16,13 +16,27 @@ use super::nurse::{self, Nurse};
 use super::wire::{self, Ending, KILL, Spec, Told};
 
 /// What a command reads from and writes to.
-pub(super) type Stdio = [OwnedFd; 3];
+pub(in crate::sandbox) type Stdio = [OwnedFd; 3];
 
 /// Reads what to run, sees it through, and tells how it went.
 pub(super) fn supervise(mut control: UnixStream) -> u8 {
     let _ = rustix::process::setsid();
     sys::reset_signals();
     let told = match read(&control).and_then(|(spec, stdio)| run(&control, spec, stdio)) {
+        Ok(ending) => Told::Ended(ending),
+        Err((step, error)) => Told::Failed { step, reason: error.to_string() },
+    };
+    u8::from(wire::send_frame(&mut control, &told).is_err())
+}
+
+/// Sees a command through in a place that was made for it by others, such as a container.
+pub(in crate::sandbox) fn see_through(mut control: &UnixStream, spec: &Spec, stdio: Stdio) -> u8 {
+    let init = Init::new(spec, Path::new("/tmp"));
+    let nurse = Nurse { init: &init, group: None, alone: false };
+    let ended = set_child_subreaper(Some(getpid()))
+        .during("adopt orphans")
+        .and_then(|()| nurse.see_through(control, stdio).inspect_err(|_| _ = nurse::end_descendants()));
+    let told = match ended {
         Ok(ending) => Told::Ended(ending),
         Err((step, error)) => Told::Failed { step, reason: error.to_string() },
     };
