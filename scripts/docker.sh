@@ -2,6 +2,7 @@
 # A private Docker engine for tests, on a UNIX socket in DIR, with one small image. Leaves every other engine alone.
 #
 #   scripts/docker.sh up DIR     starts it and prints its socket; DIR must be missing or empty, its path short
+#   scripts/docker.sh again DIR  starts it again where it was killed
 #   scripts/docker.sh down DIR   stops it and removes DIR
 #
 # Needs root. The engine and busybox are Debian's packages, installed if they are missing. It lives in a mount and a
@@ -69,29 +70,40 @@ up() {
     mkdir -p "$dir"
     chmod 711 "$dir"
     build_root
+    echo "/engine-for-tests-$$" >"$dir/groups"
     # Not that of the machine's own engine.
     echo '{}' >"$dir/configuration.json"
+    start
+    tar -C "$dir/root" -c . | ask --request POST --header 'Content-Type: application/x-tar' \
+        --data-binary @- "http://engine/images/create?fromSrc=-&repo=$image" >/dev/null ||
+        fail "the image cannot be made: $(tail -n 5 "$dir/log")"
+    rm -rf "$dir/root"
+    echo "$dir/docker.sock"
+}
+
+start() {
     # With no terminal and no stream of ours, it outlives this script and holds up nobody who reads from it.
     setsid unshare --mount --net --propagation private dockerd \
         --data-root "$dir/data" --exec-root "$dir/exec" --pidfile "$dir/pid" --host "unix://$dir/docker.sock" \
-        --group root --cgroup-parent "/engine-for-tests-$$" --config-file "$dir/configuration.json" \
+        --group root --cgroup-parent "$(cat "$dir/groups")" --config-file "$dir/configuration.json" \
         --iptables=false --ip6tables=false --ip-forward=false --ip-masq=false --log-level warn \
-        >"$dir/log" 2>&1 </dev/null &
+        >>"$dir/log" 2>&1 </dev/null &
     local engine=$!
-    echo "/engine-for-tests-$$" >"$dir/groups"
     for _ in $(seq 300); do
         kill -0 "$engine" 2>/dev/null || break
         if ask http://engine/_ping >/dev/null 2>&1; then
-            tar -C "$dir/root" -c . | ask --request POST --header 'Content-Type: application/x-tar' \
-                --data-binary @- "http://engine/images/create?fromSrc=-&repo=$image" >/dev/null ||
-                fail "the image cannot be made: $(tail -n 5 "$dir/log")"
-            rm -rf "$dir/root"
-            echo "$dir/docker.sock"
             return
         fi
         sleep 0.1
     done
     missing "the engine does not come up: $(tail -n 5 "$dir/log")"
+}
+
+again() {
+    [ -f "$dir/groups" ] || fail "\`$dir\` holds no engine of ours"
+    rm -f "$dir/pid" "$dir/docker.sock"
+    start
+    echo "$dir/docker.sock"
 }
 
 down() {
@@ -116,10 +128,11 @@ down() {
     rm -rf "$dir"
 }
 
-[ $# -eq 2 ] || fail "usage: scripts/docker.sh up|down DIR"
+[ $# -eq 2 ] || fail "usage: scripts/docker.sh up|again|down DIR"
 dir=$(realpath -m "$2")
 case $1 in
 up) up ;;
+again) again ;;
 down) down ;;
-*) fail "usage: scripts/docker.sh up|down DIR" ;;
+*) fail "usage: scripts/docker.sh up|again|down DIR" ;;
 esac

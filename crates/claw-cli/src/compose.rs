@@ -64,7 +64,7 @@ pub(crate) fn registry(loaded: &Loaded, around: &Surroundings) -> Arc<Registry> 
 fn world(loaded: &Loaded, around: &Surroundings) -> World {
     let mut world = World::new(Arc::new(SystemClock));
     world.bridge = Some(Arc::new(LocalFiles::new()));
-    world.shell = Some(Arc::new(shell::shell(loaded, around)));
+    world.shell = Some(shell::shell(loaded, around));
     if let Some(directory) = loaded.data_dir(around) {
         let artifacts = FileArtifacts::new(directory, ArtifactLimits::default());
         world.artifacts = Some(Arc::new(artifacts));

@@ -4,18 +4,34 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use claw_core::AgentId;
+use claw_core::port::ShellHost;
+use claw_core::tool::Digest;
 use claw_host::sandbox::Launcher;
+use claw_host::sandbox::docker::{DockerOptions, DockerShell};
 use claw_host::shell::{LocalShell, ShellOptions};
 use claw_registry::{AgentCommands, CommandRules};
 use claw_store::Place;
 
 use super::real;
-use crate::config::{Config, Loaded, Surroundings};
+use crate::config::{Config, Loaded, SandboxBackend, Surroundings};
 use crate::failure::Failure;
 
 /// Where commands of tools run. Nothing is started before the first command.
-pub(crate) fn shell(loaded: &Loaded, around: &Surroundings) -> LocalShell {
-    LocalShell::new(Arc::new(Launcher::new()), options(loaded, around))
+pub(crate) fn shell(loaded: &Loaded, around: &Surroundings) -> Arc<dyn ShellHost> {
+    let local = LocalShell::new(Arc::new(Launcher::new()), options(loaded, around));
+    match loaded.config.sandbox.backend {
+        SandboxBackend::Kernel => Arc::new(local),
+        SandboxBackend::Docker => Arc::new(DockerShell::new(local, docker(loaded, around))),
+    }
+}
+
+/// What holds for every container.
+pub(crate) fn docker(loaded: &Loaded, around: &Surroundings) -> DockerOptions {
+    // Whoever shares the data shares the containers; nobody else does.
+    let data = loaded.data_dir(around).map(|data| real(&data).display().to_string());
+    let installation = Digest::of(&(data, &loaded.config.node)).to_string();
+    let installation = installation.trim_start_matches("sha256:").chars().take(16).collect();
+    loaded.config.sandbox.docker.options(installation)
 }
 
 /// What holds for every command.
