@@ -79,7 +79,8 @@ mod tests {
     #[test]
     fn a_scope_tells_callers_apart_and_tenants_always() {
         let caller = |tenant: &str, agent: &str, session: &str| {
-            let mut caller = Caller::new(AgentId::new(agent).unwrap(), SessionKey::new(session).unwrap(), "/w");
+            let mut caller =
+                Caller::new(AgentId::new(agent).unwrap(), SessionKey::new(session).unwrap(), "/w");
             caller.tenant = claw_core::TenantId::new(tenant).unwrap();
             caller
         };

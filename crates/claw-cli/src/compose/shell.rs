@@ -4,16 +4,17 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use claw_core::AgentId;
-use claw_core::port::ShellHost;
+use claw_core::port::{FsBridge, ShellHost};
 use claw_core::tool::Digest;
+use claw_host::files::LocalFiles;
 use claw_host::sandbox::Launcher;
-use claw_host::sandbox::docker::{DockerOptions, DockerShell};
+use claw_host::sandbox::docker::{DockerFiles, DockerOptions, DockerShell};
 use claw_host::shell::{LocalShell, ShellOptions};
 use claw_registry::{AgentCommands, CommandRules};
 use claw_store::Place;
 
 use super::real;
-use crate::config::{Config, Loaded, SandboxBackend, Surroundings};
+use crate::config::{Config, Loaded, SandboxBackend, ShownWorkspace, Surroundings};
 use crate::failure::Failure;
 
 /// Where commands of tools run. Nothing is started before the first command.
@@ -22,6 +23,20 @@ pub(crate) fn shell(loaded: &Loaded, around: &Surroundings) -> Arc<dyn ShellHost
     match loaded.config.sandbox.backend {
         SandboxBackend::Kernel => Arc::new(local),
         SandboxBackend::Docker => Arc::new(DockerShell::new(local, docker(loaded, around))),
+    }
+}
+
+/// Where files are: on this machine, or in the container where the workspace is not shown to commands.
+pub(crate) fn files(loaded: &Loaded, around: &Surroundings) -> Arc<dyn FsBridge> {
+    let machine = Arc::new(LocalFiles::new());
+    let sandbox = &loaded.config.sandbox;
+    match (sandbox.backend, sandbox.docker.workspace) {
+        (SandboxBackend::Docker, ShownWorkspace::None) => {
+            let local = LocalShell::new(Arc::new(Launcher::new()), options(loaded, around));
+            let shell = Arc::new(DockerShell::new(local, docker(loaded, around)));
+            Arc::new(DockerFiles::new(shell, machine))
+        }
+        _ => machine,
     }
 }
 

@@ -10,6 +10,7 @@ mod config;
 mod credentials;
 mod db;
 mod db_copy;
+mod docker;
 mod doctor;
 mod embedding;
 mod exec;

@@ -181,9 +181,10 @@ fn status(error: &bollard::errors::Error) -> Option<u16> {
     }
 }
 
-/// Not there, not running, or being removed.
+/// Not there, not running, or being removed. That a network or an image is not there is something else.
 pub(super) fn is_gone(error: &bollard::errors::Error) -> bool {
-    let said = error.to_string();
-    let going = ["marked for removal", "is not running", "removal of container", "No such container"];
-    matches!(status(error), Some(404 | 409)) || going.iter().any(|words| said.contains(words))
+    let said = error.to_string().to_lowercase();
+    let going =
+        ["no such container", "no such exec", "is not running", "marked for removal", "removal of container"];
+    status(error) == Some(409) || going.iter().any(|words| said.contains(words))
 }

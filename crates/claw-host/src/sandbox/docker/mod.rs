@@ -8,6 +8,7 @@ mod call;
 mod container;
 mod engine;
 mod error;
+mod files;
 pub(super) mod inside;
 mod mounts;
 mod options;
@@ -19,5 +20,6 @@ mod wire;
 
 pub use engine::{EngineFacts, Listed};
 pub use error::DockerError;
+pub use files::DockerFiles;
 pub use options::{DockerOptions, SOCKET, WorkspaceAccess};
 pub use shell::{DockerCommand, DockerShell};

@@ -40,7 +40,15 @@ impl Mounts {
         for grant in &reach.grants {
             mounts.show(&grant.path, text(&grant.path)?, !grant.write)?;
         }
-        for path in &reach.hidden {
+        let mut hidden: Vec<&PathBuf> = reach.hidden.iter().collect();
+        hidden.sort_by_key(|path| path.components().count());
+        let mut covered: Vec<&PathBuf> = Vec::new();
+        for path in hidden {
+            // What lies in something that is hidden is, and twice is not possible.
+            if covered.iter().any(|above| path.starts_with(above)) {
+                continue;
+            }
+            covered.push(path);
             let mut places = Vec::new();
             if let Some(rest) = path.strip_prefix(&reach.workspace).ok().filter(|_| shown) {
                 places.push((reach.workspace.as_path(), Path::new(WORKSPACE), rest, !reach.write));
@@ -111,4 +119,36 @@ fn text(path: &Path) -> Result<&str, SandboxError> {
 
 fn refused(path: &Path, reason: &str) -> SandboxError {
     SandboxError::Path { path: path.display().to_string(), reason: reason.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sandbox::{Grant, Network};
+
+    #[test]
+    fn what_is_hidden_is_covered_once_and_cannot_be_moved() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path().canonicalize().unwrap();
+        let (workspace, beside) = (root.join("w"), root.join("beside"));
+        fs::create_dir_all(workspace.join("a/b/data/deep")).unwrap();
+        fs::create_dir(&beside).unwrap();
+        fs::write(workspace.join("file"), "").unwrap();
+        let hidden = ["a/b/data/deep", "file", "a/b/data", "file"].map(|name| workspace.join(name)).to_vec();
+        let grants = vec![Grant { path: beside.clone(), write: false }];
+        let reach = Reach { workspace, write: true, grants, hidden, network: Network::None };
+        let mounts = Mounts::of(&reach, WorkspaceAccess::Rw, "own").unwrap();
+        let targets: Vec<_> = mounts.binds.iter().map(|bind| bind.target.as_deref().unwrap()).collect();
+        let beside = beside.to_str().unwrap();
+        let wanted = ["/workspace", beside, "/workspace/file", "/workspace/a/b", "/workspace/a"];
+        assert_eq!(targets, wanted);
+        assert_eq!(mounts.tmpfs.keys().collect::<Vec<_>>(), ["/workspace/a/b/data"]);
+        let read_only: Vec<_> = mounts.binds.iter().map(|bind| bind.read_only == Some(true)).collect();
+        assert_eq!(read_only, [false, true, true, false, false]);
+        assert_eq!(mounts.mounted.iter().filter(|mounted| !mounted.shown).count(), 2);
+        // Nothing of it where the workspace is not shown.
+        let mounts = Mounts::of(&reach, WorkspaceAccess::None, "own").unwrap();
+        assert_eq!(mounts.binds.len(), 1);
+        assert_eq!(mounts.tmpfs.keys().collect::<Vec<_>>(), ["/workspace"]);
+    }
 }

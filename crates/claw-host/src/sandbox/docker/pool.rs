@@ -42,7 +42,7 @@ impl Pool {
             }
             self.have(container).await?;
         }
-        Err(DockerError::Lost("it ends as soon as it is made".to_owned()))
+        Err(given_up("it ends as soon as it is made"))
     }
 
     /// Makes and starts it, unless somebody did.
@@ -65,7 +65,7 @@ impl Pool {
                 }
             }
         }
-        Err(DockerError::Lost("the engine keeps removing it".to_owned()))
+        Err(given_up("it is removed as soon as it is made"))
     }
 
     /// Sees to those that this one stands in the place of, and to what was left behind.
@@ -92,4 +92,8 @@ impl Pool {
     pub(super) async fn list(&self) -> Result<Vec<Listed>, DockerError> {
         self.engine.list(&self.installation).await
     }
+}
+
+fn given_up(reason: &str) -> DockerError {
+    DockerError::Engine { step: "keep a container", reason: reason.to_owned() }
 }

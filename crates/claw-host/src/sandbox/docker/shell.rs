@@ -9,7 +9,7 @@ use claw_core::tool::{Argv, ErrorKind, Script, Sight, Target, ToolError};
 
 use super::super::helper::wire::{Confined, Ending, Spec};
 use super::super::{Ended, Limits, Network, Reach, SandboxError, Stopped};
-use super::call::{self, Heard};
+use super::call::{self, Ear, Heard, Mouth};
 use super::container::{self, Container, Making};
 use super::engine::{Engine, EngineFacts, Listed};
 use super::mounts::WORKSPACE;
@@ -77,6 +77,17 @@ impl DockerShell {
         self.pool.list().await
     }
 
+    /// Gives an order to the container of a context.
+    pub(super) async fn order(
+        &self,
+        context: &RunContext,
+        order: &Order,
+    ) -> Result<(Ear, Mouth), DockerError> {
+        let own = Own::find()?;
+        let container = self.container(context, &own).await?;
+        self.pool.order(&own, &container, order).await
+    }
+
     /// What a command of this context reaches.
     fn reach(&self, context: &RunContext) -> Reach {
         let mut reach = self.local.confinement(context).reach;
@@ -90,13 +101,18 @@ impl DockerShell {
 
     async fn container(&self, context: &RunContext, own: &Own) -> Result<Container, DockerError> {
         let image = self.engine.image(&self.options.image).await?;
+        let reach = self.reach(context);
+        let reach = match self.options.workspace {
+            WorkspaceAccess::None => reach.resolved_around(reach.workspace.clone())?,
+            WorkspaceAccess::Ro | WorkspaceAccess::Rw => reach.resolved()?,
+        };
         Container::new(Making {
             options: &self.options,
             limits: &self.local.options().limits,
             own,
             image,
             key: &context.sandbox_key,
-            reach: self.reach(context).resolved()?,
+            reach,
         })
     }
 
@@ -128,7 +144,12 @@ impl DockerShell {
             input: command.input.clone(),
         };
         let running = self.running(context, container, command);
-        let (ear, mouth) = self.pool.order(own, container, &Order::Run(Box::new(running))).await?;
+        let order = Order::Run(Box::new(running));
+        let (ear, mouth) = tokio::select! {
+            talk = self.pool.order(own, container, &order) => talk?,
+            // Who is not there any more when the order is read, is not obeyed.
+            () = context.cancel.cancelled() => return Ok(never_begun()),
+        };
         let watched = watch::watch(ear, mouth, &watch).await?;
         let ending = match watched.ending {
             Some(ending) => ending,
@@ -361,13 +382,20 @@ impl ShellHost for DockerShell {
     }
 }
 
+/// What came of a command that was given up before it began.
+fn never_begun() -> Finished {
+    let ended = Ended { exit: None, signal: Some(libc::SIGKILL), stragglers: 0, stopped: None };
+    let (output, errors) = (String::new(), String::new());
+    Finished { ended, reason: Some(Reason::Cancelled), output, errors, dropped: 0 }
+}
+
 fn changed(target: &Target) -> ToolError {
     let message = format!("{} changed since the call was judged", named(target));
     ToolError::new(ErrorKind::Conflict, message).try_instead("call again to have it judged anew")
 }
 
 /// A container that cannot be had, in the words of a tool.
-fn refused(error: DockerError) -> ToolError {
+pub(super) fn refused(error: DockerError) -> ToolError {
     let kind = match &error {
         DockerError::Reach(SandboxError::Path { .. }) => ErrorKind::Invalid,
         DockerError::Start { .. } => ErrorKind::Failed,

@@ -3,6 +3,8 @@
 
 use std::path::PathBuf;
 
+use claw_core::port::{Scope, Stat, Version, Walk, Walked};
+use claw_core::tool::ErrorKind;
 use serde::{Deserialize, Serialize};
 
 use super::super::helper::wire::{Ending, Spec};
@@ -31,6 +33,55 @@ pub(crate) enum Order {
     Look(Vec<Target>),
     /// End processes whose keeper is gone.
     Sweep,
+    /// Do something with a file. What is to be written follows as input.
+    File(Box<Filing>),
+}
+
+/// Something to be done with a file inside.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Filing {
+    pub(crate) act: Act,
+    pub(crate) path: String,
+    pub(crate) directory: PathBuf,
+    pub(crate) scope: Scope,
+    pub(crate) expect: Expected,
+}
+
+/// What is to be done.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Act {
+    Stat,
+    Read,
+    Mkdirp,
+    Write {
+        mode: Option<u32>,
+    },
+    Remove,
+    Look,
+    Walk(Walk),
+    /// The bytes of all files that a walk finds.
+    Fetch(Walk),
+}
+
+/// What a write must find.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Expected {
+    Anything,
+    Absent,
+    Version(Version),
+}
+
+/// What came of it.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Filed {
+    Stat(Option<Stat>),
+    Done,
+    Looked { path: Option<String>, identity: Option<String> },
+    Walked(Walked),
+    Failed { kind: ErrorKind, message: String, advice: Option<String>, details: Option<serde_json::Value> },
 }
 
 /// A command to be run.
@@ -98,6 +149,10 @@ pub(crate) enum Told {
     Changed(usize),
     /// How many processes were ended.
     Swept(u32),
+    /// The bytes of this file, from where a walk began, come next; `None` where they cannot be read.
+    Fetched { path: String, readable: bool },
+    /// What came of something done with a file; its bytes came before.
+    Filed(Filed),
 }
 
 /// One piece: what it is, and its bytes.

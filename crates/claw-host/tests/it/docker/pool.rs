@@ -149,7 +149,11 @@ async fn an_engine_that_dies_and_comes_back_is_used_again() {
     let error = running.await.unwrap().unwrap_err();
     assert_eq!(error.kind, ErrorKind::Unavailable, "{error:?}");
     assert!(error.message.contains("not known"), "{error:?}");
-    let error = kit.shell().run(&kit.context, &Script { text: "true".into(), ..Script::default() }).await.unwrap_err();
+    let error = kit
+        .shell()
+        .run(&kit.context, &Script { text: "true".into(), ..Script::default() })
+        .await
+        .unwrap_err();
     assert_eq!(error.kind, ErrorKind::Unavailable, "{error:?}");
     engine("again", directory.path());
     assert_eq!(kit.script("echo back").await.output, "back\n");

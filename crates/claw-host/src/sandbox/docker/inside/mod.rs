@@ -4,6 +4,7 @@
 //! but take in orphans and end the container when nobody uses it. Each command has a keeper of its own, which holds
 //! it as the kernel sandbox does, and ends it with all that it started when the program is gone.
 
+mod file;
 mod first;
 mod keep;
 mod look;
@@ -67,6 +68,7 @@ fn serve() -> io::Result<()> {
             output.write_all(&told(&Told::Looked(seen)))
         }
         Order::Sweep => output.write_all(&told(&Told::Swept(sweep::sweep()))),
+        Order::File(filing) => file::file(*filing, input, output),
         Order::Run(running) => keep::keep(*running, input, output),
     }
 }
