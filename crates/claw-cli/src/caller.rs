@@ -177,6 +177,7 @@ impl CallerArgs {
         };
         caller.request_allow = self.request_allow.clone().map(Into::into);
         caller.sandboxed = config.sandbox.mode.holds(&caller);
+        caller.sandbox_key = config.sandbox.docker.scope.key(&caller);
         Ok(caller)
     }
 }

@@ -19,7 +19,7 @@ use claw_core::port::{AgentCard, FsBridge, Quota, World};
 use claw_core::store::{AgentSetup, StoreError};
 use claw_core::tool::dialect::{self, Dialect};
 use claw_core::tool::{Meta, Spec};
-use claw_host::files::{LocalFiles, RoutedFiles, Routing, StoredSeen, StoredUndo};
+use claw_host::files::{RoutedFiles, Routing, StoredSeen, StoredUndo};
 use claw_host::shell::CredentialedPrograms;
 use claw_host::{
     ArtifactLimits, ConfiguredAgents, FileArtifacts, IndexedArtifacts, StoredAgents, SystemClock,
@@ -75,7 +75,8 @@ pub(crate) fn programs(
     store: &Arc<dyn Backend>,
 ) -> Result<CredentialedPrograms, Failure> {
     let credentials = StoredCredentials::new(Arc::clone(store) as _, keys(loaded, around)?);
-    let shell = shell::shell(loaded, around);
+    // Their files are this machine's, and so is their sandbox, wherever other commands run.
+    let shell = shell::machine(loaded, around);
     Ok(CredentialedPrograms::new(shell, Arc::new(credentials), OPEN_VARIABLES))
 }
 
@@ -87,8 +88,8 @@ pub(crate) fn registry(loaded: &Loaded, around: &Surroundings) -> Arc<Registry> 
 /// What there is to reach without a store.
 fn world(loaded: &Loaded, around: &Surroundings) -> World {
     let mut world = World::new(Arc::new(SystemClock));
-    world.bridge = Some(Arc::new(LocalFiles::new()));
-    world.shell = Some(Arc::new(shell::shell(loaded, around)));
+    world.bridge = Some(shell::files(loaded, around));
+    world.shell = Some(shell::shell(loaded, around));
     if let Some(directory) = loaded.data_dir(around) {
         let artifacts = FileArtifacts::new(directory, ArtifactLimits::default());
         world.artifacts = Some(Arc::new(artifacts));
@@ -297,7 +298,7 @@ pub(crate) fn bridge(
         ContextFiles::Store => Routing::All,
     };
     let documents = (Arc::clone(store) as _, Arc::clone(store) as _);
-    let files = Arc::new(LocalFiles::new());
+    let files = shell::files(loaded, around);
     let kind = |(id, agent): (&String, &crate::config::AgentConfig)| {
         Some(((loaded.config.tenant.clone(), AgentId::new(id).ok()?), agent.kind?.into()))
     };

@@ -3,6 +3,7 @@
 use claw_core::tool::{Caller, PeerKind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use smol_str::{SmolStr, format_smolstr};
 
 /// Whose commands run in a sandbox. Where one is needed and does not work, nothing runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -37,6 +38,32 @@ impl SandboxMode {
     }
 }
 
+/// Which commands share a sandbox, where one outlives a command. Tenants never do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum SandboxScope {
+    /// Those of one conversation.
+    #[default]
+    Session,
+    /// Those of one agent.
+    Agent,
+    /// All of them.
+    Shared,
+}
+
+impl SandboxScope {
+    /// Which sandbox the commands of this caller share.
+    pub fn key(self, caller: &Caller) -> SmolStr {
+        let tenant = &caller.tenant;
+        match self {
+            // The same conversation with another agent is not the same.
+            Self::Session => format_smolstr!("{tenant}/session/{}/{}", caller.agent, caller.session),
+            Self::Agent => format_smolstr!("{tenant}/agent/{}", caller.agent),
+            Self::Shared => format_smolstr!("{tenant}/shared"),
+        }
+    }
+}
+
 /// The owner's own direct conversation: at the terminal, with nobody else in it and no agent between.
 fn is_main(caller: &Caller) -> bool {
     let alone = caller.peer_kind == PeerKind::Direct && caller.chat_id.is_none();
@@ -48,6 +75,28 @@ mod tests {
     use claw_core::{AgentId, SessionKey};
 
     use super::*;
+
+    #[test]
+    fn a_scope_tells_callers_apart_and_tenants_always() {
+        let caller = |tenant: &str, agent: &str, session: &str| {
+            let mut caller =
+                Caller::new(AgentId::new(agent).unwrap(), SessionKey::new(session).unwrap(), "/w");
+            caller.tenant = claw_core::TenantId::new(tenant).unwrap();
+            caller
+        };
+        let one = caller("t", "a", "cli:me");
+        for (other, session, agent, shared) in [
+            (caller("t", "a", "cli:me"), true, true, true),
+            (caller("t", "a", "cli:you"), false, true, true),
+            (caller("t", "b", "cli:me"), false, false, true),
+            (caller("u", "a", "cli:me"), false, false, false),
+        ] {
+            let shares = |scope: SandboxScope| scope.key(&one) == scope.key(&other);
+            assert_eq!(shares(SandboxScope::Session), session, "{other:?}");
+            assert_eq!(shares(SandboxScope::Agent), agent, "{other:?}");
+            assert_eq!(shares(SandboxScope::Shared), shared, "{other:?}");
+        }
+    }
 
     #[test]
     fn only_the_owner_at_the_terminal_is_main() {

@@ -81,7 +81,7 @@ impl Chat {
         let mut caller = self.caller.acting(&loaded.config, &session.around, &workspace)?;
         if !self.caller.names_session() {
             caller.session = self.conversation(&caller, None)?;
-            caller.sandbox_key = caller.session.as_str().into();
+            caller.sandbox_key = loaded.config.sandbox.docker.scope.key(&caller);
             caller.channel = "cli".into();
         }
         let text = match self.is_interactive(session) {

@@ -6,13 +6,15 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::Args;
 use claw_core::port::{Clock as _, UnixMillis};
 use claw_core::store::{KeyUse, StoreError};
 use claw_host::SystemClock;
+use claw_host::sandbox::docker::DockerShell;
 use claw_host::sandbox::{Launcher, Standing};
-use claw_host::shell::ShellOptions;
+use claw_host::shell::{LocalShell, ShellOptions};
 use claw_policy::lint::{Severity, lint};
 use claw_store::seal::{KeyRing, KeySource};
 use claw_store::{Place, Status};
@@ -21,7 +23,7 @@ use serde::Serialize;
 use super::tools::runtime;
 use crate::cli::Session;
 use crate::compose;
-use crate::config::{KEYS, Loaded};
+use crate::config::{KEYS, Loaded, SandboxBackend};
 use crate::failure::Outcome;
 use crate::output::{Cell, Table};
 
@@ -122,7 +124,7 @@ async fn examine(session: &Session, loaded: &Loaded) -> Vec<Finding> {
     findings.extend(clock(status.as_ref()));
     let current = status.is_some_and(|status| status.schema.pending.is_empty());
     findings.push(keys(session, loaded, current).await);
-    findings.extend(sandbox().await);
+    findings.extend(sandbox(session, loaded).await);
     findings
 }
 
@@ -291,8 +293,18 @@ async fn key_use(session: &Session, loaded: &Loaded) -> Result<Vec<KeyUse>, Stri
     used
 }
 
-async fn sandbox() -> Vec<Finding> {
+async fn sandbox(session: &Session, loaded: &Loaded) -> Vec<Finding> {
     const TOPIC: &str = "sandbox";
+    if loaded.config.sandbox.backend == SandboxBackend::Docker {
+        let local = LocalShell::new(Arc::default(), ShellOptions::default());
+        let docker = DockerShell::new(local, compose::shell::docker(loaded, &session.around));
+        return vec![match docker.image().await {
+            Ok(_) => Finding::good(TOPIC, "the Docker engine answers and has the image"),
+            Err(error) => {
+                Finding::bad(TOPIC, format!("{error}; no command runs"), "clawsmith sandbox status")
+            }
+        }];
+    }
     let layers = Launcher::default().layers().await;
     let required = ShellOptions::default().required;
     let mut findings = Vec::new();

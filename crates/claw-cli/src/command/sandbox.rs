@@ -1,5 +1,7 @@
 //! `clawsmith sandbox`: what holds commands here, whether it does, and running one in it.
 
+mod docker;
+
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -9,6 +11,7 @@ use std::time::{Duration, Instant};
 use clap::{Args, Subcommand, ValueEnum};
 use claw_core::port::RunContext;
 use claw_core::tool::{Effect, Effects, Progress, Secrets};
+use claw_host::sandbox::docker::DockerShell;
 use claw_host::sandbox::{Grant, Launcher, Layers, Limits, Network, Standing};
 use claw_host::shell::{Finished, LocalShell, Reason, ShellOptions};
 use claw_policy::sandbox::SandboxMode;
@@ -17,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::cli::Session;
 use crate::compose;
+use crate::config::SandboxBackend;
 use crate::failure::{Failure, Outcome};
 use crate::output::{Cell, Table, tell, visible};
 
@@ -135,7 +139,11 @@ fn place(reaching: &Reaching, session: &Session, launcher: Arc<Launcher>) -> Res
         progress: Progress::silent(),
         secrets: Secrets::default(),
     };
-    Ok(Place { launcher, options, context, mode: loaded.config.sandbox.mode })
+    let docker = (loaded.config.sandbox.backend == SandboxBackend::Docker).then(|| {
+        let local = LocalShell::new(Arc::clone(&launcher), options.clone());
+        DockerShell::new(local, compose::shell::docker(&loaded, &session.around))
+    });
+    Ok(Place { launcher, options, context, mode: loaded.config.sandbox.mode, docker })
 }
 
 struct Place {
@@ -143,10 +151,15 @@ struct Place {
     launcher: Arc<Launcher>,
     options: ShellOptions,
     context: RunContext,
+    /// Where containers are the sandbox.
+    docker: Option<DockerShell>,
 }
 
 impl Place {
     async fn finish(&self, argv: &[String]) -> Result<Finished, Failure> {
+        if let Some(docker) = self.docker.as_ref().filter(|_| self.context.sandboxed) {
+            return docker::finish(docker, self, argv).await;
+        }
         let shell = LocalShell::new(Arc::clone(&self.launcher), self.options.clone());
         let command = shell.command(&self.context, argv.to_vec(), "", &[]);
         let finished = shell.finish(&self.context, command).await;
@@ -165,6 +178,9 @@ impl Place {
 
 async fn status(reaching: &Reaching, session: &mut Session) -> Outcome {
     let place = place(reaching, session, Arc::default())?;
+    if let Some(docker) = &place.docker {
+        return docker::status(docker, &place, session).await;
+    }
     let layers = place.launcher.layers().await;
     let missing = place.options.required.iter().find(|layer| !layers.works(**layer));
     let Limits { memory, processes, open_files, file_size, disk, temporary, .. } = place.options.limits;
@@ -175,6 +191,7 @@ async fn status(reaching: &Reaching, session: &mut Session) -> Outcome {
         });
         let value = json!({
             "mode": place.mode,
+            "backend": "kernel",
             "usable": missing.is_none(),
             "layers": layers,
             "required": place.options.required,
@@ -277,13 +294,17 @@ fn size(bytes: Option<u64>) -> String {
     bytes.map_or_else(|| "no limit".to_owned(), |bytes| format!("{} MiB", bytes >> 20))
 }
 
-/// What is tried from inside: a name, a script that succeeds only where it got out.
-const TRIES: &[(&str, &str)] = &[
+/// Files that are the machine's in the kernel sandbox, and the image's in a container.
+const KERNEL_TRIES: &[(&str, &str)] = &[
     ("read /etc/shadow", "cat /etc/shadow"),
     ("list the home of root", "ls ~root"),
     ("write to /usr", "touch /usr/clawsmith-probe"),
+];
+
+/// What is tried from inside: a name, a script that succeeds only where it got out.
+const TRIES: &[(&str, &str)] = &[
     ("write to the kernel's settings", "echo x > /proc/sys/kernel/hostname"),
-    ("see the program's processes", "test $(ls -d /proc/[0-9]* | wc -l) -gt 6"),
+    ("see the program's processes", "test $(ls -d /proc/[0-9]* | wc -l) -gt 12"),
     ("signal the program", "kill -0 $PROGRAM"),
     ("mount a file system", "mount -t tmpfs none /tmp"),
     ("make a user namespace", "unshare -U true"),
@@ -306,7 +327,8 @@ async fn probe(session: &mut Session) -> Outcome {
     };
     let mut place = place(&reaching, session, Arc::default())?;
     let mut tried = Vec::new();
-    for (name, script) in TRIES {
+    let tries = if place.docker.is_some() { docker::TRIES } else { KERNEL_TRIES };
+    for (name, script) in tries.iter().chain(TRIES) {
         let script = script.replace("$PROGRAM", &std::process::id().to_string());
         let finished = place.script(&script).await?;
         let held = finished.ended.exit != Some(0);
@@ -359,6 +381,10 @@ impl Run {
     async fn run(self, session: &mut Session) -> Outcome {
         let mut place = place(&self.reaching, session, Arc::default())?;
         place.options.sandbox_timeout = Duration::from_secs(self.timeout);
+        if let Some(docker) = place.docker.take() {
+            let local = LocalShell::new(Arc::clone(&place.launcher), place.options.clone());
+            place.docker = Some(DockerShell::new(local, docker.options().clone()));
+        }
         let cancel = place.context.cancel.clone();
         tokio::spawn(async move {
             if tokio::signal::ctrl_c().await.is_ok() {

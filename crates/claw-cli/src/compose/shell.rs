@@ -6,18 +6,53 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use claw_core::AgentId;
+use claw_core::port::{FsBridge, ShellHost};
+use claw_core::tool::Digest;
+use claw_host::files::LocalFiles;
 use claw_host::sandbox::Launcher;
+use claw_host::sandbox::docker::{DockerFiles, DockerOptions, DockerShell};
 use claw_host::shell::{LocalShell, ShellOptions};
 use claw_registry::{AgentCommands, CommandRules};
 use claw_store::Place;
 
 use super::real;
-use crate::config::{Config, Loaded, Surroundings};
+use crate::config::{Config, Loaded, SandboxBackend, ShownWorkspace, Surroundings};
 use crate::failure::Failure;
 
 /// Where commands of tools run. Nothing is started before the first command.
-pub(crate) fn shell(loaded: &Loaded, around: &Surroundings) -> LocalShell {
+pub(crate) fn shell(loaded: &Loaded, around: &Surroundings) -> Arc<dyn ShellHost> {
+    let local = machine(loaded, around);
+    match loaded.config.sandbox.backend {
+        SandboxBackend::Kernel => Arc::new(local),
+        SandboxBackend::Docker => Arc::new(DockerShell::new(local, docker(loaded, around))),
+    }
+}
+
+/// Commands on this machine: in the kernel sandbox, or on the host.
+pub(crate) fn machine(loaded: &Loaded, around: &Surroundings) -> LocalShell {
     LocalShell::new(Arc::new(Launcher::new()), options(loaded, around))
+}
+
+/// Where files are: on this machine, or in the container where the workspace is not shown to commands.
+pub(crate) fn files(loaded: &Loaded, around: &Surroundings) -> Arc<dyn FsBridge> {
+    let files = Arc::new(LocalFiles::new());
+    let sandbox = &loaded.config.sandbox;
+    match (sandbox.backend, sandbox.docker.workspace) {
+        (SandboxBackend::Docker, ShownWorkspace::None) => {
+            let shell = Arc::new(DockerShell::new(machine(loaded, around), docker(loaded, around)));
+            Arc::new(DockerFiles::new(shell, files))
+        }
+        _ => files,
+    }
+}
+
+/// What holds for every container.
+pub(crate) fn docker(loaded: &Loaded, around: &Surroundings) -> DockerOptions {
+    // Whoever shares the data shares the containers; nobody else does.
+    let data = loaded.data_dir(around).map(|data| real(&data).display().to_string());
+    let installation = Digest::of(&(data, &loaded.config.node)).to_string();
+    let installation = installation.trim_start_matches("sha256:").chars().take(16).collect();
+    loaded.config.sandbox.docker.options(installation)
 }
 
 /// What holds for every command.

@@ -11,6 +11,7 @@ mod find;
 mod flat;
 mod load;
 mod problem;
+mod sandbox;
 mod schema;
 mod store;
 mod trust;
@@ -28,7 +29,6 @@ use claw_llm::{EndpointConfig, ModelsConfig};
 use claw_policy::approval::ApprovalConfig;
 use claw_policy::config::{AgentProviderTools, AgentTools, PolicyConfig, ToolsPolicy};
 use claw_policy::rate::RateConfig;
-use claw_policy::sandbox::SandboxMode;
 use claw_policy::shell::{RuleError, Rules, ShellConfig};
 use claw_registry::Limits;
 use schemars::JsonSchema;
@@ -42,6 +42,7 @@ pub use find::{Found, FoundBy, Surroundings, candidates, find};
 pub use flat::{Origin, Setting};
 pub use load::Loaded;
 pub use problem::{Place, Problem, Problems};
+pub use sandbox::{DockerConfig, SandboxBackend, SandboxConfig, ShownWorkspace};
 pub use schema::schema;
 pub use store::{StoreConfig, StoreUrl};
 pub use trust::Trust;
@@ -123,14 +124,6 @@ pub struct AgentConfig {
     /// How far this agent's runs may go. Left out: as far as `runs` says; given, it stands instead of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub runs: Option<RunLimits>,
-}
-
-/// What holds shell commands while they run.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct SandboxConfig {
-    /// Whose commands run in a sandbox.
-    pub mode: SandboxMode,
 }
 
 /// Whose an agent's context files are.

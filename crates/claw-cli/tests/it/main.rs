@@ -12,6 +12,7 @@ mod credentialed_exec;
 mod credentials;
 mod db;
 mod db_copy;
+mod docker;
 mod doctor;
 mod embedding;
 mod endpoints;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// What went wrong, in the words of each reader: the model gets what happened and what to try, the user a
@@ -22,7 +22,7 @@ pub struct ToolError {
 }
 
 /// What sort of failure it was.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorKind {
     /// The arguments cannot mean what was wanted.

@@ -49,6 +49,7 @@ use self::roots::{Handles, Reach, Recent};
 pub use self::route::{RoutedFiles, Routing};
 use self::search::Prepared;
 pub use self::search::search_text;
+pub(crate) use self::search::{Collected, Prepared as PreparedSearch, search_prepared};
 pub use self::seen::StoredSeen;
 pub use self::store::StoreFiles;
 pub use self::undo::{Restored, Restoring, Step, StoredUndo, UndoLimits, Verdict};

@@ -15,7 +15,7 @@ use claw_core::port::{EntryKind, Hits, Search, Searched};
 use claw_core::redact::Redactor;
 use claw_core::tool::ToolError;
 
-pub(super) use self::collect::Collected;
+pub(crate) use self::collect::Collected;
 use self::pattern::Pattern;
 use self::stream::{Looked, Scanner};
 use super::Request;
@@ -30,14 +30,14 @@ use super::walk::{Came, Crawl, Start, Visitor, begin};
 pub(super) const CONTEXT: usize = 64 * 1024;
 
 /// What a search needs that can be made before anything is touched.
-pub(super) struct Prepared {
+pub(crate) struct Prepared {
     search: Search,
     pub(super) filter: Filter,
     pattern: Pattern,
 }
 
 impl Prepared {
-    pub(super) fn new(search: &Search) -> Result<Self, ToolError> {
+    pub(crate) fn new(search: &Search) -> Result<Self, ToolError> {
         let mut search = search.clone();
         search.within.directories = false;
         let (filter, pattern) = (Filter::new(&search.within)?, Pattern::new(&search)?);
@@ -56,7 +56,7 @@ pub fn search_text(
 }
 
 /// The same, of one text after the other.
-pub(super) fn search_prepared(bytes: &[u8], prepared: &Prepared, redactor: &dyn Redactor) -> Option<Hits> {
+pub(crate) fn search_prepared(bytes: &[u8], prepared: &Prepared, redactor: &dyn Redactor) -> Option<Hits> {
     let Prepared { search, pattern, .. } = prepared;
     match Scanner::new(pattern, search, redactor, &NEVER).text(bytes, search.limit) {
         Looked::Binary | Looked::TooLong => None,

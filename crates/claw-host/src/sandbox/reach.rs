@@ -145,7 +145,11 @@ impl Reach {
     /// The same with every path as it really is: no link on the way, nothing that is not there. Of the hidden paths
     /// those remain that would show.
     pub(super) fn resolved(&self) -> Result<Self, SandboxError> {
-        let workspace = resolve(&self.workspace)?;
+        self.resolved_around(resolve(&self.workspace)?)
+    }
+
+    /// The same with a workspace that is not shown, and so need not be there.
+    pub(super) fn resolved_around(&self, workspace: PathBuf) -> Result<Self, SandboxError> {
         let grant = |grant: &Grant| Ok(Grant { path: resolve(&grant.path)?, write: grant.write });
         let mut grants = self.grants.iter().map(grant).collect::<Result<Vec<_>, SandboxError>>()?;
         // What lies deeper is laid over what it lies in.

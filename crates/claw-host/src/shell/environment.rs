@@ -11,7 +11,7 @@ const PASSED: &[&str] =
 pub(super) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// All variables of a command, sorted by name; those that were added last win.
-pub(super) fn environment(
+pub(crate) fn environment(
     variable: impl Fn(&str) -> Option<String>,
     home: &Path,
     added: &[(String, String)],

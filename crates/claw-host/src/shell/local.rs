@@ -97,7 +97,12 @@ impl LocalShell {
         self.command(context, argv, &script.directory, &script.env)
     }
 
-    fn confinement(&self, context: &RunContext) -> Confinement {
+    /// What holds for every command.
+    pub(crate) const fn options(&self) -> &ShellOptions {
+        &self.options
+    }
+
+    pub(crate) fn confinement(&self, context: &RunContext) -> Confinement {
         let network = match (context.effects.has(Effect::Network), context.network) {
             (false, _) => Network::None,
             (true, true) => Network::Host,

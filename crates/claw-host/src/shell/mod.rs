@@ -9,8 +9,11 @@ mod programs;
 mod sight;
 mod terminal;
 
+pub(crate) use environment::environment;
 pub use local::{LocalShell, ShellOptions};
 pub use output::OutputLimits;
+pub(crate) use output::{Decoder, Output};
 pub use process::{Command, Finished, Input, Process, Reason, Streams};
-pub use terminal::Terminal;
 pub use programs::{CredentialedPrograms, check_program, digest_program};
+pub(crate) use sight::named;
+pub use terminal::Terminal;

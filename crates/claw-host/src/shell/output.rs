@@ -19,7 +19,7 @@ impl Default for OutputLimits {
 
 /// Output in the making.
 #[derive(Debug)]
-pub(super) struct Output {
+pub(crate) struct Output {
     limits: OutputLimits,
     head: Vec<u8>,
     tail: VecDeque<u8>,
@@ -27,11 +27,11 @@ pub(super) struct Output {
 }
 
 impl Output {
-    pub(super) const fn new(limits: OutputLimits) -> Self {
+    pub(crate) const fn new(limits: OutputLimits) -> Self {
         Self { limits, head: Vec::new(), tail: VecDeque::new(), dropped: 0 }
     }
 
-    pub(super) fn add(&mut self, bytes: &[u8]) {
+    pub(crate) fn add(&mut self, bytes: &[u8]) {
         let room = self.limits.head.saturating_sub(self.head.len()).min(bytes.len());
         let (head, rest) = bytes.split_at(room);
         self.head.extend(head);
@@ -42,7 +42,7 @@ impl Output {
     }
 
     /// The text, with a line where bytes are missing, and how many are.
-    pub(super) fn finish(mut self) -> (String, u64) {
+    pub(crate) fn finish(mut self) -> (String, u64) {
         if self.dropped > 0 {
             let gap = format!("\n[... {} bytes are left out here ...]\n", self.dropped);
             self.head.extend(gap.as_bytes());
@@ -58,11 +58,11 @@ impl Output {
 
 /// Makes text of bytes that come in pieces: a character that was cut is kept until its rest comes.
 #[derive(Debug, Default)]
-pub(super) struct Decoder(Vec<u8>);
+pub(crate) struct Decoder(Vec<u8>);
 
 impl Decoder {
     /// The text that is complete now.
-    pub(super) fn add(&mut self, bytes: &[u8]) -> String {
+    pub(crate) fn add(&mut self, bytes: &[u8]) -> String {
         self.0.extend(bytes);
         let whole = match self.0.utf8_chunks().last() {
             // The last invalid piece may be the beginning of a character.
@@ -75,7 +75,7 @@ impl Decoder {
     }
 
     /// What is left at the end.
-    pub(super) fn finish(self) -> String {
+    pub(crate) fn finish(self) -> String {
         String::from_utf8_lossy(&self.0).into_owned()
     }
 }

@@ -33,7 +33,7 @@ pub(super) fn file(path: &Path) -> Seen {
 }
 
 /// A target, for people.
-pub(super) fn named(target: &Target) -> String {
+pub(crate) fn named(target: &Target) -> String {
     match target {
         Target::Program { name, .. } => format!("the program `{name}`"),
         Target::File { path } => format!("the file `{path}`"),

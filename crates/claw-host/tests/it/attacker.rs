@@ -6,6 +6,15 @@ use std::io;
 use std::net::{TcpStream, UdpSocket};
 use std::os::unix::net::UnixStream;
 
+/// Asking the kernel for more than was given; every sandbox answers with `EPERM`.
+pub(crate) const RINGS: &[&str] = &["io_uring"];
+pub(crate) const OTHERS: &[&str] = &["ptrace", "ptrace_first", "process_vm"];
+pub(crate) const MOUNTS: &[&str] = &["mount", "remount", "umount", "chroot"];
+pub(crate) const NAMESPACES: &[&str] = &["userns", "clone_userns", "setns"];
+pub(crate) const PRIVILEGES: &[&str] = &["setuid_bit", "setuid_open", "capability", "no_new_privileges"];
+pub(crate) const KEYRING: &[&str] = &["keyring", "keyctl"];
+pub(crate) const DOORS: &[&str] = &["bpf", "perf", "userfaultfd", "kexec", "handle"];
+
 /// Attacks if this process was started for it, and says how the attack was answered.
 pub(crate) fn attack_if_asked() {
     let arguments: Vec<String> = std::env::args().collect();

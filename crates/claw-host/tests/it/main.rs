@@ -5,6 +5,7 @@
 mod attack;
 mod attacker;
 mod children;
+mod docker;
 mod escape;
 mod files;
 mod kit;
@@ -24,6 +25,7 @@ static FIRST: extern "C" fn() = {
         claw_host::sandbox::enter_if_asked();
         attacker::attack_if_asked();
         left_behind::own_if_asked();
+        docker::own_if_asked();
     }
     first
 };

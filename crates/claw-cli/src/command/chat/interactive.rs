@@ -94,7 +94,7 @@ pub(super) async fn run(
             ("new", _) => {
                 let mut caller = talk.caller.clone();
                 caller.session = chat.conversation(&caller, Some(&MessageId::new().to_string()[24..]))?;
-                caller.sandbox_key = caller.session.as_str().into();
+                caller.sandbox_key = loaded.config.sandbox.docker.scope.key(&caller);
                 talk.end().await?;
                 talk = Talk::start(chat, (session, loaded), backend, caller, &instead).await?;
                 session.out.line(format_args!("a new conversation: {}", talk.caller.session))

@@ -2,10 +2,12 @@
 
 use std::path::{Component, Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 use crate::tool::{ErrorKind, ToolError};
 
 /// What a caller may reach of the file system. Enforced by the bridge while it resolves a path.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Scope {
     /// The directories it may reach.
     pub roots: Vec<Root>,
@@ -18,7 +20,7 @@ pub struct Scope {
 }
 
 /// How much a workspace may hold.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Quota {
     /// In bytes.
     pub bytes: u64,
@@ -84,7 +86,7 @@ fn normalise(path: &Path) -> Option<PathBuf> {
 }
 
 /// One directory of a scope.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Root {
     /// Where it is.
     pub path: PathBuf,
@@ -93,7 +95,7 @@ pub struct Root {
 }
 
 /// What may be done in a directory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Access {
     /// Reading.
     Read,

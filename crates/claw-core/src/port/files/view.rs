@@ -2,16 +2,17 @@
 
 use std::ops::Range;
 
+use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
 use super::UnixMillis;
 
 /// Which state of a file: two that are equal hold the same bytes. Nobody but its bridge knows what it means.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Version(pub SmolStr);
 
 /// What is at a path.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stat {
     /// Whether it is a directory.
     pub directory: bool,

@@ -1,9 +1,11 @@
 //! Going through directories, and searching what is in them.
 
+use serde::{Deserialize, Serialize};
+
 use super::UnixMillis;
 
 /// Which files are wanted.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Walk {
     /// The directory to begin in, or one file, which is wanted whatever the rest says.
     pub path: String,
@@ -26,7 +28,7 @@ pub struct Walk {
 }
 
 /// The order of what is found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Order {
     /// By path, name by name: what is in a directory follows it.
     Path,
@@ -35,7 +37,7 @@ pub enum Order {
 }
 
 /// What was found.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Walked {
     /// The entries, at most as many as wanted.
     pub entries: Vec<Entry>,
@@ -48,7 +50,7 @@ pub struct Walked {
 }
 
 /// One thing in a directory.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
     /// Its path, from the directory that the walk began in; empty where that is one file.
     pub path: String,
@@ -61,7 +63,7 @@ pub struct Entry {
 }
 
 /// What a thing in a directory is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum EntryKind {
     /// A file.
     File,

@@ -12,7 +12,7 @@ use super::super::walk::by_path;
 const MOST_FILES: usize = 10_000;
 
 #[derive(Debug)]
-pub(in super::super) struct Collected {
+pub(crate) struct Collected {
     limit: usize,
     files: BTreeMap<Key, Hits>,
     /// How many hits are kept with their lines.
@@ -39,7 +39,7 @@ impl PartialOrd for Key {
 }
 
 impl Collected {
-    pub(in super::super) fn new(limit: usize) -> Self {
+    pub(crate) fn new(limit: usize) -> Self {
         Self { limit, files: BTreeMap::new(), shown: 0, cut: None, with_hits: 0, hits: 0 }
     }
 
@@ -51,7 +51,7 @@ impl Collected {
         }
     }
 
-    pub(in super::super) fn add(&mut self, hits: Hits) {
+    pub(crate) fn add(&mut self, hits: Hits) {
         self.with_hits += 1;
         self.hits += hits.count;
         self.shown += shown(&hits);
@@ -82,7 +82,7 @@ impl Collected {
     }
 
     /// Everything, as it is told.
-    pub(in super::super) fn give(self, into: &mut Searched) {
+    pub(crate) fn give(self, into: &mut Searched) {
         (into.hits, into.with_hits) = (self.hits, self.with_hits);
         let mut left = self.limit;
         let mut give = |mut hits: Hits| {

@@ -142,7 +142,7 @@ fn others() -> u32 {
 }
 
 /// Ends every process below this one, and says how many were found first.
-pub(super) fn end_descendants() -> u32 {
+pub(in crate::sandbox) fn end_descendants() -> u32 {
     let mut found = None;
     // A process that forks all the time is caught within a few rounds, since its children are found below it
     // or, when it has died, below this process.
@@ -175,13 +175,15 @@ fn descendants() -> Vec<Pid> {
     below.into_iter().skip(1).filter(live).collect()
 }
 
-struct Process {
-    pid: Pid,
-    parent: Option<Pid>,
-    ended: bool,
+/// A process, as the kernel lists it.
+pub(in crate::sandbox) struct Process {
+    pub(in crate::sandbox) pid: Pid,
+    pub(in crate::sandbox) parent: Option<Pid>,
+    pub(in crate::sandbox) ended: bool,
 }
 
-fn processes() -> impl Iterator<Item = Process> {
+/// All processes that can be seen from here.
+pub(in crate::sandbox) fn processes() -> impl Iterator<Item = Process> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|entry| {
         let pid = Pid::from_raw(entry.file_name().to_str()?.parse().ok()?)?;

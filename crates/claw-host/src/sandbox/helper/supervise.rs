@@ -16,7 +16,7 @@ use super::nurse::{self, Nurse};
 use super::wire::{self, Ending, KILL, Spec, TERMINATE, Told};
 
 /// What a command reads from and writes to.
-pub(super) type Stdio = [OwnedFd; 3];
+pub(in crate::sandbox) type Stdio = [OwnedFd; 3];
 
 /// Reads what to run, sees it through and tells how it went, one command after the other, until nobody asks for
 /// another. After a failure it ends: nobody knows what is left of it.
@@ -52,6 +52,20 @@ fn read(control: &UnixStream) -> Step<Option<(Spec, Stdio)>> {
     let stdio = Stdio::try_from(fds).map_err(|_| io::Error::from(io::ErrorKind::UnexpectedEof));
     let stdio = stdio.during("receive its streams")?;
     Ok(Some((wire::receive_frame(control).during("read the command")?, stdio)))
+}
+
+/// Sees a command through in a place that was made for it by others, such as a container.
+pub(in crate::sandbox) fn see_through(mut control: &UnixStream, spec: &Spec, stdio: Stdio) -> u8 {
+    let init = Init::new(spec, Path::new("/tmp"));
+    let nurse = Nurse { init: &init, alone: false };
+    let ended = set_child_subreaper(Some(getpid()))
+        .during("adopt orphans")
+        .and_then(|()| nurse.see_through(control, stdio).inspect_err(|_| _ = nurse::end_descendants()));
+    let told = match ended {
+        Ok(ending) => Told::Ended(ending),
+        Err((step, error)) => Told::Failed { step, reason: error.to_string() },
+    };
+    u8::from(wire::send_frame(&mut control, &told).is_err())
 }
 
 fn run(control: &UnixStream, spec: Spec, stdio: Stdio, group: &mut Option<Group>) -> Step<Ending> {

@@ -72,13 +72,26 @@ pub(crate) fn forget_children() {
     unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) };
 }
 
+/// Writing to nobody is an error, not the end.
+pub(crate) fn ignore_broken_pipes() {
+    // SAFETY: to ignore is a valid disposition, and no handler is involved.
+    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
+}
+
 /// A descriptor that can be read when a child has ended; the signal itself is held back from now on.
 pub(crate) fn child_signals() -> io::Result<OwnedFd> {
+    signals(&[libc::SIGCHLD])
+}
+
+/// A descriptor from which these signals can be read; they themselves are held back from now on.
+pub(crate) fn signals(list: &[libc::c_int]) -> io::Result<OwnedFd> {
     // SAFETY: the set is made before it is used; the descriptor that comes back belongs to nobody else.
     unsafe {
         let mut set: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&raw mut set);
-        libc::sigaddset(&raw mut set, libc::SIGCHLD);
+        for signal in list {
+            libc::sigaddset(&raw mut set, *signal);
+        }
         libc::sigprocmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut());
         let fd = libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK);
         check(fd.into())?;

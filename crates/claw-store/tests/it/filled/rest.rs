@@ -4,8 +4,8 @@ use claw_core::port::{Artifact, Expect, Owner, UnixMillis, Version};
 use claw_core::store::{
     AccessRole, ApiKey, Claim, DocumentKey, FileChange, FileState, KeptArtifact, KeyScope, Layer, NewJob,
     NewKey, NewMessage, NewProcess, NewRule, NewUndo, NewUsage, Party, Passage, ProcessEnd, Program,
-    ProgramCard, ProgramPlace, ProgramSettings, RuleScope, Sealed, SecretPlace, Shelf, Store, Summary, Tenant,
-    Tokens, User,
+    ProgramCard, ProgramPlace, ProgramSettings, RuleScope, Sealed, SecretPlace, Shelf, Store, Summary,
+    Tenant, Tokens, User,
 };
 use claw_core::tool::PeerKind;
 use claw_core::{

@@ -1,0 +1,117 @@
+//! `sandbox`: what holds shell commands while they run.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use claw_host::sandbox::docker::{DockerOptions, SOCKET, WorkspaceAccess};
+use claw_policy::sandbox::{SandboxMode, SandboxScope};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What holds shell commands while they run.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct SandboxConfig {
+    /// Whose commands run in a sandbox.
+    pub mode: SandboxMode,
+    /// What the sandbox is made of.
+    pub backend: SandboxBackend,
+    /// The containers, where `backend` is `docker`.
+    pub docker: DockerConfig,
+}
+
+/// What the sandbox is made of. Where it does not work, no command runs; nothing stands in for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum SandboxBackend {
+    /// What the kernel gives to everybody: no set-up, no daemon.
+    #[default]
+    Kernel,
+    /// Containers of a Docker engine.
+    Docker,
+}
+
+/// The containers of a Docker engine in which commands run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct DockerConfig {
+    /// The engine's socket on this machine.
+    pub socket: PathBuf,
+    /// The image. It must be there: nothing is pulled. It needs a shell at `/bin/sh` or `/bin/bash`.
+    #[schemars(length(min = 1))]
+    pub image: String,
+    /// Which commands share a container.
+    pub scope: SandboxScope,
+    /// How the workspace is shown at `/workspace`.
+    pub workspace: ShownWorkspace,
+    /// MiB of memory for the commands of one container together.
+    #[schemars(range(min = 16, max = 1_048_576))]
+    pub memory_mib: u32,
+    /// Processors for them, in hundredths: 150 is one and a half.
+    #[schemars(range(min = 1, max = 100_000))]
+    pub cpu_percent: u32,
+    /// Processes and threads for them; each command takes two for itself.
+    #[schemars(range(min = 16, max = 1_000_000))]
+    pub pids: u32,
+    /// A container that no command used for so many seconds ends.
+    #[schemars(range(min = 1, max = 31_536_000))]
+    pub idle_secs: u32,
+    /// A container that is older than so many seconds ends as soon as no command uses it.
+    #[schemars(range(min = 1, max = 31_536_000))]
+    pub max_age_secs: u32,
+    /// The engine's network for commands that were granted one; all others have none.
+    #[schemars(length(min = 1))]
+    pub network: String,
+}
+
+/// How the workspace is shown to commands in a container.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ShownWorkspace {
+    /// Not at all: the container has one of its own, which is gone with it.
+    None,
+    /// To be read.
+    Ro,
+    /// To be read and changed, by callers who may.
+    #[default]
+    Rw,
+}
+
+impl Default for DockerConfig {
+    fn default() -> Self {
+        Self {
+            socket: PathBuf::from(SOCKET),
+            image: "debian:bookworm-slim".to_owned(),
+            scope: SandboxScope::default(),
+            workspace: ShownWorkspace::default(),
+            memory_mib: 2048,
+            cpu_percent: 200,
+            pids: 512,
+            idle_secs: 900,
+            max_age_secs: 86_400,
+            network: "bridge".to_owned(),
+        }
+    }
+}
+
+impl DockerConfig {
+    /// As the shell takes it, for the containers of this installation.
+    pub fn options(&self, installation: String) -> DockerOptions {
+        DockerOptions {
+            socket: self.socket.clone(),
+            image: self.image.clone(),
+            workspace: match self.workspace {
+                ShownWorkspace::None => WorkspaceAccess::None,
+                ShownWorkspace::Ro => WorkspaceAccess::Ro,
+                ShownWorkspace::Rw => WorkspaceAccess::Rw,
+            },
+            memory: u64::from(self.memory_mib) << 20,
+            cpu_percent: self.cpu_percent.into(),
+            processes: self.pids.into(),
+            idle: Duration::from_secs(self.idle_secs.into()),
+            age: Duration::from_secs(self.max_age_secs.into()),
+            network: self.network.clone(),
+            installation,
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! `exec` by the real road, in containers of a real engine. `scripts/with-docker.sh` brings it.
+
+use serde_json::json;
+
+use crate::harness::{Home, Ran};
+
+/// A home whose commands run in containers; `None`, and a word about it, where there is no engine.
+fn home(more: &str) -> Option<Home> {
+    match std::env::var("CLAWSMITH_TEST_DOCKER") {
+        Ok(promised) if promised == "required" => {
+            panic!("an engine was promised and is not there; run `scripts/with-docker.sh cargo test`")
+        }
+        Ok(socket) => Some(Home::with_config(&config(&socket, more))),
+        Err(_) => {
+            eprintln!("skipped: no engine; run `scripts/with-docker.sh cargo test` as root");
+            None
+        }
+    }
+}
+
+fn config(socket: &str, more: &str) -> String {
+    format!(
+        "[sandbox]\nbackend = \"docker\"\n[sandbox.docker]\nsocket = \"{socket}\"\n\
+         image = \"clawsmith-test/busybox:latest\"\nmemory_mib = 64\nidle_secs = 10\n{more}"
+    )
+}
+
+fn sh(home: &Home, command: &str) -> Ran {
+    home.run(&["tools", "call", "exec", &json!({ "command": command }).to_string()])
+}
+
+#[test]
+fn a_command_runs_in_a_container_and_its_end_is_told() {
+    let Some(home) = home("") else { return };
+    let ran = sh(&home, "pwd; echo wrong >&2; echo made > file; exit 7");
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, "/workspace\nwrong\n[exit code 7]\n"), "{}", ran.shown());
+    assert_eq!(std::fs::read_to_string(home.path().join("project/file")).unwrap(), "made\n");
+    // Commands of one conversation share what a container keeps; those of another do not.
+    assert_eq!(sh(&home, "echo kept > /tmp/kept").code, 0);
+    assert_eq!(sh(&home, "cat /tmp/kept").stdout, "kept\n[exit code 0]\n");
+    let args = json!({ "command": "cat /tmp/kept" }).to_string();
+    let other = home.run(&["tools", "call", "--session", "cli:other", "exec", &args]);
+    assert!(other.stdout.contains("exit code 1"), "{}", other.shown());
+}
+
+#[test]
+fn refuses_the_configuration_that_lies_in_the_workspace() {
+    let Some(home) = home("") else { return };
+    let config = home.path().join("project/clawsmith.toml");
+    let text = std::fs::read_to_string(&config).unwrap();
+    let attack = "cat clawsmith.toml; echo x > clawsmith.toml; rm clawsmith.toml; mv clawsmith.toml y; cp clawsmith.toml z";
+    let ran = sh(&home, attack);
+    assert!(ran.code == 0 && !ran.stdout.contains("backend"), "{}", ran.shown());
+    assert_eq!(std::fs::read_to_string(&config).unwrap(), text);
+    // Saved anew by an editor, it is another file, and hidden all the same.
+    std::fs::write(home.path().join("project/new"), &text).unwrap();
+    std::fs::rename(home.path().join("project/new"), &config).unwrap();
+    let ran = sh(&home, "cat clawsmith.toml");
+    assert!(ran.code == 0 && !ran.stdout.contains("backend"), "{}", ran.shown());
+}
+
+#[test]
+fn who_may_not_write_cannot_in_a_container_either() {
+    let Some(home) = home("[tools]\ndeny = [\"effect:write\"]\n") else { return };
+    home.write("project/in", "read me\n");
+    let ran = sh(&home, "cat in; echo changed > in; true");
+    assert!(ran.stdout.starts_with("read me\n"), "{}", ran.shown());
+    assert_eq!(std::fs::read_to_string(home.path().join("project/in")).unwrap(), "read me\n");
+}
+
+#[test]
+fn status_run_and_probe_speak_of_containers() {
+    let Some(home) = home("") else { return };
+    let ran = home.run(&["sandbox", "run", "--", "sh", "-c", "pwd; exit 5"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (5, "/workspace\n"), "{}", ran.shown());
+    let status = home.run(&["sandbox", "status", "--json"]).json();
+    assert_eq!((&status["backend"], &status["usable"]), (&json!("docker"), &json!(true)), "{status}");
+    assert_eq!(status["containers"].as_array().unwrap().len(), 1, "{status}");
+    let ran = home.run(&["sandbox", "status"]);
+    for word in ["engine", "clawsmith-test/busybox", "/workspace", "64 MiB", "Containers"] {
+        assert!(ran.stdout.contains(word), "{word}: {}", ran.stdout);
+    }
+    let probe = home.run(&["sandbox", "probe", "--json"]);
+    assert_eq!((probe.code, &probe.json()["held"]), (0, &json!(true)), "{}", probe.shown());
+    let doctor = home.run(&["doctor"]);
+    assert!(doctor.stdout.contains("the Docker engine answers"), "{}", doctor.shown());
+}
+
+#[test]
+fn without_an_engine_or_an_image_nothing_runs() {
+    let home = Home::with_config(&config("/nonexistent/docker.sock", ""));
+    let ran = sh(&home, "touch made");
+    assert!(ran.code != 0 && ran.stderr.contains("no Docker engine answers"), "{}", ran.shown());
+    let ran = home.run(&["sandbox", "run", "--", "touch", "made"]);
+    assert!(ran.code == 3 && ran.stderr.contains("no Docker engine answers"), "{}", ran.shown());
+    assert!(!home.path().join("project/made").exists());
+    let status = home.run(&["sandbox", "status", "--json"]).json();
+    assert_eq!(status["usable"], false, "{status}");
+    assert!(home.run(&["doctor"]).stdout.contains("no command runs"));
+    // Off is off, whatever it would be made of.
+    let off = Home::with_config("[sandbox]\nbackend = \"docker\"\nmode = \"off\"\n");
+    assert_eq!(sh(&off, "echo on the host").stdout, "on the host\n[exit code 0]\n");
+}
+
+#[test]
+fn files_of_a_workspace_that_is_not_shown_are_the_container_s() {
+    let Some(home) = home("workspace = \"none\"\n") else { return };
+    home.write("project/secret.txt", "secret-content\n");
+    let call = |tool: &str, args: serde_json::Value| home.run(&["tools", "call", tool, &args.to_string()]);
+    let ran = call("read_file", json!({ "path": "secret.txt" }));
+    assert!(ran.code != 0 && !ran.shown().contains("secret-content"), "{}", ran.shown());
+    let ran = call("write_file", json!({ "path": "made.txt", "content": "made by a tool\n" }));
+    assert_eq!(ran.code, 0, "{}", ran.shown());
+    assert!(!home.path().join("project/made.txt").exists());
+    assert_eq!(sh(&home, "cat made.txt; ls").stdout, "made by a tool\nmade.txt\n[exit code 0]\n");
+    assert_eq!(sh(&home, "echo 'by a command' > other.txt").code, 0);
+    let ran = call("read_file", json!({ "path": "other.txt" }));
+    assert!(ran.stdout.contains("by a command"), "{}", ran.shown());
+}

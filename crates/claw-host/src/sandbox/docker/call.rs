@@ -1,0 +1,113 @@
+//! One conversation with this program inside a container.
+
+use std::pin::Pin;
+
+use bollard::container::LogOutput;
+use bollard::exec::{CreateExecOptions, StartExecResults};
+use futures_util::{Stream, StreamExt as _};
+use tokio::io::{AsyncWrite, AsyncWriteExt as _};
+
+use super::super::helper::wire::frame_bytes;
+use super::DockerError;
+use super::engine::{Engine, is_gone};
+use super::inside;
+use super::own::Own;
+use super::wire::{self, Order, Pieces, Told};
+
+type Said = Pin<Box<dyn Stream<Item = Result<LogOutput, bollard::errors::Error>> + Send>>;
+
+/// What can be said to the other side.
+pub(super) type Ear = Pin<Box<dyn AsyncWrite + Send>>;
+
+/// What is heard from the other side.
+pub(super) struct Mouth {
+    said: Said,
+    pieces: Pieces,
+    /// What is said beside the pieces: by the engine, or by a loader that does not find a library.
+    beside: String,
+}
+
+/// Something heard.
+#[derive(Debug)]
+pub(super) enum Heard {
+    /// Something told.
+    Told(Told),
+    /// What a command printed.
+    Output(Vec<u8>),
+    /// What it printed to standard error, where that is apart.
+    Errors(Vec<u8>),
+}
+
+/// Gives an order. `None` where there is no such container, or it ended before it read the order: nothing was done.
+pub(super) async fn order(
+    engine: &Engine,
+    own: &Own,
+    container: &str,
+    order: &Order,
+) -> Result<Option<(Ear, Mouth)>, DockerError> {
+    let docker = engine.connect()?;
+    let exec = CreateExecOptions {
+        attach_stdin: Some(true),
+        attach_stdout: Some(true),
+        attach_stderr: Some(true),
+        cmd: Some(own.argv(&[inside::KEEP])),
+        ..CreateExecOptions::default()
+    };
+    let exec = match docker.create_exec(container, exec).await {
+        Ok(exec) => exec,
+        Err(error) if is_gone(&error) => return Ok(None),
+        Err(error) => return Err(engine.failed("prepare a command", error)),
+    };
+    let (output, mut input) = match docker.start_exec(&exec.id, None).await {
+        Ok(StartExecResults::Attached { output, input }) => (output, input),
+        Ok(StartExecResults::Detached) => return Err(DockerError::Lost("nobody was attached".to_owned())),
+        Err(error) if is_gone(&error) => return Ok(None),
+        Err(error) => return Err(engine.failed("start a command", error)),
+    };
+    let frame = frame_bytes(order);
+    let frame = frame
+        .map_err(|error| DockerError::Start { step: "describe it".into(), reason: error.to_string() })?;
+    // Where nobody reads it, the other side says why or says nothing.
+    let _ = async {
+        input.write_all(&frame).await?;
+        input.flush().await
+    }
+    .await;
+    let mut mouth = Mouth { said: output, pieces: Pieces::default(), beside: String::new() };
+    match mouth.hear().await {
+        Ok(Some(Heard::Told(Told::Taken))) => Ok(Some((input, mouth))),
+        Ok(Some(other)) => Err(DockerError::Lost(format!("it began with {other:?}"))),
+        Ok(None) if mouth.beside.is_empty() => Ok(None),
+        Ok(None) if mouth.beside.contains("not running") => Ok(None),
+        Ok(None) => Err(DockerError::Start {
+            step: "enter the container".to_owned(),
+            reason: mouth.beside.trim().chars().take(2000).collect(),
+        }),
+        Err(error) => Err(DockerError::Lost(error.to_string())),
+    }
+}
+
+impl Mouth {
+    /// The next thing said; `None` at the end.
+    pub(super) async fn hear(&mut self) -> Result<Option<Heard>, DockerError> {
+        let lost = |reason: &str| DockerError::Lost(reason.to_owned());
+        loop {
+            match self.pieces.next().map_err(|_| lost("a piece is too long"))? {
+                Some((wire::OUTPUT, bytes)) => return Ok(Some(Heard::Output(bytes))),
+                Some((wire::ERRORS, bytes)) => return Ok(Some(Heard::Errors(bytes))),
+                Some((wire::TOLD, bytes)) => {
+                    let told = serde_json::from_slice(&bytes).map_err(|error| lost(&error.to_string()))?;
+                    return Ok(Some(Heard::Told(told)));
+                }
+                Some(_) => return Err(lost("it said what nobody understands")),
+                None => {}
+            }
+            match self.said.next().await {
+                None => return Ok(None),
+                Some(Ok(LogOutput::StdOut { message })) => self.pieces.add(&message),
+                Some(Ok(other)) => self.beside.push_str(&String::from_utf8_lossy(&other.into_bytes())),
+                Some(Err(error)) => return Err(lost(&error.to_string())),
+            }
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! The engine: the few things that are asked of it, and what its answers mean.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use bollard::models::{ContainerSummary, ContainerSummaryStateEnum};
+use bollard::query_parameters::{
+    CreateContainerOptionsBuilder, KillContainerOptionsBuilder, ListContainersOptionsBuilder,
+    RemoveContainerOptionsBuilder,
+};
+use bollard::{API_DEFAULT_VERSION, Docker};
+
+use super::DockerError;
+use super::container::{self, Container, Image};
+
+/// How long an answer may take, in seconds. Commands are not waited for by this.
+const PATIENCE: u64 = 60;
+/// A container that was made and not started is forgotten after so many seconds.
+const FORGOTTEN: i64 = 60;
+
+/// An engine behind a socket. Each question is a connection of its own, so one that went away and came back is
+/// found again.
+#[derive(Debug, Clone)]
+pub(super) struct Engine {
+    socket: PathBuf,
+}
+
+/// What the engine is, for people.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct EngineFacts {
+    /// Its version.
+    pub version: String,
+    /// The version of its API.
+    pub api: String,
+}
+
+impl Engine {
+    pub(super) fn at(socket: &Path) -> Self {
+        Self { socket: socket.to_owned() }
+    }
+
+    pub(super) fn connect(&self) -> Result<Docker, DockerError> {
+        let socket = self.socket.to_string_lossy();
+        Docker::connect_with_unix(&socket, PATIENCE, API_DEFAULT_VERSION).map_err(|error| self.away(error))
+    }
+
+    fn away(&self, source: bollard::errors::Error) -> DockerError {
+        DockerError::Away { socket: self.socket.clone(), source }
+    }
+
+    /// What an error means: the engine's word, or nobody there to say one.
+    pub(super) fn failed(&self, step: &'static str, error: bollard::errors::Error) -> DockerError {
+        match error {
+            bollard::errors::Error::DockerResponseServerError { message, .. } => {
+                DockerError::Engine { step, reason: message.trim().to_owned() }
+            }
+            error => self.away(error),
+        }
+    }
+
+    pub(super) async fn facts(&self) -> Result<EngineFacts, DockerError> {
+        let answer =
+            self.connect()?.version().await.map_err(|error| self.failed("say its version", error))?;
+        let (version, api) = (answer.version.unwrap_or_default(), answer.api_version.unwrap_or_default());
+        Ok(EngineFacts { version, api })
+    }
+
+    pub(super) async fn image(&self, name: &str) -> Result<Image, DockerError> {
+        match self.connect()?.inspect_image(name).await {
+            Ok(found) => {
+                let volumes = found.config.and_then(|config| config.volumes).unwrap_or_default();
+                let id = found.id.filter(|id| !id.is_empty());
+                let id = id.ok_or_else(|| DockerError::Image { image: name.to_owned() })?;
+                Ok(Image { id, volumes: volumes.into_iter().collect() })
+            }
+            Err(error) if status(&error) == Some(404) => Err(DockerError::Image { image: name.to_owned() }),
+            Err(error) => Err(self.failed("look at the image", error)),
+        }
+    }
+
+    /// Makes a container; one of that name may have been made by somebody else meanwhile.
+    pub(super) async fn create(&self, container: &Container) -> Result<(), DockerError> {
+        let options = CreateContainerOptionsBuilder::new().name(&container.name).build();
+        match self.connect()?.create_container(Some(options), container.body.clone()).await {
+            Ok(_) => Ok(()),
+            Err(error) if status(&error) == Some(409) => Ok(()),
+            Err(error) => Err(self.failed("make a container", error)),
+        }
+    }
+
+    /// Starts it, and says whether it runs now; `false` where it went away or is about to.
+    pub(super) async fn start(&self, name: &str) -> Result<bool, DockerError> {
+        match self.connect()?.start_container(name, None).await {
+            Ok(()) => Ok(true),
+            Err(error) if status(&error) == Some(304) => Ok(true),
+            Err(error) if is_gone(&error) => Ok(false),
+            Err(error) => Err(self.failed("start a container", error)),
+        }
+    }
+
+    /// Ends and removes a container. That it is gone already is as good.
+    pub(super) async fn remove(&self, name: &str) -> Result<(), DockerError> {
+        let options = RemoveContainerOptionsBuilder::new().force(true).v(true).build();
+        match self.connect()?.remove_container(name, Some(options)).await {
+            Err(error) if !is_gone(&error) => Err(self.failed("remove a container", error)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Asks a container to end when nobody uses it any more.
+    pub(super) async fn retire(&self, name: &str) -> Result<(), DockerError> {
+        let options = KillContainerOptionsBuilder::new().signal("SIGUSR1").build();
+        match self.connect()?.kill_container(name, Some(options)).await {
+            Err(error) if !is_gone(&error) => Err(self.failed("retire a container", error)),
+            _ => Ok(()),
+        }
+    }
+
+    /// The containers of an installation, whatever state they are in.
+    pub(super) async fn list(&self, installation: &str) -> Result<Vec<Listed>, DockerError> {
+        let label = format!("{}={installation}", container::INSTALLATION);
+        let filters = HashMap::from([("label".to_owned(), vec![label])]);
+        let options = ListContainersOptionsBuilder::new().all(true).filters(&filters).build();
+        let found = self.connect()?.list_containers(Some(options)).await;
+        let found = found.map_err(|error| self.failed("list containers", error))?;
+        Ok(found.into_iter().filter_map(Listed::of).collect())
+    }
+}
+
+/// A container, as the engine lists it.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Listed {
+    /// Its id.
+    pub id: String,
+    /// Which commands share it.
+    pub key: String,
+    /// What of it may differ among those.
+    pub variant: String,
+    /// All that decides what it is.
+    pub digest: String,
+    /// Whether it runs.
+    pub running: bool,
+    /// Whether it ran, or was never started, and nobody will see to it.
+    pub left: bool,
+    /// When it was made, in seconds of the epoch.
+    pub created: i64,
+}
+
+impl Listed {
+    fn of(found: ContainerSummary) -> Option<Self> {
+        let labels = found.labels.unwrap_or_default();
+        let label = |name: &str| labels.get(name).cloned().unwrap_or_default();
+        let created = found.created.unwrap_or(0);
+        let age = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |now| now.as_secs().cast_signed() - created);
+        use ContainerSummaryStateEnum as State;
+        let left = match found.state {
+            Some(State::EXITED | State::DEAD) => true,
+            // Whoever made it may be about to start it.
+            Some(State::CREATED) => age > FORGOTTEN,
+            _ => false,
+        };
+        Some(Self {
+            id: found.id?,
+            key: label(container::KEY),
+            variant: label(container::VARIANT),
+            digest: label(container::DIGEST),
+            running: found.state == Some(State::RUNNING),
+            left,
+            created,
+        })
+    }
+}
+
+fn status(error: &bollard::errors::Error) -> Option<u16> {
+    match error {
+        bollard::errors::Error::DockerResponseServerError { status_code, .. } => Some(*status_code),
+        _ => None,
+    }
+}
+
+/// Not there, not running, or being removed. That a network or an image is not there is something else.
+pub(super) fn is_gone(error: &bollard::errors::Error) -> bool {
+    let said = error.to_string().to_lowercase();
+    let going =
+        ["no such container", "no such exec", "is not running", "marked for removal", "removal of container"];
+    status(error) == Some(409) || going.iter().any(|words| said.contains(words))
+}

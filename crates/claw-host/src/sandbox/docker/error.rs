@@ -1,0 +1,53 @@
+//! Why a container cannot be had, and what to try.
+
+use std::path::PathBuf;
+
+use super::super::SandboxError;
+
+/// Why a command cannot run in a container. None of these is answered by running it elsewhere.
+#[derive(Debug, thiserror::Error)]
+pub enum DockerError {
+    /// Nobody answers at the engine's socket.
+    #[error("no Docker engine answers at `{}`; start one, or set `sandbox.docker.socket`", socket.display())]
+    Away {
+        /// Where it was looked for.
+        socket: PathBuf,
+        /// What happened instead.
+        #[source]
+        source: bollard::errors::Error,
+    },
+    /// The engine does not have the image.
+    #[error("the Docker engine has no image `{image}`; pull or build it, or set `sandbox.docker.image`")]
+    Image {
+        /// Which one.
+        image: String,
+    },
+    /// The engine refused something.
+    #[error("the Docker engine did not {step}: {reason}")]
+    Engine {
+        /// What was asked of it.
+        step: &'static str,
+        /// What it said.
+        reason: String,
+    },
+    /// This program cannot be shown inside.
+    #[error("this program cannot be mounted into a container: {0}")]
+    Own(String),
+    /// What the command was to reach cannot be shown, or what must be hidden cannot be.
+    #[error(transparent)]
+    Reach(#[from] SandboxError),
+    /// The command could not be started inside.
+    #[error("the command cannot be started in the container: {step}: {reason}")]
+    Start {
+        /// What was being done.
+        step: String,
+        /// Why it failed.
+        reason: String,
+    },
+    /// Something that was judged is another thing now.
+    #[error("target {0} changed since the call was judged")]
+    Changed(usize),
+    /// The engine went away while a command ran.
+    #[error("the container was lost while the command ran, and what it did is not known: {0}")]
+    Lost(String),
+}

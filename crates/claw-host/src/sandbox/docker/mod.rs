@@ -1,0 +1,25 @@
+//! Commands in containers of a Docker engine, by its API over its socket.
+//!
+//! A container belongs to a sandbox key and to all that decides what it is: image, mounts, network, limits, this
+//! very program. Commands that agree in all of it share one; it ends by itself when nobody uses it. Inside, this
+//! program keeps each command ([`inside`]), so that nothing is asked of the image but that it has a shell.
+
+mod call;
+mod container;
+mod engine;
+mod error;
+mod files;
+pub(super) mod inside;
+mod mounts;
+mod options;
+mod own;
+mod pool;
+mod shell;
+mod watch;
+mod wire;
+
+pub use engine::{EngineFacts, Listed};
+pub use error::DockerError;
+pub use files::DockerFiles;
+pub use options::{DockerOptions, SOCKET, WorkspaceAccess};
+pub use shell::{DockerCommand, DockerShell};

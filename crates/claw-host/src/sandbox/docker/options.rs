@@ -1,0 +1,75 @@
+//! What holds for every container.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// Where the engine listens if nothing else is said.
+pub const SOCKET: &str = "/var/run/docker.sock";
+
+/// What holds for every container.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DockerOptions {
+    /// The engine's socket.
+    pub socket: PathBuf,
+    /// The image; it must be there, nothing is pulled.
+    pub image: String,
+    /// How the workspace is shown.
+    pub workspace: WorkspaceAccess,
+    /// Bytes of memory, for all commands of a container together.
+    pub memory: u64,
+    /// Processors, in hundredths: 150 is one and a half.
+    pub cpu_percent: u64,
+    /// Processes and threads at once.
+    pub processes: u64,
+    /// A container that nobody used for this long ends.
+    pub idle: Duration,
+    /// One that is older ends as soon as nobody uses it.
+    pub age: Duration,
+    /// The engine's network for commands that were granted one.
+    pub network: String,
+    /// Tells containers of one installation from those of others.
+    pub installation: String,
+}
+
+/// How the workspace is shown inside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WorkspaceAccess {
+    /// Not at all: `/workspace` is the container's own, and gone with it.
+    None,
+    /// To be read.
+    Ro,
+    /// To be read and changed, by those who may.
+    #[default]
+    Rw,
+}
+
+impl WorkspaceAccess {
+    /// As it is written.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Ro => "ro",
+            Self::Rw => "rw",
+        }
+    }
+}
+
+impl Default for DockerOptions {
+    fn default() -> Self {
+        Self {
+            socket: PathBuf::from(SOCKET),
+            image: "debian:bookworm-slim".to_owned(),
+            workspace: WorkspaceAccess::Rw,
+            memory: 2048 << 20,
+            cpu_percent: 200,
+            processes: 512,
+            idle: Duration::from_secs(900),
+            age: Duration::from_secs(24 * 3600),
+            network: "bridge".to_owned(),
+            installation: "default".to_owned(),
+        }
+    }
+}

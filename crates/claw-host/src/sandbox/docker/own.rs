@@ -1,0 +1,84 @@
+//! This program as it is mounted into containers: its file, its loader and its libraries. With them it runs in any
+//! image of the same machine, whatever that image holds.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use super::DockerError;
+use super::inside;
+
+/// Where libraries are mounted.
+const LIBRARIES: &str = "/.clawsmith/lib";
+
+/// This program's files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Own {
+    /// Each file, and where it is mounted.
+    pub(super) files: Vec<(PathBuf, String)>,
+    /// What begins every command line inside.
+    argv: Vec<String>,
+}
+
+impl Own {
+    /// Finds them in this process: what is mapped into it is what it needs.
+    pub(super) fn find() -> Result<Self, DockerError> {
+        if !super::super::helper::is_let_in() {
+            return Err(DockerError::Own(super::super::SandboxError::NoHelper.to_string()));
+        }
+        let unreadable = |error: std::io::Error| DockerError::Own(error.to_string());
+        let program = fs::read_link("/proc/self/exe").map_err(unreadable)?;
+        let maps = fs::read_to_string("/proc/self/maps").map_err(unreadable)?;
+        Self::of(&program, &maps)
+    }
+
+    fn of(program: &Path, maps: &str) -> Result<Self, DockerError> {
+        let replaced = || {
+            let program = program.display();
+            DockerError::Own(format!("`{program}` was replaced since it was started; start it again"))
+        };
+        if !program.is_file() {
+            return Err(replaced());
+        }
+        let mut files = vec![(program.to_owned(), inside::PROGRAM.to_owned())];
+        let mut loader = None;
+        // address, rights, offset, device, inode, path
+        for line in maps.lines() {
+            let mut parts = line.splitn(6, ' ');
+            let (rights, path) = (parts.nth(1).unwrap_or_default(), parts.nth(3).unwrap_or_default().trim());
+            let path = Path::new(path);
+            let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
+            if !rights.contains('x') || !path.is_absolute() || path == program {
+                continue;
+            }
+            if !path.is_file() {
+                return Err(replaced());
+            }
+            let inside = format!("{LIBRARIES}/{name}");
+            if name.starts_with("ld-") {
+                loader = Some(inside.clone());
+            }
+            files.push((path.to_owned(), inside));
+        }
+        let argv = match loader {
+            Some(loader) => vec![loader, "--library-path".into(), LIBRARIES.into(), inside::PROGRAM.into()],
+            None => vec![inside::PROGRAM.into()],
+        };
+        Ok(Self { files, argv })
+    }
+
+    /// A command line for this program inside.
+    pub(super) fn argv(&self, words: &[&str]) -> Vec<String> {
+        self.argv.iter().cloned().chain(words.iter().map(|word| (*word).to_owned())).collect()
+    }
+
+    /// Which files these are: a container with others is not the same.
+    pub(super) fn identity(&self) -> Vec<String> {
+        let of = |(path, _): &(PathBuf, String)| {
+            let found = fs::metadata(path).ok();
+            let found = found.map(|at| format!("{}:{}:{}:{}", at.dev(), at.ino(), at.size(), at.mtime()));
+            format!("{} {}", path.display(), found.unwrap_or_default())
+        };
+        self.files.iter().map(of).collect()
+    }
+}

@@ -1,0 +1,99 @@
+//! Having the container that is wanted: found, made, replaced, swept.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use super::DockerError;
+use super::call::{self, Ear, Mouth};
+use super::container::{self, Container};
+use super::engine::{Engine, Listed};
+use super::own::Own;
+use super::wire::Order;
+
+/// How often something that somebody else removes at the same moment is asked for again.
+const TRIES: u32 = 100;
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Containers of one installation.
+#[derive(Debug)]
+pub(super) struct Pool {
+    engine: Engine,
+    installation: String,
+    /// Those that are being made, so that many commands at once make one.
+    making: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
+}
+
+impl Pool {
+    pub(super) fn new(engine: Engine, installation: String) -> Self {
+        Self { engine, installation, making: Mutex::default() }
+    }
+
+    /// Gives an order to a container, which is made if it is not there.
+    pub(super) async fn order(
+        &self,
+        own: &Own,
+        container: &Container,
+        order: &Order,
+    ) -> Result<(Ear, Mouth), DockerError> {
+        for _ in 0..TRIES {
+            if let Some(talk) = call::order(&self.engine, own, &container.name, order).await? {
+                return Ok(talk);
+            }
+            self.have(container).await?;
+        }
+        Err(given_up("it ends as soon as it is made"))
+    }
+
+    /// Makes and starts it, unless somebody did.
+    async fn have(&self, container: &Container) -> Result<(), DockerError> {
+        let making = {
+            let mut making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(making.entry(container.name.clone()).or_default())
+        };
+        let _one = making.lock().await;
+        for _ in 0..TRIES {
+            self.engine.create(container).await?;
+            match self.engine.start(&container.name).await {
+                Ok(true) => return self.replace(container).await,
+                // Somebody removes it at this moment; its name is free soon.
+                Ok(false) => tokio::time::sleep(PAUSE).await,
+                Err(error) => {
+                    // What cannot be started must not keep its name.
+                    let _ = self.engine.remove(&container.name).await;
+                    return Err(error);
+                }
+            }
+        }
+        Err(given_up("it is removed as soon as it is made"))
+    }
+
+    /// Sees to those that this one stands in the place of, and to what was left behind.
+    async fn replace(&self, container: &Container) -> Result<(), DockerError> {
+        let label = |name: &str| container.labels.get(name).map(String::as_str).unwrap_or_default();
+        let (key, variant) = (label(container::KEY), label(container::VARIANT));
+        let digest = label(container::DIGEST);
+        for other in self.engine.list(&self.installation).await? {
+            let replaced = other.key == key && other.variant == variant && other.digest != digest;
+            if other.running && replaced {
+                self.engine.retire(&other.id).await?;
+            } else if other.left && other.digest != digest {
+                self.engine.remove(&other.id).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends a container whose state is not known any more.
+    pub(super) async fn discard(&self, container: &Container) -> Result<(), DockerError> {
+        self.engine.remove(&container.name).await
+    }
+
+    pub(super) async fn list(&self) -> Result<Vec<Listed>, DockerError> {
+        self.engine.list(&self.installation).await
+    }
+}
+
+fn given_up(reason: &str) -> DockerError {
+    DockerError::Engine { step: "keep a container", reason: reason.to_owned() }
+}

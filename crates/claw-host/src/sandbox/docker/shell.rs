@@ -1,0 +1,418 @@
+//! Commands in containers, as the tools ask for them. Those of callers whom no sandbox holds run on the host.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use claw_core::port::{Ran, RunContext, ShellHost, Stopped as RanStopped};
+use claw_core::tool::{Argv, ErrorKind, Script, Sight, Target, ToolError};
+
+use super::super::helper::wire::{Confined, Ending, Spec};
+use super::super::{Ended, Limits, Network, Reach, SandboxError, Stopped};
+use super::call::{self, Ear, Heard, Mouth};
+use super::container::{self, Container, Making};
+use super::engine::{Engine, EngineFacts, Listed};
+use super::mounts::WORKSPACE;
+use super::own::Own;
+use super::pool::Pool;
+use super::watch::{self, Watch};
+use super::wire::{self, Order, Running, Seen, Told};
+use super::{DockerError, DockerOptions, WorkspaceAccess};
+use crate::shell::{Finished, LocalShell, Reason, environment, named};
+
+/// Runs commands in containers.
+#[derive(Debug)]
+pub struct DockerShell {
+    local: LocalShell,
+    options: DockerOptions,
+    engine: Engine,
+    pool: Pool,
+}
+
+/// A command for a container.
+#[derive(Debug, Clone, Default)]
+pub struct DockerCommand {
+    /// The program, then its arguments; or one script.
+    pub argv: Vec<String>,
+    /// Whether it is a script, for the shell that the image has.
+    pub script: bool,
+    /// Where it starts, relative to the workspace.
+    pub directory: String,
+    /// Variables added to its environment.
+    pub env: Vec<(String, String)>,
+    /// What it reads.
+    pub input: Option<Vec<u8>>,
+    /// Whether its standard error is taken apart.
+    pub apart: bool,
+    /// How long it may run; as long as the shell gives where none is said.
+    pub time: Option<Duration>,
+}
+
+impl DockerShell {
+    /// A shell whose sandboxed commands run in containers of this engine. What is not sandboxed `local` runs; what
+    /// holds for its commands (time, output, hidden paths) holds in containers too.
+    pub fn new(local: LocalShell, options: DockerOptions) -> Self {
+        let engine = Engine::at(&options.socket);
+        let pool = Pool::new(engine.clone(), options.installation.clone());
+        Self { local, options, engine, pool }
+    }
+
+    /// What holds for every container.
+    pub const fn options(&self) -> &DockerOptions {
+        &self.options
+    }
+
+    /// What the engine is; an error where there is none.
+    pub async fn engine(&self) -> Result<EngineFacts, DockerError> {
+        self.engine.facts().await
+    }
+
+    /// Which image commands would run in, by its digest; an error where it is not there.
+    pub async fn image(&self) -> Result<String, DockerError> {
+        Ok(self.engine.image(&self.options.image).await?.id)
+    }
+
+    /// The containers of this installation.
+    pub async fn containers(&self) -> Result<Vec<Listed>, DockerError> {
+        self.pool.list().await
+    }
+
+    /// Gives an order to the container of a context.
+    pub(super) async fn order(
+        &self,
+        context: &RunContext,
+        order: &Order,
+    ) -> Result<(Ear, Mouth), DockerError> {
+        let own = Own::find()?;
+        let container = self.container(context, &own).await?;
+        self.pool.order(&own, &container, order).await
+    }
+
+    /// What a command of this context reaches.
+    fn reach(&self, context: &RunContext) -> Reach {
+        let mut reach = self.local.confinement(context).reach;
+        reach.write &= self.options.workspace == WorkspaceAccess::Rw;
+        if self.options.workspace == WorkspaceAccess::None {
+            // What is not shown need not be hidden.
+            reach.hidden.retain(|path| reach.grants.iter().any(|grant| path.starts_with(&grant.path)));
+        }
+        reach
+    }
+
+    async fn container(&self, context: &RunContext, own: &Own) -> Result<Container, DockerError> {
+        let image = self.engine.image(&self.options.image).await?;
+        let reach = self.reach(context);
+        let reach = match self.options.workspace {
+            WorkspaceAccess::None => reach.resolved_around(reach.workspace.clone())?,
+            WorkspaceAccess::Ro | WorkspaceAccess::Rw => reach.resolved()?,
+        };
+        Container::new(Making {
+            options: &self.options,
+            limits: &self.local.options().limits,
+            own,
+            image,
+            key: &context.sandbox_key,
+            reach,
+        })
+    }
+
+    /// Runs a command to its end.
+    pub async fn finish(
+        &self,
+        context: &RunContext,
+        command: DockerCommand,
+    ) -> Result<Finished, DockerError> {
+        let own = Own::find()?;
+        let container = self.container(context, &own).await?;
+        self.finish_in(context, &own, &container, command).await
+    }
+
+    async fn finish_in(
+        &self,
+        context: &RunContext,
+        own: &Own,
+        container: &Container,
+        command: DockerCommand,
+    ) -> Result<Finished, DockerError> {
+        let options = self.local.options();
+        let watch = Watch {
+            timeout: command.time.unwrap_or(options.sandbox_timeout),
+            grace: options.grace,
+            cancel: context.cancel.clone(),
+            progress: context.progress.clone(),
+            keep: options.output,
+            input: command.input.clone(),
+        };
+        let running = self.running(context, container, command);
+        let order = Order::Run(Box::new(running));
+        let (ear, mouth) = tokio::select! {
+            talk = self.pool.order(own, container, &order) => talk?,
+            // Who is not there any more when the order is read, is not obeyed.
+            () = context.cancel.cancelled() => return Ok(never_begun()),
+        };
+        let watched = watch::watch(ear, mouth, &watch).await?;
+        let ending = match watched.ending {
+            Some(ending) => ending,
+            None => self.aftermath(own, container).await?,
+        };
+        let Ending { exit, signal, stragglers, disk, memory } = ending;
+        let stopped = match (disk, memory) {
+            (true, _) => Some(Stopped::Disk),
+            // Another command of the container may have been the one; one that ended well was not.
+            (false, true) if exit != Some(0) => Some(Stopped::Memory),
+            _ => None,
+        };
+        let ((output, left_out), (errors, also)) = (watched.output, watched.errors);
+        Ok(Finished {
+            ended: Ended { exit, signal, stragglers, stopped },
+            reason: watched.reason,
+            output,
+            errors,
+            dropped: left_out.saturating_add(also),
+        })
+    }
+
+    fn running(&self, context: &RunContext, container: &Container, command: DockerCommand) -> Running {
+        let added = &command.env;
+        let mut env = environment(|name| std::env::var(name).ok(), Path::new(WORKSPACE), added);
+        // Where programs are is the image's to say.
+        env.retain(|(name, _)| name != "PATH" || added.iter().any(|(added, _)| added == name));
+        // What all commands of a container use together is counted for it.
+        let limits = Limits { memory: None, processes: None, ..self.local.options().limits.clone() };
+        let reach = Reach {
+            workspace: PathBuf::from(WORKSPACE),
+            write: container.reach.write,
+            grants: Vec::new(),
+            hidden: Vec::new(),
+            network: container.reach.network,
+            processes: true,
+        };
+        let confined = Confined { reach, namespaces: 0, own_proc: false, landlock: None, seccomp: true };
+        let seen = context.sights.iter().filter_map(|sight| {
+            let target = self.target(context, &sight.target)?;
+            let identity = sight.identity.clone().filter(|identity| !identity.starts_with(&container.image));
+            Some((target, Seen { path: sight.path.clone(), identity }))
+        });
+        Running {
+            spec: Spec {
+                argv: command.argv,
+                env,
+                directory: self.inside(context, Path::new(&command.directory)),
+                limits,
+                cgroup: None,
+                confined: Some(confined),
+                terminal: false,
+            },
+            script: command.script,
+            apart: command.apart,
+            input: command.input.is_some(),
+            mounted: container.mounted.clone(),
+            seen: seen.collect(),
+        }
+    }
+
+    /// A path of the workspace as it is inside. Others are the image's.
+    fn inside(&self, context: &RunContext, path: &Path) -> PathBuf {
+        match path.strip_prefix(&context.workspace) {
+            Ok(rest) if rest.as_os_str().is_empty() => PathBuf::from(WORKSPACE),
+            Ok(rest) => Path::new(WORKSPACE).join(rest),
+            Err(_) => Path::new(WORKSPACE).join(path),
+        }
+    }
+
+    fn target(&self, context: &RunContext, target: &Target) -> Option<wire::Target> {
+        match target {
+            Target::Program { name, directory } => Some(wire::Target::Program {
+                name: match name.contains('/') {
+                    true => self.inside(context, &Path::new(directory).join(name)).display().to_string(),
+                    false => name.clone(),
+                },
+                directory: self.inside(context, Path::new(directory)),
+            }),
+            Target::File { path } => Some(wire::Target::File { path: self.inside(context, Path::new(path)) }),
+            Target::Sandbox | Target::Process { .. } => None,
+        }
+    }
+
+    /// What became of a command whose keeper was ended: killed, with all that it left.
+    async fn aftermath(&self, own: &Own, container: &Container) -> Result<Ending, DockerError> {
+        let killed = |stragglers| Ending { signal: Some(libc::SIGKILL), stragglers, ..Ending::default() };
+        let swept = match call::order(&self.engine, own, &container.name, &Order::Sweep).await {
+            // The container is gone, and everything with it.
+            Ok(None) => return Ok(killed(0)),
+            Ok(Some((_ear, mut mouth))) => mouth.hear().await,
+            Err(error @ DockerError::Away { .. }) => {
+                let cause = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
+                return Err(DockerError::Lost(format!("{error}: {cause}")));
+            }
+            Err(error) => Err(error),
+        };
+        match swept {
+            Ok(Some(Heard::Told(Told::Swept(count)))) => Ok(killed(count)),
+            _ => {
+                self.pool.discard(container).await?;
+                Ok(killed(0))
+            }
+        }
+    }
+
+    async fn ran(&self, context: &RunContext, command: DockerCommand) -> Result<Ran, ToolError> {
+        let own = Own::find().map_err(refused)?;
+        let container = self.container(context, &own).await.map_err(refused)?;
+        let place = self.place(&container);
+        let moved =
+            |sight: &&Sight| sight.target == Target::Sandbox && sight.identity.as_ref() != Some(&place);
+        if let Some(sight) = context.sights.iter().find(moved) {
+            return Err(changed(&sight.target));
+        }
+        let finished = match self.finish_in(context, &own, &container, command).await {
+            Err(DockerError::Changed(at)) => {
+                let judged = context.sights.iter().filter(|sight| sight.target != Target::Sandbox).nth(at);
+                return Err(changed(judged.map_or(&Target::Sandbox, |sight| &sight.target)));
+            }
+            finished => finished.map_err(refused)?,
+        };
+        if finished.reason == Some(Reason::Cancelled) {
+            return Err(ToolError::new(ErrorKind::Cancelled, "the command was cancelled"));
+        }
+        let stopped = match (finished.reason, finished.ended.stopped) {
+            (Some(_), _) => Some(RanStopped::Time),
+            (None, Some(Stopped::Memory)) => Some(RanStopped::Memory),
+            (None, Some(Stopped::Disk)) => Some(RanStopped::Disk),
+            (None, None) => None,
+        };
+        Ok(Ran {
+            exit: finished.ended.exit,
+            signal: finished.ended.signal,
+            output: finished.output,
+            errors: finished.errors,
+            dropped: finished.dropped,
+            stragglers: finished.ended.stragglers,
+            stopped,
+            place: "a Docker container",
+        })
+    }
+
+    /// Which sandbox this is, for comparing.
+    fn place(&self, container: &Container) -> String {
+        let access = container::access(&container.reach, self.options.workspace).name();
+        format!("docker {} workspace={access} network={:?}", container.image, container.reach.network)
+    }
+
+    /// Which sandbox this is, for the person who is asked.
+    fn described(&self, container: &Container) -> String {
+        let workspace = match container::access(&container.reach, self.options.workspace) {
+            WorkspaceAccess::None => "no workspace",
+            WorkspaceAccess::Ro => "workspace read only at `/workspace`",
+            WorkspaceAccess::Rw => "workspace read and write at `/workspace`",
+        };
+        let network = match container.reach.network {
+            Network::None | Network::Loopback => "no network".to_owned(),
+            Network::Host => format!("the engine's network `{}`", self.options.network),
+        };
+        let digest: String = container.image.trim_start_matches("sha256:").chars().take(12).collect();
+        format!("a Docker container of `{}` ({digest}): {workspace}, {network}", self.options.image)
+    }
+
+    async fn looked(&self, context: &RunContext, targets: &[Target]) -> Result<Vec<Sight>, DockerError> {
+        let own = Own::find()?;
+        let container = self.container(context, &own).await?;
+        let inside: Vec<_> = targets.iter().filter_map(|target| self.target(context, target)).collect();
+        let mut seen = Vec::new();
+        if !inside.is_empty() {
+            let (_ear, mut mouth) = self.pool.order(&own, &container, &Order::Look(inside)).await?;
+            match mouth.hear().await? {
+                Some(Heard::Told(Told::Looked(looked))) => seen = looked,
+                other => return Err(DockerError::Lost(format!("it did not look: {other:?}"))),
+            }
+        }
+        let mut seen = seen.into_iter();
+        let sight = |target: &Target| {
+            let (path, identity) = match target {
+                Target::Sandbox => (Some(self.described(&container)), Some(self.place(&container))),
+                _ => {
+                    let Seen { path, identity } = seen.next().unwrap_or_default();
+                    // What the image holds cannot be changed: it is known by the image and its name there.
+                    let identity = path
+                        .as_ref()
+                        .map(|path| identity.unwrap_or_else(|| format!("{}:{path}", container.image)));
+                    (path, identity)
+                }
+            };
+            Sight { target: target.clone(), path, identity, credential: None }
+        };
+        Ok(targets.iter().map(sight).collect())
+    }
+}
+
+#[async_trait]
+impl ShellHost for DockerShell {
+    async fn look(&self, context: &RunContext, targets: &[Target]) -> Result<Vec<Sight>, ToolError> {
+        match context.sandboxed {
+            true => self.looked(context, targets).await.map_err(refused),
+            false => self.local.look(context, targets).await,
+        }
+    }
+
+    async fn run(&self, context: &RunContext, script: &Script) -> Result<Ran, ToolError> {
+        if !context.sandboxed {
+            return self.local.run(context, script).await;
+        }
+        let command = DockerCommand {
+            argv: vec![script.text.clone()],
+            script: true,
+            directory: script.directory.clone(),
+            env: script.env.clone(),
+            input: script.input.clone().map(String::into_bytes),
+            apart: script.apart,
+            time: script.timeout_secs.map(|seconds| Duration::from_secs(seconds.into())),
+        };
+        self.ran(context, command).await
+    }
+
+    async fn spawn(&self, context: &RunContext, argv: &Argv) -> Result<Ran, ToolError> {
+        if !context.sandboxed {
+            return self.local.spawn(context, argv).await;
+        }
+        let command = DockerCommand {
+            argv: argv.argv.clone(),
+            directory: argv.directory.clone(),
+            env: argv.env.clone(),
+            ..DockerCommand::default()
+        };
+        self.ran(context, command).await
+    }
+}
+
+/// What came of a command that was given up before it began.
+fn never_begun() -> Finished {
+    let ended = Ended { exit: None, signal: Some(libc::SIGKILL), stragglers: 0, stopped: None };
+    let (output, errors) = (String::new(), String::new());
+    Finished { ended, reason: Some(Reason::Cancelled), output, errors, dropped: 0 }
+}
+
+fn changed(target: &Target) -> ToolError {
+    let message = format!("{} changed since the call was judged", named(target));
+    ToolError::new(ErrorKind::Conflict, message).try_instead("call again to have it judged anew")
+}
+
+/// A container that cannot be had, in the words of a tool.
+pub(super) fn refused(error: DockerError) -> ToolError {
+    let kind = match &error {
+        DockerError::Reach(SandboxError::Path { .. }) => ErrorKind::Invalid,
+        DockerError::Start { .. } => ErrorKind::Failed,
+        DockerError::Changed(_) => ErrorKind::Conflict,
+        _ => ErrorKind::Unavailable,
+    };
+    let told = ToolError::new(kind, error.to_string());
+    let told = match kind {
+        ErrorKind::Unavailable => {
+            told.try_instead("use another tool; `clawsmith sandbox status` tells people more")
+        }
+        _ => told,
+    };
+    match std::error::Error::source(&error) {
+        Some(source) => told.because(source),
+        None => told,
+    }
+}

@@ -1,0 +1,146 @@
+//! Seeing a command in a container to its end.
+
+use std::time::Duration;
+
+use claw_core::tool::Progress;
+use tokio::io::AsyncWriteExt as _;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::super::helper::wire::{Ending, KILL, TERMINATE};
+use super::DockerError;
+use super::call::{Ear, Heard, Mouth};
+use super::wire::{self, INPUT, INPUT_END, Told};
+use crate::shell::{Decoder, Output, OutputLimits, Reason};
+
+/// How long a container is given to say that what was killed has ended.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// How much of an input is said at once.
+const PIECE: usize = 64 << 10;
+
+/// How a command is seen to its end.
+pub(super) struct Watch {
+    pub(super) timeout: Duration,
+    pub(super) grace: Duration,
+    pub(super) cancel: CancellationToken,
+    pub(super) progress: Progress,
+    pub(super) keep: OutputLimits,
+    pub(super) input: Option<Vec<u8>>,
+}
+
+/// What was seen of a command.
+pub(super) struct Watched {
+    /// How it ended; `None` where its keeper was ended first.
+    pub(super) ending: Option<Ending>,
+    pub(super) reason: Option<Reason>,
+    pub(super) output: Taken,
+    pub(super) errors: Taken,
+}
+
+/// What was printed, and how many bytes of it are left out.
+pub(super) type Taken = (String, u64);
+
+/// How far it is with ending a command.
+enum Stage {
+    Runs,
+    Asked,
+    Killed,
+}
+
+/// Feeds it, takes what it prints, and ends it when its time is up or the caller gives up: first by asking. When
+/// this is dropped the other side sees that nobody is there, and ends it.
+pub(super) async fn watch(ear: Ear, mut mouth: Mouth, watch: &Watch) -> Result<Watched, DockerError> {
+    let (say, said) = unbounded_channel();
+    let _writing = AbortOnDropHandle::new(tokio::spawn(write(ear, said)));
+    if let Some(input) = &watch.input {
+        for piece in input.chunks(PIECE) {
+            tell(&say, INPUT, piece);
+        }
+        tell(&say, INPUT_END, &[]);
+    }
+    let mut streams = [Taking::new(watch), Taking::new(watch)];
+    let (mut stage, mut reason) = (Stage::Runs, None);
+    let mut until = Instant::now() + watch.timeout;
+    let ending = loop {
+        let asked = matches!(stage, Stage::Runs);
+        tokio::select! {
+            heard = mouth.hear() => match heard? {
+                Some(Heard::Output(bytes)) => streams[0].add(&bytes),
+                Some(Heard::Errors(bytes)) => streams[1].add(&bytes),
+                Some(Heard::Told(Told::Ended(ending))) => break Some(ending),
+                Some(Heard::Told(Told::Failed { step, reason })) => return Err(DockerError::Start { step, reason }),
+                Some(Heard::Told(Told::Changed(at))) => return Err(DockerError::Changed(at)),
+                Some(Heard::Told(_)) => {}
+                None => break None,
+            },
+            () = watch.cancel.cancelled(), if asked => {
+                reason = Some(Reason::Cancelled);
+                tell(&say, TERMINATE, &[]);
+                (stage, until) = (Stage::Asked, Instant::now() + watch.grace);
+            }
+            () = sleep_until(until) => match stage {
+                Stage::Runs => {
+                    reason = Some(Reason::TimedOut);
+                    tell(&say, TERMINATE, &[]);
+                    (stage, until) = (Stage::Asked, Instant::now() + watch.grace);
+                }
+                Stage::Asked => {
+                    tell(&say, KILL, &[]);
+                    (stage, until) = (Stage::Killed, Instant::now() + PATIENCE);
+                }
+                // As if its keeper had been ended: the container is swept, and removed where that fails.
+                Stage::Killed => break None,
+            },
+        }
+    };
+    let [output, errors] = streams.map(Taking::finish);
+    Ok(Watched { ending, reason, output, errors })
+}
+
+fn tell(say: &UnboundedSender<Vec<u8>>, kind: u8, bytes: &[u8]) {
+    // If nobody writes it any more, nobody is there to read it.
+    let _ = say.send(wire::piece(kind, bytes));
+}
+
+async fn write(mut ear: Ear, mut said: UnboundedReceiver<Vec<u8>>) {
+    while let Some(piece) = said.recv().await {
+        if ear.write_all(&piece).await.is_err() || ear.flush().await.is_err() {
+            break;
+        }
+    }
+    // Closing would say that nobody is there; that is for whoever holds this task.
+    std::future::pending::<()>().await;
+}
+
+struct Taking {
+    output: Output,
+    decoder: Decoder,
+    progress: Progress,
+}
+
+impl Taking {
+    fn new(watch: &Watch) -> Self {
+        let (output, decoder) = (Output::new(watch.keep), Decoder::default());
+        Self { output, decoder, progress: watch.progress.clone() }
+    }
+
+    fn add(&mut self, bytes: &[u8]) {
+        self.output.add(bytes);
+        if !self.progress.is_silent() {
+            let text = self.decoder.add(bytes);
+            if !text.is_empty() {
+                self.progress.tell(&text);
+            }
+        }
+    }
+
+    fn finish(self) -> Taken {
+        let rest = self.decoder.finish();
+        if !rest.is_empty() {
+            self.progress.tell(&rest);
+        }
+        self.output.finish()
+    }
+}

@@ -1,0 +1,221 @@
+//! How a program talks with itself inside a container: an order as JSON, then pieces, over the streams of one
+//! `exec`. Nothing of an order is on a command line or in the engine's records.
+
+use std::path::PathBuf;
+
+use claw_core::port::{Scope, Stat, Version, Walk, Walked};
+use claw_core::tool::ErrorKind;
+use serde::{Deserialize, Serialize};
+
+use super::super::helper::wire::{Ending, Spec};
+
+/// Bytes for the command's standard input.
+pub(crate) const INPUT: u8 = b'I';
+/// There is no more of it.
+pub(crate) const INPUT_END: u8 = b'E';
+/// What a command printed; both streams if they are together.
+pub(crate) const OUTPUT: u8 = b'O';
+/// What a command printed to standard error, where that is apart.
+pub(crate) const ERRORS: u8 = b'R';
+/// Something told, as JSON.
+pub(crate) const TOLD: u8 = b'T';
+
+/// The most that one piece holds.
+pub(crate) const MOST: usize = 16 << 20;
+
+/// What is to be done inside.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Order {
+    /// Run a command.
+    Run(Box<Running>),
+    /// Look at programs and files.
+    Look(Vec<Target>),
+    /// End processes whose keeper is gone.
+    Sweep,
+    /// Do something with a file. What is to be written follows as input.
+    File(Box<Filing>),
+}
+
+/// Something to be done with a file inside.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Filing {
+    pub(crate) act: Act,
+    pub(crate) path: String,
+    pub(crate) directory: PathBuf,
+    pub(crate) scope: Scope,
+    pub(crate) expect: Expected,
+}
+
+/// What is to be done.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Act {
+    Stat,
+    Read,
+    Mkdirp,
+    Write {
+        mode: Option<u32>,
+    },
+    Remove,
+    Look,
+    Walk(Walk),
+    /// The bytes of all files that a walk finds.
+    Fetch(Walk),
+}
+
+/// What a write must find.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Expected {
+    Anything,
+    Absent,
+    Version(Version),
+}
+
+/// What came of it.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Filed {
+    Stat(Option<Stat>),
+    Done,
+    Looked { path: Option<String>, identity: Option<String> },
+    Walked(Walked),
+    Failed { kind: ErrorKind, message: String, advice: Option<String>, details: Option<serde_json::Value> },
+}
+
+/// A command to be run.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Running {
+    /// The command. Its environment is added to the image's.
+    pub(crate) spec: Spec,
+    /// Whether the only argument is a script for the shell that the image has.
+    pub(crate) script: bool,
+    /// Whether standard error is taken apart.
+    pub(crate) apart: bool,
+    /// Whether it is given an input.
+    pub(crate) input: bool,
+    /// What must be mounted as it was meant.
+    pub(crate) mounted: Vec<Mounted>,
+    /// What must be as it was seen.
+    pub(crate) seen: Vec<(Target, Seen)>,
+}
+
+/// Something to be looked at, by its name inside.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Target {
+    /// The program that a name means in a directory.
+    Program { name: String, directory: PathBuf },
+    /// A file.
+    File { path: PathBuf },
+}
+
+/// What is there.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub(crate) struct Seen {
+    /// Where links lead.
+    pub(crate) path: Option<String>,
+    /// Which thing it is; `None` for what the image holds and nobody can change.
+    pub(crate) identity: Option<String>,
+}
+
+/// A path inside on which something must be mounted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Mounted {
+    pub(crate) path: PathBuf,
+    /// Device and inode on the machine.
+    pub(crate) device: u64,
+    pub(crate) inode: u64,
+    /// Whether that very thing must be there, or must not.
+    pub(crate) shown: bool,
+}
+
+/// What is told from inside.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Told {
+    /// The order was read; from here on it may have had effects.
+    Taken,
+    /// The command could not be started.
+    Failed { step: String, reason: String },
+    /// The command runs.
+    Started,
+    /// The command has ended, with all that it started.
+    Ended(Ending),
+    /// What was to be looked at, in order.
+    Looked(Vec<Seen>),
+    /// That one is not as it was seen.
+    Changed(usize),
+    /// How many processes were ended.
+    Swept(u32),
+    /// The bytes of this file, from where a walk began, come next; `None` where they cannot be read.
+    Fetched { path: String, readable: bool },
+    /// What came of something done with a file; its bytes came before.
+    Filed(Filed),
+}
+
+/// One piece: what it is, and its bytes.
+pub(crate) fn piece(kind: u8, bytes: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+    let mut piece = Vec::with_capacity(5 + bytes.len());
+    piece.push(kind);
+    piece.extend(length.to_le_bytes());
+    piece.extend(bytes);
+    piece
+}
+
+/// Pieces in the making: bytes come as they come.
+#[derive(Debug, Default)]
+pub(crate) struct Pieces(Vec<u8>);
+
+impl Pieces {
+    pub(crate) fn add(&mut self, bytes: &[u8]) {
+        self.0.extend(bytes);
+    }
+
+    /// The next piece, if it is whole; an error if it never can be.
+    pub(crate) fn next(&mut self) -> Result<Option<(u8, Vec<u8>)>, TooLong> {
+        let Some((head, rest)) = self.0.split_first_chunk::<5>() else { return Ok(None) };
+        let [kind, length @ ..] = *head;
+        let length = u32::from_le_bytes(length) as usize;
+        if length > MOST {
+            return Err(TooLong);
+        }
+        let Some(body) = rest.get(..length) else { return Ok(None) };
+        let body = body.to_vec();
+        self.0.drain(..5 + length);
+        Ok(Some((kind, body)))
+    }
+}
+
+/// A piece claims to be longer than any is.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct TooLong;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_come_whole_however_they_are_cut() {
+        let whole = [piece(OUTPUT, b"one"), piece(TOLD, b""), piece(INPUT, &[0, 255])].concat();
+        for size in 1..whole.len() {
+            let (mut pieces, mut got) = (Pieces::default(), Vec::new());
+            for part in whole.chunks(size) {
+                pieces.add(part);
+                while let Some(piece) = pieces.next().unwrap() {
+                    got.push(piece);
+                }
+            }
+            assert_eq!(got, [(OUTPUT, b"one".to_vec()), (TOLD, vec![]), (INPUT, vec![0, 255])]);
+        }
+    }
+
+    #[test]
+    fn refuses_a_piece_that_claims_to_be_endless() {
+        let mut pieces = Pieces::default();
+        pieces.add(&[OUTPUT, 255, 255, 255, 255]);
+        assert_eq!(pieces.next(), Err(TooLong));
+    }
+}

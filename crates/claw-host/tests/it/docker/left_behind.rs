@@ -1,0 +1,176 @@
+//! Nothing is left behind in a container, however a command or its program ended; and no other command is ended.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use claw_core::port::ShellHost as _;
+use claw_core::tool::{ErrorKind, Progress, Script};
+
+use super::kit::DockerKit;
+use crate::kit::{context, processes_with};
+
+fn word(name: &str) -> String {
+    format!("docker-left-{name}-{}", std::process::id())
+}
+
+/// Starts processes of every sort, some with nothing in their environment, says so, and stays.
+fn busy(word: &str) -> Script {
+    let text = "sleep 9999 & setsid sleep 9999 & (sleep 9999 &); (env -i MARK=$MARK setsid sh -c 'sleep 9999 & wait' &); \
+                trap '' TERM; echo ready; while :; do sleep 1; done";
+    Script { text: text.to_owned(), env: vec![("MARK".into(), word.to_owned())], ..Script::default() }
+}
+
+async fn until_nothing_is_left(word: &str) {
+    for _ in 0..600 {
+        if processes_with(word).is_empty() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("processes: {:?}", processes_with(word));
+}
+
+#[tokio::test]
+async fn after_a_timeout_and_others_go_on() {
+    let Some(mut kit) = DockerKit::new() else { return };
+    kit.script("true").await;
+    // Another command of the same container, which must not notice.
+    let (other, bystander) = (kit.shell(), word("bystander"));
+    let beside = Script {
+        text: "mkfifo go; (sleep 9998 &); cat go; echo undisturbed".into(),
+        env: vec![("MARK".into(), bystander.clone())],
+        ..Script::default()
+    };
+    let (context, fifo) = (kit.context.clone(), kit.workspace.path().join("go"));
+    let running = tokio::spawn(async move { other.run(&context, &beside).await });
+    while processes_with(&bystander).len() < 3 {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    kit.options.sandbox_timeout = Duration::from_millis(700);
+    let ran = kit.shell().run(&kit.context, &busy(&word("timeout"))).await.unwrap();
+    assert_eq!(ran.output, "ready\n");
+    assert_eq!(processes_with(&word("timeout")), [0; 0]);
+    assert_eq!(kit.containers().await.len(), 1);
+    tokio::task::spawn_blocking(move || std::fs::write(fifo, "")).await.unwrap().unwrap();
+    let ran = running.await.unwrap().unwrap();
+    assert_eq!((ran.output.as_str(), ran.stragglers), ("undisturbed\n", 1));
+}
+
+#[tokio::test]
+async fn after_cancelling() {
+    let Some(mut kit) = DockerKit::new() else { return };
+    let cancel = kit.context.cancel.clone();
+    kit.context.progress = Progress::to(move |_| cancel.cancel());
+    let error = kit.shell().run(&kit.context, &busy(&word("cancel"))).await.unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Cancelled);
+    assert_eq!(processes_with(&word("cancel")), [0; 0]);
+}
+
+#[tokio::test]
+async fn after_the_call_is_dropped() {
+    let Some(mut kit) = DockerKit::new() else { return };
+    let started = Arc::new(tokio::sync::Notify::new());
+    let heard = Arc::clone(&started);
+    kit.context.progress = Progress::to(move |_| heard.notify_one());
+    let (shell, script) = (kit.shell(), busy(&word("drop")));
+    tokio::select! {
+        ran = shell.run(&kit.context, &script) => panic!("{ran:?}"),
+        () = started.notified() => {}
+    }
+    until_nothing_is_left(&word("drop")).await;
+}
+
+/// A command that ends its own keepers is ended with what it started, whatever it did to hide.
+#[tokio::test]
+async fn after_the_keeper_is_killed_from_inside() {
+    let Some(kit) = DockerKit::new() else { return };
+    let hidden = word("hidden");
+    let text = format!(
+        "(env -i setsid sh -c 'sleep 9999; : {hidden}' &); (env -i setsid sh -c 'exec sleep 9997' &); sleep 0.2; \
+         for p in /proc/[0-9]*; do p=${{p#/proc/}}; [ $p = 1 ] || [ $p = $$ ] || \
+         grep -q keep-me /proc/$p/cmdline || case $(cat /proc/$p/cmdline 2>/dev/null | tr '\\0' ' ') in \
+         *take-an-order*) kill -9 $p;; esac; done; sleep 9999"
+    );
+    let finished = kit.script(&text).await;
+    assert_eq!(finished.ended.signal, Some(9), "{finished:?}");
+    assert_eq!(processes_with(&hidden), [0; 0]);
+    let left = kit.script("ps | grep -c '[s]leep 999'").await;
+    assert_eq!(left.output, "0\n");
+}
+
+/// A program that owns a command in a container, and is killed by the test below.
+pub(crate) fn own_if_asked() {
+    let arguments: Vec<String> = std::env::args().collect();
+    let [_, role, word, workspace] = arguments.as_slice() else { return };
+    if !matches!(role.as_str(), "own-a-container" | "race-for-a-container") {
+        return;
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let mut kit = DockerKit::new().unwrap();
+        kit.context = context(std::path::Path::new(workspace), true);
+        kit.context.sandbox_key = workspace.as_str().into();
+        kit.docker.installation = word.clone();
+        if role == "race-for-a-container" {
+            let finished = kit.try_script("cat /proc/sys/kernel/random/boot_id >/dev/null; echo ran").await;
+            print!("{}", finished.unwrap().output);
+            std::process::exit(0);
+        }
+        kit.context.progress = Progress::to(|text| print!("{text}"));
+        let ran = kit.shell().run(&kit.context, &busy(word)).await;
+        panic!("it was to be killed: {ran:?}");
+    });
+}
+
+#[tokio::test]
+async fn after_the_death_of_the_owning_program() {
+    let Some(mut kit) = DockerKit::new() else { return };
+    let word = word("death");
+    let mut owner = Command::new(std::env::current_exe().unwrap())
+        .args(["own-a-container", &word])
+        .arg(&kit.context.workspace)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(owner.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "ready\n");
+    assert!(!processes_with(&word).is_empty());
+    owner.kill().unwrap();
+    owner.wait().unwrap();
+    until_nothing_is_left(&word).await;
+    // The container itself is found again by the next program, and used.
+    kit.docker.installation = word;
+    kit.context.sandbox_key = kit.context.workspace.to_str().unwrap().into();
+    let before = kit.containers().await;
+    assert_eq!(before.len(), 1);
+    kit.script("true").await;
+    assert_eq!(kit.containers().await, before);
+}
+
+#[tokio::test]
+async fn secrets_are_on_no_command_line() {
+    let Some(kit) = DockerKit::new() else { return };
+    let secret = word("secret");
+    let script = Script {
+        text: "mkfifo go; echo \"$TOKEN\" > go".into(),
+        env: vec![("TOKEN".into(), secret.clone())],
+        input: Some(secret.clone()),
+        ..Script::default()
+    };
+    let (shell, context, fifo) = (kit.shell(), kit.context.clone(), kit.workspace.path().join("go"));
+    let running = tokio::spawn(async move { shell.run(&context, &script).await });
+    while processes_with(&secret).is_empty() {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    for entry in entries {
+        let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        assert!(!line.windows(secret.len()).any(|window| window == secret.as_bytes()), "{entry:?}");
+    }
+    let read = tokio::task::spawn_blocking(move || std::fs::read_to_string(fifo)).await.unwrap().unwrap();
+    assert_eq!(read, format!("{secret}\n"));
+    running.await.unwrap().unwrap();
+}

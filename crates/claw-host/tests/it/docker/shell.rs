@@ -1,0 +1,176 @@
+//! Commands as they are meant.
+
+use claw_core::port::{ShellHost as _, Stopped};
+use claw_core::tool::{Argv, ErrorKind, Progress, Script, Target};
+
+use super::kit::DockerKit;
+
+fn script(text: &str) -> Script {
+    Script { text: text.to_owned(), ..Script::default() }
+}
+
+#[tokio::test]
+async fn exit_code_and_signal_are_always_reported() {
+    let Some(kit) = DockerKit::new() else { return };
+    let shell = kit.shell();
+    let ran = shell.run(&kit.context, &script("echo out; echo err >&2; echo out; exit 7")).await.unwrap();
+    assert_eq!((ran.exit, ran.signal, ran.output.as_str()), (Some(7), None, "out\nerr\nout\n"));
+    assert_eq!(ran.place, "a Docker container");
+    // What the engine's own numbers cannot tell apart.
+    let ran = shell.run(&kit.context, &script("kill -USR1 $$")).await.unwrap();
+    assert_eq!((ran.exit, ran.signal), (None, Some(10)));
+    let ran = shell.run(&kit.context, &script("exit 138")).await.unwrap();
+    assert_eq!((ran.exit, ran.signal), (Some(138), None));
+}
+
+#[tokio::test]
+async fn a_program_that_is_not_there_is_named() {
+    let Some(kit) = DockerKit::new() else { return };
+    let argv = Argv {
+        argv: vec!["no-such-program".into()],
+        directory: String::new(),
+        env: Vec::new(),
+        credentials: false,
+    };
+    let error = kit.shell().spawn(&kit.context, &argv).await.unwrap_err();
+    assert!(error.message.contains("no-such-program"), "{error:?}");
+    assert_eq!(error.kind, ErrorKind::Failed);
+}
+
+#[tokio::test]
+async fn directory_variables_and_workspace_are_those_of_the_script() {
+    let Some(kit) = DockerKit::new() else { return };
+    std::fs::create_dir(kit.workspace.path().join("sub")).unwrap();
+    let script = Script {
+        directory: "sub".into(),
+        env: vec![("WORD".into(), "given".into())],
+        ..script("pwd; echo $WORD $HOME; echo made > file")
+    };
+    let ran = kit.shell().run(&kit.context, &script).await.unwrap();
+    assert_eq!(ran.output, "/workspace/sub\ngiven /workspace\n");
+    assert_eq!(std::fs::read_to_string(kit.workspace.path().join("sub/file")).unwrap(), "made\n");
+    let absolute =
+        Script { directory: kit.context.workspace.join("sub").display().to_string(), ..self::script("pwd") };
+    assert_eq!(kit.shell().run(&kit.context, &absolute).await.unwrap().output, "/workspace/sub\n");
+}
+
+#[tokio::test]
+async fn input_streams_and_time_are_those_of_the_script() {
+    let Some(kit) = DockerKit::new() else { return };
+    let shell = kit.shell();
+    let wished = Script { input: Some("read\n".into()), apart: true, ..script("cat; echo wrong >&2") };
+    let ran = shell.run(&kit.context, &wished).await.unwrap();
+    assert_eq!((ran.output.as_str(), ran.errors.as_str()), ("read\n", "wrong\n"));
+    let large = Script { input: Some("x".repeat(3_000_000)), ..script("wc -c") };
+    assert_eq!(shell.run(&kit.context, &large).await.unwrap().output, "3000000\n");
+    // One that does not read its input ends all the same, and one without any sees the end of it.
+    let unread = Script { input: Some("x".repeat(3_000_000)), ..script("true") };
+    assert_eq!(shell.run(&kit.context, &unread).await.unwrap().exit, Some(0));
+    assert_eq!(shell.run(&kit.context, &script("cat; echo end")).await.unwrap().output, "end\n");
+}
+
+#[tokio::test]
+async fn output_streams_while_it_runs() {
+    let Some(mut kit) = DockerKit::new() else { return };
+    let (sender, mut heard) = tokio::sync::mpsc::unbounded_channel();
+    kit.context.progress = Progress::to(move |text| sender.send(text.to_owned()).unwrap());
+    let (shell, fifo) = (kit.shell(), kit.workspace.path().join("go"));
+    let waiting = script("mkfifo go; echo first; cat go; echo last");
+    let run = shell.run(&kit.context, &waiting);
+    let hear = async {
+        assert_eq!(heard.recv().await.unwrap(), "first\n");
+        tokio::task::spawn_blocking(move || std::fs::write(fifo, "")).await.unwrap().unwrap();
+    };
+    let (ran, ()) = tokio::join!(run, hear);
+    assert_eq!(ran.unwrap().output, "first\nlast\n");
+}
+
+#[tokio::test]
+async fn a_long_output_keeps_its_ends() {
+    let Some(kit) = DockerKit::new() else { return };
+    let long = script("echo begin; head -c 3145728 /dev/zero | tr '\\0' x; echo end");
+    let ran = kit.shell().run(&kit.context, &long).await.unwrap();
+    assert!(ran.output.starts_with("begin\nxxx") && ran.output.ends_with("xxxend\n"));
+    assert_eq!(ran.dropped, (3 << 20) + 10 - (1 << 20));
+}
+
+#[tokio::test]
+async fn time_runs_out_for_the_whole_tree() {
+    let Some(mut kit) = DockerKit::new() else { return };
+    kit.script("true").await;
+    kit.options.sandbox_timeout = std::time::Duration::from_millis(300);
+    let ran = kit.shell().run(&kit.context, &script("exec sleep 600")).await.unwrap();
+    assert_eq!((ran.signal, ran.stopped), (Some(15), Some(Stopped::Time)));
+    let stubborn =
+        script("trap '' TERM; (trap '' TERM; sleep 600; sleep 600) & wait; wait; sleep 600; sleep 600");
+    let ran = kit.shell().run(&kit.context, &stubborn).await.unwrap();
+    assert_eq!((ran.signal, ran.stopped), (Some(9), Some(Stopped::Time)));
+    let patient = Script { timeout_secs: Some(60), ..script("sleep 1; echo done") };
+    assert_eq!(kit.shell().run(&kit.context, &patient).await.unwrap().output, "done\n");
+}
+
+#[tokio::test]
+async fn stragglers_are_found_and_counted() {
+    let Some(kit) = DockerKit::new() else { return };
+    let ran =
+        kit.shell().run(&kit.context, &script("setsid sleep 612 & (sleep 612 &) ; exit 3")).await.unwrap();
+    assert_eq!((ran.exit, ran.stragglers), (Some(3), 2));
+}
+
+#[tokio::test]
+async fn what_was_judged_must_still_be_there() {
+    let Some(mut kit) = DockerKit::new() else { return };
+    let program = kit.workspace.path().join("tool");
+    std::fs::write(&program, "#!/bin/sh\necho judged\n").unwrap();
+    let named = |name: &str| Target::Program { name: name.into(), directory: String::new() };
+    let shell = kit.shell();
+    let targets = [named("./tool"), named("cat"), named("no-such-program"), Target::Sandbox];
+    let sights = shell.look(&kit.context, &targets).await.unwrap();
+    let image = shell.image().await.unwrap();
+    assert_eq!(sights[0].path.as_deref(), Some("/workspace/tool"));
+    assert_eq!(sights[1].path.as_deref(), Some("/bin/busybox"));
+    assert_eq!(sights[1].identity, Some(format!("{image}:/bin/busybox")));
+    assert_eq!((&sights[2].path, &sights[2].identity), (&None, &None));
+    assert!(sights[3].path.as_deref().unwrap().contains(super::kit::IMAGE), "{:?}", sights[3]);
+    assert!(sights[3].identity.as_deref().unwrap().contains(&image), "{:?}", sights[3]);
+    kit.context.sights = sights;
+    assert_eq!(shell.run(&kit.context, &script("sh ./tool")).await.unwrap().output, "judged\n");
+    std::fs::write(&program, "#!/bin/sh\necho swapped afterwards\n").unwrap();
+    let error = shell.run(&kit.context, &script("sh ./tool")).await.unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Conflict);
+    assert!(error.message.contains("./tool"), "{error:?}");
+    // Another sandbox than the one that was judged is another place.
+    kit.context.sights = shell.look(&kit.context, &[Target::Sandbox]).await.unwrap();
+    kit.context.network = true;
+    let error = shell.run(&kit.context, &script("true")).await.unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Conflict);
+    assert!(error.message.contains("sandbox"), "{error:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_run_at_once_and_none_is_lost() {
+    let Some(kit) = DockerKit::new() else { return };
+    let kit = std::sync::Arc::new(kit);
+    let shell = std::sync::Arc::new(kit.shell());
+    let runs: Vec<_> = (0..15)
+        .map(|i| {
+            let (kit, shell) = (std::sync::Arc::clone(&kit), std::sync::Arc::clone(&shell));
+            tokio::spawn(async move { shell.run(&kit.context, &script(&format!("echo {i}"))).await })
+        })
+        .collect();
+    for (i, run) in runs.into_iter().enumerate() {
+        assert_eq!(run.await.unwrap().unwrap().output, format!("{i}\n"));
+    }
+    assert_eq!(kit.containers().await.len(), 1);
+}
+
+#[tokio::test]
+async fn what_no_sandbox_holds_runs_on_the_host() {
+    let Some(mut kit) = DockerKit::new() else { return };
+    kit.context.sandboxed = false;
+    // Off by configuration needs no engine.
+    kit.docker.socket = "/nonexistent".into();
+    let ran = kit.shell().run(&kit.context, &script("pwd")).await.unwrap();
+    assert_eq!(ran.output, format!("{}\n", kit.context.workspace.display()));
+    assert_eq!(ran.place, "the host");
+}
