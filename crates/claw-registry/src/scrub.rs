@@ -335,7 +335,7 @@ impl Saying {
 
     /// What may be seen of a line that is not finished yet.
     pub(crate) fn unfinished(&self) -> String {
-        let line = self.stream.as_ref().map(Stream::unfinished).unwrap_or_default();
+        let line = self.stream.as_ref().map(Stream::prompt).unwrap_or_default();
         String::from_utf8_lossy(line).into_owned()
     }
 

@@ -57,24 +57,15 @@ impl Stream {
         &self.report
     }
 
-    /// The beginning of a line that is not finished, such as a prompt: what may be seen of it before its end is known.
-    /// Nothing where it holds a secret as it stands, and not a word that more may be added to.
-    pub fn unfinished(&self) -> &[u8] {
+    /// A line that is not finished and looks like a prompt, so that it can be seen before its end is known. Whatever may
+    /// become a secret is no prompt.
+    pub fn prompt(&self) -> &[u8] {
         let Patterns { text, pass, sent } = &self.patterns;
-        let start = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
         // What is kept back of a value that is known is not even here.
+        let tail = text.get(*sent..).unwrap_or_default();
         let mut found = Vec::new();
-        Pass::default().advance(text.get(start..).unwrap_or_default(), true, &mut found);
-        if !found.is_empty() || pass.is_inside() {
-            return &[];
-        }
-        let line = text.get(start.max(*sent)..).unwrap_or_default();
-        let ends = |byte: &u8| byte.is_ascii_whitespace() || b":>$#%?])}".contains(byte);
-        let blank = |byte: &u8| byte.is_ascii_whitespace();
-        match line.last() {
-            Some(last) if ends(last) => line,
-            _ => &line[..line.iter().rposition(blank).map_or(0, |at| at + 1)],
-        }
+        Pass::default().advance(tail, true, &mut found);
+        if found.is_empty() && !pass.is_inside() && is_prompt(tail) { tail } else { &[] }
     }
 
     /// How many bytes are kept back.
@@ -204,4 +195,25 @@ impl Patterns {
             self.sent = until;
         }
     }
+}
+
+/// The longest prompt that is seen.
+const PROMPT: usize = 60;
+
+/// Whether this is how programs ask for something: short words, and at the end a sign that nothing secret ends with.
+fn is_prompt(tail: &[u8]) -> bool {
+    let Some(last) = tail.iter().rposition(|byte| *byte != b' ') else { return false };
+    let asked = tail.get(..last).unwrap_or_default();
+    let plain = |byte: &u8| (b' '..=b'~').contains(byte) && !b"\"'`=".contains(byte);
+    // A path may stand before the sign of a shell; elsewhere what follows a colon may be a value.
+    let shell = b"$#%>".contains(&tail[last]);
+    let is_path =
+        |rest: &[u8]| rest.starts_with(b"~") || (rest.starts_with(b"/") && !rest.starts_with(b"//"));
+    let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_".contains(byte);
+    let is_short = |run: &[u8]| run.len() < 16 && run.iter().filter(|byte| byte.is_ascii_digit()).count() < 6;
+    tail.len() <= PROMPT
+        && b":>$#%?])}".contains(&tail[last])
+        && asked.iter().all(plain)
+        && asked.split(|byte| !is_part(byte)).all(is_short)
+        && asked.split(|byte| *byte == b':').skip(1).all(|rest| shell && is_path(rest))
 }

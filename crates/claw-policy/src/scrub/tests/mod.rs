@@ -23,7 +23,7 @@ fn check(input: &str, expected: &str) {
         );
         let mut stream = scrubber.stream();
         stream.push(a, &mut Vec::new());
-        let begun = String::from_utf8_lossy(stream.unfinished()).into_owned();
+        let begun = String::from_utf8_lossy(stream.prompt()).into_owned();
         assert!(expected.contains(begun.as_str()), "{begun:?} is shown before the end of {input:?}");
     }
 }
@@ -53,7 +53,7 @@ fn check_seen(line: &str, expected: &str) {
     let known = super::Value::new("open-sesame-4711", "value");
     let mut stream = Scrubber::compile([known]).unwrap().stream();
     stream.push(line.as_bytes(), &mut out);
-    out.extend_from_slice(stream.unfinished());
+    out.extend_from_slice(stream.prompt());
     assert_eq!(String::from_utf8_lossy(&out), expected, "of {line:?}");
 }
 
@@ -64,8 +64,10 @@ fn a_prompt_is_seen_before_its_line_ends_and_half_a_secret_is_not() {
     }
     check_seen("key AKIAIOSFOD", "key ");
     check_seen("say open-ses", "say ");
-    check_seen("password = hunter", "");
-    check_seen("https://ana:hunter", "");
+    check_seen("password = hunter", "password ");
+    for begun in ["https://ana:hunter", "https://ana:", "password: hunter$", "123456789:"] {
+        check_seen(begun, "");
+    }
 }
 
 #[test]
