@@ -10,4 +10,4 @@ mod sight;
 pub use local::{LocalShell, ShellOptions};
 pub use output::OutputLimits;
 pub use process::{Command, Finished, Input, Process, Reason, Streams};
-pub use programs::{CredentialedPrograms, check_program, digest_program};
+pub use programs::{CredentialedPrograms, NoCredentials, check_program, digest_program};
