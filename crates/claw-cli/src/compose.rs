@@ -20,7 +20,7 @@ use claw_core::store::{AgentSetup, StoreError};
 use claw_core::tool::dialect::{self, Dialect};
 use claw_core::tool::{Meta, Spec};
 use claw_host::files::{RoutedFiles, Routing, StoredSeen, StoredUndo};
-use claw_host::shell::CredentialedPrograms;
+use claw_host::shell::{CredentialedPrograms, NoCredentials};
 use claw_host::{
     ArtifactLimits, ConfiguredAgents, FileArtifacts, IndexedArtifacts, StoredAgents, SystemClock,
 };
@@ -90,6 +90,8 @@ fn world(loaded: &Loaded, around: &Surroundings) -> World {
     let mut world = World::new(Arc::new(SystemClock));
     world.bridge = Some(shell::files(loaded, around));
     world.shell = Some(shell::shell(loaded, around));
+    let (machine, none) = (shell::machine(loaded, around), Arc::new(NoCredentials));
+    world.programs = Some(Arc::new(CredentialedPrograms::new(machine, none, OPEN_VARIABLES)));
     if let Some(directory) = loaded.data_dir(around) {
         let artifacts = FileArtifacts::new(directory, ArtifactLimits::default());
         world.artifacts = Some(Arc::new(artifacts));

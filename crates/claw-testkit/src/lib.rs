@@ -18,6 +18,7 @@ pub mod killing;
 mod listener;
 #[cfg(feature = "models")]
 pub mod models;
+mod programs;
 mod settings;
 mod shell;
 mod store;
@@ -27,6 +28,7 @@ mod work;
 pub use clock::ManualClock;
 pub use files::MemoryFiles;
 pub use listener::Recorder;
+pub use programs::FakePrograms;
 pub use settings::MemorySettings;
 pub use shell::{FakeShell, Reply, Run};
 pub use store::{FailingStore, StoreMethod};

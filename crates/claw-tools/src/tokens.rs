@@ -5,6 +5,7 @@
 /// Tokens by tool name, sorted by name: the JSON of the default dialect, counted with `o200k_base`.
 pub const TOKENS: &[(&str, u32)] = &[
     ("agents_list", 39),
+    ("credentialed_exec", 157),
     ("datetime", 317),
     ("edit", 256),
     ("exec", 242),

@@ -14,6 +14,6 @@ pub use local::{LocalShell, ShellOptions};
 pub use output::OutputLimits;
 pub(crate) use output::{Decoder, Output};
 pub use process::{Command, Finished, Input, Process, Reason, Streams};
-pub use programs::{CredentialedPrograms, check_program, digest_program};
+pub use programs::{CredentialedPrograms, NoCredentials, check_program, digest_program};
 pub(crate) use sight::named;
 pub use terminal::Terminal;

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use claw_core::port::{ProgramHost, ProgramRun, Ran, Registered, RunContext};
-use claw_core::store::{Credentials, OpenProgram, ProgramCard, StoreError};
+use claw_core::store::{Credentials, OpenProgram, ProgramCard, ProgramPlace, StoreError};
 use claw_core::tool::{Digest, ErrorKind, Sight, Target, ToolError};
 use claw_core::{AgentId, TenantId};
 use smol_str::SmolStr;
@@ -41,6 +41,25 @@ pub struct CredentialedPrograms {
     /// What files held, by where and which they are.
     digests: Mutex<HashMap<(String, String), Digest>>,
     open: &'static [&'static str],
+}
+
+/// A source without programs, for where there is no store.
+#[derive(Debug, Default)]
+pub struct NoCredentials;
+
+#[async_trait]
+impl Credentials for NoCredentials {
+    fn changes(&self) -> watch::Receiver<u64> {
+        watch::channel(0).1
+    }
+
+    async fn programs(&self, _: &TenantId) -> Result<Vec<ProgramCard>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn open(&self, _: &ProgramPlace) -> Result<Option<OpenProgram>, StoreError> {
+        Ok(None)
+    }
 }
 
 /// The programs of a tenant, as of a number of changes.

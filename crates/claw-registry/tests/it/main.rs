@@ -8,6 +8,7 @@ mod budget;
 mod guards;
 mod kit;
 mod output;
+mod programs;
 mod registry;
 mod road;
 mod settings;
