@@ -1,6 +1,6 @@
 //! The file tools by the one road, over files that are in a store and on no disk.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot be set up fails loudly")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot be set up fails loudly")]
 
 use std::path::Path;
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 //! disk. Confined as the real ones are, by the text of their paths: there are no links.
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -68,7 +68,7 @@ impl StoreFiles {
         let full = resolve(place, &walk.path, Access::Read)?;
         let root = outermost(place, Path::new(&full));
         let mut seen = Seen { root, cards: Cards::default(), start: String::new(), whole: true };
-        seen.start = seen.from_root(&full).unwrap_or_default();
+        seen.start = seen.within(&full).unwrap_or_default();
         let tenant = &place.caller.tenant;
         let failed = |error| unavailable(error, &walk.path);
         let Some(stat) = self.store.file_stat(tenant, &full).await.map_err(failed)? else {
@@ -108,7 +108,7 @@ impl StoreFiles {
                         return Ok(seen);
                     }
                 }
-                if let Some(path) = seen.from_root(&path) {
+                if let Some(path) = seen.within(&path) {
                     seen.cards.fill(&path, bytes);
                 }
             }
@@ -119,7 +119,7 @@ impl StoreFiles {
 
 /// What a caller sees of a tree.
 struct Seen {
-    root: std::path::PathBuf,
+    root: PathBuf,
     cards: Cards,
     /// Where the caller looks, from the root on.
     start: String,
@@ -127,13 +127,14 @@ struct Seen {
 }
 
 impl Seen {
-    fn from_root(&self, full: &str) -> Option<String> {
+    /// An absolute path as it counts from the root.
+    fn within(&self, full: &str) -> Option<String> {
         Path::new(full).strip_prefix(&self.root).ok()?.to_str().map(str::to_owned)
     }
 
     /// Takes what is at a path, unless it is denied, and notes files that say what is ignored.
     fn take(&mut self, place: &Place<'_>, full: String, stat: &Stat, rules: &mut Vec<(String, u64)>) {
-        let Some(path) = self.from_root(&full).filter(|_| !is_denied(place, Path::new(&full))) else {
+        let Some(path) = self.within(&full).filter(|_| !is_denied(place, Path::new(&full))) else {
             return;
         };
         self.cards.add(&path, stat, None);
@@ -144,7 +145,7 @@ impl Seen {
     }
 
     /// The directories from the root to the one that the start is in.
-    fn above(&self) -> Vec<std::path::PathBuf> {
+    fn above(&self) -> Vec<PathBuf> {
         let start = Path::new(&self.start);
         start.ancestors().skip(1).map(|directory| self.root.join(directory)).collect()
     }

@@ -92,7 +92,7 @@ async fn files_of_two_nodes_are_the_same_files() {
     let nodes = [Arc::new(database.store("a").await), Arc::new(database.store("b").await)];
     let main = TenantId::main();
     for round in 0..20 {
-        let path = format!("/w/{round}/file");
+        let path = format!("/w/{round}");
         let expect = Expect::Absent;
         let new = FileChange { tenant: &main, path: &path, expect, room: None, at: NOW };
         let (one, other) = tokio::join!(nodes[0].put_file(&new, b"a"), nodes[1].put_file(&new, b"b"));
