@@ -348,7 +348,9 @@ async fn a_terminal_has_keys_a_size_and_a_prompt() {
     desk.wait(&id, "^then 2$").await;
     refused(&desk.process(keys(json!(["Up", "Enter"]))).await, "rule `");
     refused(&desk.write(&id, "rm -rf x\r").await, "destructive.rm-recursive");
-    details(&desk.process(keys(json!(["C-d"]))).await);
+    let with_end = json!({ "action": "write", "id": id, "text": "echo\r", "end": true });
+    refused(&desk.process(with_end).await, "keys among the text");
+    details(&desk.process(json!({ "action": "write", "id": id, "end": true })).await);
     desk.ended(&id).await;
 
     let plain = desk.start(json!({ "command": "cat" })).await;

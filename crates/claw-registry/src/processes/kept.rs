@@ -23,7 +23,7 @@ const READING: Duration = Duration::from_secs(10);
 /// How large a pattern may become.
 const PATTERN: usize = 1 << 20;
 /// What ends the input of a terminal.
-const END: &[u8] = &[4];
+const END: &str = "\u{4}";
 
 /// What whoever looks after a command is asked to do.
 pub(crate) enum Order {
@@ -152,13 +152,19 @@ impl Kept {
         let typed = self.held().typed.clone();
         let started = Invocation { text: &script.text, env: &script.env, input: script.input.as_deref() };
         let typing = Typing { started, before: &typed, terminal: script.terminal, programs };
-        typing.analyse(&input.text, rules)
+        typing.analyse(&self.typed(input), rules)
+    }
+
+    /// What is really typed: on a terminal a key says that nothing more comes.
+    fn typed(&self, input: &Input) -> String {
+        let end = if input.end && self.known.script.terminal { END } else { "" };
+        format!("{}{end}", input.text)
     }
 
     /// Types something that was judged when the command was as it is `seen` to be.
     pub(crate) async fn send(&self, input: &Input, seen: Option<&Sight>) -> Result<(), ToolError> {
         let mut writer = self.input.lock().await;
-        let name = self.known.id.name();
+        let (name, text) = (self.known.id.name(), self.typed(input));
         let gone = || {
             let message = format!("`{name}` reads nothing any more");
             ToolError::failed(message).try_instead("look at how it ended, or start it again")
@@ -179,15 +185,11 @@ impl Kept {
                     .try_instead("call again to have it judged anew"));
             }
             // Even if it does not get there: it may have in part.
-            held.typed.push_str(&input.text);
+            held.typed.push_str(&text);
         }
         let to = writer.as_mut().ok_or_else(gone)?;
-        let terminal = self.known.script.terminal;
         let write = async {
-            to.write_all(input.text.as_bytes()).await?;
-            if input.end && terminal {
-                to.write_all(END).await?;
-            }
+            to.write_all(text.as_bytes()).await?;
             to.flush().await
         };
         match tokio::time::timeout(READING, write).await {
@@ -199,7 +201,7 @@ impl Kept {
                     .try_instead("part of it may have got there; see what it printed"));
             }
         }
-        if input.end && !terminal {
+        if input.end && !self.known.script.terminal {
             *writer = None;
         }
         Ok(())
