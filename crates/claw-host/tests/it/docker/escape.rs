@@ -337,13 +337,13 @@ async fn stops_a_memory_hog() {
 async fn bounds_what_is_written() {
     let Some(mut kit) = DockerKit::new() else { return };
     kit.options.limits.temporary = 8 << 20;
-    kit.options.limits.disk = Some(32 << 20);
     kit.options.limits.file_size = Some(16 << 20);
     let finished = kit.script("head -c 12582912 /dev/zero > /tmp/fill && echo all; wc -c < /tmp/fill").await;
     assert_eq!(finished.output.lines().last(), Some("8388608"), "{finished:?}");
     assert!(!finished.output.contains("all"), "{finished:?}");
     let finished = kit.script("head -c 20971520 /dev/zero > large; wc -c < large").await;
     assert_eq!(finished.output.lines().last(), Some("16777216"), "{finished:?}");
+    kit.options.limits.disk = Some(32 << 20);
     let fill = "i=0; while :; do head -c 4194304 /dev/zero > fill$i; i=$((i+1)); sleep 0.02; done";
     let finished = kit.script(fill).await;
     assert_eq!(
