@@ -22,7 +22,8 @@ fn everything_holds_for_an_ordinary_user() {
     let ran = Command::new("setpriv")
         .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
         .arg(&exe)
-        .args(["escape::", "left_behind::", "shell::", "--test-threads=2"])
+        // Containers are held by the engine, which an ordinary user cannot ask.
+        .args(["escape::", "left_behind::", "shell::", "--skip=docker::", "--test-threads=2"])
         .env("TMPDIR", &temporary)
         .current_dir(&temporary)
         .output()

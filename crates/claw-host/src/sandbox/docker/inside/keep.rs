@@ -261,7 +261,7 @@ impl Keeper {
         let Some((kind, stream)) = self.streams.get_mut(at) else { return };
         match stream.read(&mut buffer) {
             Ok(count @ 1..) if self.input.is_some() => {
-                self.waiting.extend(wire::piece(*kind, &buffer[..count]))
+                self.waiting.extend(wire::piece(*kind, &buffer[..count]));
             }
             Ok(1..) => {}
             _ => drop(self.streams.remove(at)),
