@@ -206,7 +206,7 @@ impl Test {
 }
 
 /// Refuses a binary that cannot be run, or that others could put something else in place of.
-fn usable(binary: &Path) -> Result<(), Failure> {
+pub(crate) fn usable(binary: &Path) -> Result<(), Failure> {
     use std::os::unix::fs::PermissionsExt as _;
     let shown = binary.display();
     let metadata = binary.metadata().map_err(|error| {
