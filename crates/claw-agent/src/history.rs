@@ -115,6 +115,7 @@ impl History {
 
 /// How far runs that are over reach from the beginning, with nothing of others between them.
 fn reach(seqs: &[(u64, JobId)], earlier: &[JobId], runs: &HashMap<JobId, Vec<Message>>) -> u64 {
+    let earlier: HashSet<&JobId> = earlier.iter().collect();
     let is_over = |run: &JobId| {
         let last = runs.get(run).and_then(|messages| messages.last());
         earlier.contains(run) && last.is_some_and(|last| last.new.role != Role::User)
@@ -169,8 +170,10 @@ fn joined<'a>(turns: impl Iterator<Item = &'a Turn>) -> Vec<Turn> {
 
 /// The turns of one run. What a person said while calls were made stands after their results.
 fn turns(messages: Vec<Message>) -> Vec<Turn> {
-    let mut turns = Vec::with_capacity(messages.len());
+    let mut turns: Vec<Turn> = Vec::with_capacity(messages.len());
     let mut meanwhile: Vec<Turn> = Vec::new();
+    // The calls that have no result so far.
+    let mut open: HashSet<CallId> = HashSet::new();
     for message in messages {
         let parts = parts(&message);
         let turn = match message.new.role {
@@ -180,10 +183,13 @@ fn turns(messages: Vec<Message>) -> Vec<Turn> {
             }
             role => Turn { role, parts },
         };
-        let waits = turn.role == Role::User && !open(&turns).is_empty();
-        if waits {
+        if turn.role == Role::User && !open.is_empty() {
             meanwhile.push(turn);
             continue;
+        }
+        open.extend(turn.calls().map(|wanted| wanted.call));
+        for told in results(&turn) {
+            open.remove(&told.call);
         }
         if turn.role != Role::Tool {
             meanwhile.drain(..).for_each(|turn| push(&mut turns, turn));

@@ -139,3 +139,20 @@ async fn a_long_file_is_cut() {
     let files = told(&store, AgentKind::Open).await;
     assert!(files[0].1.ends_with("[cut after 20000 of 22000 bytes]"), "{}", &files[0].1[19_900..]);
 }
+
+#[tokio::test]
+async fn an_open_agent_begins_with_its_bootstrap_until_it_is_emptied() {
+    let base = ("BOOTSTRAP.md", None, Shelf::Context, "Ask who I am.");
+    let first = store(&[base]).await;
+    let told_first = told(&first, AgentKind::Open).await;
+    assert_eq!(told_first.len(), 1);
+    let text = &told_first[0].1;
+    assert!(
+        text.starts_with("This is your first run with this user.") && text.ends_with("\n\nAsk who I am."),
+        "{text}"
+    );
+    // Ann is done with it; the agent keeps it for others.
+    let done = store(&[base, ("BOOTSTRAP.md", Some("ann"), Shelf::Context, "")]).await;
+    assert_eq!(told(&done, AgentKind::Open).await, []);
+    assert_eq!(told(&first, AgentKind::Predefined).await, [], "what it cannot empty it is not told");
+}

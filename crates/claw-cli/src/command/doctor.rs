@@ -2,6 +2,8 @@
 //!
 //! It looks and changes nothing: where there is no store or key yet, it says that the first call makes them.
 
+mod models;
+
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
@@ -39,8 +41,13 @@ const NOT_BEFORE: UnixMillis = UnixMillis(1_767_225_600_000);
 
 Examples:
   clawsmith doctor
+  clawsmith doctor --probe
   clawsmith doctor --json")]
-pub(crate) struct Doctor {}
+pub(crate) struct Doctor {
+    /// Also ask each model for one word, which costs a request each.
+    #[arg(long)]
+    probe: bool,
+}
 
 /// How one thing stands.
 #[derive(Debug, Serialize)]
@@ -84,7 +91,7 @@ impl Finding {
 impl Doctor {
     pub(crate) fn run(self, session: &mut Session) -> Outcome {
         let findings = match session.load() {
-            Ok(loaded) => runtime()?.block_on(examine(session, &loaded)),
+            Ok(loaded) => runtime()?.block_on(examine(session, &loaded, self.probe)),
             Err(failure) => {
                 vec![Finding::bad("configuration", failure.to_string(), "clawsmith config check")]
             }
@@ -116,7 +123,7 @@ impl Doctor {
     }
 }
 
-async fn examine(session: &Session, loaded: &Loaded) -> Vec<Finding> {
+async fn examine(session: &Session, loaded: &Loaded, probe: bool) -> Vec<Finding> {
     let mut findings = configuration(loaded);
     findings.extend(data_directory(session, loaded));
     let (store, status) = store(session, loaded).await;
@@ -124,6 +131,15 @@ async fn examine(session: &Session, loaded: &Loaded) -> Vec<Finding> {
     findings.extend(clock(status.as_ref()));
     let current = status.is_some_and(|status| status.schema.pending.is_empty());
     findings.push(keys(session, loaded, current).await);
+    // A store whose schema is not current is not opened: that would change it.
+    let store = match current {
+        true => compose::existing_store(loaded, &session.around).await.unwrap_or_default(),
+        false => None,
+    };
+    findings.extend(models::examine(session, loaded, store.as_ref(), probe).await);
+    if let Some(store) = store {
+        store.disconnect().await;
+    }
     findings.extend(sandbox(session, loaded).await);
     findings
 }

@@ -65,3 +65,57 @@ fn a_store_that_is_none_and_a_configuration_that_does_not_hold_are_bad() {
     assert_eq!(ran.code, 1);
     assert!(finding(&ran, "configuration", "bad").is_some(), "{}", ran.stdout);
 }
+
+#[test]
+fn says_who_answers_and_which_agent_has_no_model() {
+    let home = Home::new();
+    let ran = home.run(&["doctor", "--json"]);
+    let demo = finding(&ran, "models", "worth").unwrap();
+    assert!(demo["what"].as_str().unwrap().contains("a demo plays a script"), "{demo}");
+    assert!(finding(&ran, "agents", "good").is_some(), "{}", ran.stdout);
+    assert!(!home.data().exists(), "looking makes nothing");
+    let keyed = home.run_with(&[("OPENAI_API_KEY", "sk-none")], &["doctor", "--json"]);
+    assert!(finding(&keyed, "models", "good").unwrap()["what"].as_str().unwrap().contains("`openai/gpt-5`"));
+
+    home.run(&["agent", "add", "ada", "--model", "opnai/gpt-5"]);
+    let ran = home.run(&["doctor", "--json"]);
+    assert_eq!(ran.code, 1);
+    let bad = finding(&ran, "agents", "bad").unwrap();
+    let what = bad["what"].as_str().unwrap();
+    assert!(what.contains("agent `ada` has no model") && what.contains("did you mean `openai`?"), "{bad}");
+    assert!(bad["fix"].as_str().unwrap().starts_with("clawsmith agent edit ada --model"), "{bad}");
+}
+
+#[test]
+fn says_what_is_wrong_with_what_was_written_down() {
+    let home = Home::with_config(
+        "[models]\nfallback = [\"groq/x\"]\n[models.providers.anthropic]\nkey_env = [\"MINE\"]\n\
+         [endpoints.rank]\nbase_url = \"file:///etc\"\n",
+    );
+    let ran = home.run(&["doctor", "--json"]);
+    assert_eq!(ran.code, 1, "{}", ran.stdout);
+    let all = ran.stdout;
+    assert!(all.contains("provider `anthropic` cannot be asked: no key is set"), "{all}");
+    assert!(all.contains("fallback `groq/x` cannot stand in"), "{all}");
+    assert!(all.contains("`endpoints.rank.base_url`"), "{all}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn asks_models_where_that_is_wanted() {
+    use claw_testkit::models::{Manners, ModelServer};
+    let script =
+        "[[turn]]\nwhen.said = \"never\"\ndo = [{ say = \"x\" }]\n[[turn]]\ndo = [{ say = \"ready\" }]\n";
+    let server = ModelServer::start(script, Manners::default()).await;
+    let base = server.base_url(claw_llm::ProviderKind::OpenAi);
+    let home = Home::with_config(&format!(
+        "[models]\nprovider = \"near\"\nretries = 0\n[models.providers.near]\nkind = \"openai\"\nbase_url = \"{base}\"\nmodel = \"m\"\n"
+    ));
+    let run = |words: &[&str]| tokio::task::block_in_place(|| home.run(words));
+    assert!(finding(&run(&["doctor", "--json"]), "models", "good").is_some());
+    assert_eq!(server.asked().len(), 0, "looking sends nothing");
+    let probed = finding(&run(&["doctor", "--probe", "--json"]), "models", "good").unwrap();
+    assert!(probed["what"].as_str().unwrap().ends_with("and was asked just now"), "{probed}");
+    assert_eq!(server.asked().len(), 1);
+    drop(server);
+    assert!(finding(&run(&["doctor", "--probe", "--json"]), "models", "bad").is_some());
+}

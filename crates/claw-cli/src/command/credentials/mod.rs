@@ -194,7 +194,7 @@ fn list(session: &mut Session) -> Outcome {
 }
 
 /// Refuses a binary that cannot be run, or that others could put something else in place of.
-fn usable(binary: &Path) -> Result<(), Failure> {
+pub(crate) fn usable(binary: &Path) -> Result<(), Failure> {
     check_program(binary).map_err(|why| Failure::failed(why).hint("give another file with `--binary`"))
 }
 

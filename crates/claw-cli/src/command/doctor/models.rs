@@ -1,0 +1,180 @@
+//! Who answers: the usual model, the model of each agent, endpoints; and the programs with credentials.
+
+use std::sync::Arc;
+
+use claw_core::AgentId;
+use claw_core::message::Turn;
+use claw_core::port::{Model, Models as _, Piece, Question};
+use claw_core::store::Role;
+use claw_llm::{EnvKeys, Keys, Providers};
+use claw_store::Backend;
+
+use super::{Finding, State};
+use crate::cli::Session;
+use crate::command::credentials::usable;
+use crate::compose;
+use crate::compose::models::{DeploymentKeys, endpoints, models};
+use crate::config::Loaded;
+
+const SET_UP: &str = "set a provider's key, for instance `ANTHROPIC_API_KEY`, or see docs/models.md";
+
+/// How models, agents and credentials stand. A store is looked into where there is one already; models are asked only
+/// where `probe` says so, since that costs a request each.
+pub(super) async fn examine(
+    session: &Session,
+    loaded: &Loaded,
+    store: Option<&Arc<dyn Backend>>,
+    probe: bool,
+) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut loaded = loaded.clone();
+    if let Some(store) = store
+        && let Err(failure) = compose::add_stored_agents(&mut loaded, store).await
+    {
+        findings.push(Finding::bad("agents", failure.to_string(), "clawsmith agent list"));
+    }
+    let keys: Arc<dyn Keys> =
+        match store.map(|store| DeploymentKeys::new(&loaded, &session.around, store, None)) {
+            Some(Ok(keys)) => keys,
+            Some(Err(failure)) => {
+                findings.push(Finding::bad("models", failure.to_string(), "set `CLAWSMITH_DATA_DIR`"));
+                return findings;
+            }
+            None => Arc::new(EnvKeys),
+        };
+    if let Err(failure) = endpoints(&loaded, Arc::clone(&keys)) {
+        findings.push(Finding::bad("endpoints", failure.to_string(), "see docs/models.md"));
+    }
+    match models(&loaded, &session.around, keys, None) {
+        Ok(providers) => {
+            findings.extend(usual(&providers, &loaded, probe).await);
+            findings.extend(agents(&providers, &loaded, probe).await);
+        }
+        Err(failure) => findings.push(Finding::bad("models", failure.to_string(), "clawsmith config show")),
+    }
+    if let Some(store) = store {
+        findings.extend(credentials(store, &loaded).await);
+    }
+    findings
+}
+
+/// The model that answers where none is named, and what was written down and cannot be asked.
+async fn usual(providers: &Providers, loaded: &Loaded, probe: bool) -> Vec<Finding> {
+    const TOPIC: &str = "models";
+    let tenant = &loaded.config.tenant;
+    let mut findings = Vec::new();
+    findings.push(match providers.model(tenant, None, None).await {
+        Ok(model) if model.card().demo => {
+            Finding::worth(TOPIC, "none is set up: a demo plays a script instead", SET_UP)
+        }
+        Ok(model) => match asked(&model, probe).await {
+            Ok(how) => Finding::good(TOPIC, format!("`{}` answers where none is named{how}", name(&model))),
+            Err(error) => Finding::bad(TOPIC, error, SET_UP),
+        },
+        Err(error) => Finding::bad(TOPIC, error.to_string(), SET_UP),
+    });
+    for card in providers.list(tenant).await {
+        let is_written = loaded.config.models.providers.contains_key(card.name.as_str());
+        if is_written && !card.is_ready() {
+            let why = card.keys.map_or_else(|error| error, |_| "no key is set".to_owned());
+            let fix = format!(
+                "set what `models.providers.{}.key_env` names, or seal it with `clawsmith secrets set`",
+                card.name
+            );
+            findings.push(Finding::worth(
+                TOPIC,
+                format!("provider `{}` cannot be asked: {why}", card.name),
+                fix,
+            ));
+        }
+    }
+    for name in &loaded.config.models.fallback {
+        if let Some((provider, model)) = name.split_once('/')
+            && let Err(error) = providers.model(tenant, Some(provider), Some(model)).await
+        {
+            let fix = "set its key, or take it out of `models.fallback`";
+            findings.push(Finding::worth(TOPIC, format!("fallback `{name}` cannot stand in: {error}"), fix));
+        }
+    }
+    findings
+}
+
+/// Whether each agent has a model that can be asked.
+async fn agents(providers: &Providers, loaded: &Loaded, probe: bool) -> Vec<Finding> {
+    const TOPIC: &str = "agents";
+    let mut findings = Vec::new();
+    for (id, agent) in &loaded.config.agents {
+        if let Err(error) = AgentId::new(id) {
+            findings.push(Finding::bad(TOPIC, error.to_string(), "give it another id in the configuration"));
+            continue;
+        }
+        let named = (agent.provider.as_deref(), agent.model.as_deref());
+        let why = match providers.model(&loaded.config.tenant, named.0, named.1).await {
+            // The usual model was asked already.
+            Ok(model) => asked(&model, probe && named != (None, None)).await.err(),
+            Err(error) => Some(error.to_string()),
+        };
+        if let Some(why) = why {
+            let fix = format!(
+                "clawsmith agent edit {id} --model PROVIDER/MODEL, or `agents.{id}` in the configuration"
+            );
+            findings.push(Finding::bad(TOPIC, format!("agent `{id}` has no model: {why}"), fix));
+        }
+    }
+    if findings.is_empty() {
+        let count = loaded.config.agents.len();
+        findings.push(Finding::good(
+            TOPIC,
+            match count {
+                0 => "none but the usual one".to_owned(),
+                count => format!("{count}, and each has a model"),
+            },
+        ));
+    }
+    findings
+}
+
+/// Whether programs with credentials are there to be run.
+async fn credentials(store: &Arc<dyn Backend>, loaded: &Loaded) -> Vec<Finding> {
+    const TOPIC: &str = "credentials";
+    let programs = match store.programs(&loaded.config.tenant).await {
+        Ok(programs) => programs,
+        Err(error) => return vec![Finding::bad(TOPIC, error.to_string(), "clawsmith db status")],
+    };
+    let mut findings = Vec::new();
+    for card in &programs {
+        let name = &card.place.name;
+        if !card.settings.enabled {
+            let what = format!("`{name}` is disabled");
+            findings.push(Finding::worth(TOPIC, what, format!("clawsmith credentials add {name}")));
+        } else if let Err(failure) = usable(std::path::Path::new(&card.settings.binary)) {
+            let fix = format!("install it, or `clawsmith credentials add {name}` with where it is");
+            findings.push(Finding::bad(TOPIC, format!("`{name}`: {failure}"), fix));
+        }
+    }
+    if !findings.iter().any(|finding| finding.state == State::Bad) && !programs.is_empty() {
+        findings.push(Finding::good(TOPIC, format!("{}, and their programs are there", programs.len())));
+    }
+    findings
+}
+
+/// Asks a model for one word, where that is wanted.
+async fn asked(model: &Arc<dyn Model>, probe: bool) -> Result<&'static str, String> {
+    if !probe {
+        return Ok("");
+    }
+    let question = Question {
+        turns: vec![Turn::text(Role::User, "Answer with the word: ready")],
+        output: Some(64),
+        ..Question::default()
+    };
+    let silent = |_: Piece<'_>| {};
+    match model.ask(&question, &silent).await {
+        Ok(_) => Ok(", and was asked just now"),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn name(model: &Arc<dyn Model>) -> String {
+    format!("{}/{}", model.card().provider, model.card().model)
+}
