@@ -2,7 +2,7 @@
 //!
 //! A container belongs to a sandbox key and to all that decides what it is: image, mounts, network, limits, this
 //! very program. Commands that agree in all of it share one; it ends by itself when nobody uses it. Inside, this
-//! program keeps each command ([`inside`]), so that nothing is asked of the image but that it has a shell.
+//! program keeps each command (`inside/`), so that nothing is asked of the image but that it has a shell.
 
 mod call;
 mod container;
