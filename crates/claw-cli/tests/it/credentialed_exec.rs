@@ -305,7 +305,7 @@ fn refuses_who_may_not_use_the_tool_by_whatever_way() {
 
 #[test]
 fn refuses_other_agents_and_tenants() {
-    let home = Home::new();
+    let home = Home::with_config("[agents.ada]\n\n[agents.bob]\n");
     install(&home);
     add(&home, &["--agent", "ada"]);
     let tool = "credentialed_exec";

@@ -117,7 +117,7 @@ fn refuses_a_registered_program_beside_anything_else() {
     };
     let env = vec![("GH_HOST".to_owned(), "evil.example".to_owned())];
     assert!(with(Script { env, ..script.clone() }).contains("variables of its own"));
-    assert!(with(Script { input: Some("x".into()), ..script.clone() }).contains("something to read"));
+    assert!(with(Script { input: Some("x".into()), ..script }).contains("something to read"));
 }
 
 #[test]
