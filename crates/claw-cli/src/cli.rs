@@ -119,6 +119,14 @@ impl Session {
             Trust::Holds => Ok(loaded),
             Trust::New => Err(refused("was found here and nobody has accepted it")),
             Trust::Changed => Err(refused("has changed since it was accepted")),
+            Trust::Gone => {
+                let file =
+                    loaded.gone(&self.around).map(|path| path.display().to_string()).unwrap_or_default();
+                Err(Failure::usage(format!(
+                    "`{file}` was accepted and is gone, so its rules no longer hold here"
+                ))
+                .hint("put it back, or `clawsmith config trust --forget` if it was you who removed it"))
+            }
         }
     }
 

@@ -62,6 +62,16 @@ impl Failure {
         self
     }
 
+    /// What to try.
+    pub(crate) fn advice(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
+
+    /// What happened, on one line: the first of it, and the first place that it names.
+    pub(crate) fn in_short(&self) -> String {
+        self.message.lines().take(2).collect::<Vec<_>>().join(": ")
+    }
+
     pub(crate) fn code(&self) -> ExitCode {
         ExitCode::from(match self.kind {
             Kind::Unread => 0,

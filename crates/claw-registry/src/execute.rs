@@ -595,7 +595,13 @@ impl Trip<'_> {
         if !goes_on {
             ran.grant.revoke();
         }
-        let scrubber = executor.0.scrubbers.for_call(&self.offer.caller().tenant, &ran.secrets);
+        let tenant = &self.offer.caller().tenant;
+        let scrubber = executor.0.scrubbers.for_call(tenant, &ran.secrets);
+        // What it was given it may have written somewhere, for a later call to read.
+        for value in ran.secrets.reveal() {
+            // One too short to be told from ordinary text withheld the result of this call already.
+            let _ = executor.0.scrubbers.add_for(tenant, &value);
+        }
         if let Err(error) = &ran.result {
             let cause = scrubber.text(&error.for_log());
             tracing::debug!(%tool, %call, error = cause, "a call failed");

@@ -2,7 +2,8 @@
 
 use std::process::ExitCode;
 
-use clap::Subcommand;
+use clap::{Args, Subcommand};
+use claw_policy::lint::{Severity, lint};
 use claw_registry::CallScrubber;
 use serde_json::json;
 
@@ -36,11 +37,19 @@ by a command. It holds only as a person accepted it; after a change, accept it a
 Examples:
   clawsmith config trust"
     )]
-    Trust,
+    Trust(TrustArgs),
     /// Print the JSON Schema of `clawsmith.toml`.
     #[command(after_help = "Examples:
   clawsmith config schema > clawsmith.schema.json")]
     Schema,
+}
+
+/// What to accept.
+#[derive(Debug, Args)]
+pub(crate) struct TrustArgs {
+    /// Forget a file that was accepted and is gone, so that what is found without it holds.
+    #[arg(long)]
+    forget: bool,
 }
 
 impl ConfigCommand {
@@ -48,7 +57,8 @@ impl ConfigCommand {
         match self {
             Self::Check => check(session),
             Self::Show => show(session),
-            Self::Trust => trust(session),
+            Self::Trust(TrustArgs { forget: true }) => forget(session),
+            Self::Trust(_) => trust(session),
             Self::Schema => {
                 session.out.json(&config::schema())?;
                 Ok(ExitCode::SUCCESS)
@@ -69,6 +79,7 @@ fn check(session: &mut Session) -> Outcome {
     let known = claw_tools::catalogue();
     let known: Vec<&str> = known.iter().map(|meta| meta.name.as_str()).collect();
     let mut warnings = config::warnings(&loaded, &session.around, &known);
+    warnings.extend(of_policy(&loaded));
     if loaded.trust(&session.around)? != config::Trust::Holds {
         warnings.push(
             "nobody has accepted it as it is, so it is not in force; `clawsmith config trust`".to_owned(),
@@ -79,7 +90,7 @@ fn check(session: &mut Session) -> Outcome {
         session.out.json(&json!({ "ok": true, "file": file, "problems": problems, "warnings": warnings }))?;
         return Ok(ExitCode::SUCCESS);
     }
-    session.out.line(source(&loaded))?;
+    session.out.foreign(&source(&loaded))?;
     for warning in &warnings {
         session.out.foreign(&format!("warning: {warning}"))?;
     }
@@ -110,7 +121,7 @@ fn show(session: &mut Session) -> Outcome {
         }))?;
         return Ok(ExitCode::SUCCESS);
     }
-    session.out.line(source(&loaded))?;
+    session.out.foreign(&source(&loaded))?;
     match &data_dir {
         Some(directory) => session.out.line(format_args!("data: {}", directory.display()))?,
         None => session.out.line("data: no place is known; set `data_dir`")?,
@@ -126,15 +137,38 @@ fn show(session: &mut Session) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
+/// What its policy probably does not mean: a misspelt `deny` leaves open what it was written to close.
+fn of_policy(loaded: &Loaded) -> impl Iterator<Item = String> {
+    let found = lint(&loaded.config.policy(), &compose::catalogue());
+    found.into_iter().filter(|finding| finding.severity != Severity::Note).map(|finding| finding.to_string())
+}
+
+fn forget(session: &mut Session) -> Outcome {
+    let count = session
+        .read()?
+        .forget(&session.around)
+        .map_err(|error| Failure::failed("what was accepted cannot be forgotten").because(error))?;
+    match session.out.json {
+        true => session.out.json(&json!({ "forgotten": count }))?,
+        false => session.out.line(format_args!("forgotten: {count}"))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
 fn trust(session: &mut Session) -> Outcome {
-    let loaded = session.read()?;
+    // As the file has it: what a variable sets here is not what holds in the next shell.
+    let mut around = session.around.clone();
+    around.variables.retain(|(name, _)| {
+        name == "CLAWSMITH_CONFIG" || !name.as_encoded_bytes().starts_with(b"CLAWSMITH_")
+    });
+    let loaded = Loaded::load(session.globals.config.as_deref(), &around)?;
     let Some(found) = &loaded.found else {
         return Err(Failure::usage(
             "there is no `clawsmith.toml` here or above, so there is nothing to accept",
         ));
     };
-    let scrubber = compose::scrubbers(&loaded.config, &session.around)?.for_tenant(&loaded.config.tenant);
-    let mut settings = settings(&loaded, &scrubber)?;
+    // Nothing is scrubbed: what is accepted must be seen.
+    let mut settings = loaded.settings()?;
     settings.retain(|setting| matches!(setting.origin, Origin::File { .. }));
     let accepted = loaded.accept(&session.around).map_err(|error| {
         Failure::failed(format!("`{}` cannot be accepted", found.path.display())).because(error)
@@ -143,11 +177,14 @@ fn trust(session: &mut Session) -> Outcome {
         session.out.json(&json!({ "file": found, "accepted": accepted, "settings": settings }))?;
         return Ok(ExitCode::SUCCESS);
     }
-    session.out.line(source(&loaded))?;
+    session.out.foreign(&source(&loaded))?;
     session.out.line("")?;
     match settings.is_empty() {
         true => session.out.line("It sets nothing.")?,
         false => table(session, &settings)?,
+    }
+    for warning in of_policy(&loaded) {
+        session.out.foreign(&format!("warning: {warning}"))?;
     }
     session.out.line("")?;
     session.out.line(match accepted {

@@ -93,7 +93,8 @@ impl Doctor {
         let findings = match session.load() {
             Ok(loaded) => runtime()?.block_on(examine(session, &loaded, self.probe)),
             Err(failure) => {
-                vec![Finding::bad("configuration", failure.to_string(), "clawsmith config check")]
+                let fix = failure.advice().unwrap_or("clawsmith config check").to_owned();
+                vec![Finding::bad("configuration", failure.in_short(), fix)]
             }
         };
         let bad = findings.iter().filter(|finding| finding.state == State::Bad).count();
@@ -115,7 +116,8 @@ impl Doctor {
         if let Some(first) = fixes.next() {
             session.out.line("")?;
             session.out.heading("What to do")?;
-            for (topic, fix) in std::iter::once(first).chain(fixes) {
+            let mut told = std::collections::HashSet::new();
+            for (topic, fix) in std::iter::once(first).chain(fixes).filter(|fix| told.insert(*fix)) {
                 session.out.foreign(&format!("{topic}: {fix}"))?;
             }
         }

@@ -45,7 +45,7 @@ Examples:
 pub(crate) struct Check {
     /// The command, as one argument.
     #[arg(required_unless_present = "batch", conflicts_with = "batch", last = true)]
-    command: Option<String>,
+    command: Vec<String>,
     /// Read JSON lines `{\"cmd\": \"...\"}` and answer each with a line of JSON.
     #[arg(long)]
     batch: bool,
@@ -60,7 +60,14 @@ impl Check {
         let config = &loaded.config;
         // They were tried when the configuration was loaded.
         let rules = config.shell_rules(&self.agent).map_err(|error| Failure::usage(error.to_string()))?;
-        let Some(command) = self.command else { return batch(session, &rules) };
+        let command = match self.command.as_slice() {
+            [] => return batch(session, &rules),
+            [command] => command,
+            words => {
+                let hint = format!("clawsmith shell check -- '{}'", words.join(" "));
+                return Err(Failure::usage("the command is one argument; put it in quotes").hint(hint));
+            }
+        };
         let verdict = analyse(&command, &rules);
         let remembered = super::approvals::with_store(session, &loaded, async |store| {
             let matching = matching(store, &loaded, (&self.agent, &command), &rules).await;

@@ -1,6 +1,6 @@
 //! `clawsmith tour`: real calls in a temporary directory, each with the command and what it really printed.
 
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 
@@ -155,15 +155,17 @@ fn output_of(stop: &Stop, project: &Path) -> std::io::Result<(String, Option<i32
     command.args(stop.words).current_dir(project).env_clear().env("USER", "you");
     // Named, since nobody has accepted it.
     command.env("CLAWSMITH_CONFIG", project.with_file_name("clawsmith.toml"));
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    // Both through one pipe, so that they come in the order in which a terminal shows them.
+    let (mut printed, pipe) = std::io::pipe()?;
+    command.stdin(Stdio::piped()).stdout(pipe.try_clone()?).stderr(pipe);
     let mut child = command.spawn()?;
+    drop(command);
     if let Some(mut stdin) = child.stdin.take() {
         stdin.write_all(stop.input.unwrap_or_default().as_bytes())?;
     }
-    let output = child.wait_with_output()?;
-    let mut text = String::from_utf8_lossy(&output.stdout).into_owned();
-    text.push_str(&String::from_utf8_lossy(&output.stderr));
-    Ok((text, output.status.code()))
+    let mut output = Vec::new();
+    printed.read_to_end(&mut output)?;
+    Ok((String::from_utf8_lossy(&output).into_owned(), child.wait()?.code()))
 }
 
 fn quoted(word: &str) -> String {

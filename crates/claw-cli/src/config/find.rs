@@ -124,7 +124,8 @@ pub fn candidates(found: Option<&Found>, around: &Surroundings) -> Vec<PathBuf> 
     all
 }
 
-fn of_project(around: &Surroundings) -> impl Iterator<Item = PathBuf> {
+/// Every place of a project's file, the nearest first.
+pub(super) fn of_project(around: &Surroundings) -> impl Iterator<Item = PathBuf> {
     around.directory.ancestors().map(|directory| directory.join(NAME))
 }
 

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use claw_core::tool::Digest;
 
-use super::find::{Found, FoundBy, Surroundings};
+use super::find::{Found, FoundBy, Surroundings, of_project};
 use super::load::Loaded;
 
 /// Whether a file holds.
@@ -23,11 +23,16 @@ pub enum Trust {
     New,
     /// It is not as it was when it was accepted.
     Changed,
+    /// One that was accepted, here or above, is gone: without it other rules hold.
+    Gone,
 }
 
 impl Loaded {
     /// Whether the file holds, of which this was read.
     pub fn trust(&self, around: &Surroundings) -> io::Result<Trust> {
+        if self.gone(around).is_some() {
+            return Ok(Trust::Gone);
+        }
         let Some(Found { path, by: FoundBy::Project }) = &self.found else { return Ok(Trust::Holds) };
         // Where nothing can be remembered, nothing was accepted.
         let Some(accepted) = accepted(path, around) else { return Ok(Trust::New) };
@@ -37,6 +42,28 @@ impl Loaded {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Trust::New),
             Err(error) => Err(error),
         }
+    }
+
+    /// The nearest file that was accepted and is gone, and that would hold instead of the one that was found.
+    pub fn gone(&self, around: &Surroundings) -> Option<PathBuf> {
+        let found = match &self.found {
+            Some(Found { by: FoundBy::Flag | FoundBy::Variable, .. }) => return None,
+            Some(Found { path, by: FoundBy::Project }) => Some(place(path, around)),
+            _ => None,
+        };
+        let nearer = of_project(around).map(|path| place(&path, around));
+        let nearer = nearer.take_while(|path| Some(path) != found.as_ref());
+        nearer.into_iter().find(|path| accepted(path, around).is_some_and(|accepted| accepted.exists()))
+    }
+
+    /// Forgets what was accepted and is gone. Gives how many were forgotten.
+    pub fn forget(&self, around: &Surroundings) -> io::Result<usize> {
+        let mut count = 0;
+        while let Some(accepted) = self.gone(around).and_then(|path| accepted(&path, around)) {
+            fs::remove_file(accepted)?;
+            count += 1;
+        }
+        Ok(count)
     }
 
     /// Accepts the file as it was read. False where it needs no accepting.

@@ -29,6 +29,8 @@ pub use self::file::{check as check_program, digest as digest_program};
 const HOME: &str = "/tmp";
 /// Its home where it runs in none: `/tmp` is everybody's there.
 const NO_HOME: &str = "/nonexistent";
+/// A file of credentials is not longer than this.
+const MOST: u64 = 256 * 1024;
 /// A line of a value that has several counts as secret too, from this length on.
 const LINE: usize = 16;
 
@@ -121,7 +123,8 @@ impl CredentialedPrograms {
                 return Err(forbidden(message, &format!("call it as `{name}`")));
             }
         }
-        if Path::new(&path).starts_with(&context.workspace) {
+        let absolute = std::path::absolute(binary).unwrap_or_else(|_| PathBuf::from(binary));
+        if Path::new(&path).starts_with(&context.workspace) || absolute.starts_with(&context.workspace) {
             let message = format!("the file of `{name}` lies in the workspace, where agents can change it");
             return Err(forbidden(message, TELL));
         }
@@ -136,8 +139,13 @@ impl CredentialedPrograms {
     }
 
     /// The command as it runs, with its credentials.
-    fn command(&self, context: &RunContext, run: &ProgramRun, variables: &[(String, String)]) -> Command {
-        let binary = run.program.settings.binary.clone();
+    fn command(
+        &self,
+        context: &RunContext,
+        run: &ProgramRun,
+        binary: String,
+        variables: &[(String, String)],
+    ) -> Command {
         let argv = std::iter::once(binary.clone()).chain(run.arguments.iter().cloned()).collect();
         let home = if context.sandboxed { HOME } else { NO_HOME };
         let mut env = vec![("HOME".to_owned(), home.to_owned())];
@@ -172,6 +180,15 @@ impl CredentialedPrograms {
                 let lines = value.lines().map(str::trim).filter(|line| line.len() >= LINE);
                 lines.for_each(|line| context.secrets.add(line));
             }
+        }
+        // What says where may lead to a file that says who.
+        for (_, path) in variables.iter().filter(|(name, _)| self.open.contains(&name.as_str())) {
+            let path = Path::new(path);
+            let small =
+                path.is_absolute() && path.metadata().is_ok_and(|file| file.is_file() && file.len() <= MOST);
+            let text = small.then(|| std::fs::read_to_string(path).ok()).flatten().unwrap_or_default();
+            let words = text.split(|c: char| c.is_whitespace() || "\"',:{}[]".contains(c));
+            words.filter(|word| word.len() >= LINE).for_each(|word| context.secrets.add(word));
         }
     }
 }
@@ -217,6 +234,10 @@ impl ProgramHost for CredentialedPrograms {
             ToolError::new(ErrorKind::Conflict, message).try_instead("call again to have it judged anew")
         };
         let now = self.look(context, run).await?;
+        // The file that was looked at, without links that could lead elsewhere by now.
+        let is_file = |sight: &Sight| matches!(sight.target, Target::Program { .. });
+        let file = now.iter().find(|sight| is_file(sight)).and_then(|sight| sight.path.clone());
+        let file = file.ok_or_else(changed)?;
         if !now.iter().all(|sight| context.sights.contains(sight)) {
             return Err(changed());
         }
@@ -231,7 +252,7 @@ impl ProgramHost for CredentialedPrograms {
         }
         self.hide(context, &variables);
         let context = RunContext { sights: Vec::new(), ..with_network(context) };
-        let command = self.command(&context, run, &variables);
+        let command = self.command(&context, run, file, &variables);
         let time = Duration::from_secs(run.timeout_secs.into());
         self.shell.ran(&context, command, Some(time)).await
     }

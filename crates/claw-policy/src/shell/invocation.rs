@@ -168,6 +168,23 @@ const TALKERS: &[&str] = &[
 /// Interpreters that read on with `-i`, whatever they are given.
 const INTERACTIVE: &[&str] = &["python", "pypy", "node", "nodejs", "lua", "luajit", "ghci"];
 
+/// Whether an interpreter's option takes the next argument, so that this is no program.
+fn takes_value(name: &str, option: &str) -> bool {
+    let taking: &[&str] = match name {
+        "python" | "pypy" => &["-W", "-X", "--check-hash-based-pycs"],
+        "perl" => &["-I", "-x", "-F", "-0"],
+        "ruby" | "jruby" => &["-I", "-r", "-C", "-E", "-W", "-F", "--encoding", "--external-encoding"],
+        "node" | "nodejs" => {
+            &["-r", "--require", "--import", "--loader", "--experimental-loader", "-C", "--conditions"]
+        }
+        "php" => &["-c", "-d", "-z"],
+        "lua" | "luajit" => &["-l", "-j", "-O"],
+        "deno" | "bun" => &["--preload", "-r", "--config", "-c"],
+        _ => &[],
+    };
+    taking.contains(&option)
+}
+
 /// A program's name without its directory and version.
 fn bare(program: &str) -> &str {
     let name = program.rsplit('/').next().unwrap_or(program);
@@ -195,13 +212,22 @@ pub(super) fn reads_program(simple: &Simple) -> bool {
     if INTERACTIVE.contains(&name) && simple.argv.iter().skip(1).filter_map(Argument::known).any(goes_on) {
         return true;
     }
-    // A program given in another way: as a file, or by an option.
-    let given = |text: &str| match text {
-        "-" | "/dev/stdin" | "/dev/fd/0" | "/proc/self/fd/0" => false,
-        text if text.starts_with('-') => options.iter().any(|option| text.starts_with(option)),
-        _ => true,
-    };
-    !simple.argv.iter().skip(1).any(|argument| argument.known().is_some_and(given))
+    // A program given in another way: as a file, or by an option. What follows it are its arguments, and what follows
+    // an option may be that one's value.
+    let mut arguments = simple.argv.iter().skip(1);
+    while let Some(argument) = arguments.next() {
+        // A word that only run time knows may be an option.
+        let Some(text) = argument.known() else { return true };
+        match text {
+            "-" | "/dev/stdin" | "/dev/fd/0" | "/proc/self/fd/0" => return true,
+            "--" => return arguments.next().is_none_or(|file| file.known() == Some("-")),
+            text if options.iter().any(|option| text.starts_with(option)) => return false,
+            text if takes_value(name, text) => _ = arguments.next(),
+            text if text.starts_with('-') => {}
+            _ => return false,
+        }
+    }
+    true
 }
 
 #[cfg(test)]

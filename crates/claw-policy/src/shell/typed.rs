@@ -13,6 +13,9 @@ const PROBE: &str = "clawsmith_probe_4f1d";
 /// Programs that run what is typed into them where they have a terminal: by themselves, or by their pager.
 const PAGERS: &[&str] =
     &["less", "more", "most", "man", "info", "git", "systemctl", "journalctl", "top", "htop", "bat", "delta"];
+/// Programs that change what the keys of a terminal do: with another key for erasing, `rqZm` is `rm`.
+const SETTERS: &[&str] =
+    &["stty", "tset", "reset", "setterm", "tput", "loadkeys", "bind", "bindkey", "setxkbmap"];
 /// The keys that a shell may be sent: they end what runs, or what is typed.
 const INTERRUPT: &str = "\u{3}";
 const END: &str = "\u{4}";
@@ -48,6 +51,13 @@ impl Typing<'_> {
             && let Some(name) = verdict.commands.iter().find_map(pager)
         {
             ask(format!("`{name}` runs commands that are typed into it on a terminal"));
+        }
+        if self.terminal
+            && let Some(name) = verdict.commands.iter().find_map(setter)
+        {
+            ask(format!(
+                "`{name}` changes what the keys of the terminal do, and so what is typed from then on"
+            ));
         }
         if self.reads_script(rules)
             && let Some(reason) = self.odd(text)
@@ -93,7 +103,10 @@ impl Typing<'_> {
             let option = |word: &str| word.starts_with('-') && word.contains(['i', 'H']);
             words.split_whitespace().any(option) || words.contains("hist") || text.contains("hist")
         };
-        (interactive && recalls(text)).then_some("`!` and `^` bring earlier commands back in another form")
+        // A line may come in pieces: what was typed of it before counts.
+        let line = self.before.rsplit(['\n', '\r']).next().unwrap_or_default();
+        (interactive && recalls(&format!("{line}{text}")))
+            .then_some("`!` and `^` bring earlier commands back in another form")
     }
 }
 
@@ -108,6 +121,12 @@ fn recalls(text: &str) -> bool {
 fn is_another(name: &str, path: &str) -> bool {
     let runs = |name: &str| walk::is_shell(&walk::name(name)) || invocation::is_reader(name);
     runs(path) && !runs(name)
+}
+
+/// A command that changes what a terminal makes of keys.
+fn setter(simple: &Simple) -> Option<String> {
+    let name = walk::name(simple.argv.first().and_then(Argument::known)?);
+    SETTERS.contains(&name.as_str()).then_some(name)
 }
 
 fn pager(simple: &Simple) -> Option<String> {

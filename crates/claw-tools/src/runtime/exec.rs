@@ -177,10 +177,26 @@ fn ending(ran: &Ran, args: &Args) -> Vec<String> {
         let count = shown::count(ran.stragglers.into(), "process that it left", "processes that it left");
         lines.push(format!("{count} running ended with it"));
     }
+    if lacks_network(ran) && !args.network {
+        lines.push("a command in the sandbox has no network unless `network` is true".to_owned());
+    }
     if ran.dropped > 0 {
         lines.push(format!("{} bytes are left out of the middle", ran.dropped));
     }
     lines
+}
+
+/// Whether it failed as commands do that want the network and have none.
+fn lacks_network(ran: &Ran) -> bool {
+    const SAID: [&str; 5] = [
+        "ould not resolve host",
+        "Temporary failure in name resolution",
+        "Name or service not known",
+        "Network is unreachable",
+        "getaddrinfo",
+    ];
+    let said = |text: &str| SAID.iter().any(|said| text.contains(said));
+    ran.place != "the host" && ran.exit != Some(0) && (said(&ran.output) || said(&ran.errors))
 }
 
 pub(super) const fn word(stopped: Stopped) -> &'static str {

@@ -242,7 +242,7 @@ impl List {
         }
         let mut table = Table::new(["id", "state", "for", "tool", "covers", "uses", "until", "by"]);
         for rule in &rules {
-            let until = rule.new.expires.map_or_else(|| "revoked".to_owned(), time);
+            let until = rule.new.expires.map_or_else(|| "for good".to_owned(), time);
             table.row([
                 Cell::strong(rule.new.id),
                 Cell::new(rule.state(now)),

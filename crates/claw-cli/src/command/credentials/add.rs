@@ -187,6 +187,8 @@ impl Add {
                     .hint("give its place with `--binary`")
             })?,
         };
+        // As it really is: a link could lead elsewhere by the time it runs.
+        let binary = binary.canonicalize().unwrap_or(binary);
         let text = binary.to_str().map(ToOwned::to_owned);
         text.ok_or_else(|| Failure::usage(format!("`{}` is not UTF-8", binary.display())))
     }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use claw_core::AgentId;
 use claw_core::message::Turn;
 use claw_core::port::{Model, Models as _, Piece, Question};
-use claw_core::store::Role;
+use claw_core::store::{ProgramCard, Role};
+use claw_host::shell::digest_program;
 use claw_llm::{EnvKeys, Keys, Providers};
 use claw_store::Backend;
 
@@ -64,7 +65,7 @@ async fn usual(providers: &Providers, loaded: &Loaded, probe: bool) -> Vec<Findi
     let tenant = &loaded.config.tenant;
     let mut findings = Vec::new();
     findings.push(match providers.model(tenant, None, None).await {
-        Ok(model) if model.card().demo => {
+        Ok(model) if model.card().demo && model.card().provider == "demo" => {
             Finding::worth(TOPIC, "none is set up: a demo plays a script instead", SET_UP)
         }
         Ok(model) => match asked(&model, probe).await {
@@ -134,6 +135,12 @@ async fn agents(providers: &Providers, loaded: &Loaded, probe: bool) -> Vec<Find
     findings
 }
 
+/// Whether a program's file holds what it held when it was added.
+fn is_as_added(card: &ProgramCard) -> bool {
+    let now = digest_program(std::path::Path::new(&card.settings.binary)).ok();
+    now.is_some() && card.settings.digest == now
+}
+
 /// Whether programs with credentials are there to be run.
 async fn credentials(store: &Arc<dyn Backend>, loaded: &Loaded) -> Vec<Finding> {
     const TOPIC: &str = "credentials";
@@ -150,6 +157,9 @@ async fn credentials(store: &Arc<dyn Backend>, loaded: &Loaded) -> Vec<Finding> 
         } else if let Err(failure) = usable(std::path::Path::new(&card.settings.binary)) {
             let fix = format!("install it, or `clawsmith credentials add {name}` with where it is");
             findings.push(Finding::bad(TOPIC, format!("`{name}`: {failure}"), fix));
+        } else if !is_as_added(card) {
+            let what = format!("`{name}` is another file than the one that was added, so it is not run");
+            findings.push(Finding::bad(TOPIC, what, format!("clawsmith credentials accept {name}")));
         }
     }
     if !findings.iter().any(|finding| finding.state == State::Bad) && !programs.is_empty() {

@@ -116,6 +116,7 @@ fn ask(approval: &Approval, input: &mut impl BufRead, output: &mut impl Write) -
             "y" | "yes" => return Ok(Said::Once),
             "a" | "always" if always.is_some() => return Ok(Said::Always),
             "n" | "no" => return Ok(Said::No),
+            _ if always.is_some() => writeln!(output, "please answer `y`, `a` or `n`")?,
             _ => writeln!(output, "please answer `y` or `n`")?,
         }
     }

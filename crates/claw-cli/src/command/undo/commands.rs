@@ -49,7 +49,10 @@ pub(super) fn newest(changes: &mut Vec<Change>, commands: &mut Vec<Entry>, limit
 pub(super) fn row<'a>(command: &'a Entry, scrubber: &CallScrubber) -> Row<'a> {
     let record = &command.record;
     let args = match &record.event {
-        EntryEvent::Intent { args, .. } => shortened(&args.to_string()),
+        EntryEvent::Intent { args, .. } => match args["command"].as_str() {
+            Some(command) => shortened(command),
+            None => shortened(&args.to_string()),
+        },
         _ => String::new(),
     };
     Row {

@@ -121,9 +121,18 @@ impl Group {
         Ok(group)
     }
 
-    /// Whether it is what a command with these limits needs.
+    /// Whether it is what a command with these limits needs. What earlier ones left in memory, such as files of a
+    /// memory disk, is not to count against it.
     pub(crate) fn suits(&self, places: &Places, limits: &Limits) -> bool {
-        self.places == *places && self.limits == *limits
+        let free = limits.memory.is_none_or(|most| self.in_use() <= most / 16);
+        self.places == *places && self.limits == *limits && free
+    }
+
+    fn in_use(&self) -> u64 {
+        let Some(path) = &self.memory else { return 0 };
+        let file = if self.places.unified.is_some() { "memory.current" } else { "memory.usage_in_bytes" };
+        // Where it cannot be told it may be much.
+        fs::read_to_string(path.join(file)).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(u64::MAX)
     }
 
     fn make(places: &Places, limits: &Limits) -> io::Result<Self> {

@@ -3,7 +3,7 @@
 use super::Seen;
 use super::destructive::git_verb;
 use crate::shell::verdict::Argument;
-use crate::shell::walk::{Input, Walker};
+use crate::shell::walk::{Input, Walker, long_option};
 
 pub(super) fn judge(walker: &mut Walker<'_>, seen: &Seen<'_>) {
     let runs = match seen.name {
@@ -21,7 +21,7 @@ pub(super) fn judge(walker: &mut Walker<'_>, seen: &Seen<'_>) {
         "sftp" => ssh(seen) || typed(seen),
         "ssh" | "scp" => ssh(seen),
         "rsync" => {
-            seen.any(|a| a.starts_with("--rsh=") || a.starts_with("--rsync-path"))
+            seen.any(|a| is_long(a, "--rsh") || is_long(a, "--rsync-path"))
                 && !seen.any(|a| matches!(a, "--rsh=ssh"))
                 || shell_after(seen, &["--rsh"])
                 || seen.arguments().iter().enumerate().any(|(i, a)| {
@@ -31,7 +31,7 @@ pub(super) fn judge(walker: &mut Walker<'_>, seen: &Seen<'_>) {
                     value.is_some_and(|value| runs_more_than_ssh(if value.is_empty() { next } else { value }))
                 })
         }
-        "zip" => seen.any(|a| a == "-TT" || a.starts_with("--unzip-command")),
+        "zip" => seen.any(|a| a == "-TT" || is_long(a, "--unzip-command")),
         "less" | "more" | "most" => seen.any(|a| a.starts_with("+!") || a.starts_with("+|")),
         "man" => {
             let plain = |pager: &str| matches!(pager, "" | "cat" | "less" | "more");
@@ -42,7 +42,7 @@ pub(super) fn judge(walker: &mut Walker<'_>, seen: &Seen<'_>) {
                     joined.is_some_and(|pager| !plain(pager))
                 })
         }
-        "awk" | "gawk" | "mawk" | "nawk" => seen.any(|a| a == "-l" || a.starts_with("--load")),
+        "awk" | "gawk" | "mawk" | "nawk" => seen.any(|a| a == "-l" || is_long(a, "--load")),
         "sed" | "gsed" => super::sed::scripts(seen).iter().any(|script| script.runs),
         "ed" | "red" => true,
         "nmap" => {
@@ -52,7 +52,7 @@ pub(super) fn judge(walker: &mut Walker<'_>, seen: &Seen<'_>) {
         "make" | "gmake" => {
             let input = |file: &str| matches!(file, "-" | "/dev/stdin") || file.starts_with("/dev/fd/");
             let joined = ["--file=", "--makefile=", "-f"];
-            seen.any(|a| a.starts_with("--eval") || a.starts_with("SHELL=") || a.starts_with(".SHELLFLAGS="))
+            seen.any(|a| is_long(a, "--eval") || a.starts_with("SHELL=") || a.starts_with(".SHELLFLAGS="))
                 || seen.any(|a| a.contains("$(shell") || a.contains("${shell") || a.contains("!="))
                 || seen.short('E')
                 || after(seen, &["-f", "--file", "--makefile"]).is_some_and(input)
@@ -79,11 +79,11 @@ pub(super) fn judge(walker: &mut Walker<'_>, seen: &Seen<'_>) {
                 || a.starts_with("-XX:Flags=")
         }),
         "mvn" => seen.any(|a| a.starts_with("-Dexec.executable") || a.starts_with("exec:exec")),
-        "gradle" => seen.any(|a| a == "-I" || a.starts_with("--init-script")),
+        "gradle" => seen.any(|a| a == "-I" || is_long(a, "--init-script")),
         "ftp" | "lftp" | "ncftp" | "mail" | "mailx" | "mutt" | "dc" | "bc" => typed(seen),
         "ssh-keygen" => seen.short('D'),
         "ssh-add" => seen.short('s'),
-        "mosh" => seen.any(|a| a.starts_with("--ssh") || a.starts_with("--server")),
+        "mosh" => seen.any(|a| is_long(a, "--ssh") || is_long(a, "--server")),
         "emacsclient" => seen.short('e') || seen.long("eval", 2),
         "nano" | "pico" => seen.short('s') || seen.long("speller", 2),
         "w3m" | "lynx" | "links" => seen.any(|a| a.contains("browser=") || a.contains("-editor=")),
@@ -91,7 +91,7 @@ pub(super) fn judge(walker: &mut Walker<'_>, seen: &Seen<'_>) {
         "gdb" | "lldb" => {
             seen.any(|a| {
                 matches!(a, "-ex" | "-iex" | "--eval-command" | "-o" | "--one-line" | "-x" | "--batch-silent")
-                    || a.starts_with("--eval-command=")
+                    || is_long(a, "--eval-command")
                     || a.starts_with("-ex=")
             }) || matches!(&seen.place.input, Input::Text(text) if text.contains("shell") || text.contains('!') || text.contains("python"))
         }
@@ -103,8 +103,8 @@ pub(super) fn judge(walker: &mut Walker<'_>, seen: &Seen<'_>) {
         "tmux" | "screen" => seen.any(|a| {
             matches!(a, "send-keys" | "send" | "-X" | "run-shell" | "run" | "if-shell" | "pipe-pane" | "-c")
         }),
-        "fzf" => seen.any(|a| a.starts_with("--bind") || a.starts_with("--preview")),
-        "mysql" | "mariadb" => seen.any(|a| a.starts_with("--pager=")),
+        "fzf" => seen.any(|a| is_long(a, "--bind") || is_long(a, "--preview")),
+        "mysql" | "mariadb" => seen.any(|a| is_long(a, "--pager")),
         "psql" => seen.any(|a| a.contains("\\!")),
         "php" => seen.any(|a| a.contains("auto_prepend_file") || a.contains("allow_url_include")),
         "npm" | "pnpm" | "yarn" => seen.any(|a| {
@@ -125,7 +125,7 @@ pub(super) fn judge(walker: &mut Walker<'_>, seen: &Seen<'_>) {
             }) || rustc(seen)
         }
         "pip" | "pip3" => {
-            seen.any(|a| a.starts_with("--index-url=http://") || a.starts_with("--trusted-host"))
+            seen.any(|a| a.starts_with("--index-url=http://") || is_long(a, "--trusted-host"))
                 || shell_after(seen, &["--trusted-host"])
         }
         "split" => seen.long("filter", 3),
@@ -134,13 +134,13 @@ pub(super) fn judge(walker: &mut Walker<'_>, seen: &Seen<'_>) {
             .any(|a| a.contains("alias.") && a.contains('!') || a.contains("hooks.") || a.contains("ui.ssh")),
         "svn" => seen
             .any(|a| a.contains("config:tunnels") || a.contains("--editor-cmd") || a.contains("--diff-cmd")),
-        "cpio" => seen.any(|a| a.starts_with("--rsh-command")),
+        "cpio" => seen.any(|a| is_long(a, "--rsh-command")),
         "dvips" => seen.short('R'),
         "latex" | "pdflatex" | "xelatex" | "lualatex" => {
             seen.any(|a| a.contains("shell-escape") || a.contains("write18"))
         }
         "ip" => seen.has("netns") && seen.has("exec"),
-        "wget" => seen.any(|a| a.starts_with("--use-askpass")),
+        "wget" => seen.any(|a| is_long(a, "--use-askpass")),
         "ltrace" | "strace" => seen.short('p'),
         "logrotate" => true,
         "run-parts" | "start-stop-daemon" => true,
@@ -157,6 +157,11 @@ pub(super) fn judge(walker: &mut Walker<'_>, seen: &Seen<'_>) {
 }
 
 /// Long options whose name says that they take a command, of whatever program: what it would do is judged.
+/// Whether an argument is a long option, written whole with whatever follows, or shortened as programs allow.
+fn is_long(argument: &str, option: &str) -> bool {
+    argument.starts_with(option) || long_option(argument, option).is_some()
+}
+
 fn named_options(walker: &mut Walker<'_>, seen: &Seen<'_>) {
     const NAMED: &[&str] = &[
         "command",
@@ -214,7 +219,7 @@ pub(super) fn judge_packages(walker: &mut Walker<'_>, seen: &Seen<'_>) {
         "python" | "python3" => module,
         "cargo" => seen.has("install"),
         "deno" => seen.any(|a| matches!(a, "run" | "install" | "test" | "bench" | "x")),
-        "code" | "codium" => seen.any(|a| a.starts_with("--install-extension")),
+        "code" | "codium" => seen.any(|a| is_long(a, "--install-extension")),
         _ => false,
     };
     let installs =
@@ -328,22 +333,22 @@ fn git(seen: &Seen<'_>) -> bool {
     let set = |text: &str| text.split_once('=').is_some_and(|(name, value)| runs_setting(name, value));
     arguments.windows(2).any(|two| matches!(two[0].text(), "-c" | "--config") && set(two[1].text()))
         || seen.any(|a| {
-            a.starts_with("--config-env")
+            is_long(a, "--config-env")
                 || a.strip_prefix("-c").is_some_and(&set)
                 || a.strip_prefix("--config=").is_some_and(&set)
         })
         || seen.any(|a| {
-            a.starts_with("--upload-pack")
-                || a.starts_with("--receive-pack")
+            is_long(a, "--upload-pack")
+                || is_long(a, "--receive-pack")
                 || a.starts_with("ext::")
-                || a.starts_with("--exec-path=")
-                || a.starts_with("--open-files-in-pager")
-                || a.starts_with("--extcmd")
-                || a.starts_with("--template=")
-                || a.starts_with("--access-hook")
+                || is_long(a, "--exec-path")
+                || is_long(a, "--open-files-in-pager")
+                || is_long(a, "--extcmd")
+                || is_long(a, "--template")
+                || is_long(a, "--access-hook")
         })
         || (matches!(git_verb(seen), "push" | "archive" | "fetch" | "ls-remote")
-            && seen.any(|a| a.starts_with("--exec")))
+            && seen.any(|a| is_long(a, "--exec")))
         || (git_verb(seen) == "clone" && seen.short('u'))
         || matches!(git_verb(seen), "for-each-repo")
         || (git_verb(seen) == "grep" && seen.any(|a| a.starts_with("-O")))

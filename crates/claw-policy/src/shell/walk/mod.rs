@@ -18,6 +18,7 @@ mod text;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
+pub(super) use self::peel::long_option;
 pub(super) use self::programs::{is_shell, name};
 
 use self::environment::{Environment, Variable};

@@ -118,6 +118,9 @@ const WRAPPERS: &[Wrapper] = &[
     ),
 ];
 
+/// Wrappers that start a shell where nothing else is to be run.
+const STARTS_SHELL: &[&str] = &["fakeroot", "unshare", "nsenter", "chroot", "setarch", "linux32", "linux64"];
+
 /// Whether what a program runs is followed here.
 pub(super) fn is_wrapper(name: &str) -> bool {
     const OTHERS: &[&str] =
@@ -154,6 +157,10 @@ pub(super) fn peel(name: &str, arguments: &[Argument], input: &Input) -> Vec<Inn
         },
         _ => match WRAPPERS.iter().find(|wrapper| wrapper.names.contains(&name)) {
             Some(wrapper) => match after(wrapper, arguments) {
+                // With nothing to run these start a shell, which reads what they would.
+                Some(rest) if rest.is_empty() && STARTS_SHELL.contains(&name) => {
+                    vec![Inner::Command(vec![Argument::new("sh")])]
+                }
                 Some(rest) if rest.is_empty() => Vec::new(),
                 // `sudo X=1 cmd`.
                 Some(rest) => assignments(rest),
@@ -221,9 +228,9 @@ fn env(arguments: &[Argument]) -> Vec<Inner> {
         if !text.starts_with('-') && !text.contains('=') {
             break;
         }
-        let split = match text.strip_prefix("--split-string") {
-            Some("") => arguments.get(i + 1).map(|next| (next.text(), i + 2)),
-            Some(line) => line.strip_prefix('=').map(|line| (line, i + 1)),
+        let split = match long_option(text, "--split-string") {
+            Some(None) => arguments.get(i + 1).map(|next| (next.text(), i + 2)),
+            Some(Some(line)) => Some((line, i + 1)),
             None => match split_option(text) {
                 Some("") => arguments.get(i + 1).map(|next| (next.text(), i + 2)),
                 line => line.map(|line| (line, i + 1)),
@@ -365,11 +372,20 @@ fn flock(arguments: &[Argument]) -> Vec<Inner> {
     }
 }
 
+/// Whether a text is a long option, shortened as programs allow, and the value that is joined to it.
+pub(in crate::shell) fn long_option<'a>(text: &'a str, option: &str) -> Option<Option<&'a str>> {
+    let (name, value) = match text.split_once('=') {
+        Some((name, value)) => (name, Some(value)),
+        None => (text, None),
+    };
+    (name.len() > 3 && name.starts_with("--") && option.starts_with(name)).then_some(value)
+}
+
 fn is_command_option(text: &str) -> bool {
     let cluster = |flags: &str| {
         flags.len() <= 4 && flags.ends_with('c') && flags.bytes().all(|b| b.is_ascii_alphabetic())
     };
-    text == "--command" || text.starts_with("--command=") || text.strip_prefix('-').is_some_and(cluster)
+    long_option(text, "--command").is_some() || text.strip_prefix('-').is_some_and(cluster)
 }
 
 fn has_command_option(arguments: &[Argument]) -> bool {
@@ -380,7 +396,7 @@ fn command_option(arguments: &[Argument]) -> Vec<Inner> {
     let Some(at) = arguments.iter().position(|argument| is_command_option(argument.text())) else {
         return unclear();
     };
-    let script = match arguments[at].text().strip_prefix("--command=") {
+    let script = match long_option(arguments[at].text(), "--command").flatten() {
         Some(script) => Some(script.to_owned()),
         None => arguments.get(at + 1).map(|next| next.text().to_owned()),
     };
@@ -414,25 +430,23 @@ fn git(arguments: &[Argument]) -> Vec<Inner> {
     let mut inner = Vec::new();
     for (i, argument) in arguments.iter().enumerate() {
         let next = || arguments.get(i + 1).map(|next| next.text().to_owned());
+        let rebases = || arguments.iter().any(|a| a.text() == "rebase");
+        let after = |verb: &str| arguments[..i].iter().any(|a| a.text() == verb);
         match argument.text() {
-            "--exec" | "-x" if arguments.iter().any(|a| a.text() == "rebase") => {
-                inner.extend(next().map(Inner::Script));
-            }
-            "foreach" if i > 0 && arguments[i - 1].text() == "submodule" => {
+            "-x" if rebases() => inner.extend(next().map(Inner::Script)),
+            "foreach" if after("submodule") => {
                 let rest = arguments.get(i + 1..).unwrap_or(&[]);
                 let rest: Vec<_> = rest.iter().skip_while(|a| a.text().starts_with('-')).cloned().collect();
                 inner.extend(joined(&rest));
             }
-            "run" if i > 0 && arguments[i - 1].text() == "bisect" => {
+            "run" if after("bisect") => {
                 inner.push(Inner::Command(arguments.get(i + 1..).unwrap_or(&[]).to_vec()));
             }
-            text => {
-                if let Some(script) =
-                    text.strip_prefix("--exec=").filter(|_| arguments.iter().any(|a| a.text() == "rebase"))
-                {
-                    inner.push(Inner::Script(script.to_owned()));
-                }
-            }
+            text => match long_option(text, "--exec").filter(|_| rebases()) {
+                Some(Some(script)) => inner.push(Inner::Script(script.to_owned())),
+                Some(None) => inner.extend(next().map(Inner::Script)),
+                None => {}
+            },
         }
     }
     inner
@@ -473,9 +487,9 @@ fn tar(arguments: &[Argument]) -> Vec<Inner> {
             "--new-volume-script",
             "--rsh-command",
         ] {
-            let script = match text == option {
-                true => next(),
-                false => text.strip_prefix(option).and_then(|rest| rest.strip_prefix('=')).map(str::to_owned),
+            let script = match long_option(text, option) {
+                Some(None) => next(),
+                joined => joined.flatten().map(str::to_owned),
             };
             inner.extend(script.map(Inner::Script));
         }
