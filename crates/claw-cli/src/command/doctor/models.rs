@@ -3,15 +3,14 @@
 use std::sync::Arc;
 
 use claw_core::AgentId;
-use claw_core::message::Turn;
-use claw_core::port::{Model, Models as _, Piece, Question};
-use claw_core::store::Role;
+use claw_core::port::{Model, Models as _};
 use claw_llm::{EnvKeys, Keys, Providers};
 use claw_store::Backend;
 
 use super::{Finding, State};
 use crate::cli::Session;
 use crate::command::credentials::usable;
+use crate::command::probe::ask as probe_model;
 use crate::compose;
 use crate::compose::models::{DeploymentKeys, endpoints, models};
 use crate::config::Loaded;
@@ -163,13 +162,7 @@ async fn asked(model: &Arc<dyn Model>, probe: bool) -> Result<&'static str, Stri
     if !probe {
         return Ok("");
     }
-    let question = Question {
-        turns: vec![Turn::text(Role::User, "Answer with the word: ready")],
-        output: Some(64),
-        ..Question::default()
-    };
-    let silent = |_: Piece<'_>| {};
-    match model.ask(&question, &silent).await {
+    match probe_model(&**model).await {
         Ok(_) => Ok(", and was asked just now"),
         Err(error) => Err(error.to_string()),
     }
