@@ -7,7 +7,7 @@ mod file;
 mod questions;
 
 use std::io::{self, IsTerminal as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,8 +30,8 @@ use super::probe;
 use super::tools::runtime;
 use crate::cli::Session;
 use crate::compose;
-use crate::compose::models::models;
-use crate::config::{FoundBy, Loaded, Surroundings, find};
+use crate::compose::models::{models, of_environment};
+use crate::config::{FoundBy, Loaded, NAME, Surroundings, find};
 use crate::failure::{Failure, Outcome};
 use crate::output::{complain, tell};
 
@@ -129,6 +129,10 @@ impl Onboard {
     fn set_up(&self, session: &mut Session) -> Result<ExitCode, Stop> {
         let around = session.around.clone();
         let target = Target::find(self.file.as_deref(), &around)?;
+        if is_of_project(session, &target) {
+            // Its rules say where the key is kept: one that came with a clone must be accepted first.
+            session.load()?;
+        }
         // A file that cannot be used is told before anything is asked.
         let before = target.loaded(&around)?;
         let scrubber = compose::scrubber(&before.config, &around)?;
@@ -136,7 +140,7 @@ impl Onboard {
         let terminal = io::stdin().is_terminal() && io::stderr().is_terminal();
         let questions =
             Questions { flags: self, around: &around, runtime: &runtime, terminal, scrubber: &scrubber };
-        self.tell_of_others(session, &target);
+        tell_of_others(session, &target);
         let answers = questions.ask()?;
 
         let text = file::text(&answers);
@@ -202,6 +206,8 @@ impl Onboard {
                 if matches!(answers.key, Key::Given(_)) {
                     session.out.line(format_args!("\nand: clawsmith secrets set {}", answers.provider))?;
                 }
+            } else if works {
+                session.out.line("nothing was written")?;
             } else {
                 session.out.line("nothing was written; to write it untested: --no-test")?;
             }
@@ -214,48 +220,43 @@ impl Onboard {
         if matches!(answers.key, Key::Given(_)) {
             session.out.line(format_args!("the key is sealed and kept as secret `{}`", answers.provider))?;
         }
-        if self.is_of_project(session, &target) {
+        if is_of_project(session, &target) {
             session.out.line("next: clawsmith config trust, and clawsmith chat")?;
         } else {
             session.out.line("next: clawsmith chat")?;
         }
         Ok(ExitCode::SUCCESS)
     }
+}
 
-    /// Whether the file is one that holds only as it was accepted.
-    fn is_of_project(&self, session: &Session, target: &Target) -> bool {
-        let found = find(session.globals.config.as_deref(), &session.around);
-        found.is_some_and(|found| {
-            found.by == FoundBy::Project && is_same(&found.path, target, &session.around)
-        })
-    }
+/// Whether the file is one that holds only as it was accepted.
+fn is_of_project(session: &Session, target: &Target) -> bool {
+    let found = find(session.globals.config.as_deref(), &session.around);
+    found.is_some_and(|found| found.by == FoundBy::Project && is_same(&found.path, target, &session.around))
+}
 
-    /// Says which file goes before the one that is written.
-    fn tell_of_others(&self, session: &Session, target: &Target) {
-        if let Some(found) = find(session.globals.config.as_deref(), &session.around)
-            && found.by != FoundBy::User
-            && !is_same(&found.path, target, &session.around)
-        {
-            let (path, why) = (found.path.display(), found.by.words());
-            complain(
-                "note",
-                format_args!(
-                    "`{path}` ({why}) goes before `{}`, which does not hold here; to write that one: --file {path}",
-                    target.path.display()
-                ),
-            );
-        }
+/// Says which file goes before the one that is written.
+fn tell_of_others(session: &Session, target: &Target) {
+    if let Some(found) = find(session.globals.config.as_deref(), &session.around)
+        && found.by != FoundBy::User
+        && !is_same(&found.path, target, &session.around)
+    {
+        let (path, why) = (found.path.display(), found.by.words());
+        tell(format_args!(
+            "note: `{path}` ({why}) goes before `{}`, which does not hold here; to write that one: --file {path}",
+            target.path.display()
+        ));
     }
 }
 
-fn is_same(path: &std::path::Path, target: &Target, around: &Surroundings) -> bool {
+fn is_same(path: &Path, target: &Target, around: &Surroundings) -> bool {
     let path = around.directory.join(path);
     path == target.path || path.canonicalize().is_ok_and(|real| real == target.path)
 }
 
 /// The text by itself, as a configuration.
 fn alone(text: &str, around: &Surroundings) -> Result<Loaded, Failure> {
-    Ok(Loaded::proposed(std::path::Path::new(crate::config::NAME), text.to_owned(), around)?)
+    Ok(Loaded::proposed(Path::new(NAME), text.to_owned(), around)?)
 }
 
 fn show(answers: &Answers, text: &str, shown: &str, change: Change) {
@@ -368,7 +369,7 @@ struct OfferedKeys {
 impl Keys for OfferedKeys {
     async fn key(&self, _: &TenantId, place: &KeyPlace) -> Result<Option<SecretString>, String> {
         match place {
-            KeyPlace::Env(name) => crate::compose::models::of_environment(&self.around, name),
+            KeyPlace::Env(name) => of_environment(&self.around, name),
             KeyPlace::Secret(_) => Ok(self.key.clone()),
         }
     }

@@ -186,6 +186,45 @@ async fn a_link_stays_one_and_the_file_of_a_project_is_told_of() {
     assert!(fs::read_to_string(home.path().join("project/clawsmith.toml")).unwrap().contains("[models]"));
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_nobody_accepted_does_not_say_where_the_key_is_kept() {
+    let (server, base) = server().await;
+    let home = Home::new();
+    let hostile = "data_dir = \"loot\"\n";
+    home.write("project/clawsmith.toml", hostile);
+    let flags = ["--base-url", base.as_str(), "--model", "small"];
+    let ran = piped(&home, KEY, &[&flags[..], &["--file", "clawsmith.toml"]].concat());
+    assert_eq!(ran.code, 2, "{}", ran.shown());
+    assert!(ran.stderr.contains("nobody has accepted it"), "{}", ran.stderr);
+    assert!(server.asked().is_empty() && !home.path().join("project/loot").exists());
+    // Beside the user's own it is told of, and says nothing.
+    let ran = piped(&home, KEY, &flags);
+    assert_eq!(ran.code, 0, "{}", ran.shown());
+    assert!(ran.stderr.contains("note: `~/project/clawsmith.toml`"), "{}", ran.stderr);
+    assert!(!home.path().join("project/loot").exists() && home.data().exists());
+    assert_eq!(fs::read_to_string(home.path().join("project/clawsmith.toml")).unwrap(), hostile);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_known_provider_elsewhere_is_spoken_to_as_it_is() {
+    let server = ModelServer::start(SCRIPT, Manners::default()).await;
+    let base = server.base_url(ProviderKind::Anthropic);
+    let home = Home::new();
+    let ran = tokio::task::block_in_place(|| {
+        let words =
+            ["onboard", "--provider", "anthropic", "--base-url", &base, "--key-env", "MINE", "--json"];
+        home.run_with(&[("MINE", KEY), ("ANTHROPIC_API_KEY", "not-for-this-address")], &words)
+    });
+    assert_eq!((ran.code, &ran.json()["test"]["state"]), (0, &"works".into()), "{}", ran.shown());
+    assert_eq!(ran.json()["model"], "claude-sonnet-4-5");
+    let asked = server.asked();
+    assert_eq!(
+        (asked.len(), asked[0].path.as_str(), asked[0].key.as_deref()),
+        (1, "/v1/messages", Some(KEY))
+    );
+    assert_unseen(&home, KEY, &ran.shown());
+}
+
 #[test]
 fn without_a_terminal_what_is_missing_is_named() {
     let home = Home::new();
@@ -291,6 +330,26 @@ async fn a_person_can_say_no_and_give_up() {
         terminal.type_in("\r");
         let (code, seen) = terminal.ended();
         assert_eq!(code, Some(1), "{seen}");
+        // Somebody else writes the file meanwhile: theirs stays.
+        let mut terminal = Terminal::run(&home, &words);
+        terminal.wait_for("[n]one [t]: ");
+        terminal.type_in("n\r");
+        terminal.wait_for("Write it all the same? [y/N] ");
+        put(&home, "# theirs\n");
+        terminal.type_in("y\r");
+        terminal.wait_for("was changed meanwhile");
+        assert_eq!(terminal.ended().0, Some(1));
+        assert_eq!(fs::read_to_string(file(&home)).unwrap(), "# theirs\n");
+        let mut terminal = Terminal::run(&home, &words);
+        terminal.wait_for("[n]one [t]: ");
+        terminal.type_in("n\r");
+        terminal.wait_for("Write it all the same? [y/N] ");
+        put(&home, "# theirs, once more\n");
+        terminal.type_in("y\r");
+        terminal.wait_for("was changed meanwhile");
+        assert_eq!(terminal.ended().0, Some(1));
+        assert_eq!(fs::read_to_string(file(&home)).unwrap(), "# theirs, once more\n");
+        fs::remove_file(file(&home)).unwrap();
         // Ctrl-C.
         let mut terminal = Terminal::run(&home, &words);
         terminal.wait_for("[n]one [t]: ");

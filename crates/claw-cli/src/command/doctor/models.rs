@@ -15,7 +15,7 @@ use crate::compose;
 use crate::compose::models::{DeploymentKeys, endpoints, models};
 use crate::config::Loaded;
 
-const SET_UP: &str = "set a provider's key, for instance `ANTHROPIC_API_KEY`, or see docs/models.md";
+const SET_UP: &str = "clawsmith onboard, or set a provider's key, for instance `ANTHROPIC_API_KEY`";
 
 /// How models, agents and credentials stand. A store is looked into where there is one already; models are asked only
 /// where `probe` says so, since that costs a request each.
