@@ -154,6 +154,8 @@ impl Onboard {
                 loaded
             }
         };
+        // What could never be asked is not written, tested or not.
+        models(&loaded, &around, OfferedKeys::new(&around, &answers), None)?;
         let shown = target.path.display().to_string();
         show(&answers, &text, &shown, change);
         tell(format_args!(
@@ -271,7 +273,7 @@ fn show(answers: &Answers, text: &str, shown: &str, change: Change) {
     tell("");
     if matches!(answers.key, Key::Given(_)) && change != Change::Clash {
         tell(format_args!(
-            "The key is kept sealed as secret `{}`, in place of one that is there",
+            "The key is kept sealed as secret `{}`, in place of any that is there",
             answers.provider
         ));
     }
@@ -289,12 +291,7 @@ fn test(
     config.retries = 0;
     config.fallback = Vec::new();
     config.first_byte_secs = config.first_byte_secs.min(PATIENCE_SECS);
-    let key = match &answers.key {
-        Key::Given(key) => Some(key.clone()),
-        Key::None | Key::Env(_) => None,
-    };
-    let keys = Arc::new(OfferedKeys { around: around.clone(), key });
-    let providers = models(&loaded, around, keys, None)?;
+    let providers = models(&loaded, around, OfferedKeys::new(around, answers), None)?;
     let named = (Some(answers.provider.as_str()), Some(answers.model.as_str()));
     let asked = async {
         let model = match providers.model(&loaded.config.tenant, named.0, named.1).await {
@@ -363,6 +360,16 @@ fn seal(
 struct OfferedKeys {
     around: Surroundings,
     key: Option<SecretString>,
+}
+
+impl OfferedKeys {
+    fn new(around: &Surroundings, answers: &Answers) -> Arc<Self> {
+        let key = match &answers.key {
+            Key::Given(key) => Some(key.clone()),
+            Key::None | Key::Env(_) => None,
+        };
+        Arc::new(Self { around: around.clone(), key })
+    }
 }
 
 #[async_trait]

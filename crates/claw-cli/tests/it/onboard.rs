@@ -253,6 +253,10 @@ fn without_a_terminal_what_is_missing_is_named() {
         assert_eq!(ran.code, 2, "{flag}: {}", ran.shown());
         assert_unseen(&home, key, &ran.shown());
     }
+    let open =
+        ["onboard", "--base-url", "http://example.com/v1", "--key-env", "MINE", "--model", "m", "--no-test"];
+    let ran = home.run(&open);
+    assert!(ran.code == 2 && ran.stderr.contains("without encryption"), "{}", ran.shown());
     let ran = home.run(&["onboard", "--provider", "anthropic", "--key-env", KEY]);
     assert!(ran.code == 2 && !ran.shown().contains(KEY), "{}", ran.shown());
     assert!(!file(&home).exists() && !home.data().exists());

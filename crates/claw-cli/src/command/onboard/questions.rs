@@ -148,7 +148,7 @@ impl Questions<'_> {
         let meant = nearest(name, names.clone()).map(|near| format!("did you mean `{near}`? "));
         let names = names.by_ref().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
         let meant = meant.unwrap_or_default();
-        Err(format!("`{name}` is not known by name; {meant}There are {names}; for another give `--base-url`"))
+        Err(format!("`{name}` is not known by name; {meant}there are {names}; for another give `--base-url`"))
     }
 
     fn base_url(&self, provider: &str, known: Option<&KnownProvider>) -> Result<Option<String>, Stop> {
