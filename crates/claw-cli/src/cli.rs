@@ -50,6 +50,8 @@ pub(crate) struct Globals {
 enum Command {
     /// Talk to an agent, and watch it use the tools.
     Chat(commands::chat::Chat),
+    /// Set up a model: a few questions, a test of the key, and the configuration is written.
+    Onboard(commands::onboard::Onboard),
     /// List, show, call and export tools.
     #[command(subcommand)]
     Tools(commands::tools::Tools),
@@ -174,6 +176,7 @@ fn execute(cli: Cli) -> Outcome {
     let mut session = Session { out: Out::stdout(cli.globals.json), globals: cli.globals, around };
     let outcome = match cli.command {
         Command::Chat(chat) => chat.run(&mut session),
+        Command::Onboard(onboard) => onboard.run(&mut session),
         Command::Tools(tools) => tools.run(&mut session),
         Command::Policy(policy) => policy.run(&mut session),
         Command::Agent(agent) => agent.run(&mut session),

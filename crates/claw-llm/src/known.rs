@@ -5,18 +5,22 @@ use claw_core::port::Prices;
 use crate::config::ProviderKind;
 
 /// A provider that is known by name.
-pub(crate) struct Provider {
-    pub(crate) name: &'static str,
-    pub(crate) kind: ProviderKind,
-    pub(crate) base_url: &'static str,
-    /// Empty where none is needed. A provider without one is used only where it is named.
-    pub(crate) key_env: &'static [&'static str],
-    /// Empty where it depends on what is installed.
-    pub(crate) model: &'static str,
+#[derive(Debug, Clone, Copy)]
+pub struct Provider {
+    /// Its name.
+    pub name: &'static str,
+    /// How it is spoken to.
+    pub kind: ProviderKind,
+    /// Where it is; empty for the demo.
+    pub base_url: &'static str,
+    /// The variables that hold its key. Empty where none is needed: such a provider is used only where it is named.
+    pub key_env: &'static [&'static str],
+    /// The model where none is named. Empty where it depends on what is installed.
+    pub model: &'static str,
 }
 
-/// In the order in which a key decides who answers.
-pub(crate) const PROVIDERS: &[Provider] = &[
+/// The providers that are known by name, in the order in which a key decides who answers.
+pub const PROVIDERS: &[Provider] = &[
     known(
         "anthropic",
         ProviderKind::Anthropic,

@@ -25,6 +25,7 @@ mod wire;
 pub use config::{ModelConfig, ModelsConfig, PricesConfig, ProviderConfig, ProviderKind};
 pub use endpoints::{ConfiguredEndpoints, EndpointConfig};
 pub use keys::{EnvKeys, KeyPlace, Keys};
+pub use known::{PROVIDERS as KNOWN_PROVIDERS, Provider as KnownProvider};
 pub use providers::{ConfigError, ProviderCard, Providers};
 pub use script::{NoTurn, Pace, Scene, Script, ScriptError, Step};
 pub use scripted::Scripted;

@@ -31,6 +31,8 @@ pub struct Manners {
     pub interleaved: bool,
     /// Keys that are refused, with the status that says so.
     pub refused_keys: Vec<(String, u16)>,
+    /// The models there are, where the wire format names them in the body; empty: whichever is asked for.
+    pub models: Vec<String>,
     /// The answer comes at one go as JSON, where the wire format can do that.
     pub unstreamed: bool,
     /// The stream ends before the answer does, as if all were well.
@@ -147,6 +149,11 @@ async fn serve(
     if let Some((key, status)) = manners.refused_keys.iter().find(|(key, _)| Some(key) == asked.key.as_ref())
     {
         let (status, body) = refused(*status, &format!("no more with the key {key}"));
+        return connection.json(status, &[], &body).await;
+    }
+    let model = asked.body["model"].as_str().unwrap_or_default();
+    if !manners.models.is_empty() && !manners.models.iter().any(|known| known == model) {
+        let (status, body) = refused(404, &format!("the model {model} does not exist"));
         return connection.json(status, &[], &body).await;
     }
     let scene =

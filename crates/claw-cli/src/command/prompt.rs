@@ -1,4 +1,4 @@
-//! Reading a secret: from a pipe, or from a terminal that does not show it.
+//! Reading a secret, from a pipe or from a terminal that does not show it; and a line that a terminal shows.
 
 use std::io::{self, IsTerminal as _, Read as _, Write as _};
 
@@ -50,11 +50,30 @@ fn piped() -> Result<Zeroizing<String>, Failure> {
     Ok(Zeroizing::new(text.to_owned()))
 }
 
-/// Asks on a thread of its own, since reading a terminal cannot be stopped.
+/// A line that a person types, which shows; `None` where they gave up with Ctrl-C or Ctrl-D.
+pub(super) fn line(runtime: &Runtime, question: &str) -> Result<Option<String>, Failure> {
+    let _ = write!(anstream::stderr(), "{question}");
+    match typed(runtime)? {
+        Some(line) if !line.is_empty() => Ok(Some(line.trim().to_owned())),
+        _ => {
+            let _ = writeln!(io::stderr());
+            Ok(None)
+        }
+    }
+}
+
 fn asked(runtime: &Runtime, what: &str) -> Result<Option<Zeroizing<String>>, Failure> {
     let hidden = Hidden::new()
         .map_err(|error| Failure::failed("the terminal cannot be kept from showing it").because(error))?;
     let _ = write!(io::stderr(), "{what}, which does not show: ");
+    let line = typed(runtime);
+    drop(hidden);
+    let _ = writeln!(io::stderr());
+    line
+}
+
+/// Reads on a thread of its own, since reading a terminal cannot be stopped.
+fn typed(runtime: &Runtime) -> Result<Option<Zeroizing<String>>, Failure> {
     let (sender, answer) = tokio::sync::oneshot::channel();
     std::thread::spawn(move || {
         let mut line = Zeroizing::new(String::with_capacity(MOST_SECRET_BYTES));
@@ -67,8 +86,6 @@ fn asked(runtime: &Runtime, what: &str) -> Result<Option<Zeroizing<String>>, Fai
             _ = tokio::signal::ctrl_c() => None,
         }
     });
-    drop(hidden);
-    let _ = writeln!(io::stderr());
     line.transpose().map_err(|error| Failure::failed("the terminal could not be read").because(error))
 }
 

@@ -103,11 +103,7 @@ impl DeploymentKeys {
 impl Keys for DeploymentKeys {
     async fn key(&self, tenant: &TenantId, place: &KeyPlace) -> Result<Option<SecretString>, String> {
         let key = match place {
-            KeyPlace::Env(name) => match self.around.variable(name).map(|value| value.to_str()) {
-                Some(None) => return Err(format!("the variable `{name}` is not UTF-8")),
-                Some(Some(value)) => Some(SecretString::from(value)),
-                None => None,
-            },
+            KeyPlace::Env(name) => of_environment(&self.around, name)?,
             KeyPlace::Secret(name) => self.secret(tenant, name).await?,
         };
         if let (Some(key), Some(executor)) = (&key, &self.executor) {
@@ -115,5 +111,14 @@ impl Keys for DeploymentKeys {
             let _ = executor.scrubbers().add(key.expose_secret().trim());
         }
         Ok(key)
+    }
+}
+
+/// The key in a variable; `None` where it is not set.
+pub(crate) fn of_environment(around: &Surroundings, name: &str) -> Result<Option<SecretString>, String> {
+    match around.variable(name).map(|value| value.to_str()) {
+        Some(None) => Err(format!("the variable `{name}` is not UTF-8")),
+        Some(Some(value)) => Ok(Some(SecretString::from(value))),
+        None => Ok(None),
     }
 }

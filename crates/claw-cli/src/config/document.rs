@@ -63,7 +63,8 @@ impl Document {
         Self::parse(path, text)
     }
 
-    fn parse(path: &Path, text: String) -> Result<Self, Problems> {
+    /// The same for a text that may not be in the file yet.
+    pub(super) fn parse(path: &Path, text: String) -> Result<Self, Problems> {
         let mut document = Self { path: path.to_owned(), ..Self::default() };
         let mut unknown = Vec::new();
         match DeTable::parse(&text) {

@@ -12,7 +12,7 @@ use toml::{Table, Value};
 
 use super::document::Document;
 use super::env::{self, Override};
-use super::find::{Found, Surroundings, find};
+use super::find::{Found, FoundBy, Surroundings, find};
 use super::problem::{Place as At, Problem, Problems};
 use super::{Config, StoreUrl};
 
@@ -36,12 +36,25 @@ impl Loaded {
         Self::read(flag, around).map_err(Problems::without_passwords)
     }
 
+    /// What holds once this text is in a file that is named; nothing is read or written.
+    pub fn proposed(path: &Path, text: String, around: &Surroundings) -> Result<Self, Problems> {
+        let found = Found { path: path.to_owned(), by: FoundBy::Flag };
+        let document = Document::parse(path, text);
+        document
+            .and_then(|document| Self::of(Some(found), document, around))
+            .map_err(Problems::without_passwords)
+    }
+
     fn read(flag: Option<&Path>, around: &Surroundings) -> Result<Self, Problems> {
         let found = find(flag, around);
         let document = match &found {
             Some(found) => Document::read(&found.path)?,
             None => Document::default(),
         };
+        Self::of(found, document, around)
+    }
+
+    fn of(found: Option<Found>, document: Document, around: &Surroundings) -> Result<Self, Problems> {
         let overrides = env::overrides(around, &document.table).map_err(Problems)?;
         let mut loaded = Self { config: Config::default(), found, document, overrides };
         loaded.config = loaded.merged()?;

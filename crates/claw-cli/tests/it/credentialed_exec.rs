@@ -466,3 +466,20 @@ fn test_runs_it_as_an_agent_would() {
     assert_eq!(home.run(&["credentials", "test", "gh", "--run", "--", "auth"]).code, 3);
     assert_eq!(home.run(&["credentials", "test", "gh", "--json"]).json()["ran"], json!(null));
 }
+
+#[test]
+fn refuses_a_link_that_was_led_elsewhere() {
+    let home = Home::new();
+    install(&home);
+    let link = home.path().join("project/gh-link");
+    std::os::unix::fs::symlink(home.path().join("bin/gh"), &link).unwrap();
+    let words = ["credentials", "add", "gh", "--binary", "gh-link"];
+    assert_eq!(home.ran(home.command(&words).write_stdin(TOKEN)).code, 0);
+    assert_eq!(gh(&home, "gh pr").stdout, "<pr>\n[exit code 0]\n");
+    // It was resolved when the program was added; where it leads by now makes no difference.
+    fs::remove_file(&link).unwrap();
+    let evil = home.write("project/evil", "#!/bin/sh\necho EVIL\n");
+    fs::set_permissions(&evil, Permissions::from_mode(0o755)).unwrap();
+    std::os::unix::fs::symlink(evil, &link).unwrap();
+    assert_eq!(gh(&home, "gh pr").stdout, "<pr>\n[exit code 0]\n");
+}

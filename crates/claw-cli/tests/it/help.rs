@@ -4,6 +4,7 @@ use crate::harness::Home;
 
 const COMMANDS: &[&[&str]] = &[
     &["chat"],
+    &["onboard"],
     &["tools", "list"],
     &["tools", "show"],
     &["tools", "call"],

@@ -21,6 +21,7 @@ mod files;
 mod harness;
 mod help;
 mod ledger;
+mod onboard;
 mod policy;
 mod processes;
 mod routing;

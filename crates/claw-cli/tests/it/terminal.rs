@@ -44,8 +44,8 @@ do = [{ say = "Very well. ", delay_ms = 1 }, { hang = true }]
 do = [{ say = "I heard you." }]
 "#;
 
-/// `clawsmith chat` in a terminal of its own.
-struct Terminal {
+/// `clawsmith` in a terminal of its own.
+pub(crate) struct Terminal {
     child: Child,
     typed: File,
     shown: Receiver<Vec<u8>>,
@@ -57,6 +57,10 @@ struct Terminal {
 impl Terminal {
     fn start(home: &Home) -> Self {
         let script = home.write("script.toml", SCRIPT);
+        Self::run(home, &["chat", "--script", script.to_str().unwrap()])
+    }
+
+    pub(crate) fn run(home: &Home, words: &[&str]) -> Self {
         let size = Winsize { ws_row: 40, ws_col: 100, ws_xpixel: 0, ws_ypixel: 0 };
         let pty = openpty(&size, None).unwrap();
         let terminal = File::from(pty.slave);
@@ -64,7 +68,7 @@ impl Terminal {
         // The terminal becomes the one that Ctrl-C belongs to.
         let mut command = Command::new("setsid");
         command.args(["--ctty", "--wait"]).arg(assert_cmd::cargo::cargo_bin!("clawsmith"));
-        command.args(["chat", "--script"]).arg(script);
+        command.args(words);
         command.env_clear().envs([("PATH", "/usr/bin:/bin"), ("TERM", "xterm-256color"), ("USER", "tester")]);
         command.env("HOME", home.path()).current_dir(home.path().join("project"));
         let child = command.stdin(end()).stdout(end()).stderr(end()).spawn().unwrap();
@@ -82,7 +86,7 @@ impl Terminal {
         Self { child, typed, shown, seen: String::new(), looked: 0 }
     }
 
-    fn type_in(&mut self, keys: &str) {
+    pub(crate) fn type_in(&mut self, keys: &str) {
         self.typed.write_all(keys.as_bytes()).unwrap();
     }
 
@@ -95,7 +99,7 @@ impl Terminal {
 
     /// Waits until a text is shown after what was looked at; gives all that came until then.
     #[track_caller]
-    fn wait_for(&mut self, text: &str) -> String {
+    pub(crate) fn wait_for(&mut self, text: &str) -> String {
         let until = Instant::now() + PATIENCE;
         loop {
             let new = &self.seen[self.looked..];
@@ -119,6 +123,16 @@ impl Terminal {
             self.typed.write_all(b"\x1b[1;1R").unwrap();
         }
         self.seen.push_str(&anstream::adapter::strip_str(&text).to_string());
+    }
+
+    /// Waits for the end; gives the exit code, and all that was ever shown.
+    pub(crate) fn ended(mut self) -> (Option<i32>, String) {
+        let code = self.child.wait().unwrap().code();
+        // What was shown last is still on its way; nothing more comes once nobody holds the terminal.
+        while let Ok(bytes) = self.shown.recv_timeout(PATIENCE) {
+            self.take(&bytes);
+        }
+        (code, self.seen)
     }
 
     fn end(mut self) {

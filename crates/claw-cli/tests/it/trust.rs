@@ -125,3 +125,29 @@ fn an_agent_cannot_say_what_holds() {
     }
     assert_eq!(call(&home).code, 0);
 }
+
+#[test]
+fn an_accepted_file_that_is_gone_is_missed() {
+    let home = Home::with_config("[tools]\ndeny = [\"exec\"]\n");
+    std::fs::remove_file(home.path().join("project/clawsmith.toml")).unwrap();
+    let ran = call(&home);
+    assert!(ran.code == 2 && ran.stderr.contains("was accepted and is gone"), "{}", ran.shown());
+    // The one above does not stand in for it either.
+    home.write("clawsmith.toml", OPEN);
+    let ran = call(&home);
+    assert!(ran.code == 2 && ran.stderr.contains("was accepted and is gone"), "{}", ran.shown());
+    std::fs::remove_file(home.path().join("clawsmith.toml")).unwrap();
+    assert_eq!(home.run(&["config", "trust", "--forget"]).stdout, "forgotten: 1\n");
+    assert_eq!(call(&home).code, 0);
+}
+
+#[test]
+fn what_is_accepted_is_shown_as_the_file_has_it() {
+    let home = Home::new();
+    home.write("project/clawsmith.toml", OPEN);
+    let ran = home.run_with(&[("CLAWSMITH_SANDBOX__MODE", "all")], &["config", "trust"]);
+    assert!(ran.stdout.contains("sandbox.mode") && ran.stdout.contains("off"), "{}", ran.shown());
+    home.write("project/clawsmith.toml", "[tools]\ndeny = [\"exce\"]\n");
+    let ran = home.run(&["config", "trust"]);
+    assert!(ran.stdout.contains("warning:") && ran.stdout.contains("exce"), "{}", ran.shown());
+}

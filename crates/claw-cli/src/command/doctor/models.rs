@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use claw_core::AgentId;
-use claw_core::message::Turn;
-use claw_core::port::{Model, Models as _, Piece, Question};
-use claw_core::store::{ProgramCard, Role};
+use claw_core::port::{Model, Models as _};
+use claw_core::store::ProgramCard;
 use claw_host::shell::digest_program;
 use claw_llm::{EnvKeys, Keys, Providers};
 use claw_store::Backend;
@@ -13,11 +12,12 @@ use claw_store::Backend;
 use super::{Finding, State};
 use crate::cli::Session;
 use crate::command::credentials::usable;
+use crate::command::probe::ask as probe_model;
 use crate::compose;
 use crate::compose::models::{DeploymentKeys, endpoints, models};
 use crate::config::Loaded;
 
-const SET_UP: &str = "set a provider's key, for instance `ANTHROPIC_API_KEY`, or see docs/models.md";
+const SET_UP: &str = "clawsmith onboard, or set a provider's key, for instance `ANTHROPIC_API_KEY`";
 
 /// How models, agents and credentials stand. A store is looked into where there is one already; models are asked only
 /// where `probe` says so, since that costs a request each.
@@ -173,13 +173,7 @@ async fn asked(model: &Arc<dyn Model>, probe: bool) -> Result<&'static str, Stri
     if !probe {
         return Ok("");
     }
-    let question = Question {
-        turns: vec![Turn::text(Role::User, "Answer with the word: ready")],
-        output: Some(64),
-        ..Question::default()
-    };
-    let silent = |_: Piece<'_>| {};
-    match model.ask(&question, &silent).await {
+    match probe_model(&**model).await {
         Ok(_) => Ok(", and was asked just now"),
         Err(error) => Err(error.to_string()),
     }

@@ -37,6 +37,15 @@ fn what_a_shell_reads_is_a_script() {
 }
 
 #[test]
+fn refuses_a_word_that_only_looks_like_a_program() {
+    for text in ["python3 - x", "python3 -W ignore", "perl -I lib", "ruby -r set", "node -r ./x.js"] {
+        check(&[], Some("import shutil"), text, "ask unknown.input");
+    }
+    check(&[], Some("rm -rf build"), "fakeroot", "deny destructive.rm-recursive");
+    check(&[], Some("rm -rf build"), "python3 -W ignore app.py", "allow");
+}
+
+#[test]
 fn what_another_interpreter_reads_is_asked() {
     for text in
         ["python3", "python3.11 -u", "perl -", "node", "ruby -w", "php", "sqlite3 a.db", "lua /dev/stdin"]

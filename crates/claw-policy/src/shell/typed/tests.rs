@@ -103,3 +103,21 @@ fn what_cannot_be_followed_is_asked() {
     check(typing("bash", "", false), &"echo\n".repeat(20_000), "ask unknown.size");
     check(typing("bash", "", false), "a\0b\n", "ask unknown.syntax");
 }
+
+#[test]
+fn refuses_a_terminal_whose_keys_were_changed() {
+    for set in ["stty erase Z\r", "tset -e Z\r", "reset -e Z\r"] {
+        check(typing("bash", "", true), set, "ask unknown.input");
+        check(typing("bash", set, true), "rqZm -rf build\r", "ask unknown.input");
+    }
+    check(typing("sh -c 'stty erase Z; exec bash'", "", true), "rqZm -rf build\r", "ask unknown.input");
+    check(typing("bash", "stty -a\n", false), "ls\n", "allow");
+}
+
+#[test]
+fn refuses_what_is_brought_back_in_two_pieces() {
+    let before = "echo 'x;rm -rf build'\rtrue x!";
+    check(typing("bash", before, true), "echo:s/'/ /:s/'/ /\r", "ask unknown.input");
+    check(typing("bash -i", &before.replace('\r', "\n"), false), "echo:s/a/b/\n", "ask unknown.input");
+    check(typing("bash", "echo done!\r", true), "ls\r", "allow");
+}

@@ -1,0 +1,383 @@
+//! `clawsmith onboard`: a few questions, a test of the key, and the user's configuration is written.
+//!
+//! The key itself is never in the file and never shown: it is kept sealed in the store, or a variable holds it.
+//! Nothing is written before the test was made and the person agreed.
+
+mod file;
+mod questions;
+
+use std::io::{self, IsTerminal as _};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use clap::Args;
+use claw_core::port::{Clock as _, Fault, ModelError, Models as _};
+use claw_core::store::SecretPlace;
+use claw_core::{SecretName, TenantId};
+use claw_host::SystemClock;
+use claw_llm::{KeyPlace, Keys};
+use secrecy::SecretString;
+use serde::Serialize;
+use serde_json::json;
+use tokio::runtime::Runtime;
+
+use self::file::{Change, Target};
+use self::questions::{Answers, Key, Questions, Stop};
+use super::probe;
+use super::tools::runtime;
+use crate::cli::Session;
+use crate::compose;
+use crate::compose::models::{models, of_environment};
+use crate::config::{FoundBy, Loaded, NAME, Surroundings, find};
+use crate::failure::{Failure, Outcome};
+use crate::output::{complain, tell};
+
+/// How long the test waits for an answer to begin, in seconds.
+const PATIENCE_SECS: u32 = 60;
+
+/// What to set up; what is left out is asked for at a terminal.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "The key is never an argument, since others can read those, and never in the file: it is typed \
+without being shown or read from standard input, and kept sealed in the store (`clawsmith secrets list`); or a variable \
+of the environment holds it. One small request tells whether it works. Where it does not, nothing is written, unless you \
+say so.
+
+What the file says already stays as it is. Where it says something else of models, it is not touched, and what to write \
+there is printed.
+
+Exit code 1 where the test failed or the file was left alone; 2 where nobody can be asked and a flag is missing.
+
+Examples:
+  clawsmith onboard
+  clawsmith onboard --provider openai --key-env OPENAI_API_KEY
+  pass show anthropic | clawsmith onboard --provider anthropic --key-stdin
+  clawsmith onboard --base-url http://localhost:8000/v1 --model qwen3-coder"
+)]
+pub(crate) struct Onboard {
+    /// Who provides the model: one known by name, such as `anthropic`, or a name of your own with `--base-url`.
+    #[arg(long, value_name = "NAME")]
+    provider: Option<String>,
+    /// The model [default: the provider's].
+    #[arg(long, value_name = "NAME")]
+    model: Option<String>,
+    /// Where the provider is, if not where it usually is; what is not known by name is spoken to as OpenAI is.
+    #[arg(long, value_name = "URL")]
+    base_url: Option<String>,
+    /// The variable that holds the key.
+    #[arg(long, value_name = "NAME", conflicts_with = "key_stdin")]
+    key_env: Option<String>,
+    /// Read the key from standard input, and keep it sealed.
+    #[arg(long)]
+    key_stdin: bool,
+    /// The file to write [default: the user's].
+    #[arg(long, value_name = "PATH")]
+    file: Option<PathBuf>,
+    /// Do not test the key.
+    #[arg(long)]
+    no_test: bool,
+    /// Ask for no agreement, take what is usual, and write even where the test fails.
+    #[arg(long)]
+    yes: bool,
+}
+
+/// What the test said.
+#[derive(Debug, Serialize)]
+struct Verdict {
+    state: State,
+    /// In words.
+    what: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    millis: Option<u64>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum State {
+    Works,
+    KeyRefused,
+    NoSuchModel,
+    Unreachable,
+    /// Something else went wrong.
+    Failed,
+}
+
+impl Onboard {
+    pub(crate) fn run(self, session: &mut Session) -> Outcome {
+        match self.set_up(session) {
+            Ok(code) => Ok(code),
+            Err(Stop::Failed(failure)) => Err(failure),
+            Err(Stop::GaveUp) => {
+                tell("nothing was written");
+                Ok(ExitCode::from(130))
+            }
+            Err(Stop::Demo) => {
+                if session.out.json {
+                    session.out.json(&json!({ "written": false, "provider": "demo" }))?;
+                } else {
+                    session.out.line("nothing is written: without a key a demo answers, offline")?;
+                    session.out.line("next: clawsmith chat; and clawsmith onboard once there is a key")?;
+                }
+                Ok(ExitCode::SUCCESS)
+            }
+        }
+    }
+
+    fn set_up(&self, session: &mut Session) -> Result<ExitCode, Stop> {
+        let around = session.around.clone();
+        let target = Target::find(self.file.as_deref(), &around)?;
+        if is_of_project(session, &target) {
+            // Its rules say where the key is kept: one that came with a clone must be accepted first.
+            session.load()?;
+        }
+        // A file that cannot be used is told before anything is asked.
+        let before = target.loaded(&around)?;
+        let scrubber = compose::scrubber(&before.config, &around)?;
+        let runtime = runtime()?;
+        let terminal = io::stdin().is_terminal() && io::stderr().is_terminal();
+        let questions =
+            Questions { flags: self, around: &around, runtime: &runtime, terminal, scrubber: &scrubber };
+        tell_of_others(session, &target);
+        let answers = questions.ask()?;
+
+        let text = file::text(&answers);
+        let change = target.change(&text);
+        let loaded = match change {
+            Change::Add => target.with(&text, &around)?,
+            Change::Same => before,
+            Change::Clash => {
+                let mut loaded = before;
+                loaded.config.models = alone(&text, &around)?.config.models;
+                loaded
+            }
+        };
+        // What could never be asked is not written, tested or not.
+        models(&loaded, &around, OfferedKeys::new(&around, &answers), None)?;
+        let shown = target.path.display().to_string();
+        show(&answers, &text, &shown, change);
+        tell(format_args!(
+            "Commands of agents run in a sandbox: `{}` (`sandbox.mode`)",
+            loaded.config.sandbox.mode.name()
+        ));
+        let verdict = match self.no_test {
+            true => None,
+            false => Some(test(&runtime, &loaded, &around, &answers)?),
+        };
+        let works = verdict.as_ref().is_none_or(|verdict| verdict.state == State::Works);
+        match &verdict {
+            None => tell("The key is not tested"),
+            Some(verdict) if works => tell(format_args!("Tested: {}", verdict.what)),
+            Some(verdict) => complain("the test failed", &verdict.what),
+        }
+        let agreed = match change {
+            Change::Clash => false,
+            _ if self.yes => true,
+            _ if !terminal => works,
+            _ if works => questions.confirm("Write it?", true)?,
+            _ => questions.confirm("Write it all the same?", false)?,
+        };
+        if agreed {
+            if let Key::Given(key) = &answers.key {
+                seal(&runtime, &loaded, &around, (&answers.provider, key))?;
+            }
+            if change == Change::Add {
+                target.write(&text)?;
+            }
+        }
+        if session.out.json {
+            session.out.json(&json!({
+                "file": shown,
+                "written": agreed && change == Change::Add,
+                "provider": answers.provider,
+                "model": answers.model,
+                "text": text,
+                "test": verdict,
+            }))?;
+            return Ok(ExitCode::from(u8::from(!agreed)));
+        }
+        if !agreed {
+            if change == Change::Clash {
+                session
+                    .out
+                    .line(format_args!("`{shown}` says something else of models, and is left as it is"))?;
+                session.out.line("to have what was answered, write there instead:\n")?;
+                session.out.foreign(&text)?;
+                if matches!(answers.key, Key::Given(_)) {
+                    session.out.line(format_args!("\nand: clawsmith secrets set {}", answers.provider))?;
+                }
+            } else if works {
+                session.out.line("nothing was written")?;
+            } else {
+                session.out.line("nothing was written; to write it untested: --no-test")?;
+            }
+            return Ok(ExitCode::from(1));
+        }
+        match change {
+            Change::Add => session.out.line(format_args!("wrote `{shown}`"))?,
+            _ => session.out.line(format_args!("`{shown}` says so already"))?,
+        }
+        if matches!(answers.key, Key::Given(_)) {
+            session.out.line(format_args!("the key is sealed and kept as secret `{}`", answers.provider))?;
+        }
+        if is_of_project(session, &target) {
+            session.out.line("next: clawsmith config trust, and clawsmith chat")?;
+        } else {
+            session.out.line("next: clawsmith chat")?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// Whether the file is one that holds only as it was accepted.
+fn is_of_project(session: &Session, target: &Target) -> bool {
+    let found = find(session.globals.config.as_deref(), &session.around);
+    found.is_some_and(|found| found.by == FoundBy::Project && is_same(&found.path, target, &session.around))
+}
+
+/// Says which file goes before the one that is written.
+fn tell_of_others(session: &Session, target: &Target) {
+    if let Some(found) = find(session.globals.config.as_deref(), &session.around)
+        && found.by != FoundBy::User
+        && !is_same(&found.path, target, &session.around)
+    {
+        let (path, why) = (found.path.display(), found.by.words());
+        tell(format_args!(
+            "note: `{path}` ({why}) goes before `{}`, which does not hold here; to write that one: --file {path}",
+            target.path.display()
+        ));
+    }
+}
+
+fn is_same(path: &Path, target: &Target, around: &Surroundings) -> bool {
+    let path = around.directory.join(path);
+    path == target.path || path.canonicalize().is_ok_and(|real| real == target.path)
+}
+
+/// The text by itself, as a configuration.
+fn alone(text: &str, around: &Surroundings) -> Result<Loaded, Failure> {
+    Ok(Loaded::proposed(Path::new(NAME), text.to_owned(), around)?)
+}
+
+fn show(answers: &Answers, text: &str, shown: &str, change: Change) {
+    match change {
+        Change::Add => tell(format_args!("\nTo be added to `{shown}`:\n")),
+        Change::Same => tell(format_args!("\n`{shown}` says so already:\n")),
+        Change::Clash => tell(format_args!("\n`{shown}` says something else of models; this would be:\n")),
+    }
+    for line in text.lines() {
+        tell(format!("    {line}").trim_end());
+    }
+    tell("");
+    if matches!(answers.key, Key::Given(_)) && change != Change::Clash {
+        tell(format_args!(
+            "The key is kept sealed as secret `{}`, in place of any that is there",
+            answers.provider
+        ));
+    }
+}
+
+/// Asks the model, once.
+fn test(
+    runtime: &Runtime,
+    loaded: &Loaded,
+    around: &Surroundings,
+    answers: &Answers,
+) -> Result<Verdict, Stop> {
+    let mut loaded = loaded.clone();
+    let config = &mut loaded.config.models;
+    config.retries = 0;
+    config.fallback = Vec::new();
+    config.first_byte_secs = config.first_byte_secs.min(PATIENCE_SECS);
+    let providers = models(&loaded, around, OfferedKeys::new(around, answers), None)?;
+    let named = (Some(answers.provider.as_str()), Some(answers.model.as_str()));
+    let asked = async {
+        let model = match providers.model(&loaded.config.tenant, named.0, named.1).await {
+            Ok(model) => model,
+            Err(error) => return Verdict { state: State::Failed, what: error.message, millis: None },
+        };
+        match probe::ask(&*model).await {
+            Ok(took) => works(answers, took),
+            Err(error) => failed(answers, &error),
+        }
+    };
+    runtime.block_on(async {
+        tokio::select! {
+            verdict = asked => Ok(verdict),
+            _ = tokio::signal::ctrl_c() => Err(Stop::GaveUp),
+        }
+    })
+}
+
+fn works(answers: &Answers, took: Duration) -> Verdict {
+    let Answers { provider, model, .. } = answers;
+    let millis = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+    Verdict {
+        state: State::Works,
+        what: format!("`{provider}/{model}` answered in {millis} ms"),
+        millis: Some(millis),
+    }
+}
+
+fn failed(answers: &Answers, error: &ModelError) -> Verdict {
+    let Answers { provider, model, .. } = answers;
+    let (state, what) = match error.fault {
+        Fault::Unauthorised => (State::KeyRefused, format!("`{provider}` refused the key")),
+        // The only fault of this kind that a server tells.
+        Fault::NotSetUp if error.message.starts_with("status 404") => {
+            (State::NoSuchModel, format!("`{provider}` has no model `{model}`"))
+        }
+        Fault::Connection | Fault::TimedOut => {
+            (State::Unreachable, format!("`{provider}` cannot be reached"))
+        }
+        Fault::RateLimited { .. } => {
+            (State::Failed, format!("`{provider}` answers no more requests now, or its account is empty"))
+        }
+        _ => (State::Failed, format!("`{provider}/{model}` did not answer: {}", error.fault)),
+    };
+    Verdict { state, what: format!("{what}: {}", error.message), millis: None }
+}
+
+/// Seals the key under the provider's name.
+fn seal(
+    runtime: &Runtime,
+    loaded: &Loaded,
+    around: &Surroundings,
+    (name, key): (&str, &SecretString),
+) -> Result<(), Failure> {
+    let name = SecretName::new(name).map_err(|error| Failure::usage(error.to_string()))?;
+    let place = SecretPlace { tenant: loaded.config.tenant.clone(), agent: None, name };
+    runtime.block_on(async {
+        let vault = compose::vault(loaded, around).await?;
+        let put = vault.put_secret(&place, key, SystemClock.now()).await;
+        put.map_err(|error| Failure::failed(error.to_string()))
+    })
+}
+
+/// The key that was given, before it is kept, and those of the environment.
+struct OfferedKeys {
+    around: Surroundings,
+    key: Option<SecretString>,
+}
+
+impl OfferedKeys {
+    fn new(around: &Surroundings, answers: &Answers) -> Arc<Self> {
+        let key = match &answers.key {
+            Key::Given(key) => Some(key.clone()),
+            Key::None | Key::Env(_) => None,
+        };
+        Arc::new(Self { around: around.clone(), key })
+    }
+}
+
+#[async_trait]
+impl Keys for OfferedKeys {
+    async fn key(&self, _: &TenantId, place: &KeyPlace) -> Result<Option<SecretString>, String> {
+        match place {
+            KeyPlace::Env(name) => of_environment(&self.around, name),
+            KeyPlace::Secret(_) => Ok(self.key.clone()),
+        }
+    }
+}

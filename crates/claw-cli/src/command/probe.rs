@@ -1,0 +1,19 @@
+//! Whether a model answers: one small request, and how long it took.
+
+use std::time::{Duration, Instant};
+
+use claw_core::message::Turn;
+use claw_core::port::{Model, ModelError, Piece, Question};
+use claw_core::store::Role;
+
+/// Asks a model for one word.
+pub(super) async fn ask(model: &dyn Model) -> Result<Duration, ModelError> {
+    let question = Question {
+        turns: vec![Turn::text(Role::User, "Answer with the word: ready")],
+        output: Some(64),
+        ..Question::default()
+    };
+    let (begun, silent) = (Instant::now(), |_: Piece<'_>| {});
+    model.ask(&question, &silent).await?;
+    Ok(begun.elapsed())
+}
