@@ -14,8 +14,7 @@ const PROBE: &str = "clawsmith_probe_4f1d";
 const PAGERS: &[&str] =
     &["less", "more", "most", "man", "info", "git", "systemctl", "journalctl", "top", "htop", "bat", "delta"];
 /// Programs that change what the keys of a terminal do: with another key for erasing, `rqZm` is `rm`.
-const SETTERS: &[&str] =
-    &["stty", "tset", "reset", "setterm", "tput", "loadkeys", "bind", "bindkey", "setxkbmap"];
+const SETTERS: &[&str] = &["stty", "tset", "reset", "setterm", "loadkeys", "bind", "bindkey"];
 /// The keys that a shell may be sent: they end what runs, or what is typed.
 const INTERRUPT: &str = "\u{3}";
 const END: &str = "\u{4}";
@@ -126,7 +125,13 @@ fn is_another(name: &str, path: &str) -> bool {
 /// A command that changes what a terminal makes of keys.
 fn setter(simple: &Simple) -> Option<String> {
     let name = walk::name(simple.argv.first().and_then(Argument::known)?);
-    SETTERS.contains(&name.as_str()).then_some(name)
+    // What only asks, and what only decides whether keys are shown.
+    let plain = |argument: &Argument| {
+        let known = argument.known();
+        matches!(known, Some("size" | "speed" | "-a" | "--all" | "-g" | "--save" | "echo" | "-echo"))
+    };
+    let plain = name == "stty" && simple.argv.iter().skip(1).all(plain);
+    (SETTERS.contains(&name.as_str()) && !plain).then_some(name)
 }
 
 fn pager(simple: &Simple) -> Option<String> {
