@@ -68,6 +68,37 @@ pub struct DeniedArguments {
     pub at: usize,
 }
 
+/// How many options are taken both with and without the word behind them; of further ones it is taken for a value.
+const UNCLEAR: u32 = 8;
+
+/// The arguments as they are, and without their options. Whether the word behind an option is its value only the
+/// program knows, so both are looked at.
+fn readings<'a>(arguments: &[(usize, &'a str)]) -> Vec<Vec<(usize, &'a str)>> {
+    let is_option =
+        |at: usize| arguments.get(at).is_some_and(|(_, word)| word.len() > 1 && word.starts_with('-'));
+    let unclear = |at: usize| {
+        is_option(at) && !arguments[at].1.contains('=') && at + 1 < arguments.len() && !is_option(at + 1)
+    };
+    let count = (0..arguments.len()).filter(|at| unclear(*at)).count();
+    let count = u32::try_from(count).unwrap_or(u32::MAX).min(UNCLEAR);
+    let mut readings = vec![arguments.to_vec()];
+    for choice in 0..1_u32 << count {
+        let (mut reading, mut seen, mut at) = (Vec::new(), 0, 0);
+        while at < arguments.len() {
+            if !is_option(at) {
+                reading.push(arguments[at]);
+            } else if unclear(at) {
+                // A bit that is set leaves the word; what has no bit is a value.
+                at += usize::from(seen >= UNCLEAR || choice >> seen & 1 == 0);
+                seen += 1;
+            }
+            at += 1;
+        }
+        readings.push(reading);
+    }
+    readings
+}
+
 impl ArgumentRules {
     /// Reads the patterns.
     pub fn compile(deny_args: &[String], deny_verbose: &[String]) -> Result<Self, BadPattern> {
@@ -91,13 +122,21 @@ impl ArgumentRules {
         Ok(Self(rules))
     }
 
-    /// Why these arguments are refused; `None` where they are not.
+    /// Why these arguments are refused; `None` where they are not. They are looked at as they are and, since a program
+    /// finds its words wherever its options stand, without their options too.
     pub fn check<A: AsRef<str>>(&self, arguments: &[A]) -> Option<DeniedArguments> {
         let masked = |argument: &A| argument.as_ref().replace(char::is_whitespace, &INNER_BLANK.to_string());
         let masked: Vec<String> = arguments.iter().map(masked).collect();
-        let joined = masked.join(" ");
+        let whole: Vec<(usize, &str)> = masked.iter().map(String::as_str).enumerate().collect();
+        readings(&whole).iter().find_map(|reading| self.denies(reading))
+    }
+
+    /// Whether a pattern is found from the start of one of these arguments on; each has its place.
+    fn denies(&self, arguments: &[(usize, &str)]) -> Option<DeniedArguments> {
+        let words: Vec<&str> = arguments.iter().map(|(_, word)| *word).collect();
+        let joined = words.join(" ");
         let mut start = 0;
-        for (at, argument) in masked.iter().enumerate() {
+        for (at, argument) in arguments {
             let rest = &joined[start..];
             if let Some((which, rule)) = self.0.iter().find(|(_, rule)| rule.is_match(rest)) {
                 return Some(DeniedArguments { which: *which, pattern: written(rule), at: at + 1 });

@@ -171,6 +171,50 @@ fn presets_load_and_refuse_what_they_should() {
     }
 }
 
+#[test]
+fn presets_refuse_what_is_dodged_by_options() {
+    for (name, line) in [
+        ("aws", "s3 ls --deb"),
+        ("aws", "s3 ls --endpoint-ur http://evil"),
+        ("aws", "iam --region x create-access-key"),
+        ("aws", "sts --output json get-session-token"),
+        ("aws", "secretsmanager --no-paginate --region x get-secret-value"),
+        ("gcloud", "compute --project x ssh vm"),
+        ("gcloud", "secrets --quiet versions access 1"),
+        ("gcloud", "secrets --quiet versions --project x access 1"),
+        ("gcloud", "iam --project=x service-accounts keys create k"),
+        ("gcloud", "projects list --log-ht"),
+        ("gcloud", "projects list --flags-fil=x"),
+        ("gh", "repo --yes delete o/r"),
+        ("gh", "cs -R o/r ssh"),
+        ("gh", "api repos/o/r/actions/%73ecrets"),
+        ("git", "fetch --upload-pa=./x"),
+        ("git", "rebase --exe ./x"),
+        ("git", "submodule --quiet foreach env"),
+        ("kubectl", "config -n x view --raw"),
+        ("kubectl", "get -o yaml secrets"),
+        ("kubectl", "get pod/x secret/y -o yaml"),
+        ("kubectl", "-shttps://evil.example get pods"),
+        ("kubectl", "get pods -v=+9"),
+        ("kubectl", "create configmap x --from-file=k=/x --dry-run=client"),
+    ] {
+        let preset = preset(name).unwrap();
+        let words: Vec<&str> = line.split(' ').collect();
+        assert!(rules(preset.deny_args, preset.deny_verbose).check(&words).is_some(), "{name} {line}");
+    }
+    for (name, line) in [
+        ("aws", "ec2 describe-instances --region eu-west-1 --output json"),
+        ("gcloud", "compute instances list --project x --format=json"),
+        ("gh", "pr list --repo o/r --limit 5 --json number,title"),
+        ("git", "fetch --prune origin main"),
+        ("kubectl", "get pods -n web -o wide -v=3"),
+    ] {
+        let preset = preset(name).unwrap();
+        let words: Vec<&str> = line.split(' ').collect();
+        assert_eq!(rules(preset.deny_args, preset.deny_verbose).check(&words), None, "{name} {line}");
+    }
+}
+
 proptest! {
     #[test]
     fn any_arguments_are_answered_and_more_before_them_hide_nothing(
