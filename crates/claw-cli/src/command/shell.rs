@@ -68,9 +68,9 @@ impl Check {
                 return Err(Failure::usage("the command is one argument; put it in quotes").hint(hint));
             }
         };
-        let verdict = analyse(&command, &rules);
+        let verdict = analyse(command, &rules);
         let remembered = super::approvals::with_store(session, &loaded, async |store| {
-            let matching = matching(store, &loaded, (&self.agent, &command), &rules).await;
+            let matching = matching(store, &loaded, (&self.agent, command), &rules).await;
             matching.map(Some).map_err(super::approvals::unusable)
         })?;
         let remembered = remembered.unwrap_or_default();
