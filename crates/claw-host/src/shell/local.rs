@@ -5,16 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use claw_core::port::{
-    Allowed, Child, Program, Ran, RunContext, ShellHost, Size, Start, Stopped as RanStopped,
-};
+use claw_core::port::{Allowed, Child, Program, Ran, RunContext, ShellHost, Size, Start};
 use claw_core::tool::{Argv, Effect, ErrorKind, Script, Sight, Target, ToolError};
 
-use super::process::{Command, Finished, Input, Process, Reason, Streams, Watch};
+use super::process::{Command, Finished, Input, Process, Streams, Watch};
 use super::{OutputLimits, child, environment, sight};
-use crate::sandbox::{
-    Confinement, Grant, Launcher, LayerName, Limits, Network, Reach, SandboxError, Stopped,
-};
+use crate::sandbox::{Confinement, Grant, Launcher, LayerName, Limits, Network, Reach, SandboxError};
 
 /// The directory in a data directory that holds workspaces.
 const WORKSPACES: &str = "workspaces";
@@ -168,25 +164,7 @@ impl LocalShell {
     ) -> Result<Ran, ToolError> {
         self.compare(context).await?;
         let finished = self.finish_within(context, command, time).await.map_err(refused)?;
-        if finished.reason == Some(Reason::Cancelled) {
-            return Err(ToolError::new(ErrorKind::Cancelled, "the command was cancelled"));
-        }
-        let stopped = match (finished.reason, finished.ended.stopped) {
-            (Some(_), _) => Some(RanStopped::Time),
-            (None, Some(Stopped::Memory)) => Some(RanStopped::Memory),
-            (None, Some(Stopped::Disk)) => Some(RanStopped::Disk),
-            (None, None) => None,
-        };
-        Ok(Ran {
-            exit: finished.ended.exit,
-            signal: finished.ended.signal,
-            output: finished.output,
-            errors: finished.errors,
-            dropped: finished.dropped,
-            stragglers: finished.ended.stragglers,
-            stopped,
-            place: if context.sandboxed { "the sandbox" } else { "the host" },
-        })
+        finished.ran(if context.sandboxed { "the sandbox" } else { "the host" })
     }
 
     /// Refuses if something that was judged is another thing now.

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use claw_core::port::Size;
-use claw_core::tool::Progress;
+use claw_core::port::{Ran, Stopped as RanStopped};
+use claw_core::tool::{ErrorKind, Progress, ToolError};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio::time::Instant;
@@ -15,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::OutputLimits;
 use super::output::{Decoder, Output};
 use super::terminal::{self, Terminal};
-use crate::sandbox::{Confinement, Ended, Launch, Launcher, Limits, Running, SandboxError};
+use crate::sandbox::{Confinement, Ended, Launch, Launcher, Limits, Running, SandboxError, Stopped};
 
 /// A command to run, with all that decides what it does.
 #[derive(Debug, Clone)]
@@ -97,6 +98,31 @@ pub struct Finished {
     pub errors: String,
     /// How many bytes of both are left out.
     pub dropped: u64,
+}
+
+impl Finished {
+    /// What a tool is told of it. One that was cancelled came to nothing.
+    pub(crate) fn ran(self, place: &'static str) -> Result<Ran, ToolError> {
+        let stopped = match (self.reason, self.ended.stopped) {
+            (Some(Reason::Cancelled), _) => {
+                return Err(ToolError::new(ErrorKind::Cancelled, "the command was cancelled"));
+            }
+            (Some(Reason::TimedOut), _) => Some(RanStopped::Time),
+            (None, Some(Stopped::Memory)) => Some(RanStopped::Memory),
+            (None, Some(Stopped::Disk)) => Some(RanStopped::Disk),
+            (None, None) => None,
+        };
+        Ok(Ran {
+            exit: self.ended.exit,
+            signal: self.ended.signal,
+            output: self.output,
+            errors: self.errors,
+            dropped: self.dropped,
+            stragglers: self.ended.stragglers,
+            stopped,
+            place,
+        })
+    }
 }
 
 /// How a command is seen to its end.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use claw_core::port::{Ran, RunContext, ShellHost, Stopped as RanStopped};
+use claw_core::port::{Ran, RunContext, ShellHost};
 use claw_core::tool::{Argv, ErrorKind, Script, Sight, Target, ToolError};
 
 use super::super::helper::wire::{Confined, Ending, Spec};
@@ -272,25 +272,7 @@ impl DockerShell {
             }
             finished => finished.map_err(refused)?,
         };
-        if finished.reason == Some(Reason::Cancelled) {
-            return Err(ToolError::new(ErrorKind::Cancelled, "the command was cancelled"));
-        }
-        let stopped = match (finished.reason, finished.ended.stopped) {
-            (Some(_), _) => Some(RanStopped::Time),
-            (None, Some(Stopped::Memory)) => Some(RanStopped::Memory),
-            (None, Some(Stopped::Disk)) => Some(RanStopped::Disk),
-            (None, None) => None,
-        };
-        Ok(Ran {
-            exit: finished.ended.exit,
-            signal: finished.ended.signal,
-            output: finished.output,
-            errors: finished.errors,
-            dropped: finished.dropped,
-            stragglers: finished.ended.stragglers,
-            stopped,
-            place: "a Docker container",
-        })
+        finished.ran("a Docker container")
     }
 
     /// Which sandbox this is, for comparing.
