@@ -17,6 +17,7 @@ use claw_host::{MemoryStore, SystemClock};
 use claw_policy::config::PolicyConfig;
 use claw_policy::pipeline::Policy;
 use claw_policy::rate::RateConfig;
+use claw_policy::scrub::Scrubber;
 use claw_registry::limit::Limiter;
 use claw_registry::{Discovered, Discovery, Executor, Limits, Registry, Request, Scrubbers};
 use serde_json::{Value, json};
@@ -100,6 +101,22 @@ fn main() {
     let window = call("a 50 KB window of a 100 KB file, whole road", "show", &window, WINDOW - line.len());
     let page = json!({ "path": "code.rs", "offset": 100, "limit": 1000 });
     let page = call("read_file, 24 KB of the same", "read_file", &page, 20_000);
+    // What is to be done in any case.
+    let text = String::from_utf8(std::fs::read(&file).unwrap()).unwrap();
+    let (scrubber, part) = (Scrubber::new(), &text[..WINDOW]);
+    measure("of it: scrub 50 KB", || {
+        black_box(scrubber.scrub(black_box(part)));
+    });
+    measure("of it: tell what of the file is secret", || {
+        black_box(claw_core::text::mask(black_box(&text), &scrubber));
+    });
+    measure("of it: 50 KB as JSON", || {
+        let message = json!({ "role": "tool", "content": black_box(part) });
+        black_box(serde_json::to_vec(&message).unwrap());
+    });
+    measure("of it: to another thread and back", || {
+        runtime.block_on(async { tokio::task::spawn_blocking(|| black_box(1)).await.unwrap() });
+    });
     println!("50 KB window / plain read of the file\t{:.1}\tx", window / plain);
     println!("read_file / plain read of the file\t{:.1}\tx", page / plain);
 }

@@ -35,6 +35,7 @@ use claw_store::Vault;
 use claw_store::seal::KeySource;
 use claw_store::vault::StoredCredentials;
 use claw_store::{Backend, Place, StoreOptions};
+use secrecy::ExposeSecret as _;
 use serde_json::Value;
 
 use self::models::DeploymentKeys;
@@ -264,6 +265,34 @@ pub(crate) fn builder(
         .scrubbers(scrubbers(config, around)?)
         .listener(listener);
     Ok(builder)
+}
+
+/// Makes all that the store keeps sealed for the tenant known to the scrubbers: a program may have written it into a
+/// file long ago.
+pub(crate) async fn hide_sealed(
+    executor: &Executor,
+    loaded: &Loaded,
+    around: &Surroundings,
+    store: &Arc<dyn Backend>,
+) -> Result<(), Failure> {
+    let tenant = &loaded.config.tenant;
+    let unopened = |error: StoreError| {
+        Failure::failed("a sealed value cannot be opened, so it could not be kept out of what is shown")
+            .because(error)
+            .hint("`clawsmith doctor` tells which; set it again, or remove it")
+    };
+    let kept = store.secrets(tenant).await.map_err(unopened)?;
+    let mut values = programs(loaded, around, store)?.secrets(tenant).await.map_err(unopened)?;
+    if !kept.is_empty() {
+        let vault = Vault::open(Arc::clone(store) as _, keys(loaded, around)?).await.map_err(unopened)?;
+        let secrets = vault.secrets(tenant).await.map_err(unopened)?;
+        values.extend(secrets.iter().map(|secret| secret.expose_secret().trim().to_owned()));
+    }
+    let short = executor.scrubbers().add_all_for(tenant, values);
+    if short > 0 {
+        tracing::warn!(count = short, "sealed values are too short to be told from ordinary text");
+    }
+    Ok(())
 }
 
 /// Results too long to send whole.

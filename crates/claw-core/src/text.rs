@@ -6,7 +6,7 @@ mod mask;
 use std::ops::Range;
 
 pub use self::encoding::{Encoding, Text, decode};
-pub use self::mask::{Mark, Masked, mask};
+pub use self::mask::{Mark, Masked, mask, mask_before};
 use crate::port::{Binary, From, Reading, Version, View, Window};
 use crate::redact::Redactor;
 
@@ -20,7 +20,7 @@ pub fn window(bytes: &[u8], version: Version, window: &Window, redactor: &dyn Re
     let start = begin(&text, window.from);
     let first_line = 1 + count_lines(&text.text[..start]);
     let (end, cut) = end(&text.text, start, window);
-    let masked = mask(&text.text, redactor);
+    let masked = mask_before(&text.text, end, redactor);
     let shown = masked.shown(start..end);
     let bytes = text.offset_in_file(start)..text.offset_in_file(end);
     Reading::Text(View {

@@ -67,6 +67,20 @@ impl Scrubbers {
         self.change(|values| values.tenants.entry(tenant.clone()).or_default().insert(value.to_owned()))
     }
 
+    /// The same with several. Those too short to be told from ordinary text are left out; gives how many.
+    pub fn add_all_for(&self, tenant: &TenantId, values: impl IntoIterator<Item = String>) -> usize {
+        let long = |value: &String| Scrubber::compile([SecretValue::new(value, "value")]).is_ok();
+        let (long, short): (BTreeSet<_>, BTreeSet<_>) = values.into_iter().partition(long);
+        // Each of them was compiled just now.
+        let _ = self.change(|values| {
+            let own = values.tenants.entry(tenant.clone()).or_default();
+            let before = own.len();
+            own.extend(long);
+            own.len() > before
+        });
+        short.len()
+    }
+
     /// Makes it ordinary again for that tenant.
     pub fn remove_for(&self, tenant: &TenantId, value: &str) -> Result<(), SecretError> {
         self.change(|values| values.tenants.get_mut(tenant).is_some_and(|values| values.remove(value)))
@@ -247,6 +261,13 @@ impl Redactor for OutputScrubber<'_> {
             None => found.push(Redaction { range: 0..text.len(), kind: "value" }),
         }
     }
+
+    fn find_before(&self, text: &[u8], end: usize, found: &mut Vec<Redaction>) {
+        match &self.scrubber.scrubber {
+            Some(scrubber) if !self.open => scrubber.find_before(text, end, found),
+            _ => self.find(text, found),
+        }
+    }
 }
 
 /// An [`OutputScrubber`] that can go to other threads.
@@ -255,6 +276,10 @@ struct OutputRedactor(CallScrubber);
 impl Redactor for OutputRedactor {
     fn find(&self, text: &[u8], found: &mut Vec<Redaction>) {
         self.0.for_output().find(text, found);
+    }
+
+    fn find_before(&self, text: &[u8], end: usize, found: &mut Vec<Redaction>) {
+        self.0.for_output().find_before(text, end, found);
     }
 }
 

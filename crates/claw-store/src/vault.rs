@@ -9,6 +9,7 @@ mod rotate;
 
 use std::sync::Arc;
 
+use claw_core::TenantId;
 use claw_core::port::UnixMillis;
 use claw_core::store::{
     Program, ProgramCard, ProgramPlace, ProgramSettings, Sealed, SealedPlace, SecretPlace, Store, StoreError,
@@ -68,6 +69,15 @@ impl Vault {
             damaged(&at.to_string(), "it is no text; set it again, or remove it")
         })?;
         Ok(Some(text.into()))
+    }
+
+    /// All secrets of a tenant, those of its agents too.
+    pub async fn secrets(&self, tenant: &TenantId) -> Result<Vec<SecretString>, StoreError> {
+        let mut opened = Vec::new();
+        for card in self.store.secrets(tenant).await? {
+            opened.extend(self.secret(&card.place).await?);
+        }
+        Ok(opened)
     }
 
     /// Seals a secret and writes it, in place of the one that is there.

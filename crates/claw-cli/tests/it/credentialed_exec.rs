@@ -23,6 +23,7 @@ case "$1" in
   home) echo "$HOME"; cat "$HOME/.config/gh/config.yml" ;;
   connect) exec 3<>"/dev/tcp/127.0.0.1/$2" && echo connected ;;
   write) echo "$2" > made ;;
+  keep) echo "kept: $GH_TOKEN" > kept ;;
   wait) echo waiting; sleep 300 "$2" ;;
   *) for argument; do echo "<$argument>"; done ;;
 esac
@@ -119,6 +120,19 @@ fn refuses_to_show_the_value_in_any_form_or_place() {
         }
     }
     assert!(files > 1, "there is a store and there are keys");
+}
+
+#[test]
+fn refuses_to_show_the_value_that_a_program_wrote_into_a_file() {
+    let home = home();
+    assert_eq!(gh(&home, "gh keep").code, 0);
+    let kept = fs::read_to_string(home.path().join("project/kept")).unwrap();
+    assert!(kept.contains("hunter2"), "the file has it: {kept}");
+    // Each is a program of its own, and none has run `gh`.
+    assert_eq!(sh(&home, "cat kept").stdout, "kept: [REDACTED]\n[exit code 0]\n");
+    let read = home.run(&["tools", "call", "read_file", r#"{"path": "kept"}"#]);
+    assert!(read.stdout.contains("kept: [REDACTED]"), "{}", read.shown());
+    assert!(!read.shown().contains("hunter2"), "{}", read.shown());
 }
 
 #[test]

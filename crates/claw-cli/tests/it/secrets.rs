@@ -50,6 +50,34 @@ fn sets_lists_and_removes() {
 }
 
 #[test]
+fn a_kept_value_is_hidden_wherever_it_turns_up() {
+    let home = Home::new();
+    set(&home, &["TOKEN"], format!("{VALUE}\n"));
+    set(&home, &["TOKEN", "--agent", "ada"], "5up3r-geheim-99");
+    home.write("project/notes.txt", format!("pw {VALUE} or 5up3r-geheim-99\n"));
+    let read = ["tools", "call", "read_file", r#"{"path": "notes.txt"}"#];
+    let own = home.run(&read);
+    assert!(own.stdout.contains("pw [REDACTED] or [REDACTED]"), "{}", own.shown());
+    // What another tenant keeps is none of its business.
+    let other = home.run_with(&[("CLAWSMITH_TENANT", "other")], &read);
+    assert!(other.stdout.contains(VALUE), "{}", other.shown());
+}
+
+#[test]
+fn refuses_calls_while_a_kept_value_cannot_be_told_from_others() {
+    let home = Home::new();
+    set(&home, &["TOKEN"], VALUE);
+    fs::remove_file(home.data().join("keys/ring")).unwrap();
+    let call = ["tools", "call", "workspace_dir", "{}"];
+    let ran = home.run(&call);
+    assert_eq!(ran.code, 3, "{}", ran.shown());
+    assert!(ran.stderr.contains("a sealed value cannot be opened"), "{}", ran.stderr);
+    assert_eq!(home.run(&["secrets", "remove", "TOKEN"]).code, 0);
+    let ran = home.run(&call);
+    assert_eq!(ran.code, 0, "{}", ran.shown());
+}
+
+#[test]
 fn tenants_are_apart() {
     let home = Home::new();
     set(&home, &["TOKEN"], VALUE);

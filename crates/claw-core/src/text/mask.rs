@@ -25,8 +25,24 @@ pub struct Mark {
 
 /// Takes the secrets out of a text.
 pub fn mask(source: &str, redactor: &dyn Redactor) -> Masked {
-    let mut found: Vec<Redaction> = Vec::new();
+    let mut found = Vec::new();
     redactor.find(source.as_bytes(), &mut found);
+    without(source, found)
+}
+
+/// Takes the secrets out of a text up to `end`, which is between two characters. What follows tells what is secret
+/// before, and is left out; a secret that goes on there is a whole placeholder.
+pub fn mask_before(source: &str, end: usize, redactor: &dyn Redactor) -> Masked {
+    let mut found = Vec::new();
+    redactor.find_before(source.as_bytes(), end, &mut found);
+    found.retain(|secret| secret.range.start < end);
+    for secret in &mut found {
+        secret.range.end = secret.range.end.min(end);
+    }
+    without(&source[..end], found)
+}
+
+fn without(source: &str, found: Vec<Redaction>) -> Masked {
     let mut masked =
         Masked { text: String::with_capacity(source.len()), marks: Vec::with_capacity(found.len()) };
     let mut done = 0;

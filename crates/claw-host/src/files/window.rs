@@ -89,7 +89,7 @@ fn long(file: &File, raw: &Raw, window: &Window, redactor: &dyn Redactor) -> Res
     let shown = decode(encoding, &shown);
     let place = before.len()..before.len() + shown.len();
     let lines = text::count_shown(&shown);
-    let masked = text::mask(&[before, shown, after].concat(), redactor);
+    let masked = text::mask_before(&[before, shown, after].concat(), place.end, redactor);
     let seen = masked.shown(place);
     Ok(Reading::Text(View {
         redacted: masked.redacted_in(&seen),

@@ -172,25 +172,39 @@ impl CredentialedPrograms {
         command
     }
 
-    /// Makes what is secret of the variables known to the scrubber, before anything can print it.
-    fn hide(&self, context: &RunContext, variables: &[(String, String)]) {
-        for (_, value) in variables.iter().filter(|(name, _)| !self.open.contains(&name.as_str())) {
-            context.secrets.add(value.as_str());
-            if value.contains('\n') {
-                let lines = value.lines().map(str::trim).filter(|line| line.len() >= LINE);
-                lines.for_each(|line| context.secrets.add(line));
+    /// All that is secret of a tenant's programs, for whoever scrubs: one may have written it where another reads.
+    pub async fn secrets(&self, tenant: &TenantId) -> Result<Vec<String>, StoreError> {
+        let mut secrets = Vec::new();
+        for card in self.of_tenant(tenant).await?.iter() {
+            if let Some(opened) = self.source.open(&card.place).await? {
+                secrets.extend(secrets_of(&opened.variables, self.open));
             }
         }
-        // What says where may lead to a file that says who.
-        for (_, path) in variables.iter().filter(|(name, _)| self.open.contains(&name.as_str())) {
-            let path = Path::new(path);
-            let small =
-                path.is_absolute() && path.metadata().is_ok_and(|file| file.is_file() && file.len() <= MOST);
-            let text = small.then(|| std::fs::read_to_string(path).ok()).flatten().unwrap_or_default();
-            let words = text.split(|c: char| c.is_whitespace() || "\"',:{}[]".contains(c));
-            words.filter(|word| word.len() >= LINE).for_each(|word| context.secrets.add(word));
-        }
+        Ok(secrets)
     }
+}
+
+/// What is secret of a program's variables. Those named in `open` say where and not who.
+fn secrets_of(variables: &[(String, String)], open: &[&str]) -> Vec<String> {
+    let mut secrets = Vec::new();
+    for (name, value) in variables {
+        if !open.contains(&name.as_str()) {
+            secrets.push(value.clone());
+            if value.contains('\n') {
+                let lines = value.lines().map(str::trim).filter(|line| line.len() >= LINE);
+                secrets.extend(lines.map(ToOwned::to_owned));
+            }
+            continue;
+        }
+        // What says where may lead to a file that says who.
+        let path = Path::new(value);
+        let small =
+            path.is_absolute() && path.metadata().is_ok_and(|file| file.is_file() && file.len() <= MOST);
+        let text = small.then(|| std::fs::read_to_string(path).ok()).flatten().unwrap_or_default();
+        let words = text.split(|c: char| c.is_whitespace() || "\"',:{}[]".contains(c));
+        secrets.extend(words.filter(|word| word.len() >= LINE).map(ToOwned::to_owned));
+    }
+    secrets
 }
 
 /// What somebody has to do who is not the agent.
@@ -250,7 +264,10 @@ impl ProgramHost for CredentialedPrograms {
         if card != *run.program {
             return Err(changed());
         }
-        self.hide(context, &variables);
+        // Known to the scrubber before anything can print it.
+        for secret in secrets_of(&variables, self.open) {
+            context.secrets.add(secret);
+        }
         let context = RunContext { sights: Vec::new(), ..with_network(context) };
         let command = self.command(&context, run, file, &variables);
         let time = Duration::from_secs(run.timeout_secs.into());

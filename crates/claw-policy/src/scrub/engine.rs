@@ -15,7 +15,7 @@ use super::{
 
 /// How much of an unfinished line is kept for its end to come; half of it stays ahead of what is judged, more
 /// than the prefilter looks at. Tests go to the limit more often.
-const LINE: usize = if cfg!(test) { 256 } else { 4096 };
+pub(super) const LINE: usize = if cfg!(test) { 256 } else { 4096 };
 
 /// The longest plain word; every secret that is known by its form has a longer run, or other characters.
 const LETTERS: usize = 15;

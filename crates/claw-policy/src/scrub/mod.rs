@@ -36,7 +36,7 @@ use std::{borrow::Cow, fmt, sync::Arc};
 use claw_core::redact::{PLACEHOLDER, Redaction, Redactor};
 
 use dynamic::Dictionary;
-use engine::Pass;
+use engine::{LINE, Pass};
 
 pub use report::Report;
 pub use stream::Stream;
@@ -146,6 +146,21 @@ impl Redactor for Scrubber {
             kind: found.kind,
         });
         found.extend(merge(back.chain(known.iter().cloned()).collect()));
+    }
+
+    fn find_before(&self, text: &[u8], end: usize, found: &mut Vec<Redaction>) {
+        // As a stream, of which no more comes than it takes to be certain.
+        if let Some(piece) = text.get(..end.saturating_add(2 * LINE))
+            && self.find_values(text).is_empty()
+        {
+            let (mut pass, mut early) = (Pass::default(), Vec::new());
+            pass.advance(piece, false, &mut early);
+            if pass.certain(piece) >= end {
+                found.extend(early);
+                return;
+            }
+        }
+        self.find(text, found);
     }
 }
 

@@ -27,10 +27,19 @@ pub(super) struct Candidate {
     pub(super) run: bool,
 }
 
-/// The compiled literals, the same for every scrubber.
+/// How many bytes of a literal the search compares at once. Those that are shorter are searched for apart: together
+/// with the others they would have it compare fewer, and stop at what is nothing four times as often.
+const COMPARED: usize = 4;
+
+/// The compiled literals, the same for every scrubber: the short ones, and the rest.
 struct Literals {
-    rules: Vec<Rule>,
+    groups: [Group; 2],
     longest: usize,
+}
+
+/// Literals that are searched for together.
+struct Group {
+    rules: Vec<Rule>,
     search: Search,
 }
 
@@ -42,16 +51,22 @@ enum Search {
 }
 
 static LITERALS: LazyLock<Literals> = LazyLock::new(|| {
-    let (literals, rules): (Vec<_>, Vec<_>) = rules::literals().into_iter().unzip();
-    let longest = literals.iter().map(String::len).max().unwrap_or(0);
-    let search = match packed::Searcher::new(&literals) {
-        Some(searcher) => Search::Packed(searcher),
-        None => AhoCorasick::new(&literals).map_or(Search::None, Search::Automaton),
-    };
-    Literals { rules, longest, search }
+    let literals = rules::literals();
+    let longest = literals.iter().map(|(literal, _)| literal.len()).max().unwrap_or(0);
+    let (short, long) = literals.into_iter().partition(|(literal, _)| literal.len() < COMPARED);
+    Literals { groups: [Group::new(short), Group::new(long)], longest }
 });
 
-impl Literals {
+impl Group {
+    fn new(literals: Vec<(String, Rule)>) -> Self {
+        let (literals, rules): (Vec<_>, Vec<_>) = literals.into_iter().unzip();
+        let search = match packed::Searcher::new(&literals) {
+            Some(searcher) => Search::Packed(searcher),
+            None => AhoCorasick::new(&literals).map_or(Search::None, Search::Automaton),
+        };
+        Self { rules, search }
+    }
+
     fn find(&self, folded: &[u8], from: usize) -> Option<(usize, Rule)> {
         let span = Span { start: from, end: folded.len() };
         let found = match &self.search {
@@ -68,6 +83,8 @@ pub(super) struct Scout {
     folded: Vec<u8>,
     /// Where the folded part starts, and where the next one will.
     block: std::ops::Range<usize>,
+    /// The next of each group of literals in that part, where it was looked for.
+    in_block: [Option<Candidate>; 2],
     literal: Option<Candidate>,
     run: Option<Candidate>,
 }
@@ -76,7 +93,7 @@ const NOWHERE: Candidate = Candidate { at: usize::MAX, rule: None, run: false };
 
 impl Scout {
     pub(super) fn new() -> Self {
-        Self { folded: Vec::new(), block: 0..0, literal: None, run: None }
+        Self { folded: Vec::new(), block: 0..0, in_block: [None; 2], literal: None, run: None }
     }
 
     /// The first candidate in `from..until`.
@@ -114,18 +131,34 @@ impl Scout {
             if !self.block.contains(&from) {
                 self.fold(text, from, literals.longest);
             }
-            match literals.find(&self.folded, from - self.block.start) {
-                Some((at, rule)) if self.block.start + at < self.block.end => {
-                    return Some(Candidate { at: self.block.start + at, rule: Some(rule), run: false });
+            let mut first = NOWHERE;
+            for (group, known) in literals.groups.iter().zip(&mut self.in_block) {
+                let next = match *known {
+                    Some(next) if next.at >= from => next,
+                    _ => match group.find(&self.folded, from - self.block.start) {
+                        Some((at, rule)) if self.block.start + at < self.block.end => {
+                            Candidate { at: self.block.start + at, rule: Some(rule), run: false }
+                        }
+                        _ => NOWHERE,
+                    },
+                };
+                *known = Some(next);
+                // No literal is the beginning of another, so no two stand in one place.
+                if next.at < first.at {
+                    first = next;
                 }
-                _ => from = self.block.end,
             }
+            if first.at < NOWHERE.at {
+                return Some(first);
+            }
+            from = self.block.end;
         }
         None
     }
 
     fn fold(&mut self, text: &[u8], from: usize, overlap: usize) {
         self.block = from..text.len().min(from + BLOCK);
+        self.in_block = [None; 2];
         let end = text.len().min(self.block.end + overlap);
         self.folded.clear();
         self.folded.extend_from_slice(text.get(from..end).unwrap_or_default());

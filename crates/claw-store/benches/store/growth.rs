@@ -65,6 +65,15 @@ impl<'a, S: SessionLog + Queue> Asker<'a, S> {
         assert!(found.unwrap().len() >= PAGE);
     }
 
+    async fn every_short(&mut self) {
+        for number in 0..fill::short_sessions(self.messages as usize) {
+            let found = self.store.messages(&TenantId::main(), &session(number), 0, PAGE).await.unwrap();
+            assert_eq!(found.len(), PAGE);
+            let after = fill::SHORT - PAGE as u64;
+            assert!(self.store.messages(&TenantId::main(), &session(number), after, PAGE).await.is_ok());
+        }
+    }
+
     async fn events_long(&mut self) {
         self.page(session("long"), false).await;
     }
@@ -107,6 +116,10 @@ async fn grow<S: Backend>(name: &str, [small, large]: [&S; 2]) {
     ask!(append_short, "append to a short one", (10, 30));
     ask!(get, "get a job", (10, 200));
     ask!(messages_long, "50 messages from anywhere in the long one", (10, 100));
+    ask!(messages_short, "the last 50 messages of a short one, as it comes", (10, 100));
+    // The small store is in the database's memory by now; so is the large one when all was asked for once.
+    large.every_short().await;
+    small.every_short().await;
     ask!(messages_short, "the last 50 messages of a short one", (10, 100));
     ask!(events_long, "50 events from anywhere in the long one", (10, 100));
     ask!(events_last, "the last events of the long one", (10, 100));

@@ -35,7 +35,7 @@ use crate::row;
 
 const COPY: &str = "could not copy";
 /// The most that is held and written at a time.
-const BATCH_ROWS: usize = 500;
+const BATCH_ROWS: usize = 2_000;
 const BATCH_BYTES: usize = 1 << 20;
 /// Both databases number their placeholders up to about this.
 const BATCH_VALUES: usize = 30_000;

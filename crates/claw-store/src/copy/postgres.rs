@@ -42,9 +42,9 @@ const WORDS: Words = Words {
     values: "OVERRIDING SYSTEM VALUE VALUES",
 };
 
-/// What holds on a connection that copies: it may take its time.
-const SETTINGS: [(&str, &str); 2] =
-    [("statement_timeout", "0"), ("idle_in_transaction_session_timeout", "0")];
+/// What holds on a connection that copies: it may take its time, and sorts in memory what it can.
+const SETTINGS: [(&str, &str); 3] =
+    [("statement_timeout", "0"), ("idle_in_transaction_session_timeout", "0"), ("work_mem", "65536")];
 /// One copy at a time into a database: the lock of whoever writes. A server may take a moment to see that a
 /// client is gone.
 const LOCK: [&str; 4] = [

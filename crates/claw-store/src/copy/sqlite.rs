@@ -8,7 +8,7 @@ use claw_core::store::StoreError;
 use futures_util::StreamExt as _;
 use futures_util::stream::BoxStream;
 use sqlx::query::Query;
-use sqlx::sqlite::{SqliteArguments, SqliteConnection, SqliteRow};
+use sqlx::sqlite::{SqliteArguments, SqliteConnection, SqliteRow, SqliteSynchronous};
 use sqlx::{
     AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _, Row as _, Sqlite, query, query_as,
     query_scalar,
@@ -28,9 +28,13 @@ use crate::{migrate, row};
 const WORDS: Words = Words {
     read: |column| quoted(&column.name),
     order: |column| quoted(&column.name),
-    write: |number, _| format!("?{number}"),
+    // Unnumbered: a number is a name, and SQLite looks through all names for each value that is bound.
+    write: |_, _| "?".to_owned(),
     values: "VALUES",
 };
+
+/// How much of a file that is written is kept in memory, in KiB, so that indexes need not be read again and again.
+const CACHE: &str = "-65536";
 
 /// The file.
 pub(crate) struct SqliteSide {
@@ -64,8 +68,13 @@ impl SqliteSide {
         let options = StoreOptions::default();
         make_file(path, &options)?;
         let side = async {
-            let options =
-                connect(&options).filename(path).foreign_keys(false).pragma("locking_mode", "EXCLUSIVE");
+            // What is copied is safe when the copy is finished; a power cut before costs the last batches.
+            let options = connect(&options)
+                .filename(path)
+                .foreign_keys(false)
+                .synchronous(SqliteSynchronous::Normal)
+                .pragma("cache_size", CACHE)
+                .pragma("locking_mode", "EXCLUSIVE");
             let mut connection = options.connect().await.map_err(failed(COPY))?;
             bring_up_to_date(&mut connection).await?;
             Ok(Self { label: label(path), connection, watch: None })
@@ -275,6 +284,8 @@ impl Target for SqliteSide {
     }
 
     async fn finish(&mut self) -> Result<(), StoreError> {
+        // This sync is for everything before it as well.
+        self.run("PRAGMA synchronous = FULL".to_owned()).await?;
         self.run("DELETE FROM copy_progress".to_owned()).await
     }
 

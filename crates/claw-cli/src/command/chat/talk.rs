@@ -66,6 +66,7 @@ impl Talk {
         let owning = Owning::begin(&data, &me)?;
         let builder = compose::builder(loaded, around, Arc::clone(backend), listener)?;
         let executor = builder.keeping(Owning::keeping(backend, me.clone())).build();
+        compose::hide_sealed(&executor, loaded, around, backend).await?;
         let keys = DeploymentKeys::new(loaded, around, backend, Some(&executor))?;
         let models = Arc::new(models(loaded, around, keys, chat.script.as_deref())?);
         let profiles = Arc::new(profiles(&loaded.config, &caller.agent, instead));

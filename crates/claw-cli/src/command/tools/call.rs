@@ -106,6 +106,9 @@ impl CallTool {
                 caller.workspace = workspace_path(&base, &caller.tenant, &caller.agent, caller.user.as_ref());
             }
             let executor = compose::executor(&loaded, &session.around, Arc::clone(&store) as _, questions)?;
+            compose::hide_sealed(&executor, &loaded, &session.around, &store)
+                .await
+                .map_err(Failure::refusing)?;
             let options = OfferOptions { token_budget, ..OfferOptions::default() };
             let offer = executor.offer_with(caller, options).await;
             let cancel = CancellationToken::new();

@@ -45,6 +45,9 @@ fn every_law(text: &[u8], cuts: &[prop::sample::Index]) -> Result<(), TestCaseEr
         for cut in 0..=text.len() {
             let (a, b) = text.split_at(cut);
             same(&in_pieces(scrubber, [a, b]), &scrubbed, &format!("cut at {cut}"))?;
+            let mut early = Vec::new();
+            scrubber.find_before(text, cut, &mut early);
+            same(&applied(a, &up_to(cut, &early)), &applied(a, &up_to(cut, &found)), "found before it")?;
         }
         let mut cuts: Vec<_> = cuts.iter().map(|cut| cut.index(text.len() + 1)).collect();
         cuts.sort_unstable();
@@ -55,6 +58,13 @@ fn every_law(text: &[u8], cuts: &[prop::sample::Index]) -> Result<(), TestCaseEr
         same(&in_pieces(scrubber, text.chunks(1)), &scrubbed, "byte by byte")?;
     }
     Ok(())
+}
+
+/// What of these is before a place.
+fn up_to(end: usize, found: &[Redaction]) -> Vec<Redaction> {
+    let before = found.iter().filter(|secret| secret.range.start < end);
+    let cut = |secret: &Redaction| secret.range.start..secret.range.end.min(end);
+    before.map(|secret| Redaction { range: cut(secret), kind: secret.kind }).collect()
 }
 
 fn applied(text: &[u8], found: &[Redaction]) -> Vec<u8> {
@@ -109,6 +119,13 @@ fn logs_and_code_equal_the_reference() {
             let scrubbed = scrubber.scrub_bytes(text.as_bytes());
             assert_eq!(show(&scrubbed), show(&reference.scrub(text.as_bytes())));
             assert_eq!(scrubber.scrub_bytes(&scrubbed), scrubbed);
+            let (mut found, mut early) = (Vec::new(), Vec::new());
+            scrubber.find(text.as_bytes(), &mut found);
+            for end in (0..text.len()).step_by(997) {
+                early.clear();
+                scrubber.find_before(text.as_bytes(), end, &mut early);
+                assert_eq!(up_to(end, &early), up_to(end, &found), "before {end}");
+            }
             for size in [1, 7, 100, 4096, 16_384] {
                 assert_eq!(in_pieces(scrubber, text.as_bytes().chunks(size)), &*scrubbed, "pieces of {size}");
             }
