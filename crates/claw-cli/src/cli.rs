@@ -44,6 +44,9 @@ pub(crate) struct Globals {
     /// Print JSON, for programs.
     #[arg(long, global = true, help_heading = "Global options")]
     pub(crate) json: bool,
+    /// Lay out tables and prose for a terminal of so many columns, whatever reads them.
+    #[arg(long, global = true, value_name = "N", hide = true)]
+    pub(crate) columns: Option<u16>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -151,6 +154,9 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     crate::log::hush_panics();
     crate::log::start();
     let json = cli.globals.json;
+    if let Some(columns) = cli.globals.columns {
+        crate::output::fit_to(usize::from(columns.max(1)));
+    }
     match execute(cli) {
         Ok(code) => code,
         Err(failure) => {

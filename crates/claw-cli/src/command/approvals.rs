@@ -228,14 +228,14 @@ fn show(
     ];
     for (name, value) in lines {
         if let Some(value) = value {
-            session.out.foreign(&format!("{name:<11}{value}"))?;
+            session.out.field(name, &value)?;
         }
     }
     for (i, line) in scrubber.text(&request.summary).lines().enumerate() {
         session.out.foreign(&format!("{:<11}{line}", if i == 0 { "what" } else { "" }))?;
     }
     for (name, line) in always {
-        session.out.foreign(&format!("{name:<11}{}", scrubber.text(line)))?;
+        session.out.field(name, &scrubber.text(line))?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -90,9 +90,9 @@ fn check(session: &mut Session) -> Outcome {
         session.out.json(&json!({ "ok": true, "file": file, "problems": problems, "warnings": warnings }))?;
         return Ok(ExitCode::SUCCESS);
     }
-    session.out.foreign(&source(&loaded))?;
+    session.out.prose(source(&loaded))?;
     for warning in &warnings {
-        session.out.foreign(&format!("warning: {warning}"))?;
+        session.out.prose(format_args!("warning: {warning}"))?;
     }
     session.out.line(if warnings.is_empty() { "ok" } else { "ok, with warnings" })?;
     Ok(ExitCode::SUCCESS)
@@ -121,7 +121,7 @@ fn show(session: &mut Session) -> Outcome {
         }))?;
         return Ok(ExitCode::SUCCESS);
     }
-    session.out.foreign(&source(&loaded))?;
+    session.out.prose(source(&loaded))?;
     match &data_dir {
         Some(directory) => session.out.line(format_args!("data: {}", directory.display()))?,
         None => session.out.line("data: no place is known; set `data_dir`")?,
@@ -130,7 +130,7 @@ fn show(session: &mut Session) -> Outcome {
         session.out.line(format_args!("store: {place}"))?;
     }
     if loaded.trust(&session.around)? != config::Trust::Holds {
-        session.out.line("not in force: nobody has accepted it as it is; `clawsmith config trust`")?;
+        session.out.prose("not in force: nobody has accepted it as it is; `clawsmith config trust`")?;
     }
     session.out.line("")?;
     table(session, &settings)?;
@@ -177,14 +177,14 @@ fn trust(session: &mut Session) -> Outcome {
         session.out.json(&json!({ "file": found, "accepted": accepted, "settings": settings }))?;
         return Ok(ExitCode::SUCCESS);
     }
-    session.out.foreign(&source(&loaded))?;
+    session.out.prose(source(&loaded))?;
     session.out.line("")?;
     match settings.is_empty() {
         true => session.out.line("It sets nothing.")?,
         false => table(session, &settings)?,
     }
     for warning in of_policy(&loaded) {
-        session.out.foreign(&format!("warning: {warning}"))?;
+        session.out.prose(format_args!("warning: {warning}"))?;
     }
     session.out.line("")?;
     session.out.line(match accepted {

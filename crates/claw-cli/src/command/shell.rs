@@ -91,9 +91,9 @@ fn show(session: &mut Session, verdict: &Verdict, remembered: &[Rule]) -> Result
     let out = &mut session.out;
     out.heading(&verdict.decision.to_string())?;
     for finding in &verdict.findings {
-        out.line(format_args!("  {} by `{}`: {}", finding.verdict, finding.rule, visible(&finding.reason)))?;
+        out.prose(format_args!("  {} by `{}`: {}", finding.verdict, finding.rule, visible(&finding.reason)))?;
         out.line(format_args!("    in   {}", visible(&finding.part.replace('\n', " \u{23ce} "))))?;
-        out.line(format_args!("    try  {}", visible(&finding.advice)))?;
+        out.prose(format_args!("    try  {}", visible(&finding.advice)))?;
     }
     if !verdict.commands.is_empty() {
         out.line("")?;

@@ -61,7 +61,11 @@ impl Terminal {
     }
 
     pub(crate) fn run(home: &Home, words: &[&str]) -> Self {
-        let size = Winsize { ws_row: 40, ws_col: 100, ws_xpixel: 0, ws_ypixel: 0 };
+        Self::with_columns(home, words, 100)
+    }
+
+    pub(crate) fn with_columns(home: &Home, words: &[&str], columns: u16) -> Self {
+        let size = Winsize { ws_row: 40, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
         let pty = openpty(&size, None).unwrap();
         let terminal = File::from(pty.slave);
         let end = || Stdio::from(terminal.try_clone().unwrap());

@@ -196,7 +196,7 @@ impl Which {
         ];
         for (name, value) in lines {
             if let Some(value) = value {
-                session.out.foreign(&format!("{name:<11}{value}"))?;
+                session.out.field(name, &value)?;
             }
         }
         Ok(ExitCode::SUCCESS)
