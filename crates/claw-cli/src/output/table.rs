@@ -155,17 +155,18 @@ impl Table {
 
     /// Names and short texts are whole or the reader cannot use them; prose can be wrapped.
     fn need(&self, column: usize, room: usize, squeezed: bool) -> Need {
-        let texts = || self.rows.iter().map(|row| row[column].text.as_str());
-        let lines = || texts().flat_map(str::lines).chain([self.header[column]]);
-        let most = lines().map(wrap::width).max().unwrap_or(0);
-        let is_prose = most > SHORT && (most > NAME || texts().any(|text| text.trim().contains(' ')));
+        let texts: Vec<_> = self.rows.iter().map(|row| visible(&row[column].text)).collect();
+        let lines = texts.iter().flat_map(|text| text.lines()).chain([self.header[column]]);
+        let most = lines.map(wrap::width).max().unwrap_or(0);
+        let is_prose = most > SHORT && (most > NAME || texts.iter().any(|text| text.trim().contains(' ')));
         let is_last = column + 1 == self.header.len();
-        let word = || texts().flat_map(str::split_whitespace).map(wrap::width).max().unwrap_or(0);
+        let words = texts.iter().flat_map(|text| text.split_whitespace());
+        let word = words.map(wrap::width).max().unwrap_or(0);
         let least = match is_prose {
             false => most,
             true if is_last => most.min(LEAST_LAST),
             true if squeezed => most.min(SHORT),
-            true => most.min(word().clamp(SHORT, LEAST_LAST)),
+            true => most.min(word.clamp(SHORT, LEAST_LAST)),
         };
         Need { least: least.min(room), most }
     }

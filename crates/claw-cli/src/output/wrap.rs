@@ -87,7 +87,9 @@ pub(super) fn cell(text: &str, columns: usize) -> Vec<String> {
                 rows.push(here.to_owned());
                 rest = after;
             }
-            rows.push(rest.to_owned());
+            if !rest.is_empty() || row.is_empty() {
+                rows.push(rest.to_owned());
+            }
         }
     }
     rows
