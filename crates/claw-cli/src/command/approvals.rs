@@ -182,7 +182,8 @@ fn list(session: &mut Session, loaded: &Loaded, scrubber: &CallScrubber) -> Outc
     }
     let mut table = Table::new(["id", "left", "session", "agent", "tool", "effects", "what"]);
     for Approval { id, request, .. } in &waiting {
-        let what = scrubber.text(&request.summary).lines().map(str::trim).collect::<Vec<_>>().join(" ");
+        let what = scrubber.text(&request.summary).lines().map(str::trim).collect::<Vec<_>>().join("; ");
+        let what = what.replace(":; ", ": ");
         table.row([
             Cell::strong(id),
             Cell::quiet(left(request.expires, now)),

@@ -15,7 +15,9 @@ const SHORT: usize = 24;
 /// What is no longer and has no blank is a name, and never wrapped.
 const NAME: usize = 60;
 /// A last column that is narrower stands better below the others.
-const LEAST_LAST: usize = 40;
+const LEAST_LAST: usize = 34;
+/// A word that is longer is broken rather than given a column of its own length.
+const LONG_WORD: usize = 40;
 /// No terminal is narrower; one that says so is not believed.
 const LEAST_WIDTH: usize = 40;
 /// Blanks between columns.
@@ -166,7 +168,7 @@ impl Table {
             false => most,
             true if is_last => most.min(LEAST_LAST),
             true if squeezed => most.min(SHORT),
-            true => most.min(word.clamp(SHORT, LEAST_LAST)),
+            true => most.min(word.clamp(LEAST_LAST, LONG_WORD)),
         };
         Need { least: least.min(room), most }
     }
