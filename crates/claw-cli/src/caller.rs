@@ -9,11 +9,9 @@ use claw_core::{AgentId, SessionKey, UserId};
 use claw_policy::nearest::nearest;
 
 use crate::cli::Session;
-use crate::command::tools::runtime;
 use crate::compose;
 use crate::config::{Config, Loaded, Surroundings};
 use crate::failure::Failure;
-use crate::output::tell;
 
 /// The agent that stands for all those a policy does not name.
 const DEFAULT_AGENT: &str = claw_policy::config::ANY_AGENT;
@@ -73,13 +71,8 @@ impl CallerArgs {
     pub(crate) fn load(&self, session: &Session) -> Result<Loaded, Failure> {
         let mut loaded = session.load()?;
         if self.agent != DEFAULT_AGENT && !loaded.config.agents.contains_key(&self.agent) {
-            runtime()?.block_on(async {
-                let Some(store) = compose::existing_store(&loaded, &session.around).await? else {
-                    return Ok(());
-                };
-                let added = compose::add_stored_agents(&mut loaded, &store).await;
-                store.disconnect().await;
-                added
+            compose::with_existing_store(&loaded.clone(), &session.around, async |store| {
+                compose::add_stored_agents(&mut loaded, store).await
             })?;
         }
         self.apply(&mut loaded.config);
@@ -121,26 +114,7 @@ impl CallerArgs {
         given.collect()
     }
 
-    /// The caller of something that is done in its name: an agent that is not set up is refused. What is only shown
-    /// of a caller takes [`caller`](Self::caller).
-    pub(crate) fn acting(
-        &self,
-        config: &Config,
-        around: &Surroundings,
-        workspace: &Path,
-    ) -> Result<Caller, Failure> {
-        if self.is_unknown(config) && AgentId::new(&self.agent).is_ok() {
-            let agent = &self.agent;
-            let hint = match nearest(agent, config.agents.keys()) {
-                Some(near) => format!("did you mean `--agent {near}`?"),
-                None => format!("add it with `clawsmith agent add {agent}`, or leave out `--agent`"),
-            };
-            return Err(Failure::usage(format!("agent `{agent}` is not set up")).hint(hint));
-        }
-        self.caller(config, around, workspace)
-    }
-
-    /// The caller, in this workspace.
+    /// The caller, in this workspace. An agent that is not set up is refused: the answer would be about somebody else.
     pub(crate) fn caller(
         &self,
         config: &Config,
@@ -149,7 +123,9 @@ impl CallerArgs {
     ) -> Result<Caller, Failure> {
         let wrong = |flag: &str, error: claw_core::InvalidId| Failure::usage(format!("`{flag}`: {error}"));
         let agent = AgentId::new(&self.agent).map_err(|error| wrong("--agent", error))?;
-        self.note_unknown_agent(config);
+        if self.agent != DEFAULT_AGENT && !config.agents.contains_key(&self.agent) {
+            return Err(not_set_up(&self.agent, config));
+        }
         let user = match &self.user {
             Some(user) => UserId::new(user).map_err(|error| wrong("--user", error))?,
             None => user_of(around).map_err(|error| wrong("--user", error))?,
@@ -182,23 +158,30 @@ impl CallerArgs {
     }
 }
 
-impl CallerArgs {
-    /// Whether the agent is neither configured nor stored.
-    fn is_unknown(&self, config: &Config) -> bool {
-        self.agent != DEFAULT_AGENT && !config.agents.contains_key(&self.agent)
+/// Refuses an agent that neither the configuration nor the store has.
+pub(crate) fn must_be_set_up(agent: &str, loaded: &Loaded, around: &Surroundings) -> Result<(), Failure> {
+    if agent == DEFAULT_AGENT || loaded.config.agents.contains_key(agent) {
+        return Ok(());
     }
+    let mut all = loaded.clone();
+    compose::with_existing_store(loaded, around, async |store| {
+        compose::add_stored_agents(&mut all, store).await
+    })?;
+    match all.config.agents.contains_key(agent) {
+        true => Ok(()),
+        false => Err(not_set_up(agent, &all.config)),
+    }
+}
 
-    /// A misspelt agent would be answered for as any other, and the answer would be about somebody else.
-    fn note_unknown_agent(&self, config: &Config) {
-        if config.agents.is_empty() || !self.is_unknown(config) {
-            return;
-        }
-        let hint = match nearest(&self.agent, config.agents.keys()) {
-            Some(near) => format!("; did you mean `{near}`?"),
-            None => ", so the rules for all agents hold".to_owned(),
-        };
-        tell(format_args!("note: agent `{}` is not set up{hint}", self.agent));
-    }
+fn not_set_up(agent: &str, config: &Config) -> Failure {
+    let hint = match nearest(agent, config.agents.keys()) {
+        Some(near) => format!("did you mean `{near}`? `clawsmith agent list` has all of them"),
+        None => format!(
+            "add it with `clawsmith agent add {agent}`; `clawsmith agent list` has those that are, and `{DEFAULT_AGENT}` \
+             stands for all others"
+        ),
+    };
+    Failure::usage(format!("agent `{agent}` is not set up")).hint(hint)
 }
 
 /// The user of this machine, or `me` where that is not known.

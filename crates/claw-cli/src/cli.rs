@@ -44,6 +44,9 @@ pub(crate) struct Globals {
     /// Print JSON, for programs.
     #[arg(long, global = true, help_heading = "Global options")]
     pub(crate) json: bool,
+    /// Lay out tables and prose for a terminal of so many columns, whatever reads them.
+    #[arg(long, global = true, value_name = "N", hide = true)]
+    pub(crate) columns: Option<u16>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -140,17 +143,25 @@ impl Session {
 
 /// The whole program.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let cli = match Cli::try_parse_from(arguments) {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
         // Help and version are no errors and have code 0; everything else has 2.
         Err(error) => {
-            let _ = error.print();
+            match error.use_stderr() && wants_json(&arguments) {
+                true => report(&misused(&error), true),
+                // Nothing is left to be done about standard output failing.
+                false => drop(error.print()),
+            }
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }
     };
     crate::log::hush_panics();
     crate::log::start();
     let json = cli.globals.json;
+    if let Some(columns) = cli.globals.columns {
+        crate::output::fit_to(usize::from(columns.max(1)));
+    }
     match execute(cli) {
         Ok(code) => code,
         Err(failure) => {
@@ -201,9 +212,38 @@ fn execute(cli: Cli) -> Outcome {
     Ok(code)
 }
 
+/// Whether JSON is asked for on a command line that cannot be read.
+fn wants_json(arguments: &[OsString]) -> bool {
+    arguments.iter().take_while(|word| *word != "--").any(|word| word == "--json")
+}
+
+/// What is wrong with a command line, in a sentence, and what to try.
+fn misused(error: &clap::Error) -> Failure {
+    let text = error.render().to_string();
+    let one_line = |part: &str| part.lines().map(str::trim).collect::<Vec<_>>().join(" ");
+    let (mut what, mut hints) = (Vec::new(), Vec::new());
+    for part in text.split("\n\n").map(str::trim).filter(|part| !part.is_empty()) {
+        if let Some(error) = part.strip_prefix("error: ") {
+            what.push(one_line(error));
+        } else if let Some(tip) = part.strip_prefix("tip: ") {
+            hints.push(one_line(tip));
+        } else if let Some(usage) = part.strip_prefix("Usage: ") {
+            hints.push(one_line(usage));
+        } else if part.starts_with("For more information") {
+            hints.push("`--help` says more".to_owned());
+        } else {
+            what.push(one_line(part));
+        }
+    }
+    Failure::usage(what.join("; ")).hint(hints.join("; "))
+}
+
 fn report(failure: &Failure, json: bool) {
     if json {
-        let error = serde_json::json!({ "error": failure.to_string() });
+        let mut error = serde_json::json!({ "error": failure.what() });
+        if let Some(hint) = failure.advice() {
+            error["hint"] = hint.into();
+        }
         // Nothing is left to be done about standard error failing.
         let _ = writeln!(std::io::stderr(), "{error}");
         return;

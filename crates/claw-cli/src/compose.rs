@@ -39,6 +39,7 @@ use secrecy::ExposeSecret as _;
 use serde_json::Value;
 
 use self::models::DeploymentKeys;
+use crate::command::tools::runtime;
 use crate::config::{AgentConfig, Config, ContextFiles, KEYS, Loaded, NAME, Surroundings, candidates};
 use crate::failure::Failure;
 use crate::installation;
@@ -207,6 +208,34 @@ pub(crate) async fn existing_store(
         true => store(loaded, around).await.map(Some),
         false => Ok(None),
     }
+}
+
+/// Lets `work` work with the store, which is made where there is none, and closes it.
+pub(crate) fn with_store<T>(
+    loaded: &Loaded,
+    around: &Surroundings,
+    work: impl AsyncFnOnce(&Arc<dyn Backend>) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    runtime()?.block_on(async {
+        let store = store(loaded, around).await?;
+        let done = work(&store).await;
+        store.disconnect().await;
+        done
+    })
+}
+
+/// The same with a store that is there already; where there is none, none is made and nothing done.
+pub(crate) fn with_existing_store<T>(
+    loaded: &Loaded,
+    around: &Surroundings,
+    work: impl AsyncFnOnce(&Arc<dyn Backend>) -> Result<T, Failure>,
+) -> Result<Option<T>, Failure> {
+    runtime()?.block_on(async {
+        let Some(store) = existing_store(loaded, around).await? else { return Ok(None) };
+        let done = work(&store).await;
+        store.disconnect().await;
+        done.map(Some)
+    })
 }
 
 /// Why a store could not be opened, and what to do about it.

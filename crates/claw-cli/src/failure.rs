@@ -62,6 +62,14 @@ impl Failure {
         self
     }
 
+    /// What happened, with its cause and without what to try.
+    pub(crate) fn what(&self) -> String {
+        match &self.cause {
+            Some(cause) => format!("{}: {cause:#}", self.message),
+            None => self.message.clone(),
+        }
+    }
+
     /// What to try.
     pub(crate) fn advice(&self) -> Option<&str> {
         self.hint.as_deref()
@@ -84,10 +92,7 @@ impl Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)?;
-        if let Some(cause) = &self.cause {
-            write!(f, ": {cause:#}")?;
-        }
+        f.write_str(&self.what())?;
         match &self.hint {
             Some(hint) => write!(f, "\n  try: {hint}"),
             None => Ok(()),

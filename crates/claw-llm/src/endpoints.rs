@@ -207,9 +207,9 @@ impl EndpointHost for ConfiguredEndpoints {
             let end = text.floor_char_boundary(MOST_REFUSAL);
             let told = format!("endpoint `{name}` answered {status}: {}", text[..end].trim());
             return Err(ToolError::failed(told).try_instead(match status {
-                401 | 403 => "its key is refused; tell the user",
+                401 | 403 => "its key is refused; a person has to see to it",
                 429 => "try again later",
-                500.. => "try again later, or tell the user",
+                500.. => "try again later; if it stays so, a person has to see to it",
                 _ => "change what you send",
             }));
         }
@@ -271,7 +271,8 @@ fn unreached(error: NetError) -> ToolError {
         }
         _ => ErrorKind::Unavailable,
     };
-    ToolError::new(kind, error.to_string()).try_instead("try again later, or tell the user")
+    ToolError::new(kind, error.to_string())
+        .try_instead("try again later; if it stays so, a person has to see to it")
 }
 
 fn endpoint(

@@ -2,6 +2,11 @@
 
 /// How like two words must be for one to be suggested for the other.
 const CLOSE: f64 = 0.6;
+/// The same for words shorter than [`LONG`]: two slips in five letters leave another word.
+const CLOSE_SHORT: f64 = 0.65;
+const LONG: usize = 8;
+/// What is shorter is a part of too many words to say anything, and so is what makes up less than a third of one.
+const SHORTEST_PART: usize = 3;
 /// Words longer than this are no slip of a name.
 const LONGEST: usize = 128;
 
@@ -18,12 +23,18 @@ pub fn nearest<S: AsRef<str>>(word: &str, candidates: impl IntoIterator<Item = S
         let (a, b) = (&candidates[*a], &candidates[*b]);
         likeness(&a.0).total_cmp(&likeness(&b.0)).then_with(|| b.1.as_ref().cmp(a.1.as_ref()))
     })?;
-    if likeness(&candidates[best].0) >= CLOSE {
+    let longer = wanted.chars().count().max(candidates[best].0.chars().count());
+    let close = if longer < LONG { CLOSE_SHORT } else { CLOSE };
+    if likeness(&candidates[best].0) >= close {
         return Some(candidates.swap_remove(best).1);
     }
-    let is_part = |other: &str| wanted.len() > 2 && (other.contains(&wanted) || wanted.contains(other));
-    let mut parts =
-        (0..candidates.len()).filter(|at| !candidates[*at].0.is_empty() && is_part(&candidates[*at].0));
+    let is_part = |other: &str| {
+        let (a, b) = (wanted.chars().count(), other.chars().count());
+        let (part, whole) = (a.min(b), a.max(b));
+        let says_something = part >= SHORTEST_PART && part * 3 >= whole;
+        says_something && (other.contains(&wanted) || wanted.contains(other))
+    };
+    let mut parts = (0..candidates.len()).filter(|at| is_part(&candidates[*at].0));
     match (parts.next(), parts.next()) {
         (Some(only), None) => Some(candidates.swap_remove(only).1),
         _ => None,
@@ -55,5 +66,19 @@ mod tests {
         check("browser", None);
         check("", None);
         check("🦀", None);
+    }
+
+    #[test]
+    fn short_names_must_be_nearly_the_same() {
+        let near = |word, names: &[&'static str]| nearest(word, names.iter().copied());
+        assert_eq!(near("adda", &["ada"]), Some("ada"));
+        assert_eq!(near("dav", &["dev", "ops"]), Some("dev"));
+        assert_eq!(near("researcher", &["ada", "r", "ea"]), None, "a letter is a part of too much");
+        assert_eq!(near("planetarium", &["net"]), None, "and so is a small part of a long word");
+        assert_eq!(near("alice", &["abide"]), None, "two of five letters differ");
+        assert_eq!(near("bo", &["by", "do"]), None);
+        assert_eq!(near("eve", &["ada"]), None);
+        assert_eq!(near("claude", &["claud", "gemini"]), Some("claud"));
+        assert_eq!(near("antropic", &["anthropic", "openai"]), Some("anthropic"));
     }
 }

@@ -63,7 +63,7 @@ fn answer(row: &Approval, cancel: &CancellationToken) -> Result<ApprovalId, Refu
         ApprovalState::Approved => Ok(row.id),
         ApprovalState::Denied => {
             let refusal = Refusal::at(Step::Judge, format!("{by} said no to this call"));
-            Err(refusal.try_instead("do it another way, or ask the user what they would accept"))
+            Err(refusal.try_instead("do it another way, or find out what would be accepted"))
         }
         ApprovalState::Expired if row.answered_by.is_some() => {
             refuse(format!("{by} said yes to this call, and it was not used in time"))

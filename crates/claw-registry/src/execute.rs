@@ -243,15 +243,19 @@ fn unknown(offer: &Offer, name: &str, scrubber: &CallScrubber) -> Refusal {
     }
     if offer.0.registry.has(name) {
         let refusal =
-            Refusal::at(Step::Authorise, format!("`{shown}` is not among the tools offered to you"));
-        return refusal.try_instead("use one of those you were sent");
+            Refusal::at(Step::Authorise, format!("`{shown}` is not among the tools that are offered here"));
+        return refusal.try_instead("use one of those that are");
     }
     let refusal = Refusal::at(Step::Find, format!("there is no tool called `{shown}`"));
     match nearest(name, offer.names().iter().map(ToolName::as_str)) {
         Some(near) => refusal.try_instead(format!("did you mean `{near}`?")),
-        None => refusal.try_instead("use one of the tools you were sent"),
+        None => refusal.try_instead("use one of the tools that are offered"),
     }
 }
+
+/// Why a result says nothing.
+const WITHHELD: &str = "what the call gave is withheld: a credential it ran with is too short to be told from \
+                        ordinary text; a person has to give it a longer one";
 
 /// One call on its way, once its tool is found.
 struct Trip<'a> {
@@ -597,6 +601,9 @@ impl Trip<'_> {
         }
         let tenant = &self.offer.caller().tenant;
         let scrubber = executor.0.scrubbers.for_call(tenant, &ran.secrets);
+        if scrubber.withholds() {
+            notes.push(WITHHELD.into());
+        }
         // What it was given it may have written somewhere, for a later call to read.
         for value in ran.secrets.reveal() {
             // One too short to be told from ordinary text withheld the result of this call already.

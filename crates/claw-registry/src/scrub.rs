@@ -148,6 +148,11 @@ pub struct CallScrubber {
 const WITHHELD: &str = "[REDACTED]";
 
 impl CallScrubber {
+    /// Whether nothing at all is let through.
+    pub(crate) fn withholds(&self) -> bool {
+        self.scrubber.is_none()
+    }
+
     /// The same for what model and user see, which a deployment may leave open.
     pub(crate) fn for_output(&self) -> OutputScrubber<'_> {
         OutputScrubber { scrubber: self, open: !self.output }

@@ -85,7 +85,7 @@ impl Approvals {
         match self {
             Self::List => list(session, &loaded, &scrubber),
             Self::Show(question) => {
-                let found = with_store(session, &loaded, async |store| {
+                let found = of_store(session, &loaded, async |store| {
                     let Some(found) = question.find(store, &loaded).await? else { return Ok(None) };
                     let always = rules::preview(store, &found).await.map_err(unusable)?;
                     Ok(Some((found, always)))
@@ -106,7 +106,7 @@ impl Question {
     fn answer(&self, session: &mut Session, loaded: &Loaded, yes: Option<&rules::Kind>) -> Outcome {
         let by = caller::user_of(&session.around).map_err(|error| Failure::usage(error.to_string()))?;
         let answer = Answer { approve: yes.is_some(), by: by.to_string(), at: SystemClock.now() };
-        let answered = with_store(session, loaded, async |store| {
+        let answered = of_store(session, loaded, async |store| {
             let Some(found) = self.find(store, loaded).await? else { return Ok(None) };
             let tenant = &loaded.config.tenant;
             let rule = match yes {
@@ -167,7 +167,7 @@ impl Question {
 
 fn list(session: &mut Session, loaded: &Loaded, scrubber: &CallScrubber) -> Outcome {
     let now = SystemClock.now();
-    let waiting = with_store(session, loaded, async |store| {
+    let waiting = of_store(session, loaded, async |store| {
         store.pending(&loaded.config.tenant, now).await.map(Some).map_err(unusable)
     })?;
     let waiting = waiting.unwrap_or_default();
@@ -182,7 +182,8 @@ fn list(session: &mut Session, loaded: &Loaded, scrubber: &CallScrubber) -> Outc
     }
     let mut table = Table::new(["id", "left", "session", "agent", "tool", "effects", "what"]);
     for Approval { id, request, .. } in &waiting {
-        let what = scrubber.text(&request.summary).lines().map(str::trim).collect::<Vec<_>>().join(" ");
+        let what = scrubber.text(&request.summary).lines().map(str::trim).collect::<Vec<_>>().join("; ");
+        let what = what.replace(":; ", ": ");
         table.row([
             Cell::strong(id),
             Cell::quiet(left(request.expires, now)),
@@ -228,30 +229,25 @@ fn show(
     ];
     for (name, value) in lines {
         if let Some(value) = value {
-            session.out.foreign(&format!("{name:<11}{value}"))?;
+            session.out.field(name, &value)?;
         }
     }
     for (i, line) in scrubber.text(&request.summary).lines().enumerate() {
         session.out.foreign(&format!("{:<11}{line}", if i == 0 { "what" } else { "" }))?;
     }
     for (name, line) in always {
-        session.out.foreign(&format!("{name:<11}{}", scrubber.text(line)))?;
+        session.out.field(name, &scrubber.text(line))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// Lets `ask` ask the store, if there is one: without it nobody has asked anything.
-pub(crate) fn with_store<T>(
+pub(crate) fn of_store<T>(
     session: &Session,
     loaded: &Loaded,
     ask: impl AsyncFnOnce(&Arc<dyn Backend>) -> Result<Option<T>, Failure>,
 ) -> Result<Option<T>, Failure> {
-    super::tools::runtime()?.block_on(async {
-        let Some(store) = compose::existing_store(loaded, &session.around).await? else { return Ok(None) };
-        let told = ask(&store).await;
-        store.disconnect().await;
-        told
-    })
+    compose::with_existing_store(loaded, &session.around, ask).map(Option::flatten)
 }
 
 fn clean(approval: &Approval, scrubber: &CallScrubber) -> Result<Value, Failure> {

@@ -43,6 +43,8 @@ const MOST_BYTES: usize = 1024 * 1024;
 error. With `--json` everything goes to standard output, one event a line. A conversation goes on where it was: \
 there is one for each agent, user and workspace, unless `--session` names another.
 
+A message that is one of the words of a conversation (`/undo`, `/cost`, `/tools`, `/policy`, `/help`) is done, not said.
+
 Where a call needs an approval you are asked on a terminal; elsewhere it is refused, unless `--wait` lets it \
 wait for `clawsmith approvals`. Ctrl-C ends the run: what was said is kept.
 
@@ -78,7 +80,7 @@ impl Chat {
     pub(crate) fn run(self, session: &mut Session) -> Outcome {
         let loaded = self.caller.load(session)?;
         let workspace = workspace(self.workspace.as_deref(), &session.around)?;
-        let mut caller = self.caller.acting(&loaded.config, &session.around, &workspace)?;
+        let mut caller = self.caller.caller(&loaded.config, &session.around, &workspace)?;
         if !self.caller.names_session() {
             caller.session = self.conversation(&caller, None)?;
             caller.sandbox_key = loaded.config.sandbox.docker.scope.key(&caller);
@@ -114,6 +116,11 @@ impl Chat {
         (caller, text): (Caller, String),
     ) -> Outcome {
         let mut talk = Talk::start(self, (session, loaded), backend, caller, &Instead::default()).await?;
+        if let Some(words) = interactive::word_in(&text) {
+            let done = interactive::by_itself(words, session, (loaded, backend), &talk).await;
+            talk.end().await?;
+            return done.map(|()| ExitCode::SUCCESS);
+        }
         talk.view.introduce(&mut session.out, &*talk.model().await?)?;
         let asking = if self.wait { Asking::Possible } else { approve::asking() };
         let run = talk.say(vec![Part::text(text)], asking).await?;

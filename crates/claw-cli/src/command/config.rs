@@ -23,11 +23,12 @@ Examples:
   clawsmith config check
   clawsmith --config staging.toml config check --json")]
     Check,
-    /// Print every key with its value and where it was set.
+    /// Print what is set, and where; with `--all` or `--json` every key.
     #[command(after_help = "Examples:
   clawsmith config show
+  clawsmith config show --all
   CLAWSMITH_TOOLS__PROFILE=coding clawsmith config show | grep profile")]
-    Show,
+    Show(ShowArgs),
     /// Show what the configuration found here says, and accept it as it is.
     #[command(
         after_help = "A `clawsmith.toml` in the current directory or above may have come with a clone, or have been made
@@ -44,6 +45,14 @@ Examples:
     Schema,
 }
 
+/// What to print.
+#[derive(Debug, Args)]
+pub(crate) struct ShowArgs {
+    /// Also the keys that nobody has set, with their defaults.
+    #[arg(long)]
+    all: bool,
+}
+
 /// What to accept.
 #[derive(Debug, Args)]
 pub(crate) struct TrustArgs {
@@ -56,7 +65,7 @@ impl ConfigCommand {
     pub(crate) fn run(self, session: &mut Session) -> Outcome {
         match self {
             Self::Check => check(session),
-            Self::Show => show(session),
+            Self::Show(args) => show(session, args.all),
             Self::Trust(TrustArgs { forget: true }) => forget(session),
             Self::Trust(_) => trust(session),
             Self::Schema => {
@@ -90,9 +99,9 @@ fn check(session: &mut Session) -> Outcome {
         session.out.json(&json!({ "ok": true, "file": file, "problems": problems, "warnings": warnings }))?;
         return Ok(ExitCode::SUCCESS);
     }
-    session.out.foreign(&source(&loaded))?;
+    session.out.prose(source(&loaded))?;
     for warning in &warnings {
-        session.out.foreign(&format!("warning: {warning}"))?;
+        session.out.prose(format_args!("warning: {warning}"))?;
     }
     session.out.line(if warnings.is_empty() { "ok" } else { "ok, with warnings" })?;
     Ok(ExitCode::SUCCESS)
@@ -105,12 +114,12 @@ fn source(loaded: &Loaded) -> String {
     }
 }
 
-fn show(session: &mut Session) -> Outcome {
+fn show(session: &mut Session, all: bool) -> Outcome {
     let loaded = session.read()?;
     let data_dir = loaded.data_dir(&session.around);
     let place = loaded.place(&session.around).map(|place| place.to_string());
     let scrubber = compose::scrubbers(&loaded.config, &session.around)?.for_tenant(&loaded.config.tenant);
-    let settings = settings(&loaded, &scrubber)?;
+    let mut settings = settings(&loaded, &scrubber)?;
     if session.out.json {
         session.out.json(&json!({
             "file": loaded.found,
@@ -121,7 +130,7 @@ fn show(session: &mut Session) -> Outcome {
         }))?;
         return Ok(ExitCode::SUCCESS);
     }
-    session.out.foreign(&source(&loaded))?;
+    session.out.prose(source(&loaded))?;
     match &data_dir {
         Some(directory) => session.out.line(format_args!("data: {}", directory.display()))?,
         None => session.out.line("data: no place is known; set `data_dir`")?,
@@ -130,10 +139,21 @@ fn show(session: &mut Session) -> Outcome {
         session.out.line(format_args!("store: {place}"))?;
     }
     if loaded.trust(&session.around)? != config::Trust::Holds {
-        session.out.line("not in force: nobody has accepted it as it is; `clawsmith config trust`")?;
+        session.out.prose("not in force: nobody has accepted it as it is; `clawsmith config trust`")?;
     }
     session.out.line("")?;
-    table(session, &settings)?;
+    let keys = settings.len();
+    settings.retain(|setting| all || setting.origin != Origin::Default);
+    match settings.is_empty() {
+        true => session.out.line("Nothing is set.")?,
+        false => table(session, &settings)?,
+    }
+    if settings.len() < keys {
+        session.out.prose(format_args!(
+            "\n{} keys have their defaults; `clawsmith config show --all` shows them",
+            keys - settings.len()
+        ))?;
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -177,14 +197,14 @@ fn trust(session: &mut Session) -> Outcome {
         session.out.json(&json!({ "file": found, "accepted": accepted, "settings": settings }))?;
         return Ok(ExitCode::SUCCESS);
     }
-    session.out.foreign(&source(&loaded))?;
+    session.out.prose(source(&loaded))?;
     session.out.line("")?;
     match settings.is_empty() {
         true => session.out.line("It sets nothing.")?,
         false => table(session, &settings)?,
     }
     for warning in of_policy(&loaded) {
-        session.out.foreign(&format!("warning: {warning}"))?;
+        session.out.prose(format_args!("warning: {warning}"))?;
     }
     session.out.line("")?;
     session.out.line(match accepted {

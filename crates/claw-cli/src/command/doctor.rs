@@ -118,7 +118,7 @@ impl Doctor {
             session.out.heading("What to do")?;
             let mut told = std::collections::HashSet::new();
             for (topic, fix) in std::iter::once(first).chain(fixes).filter(|fix| told.insert(*fix)) {
-                session.out.foreign(&format!("{topic}: {fix}"))?;
+                session.out.prose(format_args!("{topic}: {fix}"))?;
             }
         }
         Ok(ExitCode::from(u8::from(bad > 0)))

@@ -118,7 +118,7 @@ impl Onboard {
                 if session.out.json {
                     session.out.json(&json!({ "written": false, "provider": "demo" }))?;
                 } else {
-                    session.out.line("nothing is written: without a key a demo answers, offline")?;
+                    session.out.prose("nothing is written: without a key a demo answers, offline")?;
                     session.out.line("next: clawsmith chat; and clawsmith onboard once there is a key")?;
                 }
                 Ok(ExitCode::SUCCESS)
@@ -203,7 +203,7 @@ impl Onboard {
                 session
                     .out
                     .line(format_args!("`{shown}` says something else of models, and is left as it is"))?;
-                session.out.line("to have what was answered, write there instead:\n")?;
+                session.out.prose("to have what was answered, write there instead:\n")?;
                 session.out.foreign(&text)?;
                 if matches!(answers.key, Key::Given(_)) {
                     session.out.line(format_args!("\nand: clawsmith secrets set {}", answers.provider))?;
@@ -220,7 +220,7 @@ impl Onboard {
             _ => session.out.line(format_args!("`{shown}` says so already"))?,
         }
         if matches!(answers.key, Key::Given(_)) {
-            session.out.line(format_args!("the key is sealed and kept as secret `{}`", answers.provider))?;
+            session.out.prose(format_args!("the key is sealed and kept as secret `{}`", answers.provider))?;
         }
         if is_of_project(session, &target) {
             session.out.line("next: clawsmith config trust, and clawsmith chat")?;

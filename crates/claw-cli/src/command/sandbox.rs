@@ -12,7 +12,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use claw_core::port::RunContext;
 use claw_core::tool::{Effect, Effects, Progress, Secrets};
 use claw_host::sandbox::docker::DockerShell;
-use claw_host::sandbox::{Grant, Launcher, Layers, Limits, Network, Standing};
+use claw_host::sandbox::{Grant, Launcher, Layers, Limits, Network, SandboxError, Standing};
 use claw_host::shell::{Finished, LocalShell, Reason, ShellOptions};
 use claw_policy::sandbox::SandboxMode;
 use serde_json::json;
@@ -163,11 +163,25 @@ impl Place {
         let shell = LocalShell::new(Arc::clone(&self.launcher), self.options.clone());
         let command = shell.command(&self.context, argv.to_vec(), "", &[]);
         let finished = shell.finish(&self.context, command).await;
-        finished.map_err(|error| {
-            Failure::failed("the command did not run")
+        finished.map_err(|error| match (&error, argv.first()) {
+            // The sandbox stood; what was to run in it is not there.
+            (SandboxError::Start { step, reason }, Some(program)) if step.starts_with("run `") => {
+                Failure::failed(format!("`{program}` cannot be run: {reason}")).hint(
+                    match program.contains('/') {
+                        true => {
+                            "see whether that file is there, may be run, and can be reached from the sandbox \
+                             (`--grant`)"
+                        }
+                        false => {
+                            "see whether it is installed where the sandbox reaches it, or give its whole path"
+                        }
+                    },
+                )
+            }
+            _ => Failure::failed("the command did not run")
                 .because(error)
                 .hint("clawsmith sandbox status")
-                .refusing()
+                .refusing(),
         })
     }
 

@@ -15,6 +15,7 @@ use serde_json::json;
 use super::ledger::time;
 use super::prompt;
 use super::tools::runtime;
+use crate::caller;
 use crate::cli::Session;
 use crate::compose;
 use crate::config::Config;
@@ -100,6 +101,9 @@ impl Named {
     fn set(&self, session: &mut Session) -> Outcome {
         let loaded = session.load()?;
         let place = self.place(&loaded.config)?;
+        if let Some(agent) = &place.agent {
+            caller::must_be_set_up(agent.as_str(), &loaded, &session.around)?;
+        }
         let runtime = runtime()?;
         let Some(value) = prompt::value(&runtime, &shown(&place), EMPTY)? else {
             return Ok(ExitCode::from(130));
@@ -119,8 +123,7 @@ impl Named {
     fn remove(&self, session: &mut Session) -> Outcome {
         let loaded = session.load()?;
         let place = self.place(&loaded.config)?;
-        let removed = runtime()?.block_on(async {
-            let store = compose::store(&loaded, &session.around).await?;
+        let removed = compose::with_store(&loaded, &session.around, async |store| {
             store.remove_secret(&place).await.map_err(failed)
         })?;
         if !removed {
@@ -138,8 +141,7 @@ impl Named {
 
 fn list(session: &mut Session) -> Outcome {
     let loaded = session.load()?;
-    let cards = runtime()?.block_on(async {
-        let store = compose::store(&loaded, &session.around).await?;
+    let cards = compose::with_store(&loaded, &session.around, async |store| {
         store.secrets(&loaded.config.tenant).await.map_err(failed)
     })?;
     if session.out.json {

@@ -11,6 +11,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::approvals::rules::matching;
+use crate::caller;
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
 use crate::output::{Cell, Table, visible};
@@ -57,6 +58,7 @@ pub(crate) struct Check {
 impl Check {
     fn run(self, session: &mut Session) -> Outcome {
         let loaded = session.load()?;
+        caller::must_be_set_up(&self.agent, &loaded, &session.around)?;
         let config = &loaded.config;
         // They were tried when the configuration was loaded.
         let rules = config.shell_rules(&self.agent).map_err(|error| Failure::usage(error.to_string()))?;
@@ -69,7 +71,7 @@ impl Check {
             }
         };
         let verdict = analyse(command, &rules);
-        let remembered = super::approvals::with_store(session, &loaded, async |store| {
+        let remembered = super::approvals::of_store(session, &loaded, async |store| {
             let matching = matching(store, &loaded, (&self.agent, command), &rules).await;
             matching.map(Some).map_err(super::approvals::unusable)
         })?;
@@ -91,9 +93,9 @@ fn show(session: &mut Session, verdict: &Verdict, remembered: &[Rule]) -> Result
     let out = &mut session.out;
     out.heading(&verdict.decision.to_string())?;
     for finding in &verdict.findings {
-        out.line(format_args!("  {} by `{}`: {}", finding.verdict, finding.rule, visible(&finding.reason)))?;
+        out.prose(format_args!("  {} by `{}`: {}", finding.verdict, finding.rule, visible(&finding.reason)))?;
         out.line(format_args!("    in   {}", visible(&finding.part.replace('\n', " \u{23ce} "))))?;
-        out.line(format_args!("    try  {}", visible(&finding.advice)))?;
+        out.prose(format_args!("    try  {}", visible(&finding.advice)))?;
     }
     if !verdict.commands.is_empty() {
         out.line("")?;

@@ -20,6 +20,9 @@ Examples:
   clawsmith tour | less")]
 pub(crate) struct Tour {}
 
+/// How far in what a command printed stands.
+const INDENT: usize = 2;
+
 const CONFIG: &str = "\
 # An agent that looks things up and cannot find out who else works here.
 data_dir = \"data\"
@@ -136,7 +139,7 @@ fn visit(session: &mut Session, stop: &Stop, project: &Path) -> Result<(), Failu
     session.out.line("")?;
     session.out.styled(style::COMMAND, &format!("  $ {fed}clawsmith {}", words.join(" ")))?;
     let failed = |error| Failure::failed("a command of the tour could not be run").because(error);
-    let (text, code) = output_of(stop, project).map_err(failed)?;
+    let (text, code) = output_of(stop, project, session.out.columns()).map_err(failed)?;
     for line in text.lines() {
         session.out.foreign(&format!("  {line}"))?;
     }
@@ -149,9 +152,12 @@ fn visit(session: &mut Session, stop: &Stop, project: &Path) -> Result<(), Failu
 }
 
 /// What the command prints, output and messages in one, and its exit code.
-fn output_of(stop: &Stop, project: &Path) -> std::io::Result<(String, Option<i32>)> {
+fn output_of(stop: &Stop, project: &Path, columns: Option<usize>) -> std::io::Result<(String, Option<i32>)> {
     let mut command = Command::new(std::env::current_exe()?);
     // Nothing of the visitor's own configuration: the tour is the same for everybody.
+    if let Some(columns) = columns {
+        command.args(["--columns", &columns.saturating_sub(INDENT).to_string()]);
+    }
     command.args(stop.words).current_dir(project).env_clear().env("USER", "you");
     // Named, since nobody has accepted it.
     command.env("CLAWSMITH_CONFIG", project.with_file_name("clawsmith.toml"));

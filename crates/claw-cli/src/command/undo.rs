@@ -39,7 +39,7 @@ const MOST: usize = 10_000;
 /// What to do with changes.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Undo {
-    /// List changes, newest first, and the commands that may have changed files too.
+    /// List changes, newest first, and the commands that may have changed files.
     #[command(
         after_help = "Changes that commands made are not covered: only those of the file tools are. The \
 commands are listed as such.
@@ -81,13 +81,16 @@ pub(crate) struct List {
     /// Also who made each, in which call and run: those can be undone as a whole.
     #[arg(long)]
     wide: bool,
+    /// Also commands that only read.
+    #[arg(long)]
+    all: bool,
 }
 
 /// Which change, or those of which call.
 #[derive(Debug, Args)]
 pub(crate) struct Which {
     /// The id of a change, or of a call or an agent's run: then all changes that it made.
-    #[arg(required_unless_present = "last", conflicts_with = "last")]
+    #[arg(conflicts_with = "last")]
     id: Option<String>,
     /// The last call that changed something in this workspace and is not undone.
     #[arg(long)]
@@ -182,7 +185,7 @@ impl List {
         let key = key.map_err(|error| Failure::usage(format!("`--session`: {error}")))?;
         let filter = UndoFilter { session: key, ..UndoFilter::default() };
         let mut changes = work.changes(&filter, self.last).await?;
-        let mut commands = work.commands(&filter, self.last).await?;
+        let mut commands = work.commands(&filter, self.last, self.all).await?;
         commands::newest(&mut changes, &mut commands, self.last);
         let mut states = Vec::with_capacity(changes.len());
         let mut newest = std::collections::HashSet::new();
@@ -322,7 +325,6 @@ impl Work {
         Restoring { journal: &self.journal, bridge: self.bridge.as_ref(), scope }
     }
 
-    /// The changes that are meant, newest first.
     /// The last change that is not undone; where a directory is given, in a workspace that it is in, or in one that
     /// Clawsmith made, where nobody is.
     async fn last(&self, filter: &UndoFilter, within: Option<&Path>) -> Result<Change, Failure> {
@@ -342,6 +344,7 @@ impl Work {
         recent.into_iter().find(is_last).ok_or_else(none)
     }
 
+    /// The changes that are meant, newest first.
     async fn find(&self, which: &Which) -> Result<Vec<Change>, Failure> {
         let tenant = &self.loaded.config.tenant;
         let of_call = async |call| {
@@ -349,6 +352,10 @@ impl Work {
             self.changes(&filter, MOST).await
         };
         let Some(id) = &which.id else {
+            if !which.last {
+                return Err(Failure::usage("which change is not said")
+                    .hint("`--last` for the last one here, or an id of `clawsmith undo list`"));
+            }
             return of_call(self.last(&UndoFilter::default(), Some(&self.directory)).await?.new.call).await;
         };
         if let Ok(id) = id.parse::<UndoId>()
@@ -435,9 +442,10 @@ impl Work {
     }
 }
 
-/// What a change did to its file.
+/// What a change did to its file; one that took another back is no ordinary change.
 fn kind(new: &NewUndo) -> &'static str {
     match (&new.before, &new.after) {
+        _ if new.tool.as_str() == TOOL => "undoing",
         (None, Some(_)) => "created",
         (Some(_), None) => "removed",
         _ => "changed",

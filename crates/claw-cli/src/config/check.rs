@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use claw_llm::{KNOWN_PROVIDERS, ModelsConfig};
 use claw_policy::nearest::nearest;
 
 use super::find::Surroundings;
@@ -39,6 +40,23 @@ pub fn warnings(loaded: &Loaded, around: &Surroundings, tools: &[&str]) -> Vec<S
         warnings.push(format!("`settings.{name}` names no known tool{}", hint.unwrap_or_default()));
     }
     warnings
+}
+
+/// Why a provider's name cannot be meant: it is neither written down nor known.
+pub(crate) fn unknown_provider(models: &ModelsConfig, name: &str) -> Option<String> {
+    let known = KNOWN_PROVIDERS.iter().map(|known| known.name);
+    let names: Vec<&str> = models.providers.keys().map(String::as_str).chain(known).collect();
+    if name.is_empty() || names.contains(&name) {
+        return None;
+    }
+    let hint = match nearest(name, names.iter().copied()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!(
+            "there are {}; another one is written down as `[models.providers.{name}]`",
+            names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+        ),
+    };
+    Some(format!("there is no provider `{name}`; {hint}"))
 }
 
 #[cfg(unix)]

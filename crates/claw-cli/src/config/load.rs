@@ -10,6 +10,7 @@ use claw_store::Place;
 use serde::Deserialize as _;
 use toml::{Table, Value};
 
+use super::check::unknown_provider;
 use super::document::Document;
 use super::env::{self, Override};
 use super::find::{Found, FoundBy, Surroundings, find};
@@ -111,6 +112,7 @@ impl Loaded {
         {
             problems.push(self.at("store.url", "", error.to_string()));
         }
+        problems.extend(self.unknown_providers());
         if let Err(PolicyError(bad)) = Policy::compile(&self.config.policy()) {
             problems.extend(bad.iter().map(|bad| self.at(&bad.list, &bad.entry, bad.to_string())));
         }
@@ -129,6 +131,29 @@ impl Loaded {
             }
         }
         if problems.is_empty() { Ok(()) } else { Err(Problems(problems)) }
+    }
+
+    /// A misspelt provider would be found out when somebody wants to talk.
+    fn unknown_providers(&self) -> Vec<Problem> {
+        let models = &self.config.models;
+        let mut problems = Vec::new();
+        let mut check = |key: &str, entry: &str, name: &str| {
+            if let Some(why) = unknown_provider(models, name) {
+                problems.push(self.at(key, entry, format!("`{key}`: {why}")));
+            }
+        };
+        if let Some(name) = &models.provider {
+            check("models.provider", "", name);
+        }
+        for entry in &models.fallback {
+            check("models.fallback", entry, entry.split('/').next().unwrap_or_default());
+        }
+        for (id, agent) in &self.config.agents {
+            if let Some(name) = &agent.provider {
+                check(&format!("agents.{id}.provider"), "", name);
+            }
+        }
+        problems
     }
 
     /// The key or entry, wherever it was set.

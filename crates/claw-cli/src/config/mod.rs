@@ -35,6 +35,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+pub(crate) use check::unknown_provider;
 pub use check::warnings;
 pub(crate) use env::KEYS;
 pub(crate) use find::NAME;
@@ -48,7 +49,7 @@ pub use store::{StoreConfig, StoreUrl};
 pub use trust::Trust;
 
 /// A secret shorter than this cannot be told from ordinary text.
-const SHORTEST_SECRET: usize = 6;
+pub(crate) const SHORTEST_SECRET: usize = 6;
 
 /// The configuration of Clawsmith.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

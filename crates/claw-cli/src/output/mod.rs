@@ -6,17 +6,29 @@
 mod live;
 pub(crate) mod style;
 mod table;
+mod wrap;
 
 use std::borrow::Cow;
 use std::io::{self, BufWriter, IsTerminal as _, Write};
+use std::sync::OnceLock;
 
 use anstyle::Style;
 use serde::Serialize;
 
 pub(crate) use live::Live;
 pub(crate) use table::{Cell, Table};
+pub(crate) use wrap::{indent, prose, width};
 
 use crate::failure::Failure;
+
+/// How wide the terminal is that will show what is piped here.
+static COLUMNS: OnceLock<usize> = OnceLock::new();
+
+/// What is printed is fitted to so many columns, though it may not go to a terminal itself.
+pub(crate) fn fit_to(columns: usize) {
+    // The first one holds, and there is one.
+    let _ = COLUMNS.set(columns);
+}
 
 /// Standard output, as this run wants it.
 pub(crate) struct Out {
@@ -45,6 +57,28 @@ impl Out {
         Ok(writeln!(self.writer, "{text}")?)
     }
 
+    /// A line for people, broken between words where the terminal would break it within.
+    pub(crate) fn prose(&mut self, text: impl std::fmt::Display) -> Result<(), Failure> {
+        match self.columns() {
+            Some(columns) => self.line(prose(&visible(&text.to_string()), columns)),
+            None => self.line(text),
+        }
+    }
+
+    /// A name and what it stands for, which continues below itself.
+    pub(crate) fn field(&mut self, name: &str, value: &str) -> Result<(), Failure> {
+        const INDENT: usize = 11;
+        let value = if self.terminal { visible(value) } else { Cow::Borrowed(value) };
+        let value = match self.columns() {
+            Some(columns) => prose(&value, columns.saturating_sub(INDENT).max(1)),
+            None => value.into_owned(),
+        };
+        self.line(format_args!(
+            "{name:<INDENT$}{}",
+            value.replace('\n', &format!("\n{}", " ".repeat(INDENT)))
+        ))
+    }
+
     /// A line in a style, where the terminal shows styles.
     pub(crate) fn styled(&mut self, style: Style, text: &str) -> Result<(), Failure> {
         let style = if self.colour { style } else { Style::new() };
@@ -52,11 +86,15 @@ impl Out {
     }
 
     pub(crate) fn heading(&mut self, text: &str) -> Result<(), Failure> {
-        self.styled(style::HEADING, text)
+        let text = self.columns().map_or(Cow::Borrowed(text), |columns| Cow::Owned(prose(text, columns)));
+        self.styled(style::HEADING, &text)
     }
 
     pub(crate) fn table(&mut self, table: &Table) -> Result<(), Failure> {
-        let text = if self.terminal { table.for_terminal(self.colour) } else { table.plain() };
+        let text = match self.columns() {
+            Some(columns) => table.for_terminal(columns, self.colour),
+            None => table.plain(),
+        };
         Ok(self.writer.write_all(text.as_bytes())?)
     }
 
@@ -77,10 +115,17 @@ impl Out {
         self.flush()
     }
 
-    /// How many columns the terminal has, where it is one that shows styles.
+    /// How many columns the terminal has, where it is one.
     pub(crate) fn columns(&self) -> Option<usize> {
-        let size = rustix::termios::tcgetwinsize(io::stdout()).ok().filter(|_| self.colour)?;
-        Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
+        match COLUMNS.get() {
+            Some(columns) => Some(*columns),
+            None => self.terminal.then(|| columns_of(&io::stdout())),
+        }
+    }
+
+    /// Whether styles are shown.
+    pub(crate) fn shows_styles(&self) -> bool {
+        self.colour
     }
 
     /// Writes one value as JSON on a line of its own, shown at once.
@@ -154,14 +199,30 @@ fn is_invisible(c: char) -> bool {
         | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
+/// Some terminals do not say how wide they are, and some say 0.
+fn columns_of(terminal: &impl std::os::fd::AsFd) -> usize {
+    let size = rustix::termios::tcgetwinsize(terminal).map_or(0, |size| usize::from(size.ws_col));
+    if size == 0 { 80 } else { size }
+}
+
+/// A text as standard error shows it.
+fn fitted(text: &str) -> Cow<'_, str> {
+    let (text, stderr) = (visible(text), io::stderr());
+    match COLUMNS.get() {
+        Some(columns) => Cow::Owned(prose(&text, *columns)),
+        None if stderr.is_terminal() => Cow::Owned(prose(&text, columns_of(&stderr))),
+        None => text,
+    }
+}
+
 /// A line on standard error, for people: progress, notes, questions.
 pub(crate) fn tell(text: impl std::fmt::Display) {
     let text = text.to_string();
     // Nothing is left to be done about standard error failing.
-    let _ = writeln!(anstream::stderr().lock(), "{}", visible(&text));
+    let _ = writeln!(anstream::stderr().lock(), "{}", fitted(&text));
 }
 
-/// The same in a style.
+/// What a program or a tool gave, in a style: its lines stay as they are.
 pub(crate) fn tell_styled(style: Style, text: impl std::fmt::Display) {
     let text = text.to_string();
     // Nothing is left to be done about standard error failing.
@@ -170,9 +231,11 @@ pub(crate) fn tell_styled(style: Style, text: impl std::fmt::Display) {
 
 /// A line on standard error that begins with what went wrong.
 pub(crate) fn complain(word: &str, text: impl std::fmt::Display) {
-    let (style, text) = (style::BAD, text.to_string());
+    let (style, text) = (style::BAD, format!("{word}: {text}"));
+    let text = fitted(&text);
+    let (word, rest) = text.split_at(word.len() + 1);
     // Nothing is left to be done about standard error failing.
-    let _ = writeln!(anstream::stderr().lock(), "{style}{word}:{style:#} {}", visible(&text));
+    let _ = writeln!(anstream::stderr().lock(), "{style}{word}{style:#}{rest}");
 }
 
 #[cfg(test)]

@@ -18,3 +18,9 @@ pub(crate) const STRONG: Style = Style::new().bold();
 pub(crate) const ADDED: Style = AnsiColor::Green.on_default();
 /// A line that a change took out.
 pub(crate) const TAKEN: Style = AnsiColor::Red.on_default();
+/// It is as it should be.
+pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
+/// It may not be meant so.
+pub(crate) const WARNING: Style = AnsiColor::Yellow.on_default();
+/// It is not as it should be.
+pub(crate) const WRONG: Style = AnsiColor::Red.on_default();

@@ -1,20 +1,42 @@
 //! Rows and columns: fitted to the width of a terminal, or aligned with blanks where there is none.
 
-use comfy_table::{ColumnConstraint, ContentArrangement, presets};
+use anstyle::Style;
 
-use super::visible;
+use super::{style, visible, wrap};
 
 /// Rows of the same length under a header.
 pub(crate) struct Table {
     header: Vec<&'static str>,
     rows: Vec<Vec<Cell>>,
-    spare_last: bool,
 }
 
-/// A last column narrower than this says nothing.
-const LEAST_LAST: usize = 30;
+/// What is no longer is never wrapped.
+const SHORT: usize = 24;
+/// What is no longer and has no blank is a name, and never wrapped.
+const NAME: usize = 60;
+/// A last column that is narrower stands better below the others.
+const LEAST_LAST: usize = 34;
+/// A word that is longer is broken rather than given a column of its own length.
+const LONG_WORD: usize = 40;
+/// No terminal is narrower; one that says so is not believed.
+const LEAST_WIDTH: usize = 40;
 /// Blanks between columns.
 const GAP: usize = 2;
+/// How far in the columns stand that have no room beside the others.
+const INDENT: usize = 4;
+
+/// How wide a column has to be, and can be.
+struct Need {
+    least: usize,
+    most: usize,
+}
+
+/// A column on a line, and how wide it is there.
+struct Place {
+    column: usize,
+    width: usize,
+    most: usize,
+}
 
 /// One cell, and how it looks on a terminal.
 #[derive(Debug, Clone)]
@@ -58,32 +80,21 @@ impl Cell {
         Self { look: Look::Strong, ..Self::new(text) }
     }
 
-    fn styled(&self, colour: bool) -> comfy_table::Cell {
-        use comfy_table::{Attribute, Color};
-        let cell = comfy_table::Cell::new(visible(&self.text));
-        if !colour {
-            return cell;
-        }
+    fn style(&self) -> Style {
         match self.look {
-            Look::Plain => cell,
-            Look::Good => cell.fg(Color::Green),
-            Look::Bad => cell.fg(Color::Red),
-            Look::Warning => cell.fg(Color::Yellow),
-            Look::Quiet => cell.add_attribute(Attribute::Dim),
-            Look::Strong => cell.add_attribute(Attribute::Bold),
+            Look::Plain => Style::new(),
+            Look::Good => style::GOOD,
+            Look::Bad => style::WRONG,
+            Look::Warning => style::WARNING,
+            Look::Quiet => style::QUIET,
+            Look::Strong => style::STRONG,
         }
     }
 }
 
 impl Table {
     pub(crate) fn new<const N: usize>(header: [&'static str; N]) -> Self {
-        Self { header: header.to_vec(), rows: Vec::new(), spare_last: false }
-    }
-
-    /// The last column is left out on a terminal that has no room for it.
-    pub(crate) fn spare_last(mut self) -> Self {
-        self.spare_last = true;
-        self
+        Self { header: header.to_vec(), rows: Vec::new() }
     }
 
     pub(crate) fn row<const N: usize>(&mut self, cells: [Cell; N]) {
@@ -94,41 +105,72 @@ impl Table {
         self.rows.is_empty()
     }
 
-    /// As wide as the terminal at most; long cells are wrapped, but never those of the first column.
-    pub(super) fn for_terminal(&self, colour: bool) -> String {
-        let mut table = comfy_table::Table::new();
-        table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
-        if colour {
-            table.enforce_styling();
+    /// As wide as the terminal at most, and nothing is left out: long texts are wrapped between words, and columns
+    /// that have no room beside the others stand below them, further in.
+    pub(super) fn for_terminal(&self, width: usize, colour: bool) -> String {
+        let lines = self.layout(width.max(LEAST_WIDTH));
+        let mut text = String::new();
+        if self.header.iter().any(|name| !name.is_empty()) {
+            let header: Vec<Cell> = self.header.iter().map(|name| Cell::quiet(name.to_uppercase())).collect();
+            lines.iter().enumerate().for_each(|(at, line)| put(&mut text, (at, line), &header, colour));
         }
-        // Some terminals do not say how wide they are, and some say 0.
-        let width = table.width().filter(|width| *width > 0).unwrap_or(80);
-        table.set_width(width);
-        let columns = self.columns(width.into());
-        let header = self.header.iter().map(|text| Cell::quiet(text.to_uppercase()).styled(colour));
-        table.set_header(header.take(columns).collect::<Vec<_>>());
         for row in &self.rows {
-            table.add_row(row.iter().take(columns).map(|cell| cell.styled(colour)).collect::<Vec<_>>());
+            lines.iter().enumerate().for_each(|(at, line)| put(&mut text, (at, line), row, colour));
         }
-        for column in table.column_iter_mut() {
-            column.set_padding((0, 2));
-        }
-        if let Some(first) = table.column_mut(0) {
-            first.set_constraint(ColumnConstraint::ContentWidth);
-        }
-        let lines: Vec<String> = table.lines().map(|line| line.trim_end().to_owned()).collect();
-        lines.join("\n") + "\n"
+        text
     }
 
-    /// How many columns are shown in this width.
-    fn columns(&self, width: usize) -> usize {
-        let all = self.header.len();
-        let widest = |column: usize| {
-            let cells = self.rows.iter().map(|row| row[column].text.chars().count());
-            cells.chain([self.header[column].len()]).max().unwrap_or(0) + GAP
+    /// Which columns stand on which line of a row, and how wide each is.
+    fn layout(&self, width: usize) -> Vec<Vec<Place>> {
+        let needs =
+            |squeezed| (0..self.header.len()).map(move |column| self.need(column, width - INDENT, squeezed));
+        // A little narrower than good is better than a second line.
+        let fits = needs(true).map(|need| need.least + GAP).sum::<usize>() <= width + GAP;
+        let mut lines: Vec<Vec<Place>> = Vec::new();
+        let mut left = 0;
+        for (column, Need { least, most }) in needs(fits).enumerate() {
+            match lines.last_mut() {
+                Some(line) if GAP + least <= left => {
+                    line.push(Place { column, width: least, most });
+                    left -= GAP + least;
+                }
+                _ => {
+                    left = width - least - if lines.is_empty() { 0 } else { INDENT };
+                    lines.push(vec![Place { column, width: least, most }]);
+                }
+            }
+        }
+        for (at, line) in lines.iter_mut().enumerate() {
+            let taken: usize = line.iter().map(|place| place.width + GAP).sum();
+            let mut spare = (width + GAP).saturating_sub(taken + if at == 0 { 0 } else { INDENT });
+            // Those that lack little first: what is left makes them whole.
+            let mut lacking: Vec<&mut Place> = line.iter_mut().collect();
+            lacking.sort_by_key(|place| place.most - place.width);
+            for place in lacking {
+                let more = spare.min(place.most - place.width);
+                place.width += more;
+                spare -= more;
+            }
+        }
+        lines
+    }
+
+    /// Names and short texts are whole or the reader cannot use them; prose can be wrapped.
+    fn need(&self, column: usize, room: usize, squeezed: bool) -> Need {
+        let texts: Vec<_> = self.rows.iter().map(|row| visible(&row[column].text)).collect();
+        let lines = texts.iter().flat_map(|text| text.lines()).chain([self.header[column]]);
+        let most = lines.map(wrap::width).max().unwrap_or(0);
+        let is_prose = most > SHORT && (most > NAME || texts.iter().any(|text| text.trim().contains(' ')));
+        let is_last = column + 1 == self.header.len();
+        let words = texts.iter().flat_map(|text| text.split_whitespace());
+        let word = words.map(wrap::width).max().unwrap_or(0);
+        let least = match is_prose {
+            false => most,
+            true if is_last => most.min(LEAST_LAST),
+            true if squeezed => most.min(SHORT),
+            true => most.min(word.clamp(LEAST_LAST, LONG_WORD)),
         };
-        let others: usize = (0..all.saturating_sub(1)).map(widest).sum();
-        if self.spare_last && others + LEAST_LAST > width { all - 1 } else { all }
+        Need { least: least.min(room), most }
     }
 
     /// Columns aligned with blanks, one line per row whatever its width.
@@ -145,6 +187,31 @@ impl Table {
             text.push('\n');
         }
         text
+    }
+}
+
+/// Writes those cells of a row that stand on one of its lines; nothing where all of them are empty.
+fn put(text: &mut String, (at, line): (usize, &[Place]), row: &[Cell], colour: bool) {
+    let cells: Vec<_> = line.iter().map(|place| (place, &row[place.column])).collect();
+    if at > 0 && cells.iter().all(|(_, cell)| cell.text.is_empty()) {
+        return;
+    }
+    let shown: Vec<Vec<String>> =
+        cells.iter().map(|(place, cell)| wrap::cell(&visible(&cell.text), place.width.max(1))).collect();
+    for height in 0..shown.iter().map(Vec::len).max().unwrap_or(0) {
+        // How many blanks come before the next that is shown.
+        let mut blanks = if at == 0 { 0 } else { INDENT };
+        for ((place, cell), rows) in cells.iter().zip(&shown) {
+            let piece = rows.get(height).map(String::as_str).unwrap_or_default().trim_end();
+            let wide = wrap::width(piece);
+            if !piece.is_empty() {
+                let style = if colour { cell.style() } else { Style::new() };
+                text.push_str(&" ".repeat(std::mem::take(&mut blanks)));
+                text.push_str(&format!("{style}{piece}{style:#}"));
+            }
+            blanks += place.width.saturating_sub(wide) + GAP;
+        }
+        text.push('\n');
     }
 }
 

@@ -49,7 +49,7 @@ fn the_policy_of_a_stored_agent_holds() {
     let misspelt = call("adda");
     assert_eq!(misspelt.code, 2, "{}", misspelt.shown());
     assert!(
-        misspelt.stderr.contains("agent `adda` is not set up\n  try: did you mean `--agent ada`?"),
+        misspelt.stderr.contains("agent `adda` is not set up\n  try: did you mean `ada`?"),
         "{}",
         misspelt.stderr
     );
@@ -57,7 +57,9 @@ fn the_policy_of_a_stored_agent_holds() {
     assert_eq!((chat.code, chat.stderr), (2, misspelt.stderr), "{}", chat.stdout);
     let unlike = call("zzz");
     assert!(
-        unlike.stderr.contains("add it with `clawsmith agent add zzz`, or leave out `--agent`"),
+        unlike
+            .stderr
+            .contains("add it with `clawsmith agent add zzz`; `clawsmith agent list` has those that are"),
         "{}",
         unlike.stderr
     );
@@ -119,4 +121,74 @@ fn refuses_the_demo_in_the_place_of_an_agents_model() {
         assert!(ran.code != 0 && ran.stderr.contains(told), "{}", ran.shown());
         assert!(!ran.stdout.contains("demo"), "{}", ran.shown());
     }
+}
+
+#[test]
+fn a_name_that_nobody_has_is_refused_with_the_nearest() {
+    let home = Home::with_config("[agents.researcher]\nname = \"Ada\"\n");
+    assert_eq!(home.run(&["agent", "add", "builder"]).code, 0);
+    let commands: &[&[&str]] = &[
+        &["agent", "files", "set", "bilder", "SOUL.md"],
+        &["agent", "files", "list", "bilder"],
+        &["secrets", "set", "TOKEN", "--agent", "bilder"],
+        &["credentials", "add", "true", "--binary", "/bin/true", "--env", "TOKEN", "--agent", "bilder"],
+        &["policy", "explain", "exec", "--agent", "bilder"],
+        &["shell", "check", "--agent", "bilder", "--", "ls"],
+        &["tools", "list", "--agent", "bilder"],
+        &["tools", "show", "exec", "--agent", "bilder"],
+    ];
+    for words in commands {
+        let misspelt = home.ran(home.command(words).write_stdin("a value that is long"));
+        assert_eq!(misspelt.code, 2, "{words:?}: {}", misspelt.shown());
+        let expected = "agent `bilder` is not set up\n  try: did you mean `builder`?";
+        assert!(misspelt.stderr.contains(expected), "{words:?}: {}", misspelt.shown());
+        // Those of the store and of the file are set up, and so is the one that stands for all others.
+        for agent in ["builder", "researcher", "default"] {
+            let words: Vec<&str> =
+                words.iter().map(|word| if *word == "bilder" { agent } else { word }).collect();
+            let known = home.ran(home.command(&words).write_stdin("a value that is long"));
+            assert_eq!(known.code, 0, "{words:?}: {}", known.shown());
+        }
+    }
+    assert_eq!(home.run(&["secrets", "list", "--json"]).json().as_array().unwrap().len(), 3);
+}
+
+#[test]
+fn what_a_removed_agent_left_can_still_be_seen_and_removed() {
+    let home = Home::new();
+    home.run(&["agent", "add", "ada"]);
+    home.ran(home.command(&["agent", "files", "set", "ada", "SOUL.md"]).write_stdin("be kind"));
+    home.ran(
+        home.command(&["secrets", "set", "TOKEN", "--agent", "ada"]).write_stdin("a value that is long"),
+    );
+    assert_eq!(home.run(&["agent", "remove", "ada"]).code, 0);
+    assert!(home.run(&["agent", "files", "list", "ada"]).stdout.contains("SOUL.md"));
+    assert_eq!(home.run(&["agent", "files", "remove", "ada", "SOUL.md"]).code, 0);
+    assert_eq!(home.run(&["secrets", "remove", "TOKEN", "--agent", "ada"]).code, 0);
+}
+
+#[test]
+fn a_provider_that_nobody_knows_is_refused_with_the_nearest() {
+    let home = Home::new();
+    let added = home.run(&["agent", "add", "ada", "--provider", "antropic"]);
+    assert_eq!(added.code, 2, "{}", added.shown());
+    let expected = "`--provider`: there is no provider `antropic`; did you mean `anthropic`?";
+    assert!(added.stderr.contains(expected), "{}", added.stderr);
+    assert_eq!(home.run(&["agent", "add", "ada", "--provider", "anthropic"]).code, 0);
+    assert_eq!(home.run(&["agent", "edit", "ada", "--provider", "opnai"]).code, 2);
+    home.configure("[models]\nprovider = \"opnai\"\nfallback = [\"gemni/some-model\"]\n");
+    let checked = home.run(&["config", "check"]);
+    assert_eq!(checked.code, 2, "{}", checked.shown());
+    assert!(
+        checked.stderr.contains(
+            "clawsmith.toml:2:1: `models.provider`: there is no provider `opnai`; did you mean `openai`?"
+        ),
+        "{}",
+        checked.stderr
+    );
+    assert!(checked.stderr.contains("did you mean `gemini`?"), "{}", checked.stderr);
+    home.configure(
+        "[models]\nprovider = \"mine\"\n[models.providers.mine]\nkind = \"openai\"\nbase_url = \"http://127.0.0.1:1\"\n",
+    );
+    assert_eq!(home.run(&["config", "check"]).code, 0, "{}", home.run(&["config", "check"]).shown());
 }

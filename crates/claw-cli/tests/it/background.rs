@@ -43,7 +43,7 @@ fn chat_ends_what_runs_and_says_how_much() {
     assert!(ran.stdout.contains("Started."), "{}", ran.shown());
     assert!(ran.stderr.contains("1 background command was ended\n"), "{}", ran.shown());
     assert_eq!(processes_with(&word), 0);
-    let undone = home.run(&["undo", "list"]);
+    let undone = home.run(&["undo", "list", "--all"]);
     assert!(undone.stdout.contains("not covered"), "{}", undone.shown());
     // The agent hears of it when it is spoken to again.
     let ran = home.run(&["chat", "-m", "hello", "--script", &script]);

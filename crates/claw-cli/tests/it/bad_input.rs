@@ -102,3 +102,29 @@ fn errors_are_json_where_json_is_asked_for() {
     let error: serde_json::Value = serde_json::from_str(&ran.stderr).unwrap();
     assert!(error["error"].as_str().unwrap().contains("unknown key `nonsense`"));
 }
+
+#[test]
+fn what_is_wrong_with_the_command_line_is_json_too() {
+    let home = Home::new();
+    let error = |words: &[&str]| -> serde_json::Value {
+        let ran = home.run(words);
+        assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{}", ran.shown());
+        serde_json::from_str(&ran.stderr).unwrap()
+    };
+    let misspelt = error(&["tools", "lst", "--json"]);
+    assert_eq!(misspelt["error"], "unrecognized subcommand 'lst'");
+    assert!(misspelt["hint"].as_str().unwrap().contains("'list'"), "{misspelt}");
+    let missing = error(&["--json", "tools", "call"]);
+    assert!(missing["error"].as_str().unwrap().contains("<NAME>"), "{missing}");
+    assert!(missing["hint"].as_str().unwrap().contains("clawsmith tools call"), "{missing}");
+    let unknown = error(&["agent", "show", "nobody", "--json", "--nonsense"]);
+    assert!(unknown["error"].as_str().unwrap().contains("'--nonsense'"), "{unknown}");
+    // Ours have their hint apart as well.
+    let ours = error(&["tools", "list", "--agent", "nobody", "--json"]);
+    assert_eq!(ours["error"], "agent `nobody` is not set up");
+    assert!(ours["hint"].as_str().unwrap().contains("clawsmith agent add nobody"), "{ours}");
+    // Behind `--` it is the command's.
+    let ran = home.run(&["sandbox", "run", "--nonsense", "--", "echo", "--json"]);
+    assert!(ran.stderr.starts_with("error: unexpected argument"), "{}", ran.shown());
+    assert_eq!(home.run(&["tools", "--help", "--json"]).code, 0);
+}

@@ -98,7 +98,35 @@ fn refuses_what_needs_an_approval_where_nobody_can_be_asked() {
     assert_eq!(ran.code, 0, "{}", ran.shown());
     assert!(ran.stdout.contains("That did not work"), "{}", ran.shown());
     assert!(ran.stderr.contains("✗ write_file") && ran.stderr.contains("`--wait`"), "{}", ran.shown());
+    let call = home.run(&["tools", "call", "write_file", r#"{"path": "a", "content": "x"}"#]);
+    assert!(call.code == 3 && call.stderr.contains("`--wait`"), "{}", call.shown());
+    assert!(call.stderr.contains("`clawsmith approvals approve ID`"), "{}", call.shown());
     assert!(!home.path().join("project/clawsmith-demo.txt").exists());
+}
+
+#[test]
+fn the_words_of_a_conversation_are_done_and_not_said() {
+    let home = Home::new();
+    home.run(&["chat", "-m", "show me"]);
+    let file = home.path().join("project/clawsmith-demo.txt");
+    assert!(std::fs::read_to_string(&file).unwrap().contains("crustaceans"));
+    let undone = home.run(&["chat", "-m", "/undo"]);
+    assert!(
+        undone.code == 0 && undone.stdout.contains("put back `clawsmith-demo.txt`"),
+        "{}",
+        undone.shown()
+    );
+    assert!(std::fs::read_to_string(&file).unwrap().contains("birds"));
+    let cost = home.ran(home.command(&["chat"]).write_stdin("/cost\n"));
+    assert!(cost.code == 0 && cost.stdout.contains(" answers: "), "{}", cost.shown());
+    let why = home.run(&["chat", "-m", "/policy exec"]);
+    assert!(why.stdout.contains("has `exec`"), "{}", why.shown());
+    for word in ["/new", "/exit", "/image a.png"] {
+        let ran = home.run(&["chat", "-m", word]);
+        assert!(ran.code == 2 && ran.stderr.contains("at a terminal only"), "{}", ran.shown());
+    }
+    let said = home.run(&["chat", "-m", "/etc/hosts is what?"]);
+    assert!(said.code == 0 && !said.stdout.is_empty(), "a path is no word: {}", said.shown());
 }
 
 #[test]

@@ -31,7 +31,12 @@ fn shows_every_key_and_who_set_it() {
         ("CLAWSMITH_LIMITS__RATE__HEAVY", "3"),
         ("CLAWSMITH_AGENTS__ADA__DENY", "exec, group:fs"),
     ];
-    insta::assert_snapshot!("config_show", home.run_with(&variables, &["config", "show"]).shown());
+    insta::assert_snapshot!("config_show", home.run_with(&variables, &["config", "show", "--all"]).shown());
+    insta::assert_snapshot!("config_show_set", home.run_with(&variables, &["config", "show"]).shown());
+    let all = home.run(&["config", "show", "--json"]).json()["settings"].as_array().unwrap().len();
+    assert!(all > 60, "programs are told all: {all}");
+    let none = Home::new().run(&["config", "show"]).stdout;
+    assert!(none.contains("Nothing is set.\n") && none.contains("config show --all"), "{none}");
 }
 
 #[test]

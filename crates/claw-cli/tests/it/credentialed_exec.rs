@@ -233,8 +233,31 @@ fn refuses_a_program_in_the_workspace() {
     let binary = home.write("project/gh", STUB);
     fs::set_permissions(&binary, Permissions::from_mode(0o755)).unwrap();
     let words = ["credentials", "add", "gh", "--binary", binary.to_str().unwrap()];
-    assert_eq!(home.ran(home.command(&words).write_stdin(TOKEN)).code, 0);
-    refused(&gh(&home, "gh pr"), "lies in the workspace");
+    let here = home.ran(home.command(&words).write_stdin(TOKEN));
+    assert!(here.code == 2 && here.stderr.contains("lies in the current directory"), "{}", here.shown());
+    assert_eq!(home.run(&["credentials", "list", "--json"]).json(), json!([]));
+    // Added from elsewhere, it is still not run where agents can change it.
+    let elsewhere = home.ran(home.command(&words).current_dir(home.path()).write_stdin(TOKEN));
+    assert_eq!(elsewhere.code, 0, "{}", elsewhere.shown());
+    let call = gh(&home, "gh pr");
+    refused(&call, "lies in the workspace");
+    assert!(!call.stderr.contains("tell the user"), "{}", call.shown());
+}
+
+#[test]
+fn a_short_value_is_warned_of_and_what_is_withheld_is_explained() {
+    let home = Home::new();
+    install(&home);
+    let binary = home.path().join("bin/gh");
+    let words = ["credentials", "add", "gh", "--binary", binary.to_str().unwrap()];
+    let added = home.ran(home.command(&words).write_stdin("abc"));
+    assert_eq!(added.code, 0, "{}", added.shown());
+    assert!(added.stderr.contains("`GH_TOKEN` is too short to be recognised"), "{}", added.shown());
+    let called = gh(&home, "gh pr");
+    assert!(!called.stdout.contains("<pr>"), "{}", called.shown());
+    assert!(called.stderr.contains("a credential it ran with is too short"), "{}", called.shown());
+    let long = home.ran(home.command(&words).write_stdin(TOKEN));
+    assert_eq!((long.code, long.stderr.as_str()), (0, ""), "{}", long.shown());
 }
 
 #[test]

@@ -65,6 +65,7 @@ fn rows_of_other_systems_are_loaded_as_they_are() {
             "deny_verbose": ["--verbose", "-v"], "timeout_seconds": 30,
             "tips": "GitHub CLI. Available: gh api, gh repo, gh issue, etc."}}"#
     );
+    home.run(&["agent", "add", "ada"]);
     home.write("project/one.json", &row);
     home.write("project/many.json", format!("[{row}]"));
     for file in ["one.json", "many.json"] {

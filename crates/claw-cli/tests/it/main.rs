@@ -30,6 +30,7 @@ mod sandbox;
 mod scrub;
 mod secrets;
 mod shell;
+mod tables;
 mod terminal;
 mod tools;
 mod tour;

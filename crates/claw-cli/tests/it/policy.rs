@@ -24,12 +24,15 @@ fn explains_one_tool_and_all_of_them() {
 }
 
 #[test]
-fn a_misspelt_agent_is_noted() {
+fn a_misspelt_agent_is_refused() {
     let home = Home::with_config(POLICY);
     let ran = home.run(&["policy", "explain", "datetime", "--agent", "adda"]);
     assert_eq!(
         (ran.code, ran.stderr.as_str()),
-        (0, "note: agent `adda` is not set up; did you mean `ada`?\n")
+        (
+            2,
+            "error: agent `adda` is not set up\n  try: did you mean `ada`? `clawsmith agent list` has all of them\n"
+        )
     );
     assert_eq!(home.run(&["policy", "explain", "datetime", "--agent", "ada"]).stderr, "");
 }

@@ -25,6 +25,7 @@ fn sets_lists_and_removes() {
     assert!(!home.data().join("keys").exists(), "looking needs no keys and makes none");
     let ran = set(&home, &["TOKEN"], VALUE);
     assert_eq!((ran.code, ran.stdout.as_str()), (0, "secret `TOKEN` is sealed and kept\n"), "{}", ran.stderr);
+    home.run(&["agent", "add", "ada"]);
     let ran = set(&home, &["TOKEN", "--agent", "ada", "--json"], VALUE);
     assert_eq!(ran.json()["set"]["agent"], "ada");
     set(&home, &["TOKEN"], "another");

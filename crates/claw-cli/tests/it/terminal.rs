@@ -49,6 +49,9 @@ pub(crate) struct Terminal {
     child: Child,
     typed: File,
     shown: Receiver<Vec<u8>>,
+    /// All that came.
+    raw: Vec<u8>,
+    /// What of it is to be seen.
     seen: String,
     /// How far the test has looked.
     looked: usize,
@@ -61,7 +64,11 @@ impl Terminal {
     }
 
     pub(crate) fn run(home: &Home, words: &[&str]) -> Self {
-        let size = Winsize { ws_row: 40, ws_col: 100, ws_xpixel: 0, ws_ypixel: 0 };
+        Self::with_columns(home, words, 100)
+    }
+
+    pub(crate) fn with_columns(home: &Home, words: &[&str], columns: u16) -> Self {
+        let size = Winsize { ws_row: 40, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
         let pty = openpty(&size, None).unwrap();
         let terminal = File::from(pty.slave);
         let end = || Stdio::from(terminal.try_clone().unwrap());
@@ -83,7 +90,7 @@ impl Terminal {
                 }
             }
         });
-        Self { child, typed, shown, seen: String::new(), looked: 0 }
+        Self { child, typed, shown, raw: Vec::new(), seen: String::new(), looked: 0 }
     }
 
     pub(crate) fn type_in(&mut self, keys: &str) {
@@ -122,7 +129,9 @@ impl Terminal {
         for _ in text.matches("\u{1b}[6n") {
             self.typed.write_all(b"\x1b[1;1R").unwrap();
         }
-        self.seen.push_str(&anstream::adapter::strip_str(&text).to_string());
+        // All of it anew: what was read may end within a character, or within what says its colour.
+        self.raw.extend_from_slice(bytes);
+        self.seen = anstream::adapter::strip_str(&String::from_utf8_lossy(&self.raw)).to_string();
     }
 
     /// Waits for the end; gives the exit code, and all that was ever shown.
@@ -195,4 +204,42 @@ fn ctrl_c_ends_the_answer_and_not_the_program() {
     terminal.say("are you there?");
     terminal.wait_for("I heard you.");
     terminal.end();
+}
+
+#[test]
+fn exit_and_quit_leave_a_conversation() {
+    for word in ["exit", "quit"] {
+        let home = Home::new();
+        let mut terminal = Terminal::start(&home);
+        terminal.say(word);
+        terminal.wait_for("`/exit` and `/quit` do the same");
+        assert_eq!(terminal.ended().0, Some(0));
+    }
+}
+
+#[test]
+fn a_question_shows_a_command_once() {
+    let home = Home::with_config("[approvals]\nask = \"always\"\n");
+    let args = r#"{"command": "echo hello there"}"#;
+    let mut terminal = Terminal::run(&home, &["tools", "call", "exec", args]);
+    let asked = terminal.wait_for("[n]o");
+    assert_eq!(asked.matches("echo hello there").count(), 1, "{asked}");
+    for part in ["effects", "rule", "run in .:", "in the kernel sandbox"] {
+        assert!(asked.contains(part), "{part}: {asked}");
+    }
+    terminal.type_in("n\r");
+    assert_eq!(terminal.ended().0, Some(3));
+}
+
+#[test]
+fn a_question_hides_no_argument() {
+    let home = Home::with_config("[approvals]\nask = \"always\"\n");
+    let args = r#"{"command": "echo hello", "network": true, "timeout_seconds": 77, "stdin": "typed"}"#;
+    let mut terminal = Terminal::run(&home, &["tools", "call", "exec", args]);
+    let asked = terminal.wait_for("[n]o");
+    assert!(asked.contains("with the other arguments:"), "{asked}");
+    assert!(asked.contains(r#""network":true"#) && asked.contains(r#""timeout_seconds":77"#), "{asked}");
+    assert!(asked.contains("reading from its standard input:"), "{asked}");
+    terminal.type_in("n\r");
+    assert_eq!(terminal.ended().0, Some(3));
 }

@@ -10,9 +10,9 @@ fn lists_tools_in_columns_and_makes_nothing() {
     let columns: Vec<String> =
         list.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
     let row = |words: &str| columns.iter().any(|line| line.starts_with(words));
-    assert_eq!(columns[0], "TOOL SECTION STATUS ALLOWED EFFECTS COST TOKENS ABOUT");
-    assert!(row("datetime automation ready yes none light "), "{list}");
-    assert!(row("agents_list agents ready no read light "), "{list}");
+    assert_eq!(columns[0], "TOOL SECTION STATUS ALLOWED COST TOKENS EFFECTS ABOUT");
+    assert!(row("datetime automation ready yes light "), "{list}");
+    assert!(row("agents_list agents ready no light "), "{list}");
     assert!(
         list.contains("\nagents_list is not allowed: `tools.deny` entry `agents_list` denies it\n"),
         "{list}"

@@ -65,7 +65,8 @@ fn a_change_is_listed_shown_and_undone_and_that_too() {
     assert!(again.code == 1 && again.stderr.contains("no change is left to undo"), "{}", again.shown());
 
     let undoing = listed(&home).into_iter().next().unwrap();
-    assert_eq!(undoing["tool"], "undo");
+    assert_eq!((&undoing["tool"], &undoing["change"]), (&json!("undo"), &json!("undoing")));
+    assert!(home.run(&["undo", "list"]).stdout.contains("undoing"));
     assert_eq!(home.run(&["undo", "apply", undoing["id"].as_str().unwrap()]).code, 0);
     assert_eq!(fs::read_to_string(&file).unwrap(), "one\n2");
     let ledger = home.run(&["ledger", "show"]);
@@ -122,11 +123,24 @@ fn the_last_change_is_one_of_this_workspace() {
 }
 
 #[test]
+fn commands_that_only_read_are_no_changes() {
+    let home = Home::new();
+    call(&home, "exec", json!({ "command": "ls -l" }));
+    call(&home, "exec", json!({ "command": "touch made" }));
+    let list = home.run(&["undo", "list"]).stdout;
+    assert!(list.contains("touch made") && !list.contains("ls -l"), "{list}");
+    let all = home.run(&["undo", "list", "--all"]).stdout;
+    assert!(all.contains("touch made") && all.contains("ls -l"), "{all}");
+}
+
+#[test]
 fn what_is_not_there_is_said() {
     let home = Home::new();
     let ran = home.run(&["undo", "list"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (0, "nothing was changed yet\n"), "{}", ran.shown());
     call(&home, "write_file", json!({ "path": "a", "content": "x" }));
+    let ran = home.run(&["undo", "apply"]);
+    assert!(ran.code == 2 && ran.stderr.contains("`--last`"), "{}", ran.shown());
     for id in ["nonsense", "019b7611-3c00-7b4e-9b0a-52a4c3f1d7e8"] {
         let ran = home.run(&["undo", "apply", id]);
         assert!(ran.code == 2 && ran.stderr.contains("is kept"), "{}", ran.shown());
@@ -418,13 +432,15 @@ async fn runs_and_commands_are_listed_among_the_changes() {
     let of_run =
         NewUndo { id: UndoId::new(), run: Some(run), shown: "of-the-run".into(), ..made.new.clone() };
     store.record_undo(of_run).await.unwrap();
-    for (session, tool, effect) in [
-        (made.new.session.clone(), "exec", Effect::Execute),
-        (made.new.session.clone(), "reader", Effect::Read),
-        (other, "exec", Effect::Execute),
+    const WRITES: &[Effect] = &[Effect::Execute, Effect::Write];
+    for (session, tool, effects) in [
+        (made.new.session.clone(), "exec", WRITES),
+        (made.new.session.clone(), "exec", &[Effect::Execute, Effect::Read]),
+        (made.new.session.clone(), "writer", &[Effect::Write]),
+        (other, "exec", WRITES),
     ] {
         let args = json!({ "command": "touch b" });
-        let effects = [effect].into_iter().collect();
+        let effects = effects.iter().copied().collect();
         let event = EntryEvent::Intent { digest: Digest::of(&args), effects, args, approval: None };
         let record = Record {
             at: UnixMillis(after.0 + 1),

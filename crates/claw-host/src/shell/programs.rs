@@ -132,7 +132,8 @@ impl CredentialedPrograms {
         let digest = self.digest(&path, &identity).await?;
         if settings.digest != Some(digest) {
             let message = format!("`{binary}` is not what it was when `{name}` was registered");
-            let advice = format!("tell the user: if it was updated, `clawsmith credentials accept {name}`");
+            let advice =
+                format!("if it was updated, a person accepts it with `clawsmith credentials accept {name}`");
             return Err(forbidden(message, &advice));
         }
         Ok((path, format!("{identity} {digest} {}", run.program.at.0)))
@@ -208,7 +209,7 @@ fn secrets_of(variables: &[(String, String)], open: &[&str]) -> Vec<String> {
 }
 
 /// What somebody has to do who is not the agent.
-const TELL: &str = "tell the user; `clawsmith credentials test` shows more";
+const TELL: &str = "a person has to see to it; `clawsmith credentials test` shows more";
 
 #[async_trait]
 impl ProgramHost for CredentialedPrograms {

@@ -100,7 +100,10 @@ impl Route {
         };
         let (name, settings) = (&program.place.name, &program.settings);
         if !settings.enabled {
-            return Self::refused(format!("`{name}` is disabled"), "do it another way, or ask the user");
+            return Self::refused(
+                format!("`{name}` is disabled"),
+                "do it another way; a person can enable it",
+            );
         }
         if !env.is_empty() {
             let reason = format!("`{name}` gets the variables that it is registered with, and no others");
@@ -111,7 +114,12 @@ impl Route {
         }
         let rules = match ArgumentRules::compile(&settings.deny_args, &settings.deny_verbose) {
             Ok(rules) => rules,
-            Err(bad) => return Self::refused(format!("`{name}` cannot be used: {bad}"), "tell the user"),
+            Err(bad) => {
+                return Self::refused(
+                    format!("`{name}` cannot be used: {bad}"),
+                    "a person has to add it anew",
+                );
+            }
         };
         if let Some(denied) = rules.check(arguments) {
             let list = denied.which.name();

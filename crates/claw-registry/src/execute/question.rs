@@ -36,6 +36,12 @@ pub(super) fn summary(judged: &Judged, args: &Value, scrubber: &CallScrubber) ->
                     lines.push("reading from its standard input:".to_owned());
                     lines.push(block(input, scrubber));
                 }
+                // A command that is all there is would stand there twice.
+                let is_all = |verdict: &Verdict| match verdict.commands.as_slice() {
+                    [only] => only.to_string() == script.text.trim(),
+                    _ => false,
+                };
+                let found = found.filter(|(verdict, _)| !is_all(verdict));
                 lines.extend(found.map(|(verdict, _)| commands(verdict, scrubber)).unwrap_or_default());
             }
             Ask::Argv(argv) => {
@@ -65,9 +71,34 @@ pub(super) fn summary(judged: &Judged, args: &Value, scrubber: &CallScrubber) ->
         }
     }
     lines.extend(judged.sights.iter().find_map(place).map(|place| format!("in {}", plain(place, scrubber))));
-    lines.push("with the arguments:".to_owned());
-    lines.push(block(&scrubber.json(args).to_string(), scrubber));
+    let rest = unsaid(args, &judged.plan.asks);
+    if rest.as_object().is_none_or(|fields| !fields.is_empty()) {
+        let other = if rest == *args { "" } else { "other " };
+        lines.push(format!("with the {other}arguments:"));
+        lines.push(block(&scrubber.json(&rest).to_string(), scrubber));
+    }
+    if lines.is_empty() {
+        lines.push("without arguments".to_owned());
+    }
     lines.join("\n")
+}
+
+/// The arguments that the lines above do not show word for word already.
+fn unsaid(args: &Value, asks: &[Ask]) -> Value {
+    let Value::Object(fields) = args else { return args.clone() };
+    let said = |value: &Value| {
+        asks.iter().any(|ask| match ask {
+            Ask::Script(script) => {
+                let is = |text: &str| value.as_str() == Some(text);
+                is(&script.text) || is(&script.directory) || script.input.as_deref().is_some_and(is)
+            }
+            Ask::Write { path } => value.as_str() == Some(path),
+            _ => false,
+        })
+    };
+    Value::Object(
+        fields.iter().filter(|(_, value)| !said(value)).map(|(k, v)| (k.clone(), v.clone())).collect(),
+    )
 }
 
 /// A program with credentials: its file, its arguments and the names of what it is given.

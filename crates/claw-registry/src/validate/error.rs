@@ -6,7 +6,7 @@ use claw_core::tool::ToolError;
 use serde_json::{Value, json};
 
 pub(super) const CUT_OFF: &str =
-    "your output may have been cut; send the call again, long content in several shorter calls";
+    "they may have been cut off; make the call again, long content in several shorter calls";
 
 /// Arguments that do not fit. Its text is what the model reads.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -200,7 +200,7 @@ fn the_fields_are_listed_where_one_is_missing_or_unknown() {
 fn no_arguments_at_all_may_be_a_cut_answer() {
     let schema = json!({ "type": "object", "properties": { "content": { "type": "string" } }, "required": ["content"] });
     let validator = Validator::compile(&schema).unwrap();
-    insta::assert_snapshot!(validator.check(json!({}), &Value::clone).unwrap_err(), @r#"`content` is missing, expected a string; no arguments arrived, your output may have been cut; send the call again, long content in several shorter calls; the fields are `content` (a string, required)"#);
+    insta::assert_snapshot!(validator.check(json!({}), &Value::clone).unwrap_err(), @r#"`content` is missing, expected a string; no arguments arrived, they may have been cut off; make the call again, long content in several shorter calls; the fields are `content` (a string, required)"#);
     assert_eq!(
         validator.check(json!(null), &Value::clone).unwrap_err(),
         validator.check(json!({}), &Value::clone).unwrap_err()
@@ -247,7 +247,7 @@ fn options_with_descriptions_are_told_as_one_list() {
 #[test]
 fn text_that_is_no_json() {
     let told = |text| parse(text, 1 << 20).unwrap_err().to_string();
-    insta::assert_snapshot!(told("{\"path\": \"a.txt\", \"content\": \"once upon"), @r#"the arguments are JSON that ends too early, at line 1 column 39; your output may have been cut; send the call again, long content in several shorter calls"#);
+    insta::assert_snapshot!(told("{\"path\": \"a.txt\", \"content\": \"once upon"), @r#"the arguments are JSON that ends too early, at line 1 column 39; they may have been cut off; make the call again, long content in several shorter calls"#);
     insta::assert_snapshot!(told("{'path': 1}"), @r#"the arguments are not valid JSON: key must be a string at line 1 column 2; send one JSON object; quotes and line breaks inside of strings need a backslash"#);
     insta::assert_snapshot!(told(&"[".repeat(200)), @r#"the arguments are not valid JSON: recursion limit exceeded at line 1 column 128; send one JSON object; quotes and line breaks inside of strings need a backslash"#);
     insta::assert_snapshot!(parse("{\"a\": 1}", 4).unwrap_err(), @r#"the arguments are more than 4 bytes long; send less at once, in several calls"#);

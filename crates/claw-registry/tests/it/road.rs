@@ -58,7 +58,7 @@ async fn refuses_a_hidden_tool_that_the_model_remembers() {
     let bench = Bench::new(Setup { policy: deny("group:fs"), ..Setup::default() });
     let (step, reason) = refused(&bench.call("peek", json!({"file_path": "a.txt"})).await);
     assert_eq!(step, "authorise");
-    assert!(reason.contains("not among the tools offered"), "{reason}");
+    assert!(reason.contains("not among the tools that are offered"), "{reason}");
 }
 
 #[tokio::test]

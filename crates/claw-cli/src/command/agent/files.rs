@@ -12,8 +12,10 @@ use claw_host::SystemClock;
 use claw_store::Backend;
 use serde_json::json;
 
-use super::{Which, failed, with_store};
+use super::{Which, failed};
+use crate::caller;
 use crate::cli::Session;
+use crate::compose;
 use crate::config::Loaded;
 use crate::failure::{Failure, Outcome};
 use crate::output::{Cell, Table};
@@ -93,7 +95,7 @@ impl Whose {
     fn list(&self, session: &mut Session) -> Outcome {
         let loaded = session.load()?;
         let (id, user) = (self.which.id()?, self.user()?);
-        let cards = with_store(session, &loaded, async |store| {
+        let cards = compose::with_store(&loaded, &session.around, async |store| {
             cards(store, &loaded.config.tenant, &id, user.as_ref()).await
         })?;
         if session.out.json {
@@ -101,6 +103,8 @@ impl Whose {
             return Ok(ExitCode::SUCCESS);
         }
         if cards.is_empty() {
+            // What a removed agent left is still shown; of a misspelt one there is nothing.
+            caller::must_be_set_up(id.as_str(), &loaded, &session.around)?;
             session.out.line(format_args!("agent `{id}` has no context files"))?;
             return Ok(ExitCode::SUCCESS);
         }
@@ -135,8 +139,9 @@ impl Named {
     fn get(&self, session: &mut Session) -> Outcome {
         let loaded = session.load()?;
         let key = self.key(&loaded)?;
-        let document =
-            with_store(session, &loaded, async |store| store.document(&key).await.map_err(failed))?;
+        let document = compose::with_store(&loaded, &session.around, async |store| {
+            store.document(&key).await.map_err(failed)
+        })?;
         let document = document.ok_or_else(|| self.missing(&key))?;
         if session.out.json {
             session
@@ -151,11 +156,12 @@ impl Named {
     fn set(&self, session: &mut Session) -> Outcome {
         let loaded = session.load()?;
         let key = self.key(&loaded)?;
+        caller::must_be_set_up(key.agent.as_str(), &loaded, &session.around)?;
         let mut text = String::new();
         io::stdin().read_to_string(&mut text).map_err(|error| {
             Failure::usage("the text could not be read from standard input").because(error)
         })?;
-        let version = with_store(session, &loaded, async |store| {
+        let version = compose::with_store(&loaded, &session.around, async |store| {
             let seen = store.document(&key).await.map_err(failed)?.map(|document| document.version);
             store.put_document(&key, &text, seen, SystemClock.now()).await.map_err(changed)
         })?;
@@ -175,7 +181,7 @@ impl Named {
     fn remove(&self, session: &mut Session) -> Outcome {
         let loaded = session.load()?;
         let key = self.key(&loaded)?;
-        with_store(session, &loaded, async |store| {
+        compose::with_store(&loaded, &session.around, async |store| {
             let document = store.document(&key).await.map_err(failed)?.ok_or_else(|| self.missing(&key))?;
             store.remove_document(&key, document.version, SystemClock.now()).await.map_err(changed)
         })?;

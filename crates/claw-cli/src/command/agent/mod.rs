@@ -16,10 +16,9 @@ use claw_policy::nearest::nearest;
 use claw_store::Backend;
 use serde_json::{Map, Value, json};
 
-use super::tools::runtime;
 use crate::cli::Session;
 use crate::compose;
-use crate::config::Loaded;
+use crate::config::{Loaded, unknown_provider};
 use crate::failure::{Failure, Outcome};
 use crate::output::{Cell, Table, tell};
 
@@ -159,16 +158,13 @@ impl Which {
         let mut loaded = session.load()?;
         let id = self.id()?;
         let (tenant, around) = (loaded.config.tenant.clone(), &session.around);
-        let (stored, files) = runtime()?.block_on(async {
-            let Some(store) = compose::existing_store(&loaded, around).await? else {
-                return Ok((None, Vec::new()));
-            };
+        let kept = compose::with_existing_store(&loaded.clone(), around, async |store| {
             let stored = store.agent(&tenant, &id).await.map_err(failed)?;
-            let files = files::cards(&store, &tenant, &id, None).await?;
-            compose::add_stored_agents(&mut loaded, &store).await?;
-            store.disconnect().await;
-            Ok::<_, Failure>((stored, files))
+            let files = files::cards(store, &tenant, &id, None).await?;
+            compose::add_stored_agents(&mut loaded, store).await?;
+            Ok((stored, files))
         })?;
+        let (stored, files) = kept.unwrap_or_default();
         let Some(agent) = loaded.config.agents.get(id.as_str()) else { return Err(unknown(&id, &loaded)) };
         if session.out.json {
             let from = if stored.is_some() { "store" } else { "configuration" };
@@ -196,7 +192,7 @@ impl Which {
         ];
         for (name, value) in lines {
             if let Some(value) = value {
-                session.out.foreign(&format!("{name:<11}{value}"))?;
+                session.out.field(name, &value)?;
             }
         }
         Ok(ExitCode::SUCCESS)
@@ -206,7 +202,7 @@ impl Which {
         let loaded = session.load()?;
         let id = self.storable(&loaded)?;
         let tenant = &loaded.config.tenant;
-        with_store(session, &loaded, async |store| {
+        compose::with_store(&loaded, &session.around, async |store| {
             let agent = found(store, &loaded, &id).await?;
             store.remove_agent(tenant, &id, agent.version, SystemClock.now()).await.map_err(failed)
         })?;
@@ -226,8 +222,9 @@ impl Add {
             policy: Value::Null,
             other_config: Map::new(),
         })?;
+        self.parts.check_provider(&loaded)?;
         check(&loaded, &id, &setup)?;
-        with_store(session, &loaded, async |store| {
+        compose::with_store(&loaded, &session.around, async |store| {
             let put = store.put_agent((&loaded.config.tenant, &id), setup, None, SystemClock.now()).await;
             put.map_err(|error| match error {
                 StoreError::Stale { .. } => Failure::failed(format!("there is an agent `{id}` already"))
@@ -243,7 +240,8 @@ impl Edit {
     fn run(&self, session: &mut Session) -> Outcome {
         let loaded = session.load()?;
         let id = self.which.storable(&loaded)?;
-        with_store(session, &loaded, async |store| {
+        self.parts.check_provider(&loaded)?;
+        compose::with_store(&loaded, &session.around, async |store| {
             let agent = found(store, &loaded, &id).await?;
             let setup = self.parts.over(agent.setup)?;
             check(&loaded, &id, &setup)?;
@@ -258,6 +256,15 @@ impl Edit {
 }
 
 impl Parts {
+    /// Refuses a provider that nobody has written down.
+    fn check_provider(&self, loaded: &Loaded) -> Result<(), Failure> {
+        let named = self.provider.as_deref().map(str::trim).unwrap_or_default();
+        match unknown_provider(&loaded.config.models, named) {
+            Some(why) => Err(Failure::usage(format!("`--provider`: {why}"))),
+            None => Ok(()),
+        }
+    }
+
     /// What an agent is with these parts put in place of its own.
     fn over(&self, mut setup: AgentSetup) -> Result<AgentSetup, Failure> {
         let given = |text: &String| Some(text.trim()).filter(|text| !text.is_empty()).map(Into::into);
@@ -318,14 +325,10 @@ fn check(loaded: &Loaded, id: &AgentId, setup: &AgentSetup) -> Result<(), Failur
 
 fn list(session: &mut Session) -> Outcome {
     let loaded = session.load()?;
-    let stored = runtime()?.block_on(async {
-        let Some(store) = compose::existing_store(&loaded, &session.around).await? else {
-            return Ok(Vec::new());
-        };
-        let agents = store.agents(&loaded.config.tenant).await.map_err(failed)?;
-        store.disconnect().await;
-        Ok::<_, Failure>(agents)
+    let stored = compose::with_existing_store(&loaded, &session.around, async |store| {
+        store.agents(&loaded.config.tenant).await.map_err(failed)
     })?;
+    let stored = stored.unwrap_or_default();
     let shadowed = |agent: &Agent| loaded.config.agents.contains_key(agent.id.as_str());
     if session.out.json {
         let configured = loaded.config.agents.iter().map(|(id, agent)| {
@@ -413,20 +416,6 @@ fn unknown(id: &AgentId, loaded: &Loaded) -> Failure {
         Some(near) => failure.hint(format!("did you mean `{near}`?")),
         None => failure.hint("clawsmith agent list"),
     }
-}
-
-/// Lets `work` work with the store, which is made where there is none.
-fn with_store<T>(
-    session: &Session,
-    loaded: &Loaded,
-    work: impl AsyncFnOnce(&Arc<dyn Backend>) -> Result<T, Failure>,
-) -> Result<T, Failure> {
-    runtime()?.block_on(async {
-        let store = compose::store(loaded, &session.around).await?;
-        let done = work(&store).await;
-        store.disconnect().await;
-        done
-    })
 }
 
 /// The store says itself what happened and what to try.

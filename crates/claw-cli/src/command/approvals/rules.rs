@@ -16,7 +16,7 @@ use claw_registry::CallScrubber;
 use claw_store::Backend;
 use serde_json::Value;
 
-use super::{unusable, with_store};
+use super::{of_store, unusable};
 use crate::cli::Session;
 use crate::command::ledger::time;
 use crate::config::Loaded;
@@ -221,7 +221,7 @@ pub(crate) struct List {
 impl List {
     pub(super) fn run(&self, session: &mut Session, loaded: &Loaded, scrubber: &CallScrubber) -> Outcome {
         let now = SystemClock.now();
-        let rules = with_store(session, loaded, async |store| {
+        let rules = of_store(session, loaded, async |store| {
             store.all_rules(&loaded.config.tenant).await.map(Some).map_err(unusable)
         })?;
         let mut rules = rules.unwrap_or_default();
@@ -270,7 +270,7 @@ impl Revoke {
     pub(super) fn run(&self, session: &mut Session, loaded: &Loaded) -> Outcome {
         let tenant = &loaded.config.tenant;
         let beginning = self.id.to_lowercase();
-        let revoked = with_store(session, loaded, async |store| {
+        let revoked = of_store(session, loaded, async |store| {
             let mut rules = store.all_rules(tenant).await.map_err(unusable)?;
             rules.retain(|rule| !beginning.is_empty() && rule.new.id.to_string().starts_with(&beginning));
             if rules.len() > 1 {

@@ -69,6 +69,10 @@ pub(super) async fn run(
             Heard::End => break,
         };
         let line = line.trim();
+        if matches!(line, "exit" | "quit") {
+            tell("going; the conversation is kept (`/exit` and `/quit` do the same)");
+            break;
+        }
         let Some(command) = line.strip_prefix('/') else {
             if line.is_empty() {
                 continue;
@@ -84,12 +88,7 @@ pub(super) async fn run(
         };
         let (word, rest) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
         let done = match (word, rest.trim()) {
-            ("help" | "?", _) => help(session),
             ("quit" | "exit" | "q", _) => break,
-            ("tools", _) => tools(session, &talk).await,
-            ("policy", tool) => policy(session, &talk, tool),
-            ("undo", _) => undo::last_of(session, loaded, backend, &talk.caller.session).await,
-            ("cost", _) => cost(session, &talk).await,
             ("image", path) => picture(&talk.caller.workspace, path).map(|picture| pictures.push(picture)),
             ("new", _) => {
                 let mut caller = talk.caller.clone();
@@ -116,7 +115,10 @@ pub(super) async fn run(
                     Err(failure) => Err(failure),
                 }
             }
-            (word, _) => Err(Failure::usage(format!("there is no `/{word}`")).hint("/help")),
+            words => match told(words, session, (loaded, backend), &talk).await {
+                Some(done) => done,
+                None => Err(Failure::usage(format!("there is no `/{word}`")).hint("/help")),
+            },
         };
         if let Err(failure) = done {
             complain("error", failure);
@@ -125,6 +127,49 @@ pub(super) async fn run(
     }
     talk.end().await?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Does what a word says that needs no terminal; `None` where it is no such word.
+async fn told(
+    (word, rest): (&str, &str),
+    session: &mut Session,
+    (loaded, backend): (&Loaded, &Arc<dyn Backend>),
+    talk: &Talk,
+) -> Option<Result<(), Failure>> {
+    Some(match word {
+        "help" | "?" => help(session),
+        "tools" => tools(session, talk).await,
+        "policy" => policy(session, talk, rest),
+        "undo" => undo::last_of(session, loaded, backend, &talk.caller.session).await,
+        "cost" => cost(session, talk).await,
+        _ => return None,
+    })
+}
+
+/// The word that a message is, where it is one of those that see to the conversation.
+pub(super) fn word_in(message: &str) -> Option<(&str, &str)> {
+    let line = message.trim().strip_prefix('/').filter(|line| !line.contains('\n'))?;
+    let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    let is_known = |(known, _): &(&str, &str)| known.split(' ').next() == Some(format!("/{word}").as_str());
+    (HELP.iter().any(is_known) || word == "exit").then(|| (word, rest.trim()))
+}
+
+/// Does what a word says, said where no conversation is held.
+pub(super) async fn by_itself(
+    words: (&str, &str),
+    session: &mut Session,
+    held: (&Loaded, &Arc<dyn Backend>),
+    talk: &Talk,
+) -> Result<(), Failure> {
+    let word = words.0;
+    let only_there = || {
+        Failure::usage(format!("`/{word}` works in a conversation at a terminal only")).hint("clawsmith chat")
+    };
+    // Programs are told of changes; the rest is for people.
+    if session.out.json && word != "undo" {
+        return Err(only_there());
+    }
+    told(words, session, held, talk).await.unwrap_or_else(|| Err(only_there()))
 }
 
 async fn welcome(session: &mut Session, talk: &Talk) -> Result<(), Failure> {

@@ -12,6 +12,11 @@ pub(super) struct Markdown {
 }
 
 impl Markdown {
+    /// Whether a block of code is open.
+    pub(super) fn is_code(&self) -> bool {
+        self.code.is_some()
+    }
+
     /// The line as a terminal shows it; `None` where it is shown as it is.
     pub(super) fn line(&mut self, line: &str) -> Option<String> {
         if let Some(fence) = line.trim_start().strip_prefix("```") {

@@ -1,43 +1,83 @@
-//! Words on a terminal as they come. Once a line is whole it is written again, dressed.
+//! Words on a terminal as they come, lines broken between them. Once a line is whole it is written again, dressed.
 
 use super::markdown::Markdown;
 use crate::failure::Failure;
-use crate::output::{Out, visible};
+use crate::output::{Out, indent, prose, visible, width};
+
+/// More rows than this may have left the screen, where they cannot be written again.
+const MOST_ROWS: usize = 20;
 
 /// What is being said.
 #[derive(Debug, Default)]
 pub(super) struct Speech {
     markdown: Markdown,
-    /// What was written of the line that is not whole yet.
+    /// The line that is not whole yet, the word that waits too.
     line: String,
+    /// A word that may go on, and may have to go to the next row; with the blanks before it.
+    word: String,
+    /// How many columns of the row are taken.
+    taken: usize,
+    /// How many rows of the line stand above.
+    rows: usize,
 }
 
 impl Speech {
     /// Says more.
     pub(super) fn say(&mut self, out: &mut Out, text: &str) -> Result<(), Failure> {
         let Some(columns) = out.columns() else { return out.piece(text) };
-        for piece in text.split_inclusive('\n') {
-            let Some(rest) = piece.strip_suffix('\n') else {
-                out.piece(piece)?;
-                self.line.push_str(&visible(piece));
+        // The last column stays free: terminals differ in where the next character goes.
+        let columns = columns.saturating_sub(1).max(1);
+        for c in visible(text).chars() {
+            if c == '\n' {
+                self.flush(out, columns)?;
+                self.end(out, columns)?;
                 continue;
-            };
-            out.piece(rest)?;
-            self.line.push_str(&visible(rest));
-            let line = std::mem::take(&mut self.line);
-            match self.markdown.line(&line) {
-                // What went over the edge cannot be written over.
-                Some(dressed) if width(&line) < columns => {
-                    out.raw(format!("\r\x1b[2K{dressed}\n").as_bytes())?;
-                }
-                _ => out.raw(b"\n")?,
             }
+            if c == ' ' && !self.word.trim().is_empty() {
+                self.flush(out, columns)?;
+            }
+            self.line.push(c);
+            self.word.push(c);
         }
         out.flush()
     }
-}
 
-/// At most how many columns a line takes.
-fn width(line: &str) -> usize {
-    line.chars().map(|c| if c == '\t' { 8 } else { 1 + usize::from(!c.is_ascii()) }).sum()
+    /// Writes the word that waits, on the next row where it has no room on this one.
+    fn flush(&mut self, out: &mut Out, columns: usize) -> Result<(), Failure> {
+        let word = std::mem::take(&mut self.word);
+        let (wide, text) = (width(&word), word.trim_start());
+        let breaks = self.taken + wide > columns && !text.is_empty() && !self.stays_as_it_is();
+        let indent = indent(&self.line);
+        if !breaks || self.taken <= indent {
+            self.taken += wide;
+            return out.raw(word.as_bytes());
+        }
+        self.taken = indent + width(text);
+        self.rows += 1;
+        out.raw(format!("\n{}{text}", " ".repeat(indent)).as_bytes())
+    }
+
+    /// Code and tables are not broken.
+    fn stays_as_it_is(&self) -> bool {
+        let is_fence = self.line.trim_start().starts_with("```");
+        is_fence
+            || self.markdown.is_code()
+            || self.line.trim_start().starts_with('|')
+            || self.line.contains('\t')
+    }
+
+    /// The line is whole.
+    fn end(&mut self, out: &mut Out, columns: usize) -> Result<(), Failure> {
+        let as_it_is = self.stays_as_it_is();
+        let (line, rows) = (std::mem::take(&mut self.line), std::mem::take(&mut self.rows));
+        self.taken = 0;
+        let dressed = self.markdown.line(&line).filter(|_| out.shows_styles() && rows <= MOST_ROWS);
+        // What the terminal itself has broken cannot be written over.
+        let over =
+            if as_it_is { width(&line) > columns } else { line.split(' ').any(|word| width(word) > columns) };
+        let Some(dressed) = dressed.filter(|_| !over) else { return out.raw(b"\n") };
+        let dressed = if as_it_is { dressed } else { prose(&dressed, columns) };
+        let up = if rows > 0 { format!("\x1b[{rows}A") } else { String::new() };
+        out.raw(format!("\r{up}\x1b[J{dressed}\n").as_bytes())
+    }
 }

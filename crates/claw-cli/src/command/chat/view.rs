@@ -263,10 +263,8 @@ impl View {
             Some("refused") => {
                 let reason = body["reason"].as_str().unwrap_or_default();
                 tell(format_args!("✗ {tool} {args} refused: {reason}"));
-                if reason.contains("nobody can be asked") {
-                    tell(
-                        "  try: the same on a terminal, where you are asked, or with `--wait` and `clawsmith approvals`",
-                    );
+                if approve::is_unasked(reason) {
+                    tell(approve::NOBODY_HERE);
                 }
             }
             _ => {}

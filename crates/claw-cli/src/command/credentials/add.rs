@@ -8,18 +8,21 @@ use clap::Args;
 use claw_core::port::Clock as _;
 use claw_core::store::{ProgramPlace, ProgramSettings};
 use claw_host::SystemClock;
-use claw_policy::program::{ArgumentRules, Preset, preset};
+use claw_policy::program::{ArgumentRules, OPEN_VARIABLES, Preset, preset};
 use claw_store::vault::ProgramEnv;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::json;
 
 use super::row::{self, Row};
 use super::{Whose, failed, held, in_path, shown};
+use crate::caller;
 use crate::cli::Session;
-use crate::command::{prompt, tools::runtime};
+use crate::command::prompt;
+use crate::command::tools::{self, runtime};
 use crate::compose;
-use crate::config::Loaded;
+use crate::config::{Loaded, SHORTEST_SECRET};
 use crate::failure::{Failure, Outcome};
+use crate::output::tell;
 
 /// Which program, and what it is given.
 #[derive(Debug, Args)]
@@ -83,8 +86,19 @@ impl Add {
             },
             (None, None) => return Err(Failure::usage("neither a program nor a file is named")),
         };
+        let here = self.workspace_here(session);
         // All are checked before the first is written.
-        for New { settings, .. } in &mut programs {
+        for New { place, settings, .. } in &mut programs {
+            if let Some(agent) = &place.agent {
+                caller::must_be_set_up(agent.as_str(), &loaded, &session.around)?;
+            }
+            if here.as_ref().is_some_and(|here| Path::new(&settings.binary).starts_with(here)) {
+                return Err(Failure::usage(format!(
+                    "`{}` lies in the current directory: where agents work in it, they can change it, and it is not run",
+                    settings.binary
+                ))
+                .hint("put it where only its owner writes, or add it from another directory if none works here"));
+            }
             ArgumentRules::compile(&settings.deny_args, &settings.deny_verbose)
                 .map_err(|error| Failure::usage(error.to_string()))?;
             settings.digest = Some(held(Path::new(&settings.binary))?);
@@ -97,6 +111,7 @@ impl Add {
             }
             Ok::<_, Failure>(())
         })?;
+        programs.iter().for_each(warn_of_short);
         if session.out.json {
             let places: Vec<_> = programs.iter().map(|program| &program.place).collect();
             session.out.json(&json!({ "added": places }))?;
@@ -107,6 +122,11 @@ impl Add {
             session.out.line(format_args!("{}: `{}` is given {names}", shown(place), settings.binary))?;
         }
         Ok(ExitCode::SUCCESS)
+    }
+
+    /// The current directory, where it can be a workspace.
+    fn workspace_here(&self, session: &Session) -> Option<PathBuf> {
+        tools::workspace(None, &session.around).ok()
     }
 
     /// The program that the command line names; `None` where the person gave up.
@@ -191,6 +211,20 @@ impl Add {
         let binary = binary.canonicalize().unwrap_or(binary);
         let text = binary.to_str().map(ToOwned::to_owned);
         text.ok_or_else(|| Failure::usage(format!("`{}` is not UTF-8", binary.display())))
+    }
+}
+
+/// A value that cannot be told from ordinary text cannot be taken out of what the program prints.
+fn warn_of_short(New { place, env, .. }: &New) {
+    let short = |(name, value): &(&str, &SecretString)| {
+        !OPEN_VARIABLES.contains(name) && value.expose_secret().len() < SHORTEST_SECRET
+    };
+    for (name, _) in env.iter().filter(short) {
+        tell(format_args!(
+            "warning: the value of `{name}` is too short to be recognised, so nothing that `{}` prints is shown; use one \
+             of at least {SHORTEST_SECRET} bytes",
+            place.name
+        ));
     }
 }
 

@@ -133,11 +133,8 @@ impl Named {
     fn remove(&self, session: &mut Session) -> Outcome {
         let loaded = session.load()?;
         let place = self.whose.place(&loaded.config, &self.name)?;
-        let removed = runtime()?.block_on(async {
-            let store = compose::store(&loaded, &session.around).await?;
-            let removed = store.remove_program(&place).await.map_err(failed);
-            store.disconnect().await;
-            removed
+        let removed = compose::with_store(&loaded, &session.around, async |store| {
+            store.remove_program(&place).await.map_err(failed)
         })?;
         if !removed {
             return Err(missing(&place));
@@ -153,14 +150,10 @@ impl Named {
 
 fn list(session: &mut Session) -> Outcome {
     let loaded = session.load()?;
-    let cards = runtime()?.block_on(async {
-        let Some(store) = compose::existing_store(&loaded, &session.around).await? else {
-            return Ok(Vec::new());
-        };
-        let cards = store.programs(&loaded.config.tenant).await.map_err(failed);
-        store.disconnect().await;
-        cards
+    let cards = compose::with_existing_store(&loaded, &session.around, async |store| {
+        store.programs(&loaded.config.tenant).await.map_err(failed)
     })?;
+    let cards = cards.unwrap_or_default();
     if session.out.json {
         session.out.json(&cards)?;
         return Ok(ExitCode::SUCCESS);

@@ -40,7 +40,7 @@ impl Explain {
             } else if matches!(explained.presence, Presence::Unknown { .. }) {
                 return Err(Failure::usage(explained.to_string()).hint("clawsmith tools list --all"));
             } else {
-                session.out.line(&explained)?;
+                session.out.prose(&explained)?;
             }
             let unknown = matches!(explained.presence, Presence::Unknown { .. });
             return Ok(ExitCode::from(if unknown { 2 } else { 0 }));
@@ -52,7 +52,7 @@ impl Explain {
             session.out.json(&lines.collect::<Vec<_>>())?;
             return Ok(ExitCode::SUCCESS);
         }
-        session.out.line(format_args!(
+        session.out.prose(format_args!(
             "agent `{}` has {} of {} tools\n",
             caller.agent,
             decision.allowed().count(),

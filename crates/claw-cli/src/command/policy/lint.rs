@@ -30,7 +30,7 @@ impl Lint {
             session.out.json(&findings)?;
         } else {
             for finding in &findings {
-                session.out.foreign(&finding.to_string())?;
+                session.out.prose(finding)?;
             }
             if findings.is_empty() {
                 session.out.line("nothing to say")?;

@@ -45,12 +45,23 @@ impl Listener for Questions {
     }
 }
 
+/// What a person can do where nobody could be asked.
+pub(crate) const NOBODY_HERE: &str = "  try: the same on a terminal, where you are asked; or with `--wait`, and answer \
+                                      from another terminal: `clawsmith approvals list`, then `clawsmith approvals \
+                                      approve ID`";
+
+/// Whether a call was refused for want of somebody to ask.
+pub(crate) fn is_unasked(reason: &str) -> bool {
+    reason.contains("nobody can be asked")
+}
+
 /// Says where a question can be answered that nobody here can.
 pub(crate) fn announce(approval: &Approval) {
     let (id, request) = (approval.id, &approval.request);
     let wait = request.expires.since(request.asked).as_secs();
     tell(format_args!("`{}` waits for approval `{id}`, {wait} s at most", request.tool));
     tell(format_args!("  try: clawsmith approvals show {id}"));
+    tell(format_args!("  and: clawsmith approvals approve {id}"));
 }
 
 /// Puts a question on a thread of its own, since reading a terminal cannot be stopped; the store gets the

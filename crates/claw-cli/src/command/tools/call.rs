@@ -88,10 +88,10 @@ impl CallTool {
     pub(crate) fn run(self, session: &mut Session) -> Outcome {
         let loaded = self.caller.load(session)?;
         let mut caller = if self.managed {
-            self.caller.acting(&loaded.config, &session.around, Path::new("/"))?
+            self.caller.caller(&loaded.config, &session.around, Path::new("/"))?
         } else {
             let workspace = workspace(self.workspace.as_deref(), &session.around)?;
-            self.caller.acting(&loaded.config, &session.around, &workspace)?
+            self.caller.caller(&loaded.config, &session.around, &workspace)?
         };
         let args = arguments(self.given.as_deref().or(self.args.as_deref()).unwrap_or("{}"))?;
         let live = Arc::new(Live::new(session.out.json));
@@ -204,6 +204,7 @@ impl CallTool {
                 ]
             }
             Step::Validate => vec![format!("  try: clawsmith tools show {name}")],
+            Step::Judge if approve::is_unasked(&refusal.reason) => vec![approve::NOBODY_HERE.to_owned()],
             Step::Limit | Step::Judge | Step::Record => Vec::new(),
         }
     }

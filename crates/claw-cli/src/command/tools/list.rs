@@ -70,7 +70,7 @@ impl List {
         }
         print(session, &sections)?;
         if hidden > 0 && !self.all {
-            session.out.line(format_args!(
+            session.out.prose(format_args!(
                 "\n{hidden} more tools are known and not in this build; `clawsmith tools list --all` shows them"
             ))?;
         }
@@ -97,8 +97,7 @@ fn chosen(
 
 fn print(session: &mut Session, sections: &[(Section, Vec<Line>)]) -> Result<(), Failure> {
     let mut table =
-        Table::new(["tool", "section", "status", "allowed", "effects", "cost", "tokens", "about"])
-            .spare_last();
+        Table::new(["tool", "section", "status", "allowed", "cost", "tokens", "effects", "about"]);
     let mut reasons = Vec::new();
     for (section, lines) in sections {
         for (listing, verdict) in lines {
@@ -129,9 +128,9 @@ fn print(session: &mut Session, sections: &[(Section, Vec<Line>)]) -> Result<(),
                 Cell::quiet(&section.id),
                 status,
                 allowed,
-                Cell::new(meta.effects),
                 Cell::new(meta.cost.name()),
                 Cell::new(tokens),
+                Cell::new(meta.effects),
                 Cell::new(&meta.about),
             ]);
         }
@@ -143,7 +142,7 @@ fn print(session: &mut Session, sections: &[(Section, Vec<Line>)]) -> Result<(),
     if !reasons.is_empty() {
         session.out.line("")?;
     }
-    reasons.iter().try_for_each(|reason| session.out.line(reason))
+    reasons.iter().try_for_each(|reason| session.out.prose(reason))
 }
 
 fn as_json(section: &Section, (listing, verdict): &Line) -> serde_json::Value {

@@ -86,7 +86,7 @@ fn facts(
         ("tokens", tokens),
     ];
     session.out.heading(meta.title())?;
-    session.out.line(&meta.about)?;
+    session.out.prose(&meta.about)?;
     session.out.line("")?;
     for (name, value) in lines {
         if let Some(value) = value {

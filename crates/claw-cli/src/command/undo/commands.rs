@@ -15,12 +15,20 @@ const LOOKED_AT: usize = 100_000;
 const STATE: &str = "not covered";
 
 impl Work {
-    /// The last calls that ran programs, as their intents.
-    pub(super) async fn commands(&self, filter: &UndoFilter, limit: usize) -> Result<Vec<Entry>, Failure> {
+    /// The last calls that ran programs which may have changed files, as their intents; where `all` is set, those that
+    /// only read too.
+    pub(super) async fn commands(
+        &self,
+        filter: &UndoFilter,
+        limit: usize,
+        all: bool,
+    ) -> Result<Vec<Entry>, Failure> {
         let entries = self.store.recent(&self.loaded.config.tenant, LOOKED_AT).await.map_err(unreadable)?;
         let wanted = |entry: &Entry| {
             let executes = match &entry.record.event {
-                EntryEvent::Intent { effects, .. } => effects.has(Effect::Execute),
+                EntryEvent::Intent { effects, .. } => {
+                    effects.has(Effect::Execute) && (all || effects.has(Effect::Write))
+                }
                 _ => false,
             };
             executes && filter.session.as_ref().is_none_or(|session| *session == entry.record.session)
