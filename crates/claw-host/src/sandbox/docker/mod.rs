@@ -4,7 +4,9 @@
 //! very program. Commands that agree in all of it share one; it ends by itself when nobody uses it. Inside, this
 //! program keeps each command (`inside/`), so that nothing is asked of the image but that it has a shell.
 
+mod aftermath;
 mod call;
+mod child;
 mod container;
 mod engine;
 mod error;
@@ -15,6 +17,7 @@ mod options;
 mod own;
 mod pool;
 mod shell;
+mod start;
 mod watch;
 mod wire;
 
