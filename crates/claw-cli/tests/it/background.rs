@@ -35,14 +35,24 @@ fn script(home: &Home, word: &str, then: &str) -> String {
 
 #[test]
 fn chat_ends_what_runs_and_says_how_much() {
-    let home = Home::new();
     let word = format!("chat-ends-{}", std::process::id());
-    let script = script(&home, &word, "");
+    chat_ends_what_runs(&Home::new(), &word);
+}
+
+#[test]
+fn chat_ends_what_runs_in_containers_too() {
+    let Some(home) = crate::docker::home("") else { return };
+    let word = format!("chat-ends-container-{}", std::process::id());
+    chat_ends_what_runs(&home, &word);
+}
+
+fn chat_ends_what_runs(home: &Home, word: &str) {
+    let script = script(home, word, "");
     let ran = home.run(&["chat", "-m", "start", "--script", &script]);
     assert_eq!(ran.code, 0, "{}", ran.shown());
     assert!(ran.stdout.contains("Started."), "{}", ran.shown());
     assert!(ran.stderr.contains("1 background command was ended\n"), "{}", ran.shown());
-    assert_eq!(processes_with(&word), 0);
+    assert_eq!(processes_with(word), 0);
     let undone = home.run(&["undo", "list"]);
     assert!(undone.stdout.contains("not covered"), "{}", undone.shown());
     // The agent hears of it when it is spoken to again.
