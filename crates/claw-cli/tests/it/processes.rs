@@ -396,6 +396,10 @@ async fn refuses_more_than_a_session_may_have() {
     desk.start(json!({ "command": "cat" })).await;
     let listed = details(&desk.process(json!({ "action": "list" })).await);
     assert_eq!(listed.as_array().unwrap().len(), 3, "two that run and the last that ended: {listed}");
+    let desk = Desk::with(ProcessLimits { per_session: 0, ..ProcessLimits::default() }).await;
+    let reply = desk.call("exec", json!({ "command": "touch made", "background": true })).await;
+    refused(&reply, "`limits.background_commands` is 0");
+    assert!(!desk.workspace.path().join("made").exists());
 }
 
 #[tokio::test]
