@@ -11,6 +11,7 @@ mod container;
 mod engine;
 mod error;
 mod files;
+mod flow;
 pub(super) mod inside;
 mod mounts;
 mod options;

@@ -4,8 +4,9 @@ use claw_core::port::{Child, Program, RunContext, Start};
 use claw_core::tool::{ErrorKind, ToolError};
 
 use super::aftermath::Aftermath;
-use super::child::{Starting, WINDOW};
+use super::child::Starting;
 use super::container::Container;
+use super::flow::WINDOW;
 use super::own::Own;
 use super::shell::{PLACE, refused};
 use super::wire::Order;
