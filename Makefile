@@ -53,9 +53,9 @@ advisories: ## Ask the advisory database about our dependencies (needs the netwo
 	@scripts/install-deny.sh
 	$(TOOLS)/bin/cargo-deny --workspace check advisories
 
-bench: setup ## Run the benchmarks, with a PostgreSQL of their own
+bench: setup ## Run the benchmarks, with a PostgreSQL and a Docker engine of their own
 	@scripts/install-bench-deps.sh
-	scripts/with-postgres.sh $(CARGO) bench --workspace --bench '*'
+	scripts/with-postgres.sh scripts/with-docker.sh $(CARGO) bench --workspace --bench '*'
 
 soak: setup ## Run the tests optimised and long: SOAK_CASES, SOAK_ROUNDS, SOAK_TURNS, SOAK_MUTANTS and SOAK_RACES say how long
 	PROPTEST_CASES=$(SOAK_CASES) CLAWSMITH_KILL_ROUNDS=$(SOAK_ROUNDS) CLAWSMITH_KILL_TURNS=$(SOAK_TURNS) CLAWSMITH_ORACLE_MUTANTS=$(SOAK_MUTANTS) CLAWSMITH_RACE_OPS=$(SOAK_RACES) scripts/with-postgres.sh scripts/with-docker.sh $(CARGO) test --release --workspace

@@ -43,8 +43,8 @@ impl Owning {
     }
 
     /// What keeps commands running for this worker.
-    pub(crate) fn keeping(store: &Arc<dyn Backend>, worker: Worker) -> Keeping {
-        Keeping { store: Arc::clone(store) as _, worker, limits: ProcessLimits::default() }
+    pub(crate) fn keeping(store: &Arc<dyn Backend>, worker: Worker, limits: ProcessLimits) -> Keeping {
+        Keeping { store: Arc::clone(store) as _, worker, limits }
     }
 
     /// Nothing runs any more.

@@ -100,9 +100,17 @@ impl Loaded {
             ("limits.timeout_secs", limits.timeout_secs, 1),
             ("limits.output_bytes", limits.output_bytes, 256),
             ("limits.argument_bytes", limits.argument_bytes, 2),
+            ("limits.background_bytes", limits.background_bytes, 1024),
         ];
         for (key, value, least) in least.into_iter().filter(|(_, value, least)| value < least) {
             problems.push(self.at(key, "", format!("`{key}` is {value}; use at least {least}")));
+        }
+        let most = [
+            ("limits.background_commands", limits.background_commands, 256),
+            ("limits.background_bytes", limits.background_bytes, 64 << 20),
+        ];
+        for (key, value, most) in most.into_iter().filter(|(_, value, most)| value > most) {
+            problems.push(self.at(key, "", format!("`{key}` is {value}; use at most {most}")));
         }
         for (key, message) in self.config.store.out_of_bounds() {
             problems.push(self.at(&key, "", message));

@@ -30,7 +30,7 @@ use claw_policy::approval::ApprovalConfig;
 use claw_policy::config::{AgentProviderTools, AgentTools, PolicyConfig, ToolsPolicy};
 use claw_policy::rate::RateConfig;
 use claw_policy::shell::{RuleError, Rules, ShellConfig};
-use claw_registry::Limits;
+use claw_registry::{Limits, ProcessLimits};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -206,6 +206,12 @@ pub struct LimitsConfig {
     /// How many MiB of whole results are kept for a tenant; beyond that the oldest are forgotten.
     #[schemars(range(min = 1, max = 1_048_576))]
     pub result_mib: u32,
+    /// How many commands of one session may run in the background at a time; 0 allows none.
+    #[schemars(range(max = 256))]
+    pub background_commands: u32,
+    /// How many bytes of what a command in the background printed are kept; the newest.
+    #[schemars(range(min = 1024, max = 67_108_864))]
+    pub background_bytes: u32,
 }
 
 /// What is secret, beyond what is recognised by its form.
@@ -253,6 +259,8 @@ impl Default for LimitsConfig {
             tool_tokens: None,
             result_days: 30,
             result_mib: 1024,
+            background_commands: 8,
+            background_bytes: 1 << 20,
         }
     }
 }
@@ -340,6 +348,15 @@ impl LimitsConfig {
             grace: Duration::from_secs(self.grace_secs.into()),
             output_bytes: usize::try_from(self.output_bytes).unwrap_or(usize::MAX),
             argument_bytes: usize::try_from(self.argument_bytes).unwrap_or(usize::MAX),
+        }
+    }
+
+    /// How many commands run in the background, and how much of them is kept.
+    pub fn for_processes(&self) -> ProcessLimits {
+        ProcessLimits {
+            per_session: usize::try_from(self.background_commands).unwrap_or(usize::MAX),
+            output_bytes: usize::try_from(self.background_bytes).unwrap_or(usize::MAX),
+            ..ProcessLimits::default()
         }
     }
 

@@ -35,20 +35,62 @@ fn script(home: &Home, word: &str, then: &str) -> String {
 
 #[test]
 fn chat_ends_what_runs_and_says_how_much() {
-    let home = Home::new();
     let word = format!("chat-ends-{}", std::process::id());
-    let script = script(&home, &word, "");
+    chat_ends_what_runs(&Home::new(), &word);
+}
+
+#[test]
+fn chat_ends_what_runs_in_containers_too() {
+    let Some(home) = crate::docker::home("") else { return };
+    let word = format!("chat-ends-container-{}", std::process::id());
+    chat_ends_what_runs(&home, &word);
+}
+
+fn chat_ends_what_runs(home: &Home, word: &str) {
+    let script = script(home, word, "");
     let ran = home.run(&["chat", "-m", "start", "--script", &script]);
     assert_eq!(ran.code, 0, "{}", ran.shown());
     assert!(ran.stdout.contains("Started."), "{}", ran.shown());
     assert!(ran.stderr.contains("1 background command was ended\n"), "{}", ran.shown());
-    assert_eq!(processes_with(&word), 0);
+    assert_eq!(processes_with(word), 0);
     let undone = home.run(&["undo", "list", "--all"]);
     assert!(undone.stdout.contains("not covered"), "{}", undone.shown());
     // The agent hears of it when it is spoken to again.
     let ran = home.run(&["chat", "-m", "hello", "--script", &script]);
     assert!(ran.stdout.contains("was ended: sleep 999]"), "{}", ran.shown());
     assert!(!ran.stderr.contains("lost"), "{}", ran.shown());
+}
+
+#[test]
+fn the_limits_of_the_configuration_hold() {
+    let home = Home::with_config("[limits]\nbackground_commands = 1\nbackground_bytes = 1024\n");
+    let script = r#"
+        [[turn]]
+        when.result = "and no more may"
+        do = [{ say = "{{result_of.process}} / {{result}}" }]
+
+        [[turn]]
+        when.result_matches = 'background as `(?<id>[0-9a-f]{8})`'
+        do = [
+            { call = "process", args = { action = "wait", id = "{{result.id}}", pattern = "1999" } },
+            { call = "process", args = { action = "poll", id = "{{result.id}}", offset = 0 } },
+            { call = "exec", args = { command = "touch made", background = true } }
+        ]
+
+        [[turn]]
+        do = [{ call = "exec", args = { command = "seq 1000 1999; sleep 999", background = true } }]
+        "#;
+    let script = home.write("script.toml", script).to_str().unwrap().to_owned();
+    let ran = home.run(&["chat", "-m", "start", "--script", &script]);
+    assert!(ran.stdout.contains("1 commands of this session"), "{}", ran.shown());
+    assert!(ran.stdout.contains("[3976 bytes before this are no longer kept]"), "{}", ran.shown());
+    assert!(!home.path().join("project/made").exists());
+    let bad = ["background_commands = 257", "background_commands = -1", "background_bytes = 1023"];
+    for bad in bad.into_iter().chain(["background_bytes = 67108865"]) {
+        let home = Home::with_config(&format!("[limits]\n{bad}\n"));
+        let ran = home.run(&["config", "check"]);
+        assert!(ran.code == 2 && ran.stderr.contains("background_"), "{}", ran.shown());
+    }
 }
 
 #[tokio::test]

@@ -4,13 +4,21 @@ use serde_json::json;
 
 use crate::harness::{Home, Ran};
 
-/// A home whose commands run in containers; `None`, and a word about it, where there is no engine.
-fn home(more: &str) -> Option<Home> {
+/// The image that `scripts/docker.sh` makes.
+pub(crate) const IMAGE: &str = "clawsmith-test/busybox:latest";
+
+/// A home whose commands run in containers.
+pub(crate) fn home(more: &str) -> Option<Home> {
+    Some(Home::with_config(&config(&socket()?, more)))
+}
+
+/// The engine's socket; `None`, and a word about it, where there is none to be had.
+pub(crate) fn socket() -> Option<String> {
     match std::env::var("CLAWSMITH_TEST_DOCKER") {
         Ok(promised) if promised == "required" => {
             panic!("an engine was promised and is not there; run `scripts/with-docker.sh cargo test`")
         }
-        Ok(socket) => Some(Home::with_config(&config(&socket, more))),
+        Ok(socket) => Some(socket),
         Err(_) => {
             eprintln!("skipped: no engine; run `scripts/with-docker.sh cargo test` as root");
             None
@@ -21,7 +29,7 @@ fn home(more: &str) -> Option<Home> {
 fn config(socket: &str, more: &str) -> String {
     format!(
         "[sandbox]\nbackend = \"docker\"\n[sandbox.docker]\nsocket = \"{socket}\"\n\
-         image = \"clawsmith-test/busybox:latest\"\nmemory_mib = 64\nidle_secs = 10\n{more}"
+         image = \"{IMAGE}\"\nmemory_mib = 64\nidle_secs = 10\n{more}"
     )
 }
 

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use claw_core::port::{ProcessState, World};
+use claw_core::port::{ProcessState, ShellHost, World};
 use claw_core::store::{Approvals as _, ProcessEnd, Processes as _, Worker};
 use claw_core::tool::Caller;
 use claw_core::{AgentId, BootId, NodeId, SessionKey, TenantId};
 use claw_host::SystemClock;
 use claw_host::sandbox::Launcher;
+use claw_host::sandbox::docker::{DockerOptions, DockerShell};
 use claw_host::shell::{LocalShell, ShellOptions};
 use claw_policy::config::PolicyConfig;
 use claw_policy::pipeline::Policy;
@@ -31,9 +32,28 @@ impl Desk {
     }
 
     async fn with(limits: ProcessLimits) -> Self {
+        let shell = LocalShell::new(Arc::new(Launcher::new()), ShellOptions::default());
+        Self::over(Arc::new(shell), limits).await
+    }
+
+    /// With commands in containers; `None` where there is no engine.
+    async fn in_containers() -> Option<Self> {
+        let docker = DockerOptions {
+            socket: crate::docker::socket()?.into(),
+            image: crate::docker::IMAGE.to_owned(),
+            idle: Duration::from_secs(10),
+            installation: format!("desk-{}", BootId::new()),
+            ..DockerOptions::default()
+        };
+        let local = LocalShell::new(Arc::new(Launcher::new()), ShellOptions::default());
+        let limits = ProcessLimits { grace: Duration::from_millis(300), ..ProcessLimits::default() };
+        Some(Self::over(Arc::new(DockerShell::new(local, docker)), limits).await)
+    }
+
+    async fn over(shell: Arc<dyn ShellHost>, limits: ProcessLimits) -> Self {
         let store = Arc::new(SqliteStore::memory(NodeId::local()).await.unwrap());
         let mut world = World::new(Arc::new(SystemClock));
-        world.shell = Some(Arc::new(LocalShell::new(Arc::new(Launcher::new()), ShellOptions::default())));
+        world.shell = Some(shell);
         let registry = Registry::new(world);
         clawsmith::populate(&registry, &Discovery::default(), |warning| panic!("{warning}"));
         let worker = Worker { node: NodeId::local(), boot: BootId::new() };
@@ -376,6 +396,10 @@ async fn refuses_more_than_a_session_may_have() {
     desk.start(json!({ "command": "cat" })).await;
     let listed = details(&desk.process(json!({ "action": "list" })).await);
     assert_eq!(listed.as_array().unwrap().len(), 3, "two that run and the last that ended: {listed}");
+    let desk = Desk::with(ProcessLimits { per_session: 0, ..ProcessLimits::default() }).await;
+    let reply = desk.call("exec", json!({ "command": "touch made", "background": true })).await;
+    refused(&reply, "`limits.background_commands` is 0");
+    assert!(!desk.workspace.path().join("made").exists());
 }
 
 #[tokio::test]
@@ -402,6 +426,50 @@ async fn nothing_outlives_its_owner() {
 
     let desk = Desk::new().await;
     let id = desk.start(json!({ "command": "echo ready; sleep 999", "env": mark })).await;
+    desk.wait(&id, "ready").await;
+    drop(desk);
+    until_none_is_left(&word).await;
+}
+
+#[tokio::test]
+async fn in_a_container_all_of_it_is_the_same() {
+    let Some(desk) = Desk::in_containers().await else { return };
+    let word = format!("background-container-{}", std::process::id());
+    let command =
+        "echo one open-sesame-4711; read go; echo two $go; sleep 999 & setsid sleep 999 & wait; sleep 999";
+    let id = desk.start(json!({ "command": command, "env": [format!("MARK={word}")] })).await;
+    desk.wait(&id, "one").await;
+    assert_eq!(desk.poll(&id, 0).await["text"], "one [REDACTED]\n");
+    let listed = details(&desk.process(json!({ "action": "list" })).await);
+    assert_eq!(listed[0]["place"], "a Docker container", "{listed}");
+    details(&desk.write(&id, "typed\n").await);
+    desk.wait(&id, "^two typed$").await;
+    assert!(processes_with(&word) > 2);
+    let card = details(&desk.process(json!({ "action": "kill", "id": id })).await);
+    assert_eq!(card["state"], json!({ "state": "ended", "end": "killed" }));
+    assert_eq!(processes_with(&word), 0);
+    // A shell on a terminal: what is typed is judged, however the shell is called in the image.
+    std::fs::create_dir(desk.workspace.path().join("tree")).unwrap();
+    let id = desk.start(json!({ "command": "PS1='ready> ' sh -i", "pty": true })).await;
+    desk.wait(&id, "ready> ").await;
+    details(&desk.write(&id, "test -t 0 && stty size\r").await);
+    desk.wait(&id, "^24 80$").await;
+    details(&desk.process(json!({ "action": "resize", "id": id, "columns": 132, "rows": 43 })).await);
+    details(&desk.write(&id, "stty size; sh -c 'echo asleep; exec sleep 600'\r").await);
+    desk.wait(&id, "^43 132\nasleep$").await;
+    details(&desk.process(json!({ "action": "keys", "id": id, "keys": ["C-c"] })).await);
+    details(&desk.write(&id, "echo then $((1 + 1))\r").await);
+    desk.wait(&id, "^then 2$").await;
+    refused(&desk.write(&id, "rm -rf tree\r").await, "destructive.rm-recursive");
+    details(&desk.process(json!({ "action": "write", "id": id, "end": true })).await);
+    desk.ended(&id).await;
+    assert!(desk.workspace.path().join("tree").exists());
+    let args = json!({ "command": "test -t 1 && stty size", "pty": true });
+    let reply = desk.call("exec", args).await;
+    assert!(reply.model_text().contains("24 80"), "{}", reply.model_text());
+    // All that runs ends with the program's table of it.
+    let args = json!({ "command": "echo ready; sleep 999", "env": [format!("MARK={word}")] });
+    let id = desk.start(args).await;
     desk.wait(&id, "ready").await;
     drop(desk);
     until_none_is_left(&word).await;

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
@@ -77,7 +78,7 @@ pub struct Allowed {
 }
 
 /// How large a terminal is, in characters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Size {
     /// How wide.
     pub columns: u16,
@@ -93,7 +94,7 @@ impl Default for Size {
 
 /// A command that runs. Dropping its control ends it, with all that it started.
 pub struct Child {
-    /// What the system calls it, as far as it can be seen from here.
+    /// What the system calls it, as far as it can be seen from here; in a container, what it is called there.
     pub pid: u32,
     /// Where it runs, for people.
     pub place: &'static str,

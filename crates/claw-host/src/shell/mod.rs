@@ -16,4 +16,5 @@ pub(crate) use output::{Decoder, Output};
 pub use process::{Command, Finished, Input, Process, Reason, Streams};
 pub use programs::{CredentialedPrograms, NoCredentials, check_program, digest_program};
 pub(crate) use sight::named;
+pub(crate) use terminal::END;
 pub use terminal::Terminal;

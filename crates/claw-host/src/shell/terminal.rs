@@ -11,7 +11,7 @@ use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
 /// What tells whoever reads from a terminal that nothing more comes.
-pub(super) const END: u8 = 4;
+pub(crate) const END: u8 = 4;
 
 /// Our end of a terminal.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub struct Terminal(OwnedFd);
 
 impl Terminal {
     /// A new one, and the command's end of it, for all three of its streams.
-    pub(super) fn open(size: Size) -> io::Result<(Self, [OwnedFd; 3])> {
+    pub(crate) fn open(size: Size) -> io::Result<(Self, [OwnedFd; 3])> {
         let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
         let ours = openpt(flags)?;
         grantpt(&ours)?;
@@ -38,7 +38,7 @@ impl Terminal {
     }
 
     /// Our end once more.
-    pub(super) fn end(&self) -> io::Result<OwnedFd> {
+    pub(crate) fn end(&self) -> io::Result<OwnedFd> {
         self.0.try_clone()
     }
 }

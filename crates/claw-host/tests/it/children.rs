@@ -6,16 +6,16 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::kit::{Kit, processes_with};
 
-fn script(text: &str) -> Start {
+pub(crate) fn script(text: &str) -> Start {
     Start::new(Program::Script(Script { text: text.to_owned(), ..Script::default() }))
 }
 
-fn on_a_terminal(text: &str) -> Start {
+pub(crate) fn on_a_terminal(text: &str) -> Start {
     Start { terminal: Some(Size { columns: 100, rows: 30 }), ..script(text) }
 }
 
 /// Reads until this was printed; gives all of it.
-async fn until(child: &mut Child, expected: &str) -> String {
+pub(crate) async fn until(child: &mut Child, expected: &str) -> String {
     let (mut seen, mut buffer) = (Vec::new(), [0; 4096]);
     loop {
         let text = String::from_utf8_lossy(&seen).into_owned();
@@ -29,7 +29,7 @@ async fn until(child: &mut Child, expected: &str) -> String {
     }
 }
 
-async fn rest(child: &mut Child) -> String {
+pub(crate) async fn rest(child: &mut Child) -> String {
     let mut seen = Vec::new();
     // A terminal that nobody has any more gives an error, not an end.
     let _ = child.output.read_to_end(&mut seen).await;

@@ -185,6 +185,10 @@ impl ProcessTable {
 
     /// Forgets the oldest that ended; refuses where too many run.
     fn make_room(&self, owner: &Owner, limits: &ProcessLimits) -> Result<(), ToolError> {
+        if limits.per_session == 0 {
+            let message = "no command may run in the background here (`limits.background_commands` is 0)";
+            return Err(ToolError::new(ErrorKind::Unavailable, message).try_instead("run it to its end"));
+        }
         let all = self.of(owner);
         let running = all.iter().filter(|kept| kept.is_running()).count();
         if running >= limits.per_session {

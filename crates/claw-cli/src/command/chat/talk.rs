@@ -65,7 +65,8 @@ impl Talk {
         tell_lost(&processes::lost(&data, backend).await, &caller);
         let owning = Owning::begin(&data, &me)?;
         let builder = compose::builder(loaded, around, Arc::clone(backend), listener)?;
-        let executor = builder.keeping(Owning::keeping(backend, me.clone())).build();
+        let limits = loaded.config.limits.for_processes();
+        let executor = builder.keeping(Owning::keeping(backend, me.clone(), limits)).build();
         compose::hide_sealed(&executor, loaded, around, backend).await?;
         let keys = DeploymentKeys::new(loaded, around, backend, Some(&executor))?;
         let models = Arc::new(models(loaded, around, keys, chat.script.as_deref())?);

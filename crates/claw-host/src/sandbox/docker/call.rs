@@ -6,6 +6,8 @@ use bollard::container::LogOutput;
 use bollard::exec::{CreateExecOptions, StartExecResults};
 use futures_util::{Stream, StreamExt as _};
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio_util::task::AbortOnDropHandle;
 
 use super::super::helper::wire::frame_bytes;
 use super::DockerError;
@@ -18,6 +20,38 @@ type Said = Pin<Box<dyn Stream<Item = Result<LogOutput, bollard::errors::Error>>
 
 /// What can be said to the other side.
 pub(super) type Ear = Pin<Box<dyn AsyncWrite + Send>>;
+
+/// Whoever says something to the other side, in pieces and in order.
+#[derive(Debug, Clone)]
+pub(super) struct Voice(UnboundedSender<Vec<u8>>);
+
+impl Voice {
+    /// One for this ear, which is closed when what comes with it is dropped.
+    pub(super) fn new(ear: Ear) -> (Self, AbortOnDropHandle<()>) {
+        let (say, said) = unbounded_channel();
+        (Self(say), AbortOnDropHandle::new(tokio::spawn(speak(ear, said))))
+    }
+
+    pub(super) fn say(&self, kind: u8, bytes: &[u8]) {
+        // If nobody passes it on any more, nobody is there to hear it.
+        let _ = self.0.send(wire::piece(kind, bytes));
+    }
+
+    /// Asks for more of a stream.
+    pub(super) fn ask(&self, stream: u8, bytes: usize) {
+        let _ = self.0.send(wire::more(stream, bytes));
+    }
+}
+
+async fn speak(mut ear: Ear, mut said: UnboundedReceiver<Vec<u8>>) {
+    while let Some(piece) = said.recv().await {
+        if ear.write_all(&piece).await.is_err() || ear.flush().await.is_err() {
+            break;
+        }
+    }
+    // Closing would say that nobody is there; that is for whoever holds this task.
+    std::future::pending::<()>().await;
+}
 
 /// What is heard from the other side.
 pub(super) struct Mouth {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use bollard::models::{ContainerCreateBody, HealthConfig, HostConfig, HostConfigLogConfig};
+use claw_core::port::Allowed;
 use claw_core::tool::Digest;
 use serde::Serialize;
 
@@ -17,7 +18,7 @@ use super::{DockerError, DockerOptions, WorkspaceAccess};
 pub(super) const INSTALLATION: &str = "clawsmith.installation";
 /// Which commands share it.
 pub(super) const KEY: &str = "clawsmith.key";
-/// What of it may differ among those: the workspace, how it is shown, the network.
+/// What of it may differ among those: the workspace, how it is shown, the network, what one is granted beside.
 pub(super) const VARIANT: &str = "clawsmith.variant";
 /// All that decides what it is.
 pub(super) const DIGEST: &str = "clawsmith.digest";
@@ -50,11 +51,13 @@ pub(super) struct Making<'a> {
     pub(super) image: Image,
     pub(super) key: &'a str,
     pub(super) reach: Reach,
+    /// What of the reach is granted to one command alone.
+    pub(super) beside: &'a [Allowed],
 }
 
 impl Container {
     pub(super) fn new(making: Making<'_>) -> Result<Self, DockerError> {
-        let Making { options, limits, own, image, key, reach } = making;
+        let Making { options, limits, own, image, key, reach, beside } = making;
         let (user, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
         let size = limits.temporary;
         let temporary = format!("rw,exec,nosuid,nodev,size={size},mode=1777,uid={user},gid={group}");
@@ -76,7 +79,11 @@ impl Container {
             Network::Host => &options.network,
         };
         let access = access(&reach, options.workspace);
-        let variant = format!("{} {} {network}", reach.workspace.display(), access.name());
+        let mut variant = format!("{} {} {network}", reach.workspace.display(), access.name());
+        // Else it would take the place of the container that has none of this, and the other way round.
+        for Allowed { path, write } in beside {
+            variant += &format!(" {}:{}", path.display(), if *write { "rw" } else { "ro" });
+        }
         let (idle, age) = (options.idle.as_secs().to_string(), options.age.as_secs().to_string());
         let host = HostConfig {
             mounts: Some(mounts.binds),

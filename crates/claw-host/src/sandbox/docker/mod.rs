@@ -4,17 +4,21 @@
 //! very program. Commands that agree in all of it share one; it ends by itself when nobody uses it. Inside, this
 //! program keeps each command (`inside/`), so that nothing is asked of the image but that it has a shell.
 
+mod aftermath;
 mod call;
+mod child;
 mod container;
 mod engine;
 mod error;
 mod files;
+mod flow;
 pub(super) mod inside;
 mod mounts;
 mod options;
 mod own;
 mod pool;
 mod shell;
+mod start;
 mod watch;
 mod wire;
 

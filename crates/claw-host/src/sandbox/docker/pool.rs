@@ -84,11 +84,6 @@ impl Pool {
         Ok(())
     }
 
-    /// Ends a container whose state is not known any more.
-    pub(super) async fn discard(&self, container: &Container) -> Result<(), DockerError> {
-        self.engine.remove(&container.name).await
-    }
-
     pub(super) async fn list(&self) -> Result<Vec<Listed>, DockerError> {
         self.engine.list(&self.installation).await
     }

@@ -4,13 +4,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use claw_core::port::{Ran, RunContext, ShellHost};
-use claw_core::tool::{Argv, ErrorKind, Script, Sight, Target, ToolError};
+use claw_core::port::{self, Allowed, Child, Ran, RunContext, ShellHost, Size, Start};
+use claw_core::tool::{Argv, Effect, ErrorKind, Script, Sight, Target, ToolError};
 
 use super::super::helper::wire::{Confined, Ending, Spec};
-use super::super::{Ended, Limits, Network, Reach, SandboxError, Stopped};
-use super::call::{self, Ear, Heard, Mouth};
-use super::container::{self, Container, Making};
+use super::super::{Ended, Grant, Limits, Network, Reach, SandboxError, Stopped};
+use super::aftermath::Aftermath;
+use super::call::{Ear, Heard, Mouth};
+use super::container::{self, Container, Image, Making};
 use super::engine::{Engine, EngineFacts, Listed};
 use super::mounts::WORKSPACE;
 use super::own::Own;
@@ -20,13 +21,16 @@ use super::wire::{self, Order, Running, Seen, Told};
 use super::{DockerError, DockerOptions, WorkspaceAccess};
 use crate::shell::{Finished, LocalShell, Reason, environment, named};
 
+/// Where commands run, for people.
+pub(super) const PLACE: &str = "a Docker container";
+
 /// Runs commands in containers.
 #[derive(Debug)]
 pub struct DockerShell {
     local: LocalShell,
-    options: DockerOptions,
-    engine: Engine,
-    pool: Pool,
+    pub(super) options: DockerOptions,
+    pub(super) engine: Engine,
+    pub(super) pool: Pool,
 }
 
 /// A command for a container.
@@ -44,8 +48,30 @@ pub struct DockerCommand {
     pub input: Option<Vec<u8>>,
     /// Whether its standard error is taken apart.
     pub apart: bool,
+    /// The size of its terminal; `None` gives it pipes.
+    pub terminal: Option<Size>,
     /// How long it may run; as long as the shell gives where none is said.
     pub time: Option<Duration>,
+}
+
+impl DockerCommand {
+    pub(super) fn script(script: &Script) -> Self {
+        Self {
+            argv: vec![script.text.clone()],
+            script: true,
+            directory: script.directory.clone(),
+            env: script.env.clone(),
+            input: script.input.clone().map(String::into_bytes),
+            apart: script.apart && !script.terminal,
+            terminal: script.terminal.then(Size::default),
+            time: script.timeout_secs.map(|seconds| Duration::from_secs(seconds.into())),
+        }
+    }
+
+    pub(super) fn argv(argv: &Argv) -> Self {
+        let (directory, env) = (argv.directory.clone(), argv.env.clone());
+        Self { argv: argv.argv.clone(), directory, env, ..Self::default() }
+    }
 }
 
 impl DockerShell {
@@ -88,9 +114,12 @@ impl DockerShell {
         self.pool.order(&own, &container, order).await
     }
 
-    /// What a command of this context reaches.
-    fn reach(&self, context: &RunContext) -> Reach {
+    /// What a command of this context reaches, with what it is granted beside.
+    fn reach(&self, context: &RunContext, beside: &[Allowed]) -> Reach {
         let mut reach = self.local.confinement(context).reach;
+        let write = context.effects.has(Effect::Write);
+        let grant = |allowed: &Allowed| Grant { path: allowed.path.clone(), write: allowed.write && write };
+        reach.grants.extend(beside.iter().map(grant));
         reach.write &= self.options.workspace == WorkspaceAccess::Rw;
         if self.options.workspace == WorkspaceAccess::None {
             // What is not shown need not be hidden.
@@ -101,7 +130,17 @@ impl DockerShell {
 
     async fn container(&self, context: &RunContext, own: &Own) -> Result<Container, DockerError> {
         let image = self.engine.image(&self.options.image).await?;
-        let reach = self.reach(context);
+        self.container_of(context, own, image, &[])
+    }
+
+    pub(super) fn container_of(
+        &self,
+        context: &RunContext,
+        own: &Own,
+        image: Image,
+        beside: &[Allowed],
+    ) -> Result<Container, DockerError> {
+        let reach = self.reach(context, beside);
         let reach = match self.options.workspace {
             WorkspaceAccess::None => reach.resolved_around(reach.workspace.clone())?,
             WorkspaceAccess::Ro | WorkspaceAccess::Rw => reach.resolved()?,
@@ -113,6 +152,7 @@ impl DockerShell {
             image,
             key: &context.sandbox_key,
             reach,
+            beside,
         })
     }
 
@@ -142,6 +182,7 @@ impl DockerShell {
             progress: context.progress.clone(),
             keep: options.output,
             input: command.input.clone(),
+            terminal: command.terminal.is_some(),
         };
         let running = self.running(context, container, command);
         let order = Order::Run(Box::new(running));
@@ -153,15 +194,13 @@ impl DockerShell {
         let watched = watch::watch(ear, mouth, &watch).await?;
         let ending = match watched.ending {
             Some(ending) => ending,
-            None => self.aftermath(own, container).await?,
+            None => {
+                let (engine, own) = (self.engine.clone(), own.clone());
+                Aftermath { engine, own, container: container.name.clone() }.see_to().await?
+            }
         };
-        let Ending { exit, signal, stragglers, disk, memory } = ending;
-        let stopped = match (disk, memory) {
-            (true, _) => Some(Stopped::Disk),
-            // Another command of the container may have been the one; one that ended well was not.
-            (false, true) if exit != Some(0) => Some(Stopped::Memory),
-            _ => None,
-        };
+        let stopped = stopped(&ending);
+        let Ending { exit, signal, stragglers, .. } = ending;
         let ((output, left_out), (errors, also)) = (watched.output, watched.errors);
         Ok(Finished {
             ended: Ended { exit, signal, stragglers, stopped },
@@ -172,7 +211,12 @@ impl DockerShell {
         })
     }
 
-    fn running(&self, context: &RunContext, container: &Container, command: DockerCommand) -> Running {
+    pub(super) fn running(
+        &self,
+        context: &RunContext,
+        container: &Container,
+        command: DockerCommand,
+    ) -> Running {
         let added = &command.env;
         let mut env = environment(|name| std::env::var(name).ok(), Path::new(WORKSPACE), added);
         // Where programs are is the image's to say.
@@ -201,11 +245,13 @@ impl DockerShell {
                 limits,
                 cgroup: None,
                 confined: Some(confined),
-                terminal: false,
+                terminal: command.terminal.is_some(),
             },
             script: command.script,
             apart: command.apart,
             input: command.input.is_some(),
+            terminal: command.terminal,
+            window: None,
             mounted: container.mounted.clone(),
             seen: seen.collect(),
         }
@@ -234,45 +280,32 @@ impl DockerShell {
         }
     }
 
-    /// What became of a command whose keeper was ended: killed, with all that it left.
-    async fn aftermath(&self, own: &Own, container: &Container) -> Result<Ending, DockerError> {
-        let killed = |stragglers| Ending { signal: Some(libc::SIGKILL), stragglers, ..Ending::default() };
-        let swept = match call::order(&self.engine, own, &container.name, &Order::Sweep).await {
-            // The container is gone, and everything with it.
-            Ok(None) => return Ok(killed(0)),
-            Ok(Some((_ear, mut mouth))) => mouth.hear().await,
-            Err(error @ DockerError::Away { .. }) => {
-                let cause = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
-                return Err(DockerError::Lost(format!("{error}: {cause}")));
-            }
-            Err(error) => Err(error),
-        };
-        match swept {
-            Ok(Some(Heard::Told(Told::Swept(count)))) => Ok(killed(count)),
-            _ => {
-                self.pool.discard(container).await?;
-                Ok(killed(0))
-            }
-        }
-    }
-
     async fn ran(&self, context: &RunContext, command: DockerCommand) -> Result<Ran, ToolError> {
         let own = Own::find().map_err(refused)?;
         let container = self.container(context, &own).await.map_err(refused)?;
-        let place = self.place(&container);
+        self.compare(context, &container)?;
+        let finished = self.finish_in(context, &own, &container, command).await;
+        finished.map_err(|error| self.told(context, error))?.ran(PLACE)
+    }
+
+    /// Refuses if the sandbox that was judged is another one now. The rest is compared inside.
+    pub(super) fn compare(&self, context: &RunContext, container: &Container) -> Result<(), ToolError> {
+        let place = self.place(container);
         let moved =
             |sight: &&Sight| sight.target == Target::Sandbox && sight.identity.as_ref() != Some(&place);
-        if let Some(sight) = context.sights.iter().find(moved) {
-            return Err(changed(&sight.target));
-        }
-        let finished = match self.finish_in(context, &own, &container, command).await {
-            Err(DockerError::Changed(at)) => {
-                let judged = context.sights.iter().filter(|sight| sight.target != Target::Sandbox).nth(at);
-                return Err(changed(judged.map_or(&Target::Sandbox, |sight| &sight.target)));
+        context.sights.iter().find(moved).map_or(Ok(()), |sight| Err(changed(&sight.target)))
+    }
+
+    /// Why a command did not run, in the words of a tool.
+    pub(super) fn told(&self, context: &RunContext, error: DockerError) -> ToolError {
+        match error {
+            DockerError::Changed(at) => {
+                let inside = |sight: &&Sight| self.target(context, &sight.target).is_some();
+                let judged = context.sights.iter().filter(inside).nth(at);
+                changed(judged.map_or(&Target::Sandbox, |sight| &sight.target))
             }
-            finished => finished.map_err(refused)?,
-        };
-        finished.ran("a Docker container")
+            error => refused(error),
+        }
     }
 
     /// Which sandbox this is, for comparing.
@@ -340,30 +373,42 @@ impl ShellHost for DockerShell {
         if !context.sandboxed {
             return self.local.run(context, script).await;
         }
-        let command = DockerCommand {
-            argv: vec![script.text.clone()],
-            script: true,
-            directory: script.directory.clone(),
-            env: script.env.clone(),
-            input: script.input.clone().map(String::into_bytes),
-            apart: script.apart,
-            time: script.timeout_secs.map(|seconds| Duration::from_secs(seconds.into())),
-        };
-        self.ran(context, command).await
+        self.ran(context, DockerCommand::script(script)).await
     }
 
     async fn spawn(&self, context: &RunContext, argv: &Argv) -> Result<Ran, ToolError> {
         if !context.sandboxed {
             return self.local.spawn(context, argv).await;
         }
-        let command = DockerCommand {
-            argv: argv.argv.clone(),
-            directory: argv.directory.clone(),
-            env: argv.env.clone(),
-            ..DockerCommand::default()
-        };
-        self.ran(context, command).await
+        self.ran(context, DockerCommand::argv(argv)).await
     }
+
+    async fn start(&self, context: &RunContext, start: &Start) -> Result<Child, ToolError> {
+        match context.sandboxed {
+            true => self.started(context, start).await,
+            false => self.local.start(context, start).await,
+        }
+    }
+}
+
+/// The limit by which a command was stopped.
+fn stopped(ending: &Ending) -> Option<Stopped> {
+    match (ending.disk, ending.memory) {
+        (true, _) => Some(Stopped::Disk),
+        // Another command of the container may have been the one; one that ended well was not.
+        (false, true) if ending.exit != Some(0) => Some(Stopped::Memory),
+        _ => None,
+    }
+}
+
+/// How a command that was not waited for ended.
+pub(super) fn ended(ending: Ending) -> port::Ended {
+    let stopped = stopped(&ending).map(|stopped| match stopped {
+        Stopped::Memory => port::Stopped::Memory,
+        Stopped::Disk => port::Stopped::Disk,
+    });
+    let Ending { exit, signal, stragglers, .. } = ending;
+    port::Ended { exit, signal, stragglers, stopped }
 }
 
 /// What came of a command that was given up before it began.

@@ -3,20 +3,17 @@
 use std::time::Duration;
 
 use claw_core::tool::Progress;
-use tokio::io::AsyncWriteExt as _;
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::AbortOnDropHandle;
 
 use super::super::helper::wire::{Ending, KILL, TERMINATE};
 use super::DockerError;
-use super::call::{Ear, Heard, Mouth};
-use super::wire::{self, INPUT, INPUT_END, Told};
-use crate::shell::{Decoder, Output, OutputLimits, Reason};
+use super::call::{Ear, Heard, Mouth, Voice};
+use super::wire::{INPUT, INPUT_END, Told};
+use crate::shell::{Decoder, END, Output, OutputLimits, Reason};
 
 /// How long a container is given to say that what was killed has ended.
-const PATIENCE: Duration = Duration::from_secs(20);
+pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 /// How much of an input is said at once.
 const PIECE: usize = 64 << 10;
 
@@ -28,6 +25,8 @@ pub(super) struct Watch {
     pub(super) progress: Progress,
     pub(super) keep: OutputLimits,
     pub(super) input: Option<Vec<u8>>,
+    /// Whether it runs on a terminal.
+    pub(super) terminal: bool,
 }
 
 /// What was seen of a command.
@@ -52,13 +51,14 @@ enum Stage {
 /// Feeds it, takes what it prints, and ends it when its time is up or the caller gives up: first by asking. When
 /// this is dropped the other side sees that nobody is there, and ends it.
 pub(super) async fn watch(ear: Ear, mut mouth: Mouth, watch: &Watch) -> Result<Watched, DockerError> {
-    let (say, said) = unbounded_channel();
-    let _writing = AbortOnDropHandle::new(tokio::spawn(write(ear, said)));
-    if let Some(input) = &watch.input {
-        for piece in input.chunks(PIECE) {
-            tell(&say, INPUT, piece);
-        }
-        tell(&say, INPUT_END, &[]);
+    let (voice, _speaking) = Voice::new(ear);
+    for piece in watch.input.iter().flat_map(|input| input.chunks(PIECE)) {
+        voice.say(INPUT, piece);
+    }
+    match watch.terminal {
+        // There is no other way to tell a terminal that nothing more comes.
+        true => voice.say(INPUT, &[END]),
+        false => voice.say(INPUT_END, &[]),
     }
     let mut streams = [Taking::new(watch), Taking::new(watch)];
     let (mut stage, mut reason) = (Stage::Runs, None);
@@ -77,17 +77,17 @@ pub(super) async fn watch(ear: Ear, mut mouth: Mouth, watch: &Watch) -> Result<W
             },
             () = watch.cancel.cancelled(), if asked => {
                 reason = Some(Reason::Cancelled);
-                tell(&say, TERMINATE, &[]);
+                voice.say(TERMINATE, &[]);
                 (stage, until) = (Stage::Asked, Instant::now() + watch.grace);
             }
             () = sleep_until(until) => match stage {
                 Stage::Runs => {
                     reason = Some(Reason::TimedOut);
-                    tell(&say, TERMINATE, &[]);
+                    voice.say(TERMINATE, &[]);
                     (stage, until) = (Stage::Asked, Instant::now() + watch.grace);
                 }
                 Stage::Asked => {
-                    tell(&say, KILL, &[]);
+                    voice.say(KILL, &[]);
                     (stage, until) = (Stage::Killed, Instant::now() + PATIENCE);
                 }
                 // As if its keeper had been ended: the container is swept, and removed where that fails.
@@ -97,21 +97,6 @@ pub(super) async fn watch(ear: Ear, mut mouth: Mouth, watch: &Watch) -> Result<W
     };
     let [output, errors] = streams.map(Taking::finish);
     Ok(Watched { ending, reason, output, errors })
-}
-
-fn tell(say: &UnboundedSender<Vec<u8>>, kind: u8, bytes: &[u8]) {
-    // If nobody writes it any more, nobody is there to read it.
-    let _ = say.send(wire::piece(kind, bytes));
-}
-
-async fn write(mut ear: Ear, mut said: UnboundedReceiver<Vec<u8>>) {
-    while let Some(piece) = said.recv().await {
-        if ear.write_all(&piece).await.is_err() || ear.flush().await.is_err() {
-            break;
-        }
-    }
-    // Closing would say that nobody is there; that is for whoever holds this task.
-    std::future::pending::<()>().await;
 }
 
 struct Taking {

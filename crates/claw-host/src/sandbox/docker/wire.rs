@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use claw_core::port::{Scope, Stat, Version, Walk, Walked};
+use claw_core::port::{Scope, Size, Stat, Version, Walk, Walked};
 use claw_core::tool::ErrorKind;
 use serde::{Deserialize, Serialize};
 
@@ -13,6 +13,10 @@ use super::super::helper::wire::{Ending, Spec};
 pub(crate) const INPUT: u8 = b'I';
 /// There is no more of it.
 pub(crate) const INPUT_END: u8 = b'E';
+/// Another size for the command's terminal, as JSON.
+pub(crate) const SIZE: u8 = b'S';
+/// More of a stream may come: which one, and how many bytes of it were read.
+pub(crate) const MORE: u8 = b'M';
 /// What a command printed; both streams if they are together.
 pub(crate) const OUTPUT: u8 = b'O';
 /// What a command printed to standard error, where that is apart.
@@ -95,6 +99,10 @@ pub(crate) struct Running {
     pub(crate) apart: bool,
     /// Whether it is given an input.
     pub(crate) input: bool,
+    /// The size of its terminal, which then is its input and both of its streams.
+    pub(crate) terminal: Option<Size>,
+    /// How much of each stream may come before it is read; as much as there is where nothing is said.
+    pub(crate) window: Option<usize>,
     /// What must be mounted as it was meant.
     pub(crate) mounted: Vec<Mounted>,
     /// What must be as it was seen.
@@ -139,8 +147,12 @@ pub(crate) enum Told {
     Taken,
     /// The command could not be started.
     Failed { step: String, reason: String },
-    /// The command runs.
-    Started,
+    /// The command runs, and is called this inside.
+    Started { pid: u32 },
+    /// So many more bytes of the input were given to the command.
+    Fed(usize),
+    /// The command reads nothing any more.
+    Deaf,
     /// The command has ended, with all that it started.
     Ended(Ending),
     /// What was to be looked at, in order.
@@ -153,6 +165,21 @@ pub(crate) enum Told {
     Fetched { path: String, readable: bool },
     /// What came of something done with a file; its bytes came before.
     Filed(Filed),
+}
+
+/// The piece that asks for more of a stream.
+pub(crate) fn more(stream: u8, bytes: usize) -> Vec<u8> {
+    let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+    let [a, b, c, d] = bytes.to_le_bytes();
+    piece(MORE, &[stream, a, b, c, d])
+}
+
+/// Of which stream how much more is asked for.
+pub(crate) fn asked(more: &[u8]) -> Option<(u8, usize)> {
+    match *more {
+        [stream, a, b, c, d] => Some((stream, u32::from_le_bytes([a, b, c, d]) as usize)),
+        _ => None,
+    }
 }
 
 /// One piece: what it is, and its bytes.

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use claw_core::port::ShellHost as _;
+use claw_core::port::{Program, ShellHost as _, Size, Start};
 use claw_core::tool::{ErrorKind, Progress, Script};
 
 use super::kit::DockerKit;
@@ -22,7 +22,7 @@ fn busy(word: &str) -> Script {
     Script { text: text.to_owned(), env: vec![("MARK".into(), word.to_owned())], ..Script::default() }
 }
 
-async fn until_nothing_is_left(word: &str) {
+pub(crate) async fn until_nothing_is_left(word: &str) {
     for _ in 0..600 {
         if processes_with(word).is_empty() {
             return;
@@ -104,7 +104,8 @@ async fn after_the_keeper_is_killed_from_inside() {
 pub(crate) fn own_if_asked() {
     let arguments: Vec<String> = std::env::args().collect();
     let [_, role, word, workspace] = arguments.as_slice() else { return };
-    if !matches!(role.as_str(), "own-a-container" | "race-for-a-container") {
+    if !matches!(role.as_str(), "own-a-container" | "own-a-child" | "own-a-terminal" | "race-for-a-container")
+    {
         return;
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -118,6 +119,14 @@ pub(crate) fn own_if_asked() {
             print!("{}", finished.unwrap().output);
             std::process::exit(0);
         }
+        if role != "own-a-container" {
+            let terminal = (role == "own-a-terminal").then(Size::default);
+            let start = Start { terminal, ..Start::new(Program::Script(busy(word))) };
+            let mut child = kit.shell().start(&kit.context, &start).await.unwrap();
+            crate::children::until(&mut child, "ready").await;
+            println!("ready");
+            panic!("it was to be killed: {:?}", child.control.ended().await);
+        }
         kit.context.progress = Progress::to(|text| print!("{text}"));
         let ran = kit.shell().run(&kit.context, &busy(word)).await;
         panic!("it was to be killed: {ran:?}");
@@ -126,10 +135,16 @@ pub(crate) fn own_if_asked() {
 
 #[tokio::test]
 async fn after_the_death_of_the_owning_program() {
-    let Some(mut kit) = DockerKit::new() else { return };
-    let word = word("death");
+    for role in ["own-a-container", "own-a-child", "own-a-terminal"] {
+        let Some(kit) = DockerKit::new() else { return };
+        after_the_death(kit, role).await;
+    }
+}
+
+async fn after_the_death(mut kit: DockerKit, role: &str) {
+    let word = word(role);
     let mut owner = Command::new(std::env::current_exe().unwrap())
-        .args(["own-a-container", &word])
+        .args([role, &word])
         .arg(&kit.context.workspace)
         .stdout(Stdio::piped())
         .spawn()

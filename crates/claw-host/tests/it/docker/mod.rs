@@ -1,5 +1,6 @@
 //! Commands in containers of a real engine, and the attacks on them. `scripts/with-docker.sh` brings the engine.
 
+mod children;
 mod escape;
 mod files;
 mod kit;

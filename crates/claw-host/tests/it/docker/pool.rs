@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use claw_core::port::ShellHost as _;
+use claw_core::port::{Program, ShellHost as _, Start};
 use claw_core::tool::{ErrorKind, Script, Target};
 use claw_host::sandbox::docker::WorkspaceAccess;
 
@@ -143,11 +143,16 @@ async fn an_engine_that_dies_and_comes_back_is_used_again() {
     let running = tokio::spawn(async move { shell.run(&context, &waiting).await });
     let begun = kit.workspace.path().join("begun");
     until("the command", async || begun.exists()).await;
+    let background = Script { text: "sleep 600".into(), ..Script::default() };
+    let background = Start::new(Program::Script(background));
+    let mut child = kit.shell().start(&kit.context, &background).await.unwrap();
     let pid: i32 = std::fs::read_to_string(directory.path().join("pid")).unwrap().trim().parse().unwrap();
     let pid = rustix::process::Pid::from_raw(pid).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
     let error = running.await.unwrap().unwrap_err();
     assert_eq!(error.kind, ErrorKind::Unavailable, "{error:?}");
+    assert!(error.message.contains("not known"), "{error:?}");
+    let error = child.control.ended().await.unwrap_err();
     assert!(error.message.contains("not known"), "{error:?}");
     let error = kit
         .shell()

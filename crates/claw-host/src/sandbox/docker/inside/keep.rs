@@ -2,24 +2,25 @@
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
-use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Signal, getpid, set_child_subreaper};
 
 use super::super::super::helper::wire::{self as inner, Ending, KILL, TERMINATE};
 use super::super::super::helper::{end_descendants, see_through};
 use super::super::super::kernel::sys;
-use super::super::wire::{self, ERRORS, INPUT, INPUT_END, OUTPUT, Pieces, Running, Told};
+use super::super::wire::{self, INPUT, INPUT_END, MORE, Pieces, Running, SIZE, Told};
+use super::streams::Streams;
 use super::{look, told};
 
 /// What a pipe takes at once, if it takes anything.
 const PIPE: usize = 4096;
 /// How much may wait to be read outside before the command has to.
 const WAITING: usize = 256 << 10;
+/// How much of its input a command takes before that is told, unless it took all.
+const FED: usize = 16 << 10;
 
 /// Runs a command to its end. What it prints is passed on, and what is said outside heard, until then.
 pub(super) fn keep(mut running: Running, input: File, mut output: File) -> io::Result<()> {
@@ -73,6 +74,21 @@ fn memory_kills() -> u64 {
     count.unwrap_or(0)
 }
 
+/// Something that is waited for.
+#[derive(Clone, Copy)]
+enum End {
+    /// The program outside reads.
+    Reader,
+    /// It says something.
+    Speaker,
+    /// The command reads.
+    Feed,
+    /// It prints.
+    Printed(usize),
+    /// Its supervisor says something.
+    Supervisor,
+}
+
 struct Keeper {
     /// From and to the program outside.
     input: Option<File>,
@@ -84,32 +100,21 @@ struct Keeper {
     control: Option<UnixStream>,
     ended: Option<Result<Ending, (String, String)>>,
     /// The command's streams.
-    feed: Option<File>,
+    streams: Streams,
+    /// What it is to read.
     fed: Vec<u8>,
+    /// Whether nothing more comes.
     closing: bool,
-    streams: Vec<(u8, File)>,
+    /// How much it took that was not told yet.
+    taken: usize,
 }
 
 impl Keeper {
     fn start(running: &Running, input: File, output: File) -> io::Result<Self> {
-        let null = || File::open("/dev/null").map(OwnedFd::from);
-        let (stdin, feed) = match running.input {
-            true => pipe_with(PipeFlags::CLOEXEC).map(|(read, write)| (read, Some(File::from(write))))?,
-            false => (null()?, None),
-        };
-        let (out, stdout) = pipe_with(PipeFlags::CLOEXEC)?;
-        let mut streams = vec![(OUTPUT, File::from(out))];
-        let stderr = match running.apart {
-            false => stdout.try_clone()?,
-            true => {
-                let (err, stderr) = pipe_with(PipeFlags::CLOEXEC)?;
-                streams.push((ERRORS, File::from(err)));
-                stderr
-            }
-        };
+        let (streams, stdio) = Streams::open(running)?;
         let (ours, theirs) = inner::pair()?;
-        let mut held = Some((theirs, [stdin, stdout, stderr]));
-        let mut mine = Some((ours, feed, streams, input, output));
+        let mut held = Some((theirs, stdio));
+        let mut mine = Some((ours, streams, input, output));
         sys::fork(0, || {
             // The keeper's own ends must not stay open here, or its death would not be noticed.
             drop(mine.take());
@@ -125,7 +130,7 @@ impl Keeper {
             }
         })?;
         drop(held);
-        let (control, feed, streams, input, output) = mine.take().ok_or(io::ErrorKind::BrokenPipe)?;
+        let (control, streams, input, output) = mine.take().ok_or(io::ErrorKind::BrokenPipe)?;
         Ok(Self {
             input: Some(input),
             output,
@@ -133,62 +138,66 @@ impl Keeper {
             waiting: Vec::new(),
             control: Some(control),
             ended: None,
-            feed,
+            streams,
             fed: Vec::new(),
             closing: false,
-            streams,
+            taken: 0,
         })
     }
 
-    /// Until the command has ended and all that it printed was passed on.
+    /// Until the command has ended.
     fn talk(&mut self) -> io::Result<()> {
-        while self.control.is_some() || !self.streams.is_empty() {
+        while self.control.is_some() {
             self.turn()?;
         }
         Ok(())
     }
 
     fn turn(&mut self) -> io::Result<()> {
-        let full = self.waiting.len() >= WAITING;
-        let (none, read, write) = (PollFlags::empty(), PollFlags::IN, PollFlags::OUT);
-        let mut fds = Vec::new();
-        // Where nobody is outside, nobody waits for what is printed.
-        if let Some(input) = &self.input {
-            fds.push(PollFd::new(&self.output, if self.waiting.is_empty() { none } else { write }));
-            fds.push(PollFd::new(input, read));
-        }
-        fds.extend(self.control.iter().map(|socket| PollFd::new(socket, read)));
-        let feeds = self.feed.as_ref().filter(|_| !self.fed.is_empty());
-        fds.extend(feeds.map(|file| PollFd::new(file, write)));
-        fds.extend(self.streams.iter().map(|(_, file)| PollFd::new(file, if full { none } else { read })));
-        match poll(&mut fds, None) {
-            Err(rustix::io::Errno::INTR) => return Ok(()),
-            polled => polled?,
-        };
-        let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
-        drop(fds);
-        let mut ready = ready.into_iter();
-        let mut next = || ready.next().unwrap_or(false);
-        let (writable, heard) = (self.input.is_some() && next(), self.input.is_some() && next());
-        let said = self.control.is_some() && next();
-        let hungry = self.feed.is_some() && !self.fed.is_empty() && next();
-        let printed: Vec<bool> = self.streams.iter().map(|_| next()).collect();
-        if writable {
-            self.write();
-        }
-        if heard {
-            self.hear();
-        }
-        if hungry {
-            self.feed();
-        }
-        for (at, _) in printed.iter().enumerate().rev().filter(|(_, ready)| **ready) {
-            self.pass_on(at);
-        }
-        if said {
-            self.listen();
+        for (end, flags) in self.wait()? {
+            match end {
+                End::Reader => self.write(),
+                End::Speaker => self.hear(),
+                End::Feed if flags.intersects(PollFlags::ERR | PollFlags::HUP) => self.be_deaf(),
+                End::Feed => self.feed(),
+                End::Printed(at) => self.pass_on(at),
+                End::Supervisor => self.listen(),
+            }
         }
         Ok(())
+    }
+
+    /// Waits until something can be done, and says what, in the order in which it is to be done.
+    fn wait(&self) -> io::Result<Vec<(End, PollFlags)>> {
+        let full = self.waiting.len() >= WAITING;
+        let (none, read, write) = (PollFlags::empty(), PollFlags::IN, PollFlags::OUT);
+        let (mut ends, mut fds) = (Vec::new(), Vec::new());
+        let mut add = |end, fd| {
+            ends.push(end);
+            fds.push(fd);
+        };
+        // Where nobody is outside, nobody waits for what is printed.
+        if let Some(input) = &self.input {
+            add(End::Reader, PollFd::new(&self.output, if self.waiting.is_empty() { none } else { write }));
+            add(End::Speaker, PollFd::new(input, read));
+        }
+        if let Some(feed) = &self.streams.feed {
+            add(End::Feed, PollFd::new(feed, if self.fed.is_empty() { none } else { write }));
+        }
+        // From the last on, since one that has ended is taken out.
+        let printed = self.streams.printed.iter().enumerate().rev();
+        for (at, printed) in printed.filter(|(_, printed)| !full && printed.window != Some(0)) {
+            add(End::Printed(at), PollFd::new(&printed.file, read));
+        }
+        if let Some(control) = &self.control {
+            add(End::Supervisor, PollFd::new(control, read));
+        }
+        match poll(&mut fds, None) {
+            Err(rustix::io::Errno::INTR) => return Ok(Vec::new()),
+            polled => polled?,
+        };
+        let ready = ends.into_iter().zip(fds.iter().map(PollFd::revents));
+        Ok(ready.filter(|(_, flags)| !flags.is_empty()).collect())
     }
 
     /// What the program outside reads.
@@ -210,15 +219,38 @@ impl Keeper {
         }
         self.pieces.add(&buffer[..count]);
         loop {
-            match self.pieces.next() {
-                Ok(Some((INPUT, bytes))) => self.fed.extend(bytes),
-                Ok(Some((INPUT_END, _))) => self.closing = true,
-                Ok(Some((byte @ (TERMINATE | KILL), _))) => self.say(byte),
-                Ok(Some(_)) | Err(_) => return self.leave(),
+            let understood = match self.pieces.next() {
                 Ok(None) => break,
+                Ok(Some((kind, bytes))) => self.obey(kind, &bytes),
+                Err(_) => None,
+            };
+            if understood.is_none() {
+                return self.leave();
             }
         }
         self.close_feed();
+    }
+
+    fn obey(&mut self, kind: u8, bytes: &[u8]) -> Option<()> {
+        match kind {
+            INPUT => self.fed.extend(bytes),
+            INPUT_END => self.closing = true,
+            TERMINATE | KILL => self.say(kind),
+            SIZE => {
+                let size = serde_json::from_slice(bytes).ok()?;
+                // It was refused outside where there is none; one that the kernel refuses stays as it is.
+                let _ = self.streams.terminal.as_ref().map(|terminal| terminal.resize(size));
+            }
+            MORE => {
+                let (kind, count) = wire::asked(bytes)?;
+                let streams = self.streams.printed.iter_mut().filter(|stream| stream.kind == kind);
+                for window in streams.filter_map(|stream| stream.window.as_mut()) {
+                    *window = window.saturating_add(count);
+                }
+            }
+            _ => return None,
+        }
+        Some(())
     }
 
     /// There is nobody outside: the command ends.
@@ -235,22 +267,33 @@ impl Keeper {
 
     fn feed(&mut self) {
         let piece = &self.fed[..self.fed.len().min(PIPE)];
-        match self.feed.as_mut().map(|feed| feed.write(piece)) {
-            Some(Ok(written)) => drop(self.fed.drain(..written)),
-            _ => {
-                // A command may close its input before it has read everything.
-                self.fed.clear();
-                self.closing = true;
+        match self.streams.feed.as_mut().map(|feed| feed.write(piece)) {
+            Some(Ok(written)) => {
+                self.fed.drain(..written);
+                self.taken += written;
             }
+            Some(Err(error)) if error.kind() == io::ErrorKind::WouldBlock => {}
+            // A command may close its input before it has read everything.
+            _ => return self.be_deaf(),
         }
+        if self.taken >= FED || self.fed.is_empty() {
+            self.waiting.extend(told(&Told::Fed(self.taken)));
+            self.taken = 0;
+        }
+        self.close_feed();
+    }
+
+    fn be_deaf(&mut self) {
+        self.streams.feed = None;
+        self.waiting.extend(told(&Told::Deaf));
         self.close_feed();
     }
 
     fn close_feed(&mut self) {
         if self.closing && self.fed.is_empty() {
-            self.feed = None;
+            self.streams.feed = None;
         }
-        if self.feed.is_none() {
+        if self.streams.feed.is_none() {
             self.fed.clear();
         }
     }
@@ -258,13 +301,13 @@ impl Keeper {
     /// What the command prints.
     fn pass_on(&mut self, at: usize) {
         let mut buffer = [0; 4 * PIPE];
-        let Some((kind, stream)) = self.streams.get_mut(at) else { return };
+        let Some(stream) = self.streams.printed.get_mut(at) else { return };
         match stream.read(&mut buffer) {
             Ok(count @ 1..) if self.input.is_some() => {
-                self.waiting.extend(wire::piece(*kind, &buffer[..count]));
+                self.waiting.extend(wire::piece(stream.kind, &buffer[..count]));
             }
-            Ok(1..) => {}
-            _ => drop(self.streams.remove(at)),
+            Ok(_) => {}
+            Err(_) => drop(self.streams.printed.remove(at)),
         }
     }
 
@@ -272,7 +315,7 @@ impl Keeper {
     fn listen(&mut self) {
         let Some(control) = self.control.as_mut() else { return };
         match inner::receive_frame(control) {
-            Ok(inner::Told::Started { .. }) => self.waiting.extend(told(&Told::Started)),
+            Ok(inner::Told::Started { pid }) => self.waiting.extend(told(&Told::Started { pid })),
             Ok(inner::Told::Failed { step, reason }) => self.end(Err((step, reason))),
             Ok(inner::Told::Ended(ending)) => self.end(Ok(ending)),
             // It was killed; what it held is ended next.
@@ -283,7 +326,15 @@ impl Keeper {
     fn end(&mut self, ended: Result<Ending, (String, String)>) {
         self.ended = Some(ended);
         self.control = None;
-        // The pipes of what was ended are closed; without this they might stay open in what was not.
+        // Nobody is left who prints; what was printed is in the pipes, and told before the end is.
         end_descendants();
+        for stream in std::mem::take(&mut self.streams.printed) {
+            let kind = stream.kind;
+            let rest = stream.drain();
+            if self.input.is_some() && !rest.is_empty() {
+                self.waiting.extend(wire::piece(kind, &rest));
+            }
+        }
+        self.streams.feed = None;
     }
 }

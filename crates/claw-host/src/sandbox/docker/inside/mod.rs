@@ -8,6 +8,7 @@ mod file;
 mod first;
 mod keep;
 mod look;
+mod streams;
 mod sweep;
 
 use std::ffi::OsStr;

@@ -1,0 +1,41 @@
+//! What became of a command whose keeper was ended.
+
+use super::super::helper::wire::Ending;
+use super::DockerError;
+use super::call::{self, Heard};
+use super::engine::Engine;
+use super::own::Own;
+use super::wire::{Order, Told};
+
+/// Sees to what a keeper left.
+pub(super) struct Aftermath {
+    pub(super) engine: Engine,
+    pub(super) own: Own,
+    /// The name of the container.
+    pub(super) container: String,
+}
+
+impl Aftermath {
+    /// The command was killed, with all that it left; the container goes where that cannot be done.
+    pub(super) async fn see_to(&self) -> Result<Ending, DockerError> {
+        let Self { engine, own, container } = self;
+        let killed = |stragglers| Ending { signal: Some(libc::SIGKILL), stragglers, ..Ending::default() };
+        let swept = match call::order(engine, own, container, &Order::Sweep).await {
+            // The container is gone, and everything with it.
+            Ok(None) => return Ok(killed(0)),
+            Ok(Some((_ear, mut mouth))) => mouth.hear().await,
+            Err(error @ DockerError::Away { .. }) => {
+                let cause = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
+                return Err(DockerError::Lost(format!("{error}: {cause}")));
+            }
+            Err(error) => Err(error),
+        };
+        match swept {
+            Ok(Some(Heard::Told(Told::Swept(count)))) => Ok(killed(count)),
+            _ => {
+                engine.remove(container).await?;
+                Ok(killed(0))
+            }
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! Starting a command in a container that is not waited for.
+
+use claw_core::port::{Child, Program, RunContext, Start};
+use claw_core::tool::{ErrorKind, ToolError};
+
+use super::aftermath::Aftermath;
+use super::child::Starting;
+use super::container::Container;
+use super::flow::WINDOW;
+use super::own::Own;
+use super::shell::{PLACE, refused};
+use super::wire::Order;
+use super::{DockerCommand, DockerError, DockerShell};
+
+impl DockerShell {
+    /// Starts it where it was judged to run, with what it is granted beside.
+    pub(super) async fn started(&self, context: &RunContext, start: &Start) -> Result<Child, ToolError> {
+        let own = Own::find().map_err(refused)?;
+        let image = self.engine.image(&self.options.image).await.map_err(refused)?;
+        let judged = self.container_of(context, &own, image.clone(), &[]).map_err(refused)?;
+        self.compare(context, &judged)?;
+        let context = &RunContext { network: context.network || start.network, ..context.clone() };
+        let container = self.container_of(context, &own, image, &start.paths).map_err(refused)?;
+        let mut command = match &start.program {
+            Program::Script(script) => DockerCommand::script(script),
+            Program::Argv(argv) => DockerCommand::argv(argv),
+        };
+        (command.terminal, command.apart) = (start.terminal, start.apart && start.terminal.is_none());
+        tokio::select! {
+            child = self.start_in(context, own, &container, command) => {
+                child.map_err(|error| self.told(context, error))
+            }
+            () = context.cancel.cancelled() => {
+                Err(ToolError::new(ErrorKind::Cancelled, "the command was cancelled before it began"))
+            }
+        }
+    }
+
+    /// Starts it. What was begun ends where this is dropped.
+    async fn start_in(
+        &self,
+        context: &RunContext,
+        own: Own,
+        container: &Container,
+        command: DockerCommand,
+    ) -> Result<Child, DockerError> {
+        let (apart, terminal) = (command.apart, command.terminal.is_some());
+        let mut running = self.running(context, container, command);
+        (running.input, running.window) = (true, Some(WINDOW));
+        let order = Order::Run(Box::new(running));
+        let (ear, mouth) = self.pool.order(&own, container, &order).await?;
+        let aftermath = Aftermath { engine: self.engine.clone(), own, container: container.name.clone() };
+        Starting { ear, mouth, apart, terminal, aftermath }.child(PLACE).await
+    }
+}
