@@ -25,7 +25,7 @@ impl RunError {
     pub fn passes(&self) -> bool {
         match self {
             Self::Lost | Self::Unreadable(_) => false,
-            Self::Store(error) => matches!(error, StoreError::Database { transient: true, .. }),
+            Self::Store(error) => error.is_transient(),
             Self::Model(error) => error.fault.passes(),
         }
     }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use claw_core::JobId;
-use claw_core::port::Fault;
+use claw_core::port::{Fault, UnixMillis};
 use claw_core::store::{self, Claim, Failure, Job, Lease, StoreError, Topic};
 use serde_json::{Value, json};
 use smol_str::SmolStr;
@@ -66,25 +66,20 @@ impl Worker {
         Self(Arc::new(Inner { deployment, options, running: Mutex::default() }))
     }
 
-    /// Works until `stop` rings; runs that go on then are carried to their end.
+    /// Works until `stop` rings; runs that go on then are carried to their end. A store that is away for a while is
+    /// asked again.
     pub async fn work(&self, stop: CancellationToken) -> Result<(), StoreError> {
         let Inner { deployment, options, .. } = &*self.0;
         let mut changes = deployment.store.changes(Topic::Work);
         let mut runs = JoinSet::new();
         let mut reclaimed = None;
         while !stop.is_cancelled() {
-            let now = deployment.clock.now();
-            if reclaimed.is_none_or(|last| now.since(last) >= options.lease / 2) {
-                deployment.store.reclaim(&options.worker, now).await?;
-                reclaimed = Some(now);
-            }
             changes.mark_unchanged();
-            while runs.len() < options.slots
-                && !stop.is_cancelled()
-                && let Some((job, lease)) = self.claim().await?
-            {
-                let worker = self.clone();
-                runs.spawn(async move { worker.carry(job, lease).await });
+            match self.take(&mut runs, &mut reclaimed, &stop).await {
+                Err(error) if error.is_transient() => {
+                    tracing::warn!(%error, "the queue could not be asked for work; it will be asked again");
+                }
+                taken => taken?,
             }
             tokio::select! {
                 () = stop.cancelled() => {}
@@ -95,6 +90,29 @@ impl Worker {
         }
         while let Some(ended) = runs.join_next().await {
             note_panic(ended);
+        }
+        Ok(())
+    }
+
+    /// Begins as many runs as there are slots for.
+    async fn take(
+        &self,
+        runs: &mut JoinSet<()>,
+        reclaimed: &mut Option<UnixMillis>,
+        stop: &CancellationToken,
+    ) -> Result<(), StoreError> {
+        let Inner { deployment, options, .. } = &*self.0;
+        let now = deployment.clock.now();
+        if reclaimed.is_none_or(|last| now.since(last) >= options.lease / 2) {
+            deployment.store.reclaim(&options.worker, now).await?;
+            *reclaimed = Some(now);
+        }
+        while runs.len() < options.slots
+            && !stop.is_cancelled()
+            && let Some((job, lease)) = self.claim().await?
+        {
+            let worker = self.clone();
+            runs.spawn(async move { worker.carry(job, lease).await });
         }
         Ok(())
     }

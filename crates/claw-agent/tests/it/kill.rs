@@ -106,8 +106,15 @@ async fn worker() {
             changes.changed().await.unwrap();
         }
     };
-    let (worked, ()) = tokio::join!(worker.work(stop.clone()), watch);
-    worked.unwrap();
+    // Whoever stops working before all is done is found out.
+    let watch = async {
+        watch.await;
+        std::future::pending::<std::convert::Infallible>().await
+    };
+    tokio::select! {
+        worked = worker.work(stop.clone()) => worked.unwrap(),
+        never = watch => match never {},
+    }
 }
 
 /// Writes down that it was called, and then says so.

@@ -1,13 +1,23 @@
 //! The worker: failures are tried again or reported, and a lost lease stores nothing.
 
+use std::fs::File;
+use std::os::fd::AsRawFd as _;
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use claw_agent::{RunLimits, Worker, WorkerOptions};
+use claw_core::NodeId;
+use claw_core::message::Part;
 use claw_core::port::Clock as _;
-use claw_core::store::{Claim, JobState, Role};
+use claw_core::store::{Claim, JobState, Queue as _, Role};
+use claw_host::SystemClock;
+use claw_llm::Script;
+use claw_store::SqliteStore;
 use claw_testkit::fixture;
+use tokio_util::sync::CancellationToken;
 
-use crate::kit::{Bench, LANE};
+use crate::kit::{Bench, LANE, Watched, deployment, order, session, tenant};
 
 #[tokio::test]
 async fn what_passes_is_tried_again() {
@@ -109,4 +119,66 @@ async fn what_does_not_read_is_dead_and_harms_nobody() {
     bench.deployment.store.enqueue(job.clone()).await.unwrap();
     assert_eq!(bench.ask("hello").await, "hi");
     assert_eq!(bench.state(job.id).await, JobState::Dead);
+}
+
+#[tokio::test]
+async fn goes_on_when_the_store_was_busy_for_a_while() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("store.db");
+    let store = Arc::new(SqliteStore::open(&file, NodeId::local()).await.unwrap());
+    let script = Arc::new(Script::parse("test.toml", "[[turn]]\ndo = [{ say = \"Here I am.\" }]").unwrap());
+    let clock = Arc::new(SystemClock);
+    let watched = Arc::new(Watched::default());
+    let deployment = deployment(store.clone(), clock, script, RunLimits::default(), &watched);
+    let place = (LANE, SystemClock.now());
+    let hello = [Part::text("hello")];
+    let job = order().accept(&*store, (&tenant(), &session()), &hello, place).await.unwrap().job;
+
+    let lock = WriteLock::take(&directory.path().join("store.db-shm"));
+    let worker = Worker::new(deployment, WorkerOptions::new(fixture::worker("local"), [LANE.into()]));
+    let stop = CancellationToken::new();
+    let working = tokio::spawn({
+        let stop = stop.clone();
+        async move { worker.work(stop).await }
+    });
+    // SQLite waits five seconds for whoever writes, and then says that it is busy.
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    assert!(!working.is_finished(), "{:?}", working.await);
+    lock.release();
+    while store.job(&tenant(), job).await.unwrap().unwrap().state != JobState::Done {
+        assert!(!working.is_finished(), "{:?}", working.await);
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    stop.cancel();
+    working.await.unwrap().unwrap();
+}
+
+/// The lock that whoever writes to a SQLite file in WAL mode holds: a byte of its shared memory. It is of this open
+/// file and not of the process, so the store here meets it as if it were another's.
+struct WriteLock(File);
+
+impl WriteLock {
+    fn take(shm: &Path) -> Self {
+        let lock = Self(File::options().read(true).write(true).open(shm).unwrap());
+        lock.set(libc::F_WRLCK);
+        lock
+    }
+
+    /// Lets go of it. The file stays open: closing it would take the store's own locks away.
+    fn release(self) {
+        self.set(libc::F_UNLCK);
+        std::mem::forget(self);
+    }
+
+    #[expect(unsafe_code, reason = "a lock of one byte is not to be had otherwise")]
+    fn set(&self, kind: libc::c_int) {
+        // SAFETY: all zeroes is a value of this struct, which has numbers alone.
+        let mut lock: libc::flock = unsafe { std::mem::zeroed() };
+        lock.l_type = kind as libc::c_short;
+        lock.l_whence = libc::SEEK_SET as libc::c_short;
+        (lock.l_start, lock.l_len) = (120, 1);
+        // SAFETY: the descriptor is open and the struct is whole.
+        let done = unsafe { libc::fcntl(self.0.as_raw_fd(), libc::F_OFD_SETLK, &raw const lock) };
+        assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
+    }
 }

@@ -203,6 +203,13 @@ pub enum StoreError {
     },
 }
 
+impl StoreError {
+    /// Whether trying again later may help.
+    pub const fn is_transient(&self) -> bool {
+        matches!(self, Self::Database { transient: true, .. })
+    }
+}
+
 fn stale(now: &Option<u64>) -> String {
     match now {
         Some(version) => format!("was changed since it was read (it is at version {version})"),

@@ -71,15 +71,20 @@ impl Talk {
         let keys = DeploymentKeys::new(loaded, around, backend, Some(&executor))?;
         let models = Arc::new(models(loaded, around, keys, chat.script.as_deref())?);
         let profiles = Arc::new(profiles(&loaded.config, &caller.agent, instead));
+        let deserted = CancellationToken::new();
         let deployment = Deployment { store, executor, models, clock, chronicle, profiles };
-        let view = View::new(&deployment, &caller).await?;
+        let view = View::new(&deployment, &caller, deserted.clone()).await?;
         let lane = format_smolstr!("chat:{}", caller.session);
         let options = WorkerOptions { lease: LEASE, ..WorkerOptions::new(me, [lane.clone()]) };
         let worker = Worker::new(deployment.clone(), options);
         let stop = CancellationToken::new();
         let working = tokio::spawn({
             let (worker, stop) = (worker.clone(), stop.clone());
-            async move { worker.work(stop).await }
+            async move {
+                let worked = worker.work(stop).await;
+                deserted.cancel();
+                worked
+            }
         });
         Ok(Self { deployment, caller, view, worker, lane, stop, working, owning })
     }

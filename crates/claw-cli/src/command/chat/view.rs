@@ -18,6 +18,7 @@ use serde::Deserialize as _;
 use serde_json::{Value, json};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, watch};
+use tokio_util::sync::CancellationToken;
 
 use super::speech::Speech;
 use crate::command::tools::approve;
@@ -48,19 +49,25 @@ pub(super) struct View {
     speech: Speech,
     /// Whether the run that is followed has begun.
     begun: bool,
+    /// Rings when nobody works on the conversation any more.
+    deserted: CancellationToken,
 }
 
 impl View {
     /// Begins to listen; what happened before is not shown.
-    pub(super) async fn new(deployment: &Deployment, caller: &Caller) -> Result<Self, Failure> {
+    pub(super) async fn new(
+        deployment: &Deployment,
+        caller: &Caller,
+        deserted: CancellationToken,
+    ) -> Result<Self, Failure> {
         let owner = Owner { tenant: caller.tenant.clone(), session: caller.session.clone() };
         let words = deployment.store.listen(&owner);
         let changes = deployment.store.changes(Topic::Sessions);
         let by = caller.user.as_ref().map_or_else(|| "cli".to_owned(), ToString::to_string);
         let (deployment, saying, calls) = (deployment.clone(), None, HashMap::new());
-        let speech = Speech::default();
+        let (seen, speech, begun) = (0, Speech::default(), false);
         let mut view =
-            Self { deployment, owner, by, words, changes, seen: 0, saying, calls, speech, begun: false };
+            Self { deployment, owner, by, words, changes, seen, saying, calls, speech, begun, deserted };
         while let Some(last) = view.events().await?.last() {
             view.seen = last.seq;
         }
@@ -109,6 +116,10 @@ impl View {
                     () = until(quiet.filter(|_| !self.begun)) => {
                         quiet = None;
                         tell("waiting for another run of this conversation to end");
+                    }
+                    () = self.deserted.cancelled() => {
+                        return Err(Failure::failed("nobody works on this conversation any more")
+                            .hint("what was said is kept: start `clawsmith chat` again"));
                     }
                     changed = self.changes.changed() => {
                         changed.map_err(|_| Failure::failed("the store was closed"))?;
