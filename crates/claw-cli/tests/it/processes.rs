@@ -436,7 +436,7 @@ async fn in_a_container_all_of_it_is_the_same() {
     let Some(desk) = Desk::in_containers().await else { return };
     let word = format!("background-container-{}", std::process::id());
     let command =
-        "echo one open-sesame-4711; read go; echo two $go; sleep 999 & setsid sleep 999 & wait; sleep 999";
+        "echo one open-sesame-4711; read go; sleep 999 & setsid sleep 999 & echo two $go; wait; sleep 999";
     let id = desk.start(json!({ "command": command, "env": [format!("MARK={word}")] })).await;
     desk.wait(&id, "one").await;
     assert_eq!(desk.poll(&id, 0).await["text"], "one [REDACTED]\n");

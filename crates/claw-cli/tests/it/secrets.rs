@@ -54,6 +54,7 @@ fn sets_lists_and_removes() {
 fn a_kept_value_is_hidden_wherever_it_turns_up() {
     let home = Home::new();
     set(&home, &["TOKEN"], format!("{VALUE}\n"));
+    home.run(&["agent", "add", "ada"]);
     set(&home, &["TOKEN", "--agent", "ada"], "5up3r-geheim-99");
     home.write("project/notes.txt", format!("pw {VALUE} or 5up3r-geheim-99\n"));
     let read = ["tools", "call", "read_file", r#"{"path": "notes.txt"}"#];
