@@ -5,28 +5,27 @@ mod mask;
 
 use std::ops::Range;
 
-pub use self::encoding::{Encoding, Text, decode};
-pub use self::mask::{Mark, Masked, mask, mask_before};
+pub use self::encoding::{Encoding, Text, decode, decode_owned};
+pub use self::mask::{Mark, Masked, mask, shown};
 use crate::port::{Binary, From, Reading, Version, View, Window};
 use crate::redact::Redactor;
 
 /// A part of a file whose bytes are all there, as it may be seen.
-pub fn window(bytes: &[u8], version: Version, window: &Window, redactor: &dyn Redactor) -> Reading {
+pub fn window(bytes: Vec<u8>, version: Version, window: &Window, redactor: &dyn Redactor) -> Reading {
     let size = bytes.len() as u64;
-    let text = match decode(bytes) {
+    let text = match decode_owned(bytes) {
         Ok(text) => text,
         Err(mime) => return Reading::Binary(Binary { mime, size, version }),
     };
     let start = begin(&text, window.from);
     let first_line = 1 + count_lines(&text.text[..start]);
     let (end, cut) = end(&text.text, start, window);
-    let masked = mask_before(&text.text, end, redactor);
-    let shown = masked.shown(start..end);
+    let (shown, redacted) = shown(&text.text, start..end, redactor);
     let bytes = text.offset_in_file(start)..text.offset_in_file(end);
     Reading::Text(View {
-        redacted: masked.redacted_in(&shown),
+        redacted,
         lines: count_shown(&text.text[start..end]),
-        text: masked.text[shown].to_owned(),
+        text: shown,
         first_line: Some(first_line),
         bytes,
         size,

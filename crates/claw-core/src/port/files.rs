@@ -89,7 +89,7 @@ pub trait FsBridge: Send + Sync {
         redactor: &Arc<dyn Redactor>,
     ) -> Result<Reading, ToolError> {
         let (bytes, stat) = self.read(place, path).await?;
-        Ok(text::window(&bytes, stat.version, window, &**redactor))
+        Ok(text::window(bytes, stat.version, window, &**redactor))
     }
     /// What is in a directory.
     async fn walk(&self, _place: &Place<'_>, walk: &Walk) -> Result<Walked, ToolError> {

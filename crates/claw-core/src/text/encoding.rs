@@ -61,6 +61,17 @@ pub fn decode(bytes: &[u8]) -> Result<Text, &'static str> {
     decoded.map(|decoded| text(decoded, encoding)).map_err(|_| mime(bytes))
 }
 
+/// The same with bytes that need not be copied.
+pub fn decode_owned(bytes: Vec<u8>) -> Result<Text, &'static str> {
+    match String::from_utf8(bytes) {
+        Ok(text) if !text.starts_with(BOM) && !is_binary(text.as_bytes()) => {
+            Ok(Text { text, encoding: Encoding::Utf8, bom: false })
+        }
+        Ok(text) => decode(text.as_bytes()),
+        Err(error) => decode(error.as_bytes()),
+    }
+}
+
 /// An encoding in which these bytes are text and come out the same again.
 fn guess(bytes: &[u8]) -> Option<(String, Encoding)> {
     let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);

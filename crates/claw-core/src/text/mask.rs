@@ -30,16 +30,21 @@ pub fn mask(source: &str, redactor: &dyn Redactor) -> Masked {
     without(source, found)
 }
 
-/// Takes the secrets out of a text up to `end`, which is between two characters. What follows tells what is secret
-/// before, and is left out; a secret that goes on there is a whole placeholder.
-pub fn mask_before(source: &str, end: usize, redactor: &dyn Redactor) -> Masked {
+/// What may be seen of a part of a text, which begins and ends between two characters, and where its placeholders are.
+/// What is around it tells what is secret in it; a secret that it touches is seen as a whole placeholder.
+pub fn shown(source: &str, part: Range<usize>, redactor: &dyn Redactor) -> (String, Vec<Range<usize>>) {
     let mut found = Vec::new();
-    redactor.find_before(source.as_bytes(), end, &mut found);
-    found.retain(|secret| secret.range.start < end);
-    for secret in &mut found {
-        secret.range.end = secret.range.end.min(end);
+    redactor.find_before(source.as_bytes(), part.end, &mut found);
+    found.retain(|secret| secret.range.start < part.end && part.start < secret.range.end);
+    if found.is_empty() {
+        return (source[part].to_owned(), Vec::new());
     }
-    without(&source[..end], found)
+    for secret in &mut found {
+        secret.range.end = secret.range.end.min(part.end);
+    }
+    let masked = without(&source[..part.end], found);
+    let seen = masked.shown(part);
+    (masked.text[seen.clone()].to_owned(), masked.redacted_in(&seen))
 }
 
 fn without(source: &str, found: Vec<Redaction>) -> Masked {

@@ -46,7 +46,7 @@ pub(super) fn window(
         let (mut file, raw) = read::open(&reach, &found)?;
         if size(&raw) <= SHORT {
             let (bytes, raw) = read::settled(&mut file, raw)?;
-            return Ok(text::window(&bytes, handle::version(&raw), window, redactor));
+            return Ok(text::window(bytes, handle::version(&raw), window, redactor));
         }
         long(&file, &raw, window, redactor)
     })
@@ -89,12 +89,11 @@ fn long(file: &File, raw: &Raw, window: &Window, redactor: &dyn Redactor) -> Res
     let shown = decode(encoding, &shown);
     let place = before.len()..before.len() + shown.len();
     let lines = text::count_shown(&shown);
-    let masked = text::mask_before(&[before, shown, after].concat(), place.end, redactor);
-    let seen = masked.shown(place);
+    let (seen, redacted) = text::shown(&[before, shown, after].concat(), place, redactor);
     Ok(Reading::Text(View {
-        redacted: masked.redacted_in(&seen),
+        redacted,
         lines,
-        text: masked.text[seen].to_owned(),
+        text: seen,
         first_line,
         bytes: start..end,
         size,

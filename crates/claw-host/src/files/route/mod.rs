@@ -308,7 +308,7 @@ impl FsBridge for RoutedFiles {
             }
             _ => {
                 let (bytes, stat) = self.read(place, path).await?;
-                Ok(claw_core::text::window(&bytes, stat.version, window, &**redactor))
+                Ok(claw_core::text::window(bytes, stat.version, window, &**redactor))
             }
         }
     }

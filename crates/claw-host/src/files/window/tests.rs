@@ -47,7 +47,7 @@ fn agrees(bytes: &[u8], window: &Window) {
     let file = file(bytes);
     let raw = rustix::fs::fstat(&file).unwrap();
     let version = handle::version(&raw);
-    let whole = text::window(bytes, version, window, &Xs);
+    let whole = text::window(bytes.to_vec(), version, window, &Xs);
     let parts = long(&file, &raw, window, &Xs).unwrap();
     match (parts, whole) {
         (Reading::Text(mut parts), Reading::Text(whole)) => {
