@@ -220,7 +220,8 @@ impl Walker<'_> {
                     if name == "command" && flags.contains(['v', 'V']) {
                         return Some(None);
                     }
-                    rest = match name == "exec" && flags.ends_with('a') {
+                    // What follows `a` in its own word is its value: `-aname`, `-claa`.
+                    rest = match name == "exec" && flags.find('a') == Some(flags.len() - 1) {
                         true => after.get(1..).unwrap_or(&[]),
                         false => after,
                     };

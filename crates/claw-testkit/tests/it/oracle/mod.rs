@@ -11,6 +11,7 @@ mod mutate;
 mod root;
 
 use std::collections::BTreeMap;
+use std::sync::Mutex;
 
 use claw_policy::shell::{Decision, RULES, Rules, ShellConfig, Verdict, analyse, corpus};
 
@@ -21,6 +22,10 @@ use root::Root;
 const MUTANTS: usize = 20_000;
 /// How many share a namespace.
 const BATCH: usize = 500;
+/// How many judge and run side by side. Part of what a seed means.
+const WORKERS: usize = 2;
+/// How many mutants are between two words about it.
+const STEP: usize = 50_000;
 
 struct Subject {
     command: String,
@@ -40,41 +45,14 @@ fn every_program_that_ran_is_in_the_analysis() {
         Err(_) => 0x5eed,
     };
     let corpus: Vec<String> = corpus::dangerous().chain(corpus::harmless()).collect();
-    let root = Root::new(&corpus);
-    let rules = Rules::default();
-    let open = everything_off();
-    let mut mutator = Mutator::new(seed, corpus);
-    let (mut judged, mut ran, mut allowed, mut vectors) = (0usize, 0usize, 0usize, 0usize);
-    let mut escapes = Vec::new();
-    while judged < wanted {
-        let mut batch = Vec::new();
-        for _ in 0..BATCH.min(wanted - judged) {
-            judged += 1;
-            let command = mutator.next(judged);
-            let verdict = analyse(&command, &open);
-            // Asked even so, or a fork bomb: held back by any rules, and not for running.
-            if verdict.decision == Decision::Allow {
-                let allowed = analyse(&command, &rules).decision == Decision::Allow;
-                batch.push(Subject { command, verdict, allowed });
-            }
+    let tally = Mutex::new(Tally::default());
+    std::thread::scope(|scope| {
+        for worker in 0..WORKERS {
+            let (corpus, tally) = (corpus.clone(), &tally);
+            scope.spawn(move || work(worker, (wanted, seed), corpus, tally));
         }
-        ran += batch.len();
-        allowed += batch.iter().filter(|subject| subject.allowed).count();
-        let commands: Vec<&str> = batch.iter().map(|subject| subject.command.as_str()).collect();
-        for (subject, logged) in batch.iter().zip(root.run(&commands)) {
-            vectors += logged.len();
-            for argv in logged {
-                if !subject.verdict.covers(&argv) {
-                    escapes.push(format!(
-                        "{}{:?}\n  ran {argv:?}\n  found {:?}",
-                        if subject.allowed { "ALLOWED " } else { "" },
-                        subject.command,
-                        shown(&subject.verdict)
-                    ));
-                }
-            }
-        }
-    }
+    });
+    let Tally { judged, ran, allowed, vectors, mut escapes } = tally.into_inner().unwrap();
     println!(
         "{judged} mutants judged, {ran} run, {allowed} of them allowed; {vectors} programs ran, {} not foreseen",
         escapes.len()
@@ -86,6 +64,58 @@ fn every_program_that_ran_is_in_the_analysis() {
     );
     escapes.truncate(20);
     assert!(escapes.is_empty(), "seed {seed}: programs ran that were not foreseen\n{}", escapes.join("\n"));
+}
+
+/// What came of all mutants so far.
+#[derive(Default)]
+struct Tally {
+    judged: usize,
+    ran: usize,
+    allowed: usize,
+    vectors: usize,
+    escapes: Vec<String>,
+}
+
+/// Judges and runs every `WORKERS`th mutant.
+fn work(worker: usize, (wanted, seed): (usize, u64), corpus: Vec<String>, tally: &Mutex<Tally>) {
+    let root = Root::new(&corpus);
+    let (rules, open) = (Rules::default(), everything_off());
+    // A mutator makes its seed odd, so the next one is two away.
+    let mut mutator = Mutator::new(seed.wrapping_add(2 * worker as u64), corpus);
+    let mut turns = (worker..wanted).step_by(WORKERS).peekable();
+    while turns.peek().is_some() {
+        let (mut judged, mut batch) = (0, Vec::new());
+        for turn in turns.by_ref().take(BATCH) {
+            judged += 1;
+            let command = mutator.next(turn);
+            let verdict = analyse(&command, &open);
+            // Asked even so, or a fork bomb: held back by any rules, and not for running.
+            if verdict.decision == Decision::Allow {
+                let allowed = analyse(&command, &rules).decision == Decision::Allow;
+                batch.push(Subject { command, verdict, allowed });
+            }
+        }
+        let commands: Vec<&str> = batch.iter().map(|subject| subject.command.as_str()).collect();
+        let logged = root.run(&commands);
+        let mut tally = tally.lock().unwrap();
+        tally.judged += judged;
+        tally.ran += batch.len();
+        tally.allowed += batch.iter().filter(|subject| subject.allowed).count();
+        for (subject, logged) in batch.iter().zip(logged) {
+            tally.vectors += logged.len();
+            for argv in logged.into_iter().filter(|argv| !subject.verdict.covers(argv)) {
+                tally.escapes.push(format!(
+                    "{}{:?}\n  ran {argv:?}\n  found {:?}",
+                    if subject.allowed { "ALLOWED " } else { "" },
+                    subject.command,
+                    shown(&subject.verdict)
+                ));
+            }
+        }
+        if tally.judged % STEP < judged {
+            println!("{} of {wanted} mutants", tally.judged);
+        }
+    }
 }
 
 /// Rules that hold nothing back but what cannot be understood, what would not end, and variables that make a
