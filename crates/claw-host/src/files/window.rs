@@ -58,7 +58,7 @@ fn long(file: &File, raw: &Raw, window: &Window, redactor: &dyn Redactor) -> Res
     let head = read_at(file, 0, HEAD)?;
     let binary = |mime| Reading::Binary(Binary { mime, size, version: version.clone() });
     // What begins with a hole may end with text, as logs do that were cut while they were written.
-    let hole = matches!(window.from, From::End(_)) && head.iter().all(|byte| *byte == 0);
+    let hole = matches!(window.from, From::End(_)) && is_hole(&head);
     let (encoding, bom) = match look(&head) {
         _ if hole => (Encoding::Utf8, false),
         Ok(looked) => looked,
@@ -171,7 +171,7 @@ impl Lines<'_> {
                     return Ok(last);
                 }
             }
-            if last - start > LONGEST || block.iter().all(|byte| *byte == 0) {
+            if last - start > LONGEST || is_hole(&block) {
                 return Ok(at);
             }
             at = start;
@@ -284,6 +284,11 @@ fn read_at(file: &File, place: u64, most: usize) -> Result<Vec<u8>, Failure> {
     }
     bytes.truncate(had);
     Ok(bytes)
+}
+
+/// Whether there is nothing but NUL: many bytes at a time, since a hole is read to tell that it is one.
+fn is_hole(bytes: &[u8]) -> bool {
+    bytes.chunks(256).all(|part| part.iter().fold(0, |any, byte| any | byte) == 0)
 }
 
 fn length(bytes: u64) -> usize {
