@@ -19,6 +19,19 @@ fn denies_what_is_dangerous() {
     assert!(asked.len() * 10 <= total, "{} of {total} only asked:\n{}", asked.len(), asked.join("\n"));
 }
 
+/// What mutants of the corpora brought to light.
+#[test]
+fn refuses_to_allow_what_mutants_found() {
+    for command in [
+        "exec -aa rm -rf x",
+        "exec -claa rm ls -rf x",
+        "trap '. ./f' EXIT; echo 'rm -rf x' > ${Q:-f}",
+        "{ sleep 1; . ./f; } & echo 'rm -rf x' > \"$F\"",
+    ] {
+        assert_ne!(analyse(command, &Rules::default()).decision, Decision::Allow, "{command}");
+    }
+}
+
 #[test]
 fn allows_what_is_harmless() {
     let (mut denied, mut asked, mut total) = (Vec::new(), Vec::new(), 0);

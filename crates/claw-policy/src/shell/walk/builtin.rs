@@ -159,6 +159,7 @@ impl Walker<'_> {
     }
 
     fn trap(&mut self, arguments: &[Argument], environment: &mut Environment) {
+        self.defers = true;
         let arguments = match arguments {
             [first, rest @ ..] if first.known() == Some("--") => rest,
             all => all,

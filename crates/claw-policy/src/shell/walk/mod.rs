@@ -108,6 +108,8 @@ pub(super) struct Walker<'r> {
     ran: BTreeSet<String>,
     /// Whether it wrote a file of which the name is unknown.
     writes_unknown: bool,
+    /// Whether something runs later than it stands there: by a trap, or in the background.
+    defers: bool,
     /// Variables that the function that is being followed has for itself.
     locals: Vec<String>,
     /// Whether the shell that is followed reads its script from its input.
@@ -139,6 +141,7 @@ impl<'r> Walker<'r> {
             files: BTreeMap::new(),
             ran: BTreeSet::new(),
             writes_unknown: false,
+            defers: false,
             locals: Vec::new(),
             reads_script: false,
             takes_script: false,
@@ -288,6 +291,7 @@ impl<'r> Walker<'r> {
     }
 
     fn item(&mut self, item: &Item, environment: &mut Environment, input: &Input) -> Output {
+        self.defers |= item.background;
         if item.background {
             let mut copy = environment.clone();
             self.parallel += 1;
@@ -344,6 +348,7 @@ impl<'r> Walker<'r> {
             Kind::Subshell(list) => self.list(list, &mut environment.clone(), input),
             Kind::Group(list) => self.list(list, environment, input),
             Kind::Coprocess(command) => {
+                self.defers = true;
                 self.parallel += 1;
                 // Whoever has its descriptors writes to it.
                 let unknown = Input::Unknown { fetched: false, decoded: false };

@@ -93,7 +93,9 @@ impl Walker<'_> {
         }
         self.here = here;
         self.note_written(&place, &output);
-        if place.writes.is_empty() { output } else { None }
+        // Where a file cannot be read, the command is not run at all and prints nothing.
+        let reads = matches!(place.input, Input::File(_));
+        if place.writes.is_empty() && !reads { output } else { None }
     }
 
     fn assign(&mut self, assignment: &Assignment, environment: &mut Environment, lasting: bool) -> Argument {
@@ -213,6 +215,12 @@ impl Walker<'_> {
     pub(in crate::shell) fn wrote(&mut self, path: &Argument, written: Written) {
         let Some(path) = path.known() else {
             self.writes_unknown = true;
+            if self.defers && !self.ran.is_empty() {
+                self.hit("unknown.script", Some("it may be written before it runs"));
+                if let Written::Text(script) = &written {
+                    self.attempt_script(&script.clone());
+                }
+            }
             return;
         };
         if path.starts_with("/dev/") {
