@@ -11,7 +11,6 @@ mod mutate;
 mod root;
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
 
 use claw_policy::shell::{Decision, RULES, Rules, ShellConfig, Verdict, analyse, corpus};
 
@@ -22,8 +21,6 @@ use root::Root;
 const MUTANTS: usize = 20_000;
 /// How many share a namespace.
 const BATCH: usize = 500;
-/// How many judge and run side by side. Part of what a seed means.
-const WORKERS: usize = 1;
 /// How many mutants are between two words about it.
 const STEP: usize = 50_000;
 
@@ -45,14 +42,7 @@ fn every_program_that_ran_is_in_the_analysis() {
         Err(_) => 0x5eed,
     };
     let corpus: Vec<String> = corpus::dangerous().chain(corpus::harmless()).collect();
-    let tally = Mutex::new(Tally::default());
-    std::thread::scope(|scope| {
-        for worker in 0..WORKERS {
-            let (corpus, tally) = (corpus.clone(), &tally);
-            scope.spawn(move || work(worker, (wanted, seed), corpus, tally));
-        }
-    });
-    let Tally { judged, ran, allowed, vectors, mut escapes } = tally.into_inner().unwrap();
+    let Tally { judged, ran, allowed, vectors, mut escapes } = judge(wanted, seed, corpus);
     println!(
         "{judged} mutants judged, {ran} run, {allowed} of them allowed; {vectors} programs ran, {} not foreseen",
         escapes.len()
@@ -76,14 +66,14 @@ struct Tally {
     escapes: Vec<String>,
 }
 
-/// Judges and runs every `WORKERS`th mutant.
-fn work(worker: usize, (wanted, seed): (usize, u64), corpus: Vec<String>, tally: &Mutex<Tally>) {
+/// Judges the mutants, and runs those that are not held back.
+fn judge(wanted: usize, seed: u64, corpus: Vec<String>) -> Tally {
     let root = Root::new(&corpus);
     let (rules, open) = (Rules::default(), everything_off());
-    // A mutator makes its seed odd, so the next one is two away.
-    let mut mutator = Mutator::new(seed.wrapping_add(2 * worker as u64), corpus);
-    let mut turns = (worker + 1..=wanted).step_by(WORKERS).peekable();
-    while turns.peek().is_some() {
+    let mut mutator = Mutator::new(seed, corpus);
+    let mut tally = Tally::default();
+    let mut turns = 1..=wanted;
+    while !turns.is_empty() {
         let (mut judged, mut batch) = (0, Vec::new());
         for turn in turns.by_ref().take(BATCH) {
             judged += 1;
@@ -97,7 +87,6 @@ fn work(worker: usize, (wanted, seed): (usize, u64), corpus: Vec<String>, tally:
         }
         let commands: Vec<&str> = batch.iter().map(|subject| subject.command.as_str()).collect();
         let logged = root.run(&commands);
-        let mut tally = tally.lock().unwrap();
         tally.judged += judged;
         tally.ran += batch.len();
         tally.allowed += batch.iter().filter(|subject| subject.allowed).count();
@@ -116,6 +105,7 @@ fn work(worker: usize, (wanted, seed): (usize, u64), corpus: Vec<String>, tally:
             println!("{} of {wanted} mutants", tally.judged);
         }
     }
+    tally
 }
 
 /// Rules that hold nothing back but what cannot be understood, what would not end, and variables that make a
