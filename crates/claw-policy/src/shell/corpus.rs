@@ -4,6 +4,7 @@
 
 const DANGEROUS: &str = include_str!("corpus/dangerous.txt");
 const HARMLESS: &str = include_str!("corpus/harmless.txt");
+const FOUND: &str = include_str!("corpus/found.txt");
 
 /// Commands that may not be allowed.
 pub fn dangerous() -> impl Iterator<Item = String> {
@@ -13,6 +14,11 @@ pub fn dangerous() -> impl Iterator<Item = String> {
 /// Commands that may not be denied.
 pub fn harmless() -> impl Iterator<Item = String> {
     commands(HARMLESS)
+}
+
+/// Commands that the analysis once read wrongly, which may not be allowed.
+pub fn found() -> impl Iterator<Item = String> {
+    commands(FOUND)
 }
 
 /// One command a line. A line that begins with `$ ` writes its line breaks as `\n` and its backslashes twice.

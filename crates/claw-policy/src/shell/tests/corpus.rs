@@ -19,16 +19,27 @@ fn denies_what_is_dangerous() {
     assert!(asked.len() * 10 <= total, "{} of {total} only asked:\n{}", asked.len(), asked.join("\n"));
 }
 
-/// What mutants of the corpora brought to light.
 #[test]
-fn refuses_to_allow_what_mutants_found() {
+fn allows_nothing_that_mutants_found() {
+    let mut total = 0;
+    for command in corpus::found() {
+        total += 1;
+        assert_ne!(analyse(&command, &Rules::default()).decision, Decision::Allow, "{command}");
+    }
+    assert!(total > 0, "there are some");
+}
+
+/// A script that is handed to a shell is what it is, and no value of an expression in it.
+#[test]
+fn tells_scripts_from_values_of_expressions() {
     for command in [
-        "exec -aa rm -rf x",
-        "exec -claa rm ls -rf x",
-        "trap '. ./f' EXIT; echo 'rm -rf x' > ${Q:-f}",
-        "{ sleep 1; . ./f; } & echo 'rm -rf x' > \"$F\"",
+        "bash -c 'if [ -f x ]; then echo \"$(date)\"; fi'",
+        "if [ -f x ]; then eval 'echo \"$(date) [x]\"'; fi",
+        "bash <<'END'\n[ -f x ] && echo \"$(date)\"\nEND",
+        "n=$(ls | wc -l); if [ $n -gt 3 ]; then awk '{a[$1]++} END {for (k in a) print k}' f; fi",
+        "for f in *.log; do (( n++ )); done; echo \"[$n] $(date)\"",
     ] {
-        assert_ne!(analyse(command, &Rules::default()).decision, Decision::Allow, "{command}");
+        assert_eq!(analyse(command, &Rules::default()).decision, Decision::Allow, "{command}");
     }
 }
 

@@ -1,7 +1,7 @@
 //! Builtins that run other commands or change what the shell knows.
 
 use super::environment::{Environment, Variable};
-use super::{Input, Output, Place, Walker, Written, is_tricky, text};
+use super::{Input, Output, Place, Walker, Written, text};
 use crate::shell::rules;
 use crate::shell::verdict::{Argument, UNKNOWN};
 
@@ -95,7 +95,7 @@ impl Walker<'_> {
                 self.asks("unknown.command", arguments, "")
             }
             "test" | "[" => {
-                self.arithmetic_used = true;
+                self.arithmetic.used = true;
                 Some(Some(String::new()))
             }
             _ => None,
@@ -273,7 +273,7 @@ impl Walker<'_> {
             self.hit("unknown.shell-state", None);
         }
         let odd = builtin == "readonly" || flags.contains(['r', 'i', 'u', 'l', 'c']);
-        self.arithmetic_used |= flags.contains('i');
+        self.arithmetic.used |= flags.contains('i');
         let local = !self.calls.is_empty() && matches!(builtin, "local" | "declare" | "typeset");
         for text in arguments.iter().map(Argument::text).filter(|text| !text.starts_with(['-', '+'])) {
             let name = named(text);
@@ -282,13 +282,12 @@ impl Walker<'_> {
             }
             match text[name.len()..].strip_prefix('=') {
                 Some(value) => {
-                    self.tricky |= is_tricky(value);
                     rules::judge_assignment(self, &name, &Argument::new(value));
                     environment.set(&name, Variable::Text(value.to_owned()));
                 }
                 // An element, something appended, or no value: what it is now is not followed.
                 None if text.len() > name.len() || local => {
-                    self.arithmetic_used |= text.contains('[');
+                    self.arithmetic.used |= text.contains('[');
                     environment.forget(&name);
                 }
                 None => {}
@@ -329,7 +328,7 @@ impl Walker<'_> {
                     }
                     _ => return None,
                 };
-                self.arithmetic_used = true;
+                self.arithmetic.used = true;
                 self.fill(&variable);
                 environment.forget(&variable);
                 return Some(text::output("true", &[], &Input::Inherited));
@@ -346,10 +345,10 @@ impl Walker<'_> {
             "unset" if arguments.iter().any(|argument| argument.text().starts_with("-f")) => {
                 environment.functions.values_mut().for_each(|function| function.certain = false);
             }
-            "let" => self.arithmetic_used = true,
+            "let" => self.arithmetic.used = true,
             _ => {}
         }
-        self.arithmetic_used |= arguments.iter().any(|argument| argument.text().contains('['));
+        self.arithmetic.used |= arguments.iter().any(|argument| argument.text().contains('['));
         for argument in arguments {
             let variable = named(argument.text());
             if !variable.is_empty() {
@@ -363,6 +362,7 @@ impl Walker<'_> {
                 environment.forget_all();
             }
         }
+        self.arithmetic.reads();
         for name in ["REPLY", "MAPFILE", "OPTARG"] {
             environment.forget(name);
         }

@@ -2,9 +2,9 @@
 
 use super::environment::{Environment, Variable};
 use super::peel::{self, Inner};
-use super::{Input, Output, Place, Walker, Written, eaters, is_tricky, programs, text};
-use crate::shell::rules;
+use super::{Input, Output, Place, Walker, Written, eaters, programs, text};
 use crate::shell::verdict::{Argument, UNKNOWN};
+use crate::shell::{builtins, rules};
 
 impl Walker<'_> {
     /// Follows a command whose words are arguments by now.
@@ -22,7 +22,6 @@ impl Walker<'_> {
             self.hit("unknown.size", None);
             return None;
         }
-        self.tricky |= argv.iter().any(|argument| is_tricky(argument.text()));
         if let Some(alias) = environment.aliases.get(&written).cloned() {
             self.alias(&alias, arguments, place, environment);
         }
@@ -48,6 +47,8 @@ impl Walker<'_> {
             self.hit("unknown.script", Some("it reads lines of the script that its shell reads"));
         }
         self.runs_written_file((written, &name), arguments, place, environment);
+        let is_builtin = !written.contains('/') && builtins::is_builtin(&name);
+        self.note_texts(&name, is_builtin, arguments, &place.input);
         if !written.contains('/')
             && let Some(output) = self.builtin(&name, argv, place, environment)
         {
@@ -156,6 +157,7 @@ impl Walker<'_> {
             return Some(None);
         }
         self.record(&[&[Argument::new(name)], arguments].concat(), programs::NOTHING);
+        arguments.iter().for_each(|argument| self.arithmetic.keeps(argument.text()));
         rules::judge_redirects(self, place);
         self.calls.push(name.to_owned());
         self.depth += 1;
@@ -221,6 +223,7 @@ impl Walker<'_> {
         let output = match given {
             peel::Shell::Script { script, positional } => {
                 let (zero, rest) = positional.split_first().map_or((None, &[][..]), |(a, b)| (Some(a), b));
+                positional.iter().for_each(|argument| self.arithmetic.keeps(argument.text()));
                 copy.positional = zero.is_none_or(|zero| !zero.is_many()).then(|| rest.to_vec());
                 if let Some(zero) = zero.filter(|zero| !zero.is_many()) {
                     copy.set("0", Variable::Text(zero.text().to_owned()));

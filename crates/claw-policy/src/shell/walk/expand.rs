@@ -198,7 +198,7 @@ impl Walker<'_> {
                     fields.unknown();
                 }
                 Part::Arithmetic(parts) => {
-                    self.arithmetic(parts, environment);
+                    self.expression(parts, environment);
                     fields.unknown();
                 }
                 Part::Bytes => fields.unknown(),
@@ -210,13 +210,13 @@ impl Walker<'_> {
     fn values(&mut self, parameter: &Parameter, environment: &mut Environment) -> Option<Vec<Argument>> {
         if let Some(index) = &parameter.index {
             self.inner(index, environment);
-            self.arithmetic_used |=
+            self.arithmetic.used |=
                 !matches!(index.as_slice(), [Part::Plain(text)] if text == "@" || text == "*");
         }
         self.inner(&parameter.word, environment);
         let operator = parameter.operator.as_str();
         // `${x:n}`: an expression.
-        self.arithmetic_used |= operator.starts_with("indirect") || operator == ":";
+        self.arithmetic.used |= operator.starts_with("indirect") || operator == ":";
         if operator.ends_with('=') {
             rules::judge_filled(self, &parameter.name);
             environment.forget(&parameter.name);
@@ -261,27 +261,11 @@ impl Walker<'_> {
         }
     }
 
-    /// Runs what stands in a part of which the value does not matter.
+    /// Runs what stands in a part of which the value does not matter but to arithmetic.
     pub(super) fn inner(&mut self, parts: &[Part], environment: &mut Environment) {
         let mut ignored = Fields::default();
         self.quoted(parts, environment, &mut ignored, false);
-    }
-
-    /// An arithmetic expression: its value is a number, but it may set variables and run what their values say.
-    pub(super) fn arithmetic(&mut self, parts: &[Part], environment: &mut Environment) {
-        self.arithmetic_used = true;
-        self.inner(parts, environment);
-        for part in parts {
-            let Part::Plain(text) = part else { continue };
-            if !(text.contains('=') || text.contains("++") || text.contains("--")) {
-                continue;
-            }
-            for name in text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')) {
-                if name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
-                    environment.forget(name);
-                }
-            }
-        }
+        self.arithmetic.keeps(&ignored.text);
     }
 }
 

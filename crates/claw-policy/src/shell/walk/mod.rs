@@ -3,6 +3,7 @@
 //! Where the way divides, both ways are followed and what they leave differently is unknown. Subshells see a
 //! copy of the state. Loops are followed until another round would bring nothing new.
 
+mod arithmetic;
 mod braces;
 mod builtin;
 mod call;
@@ -21,6 +22,7 @@ use std::rc::Rc;
 pub(super) use self::peel::long_option;
 pub(super) use self::programs::{is_shell, name};
 
+use self::arithmetic::Arithmetic;
 use self::environment::{Environment, Variable};
 use super::parse::{self, parse};
 use super::rules::{self, Rules};
@@ -118,9 +120,7 @@ pub(super) struct Walker<'r> {
     takes_script: bool,
     /// Whether something is followed that may not be a command.
     attempting: bool,
-    arithmetic_used: bool,
-    /// Whether some text would be run by arithmetic.
-    tricky: bool,
+    arithmetic: Arithmetic,
 }
 
 impl<'r> Walker<'r> {
@@ -146,8 +146,7 @@ impl<'r> Walker<'r> {
             reads_script: false,
             takes_script: false,
             attempting: false,
-            arithmetic_used: false,
-            tricky: false,
+            arithmetic: Arithmetic::default(),
         }
     }
 
@@ -161,10 +160,7 @@ impl<'r> Walker<'r> {
             }
             Err(error) => self.unreadable(&error),
         }
-        if self.arithmetic_used && self.tricky {
-            self.hit("eval.dynamic", None);
-            self.hit("unknown.script", None);
-        }
+        self.judge_arithmetic();
     }
 
     /// A text that is run as a script in this state.
@@ -388,7 +384,7 @@ impl<'r> Walker<'r> {
             }
             Kind::ArithmeticFor { expression, body } => {
                 self.rounds(environment, |walker, environment| {
-                    walker.arithmetic(expression, environment);
+                    walker.expression(expression, environment);
                     walker.list(body, environment, input);
                 });
                 None
@@ -403,6 +399,7 @@ impl<'r> Walker<'r> {
                 let values = values.unwrap_or_else(|| vec![Argument::unknown()]);
                 for value in &values {
                     rules::judge_assignment(self, variable, value);
+                    self.arithmetic.keeps(value.text());
                 }
                 self.rounds(environment, |walker, environment| {
                     for value in &values {
@@ -433,15 +430,15 @@ impl<'r> Walker<'r> {
                 Some(String::new())
             }
             Kind::Test(words) => {
-                self.arithmetic_used = true;
+                self.arithmetic.used = true;
                 for word in words {
                     let word = self.single(word, environment);
-                    self.tricky |= is_tricky(word.text());
+                    self.arithmetic.keeps(word.text());
                 }
                 Some(String::new())
             }
             Kind::Arithmetic(parts) => {
-                self.arithmetic(parts, environment);
+                self.expression(parts, environment);
                 Some(String::new())
             }
         }
@@ -513,9 +510,4 @@ impl<'r> Walker<'r> {
         self.parallel -= 1;
         self.here = here;
     }
-}
-
-/// Whether arithmetic runs what stands in this text: `a[$(...)]`.
-fn is_tricky(text: &str) -> bool {
-    text.contains('[') && (text.contains("$(") || text.contains('`'))
 }

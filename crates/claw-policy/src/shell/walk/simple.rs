@@ -3,7 +3,7 @@
 use claw_core::tool::{Effect, Effects};
 
 use super::environment::{Environment, Variable};
-use super::{Input, Output, Place, Walker, Written, is_tricky, programs};
+use super::{Input, Output, Place, Walker, Written, programs};
 use crate::shell::rules;
 use crate::shell::syntax::{AssignedValue, Assignment, Command, Operator, Part, Redirect, Word};
 use crate::shell::verdict::{Argument, Simple, UNKNOWN};
@@ -34,9 +34,6 @@ impl Walker<'_> {
         }
         let mut place = self.redirects(&command.redirects, environment, input);
         place.span = here;
-        if let Input::Text(text) = &place.input {
-            self.tricky |= is_tricky(text);
-        }
         // `sh <(curl ...)`: what a substitution in the words fetches is run.
         if let Input::Unknown { fetched: true, decoded } = self.unknown_input(first)
             && place.input == Input::Inherited
@@ -102,6 +99,7 @@ impl Walker<'_> {
         let (value, variable) = match &assignment.value {
             AssignedValue::Word(word) => {
                 let value = self.single(word, environment);
+                self.arithmetic.keeps(value.text());
                 let variable = match (assignment.indexed, assignment.append) {
                     (true, _) => Variable::Unknown,
                     (false, false) => Variable::Text(value.text().to_owned()),
@@ -110,20 +108,21 @@ impl Walker<'_> {
                         None => Variable::Unknown,
                     },
                 };
-                self.arithmetic_used |= assignment.indexed;
+                self.arithmetic.used |= assignment.indexed;
                 (value, variable)
             }
             AssignedValue::Array(words) => {
                 let keyed = |word: &Word| matches!(word.parts.first(), Some(Part::Plain(text)) if text.starts_with('['));
                 let values = self.words(words, environment);
+                values.iter().for_each(|value| self.arithmetic.keeps(value.text()));
                 let keyed = words.iter().any(keyed);
-                self.arithmetic_used |= keyed;
+                self.arithmetic.used |= keyed;
                 let known = !assignment.append && !keyed;
                 (Argument::unknown(), if known { Variable::Array(values) } else { Variable::Unknown })
             }
         };
         if let Variable::Text(text) = &variable {
-            self.tricky |= is_tricky(text);
+            self.arithmetic.keeps(text);
         }
         if lasting {
             environment.set(&assignment.name, variable);

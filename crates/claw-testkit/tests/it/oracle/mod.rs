@@ -11,6 +11,10 @@ mod mutate;
 mod root;
 
 use std::collections::BTreeMap;
+use std::num::NonZero;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{LazyLock, Mutex};
+use std::thread;
 
 use claw_policy::shell::{Decision, RULES, Rules, ShellConfig, Verdict, analyse, corpus};
 
@@ -19,6 +23,8 @@ use root::Root;
 
 /// How many mutants there are unless `CLAWSMITH_ORACLE_MUTANTS` says otherwise.
 const MUTANTS: usize = 20_000;
+/// How many come from one seed: these are judged one after the other, others beside them.
+const LANE: usize = 5_000;
 /// How many share a namespace.
 const BATCH: usize = 500;
 /// How many mutants are between two words about it.
@@ -41,8 +47,8 @@ fn every_program_that_ran_is_in_the_analysis() {
         Ok(seed) => seed.parse().expect("CLAWSMITH_ORACLE_SEED is a number"),
         Err(_) => 0x5eed,
     };
-    let corpus: Vec<String> = corpus::dangerous().chain(corpus::harmless()).collect();
-    let Tally { judged, ran, allowed, vectors, mut escapes } = judge(wanted, seed, corpus);
+    let corpus: Vec<String> = corpus::dangerous().chain(corpus::harmless()).chain(corpus::found()).collect();
+    let Tally { judged, ran, allowed, vectors, mut escapes } = judge(wanted, seed, &corpus);
     println!(
         "{judged} mutants judged, {ran} run, {allowed} of them allowed; {vectors} programs ran, {} not foreseen",
         escapes.len()
@@ -66,43 +72,77 @@ struct Tally {
     escapes: Vec<String>,
 }
 
-/// Judges the mutants, and runs those that are not held back.
-fn judge(wanted: usize, seed: u64, corpus: Vec<String>) -> Tally {
-    let root = Root::new(&corpus);
-    let (rules, open) = (Rules::default(), everything_off());
-    let mut mutator = Mutator::new(seed, corpus);
-    let mut tally = Tally::default();
-    let mut turns = 1..=wanted;
-    while !turns.is_empty() {
-        let (mut judged, mut batch) = (0, Vec::new());
-        for turn in turns.by_ref().take(BATCH) {
-            judged += 1;
-            let command = mutator.next(turn);
-            let verdict = analyse(&command, &open);
-            // Asked even so, or a fork bomb: held back by any rules, and not for running.
-            if verdict.decision == Decision::Allow {
-                let allowed = analyse(&command, &rules).decision == Decision::Allow;
-                batch.push(Subject { command, verdict, allowed });
-            }
+impl Tally {
+    fn add(&mut self, other: Self, wanted: usize) {
+        let before = self.judged / STEP;
+        self.judged += other.judged;
+        self.ran += other.ran;
+        self.allowed += other.allowed;
+        self.vectors += other.vectors;
+        self.escapes.extend(other.escapes);
+        if self.judged / STEP > before {
+            println!("{} of {wanted} mutants, {} not foreseen", self.judged, self.escapes.len());
         }
-        let commands: Vec<&str> = batch.iter().map(|subject| subject.command.as_str()).collect();
-        let logged = root.run(&commands);
-        tally.judged += judged;
-        tally.ran += batch.len();
-        tally.allowed += batch.iter().filter(|subject| subject.allowed).count();
-        for (subject, logged) in batch.iter().zip(logged) {
-            tally.vectors += logged.len();
-            for argv in logged.into_iter().filter(|argv| !subject.verdict.covers(argv)) {
-                tally.escapes.push(format!(
-                    "{}{:?}\n  ran {argv:?}\n  found {:?}",
-                    if subject.allowed { "ALLOWED " } else { "" },
-                    subject.command,
-                    shown(&subject.verdict)
-                ));
-            }
+    }
+}
+
+/// Judges the mutants, and runs those that are not held back. They are the same ones however many processors
+/// there are.
+fn judge(wanted: usize, seed: u64, corpus: &[String]) -> Tally {
+    let (tally, lanes) = (Mutex::<Tally>::default(), AtomicUsize::new(0));
+    let judges = thread::available_parallelism().map_or(1, NonZero::get);
+    thread::scope(|scope| {
+        for judge in 0..judges {
+            let (tally, lanes) = (&tally, &lanes);
+            scope.spawn(move || {
+                let root = Root::new(corpus, judge);
+                loop {
+                    let lane = lanes.fetch_add(1, Ordering::Relaxed);
+                    let mut turns = lane * LANE..wanted.min((lane + 1) * LANE);
+                    if turns.is_empty() {
+                        return;
+                    }
+                    let mut mutator = Mutator::new(seed.wrapping_add(lane as u64), corpus.to_vec());
+                    while !turns.is_empty() {
+                        let batch = turns.by_ref().take(BATCH).map(|turn| mutator.next(turn)).collect();
+                        let done = judge_batch(&root, batch);
+                        tally.lock().unwrap().add(done, wanted);
+                    }
+                }
+            });
         }
-        if tally.judged % STEP < judged {
-            println!("{} of {wanted} mutants", tally.judged);
+    });
+    tally.into_inner().unwrap()
+}
+
+fn judge_batch(root: &Root, mutants: Vec<String>) -> Tally {
+    static RULES_BY_DEFAULT: LazyLock<Rules> = LazyLock::new(Rules::default);
+    static EVERYTHING_OFF: LazyLock<Rules> = LazyLock::new(everything_off);
+    let mut tally = Tally { judged: mutants.len(), ..Tally::default() };
+    let mut batch = Vec::new();
+    for command in mutants {
+        let verdict = analyse(&command, &EVERYTHING_OFF);
+        // Asked even so, or a fork bomb: held back by any rules, and not for running.
+        if verdict.decision == Decision::Allow {
+            let allowed = analyse(&command, &RULES_BY_DEFAULT).decision == Decision::Allow;
+            batch.push(Subject { command, verdict, allowed });
+        }
+    }
+    let commands: Vec<&str> = batch.iter().map(|subject| subject.command.as_str()).collect();
+    let logged = root.run(&commands);
+    tally.ran = batch.len();
+    tally.allowed = batch.iter().filter(|subject| subject.allowed).count();
+    for (subject, logged) in batch.iter().zip(logged) {
+        tally.vectors += logged.len();
+        for argv in logged.into_iter().filter(|argv| !subject.verdict.covers(argv)) {
+            let escape = format!(
+                "{}{:?}\n  ran {argv:?}\n  found {:?}",
+                if subject.allowed { "ALLOWED " } else { "" },
+                subject.command,
+                shown(&subject.verdict)
+            );
+            println!("{escape}");
+            tally.escapes.push(escape);
         }
     }
     tally

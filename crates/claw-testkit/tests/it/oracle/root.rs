@@ -11,8 +11,9 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
-/// Nobody: has nothing on this machine.
-const NOBODY: &str = "65534";
+/// The first of some users who have nothing on this machine. Each root has its own, so that the limit on their
+/// processes is.
+const NOBODY: usize = 61_000;
 
 /// Runs each command in a directory of its own, with what it left running ended before the next.
 /// Built of what bash has itself: every program here is a stub.
@@ -29,13 +30,13 @@ exit 0
 
 pub(super) struct Root {
     directory: TempDir,
+    user: String,
 }
 
 impl Root {
     /// A root with a stub for every word of the corpus that may name a program.
-    pub(super) fn new(corpus: &[String]) -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        let root = Self { directory };
+    pub(super) fn new(corpus: &[String], number: usize) -> Self {
+        let root = Self { directory: tempfile::tempdir().unwrap(), user: (NOBODY + number).to_string() };
         for name in ["usr", "usr/bin", "bin", "sbin", "shells", "dev", "commands", "work", "tmp"] {
             fs::create_dir(root.path(name)).unwrap();
         }
@@ -82,7 +83,7 @@ impl Root {
     pub(super) fn run(&self, commands: &[&str]) -> Vec<Vec<Vec<String>>> {
         for directory in ["commands", "work"] {
             let path = self.path(directory);
-            let _ = fs::remove_dir_all(&path);
+            fs::remove_dir_all(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
             fs::create_dir(&path).unwrap();
         }
         for (i, command) in commands.iter().enumerate() {
@@ -107,8 +108,8 @@ impl Root {
         let mut unshare = Command::new(program);
         unshare.args(["--mount", "--pid", "--net", "--ipc", "--fork", "--kill-child"]);
         match rustix::process::geteuid().is_root() {
-            true => unshare.args(["--setuid", NOBODY, "--setgid", NOBODY]),
-            false => unshare.args(["--user", "--map-user", NOBODY, "--map-group", NOBODY]),
+            true => unshare.args(["--setuid", &self.user, "--setgid", &self.user]),
+            false => unshare.args(["--user", "--map-user", &self.user, "--map-group", &self.user]),
         };
         unshare.arg("--root").arg(self.directory.path()).args(["--wd", "/", "/shells/bash", "/driver"]);
         unshare.arg(commands.to_string()).env_clear();

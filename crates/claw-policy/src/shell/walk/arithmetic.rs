@@ -1,0 +1,134 @@
+//! Arithmetic runs programs: where a variable holds `a[$(...)]`, an expression that names it runs what stands
+//! there. Which values an expression meets is not followed. Where a script has both an expression and a text of
+//! that form it is held back, and so it is where such a text may be joined of several.
+
+use super::environment::Environment;
+use super::{Input, Walker, programs};
+use crate::shell::syntax::Part;
+use crate::shell::verdict::{Argument, UNKNOWN};
+
+/// What a script shows of expressions and of the texts they may meet.
+#[derive(Default)]
+pub(super) struct Arithmetic {
+    /// Whether there is an expression.
+    pub(super) used: bool,
+    /// Whether one text alone would be run.
+    whole: bool,
+    /// What stands in texts that become values, and in expressions.
+    kept: Marks,
+    /// What stands in texts that are printed.
+    printed: Marks,
+    /// Whether a value is read, or made of something that is not known: what was printed may come back by it.
+    reads: bool,
+}
+
+impl Arithmetic {
+    /// A text that becomes a value, or a part of one.
+    pub(super) fn keeps(&mut self, text: &str) {
+        self.sees(text);
+        self.kept.add(text);
+        self.reads |= text.contains(UNKNOWN);
+    }
+
+    /// A text that is printed, or read as input.
+    pub(super) fn prints(&mut self, text: &str) {
+        self.sees(text);
+        self.printed.add(text);
+    }
+
+    /// A text for a program, of which it may make anything.
+    fn sees(&mut self, text: &str) {
+        self.whole |= text.contains('[') && (text.contains("$(") || text.contains('`'));
+    }
+
+    /// Some value is what is read.
+    pub(super) fn reads(&mut self) {
+        self.reads = true;
+    }
+}
+
+/// Which of the characters of `a[$(...)]` were seen.
+#[derive(Clone, Copy, Default)]
+struct Marks {
+    bracket: bool,
+    dollar: bool,
+    parenthesis: bool,
+    tick: bool,
+}
+
+impl Marks {
+    fn add(&mut self, text: &str) {
+        self.bracket |= text.contains('[');
+        self.dollar |= text.contains('$');
+        self.parenthesis |= text.contains('(');
+        self.tick |= text.contains('`');
+    }
+
+    fn with(self, other: Self) -> Self {
+        Self {
+            bracket: self.bracket | other.bracket,
+            dollar: self.dollar | other.dollar,
+            parenthesis: self.parenthesis | other.parenthesis,
+            tick: self.tick | other.tick,
+        }
+    }
+
+    fn suffice(self) -> bool {
+        self.bracket && (self.tick || self.dollar && self.parenthesis)
+    }
+}
+
+impl Walker<'_> {
+    /// Judges expressions, once everything was seen.
+    pub(super) fn judge_arithmetic(&mut self) {
+        let Arithmetic { used, whole, kept, printed, reads } = self.arithmetic;
+        let all = if reads { kept.with(printed) } else { kept };
+        if used && whole {
+            self.hit("eval.dynamic", None);
+            self.hit("unknown.script", None);
+        } else if used && all.suffice() {
+            self.hit(
+                "unknown.script",
+                Some("arithmetic runs `a[$(...)]`, and values here may be joined to that"),
+            );
+        }
+    }
+
+    /// What the texts that a program or builtin is given are to arithmetic.
+    pub(super) fn note_texts(&mut self, name: &str, is_builtin: bool, arguments: &[Argument], input: &Input) {
+        let texts = arguments.iter().map(Argument::text);
+        if programs::is_shell(name) {
+            // They are followed as scripts.
+            return;
+        }
+        if let Input::Text(text) = input {
+            self.arithmetic.prints(text);
+        }
+        match name {
+            "eval" | "trap" | "alias" | "." | "source" => {}
+            "echo" => texts.for_each(|text| self.arithmetic.prints(text)),
+            "printf" if !arguments.first().is_some_and(|first| first.text().starts_with("-v")) => {
+                texts.for_each(|text| self.arithmetic.prints(text));
+            }
+            _ if is_builtin => texts.for_each(|text| self.arithmetic.keeps(text)),
+            _ => texts.for_each(|text| self.arithmetic.sees(text)),
+        }
+    }
+
+    /// An arithmetic expression: its value is a number, but it may set variables and run what their values say.
+    pub(super) fn expression(&mut self, parts: &[Part], environment: &mut Environment) {
+        self.arithmetic.used = true;
+        self.inner(parts, environment);
+        for part in parts {
+            let Part::Plain(text) = part else { continue };
+            if !(text.contains('=') || text.contains("++") || text.contains("--")) {
+                continue;
+            }
+            for name in text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')) {
+                if name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
+                    environment.forget(name);
+                }
+            }
+        }
+    }
+}
