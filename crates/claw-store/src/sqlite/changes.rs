@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use claw_core::store::{Bells, Changes, Topic};
 use sqlx::query_scalar;
-use sqlx::sqlite::SqlitePool;
 use tokio::sync::watch::Receiver;
 use tokio::task::AbortHandle;
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::SqliteStore;
+use super::connections::Connections;
 
 /// How often to look; the promise is 250 ms.
 const LOOK: Duration = Duration::from_millis(100);
@@ -25,21 +25,21 @@ impl Changes for SqliteStore {
 #[derive(Debug)]
 pub(super) struct Tail {
     /// One connection that is always the same: the number it looks at is its own.
-    pool: SqlitePool,
+    connection: Connections,
     task: AbortHandle,
 }
 
 impl Tail {
-    pub(super) async fn follow(pool: SqlitePool, bells: Arc<Bells>) -> Result<Self, sqlx::Error> {
-        let seen = version(&pool).await?;
-        let task = tokio::spawn(watch(pool.clone(), seen, bells)).abort_handle();
-        Ok(Self { pool, task })
+    pub(super) async fn follow(connection: Connections, bells: Arc<Bells>) -> Result<Self, sqlx::Error> {
+        let seen = version(&connection).await?;
+        let task = tokio::spawn(watch(connection.clone(), seen, bells)).abort_handle();
+        Ok(Self { connection, task })
     }
 
     /// Ends the task and closes its connection.
     pub(super) async fn close(&self) {
         self.task.abort();
-        self.pool.close().await;
+        self.connection.close().await;
     }
 }
 
@@ -49,7 +49,7 @@ impl Drop for Tail {
     }
 }
 
-async fn watch(pool: SqlitePool, mut seen: i64, bells: Arc<Bells>) {
+async fn watch(connection: Connections, mut seen: i64, bells: Arc<Bells>) {
     let mut ticks = interval(LOOK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -57,7 +57,7 @@ async fn watch(pool: SqlitePool, mut seen: i64, bells: Arc<Bells>) {
         if !bells.is_heard() {
             continue;
         }
-        match version(&pool).await {
+        match version(&connection).await {
             Ok(now) if now == seen => continue,
             Ok(now) => seen = now,
             // Better to wake somebody for nothing than not at all.
@@ -68,6 +68,6 @@ async fn watch(pool: SqlitePool, mut seen: i64, bells: Arc<Bells>) {
 }
 
 /// A number that differs once another connection has committed something.
-async fn version(pool: &SqlitePool) -> Result<i64, sqlx::Error> {
-    query_scalar("PRAGMA data_version").fetch_one(pool).await
+async fn version(connection: &Connections) -> Result<i64, sqlx::Error> {
+    query_scalar("PRAGMA data_version").fetch_one(connection).await
 }

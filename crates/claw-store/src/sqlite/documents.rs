@@ -172,7 +172,7 @@ impl Documents for SqliteStore {
             return Ok(Vec::new());
         }
         // One look at the file for all of it.
-        let mut transaction = self.readers.begin().await.map_err(failed(SEARCH))?;
+        let mut transaction = self.readers.begin("BEGIN").await.map_err(failed(SEARCH))?;
         let owners = owners(&mut transaction, query).await?;
         let passages = owners.iter().map(|(_, passages)| passages).sum();
         if passages == 0 {

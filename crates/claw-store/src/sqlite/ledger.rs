@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use claw_core::store::{Entry, EntryEvent, Ledger, Outcome, Record, StoreError, Tally, Topic};
 use claw_core::{CallId, SessionKey, TenantId};
 use sqlx::sqlite::SqliteConnection;
-use sqlx::{Connection as _, query, query_as, query_scalar};
+use sqlx::{query, query_as, query_scalar};
 
 use super::SqliteStore;
 use super::approvals::spend;
@@ -97,9 +97,8 @@ impl Ledger for SqliteStore {
 impl SqliteStore {
     /// Checks every chain, by tenant and node. Changes nothing.
     pub async fn verify(&self) -> Result<Vec<ChainReport>, StoreError> {
-        let mut connection = self.readers.acquire().await.map_err(failed(READ))?;
         // One look at all of it: entries that are added meanwhile are not seen half.
-        let mut transaction = connection.begin().await.map_err(failed(READ))?;
+        let mut transaction = self.readers.begin("BEGIN").await.map_err(failed(READ))?;
         verify_all(&mut transaction).await
     }
 

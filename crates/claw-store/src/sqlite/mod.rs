@@ -8,6 +8,7 @@ mod agents;
 mod approvals;
 mod artifacts;
 mod changes;
+mod connections;
 mod conversations;
 mod documents;
 pub(crate) mod error;
@@ -38,12 +39,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use claw_core::NodeId;
 use claw_core::store::{Bells, StoreError};
-use sqlx::sqlite::{
-    SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
-};
-use sqlx::{ConnectOptions as _, Connection as _, Sqlite, SqliteConnection, Transaction};
+use sqlx::ConnectOptions as _;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 
 use self::changes::Tail;
+use self::connections::{Begun, Connections};
 use self::error::{at, failed, is_busy};
 pub(crate) use self::schema::{bring_up_to_date, status};
 use crate::backend::Backend;
@@ -61,8 +61,9 @@ const BUSY: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub struct SqliteStore {
     node: NodeId,
-    writer: SqlitePool,
-    readers: SqlitePool,
+    writer: Connections,
+    /// In memory the writer itself.
+    readers: Connections,
     bells: Arc<Bells>,
     hub: Hub,
     tail: Option<Tail>,
@@ -85,8 +86,7 @@ impl SqliteStore {
     pub async fn memory(node: NodeId) -> Result<Self, StoreError> {
         // Whoever is part of an installation is so by what lasts.
         let options = StoreOptions::default();
-        let writer = pool(1, &options).connect_with(connect(&options).in_memory(true));
-        let writer = writer.await.map_err(failed(OPEN))?;
+        let writer = connections(connect(&options).in_memory(true), 1, &options);
         let (_, installation) = schema::prepare(&writer, &options).await?;
         let readers = writer.clone();
         Ok(Self {
@@ -105,16 +105,16 @@ impl SqliteStore {
         let writer = connect_writer(&connect, options).await.map_err(failed(OPEN))?;
         let (_, installation) = schema::prepare(&writer, options).await?;
         let connect = connect.pragma("query_only", "ON");
-        let readers = pool(options.readers, options).connect_lazy_with(connect.clone());
+        let readers = connections(connect.clone(), options.readers, options);
         let bells = Arc::<Bells>::default();
-        let tail = Tail::follow(pool(1, options).connect_lazy_with(connect), Arc::clone(&bells));
+        let tail = Tail::follow(connections(connect, 1, options), Arc::clone(&bells));
         let tail = Some(tail.await.map_err(failed(OPEN))?);
         Ok(Self { node, writer, readers, bells, hub: Hub::default(), tail, installation })
     }
 
     /// Begins to write. What is not committed has not happened.
-    async fn write(&self, what: &'static str) -> Result<Transaction<'static, Sqlite>, StoreError> {
-        self.writer.begin_with("BEGIN IMMEDIATE").await.map_err(failed(what))
+    async fn write(&self, what: &'static str) -> Result<Begun<'_>, StoreError> {
+        self.writer.begin("BEGIN IMMEDIATE").await.map_err(failed(what))
     }
 }
 
@@ -163,26 +163,8 @@ pub(crate) fn connect(options: &StoreOptions) -> SqliteConnectOptions {
         .disable_statement_logging()
 }
 
-/// Connections that are never given up for their age: opening one again costs more than keeping it, and in
-/// memory it is the store itself.
-fn pool(connections: u32, options: &StoreOptions) -> SqlitePoolOptions {
-    SqlitePoolOptions::new()
-        .max_connections(connections.max(1))
-        .acquire_timeout(options.acquire_timeout)
-        .idle_timeout(None)
-        .max_lifetime(None)
-        .test_before_acquire(false)
-        .after_release(|connection, _| Box::pin(is_reusable(connection)))
-}
-
-/// Whether a connection is out of its transaction. A full disk makes SQLite roll back by itself, which the
-/// driver does not notice: it would count a transaction for ever and begin no other.
-async fn is_reusable(connection: &mut SqliteConnection) -> Result<bool, sqlx::Error> {
-    if connection.is_in_transaction() {
-        // A rollback may be on its way; this waits for it.
-        connection.ping().await?;
-    }
-    Ok(!connection.is_in_transaction())
+fn connections(connect: SqliteConnectOptions, most: u32, options: &StoreOptions) -> Connections {
+    Connections::new(connect, most, options.acquire_timeout)
 }
 
 /// Opens the connection that writes. SQLite does not wait for a lock when it turns a new file to write-ahead
@@ -190,15 +172,15 @@ async fn is_reusable(connection: &mut SqliteConnection) -> Result<bool, sqlx::Er
 async fn connect_writer(
     connect: &SqliteConnectOptions,
     options: &StoreOptions,
-) -> Result<SqlitePool, sqlx::Error> {
-    let connect = connect.clone().journal_mode(SqliteJournalMode::Wal);
+) -> Result<Connections, sqlx::Error> {
+    let writer = connections(connect.clone().journal_mode(SqliteJournalMode::Wal), 1, options);
     let started = tokio::time::Instant::now();
     loop {
-        match pool(1, options).connect_with(connect.clone()).await {
+        match writer.acquire().await.map(drop) {
             Err(error) if is_busy(&error) && started.elapsed() < BUSY => {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
-            connected => return connected,
+            opened => return opened.map(|()| writer),
         }
     }
 }

@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use claw_core::InstallationId;
 use claw_core::store::StoreError;
-use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqlitePool};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, query, query_scalar};
 
 use super::OPEN;
+use super::connections::Connections;
 use super::error::{at, failed};
 use crate::copy;
 use crate::installation::{self, Installation};
@@ -22,10 +23,10 @@ const READ: &str = "could not read how the store stands";
 /// Brings the schema up to date, all of it or nothing, while nobody else does; says what it did. A store of
 /// another installation than is wanted, or one into which a copy is unfinished, is left as it is.
 pub(super) async fn prepare(
-    writer: &SqlitePool,
+    writer: &Connections,
     options: &StoreOptions,
 ) -> Result<(Vec<Step>, Installation), StoreError> {
-    let mut transaction = writer.begin_with("BEGIN EXCLUSIVE").await.map_err(failed(OPEN))?;
+    let mut transaction = writer.begin("BEGIN EXCLUSIVE").await.map_err(failed(OPEN))?;
     refuse_unfinished(&mut transaction).await?;
     let found = owner(&mut transaction).await?;
     installation::check(options.installation, found)?;

@@ -9,6 +9,7 @@ use claw_testkit::fixture::{NOW, job, key_of, refused};
 use tempfile::TempDir;
 
 use super::SqliteStore;
+use crate::backend::Backend as _;
 use crate::options::StoreOptions;
 
 async fn opened(directory: &TempDir) -> SqliteStore {
@@ -40,6 +41,19 @@ async fn a_full_disk_is_named_and_recovered_from() {
     store.refuse(long(100_000)).await.unwrap();
     let reports = store.verify().await.unwrap();
     assert_eq!((reports[0].entries, reports[0].fault), (2, None));
+}
+
+#[tokio::test]
+async fn a_full_memory_keeps_what_it_holds() {
+    let store = SqliteStore::memory(NodeId::local()).await.unwrap();
+    store.refuse(long(10)).await.unwrap();
+    set(&store, "PRAGMA max_page_count = 1").await;
+    store.refuse(long(100_000)).await.unwrap_err();
+    // One caller more who gives up, at any point.
+    let _ = tokio::time::timeout(std::time::Duration::ZERO, store.refuse(long(100_000))).await;
+    set(&store, "PRAGMA max_page_count = 1000000").await;
+    store.refuse(long(100_000)).await.unwrap();
+    assert_eq!(store.recent(&TenantId::main(), 10).await.unwrap().len(), 2);
 }
 
 #[tokio::test]
@@ -76,6 +90,19 @@ async fn looking_for_changes_ends_with_the_store() {
     drop(store);
     // The last sender goes when the task does.
     while work.changed().await.is_ok() {}
+}
+
+#[tokio::test]
+async fn a_closed_store_says_so_and_lends_nothing() {
+    let store = SqliteStore::memory(NodeId::local()).await.unwrap();
+    store.enqueue(job()).await.unwrap();
+    store.disconnect().await;
+    store.disconnect().await;
+    let error = store.enqueue(job()).await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "could not write to the queue: attempted to acquire a connection on a closed pool"
+    );
 }
 
 #[tokio::test]
@@ -131,5 +158,8 @@ async fn every_connection_takes_what_the_options_give() {
         let mapped: i64 = sqlx::query_scalar("PRAGMA mmap_size").fetch_one(pool).await.unwrap();
         assert_eq!((cache, mapped), (-64, 1024 * 1024));
     }
-    assert_eq!(store.readers.options().get_max_connections(), 2);
+    let (first, second) = (store.readers.acquire().await.unwrap(), store.readers.acquire().await.unwrap());
+    tokio::time::pause();
+    assert!(matches!(store.readers.acquire().await.map(drop), Err(sqlx::Error::PoolTimedOut)));
+    drop((first, second));
 }
