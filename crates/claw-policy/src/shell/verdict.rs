@@ -188,6 +188,17 @@ impl Argument {
         self.text.starts_with(UNKNOWN)
     }
 
+    /// Whether it is an option of which only run time knows which. The letters in `valued` take a value, which
+    /// may be joined to them: after one of these, what is unknown is that.
+    pub(super) fn is_unclear_option(&self, valued: &str) -> bool {
+        let Some((head, _)) = self.text.split_once(UNKNOWN) else { return false };
+        match head.strip_prefix(['-', '+']) {
+            Some(long) if long.starts_with('-') => !long.contains('='),
+            Some(letters) => !letters.contains('=') && !letters.contains(|letter| valued.contains(letter)),
+            None => false,
+        }
+    }
+
     fn fits(&self, word: &str) -> bool {
         let mut pieces = self.text.split(UNKNOWN);
         let first = pieces.next().unwrap_or("");

@@ -245,6 +245,12 @@ pub(super) fn judge(walker: &mut Walker<'_>, seen: &Seen<'_>) {
     let Some((_, options)) = INLINE.iter().find(|(name, _)| *name == seen.name) else { return };
     let arguments = seen.arguments();
     let mut inline = false;
+    // Those behind a script's name are the script's.
+    let own = arguments.iter().take_while(|argument| argument.text().starts_with('-'));
+    if own.into_iter().any(|argument| argument.is_unclear_option(valued(seen.name))) {
+        walker.hit("unknown.script", None);
+        arguments.iter().filter_map(Argument::known).for_each(|code| judge_code(walker, code));
+    }
     for (i, argument) in arguments.iter().enumerate() {
         let text = argument.text();
         let short = |option: &&&str| option.len() == 2 && option.starts_with('-') && **option != "-i";
@@ -304,6 +310,19 @@ pub(super) fn judge(walker: &mut Walker<'_>, seen: &Seen<'_>) {
             .any(|operand| operand.starts_with('\0') || operand == "-" || operand == "/dev/stdin")
     {
         walker.hit("remote-code.piped", None);
+    }
+}
+
+/// The letters of an interpreter's options that take a value other than code.
+fn valued(name: &str) -> &'static str {
+    match name {
+        "perl" => "IMmixCDF0l",
+        "ruby" => "rICEFiKTxW",
+        "python" | "python2" | "python3" | "pypy" | "pypy3" => "mWXQ",
+        "node" | "nodejs" | "bun" => "r",
+        "php" => "cdfStz",
+        "m4" => "DUIBFLlot",
+        _ => "",
     }
 }
 

@@ -6,6 +6,41 @@ use crate::shell::verdict::Argument;
 use crate::shell::walk::{Input, Walker, long_option};
 
 pub(super) fn judge(walker: &mut Walker<'_>, seen: &Seen<'_>) {
+    let runs = runs_by_option(seen);
+    if runs == Some(true) || seen.any(|a| a.contains("%pipe%")) {
+        walker.hit("eval.option", None);
+    }
+    let others = ["curl", "wget", "docker", "podman", "nerdctl", "find", "gfind", "script"];
+    if (runs.is_some() || others.contains(&seen.name)) && has_unclear_option(seen) {
+        walker.hit("unknown.argument", None);
+        let texts: Vec<String> =
+            seen.arguments().iter().filter_map(Argument::known).map(str::to_owned).collect();
+        texts.iter().filter(|text| text.contains(' ')).for_each(|text| walker.attempt_script(text));
+    }
+    named_options(walker, seen);
+    if seen.name == "git" && git_config_runs(seen) {
+        walker.hit("eval.option", None);
+    }
+}
+
+/// Whether only run time knows which option it is given.
+fn has_unclear_option(seen: &Seen<'_>) -> bool {
+    // `git log -$N`: how many, and no verb here runs anything by a short option.
+    let counts = seen.name == "git"
+        && matches!(git_verb(seen), "log" | "show" | "rev-list" | "diff" | "shortlog" | "blame");
+    let options = seen.arguments().iter().take_while(|argument| argument.text() != "--");
+    options.into_iter().any(|argument| {
+        let text = argument.text();
+        let long = text.starts_with("--");
+        // Of several letters the last may take what is unknown for its value, so that these are no names.
+        let letters = text.starts_with('-') && !text.starts_with("-\0") && !long;
+        let whole = matches!(seen.name, "find" | "gfind");
+        (whole || !letters) && (long || !counts) && argument.is_unclear_option("")
+    })
+}
+
+/// Whether the options of a program make it run another one; `None` where no such option is known.
+fn runs_by_option(seen: &Seen<'_>) -> Option<bool> {
     let runs = match seen.name {
         "sort" | "gsort" => seen.long("compress-program", 3),
         "git" => git(seen),
@@ -145,23 +180,17 @@ pub(super) fn judge(walker: &mut Walker<'_>, seen: &Seen<'_>) {
         "logrotate" => true,
         "run-parts" | "start-stop-daemon" => true,
         "enable" => seen.short('f'),
-        _ => false,
+        _ => return None,
     };
-    if runs || seen.any(|a| a.contains("%pipe%")) {
-        walker.hit("eval.option", None);
-    }
-    named_options(walker, seen);
-    if seen.name == "git" && git_config_runs(seen) {
-        walker.hit("eval.option", None);
-    }
+    Some(runs)
 }
 
-/// Long options whose name says that they take a command, of whatever program: what it would do is judged.
 /// Whether an argument is a long option, written whole with whatever follows, or shortened as programs allow.
 fn is_long(argument: &str, option: &str) -> bool {
     argument.starts_with(option) || long_option(argument, option).is_some()
 }
 
+/// Long options whose name says that they take a command, of whatever program: what it would do is judged.
 fn named_options(walker: &mut Walker<'_>, seen: &Seen<'_>) {
     const NAMED: &[&str] = &[
         "command",

@@ -186,7 +186,7 @@ pub const RULES: &[Rule] = &[
     ask("unknown.command", "which program runs is only known at run time", "write the program's name out"),
     ask(
         "unknown.argument",
-        "an argument that is only known at run time may be an option that deletes",
+        "an argument that is only known at run time may be an option that deletes or runs something",
         "write the arguments out, or put `--` before them",
     ),
     ask("unknown.script", "which script runs is only known at run time", "write the script out"),

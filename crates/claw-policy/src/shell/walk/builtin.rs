@@ -111,7 +111,7 @@ impl Walker<'_> {
     }
 
     /// Arguments that may be scripts for later: callbacks, completions, keys.
-    fn attempt_texts(&mut self, arguments: &[Argument]) {
+    pub(super) fn attempt_texts(&mut self, arguments: &[Argument]) {
         for text in arguments.iter().filter_map(Argument::known) {
             // `bind -x '"key": command'`.
             let text = text.rsplit_once("\":").map_or(text, |(_, command)| command);

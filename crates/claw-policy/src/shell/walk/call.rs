@@ -276,6 +276,7 @@ impl Walker<'_> {
             }
             peel::Shell::Unclear => {
                 self.hit("unknown.script", None);
+                self.attempt_texts(arguments);
                 None
             }
             peel::Shell::Nothing => None,

@@ -180,7 +180,8 @@ fn after(wrapper: &Wrapper, arguments: &[Argument]) -> Option<Vec<Argument>> {
     let (mut rest, mut before) = (arguments, wrapper.before);
     while let [first, after @ ..] = rest {
         let text = first.text();
-        if first.may_be_option() || (first.is_many() && before > 0) {
+        if first.may_be_option() || first.is_unclear_option(wrapper.short) || (first.is_many() && before > 0)
+        {
             return None;
         }
         rest = after;
@@ -511,7 +512,7 @@ pub(super) fn shell_start(name: &str, arguments: &[Argument]) -> Vec<(Argument, 
             Some((option, value)) => (option, Some(Argument::new(value))),
             None => (argument.text(), None),
         };
-        let file = matches!(option, "--rcfile" | "--init-file");
+        let file = matches!(option, "--rcfile" | "--init-file" | "-rcfile" | "-init-file");
         let text = matches!(option, "--command" | "--commands" | "--init-command" | "--execute")
             || (option == "-C" && name == "fish")
             || (option == "-e" && name == "nu");
@@ -522,15 +523,39 @@ pub(super) fn shell_start(name: &str, arguments: &[Argument]) -> Vec<(Argument, 
     found
 }
 
+/// Long options of bash, which it also takes after one dash.
+const LONG_OF_BASH: &[&str] = &[
+    "debug",
+    "debugger",
+    "dump-po-strings",
+    "dump-strings",
+    "help",
+    "init-file",
+    "login",
+    "noediting",
+    "noprofile",
+    "norc",
+    "posix",
+    "pretty-print",
+    "protected",
+    "rcfile",
+    "restricted",
+    "verbose",
+    "version",
+    "wordexp",
+];
+
 /// What a shell does with its arguments.
 pub(super) fn shell(arguments: &[Argument]) -> Shell {
     let mut rest = arguments;
     let mut reads_command = false;
     while let [first, after @ ..] = rest {
-        if first.may_be_option() && first.is_many() {
+        let text = first.text();
+        // What bash takes for a long option is some letters to other shells.
+        let is_either = text.strip_prefix('-').is_some_and(|name| LONG_OF_BASH.contains(&name));
+        if (first.may_be_option() && first.is_many()) || first.is_unclear_option("") || is_either {
             return Shell::Unclear;
         }
-        let text = first.text();
         if !reads_command && matches!(text, "--help" | "--version") {
             return Shell::Nothing;
         }
