@@ -1,9 +1,12 @@
 //! Accepting a message: it, its event and its job in one transaction.
 
+use std::thread;
+
 use claw_core::port::UnixMillis;
 use claw_core::store::{NewJob, NewMessage, Role, SessionLog};
 use claw_core::{JobId, MessageId, NodeId, SessionKey, TenantId};
 use claw_store::{Backend as _, SqliteStore};
+use rustix::thread::{CpuSet, sched_getcpu, sched_setaffinity};
 use serde_json::{Value, json};
 use sqlx::postgres::{PgListener, PgPool, PgPoolOptions};
 use sqlx::sqlite::SqlitePoolOptions;
@@ -51,7 +54,23 @@ fn texts(message: &NewMessage, job: &NewJob) -> (String, String) {
     (text(&message.content), text(&job.payload))
 }
 
+/// On one processor and on all of them. Each statement is handed to the connection's thread and back; where
+/// that thread runs decides what the hand-over costs, and differs from run to run for us as for the bare driver.
 pub(crate) async fn sqlite() {
+    let pinned = thread::spawn(|| {
+        let one = sched_getcpu();
+        let mut processors = CpuSet::new();
+        processors.set(one);
+        // Every thread that is begun from here on stays there as well.
+        sched_setaffinity(None, &processors).unwrap();
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+        runtime.block_on(sqlite_on("one processor"));
+    });
+    tokio::task::spawn_blocking(|| pinned.join().unwrap()).await.unwrap();
+    sqlite_on("all processors").await;
+}
+
+async fn sqlite_on(processors: &str) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("store.db");
     let session = session(1);
@@ -77,7 +96,7 @@ pub(crate) async fn sqlite() {
         schema.close().await.unwrap();
         let in_memory = SqliteStore::memory(NodeId::local()).await.unwrap();
         let ours = if memory { &in_memory } else { &*store };
-        let name = format!("sqlite, {name}: append");
+        let name = format!("sqlite, {name}, {processors}: append");
         let times = by_turns(
             ROUNDS,
             async || append(ours, &session).await,

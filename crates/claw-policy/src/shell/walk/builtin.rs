@@ -61,11 +61,13 @@ impl Walker<'_> {
             }
             "set" => {
                 // `-k` takes assignments out of the arguments.
-                if arguments.iter().any(|argument| {
+                let options = arguments.iter().take_while(|argument| argument.text() != "--");
+                if options.into_iter().any(|argument| {
                     let text = argument.text();
                     text == "keyword"
-                        || text.trim_start_matches(UNKNOWN).starts_with('-') && argument.may_be_option()
-                        || (text.starts_with('-') && !text.starts_with("--") && text.contains('k'))
+                        || argument.may_be_option()
+                        || argument.is_unclear_option("")
+                        || (text.starts_with('-') && text.contains('k'))
                 }) {
                     self.hit("unknown.shell-state", None);
                 }

@@ -74,6 +74,11 @@ pub(super) struct Place {
 }
 
 impl Place {
+    /// Whether a file may be one that cannot be opened, so that nothing runs here.
+    fn may_fail(&self) -> bool {
+        self.writes.iter().chain(&self.reads).any(|path| path.known() != Some("/dev/null"))
+    }
+
     /// Where nothing stands around.
     pub(super) fn nowhere() -> Self {
         Self {
@@ -332,7 +337,11 @@ impl<'r> Walker<'r> {
             self.redirected(&place);
         }
         let input = &place.input.clone();
+        let before = place.may_fail().then(|| environment.clone());
         let output = self.compound(&command.kind, environment, input);
+        if let Some(before) = before {
+            environment.merge(&before);
+        }
         self.note_written(&place, &output);
         if redirected { None } else { output }
     }

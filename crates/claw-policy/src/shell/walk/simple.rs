@@ -42,6 +42,23 @@ impl Walker<'_> {
             place.input = Input::Unknown { fetched: true, decoded };
         }
         self.here = here;
+        let before = place.may_fail().then(|| environment.clone());
+        let output = self.placed((assignments, words), (&argv, place), environment, input);
+        if let Some(before) = before {
+            environment.merge(&before);
+        }
+        output
+    }
+
+    /// The same, once its words are arguments and its redirections known.
+    fn placed(
+        &mut self,
+        (assignments, words): (&[Assignment], &[Word]),
+        (argv, mut place): (&[Argument], Place),
+        environment: &mut Environment,
+        input: &Input,
+    ) -> Output {
+        let here = self.here;
         let script = words.iter().skip(1).find(|word| word.plain().is_none_or(|text| !text.starts_with('-')));
         if script.is_some_and(has_process)
             && argv
@@ -84,7 +101,7 @@ impl Walker<'_> {
         for (name, value) in place.assigned.iter().filter(|_| sees && !declares) {
             environment.set(name, Variable::Text(value.text().to_owned()));
         }
-        let output = self.run(&argv, &place, environment);
+        let output = self.run(argv, &place, environment);
         for (name, _) in place.assigned.iter().filter(|_| sees && !declares) {
             environment.forget(name);
         }
