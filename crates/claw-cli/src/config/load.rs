@@ -15,6 +15,7 @@ use super::document::Document;
 use super::env::{self, Override};
 use super::find::{Found, FoundBy, Surroundings, find};
 use super::problem::{Place as At, Problem, Problems};
+use super::schema::Node;
 use super::{Config, StoreUrl};
 
 /// The store's file in the data directory.
@@ -95,26 +96,7 @@ impl Loaded {
                 problems.push(self.at(&format!("agents.{id}"), "", error.to_string()));
             }
         }
-        let limits = &self.config.limits;
-        let least = [
-            ("limits.timeout_secs", limits.timeout_secs, 1),
-            ("limits.output_bytes", limits.output_bytes, 256),
-            ("limits.argument_bytes", limits.argument_bytes, 2),
-            ("limits.background_bytes", limits.background_bytes, 1024),
-        ];
-        for (key, value, least) in least.into_iter().filter(|(_, value, least)| value < least) {
-            problems.push(self.at(key, "", format!("`{key}` is {value}; use at least {least}")));
-        }
-        let most = [
-            ("limits.background_commands", limits.background_commands, 256),
-            ("limits.background_bytes", limits.background_bytes, 64 << 20),
-        ];
-        for (key, value, most) in most.into_iter().filter(|(_, value, most)| value > most) {
-            problems.push(self.at(key, "", format!("`{key}` is {value}; use at most {most}")));
-        }
-        for (key, message) in self.config.store.out_of_bounds() {
-            problems.push(self.at(&key, "", message));
-        }
+        problems.extend(self.out_of_bounds());
         if let Some(url) = self.store_url()
             && let Err(error) = url.place()
         {
@@ -139,6 +121,21 @@ impl Loaded {
             }
         }
         if problems.is_empty() { Ok(()) } else { Err(Problems(problems)) }
+    }
+
+    /// Numbers beyond what the schema says of them.
+    fn out_of_bounds(&self) -> Vec<Problem> {
+        if self.found.is_none() && self.overrides.is_empty() {
+            // Nobody set any.
+            return Vec::new();
+        }
+        match serde_json::to_value(&self.config) {
+            Ok(config) => {
+                let found = Node::root().out_of_bounds("", &config).into_iter();
+                found.map(|(key, message)| self.at(&key, "", message)).collect()
+            }
+            Err(error) => vec![self.at("", "", format!("cannot be checked: {error}"))],
+        }
     }
 
     /// A misspelt provider would be found out when somebody wants to talk.

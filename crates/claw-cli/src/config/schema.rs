@@ -80,6 +80,41 @@ impl Node {
         is(self.0) || self.alternatives().any(is)
     }
 
+    /// The numbers below here that are too small or too large: each one's path, and what to use.
+    pub(super) fn out_of_bounds(self, path: &str, value: &Value) -> Vec<(String, String)> {
+        match value {
+            Value::Object(fields) => {
+                let below = fields.iter().filter_map(|(name, value)| match self.child(name) {
+                    Child::Known(node) => {
+                        let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+                        Some(node.out_of_bounds(&path, value))
+                    }
+                    Child::Unknown(_) | Child::Anything => None,
+                });
+                below.flatten().collect()
+            }
+            Value::Number(number) => {
+                let problem = number.as_i64().and_then(|number| self.bound(number));
+                let message = problem.map(|bound| format!("`{path}` is {number}; use {bound}"));
+                message.map(|message| (path.to_owned(), message)).into_iter().collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// The bound that a number is beyond.
+    fn bound(self, number: i64) -> Option<String> {
+        let limit = |key| {
+            let of = |schema: &Value| schema.get(key).and_then(Value::as_i64);
+            of(self.0).or_else(|| self.alternatives().find_map(of))
+        };
+        match (limit("minimum"), limit("maximum")) {
+            (Some(least), _) if number < least => Some(format!("at least {least}")),
+            (_, Some(most)) if number > most => Some(format!("at most {most}")),
+            _ => None,
+        }
+    }
+
     fn object(self) -> Option<&'static Value> {
         let is = |schema: &&Value| {
             schema.get("properties").is_some() || schema.get("additionalProperties").is_some()

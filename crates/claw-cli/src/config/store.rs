@@ -86,25 +86,6 @@ impl StoreConfig {
             installation: None,
         }
     }
-
-    /// What is out of bounds: the key, its value, and what to use.
-    pub(super) fn out_of_bounds(&self) -> Vec<(String, String)> {
-        let bounds = [
-            ("readers", self.readers, 1, 64),
-            ("cache_kib", self.cache_kib, 64, u32::MAX),
-            ("connections", self.connections, 1, 1000),
-            ("statement_timeout_secs", self.statement_timeout_secs, 1, u32::MAX),
-            ("acquire_timeout_secs", self.acquire_timeout_secs, 1, u32::MAX),
-        ];
-        let wrong = bounds.into_iter().filter(|(_, value, least, most)| !(least..=most).contains(&value));
-        let problem = |(key, value, least, most): (&str, u32, u32, u32)| {
-            let key = format!("store.{key}");
-            let bound = if value < least { format!("at least {least}") } else { format!("at most {most}") };
-            let message = format!("`{key}` is {value}; use {bound}");
-            (key, message)
-        };
-        wrong.map(problem).collect()
-    }
 }
 
 impl Default for StoreConfig {

@@ -85,6 +85,9 @@ fn says_where_the_file_cannot_be_read() {
     check("[tools]\ndeny = 3", ":2:8: expected a list, got integer `3`");
     check("tenant = \"a b\"", ":1:10: `a b` is no tenant id");
     check("[limits]\ntimeout_secs = 0", ":2:1: `limits.timeout_secs` is 0; use at least 1");
+    check("[limits]\nresult_days = 40000", ":2:1: `limits.result_days` is 40000; use at most 36500");
+    check("[files]\nundo_mib = 0", ":2:1: `files.undo_mib` is 0; use at least 1");
+    check("[sandbox.docker]\nmemory_mib = 1", ":2:1: `sandbox.docker.memory_mib` is 1; use at least 16");
     check("[approvals.effects]\nreed = \"ask\"", ":2:1: `reed` is none of");
     check("[settings]\ndatetime = 3", ":2:12: expected a table, got integer `3`");
     check("x = 1\nx = 2", ":2:1: ");

@@ -9,6 +9,11 @@ use crate::shell::syntax::{
     After, AssignedValue, Assignment, Command, Item, Kind, List, Operator, Part, Redirect, Word,
 };
 
+/// Words that are no programs where a command begins.
+const KEYWORDS: &[&str] = &[
+    "!", "[[", "]]", "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for", "function", "if",
+    "in", "select", "then", "time", "until", "while", "{", "}",
+];
 const CLOSING: &[&str] = &["then", "elif", "else", "fi", "do", "done", "esac", "}"];
 
 impl Parser<'_> {
@@ -350,6 +355,11 @@ impl Parser<'_> {
                 }
                 assignments.push(assignment);
                 continue;
+            }
+            // In `$(...)` bash writes the command anew, redirections last, and reads that: then it is a keyword.
+            let is_first = words.is_empty() && !redirects.is_empty();
+            if is_first && word.plain().is_some_and(|word| KEYWORDS.contains(&word)) {
+                return self.error("a word of the grammar after a redirection");
             }
             words.push(word);
         }

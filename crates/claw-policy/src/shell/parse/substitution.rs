@@ -44,6 +44,10 @@ impl Parser<'_> {
                 }
                 Ok(Some(named(&rest[..end])))
             }
+            // Where this ends, bash and the eye see differently.
+            Some('$') if ["${", "$(", "$[", "$'"].iter().any(|start| self.looking_at(start)) => {
+                self.error("`$$` before an opening brace, parenthesis or quote")
+            }
             Some(c) if c.is_ascii_digit() || "@*#?$!-".contains(c) => {
                 self.at += 1;
                 Ok(Some(named(c.encode_utf8(&mut [0; 4]))))
