@@ -81,9 +81,9 @@ impl Talk {
         let working = tokio::spawn({
             let (worker, stop) = (worker.clone(), stop.clone());
             async move {
-                let worked = worker.work(stop).await;
-                deserted.cancel();
-                worked
+                // However it ends: whoever waits for an answer is told.
+                let _deserted = deserted.drop_guard();
+                worker.work(stop).await
             }
         });
         Ok(Self { deployment, caller, view, worker, lane, stop, working, owning })
@@ -117,8 +117,9 @@ impl Talk {
         }
         self.owning.end();
         match worked {
+            Ok(Ok(())) => Ok(()),
             Ok(Err(error)) => Err(Failure::failed("the queue could not be worked on").because(error)),
-            _ => Ok(()),
+            Err(error) => Err(Failure::failed("the queue could not be worked on").because(error)),
         }
     }
 }
