@@ -9,46 +9,38 @@
 
 mod abandoned;
 mod bounded;
+mod judge;
 mod programs;
 mod question;
 mod remembered;
 mod telling;
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use claw_core::event::What;
-use claw_core::port::{Registered, Scope};
-use claw_core::store::{EntryEvent, NewApproval, Outcome, Record, StoreError};
-use claw_core::tool::{
-    Call, CallParts, Cost, Digest, Effects, Identity, Input, Need, Output, Plan, Progress, Secrets, Sight,
-    Target, ToolError,
-};
-use claw_core::{ApprovalId, CallId, JobId, ToolName};
-use claw_policy::approval::{self as policy, Analysis, Circumstances, Judgement};
+use claw_core::store::{EntryEvent, Outcome, Record, StoreError};
+use claw_core::tool::{Call, CallParts, Cost, Effects, Need, Output, Progress, Secrets, ToolError};
+use claw_core::{CallId, JobId, ToolName};
 use claw_policy::nearest::nearest;
 use claw_policy::pipeline::Subject;
-use claw_policy::program::Route;
-use claw_policy::shell::Rules;
 use futures_util::FutureExt as _;
 use serde_json::Value;
 use smol_str::SmolStr;
 use tokio_util::sync::CancellationToken;
 
 use self::abandoned::Abandoned;
-use self::bounded::{Bounds, bounded, panicked};
+use self::bounded::{Bounds, bounded};
+use self::judge::Judged;
 use crate::guard::{self, Grant};
-use crate::offer::{Offered, Place, State};
+use crate::offer::{Offered, State};
 use crate::registry::Built;
 use crate::reply::{CallError, Refusal, Reply, Step};
 use crate::scrub::CallScrubber;
 use crate::validate::Checked;
-use crate::{Executor, Offer, approval, output, validate};
-
-/// How long the ports may look at what a plan leads to.
-const LOOKING: Duration = Duration::from_secs(10);
+use crate::{Executor, Offer, output, validate};
 
 /// A call that someone wants to make.
 #[derive(Debug, Clone)]
@@ -116,18 +108,6 @@ impl Request {
             asking: Asking::default(),
         }
     }
-}
-
-/// What step 5 has established.
-struct Judged {
-    plan: Plan,
-    commands: Analysis,
-    effects: Effects,
-    left: Effects,
-    sights: Vec<Sight>,
-    digest: Digest,
-    place: Arc<Place>,
-    approval: Option<ApprovalId>,
 }
 
 /// A call that has run.
@@ -357,174 +337,6 @@ impl Trip<'_> {
         })
     }
 
-    /// 5. What would it do, and may it?
-    async fn judge(&self, args: &Value, left: Effects, scrubber: &CallScrubber) -> Result<Judged, Refusal> {
-        let meta = &self.tool.entry.meta;
-        let place = self.place().await?;
-        let plan = catch_unwind(AssertUnwindSafe(|| self.built.tool.plan(&place.facts, args)))
-            .unwrap_or_else(|panic| Err(panicked(panic.as_ref())))
-            .map_err(|error| Refusal { advice: error.advice, ..Refusal::at(Step::Judge, error.message) })?;
-        let programs = self.programs(&plan).await?;
-        let commands = self.analyse(&plan, &programs);
-        let sights = self.look((&plan, &commands), left, &place).await?;
-        let digest = Digest::of(&Identity {
-            definition: self.built.definition,
-            place: place.digest,
-            left,
-            args,
-            plan: &plan,
-            sights: &sights,
-        });
-        let of_commands = commands.effects(place.facts.sandboxed, left);
-        let effects = plan.all_effects(meta.effects).and(of_commands);
-        let mut judged = Judged { plan, commands, effects, left, sights, digest, place, approval: None };
-        let reason = match self.decide(&mut judged).await {
-            Judgement::Allow => return Ok(judged),
-            Judgement::Ask { reason } => reason,
-            Judgement::Deny { reason, advice } => return Err(denied(reason, advice)),
-        };
-        if self.request.asking == Asking::Impossible {
-            return Err(approval::nobody_to_ask(&reason, self.request.call));
-        }
-        let question = self.question(&judged, args, reason, scrubber);
-        judged.approval =
-            Some(approval::ask(self.executor, self.offer, question, &self.request.cancel).await?);
-        self.reconsider(&judged).await?;
-        Ok(judged)
-    }
-
-    /// Where the call would run, with the settings of now.
-    async fn place(&self) -> Result<Arc<Place>, Refusal> {
-        let settings = self.executor.0.settings.of(&self.offer.caller().tenant);
-        let settings = tokio::select! {
-            settings = settings => settings,
-            () = self.request.cancel.cancelled() => {
-                return Err(Refusal::at(Step::Judge, "the call was cancelled"));
-            }
-        };
-        let stored = settings.map_err(|error| {
-            tracing::error!(%error, "the settings of tools could not be read");
-            Refusal::at(Step::Judge, "the tool's settings cannot be read right now, so it is not run")
-                .try_instead("try again later")
-        })?;
-        Ok(self.offer.place(self.tool, &stored))
-    }
-
-    /// What the rules of now say about the commands of a plan.
-    fn analyse(&self, plan: &Plan, programs: &Registered) -> Analysis {
-        let commands = self.executor.0.commands.load().of(self.offer.caller());
-        let (processes, owner) = (&self.executor.0.processes, guard::owner(self.offer.caller()));
-        let typed = |input: &Input, rules: &Rules| processes.judge(&owner, input, rules);
-        Analysis::of(plan, &commands.rules, commands.network, programs, typed)
-    }
-
-    fn verdict(&self, judged: &Judged, commands: &Analysis) -> Judgement {
-        let circumstances = Circumstances {
-            ceiling: self.tool.entry.meta.effects,
-            left: judged.left,
-            directory: &judged.place.facts.directory,
-            scope: &self.scope(&judged.place),
-            sandboxed: judged.place.facts.sandboxed,
-            commands,
-        };
-        policy::judge(&self.executor.0.approvals.load(), &judged.plan, &circumstances)
-    }
-
-    /// What files the call may reach by the rules of now.
-    fn scope(&self, place: &Place) -> Scope {
-        let rules = self.executor.0.files.load();
-        guard::scope(&rules, self.offer.caller(), &self.tool.entry.meta.name, &place.facts)
-    }
-
-    /// While a person thought, the policy or the settings may have changed: what they said yes to must still be
-    /// allowed, and be what they said it to.
-    async fn reconsider(&self, judged: &Judged) -> Result<(), Refusal> {
-        if self.place().await?.digest != judged.place.digest {
-            let reason = "the tool's settings changed while the question waited".to_owned();
-            return Err(denied(reason, Some("make the call again, which asks again".to_owned())));
-        }
-        if self.authorise()? != judged.left {
-            return Err(denied("the policy changed while the question waited".to_owned(), None));
-        }
-        let commands = self.analyse(&judged.plan, &self.programs(&judged.plan).await?);
-        if commands.routes != judged.commands.routes {
-            let reason = "a program with credentials changed while the question waited".to_owned();
-            return Err(denied(reason, Some("make the call again, which asks again".to_owned())));
-        }
-        match self.verdict(judged, &commands) {
-            Judgement::Allow | Judgement::Ask { .. } => Ok(()),
-            Judgement::Deny { reason, advice } => Err(denied(reason, advice)),
-        }
-    }
-
-    /// Has the ports look at what the plan leads to, so that the answer binds what will really run.
-    async fn look(
-        &self,
-        (plan, analysis): (&Plan, &Analysis),
-        effects: Effects,
-        place: &Place,
-    ) -> Result<Vec<Sight>, Refusal> {
-        let targets = policy::targets(plan, analysis);
-        let logins: Vec<_> = analysis.routes.iter().filter_map(Route::program).collect();
-        if targets.is_empty() && logins.is_empty() {
-            return Ok(Vec::new());
-        }
-        let (files, others): (Vec<_>, Vec<_>) =
-            targets.into_iter().partition(|target| matches!(target, Target::File { .. }));
-        let (processes, commands): (Vec<_>, Vec<_>) =
-            others.into_iter().partition(|target| matches!(target, Target::Process { .. }));
-        let scope = self.scope(place);
-        let looking = async {
-            let mut sights = guard::look_at_files(self.offer, &files, &scope).await?;
-            let owner = guard::owner(self.offer.caller());
-            for target in &processes {
-                sights.extend(self.executor.0.processes.look(&owner, target)?);
-            }
-            let (cancel, judged) = (&self.request.cancel, (plan, effects, analysis.network));
-            sights.extend(guard::look_at_commands(self.offer, &commands, judged, cancel).await?);
-            sights.extend(guard::look_at_programs(self.offer, &logins, judged, cancel).await?);
-            Ok(sights)
-        };
-        let seen: Result<_, ToolError> = tokio::select! {
-            seen = looking => seen,
-            () = self.request.cancel.cancelled() => {
-                return Err(Refusal::at(Step::Judge, "the call was cancelled"));
-            }
-            () = tokio::time::sleep(LOOKING) => {
-                let reason = format!("looking at what the call leads to took longer than {} s", LOOKING.as_secs());
-                return Err(Refusal::at(Step::Judge, reason).try_instead("try again later"));
-            }
-        };
-        seen.map_err(|error| Refusal { advice: error.advice, ..Refusal::at(Step::Judge, error.message) })
-    }
-
-    fn question(
-        &self,
-        judged: &Judged,
-        args: &Value,
-        reason: String,
-        scrubber: &CallScrubber,
-    ) -> NewApproval {
-        let caller = self.offer.caller();
-        let now = self.offer.0.registry.world().clock.now();
-        let wait = self.executor.0.approvals.load().wait_secs;
-        NewApproval {
-            tenant: caller.tenant.clone(),
-            session: caller.session.clone(),
-            agent: caller.agent.clone(),
-            user: caller.user.clone(),
-            call: self.request.call,
-            digest: judged.digest,
-            tool: self.tool.entry.meta.name.clone(),
-            effects: judged.effects,
-            summary: question::summary(judged, args, scrubber),
-            reason,
-            asked: now,
-            expires: now.plus(Duration::from_secs(wait.into())),
-            remember: self.executor.0.rules.as_ref().and_then(|_| remembered::suggestion(judged, scrubber)),
-        }
-    }
-
     /// 6. Writes down what is about to happen. A call id that was begun is never run again.
     async fn record(&self, judged: &Judged, args: &Value, scrubber: &CallScrubber) -> Result<(), Refusal> {
         if self.request.cancel.is_cancelled() {
@@ -645,9 +457,4 @@ impl Trip<'_> {
     fn emit(&self, what: impl FnOnce() -> What) {
         self.executor.emit(self.offer.caller(), self.request.call, what);
     }
-}
-
-fn denied(reason: String, advice: Option<String>) -> Refusal {
-    Refusal::at(Step::Judge, format!("this call is not allowed: {reason}"))
-        .try_instead(advice.unwrap_or_else(|| "do it another way".to_owned()))
 }
