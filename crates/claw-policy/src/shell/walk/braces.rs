@@ -36,18 +36,30 @@ pub(super) fn expand(parts: &[Part]) -> Vec<Cow<'_, [Part]>> {
             other => atoms.push(Atom::Part(other.clone())),
         }
     }
-    match words(&atoms, 0) {
+    match words(&atoms, 0).filter(|_| !is_odd(&atoms)) {
         Some(words) => words.iter().map(|word| Cow::Owned(join(word))).collect(),
         None => vec![Cow::Owned(anything(parts))],
     }
 }
 
 /// Anything, any number of times: an expansion without quotes of a parameter that nobody sets. What the word
-/// would run is kept.
+/// would run is kept, and what stands without quotes is not.
 fn anything(parts: &[Part]) -> Vec<Part> {
-    let mut parts = parts.to_vec();
-    parts.push(Part::Parameter(Box::default()));
-    parts
+    let unknown = || Part::Parameter(Box::default());
+    let kept = parts.iter().filter(|part| !matches!(part, Part::Plain(_))).cloned();
+    [unknown()].into_iter().chain(kept).chain([unknown()]).collect()
+}
+
+/// Whether a closing brace comes before any comma and more follows: `{a},b}` is `a}` and `b`, but `{}a,b}` is itself.
+/// What bash makes of such words is not followed.
+fn is_odd(atoms: &[Atom]) -> bool {
+    let Some(start) = atoms.iter().position(|atom| is(atom, '{')) else { return false };
+    let rest = &atoms[start + 1..];
+    let find = |c: char, from: usize| rest.iter().skip(from).position(|atom| is(atom, c)).map(|at| at + from);
+    let Some(close) = find('}', 0) else { return false };
+    let early = find(',', 0).is_none_or(|comma| comma > close);
+    let odd = early && find(',', close).is_some_and(|comma| find('}', comma).is_some());
+    odd || is_odd(rest)
 }
 
 /// `None` where there are too many.
