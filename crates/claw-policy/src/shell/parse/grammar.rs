@@ -91,7 +91,18 @@ impl Parser<'_> {
             if self.looking_at("||") || !self.looking_at("|") {
                 break;
             }
-            self.at += if self.looking_at("|&") { 2 } else { 1 };
+            let both = self.looking_at("|&");
+            self.at += if both { 2 } else { 1 };
+            if let Some(before) = commands.last_mut().filter(|_| both) {
+                // `2>&1`, and the last of its redirections.
+                let target = Word { parts: vec![Part::Plain("1".to_owned())], span: before.span };
+                before.redirects.push(Redirect {
+                    operator: Operator::Duplicate,
+                    target,
+                    body: Rc::default(),
+                    default_descriptor: false,
+                });
+            }
             self.lines()?;
             commands.push(self.deeper(Self::command)?);
         }

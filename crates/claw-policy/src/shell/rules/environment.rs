@@ -162,11 +162,24 @@ pub(crate) fn judge_assignments(walker: &mut Walker<'_>, place: &Place) {
 /// A variable that gets a value that nobody knows, from a file or by an expression.
 pub(crate) fn judge_filled(walker: &mut Walker<'_>, name: &str) {
     judge_assignment(walker, name, &Argument::new("?"));
+    // With a value that is known it depends on that.
+    if matches!(name, "PS1" | "PS4") {
+        walker.hit("environment.injection", Some(name));
+    }
 }
 
 pub(crate) fn judge_assignment(walker: &mut Walker<'_>, name: &str, value: &Argument) {
     if name.contains(UNKNOWN) {
         walker.hit("unknown.shell-state", Some("which variable is set is only known at run time"));
+    }
+    match name {
+        "BASH_CMDS" | "BASH_ALIASES" | "BASH_COMPAT" | "FUNCNEST" => {
+            walker.hit("unknown.shell-state", Some(name))
+        }
+        // Whatever they are given is an expression.
+        "RANDOM" | "SRANDOM" | "SECONDS" | "HISTCMD" | "OPTIND" => walker.uses_arithmetic(),
+        "PATH" => walker.path_is_set = true,
+        _ => {}
     }
     if VIEWERS.contains(&name) {
         let harmless = [

@@ -139,7 +139,20 @@ fn runs_by_option(seen: &Seen<'_>) -> Option<bool> {
             matches!(a, "send-keys" | "send" | "-X" | "run-shell" | "run" | "if-shell" | "pipe-pane" | "-c")
         }),
         "fzf" => seen.any(|a| is_long(a, "--bind") || is_long(a, "--preview")),
-        "mysql" | "mariadb" => seen.any(|a| is_long(a, "--pager")),
+        "mysql" | "mariadb" => seen.any(|a| {
+            let statement = a.trim_start();
+            is_long(a, "--pager")
+                || statement.starts_with("system ")
+                || a.contains("\\!")
+                || a.contains("; system ")
+        }),
+        "rg" => {
+            let joined = ["--pre=", "--hostname-bin="];
+            after(seen, &["--pre", "--hostname-bin"]).is_some_and(|program| program.contains('/'))
+                || seen
+                    .any(|a| joined.iter().any(|name| a.strip_prefix(name).is_some_and(|a| a.contains('/'))))
+        }
+        "coreutils" => seen.long("coreutils-prog", 10) || seen.long("coreutils-prog-shebang", 10),
         "psql" => seen.any(|a| a.contains("\\!")),
         "php" => seen.any(|a| a.contains("auto_prepend_file") || a.contains("allow_url_include")),
         "npm" | "pnpm" | "yarn" => seen.any(|a| {
@@ -375,6 +388,7 @@ fn git(seen: &Seen<'_>) -> bool {
                 || is_long(a, "--extcmd")
                 || is_long(a, "--template")
                 || is_long(a, "--access-hook")
+                || is_long(a, "--httpd")
         })
         || (matches!(git_verb(seen), "push" | "archive" | "fetch" | "ls-remote")
             && seen.any(|a| is_long(a, "--exec")))

@@ -4,6 +4,7 @@
 
 use super::environment::Environment;
 use super::{Input, Walker, programs};
+use crate::shell::rules;
 use crate::shell::syntax::Part;
 use crate::shell::verdict::{Argument, UNKNOWN};
 
@@ -94,6 +95,11 @@ impl Walker<'_> {
         }
     }
 
+    /// Something here is an expression.
+    pub(in crate::shell) fn uses_arithmetic(&mut self) {
+        self.arithmetic.used = true;
+    }
+
     /// What the texts that a program or builtin is given are to arithmetic.
     pub(super) fn note_texts(&mut self, name: &str, is_builtin: bool, arguments: &[Argument], input: &Input) {
         let texts = arguments.iter().map(Argument::text);
@@ -126,6 +132,7 @@ impl Walker<'_> {
             }
             for name in text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')) {
                 if name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
+                    rules::judge_filled(self, name);
                     environment.forget(name);
                 }
             }

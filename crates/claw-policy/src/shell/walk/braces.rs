@@ -50,16 +50,11 @@ fn anything(parts: &[Part]) -> Vec<Part> {
     [unknown()].into_iter().chain(kept).chain([unknown()]).collect()
 }
 
-/// Whether a closing brace comes before any comma and more follows: `{a},b}` is `a}` and `b`, but `{}a,b}` is itself.
-/// What bash makes of such words is not followed.
+/// Whether braces are open or closed too often: `{a},b}` is `a}` and `b`, but `{}a,b}` is itself. What bash makes of
+/// such words is not followed.
 fn is_odd(atoms: &[Atom]) -> bool {
-    let Some(start) = atoms.iter().position(|atom| is(atom, '{')) else { return false };
-    let rest = &atoms[start + 1..];
-    let find = |c: char, from: usize| rest.iter().skip(from).position(|atom| is(atom, c)).map(|at| at + from);
-    let Some(close) = find('}', 0) else { return false };
-    let early = find(',', 0).is_none_or(|comma| comma > close);
-    let odd = early && find(',', close).is_some_and(|comma| find('}', comma).is_some());
-    odd || is_odd(rest)
+    let count = |c: char| atoms.iter().filter(|atom| is(atom, c)).count();
+    count('{') != count('}') && count(',') + count('.') > 0
 }
 
 /// `None` where there are too many.

@@ -25,6 +25,21 @@ impl Walker<'_> {
                 self.trap(arguments, environment);
                 Some(Some(String::new()))
             }
+            "break" | "continue" => {
+                match arguments.iter().all(|argument| argument.known() == Some("1")) {
+                    true => self.skips.of_loop = true,
+                    // Loops around that one too.
+                    false => self.skips.of_line = true,
+                }
+                Some(Some(String::new()))
+            }
+            "return" => {
+                match self.calls.is_empty() {
+                    true => self.skips.of_line = true,
+                    false => self.skips.of_function = true,
+                }
+                Some(Some(String::new()))
+            }
             "alias" => {
                 self.define_aliases(arguments, environment);
                 Some(Some(String::new()))
@@ -47,7 +62,6 @@ impl Walker<'_> {
                     "globstar",
                     "dotglob",
                     "nocaseglob",
-                    "failglob",
                     "expand_aliases",
                     "inherit_errexit",
                     "checkwinsize",
@@ -60,14 +74,15 @@ impl Walker<'_> {
                 Some(Some(String::new()))
             }
             "set" => {
-                // `-k` takes assignments out of the arguments.
+                // `-k` takes assignments out of the arguments, `+B` leaves braces alone.
                 let options = arguments.iter().take_while(|argument| argument.text() != "--");
                 if options.into_iter().any(|argument| {
                     let text = argument.text();
-                    text == "keyword"
+                    let switch = text.starts_with(['-', '+']) && text.contains(['k', 'B']);
+                    matches!(text, "keyword" | "braceexpand")
+                        || switch
                         || argument.may_be_option()
                         || argument.is_unclear_option("")
-                        || (text.starts_with('-') && text.contains('k'))
                 }) {
                     self.hit("unknown.shell-state", None);
                 }
@@ -158,6 +173,8 @@ impl Walker<'_> {
         }
         environment.forget_all();
         environment.other_splitting = false;
+        // It may hold a `break`.
+        self.skips.of_line = true;
     }
 
     fn trap(&mut self, arguments: &[Argument], environment: &mut Environment) {
@@ -172,7 +189,21 @@ impl Walker<'_> {
             Some(action) if !action.starts_with('-') => {
                 let mut later =
                     Environment { functions: environment.functions.clone(), ..Environment::default() };
+                let skips = std::mem::take(&mut self.skips);
                 self.nested_script(action, &mut later, &Input::Inherited);
+                let skips_then = std::mem::replace(&mut self.skips, skips);
+                self.skips.of_line |= skips_then.any();
+                // It may run between any two commands that follow, and set these.
+                for name in later.variables.keys() {
+                    environment.make_odd(name);
+                    environment.forget(name);
+                }
+                for (name, function) in &later.functions {
+                    if environment.functions.get(name) != Some(function) {
+                        function.bodies.iter().for_each(|body| environment.define(name, body, false));
+                        environment.functions.entry(name.clone()).and_modify(|own| own.certain = false);
+                    }
+                }
             }
             Some(_) => {}
             None => rules::judge_dynamic(self, action.text()),
@@ -274,6 +305,9 @@ impl Walker<'_> {
             // A reference: another variable is meant wherever this one is named.
             self.hit("unknown.shell-state", None);
         }
+        // One that fails, or that only shows, sets nothing.
+        let fails = flags.contains(|flag: char| !"-+aAgirtxluc".contains(flag))
+            || (builtin == "local" && self.calls.is_empty());
         let odd = builtin == "readonly" || flags.contains(['r', 'i', 'u', 'l', 'c']);
         self.arithmetic.used |= flags.contains('i');
         let local = !self.calls.is_empty() && matches!(builtin, "local" | "declare" | "typeset");
@@ -285,10 +319,22 @@ impl Walker<'_> {
             match text[name.len()..].strip_prefix('=') {
                 Some(value) => {
                     rules::judge_assignment(self, &name, &Argument::new(value));
-                    environment.set(&name, Variable::Text(value.to_owned()));
+                    match value.strip_prefix('(') {
+                        // Of an array these are words, which are expanded.
+                        Some(words) => {
+                            self.hit("unknown.script", Some("the value of an array is expanded again"));
+                            self.attempt_script(&format!(": {}", words.trim_end_matches(')')));
+                            environment.forget(&name);
+                        }
+                        None if fails => environment.forget(&name),
+                        None => environment.set(&name, Variable::Text(value.to_owned())),
+                    }
                 }
                 // An element, something appended, or no value: what it is now is not followed.
                 None if text.len() > name.len() || local => {
+                    if text.contains("=(") {
+                        self.hit("unknown.script", Some("the value of an array is expanded again"));
+                    }
                     self.arithmetic.used |= text.contains('[');
                     environment.forget(&name);
                 }
@@ -317,8 +363,8 @@ impl Walker<'_> {
         match name {
             "printf" => {
                 let variable = match arguments {
-                    [first, second, ..] if first.known() == Some("-v") => named(second.text()),
-                    [first, ..] if first.text().starts_with("-v") => named(&first.text()[2..]),
+                    [first, second, ..] if first.known() == Some("-v") => second.text().to_owned(),
+                    [first, ..] if first.text().starts_with("-v") => first.text()[2..].to_owned(),
                     [first, ..] if first.may_be_option() => {
                         // Perhaps `-v`, in which case any variable is set.
                         let option = first.text().trim_start_matches(UNKNOWN).starts_with('-');
@@ -331,6 +377,11 @@ impl Walker<'_> {
                     _ => return None,
                 };
                 self.arithmetic.used = true;
+                if variable.contains(UNKNOWN) {
+                    self.hit("unknown.shell-state", Some("which variable is set is only known at run time"));
+                    environment.forget_all();
+                }
+                let variable = named(&variable);
                 self.fill(&variable);
                 environment.forget(&variable);
                 return Some(text::output("true", &[], &Input::Inherited));
@@ -350,7 +401,7 @@ impl Walker<'_> {
             "let" => self.arithmetic.used = true,
             _ => {}
         }
-        self.arithmetic.used |= arguments.iter().any(|argument| argument.text().contains('['));
+        self.arithmetic.used |= arguments.iter().any(|argument| argument.text().contains(['[', UNKNOWN]));
         for argument in arguments {
             let variable = named(argument.text());
             if !variable.is_empty() {

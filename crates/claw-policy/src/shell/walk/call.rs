@@ -2,6 +2,7 @@
 
 use super::environment::{Environment, Variable};
 use super::peel::{self, Inner};
+use super::risk::Skips;
 use super::{Input, Output, Place, Walker, Written, eaters, programs, text};
 use crate::shell::verdict::{Argument, UNKNOWN};
 use crate::shell::{builtins, rules};
@@ -166,6 +167,7 @@ impl Walker<'_> {
         for (name, value) in &place.assigned {
             environment.set(name, Variable::Text(value.text().to_owned()));
         }
+        let skips = self.skips;
         let mut output = None;
         let only = function.bodies.len() == 1;
         for body in &function.bodies {
@@ -178,6 +180,8 @@ impl Walker<'_> {
                 }
             }
         }
+        let Skips { of_loop, of_function, .. } = skips;
+        self.skips = Skips { of_loop, of_function, ..self.skips };
         environment.positional = outer;
         // What they were outside is theirs again; it is not kept here.
         for name in std::mem::replace(&mut self.locals, locals) {
@@ -188,7 +192,12 @@ impl Walker<'_> {
         }
         self.depth -= 1;
         self.calls.pop();
-        (function.certain && only).then_some(output)
+        // In the mode of POSIX these are the shell's own, whatever functions there are.
+        const SPECIAL: &[&str] = &[
+            "break", ":", ".", "continue", "eval", "exec", "exit", "export", "readonly", "return", "set",
+            "shift", "source", "times", "trap", "unset",
+        ];
+        (function.certain && only && !SPECIAL.contains(&name)).then_some(output)
     }
 
     /// `sh -c`, a script in a file, or a script from standard input.
@@ -199,15 +208,10 @@ impl Walker<'_> {
         place: &Place,
         environment: &mut Environment,
     ) -> Output {
-        let mut copy = environment.clone();
-        copy.aliases.clear();
-        copy.positional = Some(Vec::new());
-        // The variables that are not exported stay behind; what they were is unknown inside.
-        copy.variables.clear();
+        let mut copy = environment.for_child();
         for (name, value) in &place.assigned {
             copy.set(name, Variable::Text(value.text().to_owned()));
         }
-        copy.other_splitting = false;
         self.depth += 1;
         for (script, file) in peel::shell_start(name, arguments) {
             match (script.known(), file) {
@@ -288,15 +292,12 @@ impl Walker<'_> {
 
     /// A script in a file: the sandbox's business, unless this very command wrote the file.
     pub(super) fn shell_file(&mut self, path: &Argument, environment: &mut Environment) {
-        match path.known() {
-            None => {
-                let name = path.text().rsplit('/').next().unwrap_or("");
-                if name.starts_with(UNKNOWN) || path.is_many() {
-                    self.hit("unknown.script", None);
-                }
-            }
-            Some(path) if is_descriptor(path) => self.hit("unknown.script", None),
-            Some(path) => match self.run_file(path) {
+        let name = path.text().rsplit('/').next().unwrap_or("");
+        match path.text() {
+            _ if name.contains(UNKNOWN) || path.is_many() => self.hit("unknown.script", None),
+            path if is_descriptor(path) => self.hit("unknown.script", None),
+            // A file is told by its name, wherever it is.
+            path => match self.run_file(path) {
                 Some(Written::Text(script)) => {
                     self.nested_script(&script, environment, &Input::Inherited);
                 }
@@ -315,13 +316,13 @@ impl Walker<'_> {
         place: &Place,
         environment: &mut Environment,
     ) {
-        if written.contains('/') {
+        if written.contains('/') || (self.path_is_set && self.files.contains_key(written)) {
             match self.run_file(written) {
                 Some(Written::Text(script)) if script.starts_with("#!") && !shell_shebang(&script) => {
                     rules::judge_code(self, &script);
                 }
                 Some(Written::Text(script)) => {
-                    self.nested_script(&script, &mut environment.clone(), &Input::Inherited);
+                    self.nested_script(&script, &mut environment.for_child(), &Input::Inherited);
                 }
                 Some(Written::Program(program)) => {
                     let argv = [&[Argument::new(program.clone())], arguments].concat();
@@ -337,7 +338,10 @@ impl Walker<'_> {
             }
         }
         if programs::is_interpreter(name) {
-            for argument in arguments.iter().filter_map(Argument::known) {
+            // What stands behind the script's name is for the script.
+            let operand = arguments.iter().position(|argument| !argument.text().starts_with('-'));
+            let own = arguments.iter().take(operand.map_or(arguments.len(), |at| at + 1));
+            for argument in own.filter_map(Argument::known) {
                 if is_descriptor(argument) {
                     self.hit("unknown.script", None);
                 }
@@ -349,6 +353,7 @@ impl Walker<'_> {
                 }
             }
         }
+        self.note_reworked(name, arguments);
         match name {
             "tee" => {
                 let written = match &place.input {
@@ -367,7 +372,9 @@ impl Walker<'_> {
                 }
             }
             // A file that was written may be another one now.
-            "cp" | "mv" | "ln" | "install" | "rsync" if !self.files.is_empty() || self.writes_unknown => {
+            "cp" | "mv" | "ln" | "link" | "install" | "rsync"
+                if !self.files.is_empty() || self.writes_unknown =>
+            {
                 let fetched = self.files.values().any(|written| *written == Written::Fetched);
                 let written = if fetched { Written::Fetched } else { Written::Unknown };
                 if let Some(target) = arguments.last() {

@@ -94,6 +94,14 @@ impl Environment {
         self.odd.insert(name.to_owned());
     }
 
+    /// What another shell sees that this one starts. Variables and functions may have been exported; that a
+    /// function was is not followed, so that the program of its name may run as well.
+    pub(super) fn for_child(&self) -> Self {
+        let mut functions = self.functions.clone();
+        functions.values_mut().for_each(|function| function.certain = false);
+        Self { functions, odd: self.odd.clone(), positional: Some(Vec::new()), ..Self::default() }
+    }
+
     pub(super) fn forget(&mut self, name: &str) {
         self.set(name, Variable::Unknown);
     }

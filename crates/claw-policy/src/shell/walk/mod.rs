@@ -10,8 +10,10 @@ mod call;
 mod eaters;
 mod environment;
 mod expand;
+mod files;
 mod peel;
 mod programs;
+mod risk;
 mod runners;
 mod simple;
 mod text;
@@ -24,6 +26,7 @@ pub(super) use self::programs::{is_shell, name};
 
 use self::arithmetic::Arithmetic;
 use self::environment::{Environment, Variable};
+use self::risk::Skips;
 use super::parse::{self, parse};
 use super::rules::{self, Rules};
 use super::syntax::{After, Command, Item, Kind, List};
@@ -71,6 +74,8 @@ pub(super) struct Place {
     pub(super) reads: Vec<Argument>,
     /// Variables set for this command alone.
     pub(super) assigned: Vec<(String, Argument)>,
+    /// Whether errors go where output goes.
+    pub(super) mixes: bool,
 }
 
 impl Place {
@@ -87,6 +92,7 @@ impl Place {
             writes: Vec::new(),
             reads: Vec::new(),
             assigned: Vec::new(),
+            mixes: false,
         }
     }
 }
@@ -109,12 +115,20 @@ pub(super) struct Walker<'r> {
     parallel: usize,
     /// How many decisions around may fall otherwise.
     perhaps: usize,
+    /// Whether something came by which the shell may leave out what follows.
+    skips: Skips,
+    /// How many compound commands are around.
+    inside: usize,
     /// What this command wrote itself, by the files' names without their directories.
     pub(super) files: BTreeMap<String, Written>,
+    /// Files that may be one, by their names.
+    linked: BTreeSet<String>,
     /// Scripts that were run before this command wrote them, by their names.
     ran: BTreeSet<String>,
     /// Whether it wrote a file of which the name is unknown.
     writes_unknown: bool,
+    /// Whether programs may be looked for in other directories than before.
+    pub(super) path_is_set: bool,
     /// Whether something runs later than it stands there: by a trap, or in the background.
     defers: bool,
     /// Variables that the function that is being followed has for itself.
@@ -143,9 +157,13 @@ impl<'r> Walker<'r> {
             called: BTreeSet::new(),
             parallel: 0,
             perhaps: 0,
+            skips: Skips::default(),
+            inside: 0,
             files: BTreeMap::new(),
+            linked: BTreeSet::new(),
             ran: BTreeSet::new(),
             writes_unknown: false,
+            path_is_set: false,
             defers: false,
             locals: Vec::new(),
             reads_script: false,
@@ -281,7 +299,7 @@ impl<'r> Walker<'r> {
             }
             let printed = self.item(item, environment, input);
             output = match (output, printed) {
-                (Some(mut before), Some(printed)) if item.after == After::Always => {
+                (Some(mut before), Some(printed)) if item.after == After::Always && !self.skips.any() => {
                     before.push_str(&printed);
                     Some(before)
                 }
@@ -300,12 +318,26 @@ impl<'r> Walker<'r> {
             self.parallel -= 1;
             return output;
         }
+        if self.is_line(item) {
+            self.skips.of_line = false;
+        }
+        self.skips.of_line |= risk::may_fail(&item.command, environment);
         match item.after {
-            After::Always => self.command(&item.command, environment, input),
-            After::Perhaps => self.perhaps(environment, |walker, environment| {
+            After::Always if !self.skips.any() => self.command(&item.command, environment, input),
+            After::Always | After::Perhaps => self.perhaps(environment, |walker, environment| {
                 walker.command(&item.command, environment, input)
             }),
         }
+    }
+
+    /// Whether a line of the script itself begins here. What failed before has ended with the line before.
+    fn is_line(&self, item: &Item) -> bool {
+        let before = self.text.get(..item.command.span.start).unwrap_or("");
+        self.inside == 0
+            && self.depth == 0
+            && self.nested.is_none()
+            && self.calls.is_empty()
+            && before.trim_end_matches([' ', '\t']).ends_with('\n')
     }
 
     /// Follows something that may not happen.
@@ -338,12 +370,14 @@ impl<'r> Walker<'r> {
         }
         let input = &place.input.clone();
         let before = place.may_fail().then(|| environment.clone());
+        self.inside += 1;
         let output = self.compound(&command.kind, environment, input);
+        self.inside -= 1;
         if let Some(before) = before {
             environment.merge(&before);
         }
         self.note_written(&place, &output);
-        if redirected { None } else { output }
+        if redirected || place.mixes { None } else { output }
     }
 
     fn compound(&mut self, kind: &Kind, environment: &mut Environment, input: &Input) -> Output {
@@ -403,13 +437,17 @@ impl<'r> Walker<'r> {
                     Some(words) => Some(self.words(words, environment)),
                     None => environment.positional.clone(),
                 };
-                let values = values
-                    .filter(|values| *fixed && values.len() <= 16 && values.iter().all(|v| !v.is_many()));
-                let values = values.unwrap_or_else(|| vec![Argument::unknown()]);
-                for value in &values {
+                for value in values.iter().flatten() {
                     rules::judge_assignment(self, variable, value);
                     self.arithmetic.keeps(value.text());
                 }
+                // `select` asks which of them.
+                if !fixed && self.takes_script && *input == Input::Inherited {
+                    self.hit("unknown.script", Some("it reads lines of the script that its shell reads"));
+                }
+                let values = values
+                    .filter(|values| *fixed && values.len() <= 16 && values.iter().all(|v| !v.is_many()));
+                let values = values.unwrap_or_else(|| vec![Argument::unknown()]);
                 self.rounds(environment, |walker, environment| {
                     for value in &values {
                         environment.set(variable, Variable::Text(value.text().to_owned()));
@@ -454,7 +492,17 @@ impl<'r> Walker<'r> {
     }
 
     /// Follows a loop until another round would find the same state.
-    fn rounds(&mut self, environment: &mut Environment, mut round: impl FnMut(&mut Self, &mut Environment)) {
+    fn rounds(&mut self, environment: &mut Environment, round: impl FnMut(&mut Self, &mut Environment)) {
+        let skips = self.skips.of_loop;
+        self.round_after_round(environment, round);
+        self.skips.of_loop = skips;
+    }
+
+    fn round_after_round(
+        &mut self,
+        environment: &mut Environment,
+        mut round: impl FnMut(&mut Self, &mut Environment),
+    ) {
         for i in 0..=ROUNDS {
             let before = environment.clone();
             if i == ROUNDS {

@@ -113,7 +113,7 @@ const WRAPPERS: &[Wrapper] = &[
     wrapper(
         &["xargs", "gxargs"],
         "aEIdLnPs",
-        &["arg-file", "delimiter", "max-lines", "max-args", "max-procs", "max-chars", "process-slot-var"],
+        &["arg-file", "delimiter", "max-args", "max-procs", "max-chars", "process-slot-var"],
         0,
     ),
 ];
@@ -572,6 +572,21 @@ pub(super) fn shell(arguments: &[Argument]) -> Shell {
         }
         if !(text.starts_with('-') || text.starts_with('+')) || text.len() < 2 {
             break;
+        }
+        // `-k` takes assignments out of arguments, `B` is about braces, `O` changes what not.
+        let plain = |name: &Argument| {
+            matches!(
+                name.known(),
+                Some("nullglob" | "globstar" | "dotglob" | "nocaseglob" | "expand_aliases")
+            )
+        };
+        if text.contains(['k', 'B']) || (text.contains('O') && !after.first().is_some_and(plain)) {
+            return Shell::Unclear;
+        }
+        if text.contains('o')
+            && after.first().is_some_and(|name| matches!(name.text(), "keyword" | "braceexpand"))
+        {
+            return Shell::Unclear;
         }
         rest = after;
         reads_command |= text.starts_with('-') && text.contains('c');

@@ -60,11 +60,11 @@ impl Walker<'_> {
     ) -> Output {
         let here = self.here;
         let script = words.iter().skip(1).find(|word| word.plain().is_none_or(|text| !text.starts_with('-')));
-        if script.is_some_and(has_process)
-            && argv
-                .first()
-                .and_then(Argument::known)
-                .is_some_and(|name| programs::is_interpreter(&programs::name(name)))
+        let program = argv.first().and_then(Argument::known).map(programs::name);
+        let runs = |name: &str| matches!(name, "sed" | "gsed" | "awk" | "gawk" | "mawk" | "make" | "gmake");
+        if program.as_deref().is_some_and(programs::is_interpreter) && script.is_some_and(has_process)
+            || program.as_deref().is_some_and(runs)
+                && words.windows(2).any(|two| two[0].plain() == Some("-f") && has_process(&two[1]))
         {
             self.hit("unknown.script", None);
         }
@@ -109,7 +109,7 @@ impl Walker<'_> {
         self.note_written(&place, &output);
         // Where a file cannot be read, the command is not run at all and prints nothing.
         let reads = matches!(place.input, Input::File(_));
-        if place.writes.is_empty() && !reads { output } else { None }
+        if place.writes.is_empty() && !reads && !place.mixes { output } else { None }
     }
 
     fn assign(&mut self, assignment: &Assignment, environment: &mut Environment, lasting: bool) -> Argument {
@@ -162,7 +162,16 @@ impl Walker<'_> {
                     let body = redirect.body.get().cloned().unwrap_or_default();
                     self.single(&body, environment)
                 }
-                _ => self.single(&redirect.target, environment),
+                Operator::HereString => self.single(&redirect.target, environment),
+                _ => {
+                    let target = self.single(&redirect.target, environment);
+                    let bare =
+                        |part: &Part| matches!(part, Part::Plain(_) | Part::Parameter(_) | Part::Command(_));
+                    // Patterns count here too.
+                    let many =
+                        target.text().contains(['*', '?', '[']) && redirect.target.parts.iter().any(bare);
+                    target.with_many(many)
+                }
             };
             self.here = here;
             let text = |text: &str| match text.contains(UNKNOWN) {
@@ -194,6 +203,7 @@ impl Walker<'_> {
                     place.writes.push(target);
                 }
                 Operator::Duplicate => {
+                    place.mixes |= !redirect.default_descriptor;
                     let number =
                         target.text().trim_end_matches('-').bytes().all(|byte| byte.is_ascii_digit());
                     if !number {
@@ -203,6 +213,7 @@ impl Walker<'_> {
                     }
                 }
                 Operator::Write | Operator::Append | Operator::Both => {
+                    place.mixes |= redirect.operator == Operator::Both;
                     if redirect.operator == Operator::Append || !redirect.default_descriptor {
                         // What was there before, or who writes to that descriptor, is unknown.
                         self.wrote(&target, Written::Unknown);
@@ -212,63 +223,6 @@ impl Walker<'_> {
             }
         }
         place
-    }
-
-    /// Remembers what redirections of a command wrote.
-    pub(super) fn note_written(&mut self, place: &Place, output: &Output) {
-        for path in &place.writes {
-            let fetched = self.commands.last().is_some_and(programs::fetches);
-            let written = match output {
-                Some(text) => Written::Text(text.clone()),
-                None if fetched => Written::Fetched,
-                None => Written::Unknown,
-            };
-            self.wrote(path, written);
-        }
-    }
-
-    /// Remembers a file. What is in one that was written before, or through another path, is unknown.
-    pub(in crate::shell) fn wrote(&mut self, path: &Argument, written: Written) {
-        let Some(path) = path.known() else {
-            self.writes_unknown = true;
-            if self.defers && !self.ran.is_empty() {
-                self.hit("unknown.script", Some("it may be written before it runs"));
-                if let Written::Text(script) = &written {
-                    self.attempt_script(&script.clone());
-                }
-            }
-            return;
-        };
-        if path.starts_with("/dev/") {
-            return;
-        }
-        let name = file_name(path).to_owned();
-        if self.ran.contains(&name) {
-            // By a trap or a command in the background it may run after all of this.
-            self.hit("unknown.script", Some("it is run before it is written"));
-            if let Written::Text(script) = &written {
-                self.attempt_script(&script.clone());
-            }
-        }
-        let written = match self.files.get(&name) {
-            None => written,
-            Some(before) if *before == written => written,
-            Some(Written::Fetched) => Written::Fetched,
-            Some(_) => Written::Unknown,
-        };
-        self.files.insert(name, written);
-    }
-
-    /// What is in a file, if this command may have written it.
-    pub(super) fn written(&self, path: &str) -> Option<Written> {
-        let found = self.files.get(file_name(path)).cloned();
-        found.or(self.writes_unknown.then_some(Written::Unknown))
-    }
-
-    /// What is in a file that is run.
-    pub(super) fn run_file(&mut self, path: &str) -> Option<Written> {
-        self.ran.insert(file_name(path).to_owned());
-        self.written(path)
     }
 
     /// Redirections of no simple command.
@@ -283,11 +237,6 @@ impl Walker<'_> {
     pub(super) fn record(&mut self, argv: &[Argument], effects: Effects) {
         self.commands.push(Simple { argv: argv.to_vec(), effects, span: self.here });
     }
-}
-
-/// A path's last component, by which files are told apart: where a relative path starts is not followed.
-fn file_name(path: &str) -> &str {
-    path.trim_end_matches('/').rsplit('/').next().unwrap_or(path)
 }
 
 fn names_itself(parts: &[Part]) -> bool {

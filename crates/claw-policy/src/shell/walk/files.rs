@@ -1,0 +1,145 @@
+//! Files that a command writes itself: what is in them when it runs them.
+//!
+//! They are told apart by their names, without directories.
+
+use super::{Output, Place, Walker, Written, programs};
+use crate::shell::verdict::{Argument, UNKNOWN};
+
+impl Walker<'_> {
+    /// Remembers what redirections of a command wrote.
+    pub(super) fn note_written(&mut self, place: &Place, output: &Output) {
+        for path in &place.writes {
+            let fetched = self.commands.last().is_some_and(programs::fetches);
+            let written = match output {
+                Some(text) if !place.mixes => Written::Text(text.clone()),
+                _ if fetched => Written::Fetched,
+                _ => Written::Unknown,
+            };
+            self.wrote(path, written);
+        }
+    }
+
+    /// Remembers a file. What is in one that was written before, or through another path, is unknown.
+    pub(in crate::shell) fn wrote(&mut self, path: &Argument, written: Written) {
+        let name = file_name(path.text()).to_owned();
+        if name.contains(UNKNOWN) || path.is_many() {
+            self.writes_unknown = true;
+            // It may be any of these.
+            self.files.values_mut().filter(|known| **known != written).for_each(|known| {
+                if *known != Written::Fetched {
+                    *known = Written::Unknown;
+                }
+            });
+            if self.defers && !self.ran.is_empty() {
+                self.hit("unknown.script", Some("it may be written before it runs"));
+                if let Written::Text(script) = &written {
+                    self.attempt_script(&script.clone());
+                }
+            }
+            return;
+        }
+        let is_device = |path: &str| path.starts_with("/dev/") && !path.starts_with("/dev/shm/");
+        if path.known().is_some_and(is_device) {
+            return;
+        }
+        if self.ran.contains(&name) {
+            // By a trap or a command in the background it may run after all of this.
+            self.hit("unknown.script", Some("it is run before it is written"));
+            if let Written::Text(script) = &written {
+                self.attempt_script(&script.clone());
+            }
+        }
+        let written = match self.files.get(&name) {
+            None => written,
+            Some(before) if *before == written => written,
+            Some(Written::Fetched) => Written::Fetched,
+            Some(_) => Written::Unknown,
+        };
+        if self.linked.contains(&name) {
+            // The same file under another name.
+            let others = self.linked.iter().filter(|other| **other != name);
+            self.files.extend(others.map(|other| (other.clone(), Written::Unknown)));
+        }
+        self.files.insert(name, written);
+    }
+
+    /// What is in a file, if this command may have written it.
+    pub(super) fn written(&self, path: &str) -> Option<Written> {
+        let name = file_name(path);
+        let found = self.files.get(name).cloned();
+        // What programs keep of a file that they change.
+        let kept = || {
+            let before = ["~", ".bak", ".orig", ".old"].iter().find_map(|ending| name.strip_suffix(ending));
+            before.filter(|before| self.files.contains_key(*before)).map(|_| Written::Unknown)
+        };
+        found.or_else(kept).or(self.writes_unknown.then_some(Written::Unknown))
+    }
+
+    /// What is in a file that is run.
+    pub(super) fn run_file(&mut self, path: &str) -> Option<Written> {
+        self.ran.insert(file_name(path).to_owned());
+        self.written(path)
+    }
+
+    /// A program that may change files, or write new ones, in a way that is not followed.
+    pub(super) fn note_reworked(&mut self, name: &str, arguments: &[Argument]) {
+        // These write files that nobody names here.
+        if matches!(name, "tar" | "bsdtar" | "unzip" | "git" | "patch" | "rename" | "gunzip" | "cpio") {
+            self.files.values_mut().filter(|file| matches!(file, Written::Text(_))).for_each(|file| {
+                *file = Written::Unknown;
+            });
+        }
+        if matches!(name, "ln" | "link") {
+            let operands = arguments.iter().map(Argument::text).filter(|text| !text.starts_with('-'));
+            self.linked.extend(operands.map(|path| file_name(path).to_owned()));
+        }
+        if !reworks(name, arguments) {
+            return;
+        }
+        let letter = |c: char| c.is_ascii_alphanumeric() || "._-+@%~".contains(c);
+        let names = arguments.iter().flat_map(|argument| argument.text().split(|c| !letter(c)));
+        // `-of`: the name may be joined to its option.
+        let names = names.flat_map(|name| [name, name.get(2..).unwrap_or("")]);
+        for name in names.filter(|name| !name.is_empty() && !name.starts_with('-')).chain(
+            // The first of many.
+            matches!(name, "split" | "csplit").then_some(if name == "split" { "xaa" } else { "xx00" }),
+        ) {
+            if self.files.get(name) != Some(&Written::Fetched) {
+                self.files.insert(name.to_owned(), Written::Unknown);
+            }
+        }
+    }
+}
+
+/// Whether a program writes files that its arguments name.
+fn reworks(name: &str, arguments: &[Argument]) -> bool {
+    let any = |test: &dyn Fn(&str) -> bool| arguments.iter().any(|argument| test(argument.text()));
+    let option = |short: &str, long: &str| {
+        any(&|text| {
+            text.starts_with(short) && !text.starts_with("--") || long.len() > 2 && text.starts_with(long)
+        })
+    };
+    let operands = || {
+        let is_operand = |text: &str| text == "-" || !text.starts_with('-');
+        arguments.iter().filter(|argument| is_operand(argument.text())).count()
+    };
+    match name {
+        "sort" | "iconv" => option("-o", "--output"),
+        "uniq" => operands() > 1,
+        "sed" | "gsed" => option("-i", "--in-place") || any(&|text| text.contains("w ")),
+        "awk" | "gawk" | "mawk" => any(&|text| text.contains('>')),
+        "find" => any(&|text| text.starts_with("-fprint") || text.starts_with("-fls")),
+        "openssl" => any(&|text| text == "-out"),
+        "xxd" => option("-r", ""),
+        "perl" | "ruby" | "python" | "python3" | "node" | "php" => {
+            any(&|text| text.contains(['(', ' ']) || text.starts_with("-i") || text.starts_with("-pi"))
+        }
+        "split" | "csplit" | "sponge" => true,
+        _ => false,
+    }
+}
+
+/// A path's last component, by which files are told apart: where a relative path starts is not followed.
+fn file_name(path: &str) -> &str {
+    path.trim_end_matches('/').rsplit('/').next().unwrap_or(path)
+}
