@@ -1,5 +1,5 @@
 //! A program that does nothing but note how it was started, under whatever name; as `cat` and `tee` it also
-//! passes on what it reads, which the analysis counts on.
+//! passes on what it reads, and as `mktemp` it prints a name, which the analysis counts on.
 //!
 //! One record in `/log`: the number of words, then the path it was started by and its arguments, each ended
 //! by NUL. A record is written at once, so that those of programs that run side by side do not mix.
@@ -25,6 +25,9 @@ fn main() {
     // A log that cannot be written is noticed by whoever reads it.
     if let Ok(mut log) = std::fs::OpenOptions::new().append(true).open("/log") {
         let _ = log.write_all(&record);
+    }
+    if name == Some(b"mktemp") {
+        let _ = std::io::stdout().write_all(b"/tmp/tmp.x\n");
     }
     if passes_on {
         // Whoever read it may have gone.

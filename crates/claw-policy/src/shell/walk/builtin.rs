@@ -316,8 +316,14 @@ impl Walker<'_> {
             if text.split('=').next().is_some_and(|name| name.contains(UNKNOWN)) {
                 self.hit("unknown.shell-state", None);
             }
+            if flags.contains(['a', 'A']) {
+                self.arrays.insert(name.clone());
+            }
             match text[name.len()..].strip_prefix('=') {
                 Some(value) => {
+                    if value.starts_with(UNKNOWN) && self.arrays.contains(&name) {
+                        self.hit("unknown.script", Some("the value of an array is expanded again"));
+                    }
                     rules::judge_assignment(self, &name, &Argument::new(value));
                     match value.strip_prefix('(') {
                         // Of an array these are words, which are expanded.

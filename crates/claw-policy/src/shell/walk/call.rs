@@ -108,7 +108,13 @@ impl Walker<'_> {
         self.runner(&name, arguments, place, environment);
         self.depth -= 1;
         self.here = place.span;
-        text::output(&name, arguments, &place.input)
+        // Where it makes files, and so what it prints, may have been changed.
+        let moved = environment.variables.contains_key("TMPDIR")
+            || place.assigned.iter().any(|(variable, _)| variable == "TMPDIR");
+        match name == "mktemp" && moved {
+            true => None,
+            false => text::output(&name, arguments, &place.input),
+        }
     }
 
     fn alias(&mut self, alias: &str, arguments: &[Argument], place: &Place, environment: &mut Environment) {

@@ -15,7 +15,27 @@ impl Walker<'_> {
                 _ if fetched => Written::Fetched,
                 _ => Written::Unknown,
             };
-            self.wrote(path, written);
+            match place.appends {
+                true => self.appended(path, written),
+                false => self.wrote(path, written),
+            }
+        }
+    }
+
+    /// Remembers what was added to a file. That is known where it happens once, to a text that is known.
+    fn appended(&mut self, path: &Argument, added: Written) {
+        let once =
+            self.perhaps + self.parallel + self.inside == 0 && self.calls.is_empty() && !self.skips.any();
+        let name = file_name(path.text());
+        let known = path.known().is_some() && !path.is_many() && !self.linked.contains(name);
+        match (self.files.get_mut(name), added) {
+            (Some(Written::Text(text)), Written::Text(added))
+                if once && known && !self.ran.contains(name) =>
+            {
+                text.push_str(&added);
+            }
+            (_, Written::Fetched) => self.wrote(path, Written::Fetched),
+            _ => self.wrote(path, Written::Unknown),
         }
     }
 

@@ -76,6 +76,8 @@ pub(super) struct Place {
     pub(super) assigned: Vec<(String, Argument)>,
     /// Whether errors go where output goes.
     pub(super) mixes: bool,
+    /// Whether what a file held before stays.
+    pub(super) appends: bool,
 }
 
 impl Place {
@@ -93,6 +95,7 @@ impl Place {
             reads: Vec::new(),
             assigned: Vec::new(),
             mixes: false,
+            appends: false,
         }
     }
 }
@@ -131,6 +134,8 @@ pub(super) struct Walker<'r> {
     pub(super) path_is_set: bool,
     /// Whether something runs later than it stands there: by a trap, or in the background.
     defers: bool,
+    /// Variables that may be arrays.
+    arrays: BTreeSet<String>,
     /// Variables that the function that is being followed has for itself.
     locals: Vec<String>,
     /// Whether the shell that is followed reads its script from its input.
@@ -165,6 +170,7 @@ impl<'r> Walker<'r> {
             writes_unknown: false,
             path_is_set: false,
             defers: false,
+            arrays: BTreeSet::new(),
             locals: Vec::new(),
             reads_script: false,
             takes_script: false,

@@ -134,6 +134,7 @@ impl Walker<'_> {
                 values.iter().for_each(|value| self.arithmetic.keeps(value.text()));
                 let keyed = words.iter().any(keyed);
                 self.arithmetic.used |= keyed;
+                self.arrays.insert(assignment.name.clone());
                 let known = !assignment.append && !keyed;
                 (Argument::unknown(), if known { Variable::Array(values) } else { Variable::Unknown })
             }
@@ -214,9 +215,12 @@ impl Walker<'_> {
                 }
                 Operator::Write | Operator::Append | Operator::Both => {
                     place.mixes |= redirect.operator == Operator::Both;
-                    if redirect.operator == Operator::Append || !redirect.default_descriptor {
-                        // What was there before, or who writes to that descriptor, is unknown.
+                    if !redirect.default_descriptor {
+                        // Who writes to that descriptor is unknown.
                         self.wrote(&target, Written::Unknown);
+                    }
+                    if redirect.operator == Operator::Append {
+                        place.appends = true;
                     }
                     place.writes.push(target);
                 }

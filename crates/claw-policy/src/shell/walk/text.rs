@@ -1,7 +1,7 @@
 //! What programs print whose output follows from their arguments.
 
 use super::{Input, Output};
-use crate::shell::verdict::Argument;
+use crate::shell::verdict::{Argument, UNKNOWN};
 
 /// What a command prints, where that is known.
 pub(super) fn output(name: &str, arguments: &[Argument], input: &Input) -> Output {
@@ -16,6 +16,10 @@ pub(super) fn output(name: &str, arguments: &[Argument], input: &Input) -> Outpu
                 Input::Text(text) => Some(text.clone()),
                 _ => None,
             }
+        }
+        // A name below it, of which only the end is unknown.
+        "mktemp" if known?.iter().all(|flag| matches!(*flag, "-d" | "-q" | "--directory" | "--quiet")) => {
+            Some(format!("/tmp/tmp.{UNKNOWN}\n"))
         }
         "true" | ":" | "cd" | "mkdir" | "touch" | "sleep" | "export" | "set" | "shopt" | "unset"
         | "alias" => Some(String::new()),
