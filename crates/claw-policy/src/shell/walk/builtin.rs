@@ -223,7 +223,9 @@ impl Walker<'_> {
                 "if", "then", "else", "elif", "fi", "for", "while", "until", "do", "done", "case", "esac",
                 "in", "function", "select", "time", "coproc",
             ];
-            if !plain || RESERVED.contains(&name) || argument.known().is_none() {
+            // Where a here-document ends that begins in an alias, the lines behind its use say.
+            let lines = value.contains('\n') || value.contains("<<");
+            if !plain || RESERVED.contains(&name) || argument.known().is_none() || lines {
                 self.hit("unknown.shell-state", None);
                 continue;
             }
