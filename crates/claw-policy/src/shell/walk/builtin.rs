@@ -410,7 +410,21 @@ impl Walker<'_> {
             _ => {}
         }
         self.arithmetic.used |= arguments.iter().any(|argument| argument.text().contains(['[', UNKNOWN]));
-        for argument in arguments {
+        let names_one = |(i, argument): (usize, &Argument)| {
+            // `read -p "$X"`: the value of an option.
+            let before = i.checked_sub(1).and_then(|before| arguments.get(before)).map_or("", Argument::text);
+            let value = before.starts_with('-') && before.ends_with(['p', 't', 'd', 'n', 'N', 'u', 'i']);
+            argument.may_be_option() && !value
+        };
+        if matches!(name, "read" | "mapfile" | "readarray" | "getopts")
+            && arguments.iter().enumerate().any(names_one)
+        {
+            self.hit("unknown.shell-state", Some("which variable is set is only known at run time"));
+        }
+        if name == "unset" && arguments.iter().any(Argument::may_be_option) {
+            environment.functions.values_mut().for_each(|function| function.certain = false);
+        }
+        for (i, argument) in arguments.iter().enumerate() {
             let variable = named(argument.text());
             if !variable.is_empty() {
                 environment.forget(&variable);
@@ -419,7 +433,7 @@ impl Walker<'_> {
                 self.fill(&variable);
             }
             let name = variable;
-            if name.is_empty() && argument.may_be_option() {
+            if name.is_empty() && names_one((i, argument)) {
                 environment.forget_all();
             }
         }

@@ -175,6 +175,11 @@ impl Walker<'_> {
                 }
             };
             self.here = here;
+            let is_here = matches!(redirect.operator, Operator::HereDocument | Operator::HereString);
+            if is_here && target.text().contains(UNKNOWN) {
+                // What reads it is not given it as a text.
+                self.arithmetic.prints(target.text());
+            }
             let text = |text: &str| match text.contains(UNKNOWN) {
                 true => Input::Unknown { fetched: false, decoded: false },
                 false => Input::Text(text.to_owned()),
