@@ -102,6 +102,8 @@ pub(super) struct Redirect {
     pub(super) target: Word,
     /// The body of a here-document, filled when its lines are reached.
     pub(super) body: Rc<OnceCell<Word>>,
+    /// As it is named before the operator: a number, `{NAME}`, or nothing.
+    pub(super) descriptor: String,
     /// Whether it is for standard input: no descriptor was named, or 0.
     pub(super) default_descriptor: bool,
 }

@@ -53,6 +53,15 @@ impl Parser<'_> {
         }
     }
 
+    /// The same, where there has to be a command.
+    fn some_list(&mut self, until: &[&str]) -> Parsed<List> {
+        let list = self.list(until)?;
+        match list.0.is_empty() {
+            true => self.error("a command is missing"),
+            false => Ok(list),
+        }
+    }
+
     fn ends(&mut self, until: &[&str]) -> Parsed<bool> {
         if matches!(self.peek(), None | Some(')')) || self.looking_at(";;") || self.looking_at(";&") {
             return Ok(true);
@@ -100,6 +109,7 @@ impl Parser<'_> {
                     operator: Operator::Duplicate,
                     target,
                     body: Rc::default(),
+                    descriptor: "2".to_owned(),
                     default_descriptor: false,
                 });
             }
@@ -142,7 +152,7 @@ impl Parser<'_> {
             self.at = start;
         }
         if self.eat("(") {
-            let list = self.list(&[])?;
+            let list = self.some_list(&[])?;
             return self.close().map(|()| Some(Kind::Subshell(list)));
         }
         let Some((word, end)) = self.ahead() else { return Ok(None) };
@@ -150,13 +160,13 @@ impl Parser<'_> {
         self.at = end;
         let kind = match word.as_str() {
             "{" => {
-                let list = self.list(&["}"])?;
+                let list = self.some_list(&["}"])?;
                 self.keyword("}")?;
                 Kind::Group(list)
             }
             "if" => self.conditional()?,
             "while" | "until" => {
-                let condition = self.list(&["do"])?;
+                let condition = self.some_list(&["do"])?;
                 Kind::Loop { condition, body: self.body()? }
             }
             "for" => self.counted(true)?,
@@ -165,7 +175,7 @@ impl Parser<'_> {
             "function" => self.function()?,
             "[[" => Kind::Test(self.test()?),
             "coproc" => self.coprocess()?,
-            text if CLOSING.contains(&text) => {
+            text if CLOSING.contains(&text) || matches!(text, "in" | "]]") => {
                 return self.error("something is closed here that was not opened");
             }
             name if !name.contains('=') && (self.looking_at("(") || self.blank_then_parentheses()) => {
@@ -205,7 +215,7 @@ impl Parser<'_> {
 
     fn body(&mut self) -> Parsed<List> {
         self.keyword("do")?;
-        let body = self.list(&["done"])?;
+        let body = self.some_list(&["done"])?;
         self.keyword("done")?;
         Ok(body)
     }
@@ -213,9 +223,9 @@ impl Parser<'_> {
     fn conditional(&mut self) -> Parsed<Kind> {
         let mut branches = Vec::new();
         loop {
-            let condition = self.list(&["then"])?;
+            let condition = self.some_list(&["then"])?;
             self.keyword("then")?;
-            let body = self.list(&["elif", "else", "fi"])?;
+            let body = self.some_list(&["elif", "else", "fi"])?;
             branches.push((condition, body));
             self.lines()?;
             if self.take(&["else"]) {
@@ -238,6 +248,13 @@ impl Parser<'_> {
             let Some(expression) = self.arithmetic()? else {
                 return self.error("a `for ((` has no end");
             };
+            let semicolons = |part: &Part| match part {
+                Part::Plain(text) => text.matches(';').count(),
+                _ => 0,
+            };
+            if expression.iter().map(semicolons).sum::<usize>() != 2 {
+                return self.error("a `for ((` has three expressions");
+            }
             self.blanks();
             self.eat(";");
             return Ok(Kind::ArithmeticFor { expression, body: self.body()? });
@@ -337,9 +354,10 @@ impl Parser<'_> {
             self.blanks();
             let compound =
                 self.looking_at("(") || self.ahead().is_some_and(|(word, _)| starts_compound(&word));
-            if !compound {
-                self.at = start;
+            if compound {
+                return self.error("a coprocess with a name is not understood");
             }
+            self.at = start;
         }
         Ok(Kind::Coprocess(Box::new(self.deeper(Self::command)?)))
     }
@@ -474,13 +492,18 @@ impl Parser<'_> {
         self.at += text.len();
         self.blanks();
         let Some(target) = self.word()? else { return self.error("a redirection leads nowhere") };
+        let number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+        if target.plain().is_some_and(number) && matches!(self.peek(), Some('<' | '>')) {
+            return self.error("a redirection leads to another one");
+        }
         let body = Rc::new(OnceCell::new());
         if *operator == Operator::HereDocument {
             let (delimiter, quoted) = self.delimiter(&target)?;
             self.pending.push(Pending { delimiter, quoted, strip: *text == "<<-", body: body.clone() });
         }
         let default_descriptor = named.is_empty() || named == if text.starts_with('<') { "0" } else { "1" };
-        Ok(Some(Redirect { operator: *operator, target, body, default_descriptor }))
+        let descriptor = named.to_owned();
+        Ok(Some(Redirect { operator: *operator, target, body, descriptor, default_descriptor }))
     }
 
     fn delimiter(&self, word: &Word) -> Parsed<(String, bool)> {

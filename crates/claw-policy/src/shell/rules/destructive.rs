@@ -87,7 +87,10 @@ fn remove(walker: &mut Walker<'_>, seen: &Seen<'_>) {
     }
     let dashes = seen.arguments().iter().position(|argument| argument.known() == Some("--"));
     let before = &seen.arguments()[..dashes.unwrap_or(seen.arguments().len())];
-    if before.iter().any(|argument| argument.may_be_option() || argument.is_unclear_option("")) {
+    // No option has a slash in it.
+    let option = |argument: &Argument| argument.may_be_option() && !argument.text().contains('/');
+    let matches = |argument: &Argument| argument.is_many() && argument.text().starts_with(['?', '[']);
+    if before.iter().any(|argument| option(argument) || matches(argument) || argument.is_unclear_option("")) {
         walker.hit("unknown.argument", None);
     }
     // A pattern in an option may match a file that is named like one.

@@ -215,6 +215,13 @@ fn note_fetched(walker: &mut Walker<'_>, seen: &Seen<'_>) {
                 .map(|name| name.split('?').next().unwrap_or(name).to_owned()),
         );
     }
+    if matches!(seen.name, "wget" | "curl")
+        && files.is_empty()
+        && (seen.short('i') || seen.long("remote-name-all", 12))
+    {
+        // Names that are not told here.
+        files.extend(arguments.iter().filter_map(|a| a.text().rsplit('/').next()).map(str::to_owned));
+    }
     for file in files.into_iter().filter(|file| !file.is_empty() && file != "-" && !file.contains('\0')) {
         walker.wrote(&Argument::new(file), Written::Fetched);
     }

@@ -109,7 +109,11 @@ impl Walker<'_> {
         }
         if let Input::Text(text) = input {
             self.arithmetic.prints(text);
+            self.keep_text(text);
         }
+        let all: Vec<&str> = arguments.iter().map(Argument::text).collect();
+        self.keep_text(&all.join(" "));
+        all.iter().for_each(|text| self.keep_text(text));
         match name {
             "eval" | "trap" | "alias" | "." | "source" => {}
             "echo" => texts.for_each(|text| self.arithmetic.prints(text)),

@@ -78,7 +78,7 @@ impl Walker<'_> {
                 let options = arguments.iter().take_while(|argument| argument.text() != "--");
                 if options.into_iter().any(|argument| {
                     let text = argument.text();
-                    let switch = text.starts_with(['-', '+']) && text.contains(['k', 'B']);
+                    let switch = text.starts_with(['-', '+']) && text.contains(['k', 'B', 'r']);
                     matches!(text, "keyword" | "braceexpand")
                         || switch
                         || argument.may_be_option()
@@ -86,6 +86,10 @@ impl Walker<'_> {
                 }) {
                     self.hit("unknown.shell-state", None);
                 }
+                // What fails, or is not set, may end the shell.
+                self.moved |= arguments
+                    .iter()
+                    .any(|argument| argument.text().starts_with('-') && argument.text() != "--");
                 self.set_positional(arguments, environment);
                 Some(Some(String::new()))
             }
@@ -179,6 +183,8 @@ impl Walker<'_> {
 
     fn trap(&mut self, arguments: &[Argument], environment: &mut Environment) {
         self.defers = true;
+        // At its end a shell may print more.
+        self.moved = true;
         let arguments = match arguments {
             [first, rest @ ..] if first.known() == Some("--") => rest,
             all => all,
@@ -266,6 +272,7 @@ impl Walker<'_> {
             }
         }
         let Some(first) = rest.first() else {
+            self.moved |= place.mixes || !place.writes.is_empty();
             // `exec > f`: what follows writes it.
             for path in &place.writes {
                 self.wrote(path, Written::Unknown);
@@ -306,6 +313,15 @@ impl Walker<'_> {
         if flags.contains('n') && builtin != "export" {
             // A reference: another variable is meant wherever this one is named.
             self.hit("unknown.shell-state", None);
+        }
+        if flags.contains('f') && (builtin == "readonly" || flags.contains('r')) {
+            // From here on a definition may fail.
+            self.hit("unknown.shell-state", None);
+        }
+        // What may fail here ends the line.
+        let plain = |argument: &Argument| !argument.text().contains('[');
+        if flags.contains(['A', 'i', 'r']) || !arguments.iter().all(plain) {
+            self.skips.of_line = true;
         }
         // One that fails, or that only shows, sets nothing.
         let fails = flags.contains(|flag: char| !"-+aAgirtxluc".contains(flag))

@@ -26,10 +26,16 @@ impl Walker<'_> {
         if let Some(alias) = environment.aliases.get(&written).cloned() {
             self.alias(&alias, arguments, place, environment);
         }
+        let before = environment.functions.contains_key(&written).then(|| environment.clone());
         if let Some(output) = self.function(&written, arguments, place, environment) {
             return output;
         }
-        self.program(&written, argv, place, environment)
+        let Some(before) = before else { return self.program(&written, argv, place, environment) };
+        // The function ran, or the program.
+        let mut instead = before;
+        self.program(&written, argv, place, &mut instead);
+        environment.merge(&instead);
+        None
     }
 
     /// A program or builtin; functions and aliases are out of the question.
@@ -214,6 +220,10 @@ impl Walker<'_> {
         place: &Place,
         environment: &mut Environment,
     ) -> Output {
+        if name == "rbash" {
+            // What fails there does not fail elsewhere.
+            self.hit("unknown.script", Some("it is a restricted shell"));
+        }
         let mut copy = environment.for_child();
         for (name, value) in &place.assigned {
             copy.set(name, Variable::Text(value.text().to_owned()));

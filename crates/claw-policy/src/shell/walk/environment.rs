@@ -50,6 +50,17 @@ const ODD: &[&str] = &[
     "BASH_SOURCE",
     "BASH_LINENO",
     "COMP_WORDBREAKS",
+    "BASH_REMATCH",
+    "REPLY",
+    "COPROC",
+    "COPROC_PID",
+    "MAPFILE",
+    "OPTARG",
+    "OPTIND",
+    "BASH_ARGC",
+    "BASH_ARGV",
+    "COLUMNS",
+    "LINES",
 ];
 
 #[derive(Debug, Clone, PartialEq, Eq)]

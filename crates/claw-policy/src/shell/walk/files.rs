@@ -5,6 +5,9 @@
 use super::{Output, Place, Walker, Written, programs};
 use crate::shell::verdict::{Argument, UNKNOWN};
 
+/// How many texts are remembered that may be scripts.
+const TEXTS: usize = 32;
+
 impl Walker<'_> {
     /// Remembers what redirections of a command wrote.
     pub(super) fn note_written(&mut self, place: &Place, output: &Output) {
@@ -97,8 +100,29 @@ impl Walker<'_> {
 
     /// What is in a file that is run.
     pub(super) fn run_file(&mut self, path: &str) -> Option<Written> {
-        self.ran.insert(file_name(path).to_owned());
-        self.written(path)
+        let name = file_name(path).to_owned();
+        let written = self.written(path);
+        if written.is_none() && !self.attempting && self.given.contains(&name) {
+            // Some text of this script may be in it.
+            let texts = std::mem::take(&mut self.texts);
+            for text in &texts {
+                self.attempt_script(text);
+                // As a patch adds it.
+                if let Some(added) = text.strip_prefix('+') {
+                    self.attempt_script(added);
+                }
+            }
+            self.texts = texts;
+        }
+        self.ran.insert(name);
+        written
+    }
+
+    /// Remembers a text that may be a script.
+    pub(super) fn keep_text(&mut self, text: &str) {
+        if text.contains(' ') && self.texts.len() < TEXTS && !self.texts.iter().any(|kept| kept == text) {
+            self.texts.push(text.to_owned());
+        }
     }
 
     /// A program that may change files, or write new ones, in a way that is not followed.
@@ -108,6 +132,30 @@ impl Walker<'_> {
             self.files.values_mut().filter(|file| matches!(file, Written::Text(_))).for_each(|file| {
                 *file = Written::Unknown;
             });
+        }
+        if brings(name, arguments) {
+            let operands = arguments.iter().filter(|argument| !argument.text().contains(':'));
+            let is_path = |path: &str| !path.starts_with('-');
+            let paths: Vec<Argument> =
+                operands.filter(|path| path.known().is_some_and(is_path)).cloned().collect();
+            paths.iter().for_each(|path| self.wrote(path, Written::Fetched));
+        }
+        let words =
+            arguments.iter().flat_map(|argument| argument.text().split(['=', '/', ' ', ':', '"', '\'']));
+        for word in words.filter(|word| !word.is_empty()) {
+            // What is unpacked has its name without the ending; a name may be joined to its option.
+            let unpacked = word.rsplit_once('.').map_or(word, |(before, _)| before);
+            let joined = word.strip_prefix('-').and_then(|word| word.get(1..)).unwrap_or("");
+            let numbered = matches!(name, "csplit" | "split").then(|| format!("{word}00"));
+            let names = [word, unpacked, joined].map(str::to_owned).into_iter().chain(numbered);
+            self.given.extend(names.filter(|name| !name.is_empty()));
+        }
+        if matches!(name, "patch" | "csplit" | "split" | "git") {
+            // Names that stand in what they read.
+            let words = self.texts.iter().flat_map(|text| text.split([' ', '/', '\n', '\t']));
+            let words: Vec<String> = words.filter(|word| !word.is_empty()).map(str::to_owned).collect();
+            self.given.extend(words);
+            self.given.extend(["xx00", "xx01", "xaa", "xab"].map(str::to_owned));
         }
         if matches!(name, "ln" | "link") {
             let operands = arguments.iter().map(Argument::text).filter(|text| !text.starts_with('-'));
@@ -128,6 +176,22 @@ impl Walker<'_> {
                 self.files.insert(name.to_owned(), Written::Unknown);
             }
         }
+    }
+}
+
+/// Whether a program copies files from another machine, or from somewhere else where nobody looked.
+fn brings(name: &str, arguments: &[Argument]) -> bool {
+    let has = |verb: &str| arguments.iter().any(|argument| argument.text() == verb);
+    let remote = || {
+        let is = |text: &str| text.contains(':') && !text.starts_with(['/', '.', '-']);
+        arguments.iter().any(|argument| is(argument.text()))
+    };
+    match name {
+        "scp" | "rsync" | "sftp" | "rclone" | "lftp" | "ftp" => remote(),
+        "aws" | "gsutil" => remote() && (has("cp") || has("sync") || has("mv")),
+        "docker" | "podman" | "kubectl" | "oc" => has("cp") && remote(),
+        "gh" => has("download"),
+        _ => false,
     }
 }
 

@@ -78,12 +78,14 @@ pub(super) struct Place {
     pub(super) mixes: bool,
     /// Whether what a file held before stays.
     pub(super) appends: bool,
+    /// Whether a descriptor is named that may not be open.
+    pub(super) uncertain: bool,
 }
 
 impl Place {
     /// Whether a file may be one that cannot be opened, so that nothing runs here.
     fn may_fail(&self) -> bool {
-        self.writes.iter().chain(&self.reads).any(|path| path.known() != Some("/dev/null"))
+        self.uncertain || self.writes.iter().chain(&self.reads).any(|path| path.known() != Some("/dev/null"))
     }
 
     /// Where nothing stands around.
@@ -96,6 +98,7 @@ impl Place {
             assigned: Vec::new(),
             mixes: false,
             appends: false,
+            uncertain: false,
         }
     }
 }
@@ -122,6 +125,13 @@ pub(super) struct Walker<'r> {
     skips: Skips,
     /// How many compound commands are around.
     inside: usize,
+    /// Whether what is printed from here on may go elsewhere, end early or be joined by more: descriptors were
+    /// changed, a trap was set, or errors end the shell.
+    moved: bool,
+    /// Texts of the script that a program may have put into a file.
+    texts: Vec<String>,
+    /// Files that such a program was given, by their names.
+    given: BTreeSet<String>,
     /// What this command wrote itself, by the files' names without their directories.
     pub(super) files: BTreeMap<String, Written>,
     /// Files that may be one, by their names.
@@ -164,6 +174,9 @@ impl<'r> Walker<'r> {
             perhaps: 0,
             skips: Skips::default(),
             inside: 0,
+            moved: false,
+            texts: Vec::new(),
+            given: BTreeSet::new(),
             files: BTreeMap::new(),
             linked: BTreeSet::new(),
             ran: BTreeSet::new(),
@@ -201,11 +214,14 @@ impl<'r> Walker<'r> {
         match parse(text, self.depth + 1) {
             Ok(list) => {
                 let outer = self.nested.replace(self.here);
+                let before = environment.clone();
                 self.depth += 1;
                 let output = self.list(&list, environment, input);
                 self.depth -= 1;
                 self.nested = outer;
-                output
+                // Bash may find an error where none is seen here, and does nothing of it then.
+                environment.merge(&before);
+                if text.contains("[[") { None } else { output }
             }
             Err(error) => {
                 self.unreadable(&parse::ParseError { at: self.here.start, ..error });
@@ -305,7 +321,9 @@ impl<'r> Walker<'r> {
             }
             let printed = self.item(item, environment, input);
             output = match (output, printed) {
-                (Some(mut before), Some(printed)) if item.after == After::Always && !self.skips.any() => {
+                (Some(mut before), Some(printed))
+                    if item.after == After::Always && !self.skips.any() && !self.moved =>
+                {
                     before.push_str(&printed);
                     Some(before)
                 }
@@ -557,7 +575,9 @@ impl<'r> Walker<'r> {
             return None;
         }
         let here = self.here;
+        self.inside += 1;
         let output = self.list(list, &mut environment.clone(), &Input::Inherited);
+        self.inside -= 1;
         self.here = here;
         output.map(|text| text.trim_end_matches('\n').to_owned())
     }
@@ -569,7 +589,9 @@ impl<'r> Walker<'r> {
             false => Input::Inherited,
         };
         self.parallel += 1;
+        self.inside += 1;
         self.list(list, &mut environment.clone(), &input);
+        self.inside -= 1;
         self.parallel -= 1;
         self.here = here;
     }

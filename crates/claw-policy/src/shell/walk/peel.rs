@@ -556,6 +556,9 @@ pub(super) fn shell(arguments: &[Argument]) -> Shell {
         if (first.may_be_option() && first.is_many()) || first.is_unclear_option("") || is_either {
             return Shell::Unclear;
         }
+        if text == "--restricted" {
+            return Shell::Unclear;
+        }
         if !reads_command && matches!(text, "--help" | "--version") {
             return Shell::Nothing;
         }
@@ -580,7 +583,7 @@ pub(super) fn shell(arguments: &[Argument]) -> Shell {
                 Some("nullglob" | "globstar" | "dotglob" | "nocaseglob" | "expand_aliases")
             )
         };
-        if text.contains(['k', 'B']) || (text.contains('O') && !after.first().is_some_and(plain)) {
+        if text.contains(['k', 'B', 'r']) || (text.contains('O') && !after.first().is_some_and(plain)) {
             return Shell::Unclear;
         }
         if text.contains('o')

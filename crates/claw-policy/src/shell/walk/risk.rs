@@ -47,7 +47,10 @@ fn assigns(assignment: &Assignment, environment: &Environment) -> bool {
     let name = assignment.name.as_str();
     let value = match &assignment.value {
         AssignedValue::Word(word) => expands(&word.parts),
-        AssignedValue::Array(words) => words.iter().any(|word| expands(&word.parts)),
+        AssignedValue::Array(words) => words.iter().any(|word| {
+            matches!(word.parts.first(), Some(Part::Plain(text)) if text.starts_with('['))
+                || expands(&word.parts)
+        }),
     };
     value || assignment.indexed || FIXED.contains(&name) || environment.odd.contains(name)
 }
@@ -55,8 +58,11 @@ fn assigns(assignment: &Assignment, environment: &Environment) -> bool {
 fn expands(parts: &[Part]) -> bool {
     parts.iter().any(|part| match part {
         Part::Arithmetic(parts) => {
-            let plain = |c: char| c.is_ascii_digit() || " +-*".contains(c);
-            !matches!(parts.as_slice(), [Part::Plain(text)] if text.chars().all(plain) && !text.contains('0'))
+            let number = |text: &str| {
+                let text = text.trim();
+                text.bytes().all(|byte| byte.is_ascii_digit()) && !text.is_empty() && !text.starts_with('0')
+            };
+            !matches!(parts.as_slice(), [Part::Plain(text)] if text.split(['+', '-', '*']).all(number))
         }
         Part::Double(parts) => expands(parts),
         Part::Parameter(parameter) => parameter_fails(parameter),
@@ -70,9 +76,10 @@ fn parameter_fails(parameter: &Parameter) -> bool {
             |text: &str| text == "@" || text == "*" || text.bytes().all(|byte| byte.is_ascii_digit());
         matches!(index.as_slice(), [Part::Plain(text)] if is_place(text))
     };
+    const SAFE: &[&str] =
+        &["", "len", ":-", "-", ":+", "+", "#", "##", "%", "%%", "/", "//", "^", "^^", ",", ",,"];
     let operator = parameter.operator.as_str();
-    operator.starts_with("indirect")
-        || matches!(operator, ":" | "@")
+    !SAFE.contains(&operator)
         || parameter.index.as_ref().is_some_and(|index| !plain(index))
         || expands(&parameter.word)
 }

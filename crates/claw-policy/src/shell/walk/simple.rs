@@ -157,6 +157,15 @@ impl Walker<'_> {
         let mut place = Place { span: self.here, input: input.clone(), ..Place::nowhere() };
         for redirect in redirects {
             let here = self.here;
+            if let Some(variable) =
+                redirect.descriptor.strip_prefix('{').and_then(|name| name.strip_suffix('}'))
+            {
+                // It becomes a number.
+                rules::judge_filled(self, variable);
+                environment.make_odd(variable);
+                environment.forget(variable);
+            }
+            place.uncertain |= redirect.descriptor.len() > 1;
             let first = self.commands.len();
             let target = match redirect.operator {
                 Operator::HereDocument => {
@@ -209,7 +218,9 @@ impl Walker<'_> {
                     place.writes.push(target);
                 }
                 Operator::Duplicate => {
-                    place.mixes |= !redirect.default_descriptor;
+                    place.mixes = true;
+                    let open = matches!(target.text(), "0" | "1" | "2" | "-") && !self.moved;
+                    place.uncertain |= !open;
                     let number =
                         target.text().trim_end_matches('-').bytes().all(|byte| byte.is_ascii_digit());
                     if !number {
