@@ -30,6 +30,10 @@ pub(super) fn parse(text: &str, depth: usize) -> Parsed<List> {
     // Every step costs one; only input made to be read again and again runs out.
     let fuel = Cell::new(10_000 + 4 * text.len());
     let mut parser = Parser { text, at: 0, depth, fuel: &fuel, pending: Vec::new(), shift: None };
+    if let Some(at) = broken_operator(text) {
+        parser.at = at;
+        return parser.error("an operator is continued on the next line");
+    }
     let list = parser.list(&[])?;
     if parser.at < text.len() {
         return parser.error("something is closed here that was not opened");
@@ -38,6 +42,18 @@ pub(super) fn parse(text: &str, depth: usize) -> Parsed<List> {
         true => Ok(list),
         false => parser.error("a here-document has no body"),
     }
+}
+
+/// Where an operator may be written over a line's end: `(\` and `(` on the next line open an expression.
+fn broken_operator(text: &str) -> Option<usize> {
+    let operator = |c: Option<char>| c.is_some_and(|c| "();&|<>$".contains(c));
+    text.match_indices("\\\n").map(|(at, _)| at).find(|at| {
+        let (before, mut after) = text.split_at(*at);
+        while let Some(rest) = after.strip_prefix("\\\n") {
+            after = rest;
+        }
+        operator(before.chars().next_back()) && operator(after.chars().next())
+    })
 }
 
 struct Parser<'a> {

@@ -357,11 +357,14 @@ impl<'r> Walker<'r> {
     /// Whether a line of the script itself begins here. What failed before has ended with the line before.
     fn is_line(&self, item: &Item) -> bool {
         let before = self.text.get(..item.command.span.start).unwrap_or("");
+        let before = before.trim_end_matches([' ', '\t']);
         self.inside == 0
             && self.depth == 0
             && self.nested.is_none()
             && self.calls.is_empty()
-            && before.trim_end_matches([' ', '\t']).ends_with('\n')
+            && before.ends_with('\n')
+            // One that goes on is no new line.
+            && !before.ends_with("\\\n")
     }
 
     /// Follows something that may not happen.
