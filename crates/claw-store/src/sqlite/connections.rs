@@ -127,6 +127,7 @@ pub(super) struct Lent<'c> {
     _permit: SemaphorePermit<'c>,
 }
 
+#[expect(clippy::expect_used, reason = "it is taken in `drop` alone")]
 impl Deref for Lent<'_> {
     type Target = SqliteConnection;
 
@@ -135,6 +136,7 @@ impl Deref for Lent<'_> {
     }
 }
 
+#[expect(clippy::expect_used, reason = "it is taken in `drop` alone")]
 impl DerefMut for Lent<'_> {
     fn deref_mut(&mut self) -> &mut SqliteConnection {
         self.connection.as_mut().expect("it is there until it is given back")

@@ -174,7 +174,7 @@ pub(crate) fn judge_assignment(walker: &mut Walker<'_>, name: &str, value: &Argu
     }
     match name {
         "BASH_CMDS" | "BASH_ALIASES" | "BASH_COMPAT" | "FUNCNEST" => {
-            walker.hit("unknown.shell-state", Some(name))
+            walker.hit("unknown.shell-state", Some(name));
         }
         // Whatever they are given is an expression.
         "RANDOM" | "SRANDOM" | "SECONDS" | "HISTCMD" | "OPTIND" => walker.uses_arithmetic(),

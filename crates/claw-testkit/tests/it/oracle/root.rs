@@ -83,7 +83,7 @@ impl Root {
     pub(super) fn run(&self, commands: &[&str]) -> Vec<Vec<Vec<String>>> {
         for directory in ["commands", "work"] {
             let path = self.path(directory);
-            fs::remove_dir_all(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+            fs::remove_dir_all(&path).unwrap();
             fs::create_dir(&path).unwrap();
         }
         for (i, command) in commands.iter().enumerate() {
