@@ -18,9 +18,11 @@ impl Walker<'_> {
                 _ if fetched => Written::Fetched,
                 _ => Written::Unknown,
             };
-            match place.appends {
-                true => self.appended(path, written),
-                false => self.wrote(path, written),
+            match (place.appends, place.writes.len()) {
+                (false, _) => self.wrote(path, written),
+                (true, 1) => self.appended(path, written),
+                // Which of several is added to is not kept.
+                (true, _) => self.wrote(path, Written::Unknown),
             }
         }
     }
