@@ -55,6 +55,7 @@ const PAIRS: &[Pair] = &[
     pair!(18, "summaries", "0018_summaries.sql"),
     pair!(19, "conversations", "0019_conversations.sql"),
     pair!(20, "workspace_files", "0020_workspace_files.sql"),
+    pair!(21, "search", "0021_search.sql"),
 ];
 
 /// Every step, in order.

@@ -7,7 +7,7 @@ use claw_core::store::{
 };
 use claw_core::{AgentId, TenantId, UserId};
 use sqlx::postgres::{PgConnection, PgRow};
-use sqlx::{query, query_as, query_scalar};
+use sqlx::{AssertSqlSafe, query, query_as, query_scalar};
 
 use super::failure::failed;
 use super::{PostgresStore, get};
@@ -18,6 +18,10 @@ const WRITE: &str = "could not write the document";
 const INDEX: &str = "could not index the document";
 const READ: &str = "could not read documents";
 const SEARCH: &str = "could not search documents";
+/// Of so many passages one is in the sample, the index `passages_sample`.
+const SAMPLE: u64 = 16;
+/// So many more than expected leave no doubt where few are expected.
+const SURE: u64 = 50;
 /// Passages that are sent together.
 const BATCH: usize = 200;
 
@@ -183,19 +187,17 @@ impl Documents for PostgresStore {
         }
         let terms: Vec<String> = telling.iter().map(|(word, _)| term(&owners, word)).collect();
         let weights: Vec<f64> = telling.iter().map(|(_, count)| search::weight(*count, passages)).collect();
-        let rows = query(
-            "WITH asked AS MATERIALIZED (
-                 SELECT term::tsquery AS term, weight FROM unnest($2::text[], $3::float8[]) AS a (term, weight)
-             ), found AS MATERIALIZED (
-                 SELECT id, (SELECT sum(weight * ts_rank(words, term, 1)) FROM asked) AS score
-                 FROM passages WHERE words @@ $1::tsquery AND tenant = $4
+        let score = score(terms.len());
+        let rows = query(AssertSqlSafe(format!(
+            "WITH found AS MATERIALIZED (
+                 SELECT id, {score} AS score FROM passages WHERE words @@ $1::tsquery AND tenant = $4
                  ORDER BY score DESC, id LIMIT $5
              )
              SELECT d.tenant, d.agent, d.for_user, d.shelf, d.path, d.version,
                  p.first_line, p.last_line, p.text
              FROM found JOIN passages AS p ON p.id = found.id JOIN documents AS d ON d.id = p.document
              ORDER BY found.score DESC, found.id",
-        )
+        )))
         .bind(terms.join(" | "))
         .bind(&terms)
         .bind(&weights)
@@ -349,7 +351,8 @@ async fn telling(
     Ok(search::rarest(count(connection, owners, asked, passages).await?))
 }
 
-/// How many passages have each word, counted up to `most`.
+/// How many passages have each word, counted up to `most`. Where the sample has twice as many as it had if there
+/// were `most`, and some more, there are as many: the whole list would be read before the first of it is counted.
 async fn count(
     connection: &mut PgConnection,
     owners: &[i64],
@@ -358,17 +361,29 @@ async fn count(
 ) -> Result<Vec<(String, u64)>, StoreError> {
     let terms: Vec<String> = words.iter().map(|word| term(owners, word)).collect();
     let counts: Vec<i64> = query_scalar(
-        "SELECT (SELECT count(*) FROM (
-             SELECT FROM passages WHERE words @@ term::tsquery LIMIT $2
-         ) AS found)
+        "SELECT CASE WHEN (SELECT count(*) FROM (
+                 SELECT FROM passages WHERE words @@ term::tsquery AND (id * 40503 & 65535) < 4096 LIMIT $3
+             ) AS sampled) = $3 THEN $2
+         ELSE (SELECT count(*) FROM (
+                 SELECT FROM passages WHERE words @@ term::tsquery LIMIT $2
+             ) AS found) END
          FROM unnest($1::text[]) WITH ORDINALITY AS t (term, place) ORDER BY place",
     )
     .bind(terms)
     .bind(row::number(most))
+    .bind(row::number(most / SAMPLE * 2 + SURE))
     .fetch_all(connection)
     .await
     .map_err(failed(SEARCH))?;
     words.into_iter().zip(counts).map(|(word, count)| Ok((word, row::count(count)?))).collect()
+}
+
+/// How well a passage answers `terms` words, which are in `$2` with their weights in `$3`. Written out, it takes two
+/// thirds of the time of a sum over rows; by its own `SELECT` a word is read once and not for every passage.
+fn score(terms: usize) -> String {
+    let each = (1..=terms)
+        .map(|n| format!("($3::float8[])[{n}] * ts_rank(words, (SELECT ($2::text[])[{n}]::tsquery), 1)"));
+    each.collect::<Vec<_>>().join(" + ")
 }
 
 /// A word of any of the owners, as a `tsquery` is written. It has no quotes in it.

@@ -15,6 +15,7 @@ pub(super) async fn searching<S: Documents>(make: impl AsyncFn() -> S) {
     finds_for_the_asker_alone(make().await).await;
     others_change_nothing_of_what_is_found(make().await).await;
     leaves_out_words_that_are_nearly_everywhere(make().await).await;
+    counts_exactly_where_a_word_becomes_common(make().await).await;
     indexes_any_text(make().await).await;
 }
 
@@ -216,6 +217,26 @@ async fn leaves_out_words_that_are_nearly_everywhere(store: impl Documents) {
     // Alone, the agent's own passages are too few for a common word.
     let asked = PassageQuery { limit: 2_000, user: None, ..question("status entry7") };
     assert_eq!(store.search_passages(&asked).await.unwrap().len(), 600);
+}
+
+/// Of every 4 passages one has `fourth`, of every 32 the first eight have `header`, as documents of one form do:
+/// a database that counts in a sample only must not mistake them for words that are everywhere.
+async fn counts_exactly_where_a_word_becomes_common(store: impl Documents) {
+    let text = |n: u64| {
+        let words = [("fourth", n % 4 == 0 && n < 4_000), ("header", n % 32 < 8 && n != 0), ("all", true)];
+        let words = words.into_iter().filter(|(_, is_in)| *is_in).map(|(word, _)| word);
+        words.chain([format!("entry{n}").as_str()]).collect::<Vec<_>>().join(" ")
+    };
+    let texts: Vec<String> = (0..4_004).map(text).collect();
+    index(&store, &key("MEMORY.md"), &texts).await;
+    let found = async |text: &str| {
+        let asked = PassageQuery { limit: 5_000, ..question(text) };
+        store.search_passages(&asked).await.unwrap().len()
+    };
+    assert_eq!(found("all entry7").await, 1);
+    assert_eq!(found("header entry7").await, 1, "1,003 are too many");
+    assert_eq!(found("fourth entry7").await, 1_001, "1,000 are not");
+    assert_eq!(found("all header").await, 1_003, "the rarest of what is common");
 }
 
 async fn indexes_any_text(store: impl Documents) {

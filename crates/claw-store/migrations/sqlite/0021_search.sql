@@ -1,0 +1,1 @@
+-- How PostgreSQL lays out and indexes passages; nothing changes here.
