@@ -1,12 +1,13 @@
 //! What a million messages cost whoever adds or reads a few.
 //!
 //! Two stores, one with 10,000 messages and one with 1,000,000, are asked the same things by turns. What must
-//! look at everything is compared by the row: verifying and backing up here, searching in the bench `search`.
-//! A backup of PostgreSQL is a copy to SQLite, so copying is measured with it.
+//! look at everything is compared by the row: verifying, backing up and copying here, searching in the bench `search`.
+//! A backup of PostgreSQL is a copy to SQLite.
 
 use claw_core::store::{Queue, SessionLog};
 use claw_core::{JobId, SessionKey, TenantId};
 use claw_store::backup::backup;
+use claw_store::copy::{Options, copy};
 use claw_store::{Backend, Place};
 use serde::Deserialize as _;
 use serde::de::value::{BytesDeserializer, Error};
@@ -135,19 +136,36 @@ async fn grow<S: Backend>(name: &str, [small, large]: [&S; 2]) {
     println!("{name}: verify 200,000 entries\t{many:.2}\tus each\t{:.2}\tx by the entry", many / few);
 }
 
-/// Backs both up, and compares by the row; messages, events, jobs and entries are rows.
-async fn back_up(name: &str, places: [Place; 2]) {
+/// Backs both up, and compares by the row; where there is a server, the backups are copied to it likewise.
+async fn back_up(name: &str, places: [Place; 2], server: Option<&Server>) {
     let directory = tempfile::tempdir().unwrap();
+    let files = [0, 1].map(|n| directory.path().join(format!("{n}.db")));
+    let (mut backups, mut copies) = ([0.0; 2], [0.0; 2]);
+    for (n, (place, file)) in places.iter().zip(&files).enumerate() {
+        backups[n] = time(async { backup(place, file, false, &mut |_| {}).await.unwrap() }).await;
+        if let Some(server) = server {
+            let database = server.database().await;
+            let (from, to) = (Place::File(file.clone()), database.url().parse().unwrap());
+            copies[n] =
+                time(async { copy(&from, &to, Options::default(), &mut |_| {}).await.unwrap() }).await;
+            database.drop().await;
+        }
+    }
+    print_rows(&format!("{name}: back up"), backups);
+    if server.is_some() {
+        print_rows("from sqlite to postgres: copy", copies);
+    }
+}
+
+/// Compares what took so many milliseconds, by the row; messages, events, jobs and entries are rows.
+fn print_rows(name: &str, took: [f64; 2]) {
     let mut each = [0.0; 2];
-    for (n, place) in places.iter().enumerate() {
-        let file = directory.path().join(format!("{n}.db"));
-        let took = time(async { backup(place, &file, false, &mut |_| {}).await.unwrap() }).await;
+    for (n, took) in took.into_iter().enumerate() {
         let rows = (3 * SIZES[n] + ENTRIES[n]) as f64;
         each[n] = took * 1e3 / rows;
-        println!("{name}: back up {rows} rows\t{:.1}\ts\t{:.2}\tus each", took / 1e3, each[n]);
-        std::fs::remove_file(&file).unwrap();
+        println!("{name} {rows} rows\t{:.1}\ts\t{:.2}\tus each", took / 1e3, each[n]);
     }
-    println!("{name}: back up, large / small\t{:.2}\tx by the row\ttarget at most 1", each[1] / each[0]);
+    println!("{name}, large / small\t{:.2}\tx by the row\ttarget at most 1", each[1] / each[0]);
 }
 
 async fn verify(store: &impl Backend) -> f64 {
@@ -175,7 +193,7 @@ pub(crate) async fn sqlite() {
         filler.close().await.unwrap();
     }
     grow("sqlite", [&*stores[0], &*stores[1]]).await;
-    back_up("sqlite", paths.map(Place::File)).await;
+    back_up("sqlite", paths.map(Place::File), None).await;
     for store in stores {
         store.disconnect().await;
     }
@@ -209,7 +227,7 @@ pub(crate) async fn postgres(server: &Server) {
         stores.push(database.store("local").await);
     }
     grow("postgres", [&*stores[0], &*stores[1]]).await;
-    back_up("postgres", [0, 1].map(|n: usize| databases[n].url().parse().unwrap())).await;
+    back_up("postgres", [0, 1].map(|n: usize| databases[n].url().parse().unwrap()), Some(server)).await;
     for store in stores {
         store.disconnect().await;
     }

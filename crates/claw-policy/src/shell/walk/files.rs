@@ -220,6 +220,8 @@ fn reworks(name: &str, arguments: &[Argument]) -> bool {
         "perl" | "ruby" | "python" | "python3" | "node" | "php" => {
             any(&|text| text.contains(['(', ' ']) || text.starts_with("-i") || text.starts_with("-pi"))
         }
+        // Their own commands name files as well.
+        "sqlite3" | "duckdb" | "psql" | "mysql" | "mariadb" => true,
         "split" | "csplit" | "sponge" => true,
         _ => false,
     }
