@@ -243,3 +243,14 @@ fn a_question_hides_no_argument() {
     terminal.type_in("n\r");
     assert_eq!(terminal.ended().0, Some(3));
 }
+
+#[test]
+fn what_was_typed_before_a_question_is_no_answer_to_it() {
+    let home = Home::with_config("[approvals]\nask = \"always\"\n");
+    let mut terminal = Terminal::run(&home, &["tools", "call", "exec", r#"{"command": "echo it ran"}"#]);
+    terminal.type_in("y\r");
+    terminal.wait_for("[n]o");
+    terminal.type_in("n\r");
+    let (code, seen) = terminal.ended();
+    assert_eq!(code, Some(3), "{seen}");
+}
