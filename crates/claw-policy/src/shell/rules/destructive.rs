@@ -90,13 +90,23 @@ fn remove(walker: &mut Walker<'_>, seen: &Seen<'_>) {
     // No option has a slash in it.
     let option = |argument: &Argument| argument.may_be_option() && !argument.text().contains('/');
     let matches = |argument: &Argument| argument.is_many() && argument.text().starts_with(['?', '[']);
-    if before.iter().any(|argument| option(argument) || matches(argument) || argument.is_unclear_option("")) {
+    let unclear =
+        |argument: &Argument| option(argument) || matches(argument) || argument.is_unclear_option("");
+    if before.iter().any(unclear) && !(dashes.is_none() && is_alone(before)) {
         walker.hit("unknown.argument", None);
     }
     // A pattern in an option may match a file that is named like one.
     if before.iter().any(|argument| argument.is_many() && argument.text().starts_with('-')) {
         walker.hit("unknown.argument", None);
     }
+}
+
+/// Whether there is one argument beside options, and it is one: were it an option too, there is nothing to delete.
+fn is_alone(arguments: &[Argument]) -> bool {
+    let is_option =
+        |argument: &&Argument| argument.known().is_some_and(|text| text.len() > 1 && text.starts_with('-'));
+    let mut others = arguments.iter().filter(|argument| !is_option(argument));
+    matches!((others.next(), others.next()), (Some(one), None) if !one.is_many())
 }
 
 fn find(walker: &mut Walker<'_>, seen: &Seen<'_>) {

@@ -340,16 +340,16 @@ impl Walker<'_> {
                 Some(Written::Text(script)) => {
                     self.nested_script(&script, &mut environment.for_child(), &Input::Inherited);
                 }
-                Some(Written::Program(program)) => {
-                    let argv = [&[Argument::new(program.clone())], arguments].concat();
-                    self.depth += 1;
-                    if self.depth <= super::parse::DEEPEST {
-                        self.program(&program, &argv, place, environment);
-                    }
-                    self.depth -= 1;
-                }
+                Some(Written::Program(program)) => self.renamed(&program, arguments, place, environment),
                 Some(Written::Fetched) => self.hit("remote-code.fetched-file", None),
-                Some(Written::Unknown) => self.hit("unknown.script", None),
+                Some(Written::Unknown) => {
+                    self.hit("unknown.script", None);
+                    for held in self.held(written) {
+                        if let Written::Program(program) = held {
+                            self.attempt(|walker| walker.renamed(&program, arguments, place, environment));
+                        }
+                    }
+                }
                 None => {}
             }
         }
@@ -409,6 +409,22 @@ impl Walker<'_> {
                 }
             }
         }
+    }
+
+    /// A program under another name.
+    fn renamed(
+        &mut self,
+        program: &str,
+        arguments: &[Argument],
+        place: &Place,
+        environment: &mut Environment,
+    ) {
+        let argv = [&[Argument::new(program)], arguments].concat();
+        self.depth += 1;
+        if self.depth <= super::parse::DEEPEST {
+            self.program(program, &argv, place, environment);
+        }
+        self.depth -= 1;
     }
 
     /// A program under another name is still that program.

@@ -7,6 +7,8 @@ use crate::shell::verdict::{Argument, UNKNOWN};
 
 /// How many texts are remembered that may be scripts.
 const TEXTS: usize = 32;
+/// How many things are remembered that one file may hold.
+const HELD: usize = 8;
 
 impl Walker<'_> {
     /// Remembers what redirections of a command wrote.
@@ -74,10 +76,17 @@ impl Walker<'_> {
                 self.attempt_script(&script.clone());
             }
         }
+        if matches!(written, Written::Text(_) | Written::Program(_)) {
+            let held = self.held.entry(name.clone()).or_default();
+            if held.len() < HELD && !held.contains(&written) {
+                held.push(written.clone());
+            }
+        }
         let written = match self.files.get(&name) {
             None => written,
             Some(before) if *before == written => written,
             Some(Written::Fetched) => Written::Fetched,
+            Some(_) if written == Written::Fetched => written,
             Some(_) => Written::Unknown,
         };
         if self.linked.contains(&name) {
@@ -116,8 +125,20 @@ impl Walker<'_> {
             }
             self.texts = texts;
         }
+        if written == Some(Written::Unknown) && !self.attempting {
+            for held in self.held(path) {
+                if let Written::Text(script) = held {
+                    self.attempt_script(&script);
+                }
+            }
+        }
         self.ran.insert(name);
         written
+    }
+
+    /// What a file may hold of which that is not certain.
+    pub(super) fn held(&self, path: &str) -> Vec<Written> {
+        self.held.get(file_name(path)).cloned().unwrap_or_default()
     }
 
     /// Remembers a text that may be a script.

@@ -134,6 +134,8 @@ pub(super) struct Walker<'r> {
     given: BTreeSet<String>,
     /// What this command wrote itself, by the files' names without their directories.
     pub(super) files: BTreeMap<String, Written>,
+    /// What is known to have been written to each of them, whatever came after.
+    held: BTreeMap<String, Vec<Written>>,
     /// Files that may be one, by their names.
     linked: BTreeSet<String>,
     /// Scripts that were run before this command wrote them, by their names.
@@ -178,6 +180,7 @@ impl<'r> Walker<'r> {
             texts: Vec::new(),
             given: BTreeSet::new(),
             files: BTreeMap::new(),
+            held: BTreeMap::new(),
             linked: BTreeSet::new(),
             ran: BTreeSet::new(),
             writes_unknown: false,

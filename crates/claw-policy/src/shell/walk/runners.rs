@@ -186,7 +186,7 @@ impl Walker<'_> {
     }
 
     /// Follows something that may not be a command. It is one where rules have something against it.
-    fn attempt(&mut self, follow: impl FnOnce(&mut Self)) {
+    pub(super) fn attempt(&mut self, follow: impl FnOnce(&mut Self)) {
         let (findings, commands, here) = (self.findings.len(), self.commands.len(), self.here);
         let attempting = std::mem::replace(&mut self.attempting, true);
         self.depth += 1;
