@@ -6,6 +6,7 @@ use std::sync::Arc;
 use claw_core::port::{Clock, Models};
 use claw_core::store::{AgentKind, Store, StoreError};
 use claw_core::{AgentId, TenantId};
+use claw_policy::sandbox::Sandboxing;
 use claw_registry::Executor;
 use serde::Deserialize as _;
 use serde_json::Value;
@@ -61,6 +62,8 @@ pub struct Profile {
     pub tool_tokens: Option<usize>,
     /// Settings of its tools, by name.
     pub tools: Arc<Value>,
+    /// Whose commands run in a sandbox, and in which.
+    pub sandbox: Sandboxing,
 }
 
 impl Default for Profile {
@@ -74,6 +77,7 @@ impl Default for Profile {
             limits: RunLimits::default(),
             tool_tokens: None,
             tools: Arc::new(Value::Null),
+            sandbox: Sandboxing::default(),
         }
     }
 }

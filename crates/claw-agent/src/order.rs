@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use smol_str::SmolStr;
 
-use crate::RunError;
+use crate::{Profile, RunError};
 
 /// The queue counts attempts; how many there may be is the agent's to say, and a run that is given up has to be
 /// reported by someone who holds it.
@@ -95,16 +95,17 @@ impl Order {
     }
 
     /// Who calls tools in this run.
-    pub(crate) fn caller(&self, tenant: &TenantId, session: &SessionKey, settings: &Arc<Value>) -> Caller {
+    pub(crate) fn caller(&self, tenant: &TenantId, session: &SessionKey, profile: &Profile) -> Caller {
         let mut caller = Caller::new(self.agent.clone(), session.clone(), &self.workspace);
         caller.tenant = tenant.clone();
         caller.user = self.user.clone();
         caller.channel = self.channel.clone();
         caller.chat_id = self.chat.clone();
         caller.peer_kind = self.peer;
-        caller.config = Arc::clone(settings);
+        caller.config = Arc::clone(&profile.tools);
         caller.request_allow = self.allow.clone().map(Into::into);
         caller.hops = self.hops;
+        profile.sandbox.apply(&mut caller);
         caller
     }
 }

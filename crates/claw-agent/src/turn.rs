@@ -105,7 +105,7 @@ impl<'a> Run<'a> {
         let profile = deployment.profile(tenant, &order.agent).await?;
         let (provider, name) = (profile.provider.as_deref(), profile.model.as_deref());
         let model = deployment.models.model(tenant, provider, name).await?;
-        let mut caller = order.caller(tenant, &session, &profile.tools);
+        let mut caller = order.caller(tenant, &session, &profile);
         let card = model.card();
         caller.provider = Some(card.provider.clone());
         caller.model = Some(CallingModel { name: card.model.clone(), context: card.context });

@@ -152,8 +152,7 @@ impl CallerArgs {
             Some(place) => SubagentDepth { depth: 1, leaf: matches!(place, Place::Leaf) },
         };
         caller.request_allow = self.request_allow.clone().map(Into::into);
-        caller.sandboxed = config.sandbox.mode.holds(&caller);
-        caller.sandbox_key = config.sandbox.docker.scope.key(&caller);
+        config.sandbox.sandboxing().apply(&mut caller);
         Ok(caller)
     }
 }

@@ -193,6 +193,19 @@ impl Finding {
     }
 }
 
+impl Finding {
+    /// Where it is and what it says, for those who say themselves how bad it is.
+    pub fn without_severity(&self) -> impl fmt::Display {
+        fmt::from_fn(|f| {
+            write!(f, "`{}`", self.list)?;
+            if !self.entry.is_empty() {
+                write!(f, " entry `{}`", self.entry)?;
+            }
+            write!(f, " {}", self.message)
+        })
+    }
+}
+
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let severity = match self.severity {
@@ -200,11 +213,7 @@ impl fmt::Display for Finding {
             Severity::Warning => "warning",
             Severity::Note => "note",
         };
-        write!(f, "{severity}: `{}`", self.list)?;
-        if !self.entry.is_empty() {
-            write!(f, " entry `{}`", self.entry)?;
-        }
-        write!(f, " {}", self.message)
+        write!(f, "{severity}: {}", self.without_severity())
     }
 }
 

@@ -64,10 +64,30 @@ impl SandboxScope {
     }
 }
 
+/// Whose commands run in a sandbox, and in which: what a deployment says of all of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Sandboxing {
+    /// Whose.
+    pub mode: SandboxMode,
+    /// In which.
+    pub scope: SandboxScope,
+}
+
+impl Sandboxing {
+    /// Says it of a caller who is otherwise complete.
+    pub fn apply(self, caller: &mut Caller) {
+        caller.sandboxed = self.mode.holds(caller);
+        caller.sandbox_key = self.scope.key(caller);
+    }
+}
+
 /// The owner's own direct conversation: at the terminal, with nobody else in it and no agent between.
 fn is_main(caller: &Caller) -> bool {
     let alone = caller.peer_kind == PeerKind::Direct && caller.chat_id.is_none();
-    alone && caller.channel == "cli" && caller.session.kind() == "cli" && caller.subagent.depth == 0
+    let session = caller.session.as_str();
+    let talks = |rest: &str| rest.split_once(':').is_some_and(|(_, rest)| rest.starts_with("cli:direct:"));
+    let at_terminal = caller.session.kind() == "cli" || session.strip_prefix("agent:").is_some_and(talks);
+    alone && at_terminal && caller.channel == "cli" && caller.subagent.depth == 0 && caller.hops == 0
 }
 
 #[cfg(test)]
@@ -108,8 +128,20 @@ mod tests {
         inner.subagent.depth = 1;
         let mut posing = caller("telegram:me");
         posing.channel = "cli".into();
+        let talking = |session: &str| {
+            let mut talking = caller(session);
+            talking.channel = "cli".into();
+            talking
+        };
+        let mut sent = talking("agent:a:cli:direct:me:chat-1");
+        sent.hops = 1;
         for (caller, main) in [
             (caller("cli:me"), true),
+            (talking("agent:a:cli:direct:me:chat-1"), true),
+            (talking("agent:a:cli:group:all"), false),
+            (talking("agent:a:telegram:direct:me"), false),
+            (talking("agent:cli:direct:me"), false),
+            (sent, false),
             (caller("telegram:me"), false),
             (group, false),
             (inner, false),

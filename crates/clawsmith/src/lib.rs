@@ -69,3 +69,8 @@ pub use claw_registry::{
 #[cfg(feature = "store")]
 pub use claw_store;
 pub use toolbox::{BuildError, Toolbox, ToolboxBuilder, populate};
+
+/// The program in the README compiles and runs.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

@@ -223,7 +223,7 @@ fn show(
         ("answer by", approval.answered_by.as_ref().map(|by| scrubber.text(by))),
         ("tool", Some(request.tool.to_string())),
         ("effects", Some(request.effects.to_string())),
-        ("rule", Some(scrubber.text(&request.reason))),
+        ("why", Some(scrubber.text(&request.reason))),
         ("agent", Some(format!("{}{user}, in {}", request.agent, request.session))),
         ("asked", Some(time(request.asked))),
     ];

@@ -83,8 +83,8 @@ impl Chat {
         let mut caller = self.caller.caller(&loaded.config, &session.around, &workspace)?;
         if !self.caller.names_session() {
             caller.session = self.conversation(&caller, None)?;
-            caller.sandbox_key = loaded.config.sandbox.docker.scope.key(&caller);
             caller.channel = "cli".into();
+            loaded.config.sandbox.sandboxing().apply(&mut caller);
         }
         let text = match self.is_interactive(session) {
             true => None,

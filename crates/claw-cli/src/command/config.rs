@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 use claw_policy::lint::{Severity, lint};
 use claw_registry::CallScrubber;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::cli::Session;
 use crate::compose;
@@ -88,23 +88,34 @@ fn check(session: &mut Session) -> Outcome {
     let known = claw_tools::catalogue();
     let known: Vec<&str> = known.iter().map(|meta| meta.name.as_str()).collect();
     let mut warnings = config::warnings(&loaded, &session.around, &known);
-    warnings.extend(of_policy(&loaded));
+    let (errors, doubts) = of_policy(&loaded);
+    warnings.extend(doubts);
     if loaded.trust(&session.around)? != config::Trust::Holds {
         warnings.push(
             "nobody has accepted it as it is, so it is not in force; `clawsmith config trust`".to_owned(),
         );
     }
+    let code = ExitCode::from(if errors.is_empty() { 0 } else { 2 });
     if session.out.json {
-        let (file, problems) = (&loaded.found, [(); 0]);
-        session.out.json(&json!({ "ok": true, "file": file, "problems": problems, "warnings": warnings }))?;
-        return Ok(ExitCode::SUCCESS);
+        let file = &loaded.found;
+        let problems: Vec<Value> = errors.iter().map(|error| json!({ "message": error })).collect();
+        let ok = problems.is_empty();
+        session.out.json(&json!({ "ok": ok, "file": file, "problems": problems, "warnings": warnings }))?;
+        return Ok(code);
     }
     session.out.prose(source(&loaded))?;
+    for error in &errors {
+        session.out.prose(format_args!("error: {error}"))?;
+    }
     for warning in &warnings {
         session.out.prose(format_args!("warning: {warning}"))?;
     }
-    session.out.line(if warnings.is_empty() { "ok" } else { "ok, with warnings" })?;
-    Ok(ExitCode::SUCCESS)
+    session.out.line(match (errors.len(), warnings.is_empty()) {
+        (0, true) => "ok",
+        (0, false) => "ok, with warnings",
+        _ => "not ok",
+    })?;
+    Ok(code)
 }
 
 fn source(loaded: &Loaded) -> String {
@@ -157,10 +168,15 @@ fn show(session: &mut Session, all: bool) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What its policy probably does not mean: a misspelt `deny` leaves open what it was written to close.
-fn of_policy(loaded: &Loaded) -> impl Iterator<Item = String> {
+/// What is wrong with its policy, and what it probably does not mean: a misspelt `deny` leaves open what it was
+/// written to close.
+fn of_policy(loaded: &Loaded) -> (Vec<String>, Vec<String>) {
     let found = lint(&loaded.config.policy(), &compose::catalogue());
-    found.into_iter().filter(|finding| finding.severity != Severity::Note).map(|finding| finding.to_string())
+    let of = |severity| {
+        let found = found.iter().filter(move |finding| finding.severity == severity);
+        found.map(|finding| finding.without_severity().to_string()).collect()
+    };
+    (of(Severity::Error), of(Severity::Warning))
 }
 
 fn forget(session: &mut Session) -> Outcome {
@@ -203,7 +219,8 @@ fn trust(session: &mut Session) -> Outcome {
         true => session.out.line("It sets nothing.")?,
         false => table(session, &settings)?,
     }
-    for warning in of_policy(&loaded) {
+    let (errors, warnings) = of_policy(&loaded);
+    for warning in errors.into_iter().chain(warnings) {
         session.out.prose(format_args!("warning: {warning}"))?;
     }
     session.out.line("")?;

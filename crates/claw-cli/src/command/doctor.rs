@@ -18,6 +18,7 @@ use claw_host::sandbox::docker::DockerShell;
 use claw_host::sandbox::{Launcher, Standing};
 use claw_host::shell::{LocalShell, ShellOptions};
 use claw_policy::lint::{Severity, lint};
+use claw_policy::sandbox::SandboxMode;
 use claw_store::seal::{KeyRing, KeySource};
 use claw_store::{Place, Status};
 use serde::Serialize;
@@ -313,6 +314,10 @@ async fn key_use(session: &Session, loaded: &Loaded) -> Result<Vec<KeyUse>, Stri
 
 async fn sandbox(session: &Session, loaded: &Loaded) -> Vec<Finding> {
     const TOPIC: &str = "sandbox";
+    if loaded.config.sandbox.mode == SandboxMode::Off {
+        let what = "`sandbox.mode` is `off`: commands run in none and reach all that Clawsmith reaches";
+        return vec![Finding::worth(TOPIC, what, "leave `sandbox.mode` out, or set it to `all`")];
+    }
     if loaded.config.sandbox.backend == SandboxBackend::Docker {
         let local = LocalShell::new(Arc::default(), ShellOptions::default());
         let docker = DockerShell::new(local, compose::shell::docker(loaded, &session.around));

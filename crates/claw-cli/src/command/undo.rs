@@ -338,7 +338,8 @@ impl Work {
         let is_last =
             |change: &Change| change.undone.is_none() && change.new.tool.as_str() != TOOL && is_near(change);
         let none = || {
-            let failure = Failure::failed("no change is left to undo here");
+            let failure =
+                Failure::failed("no change is left to undo here; what commands changed is not kept");
             failure.hint("clawsmith undo list, and name a change of another directory by its id")
         };
         recent.into_iter().find(is_last).ok_or_else(none)

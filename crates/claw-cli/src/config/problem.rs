@@ -112,6 +112,9 @@ impl Problems {
     }
 }
 
+/// What stands behind the scheme where a message shows how a database is written.
+const EXAMPLE: &str = "user@host/name";
+
 /// A text in which stars stand for what may be a password: all of a database's URL after its scheme, and what
 /// stands before the `@` of others.
 fn hidden(text: &str) -> String {
@@ -123,7 +126,11 @@ fn hidden(text: &str) -> String {
             after.find(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`')).unwrap_or(after.len());
         let (url, after) = after.split_at(end);
         let is_database = ["postgres://", "postgresql://"].iter().any(|scheme| before.ends_with(scheme));
-        let secret = if is_database { url.len() } else { url.rfind('@').unwrap_or(0) };
+        let secret = match is_database {
+            true if url == EXAMPLE => 0,
+            true => url.len(),
+            false => url.rfind('@').unwrap_or(0),
+        };
         shown.push_str(before);
         shown.extend(url[..secret].chars().map(|_| '*'));
         shown.push_str(&url[secret..]);

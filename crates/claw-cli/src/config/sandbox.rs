@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use claw_host::sandbox::docker::{DockerOptions, SOCKET, WorkspaceAccess};
-use claw_policy::sandbox::{SandboxMode, SandboxScope};
+use claw_policy::sandbox::{SandboxMode, SandboxScope, Sandboxing};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +18,13 @@ pub struct SandboxConfig {
     pub backend: SandboxBackend,
     /// The containers, where `backend` is `docker`.
     pub docker: DockerConfig,
+}
+
+impl SandboxConfig {
+    /// What it says of callers.
+    pub fn sandboxing(&self) -> Sandboxing {
+        Sandboxing { mode: self.mode, scope: self.docker.scope }
+    }
 }
 
 /// What the sandbox is made of. Where it does not work, no command runs; nothing stands in for it.

@@ -17,7 +17,7 @@ use serde::Serialize;
 
 pub(crate) use live::Live;
 pub(crate) use table::{Cell, Table};
-pub(crate) use wrap::{indent, prose, width};
+pub(crate) use wrap::{beside, indent, prose, width};
 
 use crate::failure::Failure;
 
@@ -205,12 +205,17 @@ fn columns_of(terminal: &impl std::os::fd::AsFd) -> usize {
     if size == 0 { 80 } else { size }
 }
 
+/// How wide standard error is; nothing where it is no terminal.
+pub(crate) fn told_columns() -> Option<usize> {
+    let stderr = io::stderr();
+    COLUMNS.get().copied().or_else(|| stderr.is_terminal().then(|| columns_of(&stderr)))
+}
+
 /// A text as standard error shows it.
 fn fitted(text: &str) -> Cow<'_, str> {
-    let (text, stderr) = (visible(text), io::stderr());
-    match COLUMNS.get() {
-        Some(columns) => Cow::Owned(prose(&text, *columns)),
-        None if stderr.is_terminal() => Cow::Owned(prose(&text, columns_of(&stderr))),
+    let text = visible(text);
+    match told_columns() {
+        Some(columns) => Cow::Owned(prose(&text, columns)),
         None => text,
     }
 }

@@ -36,6 +36,16 @@ pub(crate) fn prose(text: &str, columns: usize) -> String {
     lines.join("\n")
 }
 
+/// A text behind a label, its rows below each other.
+pub(crate) fn beside(label: &str, text: &str, columns: Option<usize>) -> String {
+    let start = width(label);
+    let rows = match columns {
+        Some(columns) => wrapped(text, columns, (start, start)),
+        None => vec![text.to_owned()],
+    };
+    format!("{label}{}", rows.join(&format!("\n{}", " ".repeat(start))))
+}
+
 /// How far in the lines stand that continue this one.
 pub(crate) fn indent(line: &str) -> usize {
     let text = line.trim_start();

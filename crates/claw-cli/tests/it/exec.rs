@@ -130,6 +130,18 @@ fn the_mode_decides_who_is_outside_of_the_sandbox() {
 }
 
 #[test]
+fn the_mode_holds_in_a_conversation_too() {
+    for (mode, outside) in [("all", false), ("non-main", true), ("off", true)] {
+        let home = Home::with_config(&format!("[sandbox]\nmode = \"{mode}\"\n"));
+        home.write("beside", "in the open");
+        let ran = home.run(&["chat", "-m", "run cat ../beside"]);
+        assert_eq!(ran.stdout.contains("in the open"), outside, "{mode} {}", ran.shown());
+        let ran = home.run(&["doctor"]);
+        assert_eq!(ran.stdout.contains("`sandbox.mode` is `off`"), mode == "off", "{}", ran.shown());
+    }
+}
+
+#[test]
 fn an_agent_cannot_read_or_change_the_store_and_the_keys() {
     // The worst place: the data directory and the configuration lie in the workspace.
     let home = Home::with_config("data_dir = \"data\"\n[approvals.effects]\nadmin = \"ask\"\n");

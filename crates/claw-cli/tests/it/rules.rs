@@ -132,7 +132,7 @@ fn a_question_shows_what_would_be_remembered() {
     let call = waiting("cat src/b.txt");
     let shown = home.run(&["approvals", "show", &call.id]).stdout;
     assert!(shown.contains("always     would cover `/usr/bin/cat <path>`\n"), "{shown}");
-    assert!(shown.contains("as it ran before: cat src/a.txt; true\n"), "{shown}");
+    assert!(shown.contains("it would have covered `cat src/a.txt; true`, which ran before\n"), "{shown}");
     assert_eq!(home.run(&["approvals", "deny", &call.id]).code, 0);
     call.end();
     let call = waiting("python3");

@@ -224,7 +224,7 @@ fn a_question_shows_a_command_once() {
     let mut terminal = Terminal::run(&home, &["tools", "call", "exec", args]);
     let asked = terminal.wait_for("[n]o");
     assert_eq!(asked.matches("echo hello there").count(), 1, "{asked}");
-    for part in ["effects", "rule", "run in .:", "in the kernel sandbox"] {
+    for part in ["effects", "why", "run in .:", "in the kernel sandbox"] {
         assert!(asked.contains(part), "{part}: {asked}");
     }
     terminal.type_in("n\r");

@@ -99,9 +99,16 @@ impl Failure {
             }
             Self::Quota(excess) => {
                 let Excess { bytes, files, most_bytes, most_files } = excess;
+                let most = |most: u64, what: &str| (most < u64::MAX).then(|| format!("{most} {what}"));
+                let most: Vec<String> =
+                    [most(most_bytes, "bytes"), most(most_files, "files and directories")]
+                        .into_iter()
+                        .flatten()
+                        .collect();
                 forbidden(format!(
                     "with `{path}` the workspace would hold {bytes} bytes in {files} files and directories; \
-                     its quota is {most_bytes} bytes and {most_files}"
+                     its quota is {}",
+                    most.join(" and ")
                 ))
                 .try_instead("remove what is not needed")
                 .with_details(json!({

@@ -157,6 +157,7 @@ impl Which {
     fn show(&self, session: &mut Session) -> Outcome {
         let mut loaded = session.load()?;
         let id = self.id()?;
+        let configured = loaded.config.agents.contains_key(id.as_str());
         let (tenant, around) = (loaded.config.tenant.clone(), &session.around);
         let kept = compose::with_existing_store(&loaded.clone(), around, async |store| {
             let stored = store.agent(&tenant, &id).await.map_err(failed)?;
@@ -165,6 +166,9 @@ impl Which {
             Ok((stored, files))
         })?;
         let (stored, files) = kept.unwrap_or_default();
+        // What the file says of an agent holds, and what the store says of it does not.
+        let hidden = stored.is_some() && configured;
+        let stored = stored.filter(|_| !configured);
         let Some(agent) = loaded.config.agents.get(id.as_str()) else { return Err(unknown(&id, &loaded)) };
         if session.out.json {
             let from = if stored.is_some() { "store" } else { "configuration" };
@@ -174,11 +178,16 @@ impl Which {
             return Ok(ExitCode::SUCCESS);
         }
         let all = |list: &[String]| Some(list.join(", ")).filter(|list| !list.is_empty());
+        let from = match (&stored, hidden) {
+            (Some(_), _) => "the store",
+            (None, true) => "the configuration file; what the store has under this id is not used",
+            (None, false) => "the configuration file",
+        };
         let lines = [
             ("id", Some(id.to_string())),
             ("name", agent.name.clone()),
             ("about", Some(agent.about.clone()).filter(|about| !about.is_empty())),
-            ("from", Some(if stored.is_some() { "the store" } else { "the configuration file" }.to_owned())),
+            ("from", Some(from.to_owned())),
             ("kind", stored.as_ref().map(|agent| kind_name(agent.setup.kind).to_owned())),
             (
                 "provider",

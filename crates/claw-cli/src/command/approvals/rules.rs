@@ -131,10 +131,15 @@ pub(super) async fn preview(
     let mut lines = vec![("always", format!("would cover {}", suggestion.text))];
     if let Ok(rule) = serde_json::from_value::<Remembered>(rule.clone()) {
         let past = past(store, approval, &rule).await?;
-        let shown = past.iter().take(SHOWN).map(|command| ("", format!("as it ran before: {command}")));
+        let shown = past
+            .iter()
+            .take(SHOWN)
+            .map(|command| ("", format!("it would have covered `{command}`, which ran before")));
         lines.extend(shown);
         match past.len().saturating_sub(SHOWN) {
-            0 if past.is_empty() => lines.push(("", "of the commands that ran before, none".to_owned())),
+            0 if past.is_empty() => {
+                lines.push(("", "it would have covered none of the commands that ran before".to_owned()))
+            }
             0 => {}
             more => lines.push(("", format!("and {more} more"))),
         }

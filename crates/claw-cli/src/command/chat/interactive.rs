@@ -93,7 +93,7 @@ pub(super) async fn run(
             ("new", _) => {
                 let mut caller = talk.caller.clone();
                 caller.session = chat.conversation(&caller, Some(&MessageId::new().to_string()[24..]))?;
-                caller.sandbox_key = loaded.config.sandbox.docker.scope.key(&caller);
+                loaded.config.sandbox.sandboxing().apply(&mut caller);
                 talk.end().await?;
                 talk = Talk::start(chat, (session, loaded), backend, caller, &instead).await?;
                 session.out.line(format_args!("a new conversation: {}", talk.caller.session))
@@ -322,7 +322,7 @@ impl Lines {
         // What was said is for its owner alone.
         let made = OpenOptions::new().create(true).append(true).mode(0o600).open(&file);
         let history = made.ok().and_then(|_| FileBackedHistory::with_file(LINES, file).ok());
-        let editor = Reedline::create();
+        let editor = Reedline::create().with_ansi_colors(session.out.shows_styles());
         Ok(Self(Some(match history {
             Some(history) => editor.with_history(Box::new(history)),
             None => editor,

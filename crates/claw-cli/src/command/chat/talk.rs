@@ -171,6 +171,7 @@ fn profiles(config: &Config, talking: &AgentId, instead: &Instead) -> Profiles {
         limits: config.runs.clone(),
         tool_tokens: config.limits.tool_tokens.map(|tokens| tokens as usize),
         tools: Arc::new(config.tool_settings()),
+        sandbox: config.sandbox.sandboxing(),
         ..Profile::default()
     };
     let profile = |(id, agent): (&String, &AgentConfig)| {

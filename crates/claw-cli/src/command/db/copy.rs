@@ -7,7 +7,7 @@ use claw_store::copy::{self, Options};
 use serde_json::json;
 
 use super::bar::Bar;
-use super::{NOT_INCLUDED, finish, named, remind, sound};
+use super::{NOT_INCLUDED, finish, meant, named, remind, sound};
 use crate::cli::Session;
 use crate::failure::Outcome;
 use crate::output::tell;
@@ -21,13 +21,13 @@ use crate::output::tell;
                         before.
 
 Examples:
-  clawsmith db copy --from sqlite:clawsmith.db --to postgres://claw@db.example/claw
+  clawsmith db copy --to postgres://claw@db.example/claw
   clawsmith db copy --from postgres://claw@db.example/claw --to sqlite:clawsmith.db --json"
 )]
 pub(crate) struct Copy {
-    /// The store that is read: `sqlite:PATH` or `postgres://user@host/name`.
+    /// The store that is read: `sqlite:PATH` or `postgres://user@host/name`. Left out: the configured one.
     #[arg(long, value_name = "URL")]
-    from: String,
+    from: Option<String>,
     /// The store that is written, likewise; it is made where it can be.
     #[arg(long, value_name = "URL")]
     to: String,
@@ -38,7 +38,7 @@ pub(crate) struct Copy {
 
 impl Copy {
     pub(crate) fn run(self, session: &mut Session) -> Outcome {
-        let (from, to) = (named(&self.from)?, named(&self.to)?);
+        let (from, to) = (meant(session, self.from.as_deref())?, named(&self.to)?);
         let options = Options { restart: self.restart, online: false };
         let mut bar = Bar::new(session);
         let mut show = |progress: claw_store::progress::Progress<'_>| bar.show(progress);

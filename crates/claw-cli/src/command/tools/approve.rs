@@ -12,7 +12,7 @@ use claw_registry::{Asking, Executor};
 use tokio::sync::mpsc;
 
 use crate::command::approvals::rules::{Scope, new_rule};
-use crate::output::{tell, visible};
+use crate::output::{beside, tell, told_columns, visible};
 
 /// How often an answer that is neither yes nor no is asked for again.
 const ATTEMPTS: usize = 3;
@@ -107,13 +107,16 @@ fn ask(approval: &Approval, input: &mut impl BufRead, output: &mut impl Write) -
     let wait = request.expires.since(request.asked).as_secs();
     writeln!(output, "\n`{}` needs your approval", request.tool)?;
     writeln!(output, "  effects  {}", request.effects)?;
-    writeln!(output, "  rule     {}", visible(&request.reason))?;
+    let columns = told_columns();
+    writeln!(output, "{}", beside("  why      ", &visible(&request.reason), columns))?;
+    // As it is: where a command ends its lines is a part of it.
     for (i, line) in visible(&request.summary).lines().enumerate() {
         writeln!(output, "  {}{line}", if i == 0 { "what     " } else { "         " })?;
     }
     let always = request.remember.as_ref().filter(|suggestion| suggestion.rule.is_some());
     if let Some(suggestion) = always {
-        writeln!(output, "  always   in this session, {}", visible(&suggestion.text))?;
+        let covered = format!("in this session, {}", visible(&suggestion.text));
+        writeln!(output, "{}", beside("  always   ", &covered, columns))?;
     }
     let choice = if always.is_some() { "[y]es once / [a]lways / [n]o" } else { "[y]es once / [n]o" };
     for _ in 0..ATTEMPTS {

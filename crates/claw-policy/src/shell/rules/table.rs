@@ -76,7 +76,7 @@ pub const RULES: &[Rule] = &[
     deny(
         "destructive.history",
         "throws committed or stored work away without a way back",
-        "make a branch or a backup first, or have a person agree to it",
+        "make a branch or a backup first, and leave this to a person",
     ),
     deny("disk.format", "formats or repartitions a disk", "work on files in the workspace"),
     deny("disk.raw-copy", "copies raw blocks with dd", "use cp, head or truncate"),

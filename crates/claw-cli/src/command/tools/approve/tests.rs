@@ -80,7 +80,7 @@ fn says_what_it_is_about() {
 
     `exec` needs your approval
       effects  execute
-      rule     `approvals.effects.execute` says ask
+      why      `approvals.effects.execute` says ask
       what     run in /work:
                rm -r build
                arguments: {}
