@@ -315,12 +315,20 @@ impl<'a> Run<'a> {
 
     fn scrubbed(&self, parts: Vec<Part>) -> Vec<Part> {
         let scrubber = self.deployment.executor.scrubbers().for_tenant(&self.caller.tenant);
+        // As one text: a secret may be said in two parts.
+        let mut joined: Vec<Part> = Vec::with_capacity(parts.len());
+        for part in parts {
+            match (joined.last_mut(), part) {
+                (Some(Part::Text { text: before }), Part::Text { text }) => before.push_str(&text),
+                (_, part) => joined.push(part),
+            }
+        }
         let part = |part| match part {
             Part::Text { text } => Part::Text { text: scrubber.said(&text) },
             other => other,
         };
         let empty = |part: &Part| matches!(part, Part::Text { text } if text.is_empty());
-        parts.into_iter().map(part).filter(|part| !empty(part)).collect()
+        joined.into_iter().map(part).filter(|part| !empty(part)).collect()
     }
 
     /// Stores what was said while the run goes on, and goes on with it.

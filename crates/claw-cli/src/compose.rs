@@ -304,6 +304,20 @@ pub(crate) async fn hide_sealed(
     around: &Surroundings,
     store: &Arc<dyn Backend>,
 ) -> Result<(), Failure> {
+    let values = sealed(loaded, around, store).await?;
+    let short = executor.scrubbers().add_all_for(&loaded.config.tenant, values);
+    if short > 0 {
+        tracing::warn!(count = short, "sealed values are too short to be told from ordinary text");
+    }
+    Ok(())
+}
+
+/// All that the store keeps sealed for the tenant.
+pub(crate) async fn sealed(
+    loaded: &Loaded,
+    around: &Surroundings,
+    store: &Arc<dyn Backend>,
+) -> Result<Vec<String>, Failure> {
     let tenant = &loaded.config.tenant;
     let unopened = |error: StoreError| {
         Failure::failed("a sealed value cannot be opened, so it could not be kept out of what is shown")
@@ -317,11 +331,7 @@ pub(crate) async fn hide_sealed(
         let secrets = vault.secrets(tenant).await.map_err(unopened)?;
         values.extend(secrets.iter().map(|secret| secret.expose_secret().trim().to_owned()));
     }
-    let short = executor.scrubbers().add_all_for(tenant, values);
-    if short > 0 {
-        tracing::warn!(count = short, "sealed values are too short to be told from ordinary text");
-    }
-    Ok(())
+    Ok(values)
 }
 
 /// Results too long to send whole.

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use claw_core::port::{Access, Scope};
-use claw_core::tool::{Ask, Effect, Effects, Plan, Target};
+use claw_core::tool::{Ask, Effect, Effects, Plan, Sight, Target};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -106,6 +106,8 @@ pub struct Circumstances<'a> {
     pub sandboxed: bool,
     /// What is known of the plan's commands.
     pub commands: &'a Analysis,
+    /// What was seen of what the plan names.
+    pub sights: &'a [Sight],
 }
 
 impl Circumstances<'_> {
@@ -217,12 +219,27 @@ fn judge_ask(ask: &Ask, circumstances: &Circumstances<'_>) -> Judgement {
         },
         Ask::Write { path } => {
             match circumstances.scope.resolve_text(circumstances.directory, path, Access::Write) {
+                Ok(_) if is_of_git(leads_to(path, circumstances.sights).unwrap_or(path)) => Judgement::Ask {
+                    reason: format!("`{path}` is git's own, and git runs programs that its files name"),
+                },
                 Ok(_) => Judgement::Allow,
                 Err(error) => Judgement::Deny { reason: error.message, advice: error.advice },
             }
         }
         Ask::Host { .. } | Ask::Opaque => Judgement::Allow,
     }
+}
+
+/// Where a path of the plan really leads, as far as that was seen.
+pub fn leads_to<'a>(path: &str, sights: &'a [Sight]) -> Option<&'a str> {
+    let of_path = |sight: &&Sight| matches!(&sight.target, Target::File { path: seen } if seen == path);
+    sights.iter().find(of_path)?.path.as_deref()
+}
+
+/// Whether a file is one of a repository's own: its configuration and its hooks name programs that git runs for
+/// whoever uses it next, outside of any sandbox. `.git` itself may be a file that says where they are.
+fn is_of_git(path: &str) -> bool {
+    Path::new(path).components().any(|part| part.as_os_str().eq_ignore_ascii_case(".git"))
 }
 
 #[cfg(test)]

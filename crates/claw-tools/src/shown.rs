@@ -11,10 +11,19 @@ pub(crate) fn path(directory: &str, found: &str) -> String {
     let directory = directory.trim_end_matches('/');
     let directory = directory.strip_prefix("./").unwrap_or(directory);
     match (directory, found) {
-        ("" | ".", found) => found.to_owned(),
-        (directory, "") => directory.to_owned(),
-        (directory, found) => format!("{directory}/{found}"),
+        ("" | ".", found) => name(found),
+        (directory, "") => name(directory),
+        (directory, found) => name(&format!("{directory}/{found}")),
     }
+}
+
+/// A name on one line of its own: one with a line break in it would pass for two.
+pub(crate) fn name(name: &str) -> String {
+    if !name.contains(char::is_control) {
+        return name.to_owned();
+    }
+    let shown = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
+    name.chars().map(shown).collect()
 }
 
 /// A size in at most six characters.

@@ -9,9 +9,9 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::{Args, Subcommand};
-use claw_core::ApprovalId;
 use claw_core::port::{Clock as _, UnixMillis};
 use claw_core::store::{Answer, Approval, ApprovalState, StoreError};
+use claw_core::{ApprovalId, TenantId};
 use claw_host::SystemClock;
 use claw_registry::CallScrubber;
 use claw_store::Backend;
@@ -24,6 +24,9 @@ use crate::compose;
 use crate::config::Loaded;
 use crate::failure::{Failure, Outcome};
 use crate::output::{Cell, Table};
+
+/// How much of an id says which question is meant: its whole time, to the millisecond.
+const CLEAR: usize = "019b7611-3c00".len();
 
 /// What to do with questions.
 #[derive(Debug, Subcommand)]
@@ -38,12 +41,17 @@ pub(crate) enum Approvals {
   clawsmith approvals show 019b7611-3c00-7b4e-9b0a-52a4c3f1d7e8")]
     Show(Question),
     /// Say yes: the call that waits may run, once and as it was shown. With `--always` a rule is remembered too.
-    #[command(after_help = "Exit code 1 where the question is over already: the first answer stands.
+    #[command(
+        after_help = "Of the id at least 13 characters are needed: fewer name all questions of about a \
+minute, and so perhaps another one than you saw.
+
+Exit code 1 where the question is over already: the first answer stands.
 
 Examples:
-  clawsmith approvals approve 019b7611
-  clawsmith approvals approve 019b7611 --always
-  clawsmith approvals approve 019b7611 --always --scope agent --expires 7d")]
+  clawsmith approvals approve 019b7611-3c00-7b4e-9b0a-52a4c3f1d7e8
+  clawsmith approvals approve 019b7611-3c00 --always
+  clawsmith approvals approve 019b7611-3c00 --always --scope agent --expires 7d"
+    )]
     Approve(Yes),
     /// Say no: the call that waits is refused.
     #[command(after_help = "Exit code 1 where the question is over already: the first answer stands.
@@ -93,8 +101,10 @@ impl Approvals {
                 let (found, always) = found.ok_or_else(|| question.unknown())?;
                 show(session, (&found, &always), &scrubber)
             }
-            Self::Approve(Yes { question, kind }) => question.answer(session, &loaded, Some(&kind)),
-            Self::Deny(question) => question.answer(session, &loaded, None),
+            Self::Approve(Yes { question, kind }) => {
+                question.answer(session, &loaded, Some(&kind), &scrubber)
+            }
+            Self::Deny(question) => question.answer(session, &loaded, None, &scrubber),
             Self::Rules(list) => list.run(session, &loaded, &scrubber),
             Self::Revoke(revoke) => revoke.run(session, &loaded),
         }
@@ -103,12 +113,21 @@ impl Approvals {
 
 impl Question {
     /// Says yes of a kind, or no.
-    fn answer(&self, session: &mut Session, loaded: &Loaded, yes: Option<&rules::Kind>) -> Outcome {
+    fn answer(
+        &self,
+        session: &mut Session,
+        loaded: &Loaded,
+        yes: Option<&rules::Kind>,
+        scrubber: &CallScrubber,
+    ) -> Outcome {
         let by = caller::user_of(&session.around).map_err(|error| Failure::usage(error.to_string()))?;
         let answer = Answer { approve: yes.is_some(), by: by.to_string(), at: SystemClock.now() };
         let answered = of_store(session, loaded, async |store| {
-            let Some(found) = self.find(store, loaded).await? else { return Ok(None) };
             let tenant = &loaded.config.tenant;
+            if yes.is_some() {
+                self.must_be_clear(store, tenant).await?;
+            }
+            let Some(found) = self.find(store, loaded).await? else { return Ok(None) };
             let rule = match yes {
                 Some(kind) => kind.rule(&found, &answer.by, answer.at)?,
                 None => None,
@@ -127,8 +146,11 @@ impl Question {
             })
         })?;
         let (answered, given) = answered.ok_or_else(|| self.unknown())?;
+        let what = in_short(&answered, scrubber);
         if session.out.json {
-            let mut json = serde_json::json!({ "id": answered.id, "state": answered.state });
+            let Approval { id, state, request, .. } = &answered;
+            let mut json =
+                serde_json::json!({ "id": id, "state": state, "tool": request.tool, "what": what });
             if let Some((id, text, _)) = given {
                 json["rule"] = serde_json::json!({ "id": id, "covers": text });
             }
@@ -136,6 +158,7 @@ impl Question {
         } else {
             let Approval { id, state, request, .. } = &answered;
             session.out.line(format_args!("{state}: `{}` ({id})", request.tool))?;
+            session.out.foreign(&format!("  {what}"))?;
             if let Some((id, text, scope)) = given {
                 session.out.foreign(&format!("remembered for {scope}: {text}"))?;
                 session.out.line(format_args!("  to end it: clawsmith approvals revoke {id}"))?;
@@ -144,15 +167,41 @@ impl Question {
         Ok(ExitCode::SUCCESS)
     }
 
+    /// Fails where so little of an id is given that it names whatever was asked about that time: who saw one question
+    /// must not say yes to another that came in its place.
+    async fn must_be_clear(&self, store: &Arc<dyn Backend>, tenant: &TenantId) -> Result<(), Failure> {
+        if self.id.len() >= CLEAR {
+            return Ok(());
+        }
+        let waiting = self.waiting(store, tenant).await?;
+        if waiting.is_empty() {
+            return Err(self.unknown());
+        }
+        let begin: Vec<String> =
+            waiting.iter().map(|one| format!("\n  {}  `{}`", one.id, one.request.tool)).collect();
+        Err(Failure::usage(format!(
+            "`{}` is too little of an id to say yes to: give at least {CLEAR} characters. These begin so:{}",
+            self.id,
+            begin.concat()
+        ))
+        .hint("clawsmith approvals show ID, then clawsmith approvals approve ID"))
+    }
+
+    /// The questions that wait and whose ids begin so.
+    async fn waiting(&self, store: &Arc<dyn Backend>, tenant: &TenantId) -> Result<Vec<Approval>, Failure> {
+        let mut waiting = store.pending(tenant, SystemClock.now()).await.map_err(unusable)?;
+        let beginning = self.id.to_lowercase();
+        waiting.retain(|approval| !beginning.is_empty() && approval.id.to_string().starts_with(&beginning));
+        Ok(waiting)
+    }
+
     /// The question that is meant: any of this id, or the one that waits and begins so.
     async fn find(&self, store: &Arc<dyn Backend>, loaded: &Loaded) -> Result<Option<Approval>, Failure> {
         let tenant = &loaded.config.tenant;
         if let Ok(id) = self.id.parse::<ApprovalId>() {
             return store.approval(tenant, id).await.map_err(unusable);
         }
-        let mut waiting = store.pending(tenant, SystemClock.now()).await.map_err(unusable)?;
-        let beginning = self.id.to_lowercase();
-        waiting.retain(|approval| !beginning.is_empty() && approval.id.to_string().starts_with(&beginning));
+        let mut waiting = self.waiting(store, tenant).await?;
         match waiting.len() {
             0 | 1 => Ok(waiting.pop()),
             count => Err(Failure::usage(format!("`{}` begins the ids of {count} questions", self.id))
@@ -181,9 +230,8 @@ fn list(session: &mut Session, loaded: &Loaded, scrubber: &CallScrubber) -> Outc
         return Ok(ExitCode::SUCCESS);
     }
     let mut table = Table::new(["id", "left", "session", "agent", "tool", "effects", "what"]);
-    for Approval { id, request, .. } in &waiting {
-        let what = scrubber.text(&request.summary).lines().map(str::trim).collect::<Vec<_>>().join("; ");
-        let what = what.replace(":; ", ": ");
+    for approval in &waiting {
+        let Approval { id, request, .. } = approval;
         table.row([
             Cell::strong(id),
             Cell::quiet(left(request.expires, now)),
@@ -191,11 +239,18 @@ fn list(session: &mut Session, loaded: &Loaded, scrubber: &CallScrubber) -> Outc
             Cell::new(&request.agent),
             Cell::strong(&request.tool),
             Cell::warning(request.effects),
-            Cell::new(super::ledger::shortened(&what)),
+            Cell::new(in_short(approval, scrubber)),
         ]);
     }
     session.out.table(&table)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// What a question is about, on one line.
+fn in_short(approval: &Approval, scrubber: &CallScrubber) -> String {
+    let what = scrubber.text(&approval.request.summary);
+    let what = what.lines().map(str::trim).collect::<Vec<_>>().join("; ");
+    super::ledger::shortened(&what.replace(":; ", ": "))
 }
 
 fn show(

@@ -1,8 +1,10 @@
 //! `clawsmith config`: is it sound, what holds, what may it hold?
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::{Args, Subcommand};
+use claw_llm::EnvKeys;
 use claw_policy::lint::{Severity, lint};
 use claw_registry::CallScrubber;
 use serde_json::{Value, json};
@@ -88,8 +90,14 @@ fn check(session: &mut Session) -> Outcome {
     let known = claw_tools::catalogue();
     let known: Vec<&str> = known.iter().map(|meta| meta.name.as_str()).collect();
     let mut warnings = config::warnings(&loaded, &session.around, &known);
-    let (errors, doubts) = of_policy(&loaded);
+    let (mut errors, doubts) = of_policy(&loaded);
     warnings.extend(doubts);
+    let keys = || Arc::new(EnvKeys);
+    let built = [
+        compose::models::models(&loaded, &session.around, keys(), None).err(),
+        compose::models::endpoints(&loaded, keys()).err(),
+    ];
+    errors.extend(built.into_iter().flatten().map(|failure| failure.to_string()));
     if loaded.trust(&session.around)? != config::Trust::Holds {
         warnings.push(
             "nobody has accepted it as it is, so it is not in force; `clawsmith config trust`".to_owned(),

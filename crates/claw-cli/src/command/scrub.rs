@@ -7,7 +7,7 @@ use std::io::{self, Read as _, Write as _};
 use std::process::ExitCode;
 
 use clap::Args;
-use claw_policy::scrub::Report;
+use claw_policy::scrub::{Report, Value as SecretValue};
 use serde_json::json;
 
 use crate::cli::Session;
@@ -24,8 +24,8 @@ const PIECE: usize = 64 * 1024;
   clawsmith scrub --report < dump.txt > clean.txt
   DB_PASSWORD=... CLAWSMITH_SCRUB__VALUES_FROM_ENV=DB_PASSWORD clawsmith scrub < dump.txt
 
-Values of the variables that `scrub.values_from_env` names are removed too, also where they are written in
-base64, hex or percent-encoded.")]
+Values of the variables that `scrub.values_from_env` names are removed too, and all that the store keeps
+sealed, also where they are written in base64, hex or percent-encoded.")]
 pub(crate) struct Scrub {
     /// Say on standard error how many secrets of each kind were removed.
     #[arg(long)]
@@ -34,8 +34,18 @@ pub(crate) struct Scrub {
 
 impl Scrub {
     pub(crate) fn run(self, session: &Session) -> Outcome {
-        let config = session.load()?.config;
-        let mut stream = compose::scrubber(&config, &session.around)?.stream();
+        let (loaded, around) = (session.load()?, &session.around);
+        let sealed = compose::with_existing_store(&loaded, around, async |store| {
+            compose::sealed(&loaded, around, store).await
+        })?;
+        let mut scrubber = compose::scrubber(&loaded.config, around)?;
+        for value in sealed.unwrap_or_default() {
+            match scrubber.clone().with_values([SecretValue::new(value, "value")]) {
+                Ok(more) => scrubber = more,
+                Err(_) => output::tell("note: a sealed value is too short to be recognised, and passes"),
+            }
+        }
+        let mut stream = scrubber.stream();
         let (mut stdin, mut stdout) = (io::stdin().lock(), io::stdout().lock());
         let (mut piece, mut clean) = (vec![0; PIECE], Vec::with_capacity(PIECE));
         loop {

@@ -10,6 +10,7 @@ use claw_core::store::{KeyUse, SecretPlace, StoreError};
 use claw_core::{AgentId, SecretName};
 use claw_host::SystemClock;
 use claw_store::vault::{Progress, Retired, Rotated};
+use secrecy::ExposeSecret as _;
 use serde_json::json;
 
 use super::ledger::time;
@@ -18,7 +19,7 @@ use super::tools::runtime;
 use crate::caller;
 use crate::cli::Session;
 use crate::compose;
-use crate::config::Config;
+use crate::config::{Config, SHORTEST_SECRET};
 use crate::failure::{Failure, Outcome};
 use crate::output::{Cell, Table, complain, tell};
 
@@ -112,6 +113,14 @@ impl Named {
             let vault = compose::vault(&loaded, &session.around).await?;
             vault.put_secret(&place, &value, SystemClock.now()).await.map_err(failed)
         })?;
+        // Blanks at its ends are no part of what is looked for.
+        if value.expose_secret().trim().len() < SHORTEST_SECRET {
+            tell(format_args!(
+                "warning: the value of `{}` is too short to be recognised, so it is not taken out of what tools print; \
+                 use one of at least {SHORTEST_SECRET} bytes",
+                place.name
+            ));
+        }
         if session.out.json {
             session.out.json(&json!({ "set": place }))?;
         } else {

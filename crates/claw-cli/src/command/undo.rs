@@ -35,6 +35,8 @@ use crate::output::{Cell, Table, tell};
 const TOOL: &str = "undo";
 /// The most changes of one call.
 const MOST: usize = 10_000;
+/// How many changes that were passed over are named, and how many calls elsewhere are looked at.
+const SKIPPED: usize = 5;
 
 /// What to do with changes.
 #[derive(Debug, Subcommand)]
@@ -92,7 +94,7 @@ pub(crate) struct Which {
     /// The id of a change, or of a call or an agent's run: then all changes that it made.
     #[arg(conflicts_with = "last")]
     id: Option<String>,
-    /// The last call that changed something in this workspace and is not undone.
+    /// The last call that changed something in the workspace of the current directory and can be undone.
     #[arg(long)]
     last: bool,
 }
@@ -165,9 +167,8 @@ pub(crate) async fn last_of(
         directory: compose::real(&session.around.directory),
     };
     let filter = UndoFilter { session: Some(key.clone()), ..UndoFilter::default() };
-    let last = work.last(&filter, None).await?;
-    let which = Which { id: Some(last.new.call.to_string()), last: false };
-    Apply { which, force: false }.run(session, &work).await.map(drop)
+    let changes = work.last(&filter, None).await?;
+    work.take_back(session, changes, false).await.map(drop)
 }
 
 fn none(session: &mut Session, asked: &Undo) -> Outcome {
@@ -275,9 +276,15 @@ impl Row<'_> {
 
 impl Apply {
     async fn run(&self, session: &mut Session, work: &Work) -> Outcome {
-        let changes = work.find(&self.which).await?;
-        let scope = work.scope();
-        let restoring = work.restoring(&scope);
+        work.take_back(session, work.find(&self.which).await?, self.force).await
+    }
+}
+
+impl Work {
+    /// Undoes these changes, all or none.
+    async fn take_back(&self, session: &mut Session, changes: Vec<Change>, force: bool) -> Outcome {
+        let scope = self.scope();
+        let restoring = self.restoring(&scope);
         let steps = restoring.look(changes).await.map_err(failed)?;
         let all = |verdict| steps.iter().all(|step: &Step| step.verdict == verdict);
         if all(Verdict::NotMade) {
@@ -285,30 +292,28 @@ impl Apply {
                 "the files are as they were before the change: there is nothing to undo",
             ));
         }
-        if !self.force && steps.iter().any(|step| step.verdict == Verdict::Changed) {
+        if !force && steps.iter().any(|step| step.verdict == Verdict::Changed) {
             for step in steps.iter().filter(|step| step.verdict == Verdict::Changed) {
-                work.three_ways(session, step).await?;
+                self.three_ways(session, step).await?;
             }
             let failure = Failure::failed("somebody else changed a file since; nothing was undone");
             return Err(failure.hint("`--force` puts it back all the same, and keeps what it holds now"));
         }
         let call = CallId::new();
-        let restored = work.recorded(call, steps, &restoring, self.force).await?;
+        let restored = self.recorded(call, steps, &restoring, force).await?;
         if session.out.json {
             let row = |one: &Restored| json!({ "id": one.id, "file": one.shown, "removed": one.removed });
             let rows: Vec<Value> = restored.iter().map(row).collect();
-            session.out.json(&work.scrubber.json(&json!({ "call": call, "undone": rows })))?;
+            session.out.json(&self.scrubber.json(&json!({ "call": call, "undone": rows })))?;
             return Ok(ExitCode::SUCCESS);
         }
         for Restored { id, shown, removed } in &restored {
             let what = if *removed { "removed" } else { "put back" };
-            session.out.foreign(&work.scrubber.text(&format!("{what} `{shown}` ({id})")))?;
+            session.out.foreign(&self.scrubber.text(&format!("{what} `{shown}` ({id})")))?;
         }
         Ok(ExitCode::SUCCESS)
     }
-}
 
-impl Work {
     async fn changes(&self, filter: &UndoFilter, limit: usize) -> Result<Vec<Change>, Failure> {
         self.store.undos(&self.loaded.config.tenant, filter, limit).await.map_err(unreadable)
     }
@@ -325,39 +330,78 @@ impl Work {
         Restoring { journal: &self.journal, bridge: self.bridge.as_ref(), scope }
     }
 
-    /// The last change that is not undone; where a directory is given, in a workspace that it is in, or in one that
-    /// Clawsmith made, where nobody is.
-    async fn last(&self, filter: &UndoFilter, within: Option<&Path>) -> Result<Change, Failure> {
-        let recent = self.changes(filter, 1000).await?;
-        let ours = self.rules.data_dir.as_deref();
-        let is_near = |change: &Change| {
-            let workspace = Path::new(&change.new.workspace);
-            within.is_none_or(|within| within.starts_with(workspace))
-                || ours.is_some_and(|ours| workspace.starts_with(ours))
-        };
-        let is_last =
-            |change: &Change| change.undone.is_none() && change.new.tool.as_str() != TOOL && is_near(change);
-        let none = || {
-            let failure =
-                Failure::failed("no change is left to undo here; what commands changed is not kept");
-            failure.hint("clawsmith undo list, and name a change of another directory by its id")
-        };
-        recent.into_iter().find(is_last).ok_or_else(none)
+    /// The changes of the last call that can be undone, newest first; where a directory is given, of a call in a
+    /// workspace that it is in. Those whose files are as before are passed over, and that is said.
+    async fn last(&self, filter: &UndoFilter, within: Option<&Path>) -> Result<Vec<Change>, Failure> {
+        let mut left = self.changes(filter, MOST).await?;
+        left.retain(|change| change.undone.is_none() && change.new.tool.as_str() != TOOL);
+        let is_here = |change: &Change| within.is_none_or(|within| within.starts_with(&change.new.workspace));
+        let (here, elsewhere): (Vec<Change>, Vec<Change>) = left.into_iter().partition(is_here);
+        let (mut skipped, mut last) = (Vec::new(), None);
+        for call in calls(&here) {
+            let changes = self.of_call(call).await?;
+            // What is not known to be gone is not passed over: nobody means the change before it.
+            let named =
+                |failure: Failure| failure.hint("clawsmith undo list, and name another change by its id");
+            if self.is_made(&changes).await.map_err(named)? {
+                last = Some(changes);
+                break;
+            }
+            skipped.extend(changes);
+        }
+        for Change { new, .. } in skipped.iter().take(SKIPPED) {
+            let file = self.scrubber.text(&new.shown);
+            tell(format_args!("skipped `{file}` ({}): it is as before, there is nothing to undo", new.id));
+        }
+        match skipped.len().saturating_sub(SKIPPED) {
+            0 => {}
+            more => tell(format_args!("skipped {more} more")),
+        }
+        match last {
+            Some(changes) => Ok(changes),
+            None => Err(self.none_left(&elsewhere).await),
+        }
+    }
+
+    /// What to say where nothing is left to undo here: what there is elsewhere.
+    async fn none_left(&self, elsewhere: &[Change]) -> Failure {
+        let none = "no change is left to undo here; what commands changed is not kept";
+        for call in calls(elsewhere).into_iter().take(SKIPPED) {
+            // One that cannot be looked at from here is nothing to point to.
+            let Ok(changes) = self.of_call(call).await else { continue };
+            if let Some(Change { new, .. }) = changes.first()
+                && let Ok(true) = self.is_made(&changes).await
+            {
+                let (file, workspace) = (self.scrubber.text(&new.shown), self.scrubber.text(&new.workspace));
+                return Failure::failed(format!(
+                    "{none}. The last one elsewhere is of `{file}` in `{workspace}`"
+                ))
+                .hint(format!("clawsmith undo apply {}", new.call));
+            }
+        }
+        Failure::failed(none).hint("clawsmith undo list")
+    }
+
+    /// Whether anything of this is there to be undone.
+    async fn is_made(&self, changes: &[Change]) -> Result<bool, Failure> {
+        let scope = self.scope();
+        let steps = self.restoring(&scope).look(changes.to_vec()).await.map_err(failed)?;
+        Ok(steps.iter().any(|step| step.verdict != Verdict::NotMade))
+    }
+
+    async fn of_call(&self, call: CallId) -> Result<Vec<Change>, Failure> {
+        self.changes(&UndoFilter { call: Some(call), ..UndoFilter::default() }, MOST).await
     }
 
     /// The changes that are meant, newest first.
     async fn find(&self, which: &Which) -> Result<Vec<Change>, Failure> {
         let tenant = &self.loaded.config.tenant;
-        let of_call = async |call| {
-            let filter = UndoFilter { call: Some(call), ..UndoFilter::default() };
-            self.changes(&filter, MOST).await
-        };
         let Some(id) = &which.id else {
             if !which.last {
                 return Err(Failure::usage("which change is not said")
                     .hint("`--last` for the last one here, or an id of `clawsmith undo list`"));
             }
-            return of_call(self.last(&UndoFilter::default(), Some(&self.directory)).await?.new.call).await;
+            return self.last(&UndoFilter::default(), Some(&self.directory)).await;
         };
         if let Ok(id) = id.parse::<UndoId>()
             && let Some(change) = self.store.undo(tenant, id).await.map_err(unreadable)?
@@ -365,7 +409,7 @@ impl Work {
             return Ok(vec![change]);
         }
         let mut changes = match id.parse::<CallId>() {
-            Ok(call) => of_call(call).await?,
+            Ok(call) => self.of_call(call).await?,
             Err(_) => Vec::new(),
         };
         if changes.is_empty()
@@ -441,6 +485,12 @@ impl Work {
         self.store.finish_call(record(outcome)).await.map_err(unrecorded)?;
         done.map_err(failed)
     }
+}
+
+/// The calls that made these changes, each once and in their order.
+fn calls(changes: &[Change]) -> Vec<CallId> {
+    let mut seen = std::collections::HashSet::new();
+    changes.iter().map(|change| change.new.call).filter(|call| seen.insert(*call)).collect()
 }
 
 /// What a change did to its file; one that took another back is no ordinary change.

@@ -1,6 +1,6 @@
 //! File and environment put together, checked as a whole.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use claw_core::AgentId;
 use claw_policy::nearest::nearest;
@@ -103,6 +103,7 @@ impl Loaded {
             problems.push(self.at("store.url", "", error.to_string()));
         }
         problems.extend(self.unknown_providers());
+        problems.extend(self.unmatched_paths());
         if let Err(PolicyError(bad)) = Policy::compile(&self.config.policy()) {
             problems.extend(bad.iter().map(|bad| self.at(&bad.list, &bad.entry, bad.to_string())));
         }
@@ -136,6 +137,31 @@ impl Loaded {
             }
             Err(error) => vec![self.at("", "", format!("cannot be checked: {error}"))],
         }
+    }
+
+    /// Paths that are denied and can never be met: they would look as if they closed something.
+    fn unmatched_paths(&self) -> Vec<Problem> {
+        let of_agents = self.config.agents.iter();
+        let of_agents = of_agents.map(|(id, agent)| (format!("agents.{id}.deny_paths"), &agent.deny_paths));
+        let lists = std::iter::once(("files.deny".to_owned(), &self.config.files.deny)).chain(of_agents);
+        let mut problems = Vec::new();
+        for (key, paths) in lists {
+            for path in paths {
+                let text = path.to_string_lossy();
+                let why = match () {
+                    () if text.contains(['*', '?', '[']) => {
+                        "patterns are not read; name a file or a directory"
+                    }
+                    () if path.components().any(|part| part == Component::ParentDir) => {
+                        "`..` is not followed; write the path without it"
+                    }
+                    () if text.trim().is_empty() => "it is empty; name a file or a directory",
+                    () => continue,
+                };
+                problems.push(self.at(&key, &text, format!("`{key}` entry `{text}`: {why}")));
+            }
+        }
+        problems
     }
 
     /// A misspelt provider would be found out when somebody wants to talk.

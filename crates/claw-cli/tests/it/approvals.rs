@@ -66,7 +66,8 @@ fn another_process_approves_and_the_call_runs() {
     assert!(shown.stdout.contains("for asker, in cli:asker"), "{}", shown.shown());
 
     let approved = home.run(&["approvals", "approve", &call.id]);
-    assert_eq!(approved.stdout, format!("approved: `workspace_dir` ({})\n", call.id), "{}", approved.shown());
+    let told = format!("approved: `workspace_dir` ({})\n  ", call.id);
+    assert!(approved.stdout.starts_with(&told), "{}", approved.shown());
     let id = call.id.clone();
     let ended = call.end();
     assert_eq!(ended.code, 0, "{}", ended.shown());
@@ -117,17 +118,62 @@ fn the_beginning_of_an_id_is_enough_where_it_is_clear() {
     );
     // Both were made in the same minute, so their first digits agree.
     let common = one.id.bytes().zip(other.id.bytes()).take_while(|(a, b)| a == b).count();
-    let unclear = home.run(&["approvals", "approve", &one.id[..common]]);
+    let unclear = home.run(&["approvals", "deny", &one.id[..common]]);
     assert_eq!(unclear.code, 2, "{}", unclear.shown());
     assert!(unclear.stderr.contains("begins the ids of 2 questions"), "{}", unclear.stderr);
     for (unknown, code) in [("zzz", 2), ("", 2), ("019b7611-3c00-7b4e-9b0a-52a4c3f1d7e8", 2)] {
         assert_eq!(home.run(&["approvals", "approve", unknown]).code, code, "{unknown:?}");
     }
     assert_eq!(home.run(&["approvals", "list", "--json"]).json().as_array().unwrap().len(), 2);
-    assert_eq!(home.run(&["approvals", "approve", &one.id[..=common]]).code, 0);
+    let shown = home.run(&["approvals", "show", &one.id[..=common]]);
+    assert!(shown.code == 0 && shown.stdout.contains(&one.id), "{}", shown.shown());
+    assert_eq!(home.run(&["approvals", "approve", &one.id[..13]]).code, 0);
     assert_eq!(one.end().code, 0);
     assert_eq!(home.run(&["approvals", "deny", &other.id.to_uppercase()]).code, 0);
     assert_eq!(other.end().code, 3);
+}
+
+/// The first eight characters are those of every question of about a minute.
+#[test]
+fn a_yes_needs_enough_of_an_id_to_be_for_the_question_that_was_seen() {
+    let home = asking();
+    let call = Waiting::start(&home, &["workspace_dir"]);
+    for short in [&call.id[..1], &call.id[..8], &call.id[..12]] {
+        for more in [&[][..], &["--always"]] {
+            let refused = home.run(&[&["approvals", "approve", short], more].concat());
+            assert_eq!(refused.code, 2, "{}", refused.shown());
+            for told in ["at least 13 characters", &call.id, "`workspace_dir`"] {
+                assert!(refused.stderr.contains(told), "{told}: {}", refused.shown());
+            }
+        }
+    }
+    assert_eq!(home.run(&["approvals", "list", "--json"]).json()[0]["state"], "pending");
+    assert_eq!(home.run(&["approvals", "deny", &call.id[..8]]).code, 0);
+    assert_eq!(call.end().code, 3);
+}
+
+#[test]
+fn a_command_that_needs_no_rule_is_covered_by_none() {
+    let home = Home::with_config("[approvals]\nask = \"always\"\n");
+    let waiting = |args: &str| Waiting::start(&home, &["exec", args]);
+    let call = waiting(r#"{"command": "echo hello"}"#);
+    assert_eq!(home.run(&["approvals", "approve", &call.id]).code, 0);
+    assert_eq!(call.end().code, 0);
+    let call = waiting(r#"{"command": "touch made"}"#);
+    let shown = home.run(&["approvals", "show", &call.id]);
+    assert!(shown.stdout.contains("covered none of the commands that ran before"), "{}", shown.shown());
+    assert_eq!(home.run(&["approvals", "deny", &call.id]).code, 0);
+    assert_eq!(call.end().code, 3);
+}
+
+#[test]
+fn says_what_was_approved() {
+    let home = Home::with_config("[approvals]\nask = \"always\"\n");
+    let call = Waiting::start(&home, &["exec", r#"{"command": "echo hello there"}"#]);
+    let approved = home.run(&["approvals", "approve", &call.id]);
+    let told = format!("approved: `exec` ({})\n  run in .: echo hello there", call.id);
+    assert!(approved.stdout.starts_with(&told), "{}", approved.shown());
+    assert_eq!(call.end().code, 0);
 }
 
 #[test]

@@ -203,3 +203,26 @@ fn a_store_that_cannot_be_is_said_with_its_place() {
     check("connections = 5000", ":2:1: `store.connections` is 5000; use at most 1000");
     check("raeders = 2", "did you mean `readers`?");
 }
+
+#[test]
+fn what_a_call_would_refuse_is_refused_by_the_check() {
+    for (text, said) in [
+        ("[endpoints.rank]\nabout = \"x\"\n", "`endpoints.rank.base_url`"),
+        ("[models.providers.mine]\nmodel = \"m\"\n", "`models.providers.mine.kind`"),
+        ("[tools]\ndeny = [\"exce\"]\n", "error: `tools.deny` entry `exce`"),
+    ] {
+        let home = Home::with_config(text);
+        let ran = home.run(&["config", "check"]);
+        assert!(
+            ran.code == 2 && ran.stdout.contains(said) && ran.stdout.ends_with("not ok\n"),
+            "{}",
+            ran.shown()
+        );
+        assert_eq!(home.run(&["config", "check", "--json"]).json()["ok"], false);
+    }
+    let home =
+        Home::with_config("[endpoints.rank]\nbase_url = \"https://a.example\"\nkey_env = [\"RANK_KEY\"]\n");
+    assert_eq!(home.run(&["config", "check"]).code, 0);
+    let ran = home.run(&["doctor"]);
+    assert!(ran.stdout.contains("`rank` has no key: `RANK_KEY` is not set"), "{}", ran.shown());
+}

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use crate::approvals::Waiting;
 use crate::harness::{Home, Ran};
 
 fn exec(home: &Home, args: Value) -> Ran {
@@ -342,4 +343,20 @@ fn a_question_shows_the_command_its_parts_and_its_sandbox() {
     assert_eq!(home.run(&["approvals", "approve", id]).code, 0);
     assert!(waiting.wait().unwrap().success());
     assert!(home.path().join("project/made").exists());
+}
+
+#[test]
+fn a_question_shows_what_does_most_among_many_commands() {
+    let home = Home::new();
+    let many = |from: usize| (from..from + 60).map(|n| format!("echo {n}; ")).collect::<String>();
+    let command = format!("{}{}touch made; {}$EMPTY ls", "echo same; ".repeat(30), many(0), many(60));
+    let args = json!({ "command": command }).to_string();
+    let waiting = Waiting::start(&home, &["exec", &args]);
+    let question = home.run(&["approvals", "list", "--json"]).json()[0].clone();
+    let summary = question["summary"].as_str().unwrap();
+    let listed = summary.split("which would run:\n").nth(1).unwrap();
+    assert!(listed.contains("  touch made (read, write)\n"), "{summary}");
+    assert!(listed.contains("other commands, which do not fit here"), "{summary}");
+    home.run(&["approvals", "deny", &waiting.id]);
+    assert_eq!(waiting.end().code, 3);
 }

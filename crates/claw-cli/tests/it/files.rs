@@ -5,6 +5,7 @@ use claw_core::store::{Layer, SettingsStore as _};
 use claw_core::{NodeId, TenantId, ToolName};
 use claw_store::{Backend as _, SqliteStore};
 
+use crate::approvals::Waiting;
 use crate::harness::{Home, Ran};
 
 fn call(home: &Home, tool: &str, args: serde_json::Value) -> Ran {
@@ -162,4 +163,99 @@ async fn settings_of_the_store_hold_from_the_next_call_on() {
     store.disconnect().await;
     let ran = read();
     assert!(ran.code == 1 && ran.stderr.contains("does not exist"), "{}", ran.shown());
+}
+
+#[test]
+fn what_git_would_run_is_asked_about_wherever_it_is_written() {
+    let home = Home::new();
+    std::fs::create_dir_all(home.path().join("project/.git/hooks")).unwrap();
+    home.write("project/.git/config", "[core]\n");
+    home.write("project/.git/hooks/pre-commit", "#!/bin/sh\n");
+    std::os::unix::fs::symlink(".git/hooks", home.path().join("project/scripts")).unwrap();
+    for path in
+        [".git/config", ".git/hooks/new", "sub/.git", "scripts/post-commit", "./x/../.git/info/attributes"]
+    {
+        let ran = call(
+            &home,
+            "write_file",
+            serde_json::json!({ "path": path, "content": "x\n", "mode": "append" }),
+        );
+        assert!(ran.code == 3 && ran.stderr.contains("is git's own"), "{path} {}", ran.shown());
+    }
+    let ran = call(&home, "read_file", serde_json::json!({ "path": ".git/config" }));
+    assert_eq!(ran.code, 0, "{}", ran.shown());
+    let ran = call(&home, "write_file", serde_json::json!({ "path": ".gitignore", "content": "x\n" }));
+    assert_eq!(ran.code, 0, "{}", ran.shown());
+}
+
+#[test]
+fn a_change_of_a_hidden_value_is_told() {
+    let home = Home::new();
+    let key = |end: &str| format!("ghp_aB3dE5gH7jK9mN1pQ3sT5vX7zA2cD4fG{end}");
+    let file = home.write("project/r.txt", format!("tok {} end\n", key("6h8k")));
+    call(&home, "read_file", serde_json::json!({ "path": "r.txt" }));
+    let args = serde_json::json!({ "path": "r.txt", "old_string": "[REDACTED]", "new_string": key("0000") });
+    let ran = call(&home, "edit", args.clone());
+    assert!(ran.code == 0 && ran.stdout.contains("a value that is hidden was changed"), "{}", ran.shown());
+    assert!(!ran.shown().contains("ghp_"), "{}", ran.shown());
+    assert!(std::fs::read_to_string(&file).unwrap().contains(&key("0000")));
+    let ran = call(&home, "edit", args);
+    assert!(ran.stdout.contains("nothing was changed"), "{}", ran.shown());
+}
+
+#[test]
+fn line_ends_stay_as_they_are() {
+    let home = Home::new();
+    let file = home.write("project/dos.txt", "x\r\ny\r\n");
+    call(
+        &home,
+        "write_file",
+        serde_json::json!({ "path": "dos.txt", "content": "z\nw\n", "mode": "append" }),
+    );
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "x\r\ny\r\nz\r\nw\r\n");
+    call(&home, "read_file", serde_json::json!({ "path": "dos.txt" }));
+    call(&home, "write_file", serde_json::json!({ "path": "dos.txt", "content": "a\nb\n" }));
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "a\r\nb\r\n");
+    let mixed = home.write("project/mixed.txt", "x\r\ny\n");
+    call(&home, "write_file", serde_json::json!({ "path": "mixed.txt", "content": "z\n", "mode": "append" }));
+    assert_eq!(std::fs::read_to_string(&mixed).unwrap(), "x\r\ny\nz\n");
+}
+
+#[test]
+fn a_managed_workspace_is_made_for_a_command_too() {
+    let home = Home::new();
+    let ran = home.run(&["tools", "call", "exec", "--managed", r#"{"command": "echo here"}"#]);
+    assert!(ran.code == 0 && ran.stdout.starts_with("here\n"), "{}", ran.shown());
+}
+
+#[test]
+fn denied_paths_that_could_never_match_are_refused() {
+    for (entry, why) in [("*.pem", "patterns"), ("a/../b", "`..`"), ("", "empty")] {
+        let home = Home::with_config(&format!("[files]\ndeny = [\"{entry}\"]\n"));
+        let ran = home.run(&["config", "check"]);
+        assert!(ran.code == 2 && ran.stderr.contains(why), "{}", ran.shown());
+    }
+}
+
+#[test]
+fn a_write_that_was_approved_goes_where_the_question_said() {
+    let home = Home::with_config("[approvals.effects]\nwrite = \"ask\"\n");
+    let at = |name: &str| home.path().join("project").join(name);
+    for name in ["one", "two"] {
+        std::fs::create_dir(at(name)).unwrap();
+    }
+    std::os::unix::fs::symlink("one", at("link")).unwrap();
+    let waiting = Waiting::start(&home, &["write_file", r#"{"path": "link/f.txt", "content": "x"}"#]);
+    let ran = home.run(&["approvals", "show", &waiting.id]);
+    assert!(
+        ran.stdout.contains("write link/f.txt") && ran.stdout.contains("/project/one/f.txt"),
+        "{}",
+        ran.shown()
+    );
+    std::fs::remove_file(at("link")).unwrap();
+    std::os::unix::fs::symlink("two", at("link")).unwrap();
+    assert_eq!(home.run(&["approvals", "approve", &waiting.id]).code, 0);
+    let ran = waiting.end();
+    assert!(ran.code == 3 && ran.stderr.contains("leads elsewhere"), "{}", ran.shown());
+    assert!(!at("one/f.txt").exists() && !at("two/f.txt").exists());
 }

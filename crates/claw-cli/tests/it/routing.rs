@@ -420,7 +420,8 @@ fn a_developers_own_context_file_is_a_file_and_a_managed_one_a_document() {
     // A document is undone like a file.
     let edit = json!({ "path": "AGENTS.md", "old_string": "mine", "new_string": "ours" });
     assert_eq!(run("edit", edit, &["--managed"]).code, 0);
-    assert_eq!(home.run(&["undo", "apply", "--last"]).code, 0);
+    let undone = home.ran(home.command(&["undo", "apply", "--last"]).current_dir(&made));
+    assert_eq!(undone.code, 0, "{}", undone.shown());
     assert!(run("read_file", read.clone(), &["--managed"]).stdout.contains("mine"));
     assert!(Path::new(&home.path().join("project/AGENTS.md")).exists());
     home.configure("[files]\ncontext = \"store\"\n");

@@ -32,3 +32,45 @@ fn finds_a_secret_across_pieces_and_configured_values() {
     let ran = home.ran(home.command(&["scrub"]).envs(variables).write_stdin(input));
     assert!(ran.stdout.ends_with("\n[REDACTED]\nkey is [REDACTED]\n"), "{}", ran.stdout);
 }
+
+#[test]
+fn what_the_store_keeps_sealed_is_removed_too() {
+    let home = Home::new();
+    let set = home.ran(home.command(&["secrets", "set", "one"]).write_stdin("correct-horse-battery"));
+    assert_eq!(set.code, 0, "{}", set.shown());
+    let ran = home.ran(home.command(&["scrub"]).write_stdin("a correct-horse-battery b\n"));
+    assert_eq!(ran.stdout, "a [REDACTED] b\n", "{}", ran.shown());
+}
+
+#[test]
+fn a_conversation_shows_no_sealed_value_in_pieces_or_arguments() {
+    let home = Home::new();
+    home.ran(home.command(&["secrets", "set", "one"]).write_stdin("correct-horse-battery"));
+    let script = home.write(
+        "script.toml",
+        r#"
+[[turn]]
+when.round = 0
+do = [
+    { say = "and corr" },
+    { say = "ect-horse-battery in pieces" },
+    { call = "write_file", args = { path = "x.txt", content = "a correct-horse-battery" } },
+]
+
+[[turn]]
+when.result_of = "write_file"
+do = [{ say = "Written." }]
+"#,
+    );
+    let script = script.to_str().unwrap();
+    let ran = home.run(&["chat", "--script", script, "-m", "go"]);
+    assert!(ran.code == 0 && ran.stdout.contains("and [REDACTED] in pieces"), "{}", ran.shown());
+    assert!(ran.stderr.contains("→ write_file") && !ran.shown().contains("horse"), "{}", ran.shown());
+    let ran = home.run(&["chat", "--json", "--script", script, "-m", "again"]);
+    let said = ran.stdout.lines().filter(|line| line.contains("in pieces"));
+    assert!(
+        said.clone().count() > 0 && said.clone().all(|line| !line.contains("ect-horse")),
+        "{}",
+        ran.shown()
+    );
+}

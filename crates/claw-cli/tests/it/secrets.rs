@@ -51,6 +51,18 @@ fn sets_lists_and_removes() {
 }
 
 #[test]
+fn warns_of_a_value_too_short_to_be_recognised() {
+    let home = Home::new();
+    for (value, short) in [("12345", true), ("  12345  \n", true), ("123456", false)] {
+        for words in [&["PIN"][..], &["PIN", "--json"]] {
+            let ran = set(&home, words, value);
+            let warns = ran.stderr.contains("warning: the value of `PIN` is too short to be recognised");
+            assert_eq!((ran.code, warns), (0, short), "{}", ran.shown());
+        }
+    }
+}
+
+#[test]
 fn a_kept_value_is_hidden_wherever_it_turns_up() {
     let home = Home::new();
     set(&home, &["TOKEN"], format!("{VALUE}\n"));

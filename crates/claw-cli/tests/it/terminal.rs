@@ -254,3 +254,65 @@ fn what_was_typed_before_a_question_is_no_answer_to_it() {
     let (code, seen) = terminal.ended();
     assert_eq!(code, Some(3), "{seen}");
 }
+
+#[test]
+fn a_question_that_is_over_gives_the_terminal_back() {
+    let home = Home::with_config("[approvals]\nwait_secs = 3\n");
+    let mut terminal = Terminal::start(&home);
+    terminal.say("ask me");
+    terminal.wait_for("[n]o");
+    // Nobody presses Enter.
+    terminal.wait_for("the question expired: nobody answered within 3 s");
+    terminal.wait_for("The command was run.");
+    terminal.say("are you there?");
+    terminal.wait_for("I heard you.");
+    terminal.end();
+}
+
+#[test]
+fn a_question_that_nobody_sees_ends_the_program_all_the_same() {
+    let home = Home::with_config("[approvals]\nwait_secs = 2\n");
+    let script = home.write("script.toml", SCRIPT);
+    let words = ["chat", "-m", "ask me", "--script", script.to_str().unwrap()];
+    let mut terminal = Terminal::run(&home, &words);
+    terminal.wait_for("The command was run.");
+    let (code, seen) = terminal.ended();
+    assert_eq!(code, Some(0), "{seen}");
+}
+
+#[test]
+fn a_question_is_answered_from_elsewhere_and_what_is_typed_is_kept() {
+    let home = Home::new();
+    let mut terminal = Terminal::start(&home);
+    for (word, told) in [("deny", "tester said no"), ("approve", "tester said yes")] {
+        terminal.say("ask me");
+        terminal.wait_for("[n]o");
+        // Not a line yet, so no answer.
+        terminal.type_in("are you");
+        let waiting = home.run(&["approvals", "list", "--json"]).json();
+        let answered = home.run(&["approvals", word, waiting[0]["id"].as_str().unwrap()]);
+        assert_eq!(answered.code, 0, "{}", answered.shown());
+        terminal.wait_for(told);
+        terminal.wait_for("The command was run.");
+        terminal.wait_for("default> ");
+        terminal.wait_for("are you");
+        terminal.type_in(" there?\r");
+        terminal.wait_for("I heard you.");
+    }
+    terminal.end();
+}
+
+#[test]
+fn ctrl_c_withdraws_a_question_at_once() {
+    let home = Home::new();
+    let mut terminal = Terminal::start(&home);
+    terminal.say("ask me");
+    terminal.wait_for("[n]o");
+    terminal.type_in("\u{3}");
+    terminal.wait_for("the question is withdrawn");
+    terminal.wait_for("stopped; what was said is kept");
+    assert_eq!(home.run(&["approvals", "list"]).stdout, "no question waits\n");
+    terminal.say("are you there?");
+    terminal.wait_for("I heard you.");
+    terminal.end();
+}

@@ -123,6 +123,68 @@ fn the_last_change_is_one_of_this_workspace() {
 }
 
 #[test]
+fn the_last_change_is_one_that_can_be_undone() {
+    let home = Home::new();
+    let file = home.write("project/a.txt", "one\n");
+    call(&home, "edit", json!({ "path": "a.txt", "old_string": "one", "new_string": "two" }));
+    for n in 0..7 {
+        call(&home, "write_file", json!({ "path": format!("tmp{n}"), "content": "x" }));
+        fs::remove_file(home.path().join(format!("project/tmp{n}"))).unwrap();
+    }
+    let shown = home.run(&["undo", "show", "--last"]);
+    assert!(shown.code == 0 && shown.stdout.contains("-one\n+two\n"), "{}", shown.shown());
+    let undone = home.run(&["undo", "apply", "--last"]);
+    assert!(undone.code == 0 && undone.stdout.starts_with("put back `a.txt`"), "{}", undone.shown());
+    for told in ["skipped `tmp6` (", "skipped `tmp2` (", "skipped 2 more"] {
+        assert!(undone.stderr.contains(told), "{}", undone.shown());
+    }
+    assert_eq!(fs::read_to_string(&file).unwrap(), "one\n");
+    let none = home.run(&["undo", "apply", "--last"]);
+    assert!(none.code == 1 && none.stderr.contains("no change is left to undo here"), "{}", none.shown());
+}
+
+#[test]
+fn the_last_change_of_a_workspace_that_clawsmith_made_is_none_of_another_directory() {
+    let home = Home::new();
+    let args = json!({ "path": "notes", "content": "x" }).to_string();
+    assert_eq!(home.run(&["tools", "call", "write_file", "--managed", "--args", &args]).code, 0);
+    let made = home.data().join("workspaces/main/default/user-tester");
+    let elsewhere = home.run(&["undo", "apply", "--last"]);
+    assert_eq!(elsewhere.code, 1, "{}", elsewhere.shown());
+    assert!(made.join("notes").exists());
+    let row = listed(&home).remove(0);
+    let (workspace, id) = (row["workspace"].as_str().unwrap(), row["call"].as_str().unwrap());
+    assert!(workspace.ends_with("/user-tester"), "{workspace}");
+    for told in ["`notes` in `~", "/user-tester`", &format!("clawsmith undo apply {id}")] {
+        assert!(elsewhere.stderr.contains(told), "{told}: {}", elsewhere.shown());
+    }
+    let within = home.ran(home.command(&["undo", "apply", "--last"]).current_dir(&made));
+    assert_eq!(within.code, 0, "{}", within.shown());
+    assert!(!made.join("notes").exists());
+    assert_eq!(home.run(&["tools", "call", "write_file", "--managed", "--args", &args]).code, 0);
+    let id = listed(&home)[0]["call"].as_str().unwrap().to_owned();
+    assert_eq!(home.run(&["undo", "apply", &id]).code, 0);
+    assert!(!made.join("notes").exists());
+}
+
+/// A chat takes back what its conversation changed, whichever directory it was started in.
+#[test]
+fn a_conversation_undoes_its_own_changes_and_passes_over_what_is_gone() {
+    let home = Home::new();
+    let args = json!({ "path": "kept", "content": "x" }).to_string();
+    let of_chat = ["--session", "cli:talk"];
+    let managed = ["tools", "call", "write_file", "--managed", "--args", &args];
+    assert_eq!(home.run(&[&managed[..], &of_chat].concat()).code, 0);
+    let args = json!({ "path": "gone", "content": "x" }).to_string();
+    let here = ["tools", "call", "write_file", "--args", &args];
+    assert_eq!(home.run(&[&here[..], &of_chat].concat()).code, 0);
+    fs::remove_file(home.path().join("project/gone")).unwrap();
+    let undone = home.run(&[&["chat", "-m", "/undo"], &of_chat[..]].concat());
+    assert!(undone.code == 0 && undone.stdout.contains("removed `kept`"), "{}", undone.shown());
+    assert!(undone.stderr.contains("skipped `gone`"), "{}", undone.shown());
+}
+
+#[test]
 fn commands_that_only_read_are_no_changes() {
     let home = Home::new();
     call(&home, "exec", json!({ "command": "ls -l" }));

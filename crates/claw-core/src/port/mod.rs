@@ -42,7 +42,8 @@ pub use programs::{ProgramHost, ProgramRun, Registered};
 pub use seen::SeenFiles;
 pub use sessions::{SessionStatus, Sessions, TalkFigures};
 pub use shell::{
-    Allowed, Child, Control, Ended, Program, Ran, RunContext, Shell, ShellHost, Size, Start, Stopped,
+    Allowed, Child, Control, Ended, Program, Ran, RunContext, Shell, ShellHost, Size, Start, Stopped, gap,
+    gaps,
 };
 pub use talks::{Line as TalkLine, Posted, Talk, TalkHost, TalkPage, Talks, Words};
 pub use undo::{Change, Contents, UndoJournal};

@@ -1,5 +1,6 @@
 //! Commands: what a tool may run, and what a place that runs them implements.
 
+use std::ops::Range;
 use std::path::PathBuf;
 
 use async_trait::async_trait;
@@ -185,6 +186,28 @@ pub struct Ran {
     /// Where it ran, for people: the sandbox, or the host.
     pub place: &'static str,
 }
+
+/// The line that stands where so many bytes of a command's output are missing.
+pub fn gap(bytes: u64) -> String {
+    format!("{}{bytes}{}", GAP.0, GAP.1)
+}
+
+/// Where such lines are in an output, and how many bytes each stands for.
+pub fn gaps(output: &str) -> Vec<(Range<usize>, u64)> {
+    let mut gaps = Vec::new();
+    for (at, _) in output.match_indices(GAP.0) {
+        let rest = &output[at + GAP.0.len()..];
+        let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+        if let Ok(bytes) = rest[..digits].parse()
+            && rest[digits..].starts_with(GAP.1)
+        {
+            gaps.push((at..at + GAP.0.len() + digits + GAP.1.len(), bytes));
+        }
+    }
+    gaps
+}
+
+const GAP: (&str, &str) = ("\n[... ", " bytes are left out here ...]\n");
 
 /// A limit by which a command was stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

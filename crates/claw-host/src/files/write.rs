@@ -59,6 +59,9 @@ fn put(
     let _held = hold(found.directory.id, name);
     let old = replaceable(reach, &found.directory, name)?;
     compare(&request.expect, old.as_ref())?;
+    if old.is_some() {
+        check_writable(&found.directory, name)?;
+    }
     let change = Change {
         bytes: signed(bytes.len() as u64) - old.as_ref().map_or(0, |old| signed(size(old))),
         files: i64::from(old.is_none()),
@@ -74,6 +77,16 @@ fn put(
     }
     rustix::fs::fsync(&readable)?;
     Ok(handle::stat(&rustix::fs::fstat(&unfinished.file)?))
+}
+
+/// A file that could not be opened for writing is not replaced either, though its directory would allow it.
+fn check_writable(directory: impl std::os::fd::AsFd, name: &OsStr) -> Result<(), Failure> {
+    let may = rustix::fs::accessat(directory, name, rustix::fs::Access::WRITE_OK, AtFlags::EACCESS);
+    match may {
+        Err(Errno::ACCESS | Errno::PERM | Errno::ROFS) => Err(Failure::ReadOnly),
+        // Whoever cannot be asked, or finds it gone, is told by what comes next.
+        _ => Ok(()),
+    }
 }
 
 /// Makes a directory and its parents.

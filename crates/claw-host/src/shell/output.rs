@@ -44,8 +44,7 @@ impl Output {
     /// The text, with a line where bytes are missing, and how many are.
     pub(crate) fn finish(mut self) -> (String, u64) {
         if self.dropped > 0 {
-            let gap = format!("\n[... {} bytes are left out here ...]\n", self.dropped);
-            self.head.extend(gap.as_bytes());
+            self.head.extend(claw_core::port::gap(self.dropped).as_bytes());
         }
         self.head.extend(self.tail);
         let text = match String::from_utf8(self.head) {

@@ -4,7 +4,15 @@ use super::*;
 
 fn circumstances<'a>(scope: &'a Scope, commands: &'a Analysis) -> Circumstances<'a> {
     let directory = Path::new("/w");
-    Circumstances { ceiling: Effects::ALL, left: Effects::ALL, directory, scope, sandboxed: true, commands }
+    Circumstances {
+        ceiling: Effects::ALL,
+        left: Effects::ALL,
+        directory,
+        scope,
+        sandboxed: true,
+        commands,
+        sights: &[],
+    }
 }
 
 fn analysis(plan: &Plan) -> Analysis {

@@ -110,6 +110,7 @@ impl Trip<'_> {
             scope: &self.scope(&judged.place),
             sandboxed: judged.place.facts.sandboxed,
             commands,
+            sights: &judged.sights,
         };
         policy::judge(&self.executor.0.approvals.load(), &judged.plan, &circumstances)
     }
@@ -135,10 +136,28 @@ impl Trip<'_> {
             let reason = "a program with credentials changed while the question waited".to_owned();
             return Err(denied(reason, Some("make the call again, which asks again".to_owned())));
         }
+        if let Some(path) = self.moved(judged).await? {
+            let reason = format!("`{path}` leads elsewhere than when the question was asked");
+            return Err(denied(reason, Some("make the call again, which asks again".to_owned())));
+        }
         match self.verdict(judged, &commands) {
             Judgement::Allow | Judgement::Ask { .. } => Ok(()),
             Judgement::Deny { reason, advice } => Err(denied(reason, advice)),
         }
+    }
+
+    /// A file of the plan that is elsewhere by now: a link on the way to it was changed.
+    async fn moved(&self, judged: &Judged) -> Result<Option<String>, Refusal> {
+        let of_file = |sight: &&Sight| matches!(sight.target, Target::File { .. });
+        let before: Vec<&Sight> = judged.sights.iter().filter(of_file).collect();
+        let targets: Vec<Target> = before.iter().map(|sight| sight.target.clone()).collect();
+        let now = guard::look_at_files(self.offer, &targets, &self.scope(&judged.place)).await;
+        let now = now.map_err(|error| denied(error.message, error.advice))?;
+        let moved = before.iter().zip(&now).find(|(before, now)| before.path != now.path);
+        Ok(moved.and_then(|(before, _)| match &before.target {
+            Target::File { path } => Some(path.clone()),
+            _ => None,
+        }))
     }
 
     /// Has the ports look at what the plan leads to, so that the answer binds what will really run.

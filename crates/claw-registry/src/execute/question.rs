@@ -3,6 +3,10 @@
 //! Whoever wrote the call may want to mislead: nothing in it can steer a terminal, pass for a line of ours
 //! or hide what it does behind its length.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::path::{Component, Path, PathBuf};
+
 use claw_core::port::ProgramRun;
 use claw_core::tool::{Ask, Sight, Target};
 use claw_policy::approval as policy;
@@ -63,7 +67,13 @@ pub(super) fn summary(judged: &Judged, args: &Value, scrubber: &CallScrubber) ->
                 }
                 lines.extend(found.map(|(verdict, _)| commands(verdict, scrubber)).unwrap_or_default());
             }
-            Ask::Write { path } => lines.push(format!("write {}", plain(path, scrubber))),
+            Ask::Write { path } => {
+                lines.push(format!("write {}", plain(path, scrubber)));
+                lines.extend(
+                    elsewhere(path, &judged.sights)
+                        .map(|real| format!("which leads to {}", plain(real, scrubber))),
+                );
+            }
             Ask::Host { origin } => {
                 lines.push(format!("connect to {}", plain(&origin.to_string(), scrubber)));
             }
@@ -74,8 +84,10 @@ pub(super) fn summary(judged: &Judged, args: &Value, scrubber: &CallScrubber) ->
     let rest = unsaid(args, &judged.plan.asks);
     if rest.as_object().is_none_or(|fields| !fields.is_empty()) {
         let other = if rest == *args { "" } else { "other " };
-        lines.push(format!("with the {other}arguments:"));
-        lines.push(block(&scrubber.json(&rest).to_string(), scrubber));
+        let shown = scrubber.json(&rest);
+        let hidden = if shown == rest { "" } else { ", in which values are hidden that may differ" };
+        lines.push(format!("with the {other}arguments{hidden}:"));
+        lines.push(block(&shown.to_string(), scrubber));
     }
     if lines.is_empty() {
         lines.push("without arguments".to_owned());
@@ -101,6 +113,13 @@ fn unsaid(args: &Value, asks: &[Ask]) -> Value {
     )
 }
 
+/// Where a path really leads, if that is not where it says.
+fn elsewhere<'a>(path: &str, sights: &'a [Sight]) -> Option<&'a str> {
+    let real = policy::leads_to(path, sights)?;
+    let written: PathBuf = Path::new(path).components().filter(|part| *part != Component::CurDir).collect();
+    (!Path::new(real).ends_with(written)).then_some(real)
+}
+
 /// A program with credentials: its file, its arguments and the names of what it is given.
 fn login(run: &ProgramRun, sights: &[Sight], scrubber: &CallScrubber) -> Vec<String> {
     let ProgramRun { program, word, arguments, directory, .. } = run;
@@ -123,16 +142,36 @@ fn login(run: &ProgramRun, sights: &[Sight], scrubber: &CallScrubber) -> Vec<Str
 /// How many simple commands are shown.
 const COMMANDS: usize = 40;
 
-/// The simple commands that a script was found to hold, with what each may do.
+/// The simple commands that a script was found to hold, with what each may do: each once, and where there are more
+/// than can be shown, those that may do most.
 fn commands(verdict: &Verdict, scrubber: &CallScrubber) -> Vec<String> {
     if verdict.commands.is_empty() {
         return Vec::new();
     }
-    let line = |simple: &Simple| format!("  {} ({})", plain(&simple.to_string(), scrubber), simple.effects);
+    let mut times: Vec<(&Simple, usize)> = Vec::new();
+    let mut places: HashMap<String, usize> = HashMap::new();
+    for simple in &verdict.commands {
+        match places.entry(format!("{simple} {}", simple.effects)) {
+            Entry::Occupied(place) => times[*place.get()].1 += 1,
+            Entry::Vacant(place) => {
+                place.insert(times.len());
+                times.push((simple, 1));
+            }
+        }
+    }
+    let hidden = times.len().saturating_sub(COMMANDS);
+    if hidden > 0 {
+        times.sort_by_key(|(simple, _)| std::cmp::Reverse(simple.effects.iter().count()));
+        times.truncate(COMMANDS);
+    }
+    let line = |(simple, times): (&Simple, usize)| {
+        let again = if times > 1 { format!(", {times} times") } else { String::new() };
+        format!("  {} ({}){again}", plain(&simple.to_string(), scrubber), simple.effects)
+    };
     let mut lines = vec!["which would run:".to_owned()];
-    lines.extend(verdict.commands.iter().take(COMMANDS).map(line));
-    if let Some(more) = verdict.commands.len().checked_sub(COMMANDS).filter(|more| *more > 0) {
-        lines.push(format!("  and {more} more"));
+    lines.extend(times.into_iter().map(line));
+    if hidden > 0 {
+        lines.push(format!("  and {hidden} other commands, which do not fit here"));
     }
     lines
 }
@@ -167,11 +206,15 @@ fn block(text: &str, scrubber: &CallScrubber) -> String {
     text.lines().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n")
 }
 
-/// Control characters, and those that turn the direction of text, as escapes.
+/// Control characters, those that turn the direction of text and those that show nothing, as escapes.
 fn harmless(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
-        let turns = matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}');
+        let turns = matches!(
+            c,
+            '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
+                | '\u{2060}'..='\u{2069}' | '\u{2800}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}'
+        );
         if (c.is_control() && c != '\n' && c != '\t') || turns {
             shown.extend(c.escape_unicode());
         } else {

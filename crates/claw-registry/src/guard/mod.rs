@@ -84,7 +84,8 @@ pub(crate) fn ports(
             }
             Need::Shell => {
                 let programs = world.programs.clone();
-                ports.shell = world.shell.clone().map(|host| shell::guard((host, programs), caller, grant));
+                ports.shell =
+                    world.shell.clone().map(|host| shell::guard((host, programs), executor, caller, grant));
             }
             Need::Processes => {
                 ports.processes =

@@ -118,7 +118,7 @@ fn line(directory: &str, entry: &Entry) -> String {
         EntryKind::Link => ("link".to_owned(), ""),
         EntryKind::Other => ("other".to_owned(), ""),
     };
-    let name = if entry.path.is_empty() { directory } else { &entry.path };
+    let name = shown::name(if entry.path.is_empty() { directory } else { &entry.path });
     format!("{size:>6}  {}  {name}{mark}\n", shown::time(entry.modified))
 }
 

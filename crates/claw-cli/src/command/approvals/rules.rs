@@ -138,7 +138,7 @@ pub(super) async fn preview(
         lines.extend(shown);
         match past.len().saturating_sub(SHOWN) {
             0 if past.is_empty() => {
-                lines.push(("", "it would have covered none of the commands that ran before".to_owned()))
+                lines.push(("", "it would have covered none of the commands that ran before".to_owned()));
             }
             0 => {}
             more => lines.push(("", format!("and {more} more"))),
@@ -147,7 +147,8 @@ pub(super) async fn preview(
     Ok(lines)
 }
 
-/// The commands that ran and that a rule would have covered, each once, the latest first. Programs count by name.
+/// The commands that ran and that a rule would have covered, each once, the latest first. Programs count by name;
+/// what needs no rule is left out.
 async fn past(
     store: &Arc<dyn Backend>,
     approval: &Approval,
@@ -188,7 +189,8 @@ fn script_of(args: &Value) -> Option<Script> {
 fn is_covered(rules: &[&Remembered], script: &Script, judged_by: &Rules) -> bool {
     let invocation = Invocation { text: &script.text, env: &script.env, input: script.input.as_deref() };
     let verdict = invocation.analyse(judged_by);
-    covering(rules, &Judged { script, verdict: &verdict, sights: None, credential: None }).is_some()
+    covering(rules, &Judged { script, verdict: &verdict, sights: None, credential: None })
+        .is_some_and(|used| !used.is_empty())
 }
 
 /// The remembered rules of an agent that together cover a command, programs by name; none where they do not.

@@ -13,7 +13,7 @@ use claw_core::port::{Model, Owner};
 use claw_core::store::{ApprovalState, Delta, Role, SessionEvent, Topic, Voice};
 use claw_core::tool::{Block, Caller};
 use claw_core::{ApprovalId, CallId, JobId, MessageId};
-use claw_registry::Asking;
+use claw_registry::{Asking, CallScrubber};
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 use tokio::sync::broadcast::error::RecvError;
@@ -217,6 +217,10 @@ impl View {
             stored.map_err(|error| Failure::failed("the conversation cannot be read").because(error))?;
         let Some(message) = stored.first() else { return Ok(()) };
         if out.json {
+            // What a model wants to call is kept as it is said, since it is run so.
+            let scrubber = self.deployment.executor.scrubbers().for_tenant(&self.owner.tenant);
+            let mut message = serde_json::to_value(message)?;
+            message["content"] = scrubber.json(&message["content"]);
             return out.json_line(&json!({ "type": "message", "message": message }));
         }
         let parts = Vec::<Part>::deserialize(&message.new.content).unwrap_or_default();
@@ -261,7 +265,8 @@ impl View {
         let tool = body["tool"].as_str().unwrap_or("?");
         let call: Option<CallId> = body["call"].as_str().and_then(|call| call.parse().ok());
         let wanted = call.and_then(|call| self.calls.get(&call));
-        let args = wanted.map(|wanted| shown(&wanted.args)).unwrap_or_default();
+        let scrubber = self.deployment.executor.scrubbers().for_tenant(&self.owner.tenant);
+        let args = wanted.map(|wanted| shown(&wanted.args, &scrubber)).unwrap_or_default();
         match body["state"].as_str() {
             Some("started") => tell(format_args!("→ {tool} {args}")),
             Some("finished") => {
@@ -302,7 +307,11 @@ impl View {
             return;
         }
         match approve::asking() {
-            Asking::Possible => approve::put(&self.deployment.executor, approval, self.by.clone()).await,
+            Asking::Possible => tokio::select! {
+                () = approve::put(&self.deployment.executor, approval, self.by.clone()) => {}
+                // Nobody is left to do what is asked about; that is said where it is followed.
+                () = self.deserted.cancelled() => {}
+            },
             Asking::Impossible => approve::announce(&approval),
         }
     }
@@ -347,11 +356,11 @@ fn changed(line: &str) -> Style {
     }
 }
 
-fn shown(args: &Args) -> String {
-    let text = match args {
+fn shown(args: &Args, scrubber: &CallScrubber) -> String {
+    let text = scrubber.said(&match args {
         Args::Json(args) => args.to_string(),
         Args::Broken { text, .. } => text.clone(),
-    };
+    });
     match text.char_indices().nth(SHOWN) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text,

@@ -15,7 +15,7 @@ use crate::command::credentials::usable;
 use crate::command::probe::ask as probe_model;
 use crate::compose;
 use crate::compose::models::{DeploymentKeys, endpoints, models};
-use crate::config::Loaded;
+use crate::config::{Loaded, Surroundings};
 
 const SET_UP: &str = "clawsmith onboard, or set a provider's key, for instance `ANTHROPIC_API_KEY`";
 
@@ -43,8 +43,9 @@ pub(super) async fn examine(
             }
             None => Arc::new(EnvKeys),
         };
-    if let Err(failure) = endpoints(&loaded, Arc::clone(&keys)) {
-        findings.push(Finding::bad("endpoints", failure.to_string(), "see docs/models.md"));
+    match endpoints(&loaded, Arc::clone(&keys)) {
+        Ok(_) => findings.extend(keyless(&loaded, &session.around)),
+        Err(failure) => findings.push(Finding::bad("endpoints", failure.to_string(), "see docs/models.md")),
     }
     match models(&loaded, &session.around, keys, None) {
         Ok(providers) => {
@@ -55,6 +56,25 @@ pub(super) async fn examine(
     }
     if let Some(store) = store {
         findings.extend(credentials(store, &loaded).await);
+    }
+    findings
+}
+
+/// Endpoints, and those whose key is to come from variables that are not set.
+fn keyless(loaded: &Loaded, around: &Surroundings) -> Vec<Finding> {
+    const TOPIC: &str = "endpoints";
+    let endpoints = &loaded.config.endpoints;
+    let missing = endpoints.iter().filter(|(_, endpoint)| {
+        let set = |name: &String| around.variable(name).is_some();
+        endpoint.key_secret.is_empty() && !endpoint.key_env.is_empty() && !endpoint.key_env.iter().any(set)
+    });
+    let told = missing.map(|(name, endpoint)| {
+        let what = format!("`{name}` has no key: `{}` is not set", endpoint.key_env.join("`, `"));
+        Finding::worth(TOPIC, what, "set the variable, or keep the key with `clawsmith secrets set`")
+    });
+    let mut findings: Vec<Finding> = told.collect();
+    if findings.is_empty() && !endpoints.is_empty() {
+        findings.push(Finding::good(TOPIC, format!("set up: {}", endpoints.len())));
     }
     findings
 }

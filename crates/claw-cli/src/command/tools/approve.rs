@@ -3,12 +3,17 @@
 //! The question goes to standard error and the answer comes from standard input. What the call is about is
 //! shown without control characters: a call must not be able to rewrite its own question.
 
-use std::io::{self, BufRead, IsTerminal as _, Write};
+use std::io::{self, BufRead, BufReader, IsTerminal as _, Read, Write};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use claw_core::event::{Event, Listener, What};
-use claw_core::store::{Answer, Approval};
+use claw_core::port::UnixMillis;
+use claw_core::store::{Answer, Approval, ApprovalState};
 use claw_registry::{Asking, Executor};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use tokio::sync::mpsc;
 
 use crate::command::approvals::rules::{Scope, new_rule};
@@ -16,6 +21,10 @@ use crate::output::{beside, tell, told_columns, visible};
 
 /// How often an answer that is neither yes nor no is asked for again.
 const ATTEMPTS: usize = 3;
+/// How often it is looked whether a question still waits.
+const LOOKED_AFTER: Duration = Duration::from_millis(200);
+/// How long whoever reads the answer takes to notice that none is wanted any more.
+const POLLED: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 /// Whether somebody sits at a terminal who can be asked.
 pub(crate) fn asking() -> Asking {
@@ -64,19 +73,35 @@ pub(crate) fn announce(approval: &Approval) {
     tell(format_args!("  and: clawsmith approvals approve {id}"));
 }
 
-/// Puts a question on a thread of its own, since reading a terminal cannot be stopped; the store gets the
-/// answer, unless the question was over before.
+/// Puts a question; the store gets the answer. A question that is over before there is one (answered elsewhere,
+/// expired, withdrawn) gives the terminal back at once, with what was typed and not yet read.
 pub(crate) async fn put(executor: &Executor, approval: Approval, by: String) {
-    let (sender, answer) = tokio::sync::oneshot::channel();
-    let shown = approval.clone();
+    let (sender, mut answer) = tokio::sync::oneshot::channel();
+    let (shown, over) = (approval.clone(), Over::default());
+    let input = Watched { over: Arc::clone(&over.0) };
     std::thread::spawn(move || {
         // What was typed before the question is no answer to it. A terminal that is gone gives none.
         let _ = rustix::termios::tcflush(io::stdin(), rustix::termios::QueueSelector::IFlush);
         // Standard error is not locked: whoever waits here must not keep others from saying why it is over.
-        let answer = ask(&shown, &mut io::stdin().lock(), &mut io::stderr());
+        let answer = ask(&shown, &mut BufReader::new(input), &mut io::stderr());
         let _ = sender.send(answer.unwrap_or(Said::No));
     });
-    let Ok(said) = answer.await else { return };
+    let said = loop {
+        tokio::select! {
+            biased;
+            said = &mut answer => match said {
+                Ok(said) => break said,
+                Err(_) => return,
+            },
+            () = tokio::time::sleep(LOOKED_AFTER) => {}
+        }
+        if let Some(how) = ended(executor, &approval).await {
+            drop(over);
+            // Whoever reads next must not have to share the terminal.
+            let _ = answer.await;
+            return tell(format_args!("\n{how}"));
+        }
+    };
     let at = executor.registry().world().clock.now();
     let (tenant, id) = (&approval.request.tenant, approval.id);
     let rule = new_rule(&approval, Scope::Session, &by, at).ok();
@@ -89,6 +114,72 @@ pub(crate) async fn put(executor: &Executor, approval: Approval, by: String) {
     };
     if let Err(error) = answered {
         tracing::debug!(%error, "an answer came too late");
+        if let Some(how) = ended(executor, &approval).await {
+            tell(format_args!("the answer came too late: {how}"));
+        }
+    }
+}
+
+/// How a question ended; `None` while it waits. A store that cannot be read now may be in a moment.
+async fn ended(executor: &Executor, asked: &Approval) -> Option<String> {
+    let found = executor.store().approval(&asked.request.tenant, asked.id).await.ok()?;
+    how_ended(found.as_ref(), executor.registry().world().clock.now())
+}
+
+fn how_ended(found: Option<&Approval>, now: UnixMillis) -> Option<String> {
+    let Some(Approval { request, state, answered_by, .. }) = found else {
+        return Some("the question is withdrawn".to_owned());
+    };
+    let by = visible(answered_by.as_deref().unwrap_or("somebody"));
+    Some(match state {
+        // Whoever asked closes it, if they are still there.
+        ApprovalState::Pending if now < request.expires => return None,
+        ApprovalState::Approved | ApprovalState::Used => format!("answered elsewhere: {by} said yes"),
+        ApprovalState::Denied => format!("answered elsewhere: {by} said no"),
+        ApprovalState::Expired if answered_by.is_some() => {
+            format!("answered elsewhere: {by} said yes, and it was not used in time")
+        }
+        ApprovalState::Pending | ApprovalState::Expired => {
+            let waited = request.expires.since(request.asked).as_secs();
+            format!("the question expired: nobody answered within {waited} s")
+        }
+        ApprovalState::Cancelled => "the question is withdrawn: the call was given up".to_owned(),
+    })
+}
+
+/// Tells whoever reads the answer, when it is dropped, that none is wanted any more.
+#[derive(Default)]
+struct Over(Arc<AtomicBool>);
+
+impl Drop for Over {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
+/// Standard input until a question is over: a read that blocks could not be taken back, and would swallow what is
+/// typed next.
+struct Watched {
+    over: Arc<AtomicBool>,
+}
+
+impl Read for Watched {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let stdin = io::stdin();
+        loop {
+            let mut waiting = [PollFd::new(&stdin, PollFlags::IN)];
+            let ready = match poll(&mut waiting, Some(&POLLED)) {
+                Ok(ready) => ready > 0,
+                Err(Errno::INTR) => false,
+                Err(error) => return Err(error.into()),
+            };
+            if self.over.load(Ordering::Acquire) {
+                return Err(io::Error::other("the question is over"));
+            }
+            if ready {
+                return Ok(rustix::io::read(&stdin, bytes)?);
+            }
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::io::Read;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -104,6 +105,11 @@ impl CallTool {
                 // Only now is it known where the data directory really is: it may just have been made.
                 let base = compose::workspaces(&loaded, &session.around)?;
                 caller.workspace = workspace_path(&base, &caller.tenant, &caller.agent, caller.user.as_ref());
+                let mut private = std::fs::DirBuilder::new();
+                private.recursive(true).mode(0o700).create(&caller.workspace).map_err(|error| {
+                    let what = format!("`{}` cannot be made", caller.workspace.display());
+                    Failure::failed(what).because(error)
+                })?;
             }
             let executor = compose::executor(&loaded, &session.around, Arc::clone(&store) as _, questions)?;
             compose::hide_sealed(&executor, &loaded, &session.around, &store)
@@ -237,6 +243,7 @@ pub(crate) fn workspace(asked: Option<&Path>, around: &Surroundings) -> Result<P
     let what = match real.parent() {
         None => "the whole disk",
         Some(_) if home.as_ref() == Some(&real) => "the home directory itself",
+        Some(_) if home.is_some_and(|home| home.starts_with(&real)) => "above the home directory",
         Some(_) => return Ok(real),
     };
     let failure = Failure::usage(format!("`{}` is {what}, which is never a workspace", real.display()));

@@ -129,7 +129,7 @@ impl GuardedFiles {
             return Err(stale(path, &seen, Some(&masked)));
         }
         let text = if old.bom { text.strip_prefix('\u{feff}').unwrap_or(text) } else { text };
-        let whole = Splice { range: 0..masked.text.len(), text: text.to_owned() };
+        let whole = Splice { range: 0..masked.text.len(), text: with_line_ends_of(&old.text, text) };
         let composed = compose(&old.text, &masked, &[whole], Last::Doubt)?;
         let bytes = match encode_as(path, &old, &current.bytes, &composed.text) {
             Ok(bytes) => bytes,
@@ -158,7 +158,7 @@ impl GuardedFiles {
     ) -> Result<Rewrite<'a>, ToolError> {
         let (old, masked) = self.masked(path, &current.bytes)?;
         let end = masked.text.len();
-        let more = Splice { range: end..end, text: text.to_owned() };
+        let more = Splice { range: end..end, text: with_line_ends_of(&old.text, text) };
         let composed = compose(&old.text, &masked, &[more], Last::Doubt)?;
         let bytes = encode_as(path, &old, &current.bytes, &composed.text)?;
         let after = self.still_hidden(path, &composed)?;
@@ -200,7 +200,11 @@ impl GuardedFiles {
             Some(current) if current.bytes == bytes => current.stat.clone(),
             _ => self.put_bytes(path, target, current.as_ref(), &bytes).await?,
         };
+        let is_changed = current.as_ref().is_none_or(|current| current.bytes != bytes);
         let diff = match &before {
+            Some(before) if is_changed && *before == after.text => {
+                "(a value that is hidden was changed)\n".to_owned()
+            }
             Some(before) => diff::unified(path, before, &after.text, DIFF_LINES),
             None => format!(
                 "({} bytes that were no text were replaced)\n",
@@ -288,4 +292,10 @@ fn stale(path: &str, seen: &Seen, now: Option<&Masked>) -> ToolError {
         message.push_str(&diff::unified(path, seen, &now.text, CONFLICT_LINES));
     }
     ToolError::new(ErrorKind::Conflict, message).try_instead("read it again, then decide anew")
+}
+
+/// A new text with the line ends of the old one, where all of those are CRLF: models write LF whatever they read.
+fn with_line_ends_of(old: &str, new: &str) -> String {
+    let (all, crlf) = (old.matches('\n').count(), old.matches("\r\n").count());
+    if crlf > 0 && crlf == all && !new.contains('\r') { new.replace('\n', "\r\n") } else { new.to_owned() }
 }

@@ -223,7 +223,8 @@ async fn leaves_out_words_that_are_nearly_everywhere(store: impl Documents) {
 /// a database that counts in a sample only must not mistake them for words that are everywhere.
 async fn counts_exactly_where_a_word_becomes_common(store: impl Documents) {
     let text = |n: u64| {
-        let words = [("fourth", n % 4 == 0 && n < 4_000), ("header", n % 32 < 8 && n != 0), ("all", true)];
+        let words =
+            [("fourth", n.is_multiple_of(4) && n < 4_000), ("header", n % 32 < 8 && n != 0), ("all", true)];
         let words = words.into_iter().filter(|(_, is_in)| *is_in).map(|(word, _)| word);
         words.chain([format!("entry{n}").as_str()]).collect::<Vec<_>>().join(" ")
     };

@@ -62,3 +62,13 @@ async fn an_answer_is_never_too_long() {
         &said[..100]
     );
 }
+
+#[tokio::test]
+async fn a_name_with_a_line_break_is_one_line() {
+    let road = Road::new(&[("a\n     9  1970-01-01 00:00  forged", b"x"), ("b\u{1b}[2J", b"x")]);
+    for (tool, args) in [("list_files", json!({})), ("glob", json!({ "pattern": "*" }))] {
+        let listed = done(&road.call(tool, args).await);
+        assert!(listed.contains(r"a\n     9  1970-01-01 00:00  forged"), "{tool}: {listed}");
+        assert!(listed.contains(r"b\u{1b}[2J"), "{tool}: {listed}");
+    }
+}

@@ -6,7 +6,7 @@ use claw_core::store::{Approval, ApprovalState, NewApproval, Suggestion};
 use claw_core::tool::{Digest, Effect, Effects};
 use claw_core::{AgentId, ApprovalId, CallId, SessionKey, TenantId, ToolName};
 
-use super::{Said, ask};
+use super::{Said, ask, how_ended};
 
 fn question(summary: &str) -> Approval {
     let asked = UnixMillis(1_000);
@@ -95,4 +95,24 @@ fn refuses_a_call_that_rewrites_its_own_question() {
     ask(&question, &mut Cursor::new("n\n"), &mut shown).unwrap();
     let shown = String::from_utf8(shown).unwrap();
     assert!(!shown.contains(['\u{1b}', '\r']), "{shown:?}");
+}
+
+#[test]
+fn says_how_a_question_ended_without_its_answer() {
+    let mut question = question("run");
+    let (early, late) = (UnixMillis(2_000), UnixMillis(500_000));
+    assert_eq!(how_ended(Some(&question), early), None);
+    // Whoever asked may be gone: nobody closes it then.
+    let expired = "the question expired: nobody answered within 120 s";
+    assert_eq!(how_ended(Some(&question), late).as_deref(), Some(expired));
+    assert_eq!(how_ended(None, early).as_deref(), Some("the question is withdrawn"));
+    let mut said = |state, by: Option<&str>| {
+        question.state = state;
+        question.answered_by = by.map(str::to_owned);
+        how_ended(Some(&question), early).unwrap()
+    };
+    assert_eq!(said(ApprovalState::Expired, None), expired);
+    assert_eq!(said(ApprovalState::Used, Some("ann")), "answered elsewhere: ann said yes");
+    assert_eq!(said(ApprovalState::Denied, Some("a\u{1b}nn")), "answered elsewhere: a\u{241b}nn said no");
+    assert_eq!(said(ApprovalState::Cancelled, None), "the question is withdrawn: the call was given up");
 }
