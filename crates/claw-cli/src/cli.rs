@@ -117,8 +117,9 @@ impl Session {
         })?;
         let file = loaded.found.as_ref().map(|found| found.path.display().to_string()).unwrap_or_default();
         let refused = |what: &str| {
-            Failure::usage(format!("`{file}` {what}, so nothing is done under its rules"))
-                .hint("`clawsmith config trust` shows what it says and accepts it as it is")
+            Failure::usage(format!("`{file}` {what}, so nothing is done under its rules")).hint(
+                "remove it if it is not yours; `clawsmith config trust` shows what it says and accepts it",
+            )
         };
         match trust {
             Trust::Holds => Ok(loaded),

@@ -1,5 +1,6 @@
 //! `clawsmith config`: is it sound, what holds, what may it hold?
 
+use std::io::{self, IsTerminal as _};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -9,6 +10,8 @@ use claw_policy::lint::{Severity, lint};
 use claw_registry::CallScrubber;
 use serde_json::{Value, json};
 
+use super::prompt;
+use super::tools::runtime;
 use crate::cli::Session;
 use crate::compose;
 use crate::config::{self, Loaded, Origin, Setting};
@@ -214,10 +217,14 @@ fn trust(session: &mut Session) -> Outcome {
     // Nothing is scrubbed: what is accepted must be seen.
     let mut settings = loaded.settings()?;
     settings.retain(|setting| matches!(setting.origin, Origin::File { .. }));
-    let accepted = loaded.accept(&session.around).map_err(|error| {
-        Failure::failed(format!("`{}` cannot be accepted", found.path.display())).because(error)
-    })?;
+    let beside = session.around.clone();
+    let accept = || {
+        loaded.accept(&beside).map_err(|error| {
+            Failure::failed(format!("`{}` cannot be accepted", found.path.display())).because(error)
+        })
+    };
     if session.out.json {
+        let accepted = accept()?;
         session.out.json(&json!({ "file": found, "accepted": accepted, "settings": settings }))?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -232,7 +239,17 @@ fn trust(session: &mut Session) -> Outcome {
         session.out.prose(format_args!("warning: {warning}"))?;
     }
     session.out.line("")?;
-    session.out.line(match accepted {
+    session.out.flush()?;
+    // Who sees it at a terminal has not seen it before they called this.
+    let is_new = loaded.trust(&session.around)? != config::Trust::Holds;
+    if is_new && io::stdin().is_terminal() && io::stdout().is_terminal() {
+        let answer = prompt::line(&runtime()?, "accept it as it is? [y]es / [n]o: ")?;
+        if !answer.is_some_and(|answer| ["y", "yes"].contains(&answer.to_lowercase().as_str())) {
+            return Err(Failure::usage("it was not accepted, so nothing is done under its rules")
+                .hint("remove it if it is not yours, or change it and accept it then"));
+        }
+    }
+    session.out.line(match accept()? {
         true => "Accepted: it holds until it is changed.",
         false => "It needs no accepting: a person named it, or it is the user's own.",
     })?;

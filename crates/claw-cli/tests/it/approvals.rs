@@ -154,12 +154,9 @@ fn a_yes_needs_enough_of_an_id_to_be_for_the_question_that_was_seen() {
 
 #[test]
 fn a_command_that_needs_no_rule_is_covered_by_none() {
-    let home = Home::with_config("[approvals]\nask = \"always\"\n");
-    let waiting = |args: &str| Waiting::start(&home, &["exec", args]);
-    let call = waiting(r#"{"command": "echo hello"}"#);
-    assert_eq!(home.run(&["approvals", "approve", &call.id]).code, 0);
-    assert_eq!(call.end().code, 0);
-    let call = waiting(r#"{"command": "touch made"}"#);
+    let home = Home::with_config("[approvals]\nsecurity = \"allowlist\"\n");
+    assert_eq!(home.run(&["tools", "call", "exec", r#"{"command": "echo hello"}"#]).code, 0);
+    let call = Waiting::start(&home, &["exec", r#"{"command": "touch made"}"#]);
     let shown = home.run(&["approvals", "show", &call.id]);
     assert!(shown.stdout.contains("covered none of the commands that ran before"), "{}", shown.shown());
     assert_eq!(home.run(&["approvals", "deny", &call.id]).code, 0);

@@ -123,7 +123,7 @@ fn refuses_a_program_that_was_swapped_since() {
 
 #[test]
 fn a_question_shows_what_would_be_remembered() {
-    let home = Home::with_config("[approvals]\nsecurity = \"full\"\nask = \"always\"\n");
+    let home = strict();
     let waiting =
         |command: &str| Waiting::start(&home, &["exec", &json!({ "command": command }).to_string()]);
     let call = waiting("cat src/a.txt; true");
@@ -158,4 +158,15 @@ fn checking_a_command_shows_the_rules_that_cover_it() {
     assert!(shown.contains("covered by remembered rules") && shown.contains("`/usr/bin/ls -l`"), "{shown}");
     let json = home.run(&["shell", "check", "--json", "--", "ls -l && ls -a"]).json();
     assert_eq!(json["remembered"], json!([]));
+}
+
+#[test]
+fn no_rule_is_offered_that_would_not_hold() {
+    let home = Home::with_config("[approvals.effects]\nexecute = \"ask\"\n");
+    let waiting = Waiting::start(&home, &["exec", r#"{"command": "ls -l"}"#]);
+    let shown = home.run(&["approvals", "show", &waiting.id]);
+    assert!(shown.stdout.contains("not possible: the configuration asks each time"), "{}", shown.shown());
+    assert_ne!(home.run(&["approvals", "approve", &waiting.id, "--always"]).code, 0);
+    assert_eq!(home.run(&["approvals", "approve", &waiting.id]).code, 0);
+    assert_eq!(waiting.end().code, 0);
 }

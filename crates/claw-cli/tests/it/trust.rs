@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use crate::harness::{Home, Ran};
+use crate::terminal::Terminal;
 
 const OPEN: &str = "[sandbox]\nmode = \"off\"\n";
 
@@ -150,4 +151,22 @@ fn what_is_accepted_is_shown_as_the_file_has_it() {
     home.write("project/clawsmith.toml", "[tools]\ndeny = [\"exce\"]\n");
     let ran = home.run(&["config", "trust"]);
     assert!(ran.stdout.contains("warning:") && ran.stdout.contains("exce"), "{}", ran.shown());
+}
+
+#[test]
+fn at_a_terminal_a_person_sees_it_before_they_accept() {
+    let home = Home::new();
+    home.write("project/clawsmith.toml", "[sandbox]\nmode = \"off\"\n");
+    for (typed, code, then) in [("n\r", 2, 2), ("\r", 2, 2), ("y\r", 0, 0)] {
+        let mut terminal = Terminal::run(&home, &["config", "trust"]);
+        let seen = terminal.wait_for("[n]o: ");
+        assert!(seen.contains("sandbox.mode"), "{seen}");
+        terminal.type_in(typed);
+        let (ended, seen) = terminal.ended();
+        assert_eq!(ended, Some(code), "{seen}");
+        let ran = call(&home);
+        assert_eq!(ran.code, then, "{}", ran.shown());
+    }
+    // What holds already is not asked about.
+    assert_eq!(Terminal::run(&home, &["config", "trust"]).ended().0, Some(0));
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use claw_core::ApprovalId;
 use claw_core::port::{Registered, Scope};
-use claw_core::store::NewApproval;
+use claw_core::store::{NewApproval, Suggestion};
 use claw_core::tool::{Digest, Effects, Identity, Input, Plan, Sight, Target, ToolError};
 use claw_policy::approval::{self as policy, Analysis, Circumstances, Judgement};
 use claw_policy::program::Route;
@@ -211,6 +211,11 @@ impl Trip<'_> {
         let caller = self.offer.caller();
         let now = self.offer.0.registry.world().clock.now();
         let wait = self.executor.0.approvals.load().wait_secs;
+        let remember = self.executor.0.rules.as_ref().and_then(|_| remembered::suggestion(judged, scrubber));
+        let remember = remember.map(|suggestion| match self.is_settled_by_rules(judged) {
+            true => suggestion,
+            false => Suggestion { rule: None, text: "the configuration asks each time".to_owned() },
+        });
         NewApproval {
             tenant: caller.tenant.clone(),
             session: caller.session.clone(),
@@ -224,8 +229,15 @@ impl Trip<'_> {
             reason,
             asked: now,
             expires: now.plus(Duration::from_secs(wait.into())),
-            remember: self.executor.0.rules.as_ref().and_then(|_| remembered::suggestion(judged, scrubber)),
+            remember,
         }
+    }
+
+    /// Whether nothing would be asked if rules covered every command: others may be what asks.
+    fn is_settled_by_rules(&self, judged: &Judged) -> bool {
+        let mut commands = judged.commands.clone();
+        commands.covered = vec![true; commands.verdicts.len()];
+        self.verdict(judged, &commands) == Judgement::Allow
     }
 }
 
