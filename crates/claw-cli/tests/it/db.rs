@@ -181,3 +181,16 @@ fn a_server_that_is_not_there_is_said() {
     );
     assert!(!ran.stderr.contains("hunter2"), "{}", ran.stderr);
 }
+
+#[test]
+fn a_store_that_is_not_there_is_named() {
+    let home = Home::new();
+    for words in [
+        &["db", "backup", "new.db", "--from", "sqlite:nope.db"][..],
+        &["db", "copy", "--from", "sqlite:nope.db", "--to", "sqlite:new.db"],
+    ] {
+        let ran = home.run(words);
+        assert!(ran.code == 1 && ran.stderr.contains("there is no store at"), "{}", ran.shown());
+        assert!(ran.stderr.contains("nope.db`") && !home.path().join("project/new.db").exists());
+    }
+}

@@ -360,3 +360,37 @@ fn a_question_shows_what_does_most_among_many_commands() {
     home.run(&["approvals", "deny", &waiting.id]);
     assert_eq!(waiting.end().code, 3);
 }
+
+#[test]
+fn a_secret_is_hidden_with_colours_in_it_and_where_output_is_cut() {
+    let home = Home::new();
+    home.ran(home.command(&["secrets", "set", "one"]).write_stdin("correct-horse-battery"));
+    let run = |command: &str| {
+        let args = json!({ "command": command }).to_string();
+        home.run(&["tools", "call", "exec", "--json", &args])
+    };
+    let ran = run(r"printf 'a correct-\033[1;31mhorse\033[0m-battery \033[32mb\033[0m\n'");
+    assert_eq!(
+        ran.json()["output"]["content"][0]["text"],
+        "a [REDACTED] b\n[exit code 0]",
+        "{}",
+        ran.shown()
+    );
+    // The middle is left out between the 262,144th byte and the last 786,432; the value stands across both edges.
+    home.write("project/value", "correct-horse-battery");
+    let ran =
+        run("head -c 262130 /dev/zero | tr '\\0' x; cat value; head -c 2000000 /dev/zero | tr '\\0' y; \
+                   cat value; head -c 786422 /dev/zero | tr '\\0' z");
+    assert_eq!(ran.json()["output"]["details"]["exit"], 0, "{}", ran.shown());
+    let kept = |text: &str| {
+        let data = home.data();
+        let found =
+            std::process::Command::new("grep").args(["-rlaF", "--", text]).arg(data).output().unwrap();
+        String::from_utf8(found.stdout).unwrap()
+    };
+    assert!(kept("bytes are left out here").contains("artifacts"), "{}", kept("bytes are left out here"));
+    for part in ["correct-h", "horse", "se-battery"] {
+        assert!(!ran.stdout.contains(part) && !kept(part).contains("artifacts"), "{part}: {}", kept(part));
+    }
+    assert!(ran.json()["output"]["details"]["left_out_bytes"].as_u64() > Some(1_000_000));
+}

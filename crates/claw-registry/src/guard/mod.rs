@@ -8,6 +8,7 @@ mod artifacts;
 mod catalogue;
 mod endpoints;
 mod files;
+mod printed;
 mod processes;
 mod scope;
 mod sessions;

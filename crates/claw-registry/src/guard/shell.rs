@@ -1,21 +1,19 @@
 //! Commands, exactly as the plan names them.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use claw_core::TenantId;
-use claw_core::port::{ProgramHost, ProgramRun, Ran, RunContext, Shell, ShellHost, gap, gaps};
+use claw_core::port::{ProgramHost, ProgramRun, Ran, RunContext, Shell, ShellHost};
 use claw_core::tool::{Argv, Ask, Caller, Effect, Script, Sight, ToolError};
 
 use super::Grant;
+use super::printed::{without_edges, without_escapes};
 use crate::Executor;
 
 /// Where commands run, and where those with credentials do.
 type Hosts = (Arc<dyn ShellHost>, Option<Arc<dyn ProgramHost>>);
-
-/// How much is cut on both sides of a gap in what a command printed. A secret that the gap goes through is not whole on
-/// either side and so not recognised; longer ones than this are not expected.
-const EDGE: usize = 16 << 10;
 
 pub(super) fn guard(
     (host, programs): Hosts,
@@ -69,8 +67,13 @@ impl GuardedShell {
         Some((self.programs.as_deref()?, run))
     }
 
-    /// What a command printed, without what stood beside a gap.
-    fn without_edges(&self, mut ran: Ran) -> Ran {
+    /// What a command printed, fit to be scrubbed.
+    fn cleaned(&self, mut ran: Ran) -> Ran {
+        for printed in [&mut ran.output, &mut ran.errors] {
+            if let Cow::Owned(plain) = without_escapes(printed) {
+                *printed = plain;
+            }
+        }
         if ran.dropped > 0 {
             let scrubber = self.executor.scrubbers().for_call(&self.tenant, &self.grant.secrets);
             for printed in [&mut ran.output, &mut ran.errors] {
@@ -79,28 +82,6 @@ impl GuardedShell {
         }
         ran
     }
-}
-
-/// Hides what is whole on each side of the gaps, and only then cuts their edges off.
-fn without_edges(printed: &str, scrub: impl Fn(&str) -> String) -> String {
-    let (mut text, mut from) = (String::new(), 0);
-    let mut take = |piece: &str, (first, last): (bool, bool), left_out: Option<u64>| {
-        let piece = scrub(piece);
-        let start = if first { 0 } else { piece.ceil_char_boundary(EDGE.min(piece.len())) };
-        let end =
-            if last { piece.len() } else { piece.floor_char_boundary(piece.len().saturating_sub(EDGE)) };
-        text.push_str(piece.get(start..end).unwrap_or_default());
-        if let Some(left_out) = left_out {
-            text.push_str(&gap(left_out));
-        }
-    };
-    let gaps = gaps(printed);
-    for (at, (range, left_out)) in gaps.iter().enumerate() {
-        take(&printed[from..range.start], (at == 0, false), Some(*left_out));
-        from = range.end;
-    }
-    take(&printed[from..], (gaps.is_empty(), true), None);
-    text
 }
 
 #[async_trait]
@@ -115,7 +96,7 @@ impl Shell for GuardedShell {
             Some((programs, run)) => programs.run(&self.login, run).await,
             None => self.host.run(&self.context, script).await,
         };
-        ran.map(|ran| self.without_edges(ran))
+        ran.map(|ran| self.cleaned(ran))
     }
 
     async fn spawn(&self, argv: &Argv) -> Result<Ran, ToolError> {
@@ -129,30 +110,6 @@ impl Shell for GuardedShell {
             None if argv.credentials => Err(super::unplanned("a program with credentials".to_owned())),
             None => self.host.spawn(&self.context, argv).await,
         };
-        ran.map(|ran| self.without_edges(ran))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{EDGE, gap, without_edges};
-
-    #[test]
-    fn a_secret_that_a_gap_goes_through_is_on_neither_side() {
-        let hide = |text: &str| text.replace("secret-value", "[HIDDEN]");
-        let printed = format!(
-            "secret-value {}secret-v{}value{} secret-value",
-            "x".repeat(EDGE),
-            gap(7),
-            "y".repeat(EDGE)
-        );
-        let shown = without_edges(&printed, hide);
-        assert!(shown.starts_with("[HIDDEN] x") && shown.ends_with("y [HIDDEN]"), "{}", shown.len());
-        assert!(shown.contains(&gap(7)) && !shown.contains("secret") && !shown.contains("value"), "{shown}");
-        // What is hidden before the cut may reach over where the cut falls.
-        let printed = format!("{}secret-value{}{}rest", "x".repeat(10), "z".repeat(EDGE - 5), gap(1));
-        assert!(!without_edges(&printed, hide).contains("secret"));
-        // A program that prints such a line itself loses more of what it prints, and nothing else.
-        assert_eq!(without_edges(&format!("a{}b{}c", gap(1), gap(2)), hide), format!("{}{}", gap(1), gap(2)));
+        ran.map(|ran| self.cleaned(ran))
     }
 }

@@ -72,6 +72,11 @@ pub async fn backup(
         _ => Ok(()),
     };
     refuse_existing()?;
+    if let Place::File(path) = place
+        && !path.exists()
+    {
+        return Err(refused(BACK_UP, format!("there is no store at `{}`", path.display())));
+    }
     let partial = Partial::beside(file)?;
     match place {
         Place::Memory => return Err(refused(BACK_UP, "a store in memory has no backup".to_owned())),

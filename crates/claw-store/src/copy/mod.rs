@@ -96,6 +96,9 @@ pub async fn copy(
     }
     let mut source: Box<dyn Source> = match from {
         Place::Memory => return Err(in_memory()),
+        Place::File(path) if !path.exists() => {
+            return Err(refused(format!("there is no store at `{}`", path.display())));
+        }
         Place::File(path) => Box::new(SqliteSide::source(path).await?),
         Place::Postgres(url) => Box::new(PostgresSide::source(url.expose()).await?),
     };

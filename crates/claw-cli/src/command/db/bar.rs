@@ -23,7 +23,8 @@ impl Bar {
         Self { bar, lines: !terminal && !session.out.json, at: String::new() }
     }
 
-    /// Shows a step. A line tells where something begins and that it is done, not every step between.
+    /// Shows a step. A line tells where something begins and that it is done, not every step between; what is
+    /// empty has none.
     pub(super) fn show(&mut self, progress: Progress<'_>) {
         let (what, unit, done, of) = match progress {
             Progress::Copied { table, rows, of } => (format!("copying {table}"), "rows", rows, of),
@@ -40,7 +41,7 @@ impl Bar {
         let is_new = what != self.at;
         if self.lines && unit.is_empty() && is_new {
             tell(&what);
-        } else if self.lines && !unit.is_empty() && (is_new || (done == of && of > 0)) {
+        } else if self.lines && !unit.is_empty() && of > 0 && (is_new || done == of) {
             tell(format_args!("{what}: {done} of {of} {unit}"));
         }
         self.at = what;
