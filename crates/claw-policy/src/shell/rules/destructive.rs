@@ -247,6 +247,32 @@ fn git(walker: &mut Walker<'_>, seen: &Seen<'_>) {
     if bad {
         walker.hit("destructive.history", None);
     }
+    if discards(verb, seen) {
+        walker.hit("destructive.uncommitted", None);
+    }
+}
+
+/// Whether a git command throws away what nobody has committed, which no other command brings back.
+fn discards(verb: &str, seen: &Seen<'_>) -> bool {
+    let force = seen.short('f') || seen.long("force", 1);
+    match verb {
+        "reset" => seen.long("hard", 2) || seen.long("merge", 2),
+        "checkout" => {
+            let paths =
+                seen.arguments().iter().skip_while(|argument| argument.text() != "--").skip(1).count();
+            force || paths > 0 || seen.any(|argument| matches!(argument, "." | "./" | ":/" | "*"))
+        }
+        "switch" => force || seen.long("discard-changes", 2),
+        "restore" => {
+            let staged = seen.short('S') || seen.long("staged", 2);
+            !staged || seen.short('W') || seen.long("worktree", 1)
+        }
+        "stash" => seen.has("drop") || seen.has("clear"),
+        "clean" => force && !(seen.short('n') || seen.long("dry-run", 1)),
+        "worktree" => seen.has("remove") && force,
+        "rm" => force,
+        _ => false,
+    }
 }
 
 /// The verb of a git command, past the options before it.

@@ -78,6 +78,11 @@ pub const RULES: &[Rule] = &[
         "throws committed or stored work away without a way back",
         "make a branch or a backup first, and leave this to a person",
     ),
+    ask(
+        "destructive.uncommitted",
+        "throws away changes that nobody has committed",
+        "commit or `git stash` them first, or wait for the answer",
+    ),
     deny("disk.format", "formats or repartitions a disk", "work on files in the workspace"),
     deny("disk.raw-copy", "copies raw blocks with dd", "use cp, head or truncate"),
     deny("disk.device", "writes to a disk's device", "write to files in the workspace"),
