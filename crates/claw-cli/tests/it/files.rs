@@ -171,10 +171,17 @@ fn what_git_would_run_is_asked_about_wherever_it_is_written() {
     std::fs::create_dir_all(home.path().join("project/.git/hooks")).unwrap();
     home.write("project/.git/config", "[core]\n");
     home.write("project/.git/hooks/pre-commit", "#!/bin/sh\n");
-    std::os::unix::fs::symlink(".git/hooks", home.path().join("project/scripts")).unwrap();
-    for path in
-        [".git/config", ".git/hooks/new", "sub/.git", "scripts/post-commit", "./x/../.git/info/attributes"]
-    {
+    for (to, name) in [(".git/hooks", "scripts"), (".git", "hidden")] {
+        std::os::unix::fs::symlink(to, home.path().join("project").join(name)).unwrap();
+    }
+    for path in [
+        ".git/config",
+        ".git/hooks/new",
+        "sub/.git",
+        "scripts/post-commit",
+        "hidden/new/er/x",
+        "./x/../.git/info/attributes",
+    ] {
         let ran = call(
             &home,
             "write_file",

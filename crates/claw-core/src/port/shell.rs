@@ -192,10 +192,14 @@ pub fn gap(bytes: u64) -> String {
     format!("{}{bytes}{}", GAP.0, GAP.1)
 }
 
-/// Where such lines are in an output, and how many bytes each stands for.
+/// Where such lines are in an output, and how many bytes each stands for. A program may have printed some itself; of
+/// two that share a line break the first counts.
 pub fn gaps(output: &str) -> Vec<(Range<usize>, u64)> {
-    let mut gaps = Vec::new();
+    let mut gaps: Vec<(Range<usize>, u64)> = Vec::new();
     for (at, _) in output.match_indices(GAP.0) {
+        if gaps.last().is_some_and(|(before, _)| at < before.end) {
+            continue;
+        }
         let rest = &output[at + GAP.0.len()..];
         let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
         if let Ok(bytes) = rest[..digits].parse()

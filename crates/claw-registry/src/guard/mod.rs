@@ -15,10 +15,11 @@ mod sessions;
 mod shell;
 mod talks;
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use claw_core::port::{Access, Expect, Owner, Place, Ports, ProgramRun, RunContext, Scope};
+use claw_core::port::{Access, Expect, FsBridge, Owner, Place, Ports, ProgramRun, RunContext, Scope};
 use claw_core::tool::{
     Ask, Caller, Effects, ErrorKind, Meta, Need, Plan, Progress, Secrets, Sight, Target, ToolError,
 };
@@ -130,10 +131,26 @@ pub(crate) async fn look_at_files(
         if let Target::File { path } = target
             && scope.resolve_text(place.directory, path, Access::Write).is_ok()
         {
-            sights.push(bridge.look(&place, path).await?);
+            let mut sight = bridge.look(&place, path).await?;
+            if sight.path.is_none() {
+                sight.path = would_be(&**bridge, &place, path).await;
+            }
+            sights.push(sight);
         }
     }
     Ok(sights)
+}
+
+/// Where a file would be whose directory is not there yet: below what is there of the way to it.
+async fn would_be(bridge: &dyn FsBridge, place: &Place<'_>, path: &str) -> Option<String> {
+    let path = Path::new(path);
+    for above in path.ancestors().skip(1).filter(|above| !above.as_os_str().is_empty()) {
+        if let Ok(Sight { path: Some(real), .. }) = bridge.look(place, above.to_str()?).await {
+            let rest = path.strip_prefix(above).ok()?;
+            return Some(Path::new(&real).join(rest).display().to_string());
+        }
+    }
+    None
 }
 
 /// A plan, what the policy left of its tool's ceiling, and whether the caller's commands reach other machines.

@@ -108,6 +108,9 @@ mod tests {
         // What is hidden before the cut may reach over where the cut falls.
         let printed = format!("{}secret-value{}{}rest", "x".repeat(10), "z".repeat(EDGE - 5), gap(1));
         assert!(!without_edges(&printed, hide).contains("secret"));
+        // Two that share a line break.
+        let printed = format!("a{}{}b", gap(1), &gap(2)[1..]);
+        assert_eq!(without_edges(&printed, hide), gap(1));
         // A program that prints such a line itself loses more of what it prints, and nothing else.
         assert_eq!(without_edges(&format!("a{}b{}c", gap(1), gap(2)), hide), format!("{}{}", gap(1), gap(2)));
     }
