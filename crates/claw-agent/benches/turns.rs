@@ -183,8 +183,9 @@ impl Agent {
         let model: Arc<dyn Model> = Arc::new(Scripted::new("script", "bench", script));
         let common = Profile { limits: RunLimits::default(), ..Profile::default() };
         let profiles = Arc::new(Profiles { common, ..Profiles::default() });
+        let agents = Arc::new(claw_host::AgentResolver::default().over(Arc::clone(&store) as _));
         let models = Arc::new(OneModel(model));
-        Self { deployment: Deployment { store, executor, models, clock, chronicle, profiles } }
+        Self { deployment: Deployment { store, executor, models, clock, chronicle, agents, profiles } }
     }
 
     fn worker(&self, slots: usize) -> Worker {

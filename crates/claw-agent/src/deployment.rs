@@ -1,9 +1,9 @@
-//! What runs are made with: store, road, models, and what is known of each agent.
+//! The parts that runs are made with: store, road, models, and the profile of each agent.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use claw_core::port::{Clock, Models};
+use claw_core::port::{AgentDirectory, Clock, Models, ResolvedAgent};
 use claw_core::store::{AgentKind, Store, StoreError};
 use claw_core::{AgentId, TenantId};
 use claw_policy::sandbox::Sandboxing;
@@ -13,9 +13,6 @@ use serde_json::Value;
 use smol_str::SmolStr;
 
 use crate::{Chronicle, RunLimits};
-
-/// Where an agent keeps its limits, in what the store calls its other configuration.
-const RUNS: &str = "runs";
 
 /// What runs are made with. Cheap to clone.
 #[derive(Clone)]
@@ -30,17 +27,38 @@ pub struct Deployment {
     pub clock: Arc<dyn Clock>,
     /// Writes down what calls do.
     pub chronicle: Arc<Chronicle>,
-    /// What the configuration says of agents.
+    /// Who each agent is.
+    pub agents: Arc<dyn AgentDirectory>,
+    /// What all agents have in common, and for some another model.
     pub profiles: Arc<Profiles>,
 }
 
-/// What the configuration says of agents.
+/// What all agents have in common, and for some another model.
 #[derive(Debug, Clone, Default)]
 pub struct Profiles {
-    /// Of all that are not named.
+    /// The profile of an agent that nothing else is known of.
     pub common: Profile,
-    /// Of some.
-    pub agents: HashMap<AgentId, Profile>,
+    /// Models that stand in for those of agents, for as long as this process runs.
+    pub instead: HashMap<(TenantId, AgentId), ModelChoice>,
+}
+
+/// A model, by provider and name; `None` leaves the choice to the configuration.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ModelChoice {
+    /// The provider.
+    pub provider: Option<SmolStr>,
+    /// The model.
+    pub model: Option<SmolStr>,
+}
+
+impl ModelChoice {
+    /// Reads `PROVIDER` or `PROVIDER/MODEL`.
+    pub fn parse(text: &str) -> Self {
+        match text.split_once('/') {
+            Some((provider, model)) => Self { provider: Some(provider.into()), model: Some(model.into()) },
+            None => Self { provider: Some(text.into()), model: None },
+        }
+    }
 }
 
 /// What an agent is to its runs.
@@ -83,24 +101,47 @@ impl Default for Profile {
 }
 
 impl Deployment {
-    /// What holds for this agent now: what was stored of it lies over what the configuration says.
+    /// The profile of an agent now.
     pub async fn profile(&self, tenant: &TenantId, agent: &AgentId) -> Result<Profile, StoreError> {
-        let profiles = &self.profiles;
-        let mut profile = profiles.agents.get(agent).unwrap_or(&profiles.common).clone();
-        let Some(stored) = self.store.agent(tenant, agent).await? else { return Ok(profile) };
-        profile.name = Some(stored.setup.name);
-        profile.kind = stored.setup.kind;
-        profile.provider = stored.setup.provider.or(profile.provider);
-        profile.model = stored.setup.model.or(profile.model);
-        if let Some(limits) = stored.setup.other_config.get(RUNS) {
-            match RunLimits::deserialize(limits) {
-                Ok(limits) => profile.limits = limits,
-                Err(error) => {
-                    tracing::warn!(%agent, %error, "the agent's `runs` do not read; the defaults hold");
-                }
-            }
+        let mut profile = self.profiles.common.clone();
+        let found = self.agents.agent(tenant, agent).await.map_err(|error| StoreError::Database {
+            what: "could not read the agent",
+            why: error.to_string(),
+            transient: true,
+        })?;
+        if let Some(agent) = found {
+            profile.limits = limits(&agent, &profile.limits);
+            profile.name = Some(agent.name);
+            profile.about = agent.about;
+            profile.kind = agent.kind;
+            profile.provider = agent.provider.or(profile.provider);
+            profile.model = agent.model.or(profile.model);
+        }
+        if let Some(instead) = self.profiles.instead.get(&(tenant.clone(), agent.clone())) {
+            profile.provider = instead.provider.clone().or(profile.provider);
+            profile.model = instead.model.clone();
         }
         Ok(profile)
+    }
+}
+
+/// An agent's limits, field by field over the deployment's.
+fn limits(agent: &ResolvedAgent, common: &RunLimits) -> RunLimits {
+    if agent.limits.is_empty() {
+        return common.clone();
+    }
+    let merged = serde_json::to_value(common).map(|mut merged| {
+        if let Value::Object(fields) = &mut merged {
+            fields.extend(agent.limits.clone());
+        }
+        merged
+    });
+    match merged.and_then(RunLimits::deserialize) {
+        Ok(limits) => limits,
+        Err(error) => {
+            tracing::warn!(agent = %agent.id, %error, "the agent's `runs` settings are invalid; using the deployment's");
+            common.clone()
+        }
     }
 }
 

@@ -24,7 +24,7 @@ mod turn;
 mod worker;
 
 pub use chronicle::Chronicle;
-pub use deployment::{Deployment, Profile, Profiles};
+pub use deployment::{Deployment, ModelChoice, Profile, Profiles};
 pub use error::RunError;
 pub use history::History;
 pub use limits::{LoopLimits, Meanwhile, RunLimits, Threshold};

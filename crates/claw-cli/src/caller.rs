@@ -6,12 +6,13 @@ use std::sync::Arc;
 use clap::{Args, ValueEnum};
 use claw_core::tool::{Caller, PeerKind, Profile, SubagentDepth};
 use claw_core::{AgentId, SessionKey, UserId};
-use claw_policy::nearest::nearest;
+use claw_policy::pipeline::Policy;
+use clawsmith::app::{self, Setup};
+use clawsmith::config::{Config, Surroundings};
 
 use crate::cli::Session;
-use crate::compose;
-use crate::config::{Config, Loaded, Surroundings};
 use crate::failure::Failure;
+use crate::opened::with_existing_app;
 
 /// The agent that stands for all those a policy does not name.
 const DEFAULT_AGENT: &str = claw_policy::config::ANY_AGENT;
@@ -66,17 +67,12 @@ enum Place {
 }
 
 impl CallerArgs {
-    /// The configuration as this caller meets it: with `--profile`, and with the agents of the store where the
-    /// one that acts is not configured.
-    pub(crate) fn load(&self, session: &Session) -> Result<Loaded, Failure> {
-        let mut loaded = session.load()?;
-        if self.agent != DEFAULT_AGENT && !loaded.config.agents.contains_key(&self.agent) {
-            compose::with_existing_store(&loaded.clone(), &session.around, async |store| {
-                compose::add_stored_agents(&mut loaded, store).await
-            })?;
-        }
-        self.apply(&mut loaded.config);
-        Ok(loaded)
+    /// The configuration as this caller meets it, with `--profile`.
+    pub(crate) fn load(&self, session: &Session) -> Result<Setup, Failure> {
+        let mut setup = session.load()?;
+        must_be_set_up(&self.agent, &setup)?;
+        self.apply(&mut setup.loaded.config);
+        Ok(setup)
     }
 
     /// `--profile` stands instead of every configured profile.
@@ -114,7 +110,7 @@ impl CallerArgs {
         given.collect()
     }
 
-    /// The caller, in this workspace. An agent that is not set up is refused: the answer would be about somebody else.
+    /// The caller, in this workspace.
     pub(crate) fn caller(
         &self,
         config: &Config,
@@ -123,9 +119,6 @@ impl CallerArgs {
     ) -> Result<Caller, Failure> {
         let wrong = |flag: &str, error: claw_core::InvalidId| Failure::usage(format!("`{flag}`: {error}"));
         let agent = AgentId::new(&self.agent).map_err(|error| wrong("--agent", error))?;
-        if self.agent != DEFAULT_AGENT && !config.agents.contains_key(&self.agent) {
-            return Err(not_set_up(&self.agent, config));
-        }
         let user = match &self.user {
             Some(user) => UserId::new(user).map_err(|error| wrong("--user", error))?,
             None => user_of(around).map_err(|error| wrong("--user", error))?,
@@ -157,30 +150,21 @@ impl CallerArgs {
     }
 }
 
-/// Refuses an agent that neither the configuration nor the store has.
-pub(crate) fn must_be_set_up(agent: &str, loaded: &Loaded, around: &Surroundings) -> Result<(), Failure> {
-    if agent == DEFAULT_AGENT || loaded.config.agents.contains_key(agent) {
-        return Ok(());
-    }
-    let mut all = loaded.clone();
-    compose::with_existing_store(loaded, around, async |store| {
-        compose::add_stored_agents(&mut all, store).await
-    })?;
-    match all.config.agents.contains_key(agent) {
-        true => Ok(()),
-        false => Err(not_set_up(agent, &all.config)),
+/// The policy that is enforced: with the rules of the store, where there is one.
+pub(crate) fn policy(setup: &Setup) -> Result<Policy, Failure> {
+    match with_existing_app(setup, async |app| Ok(app.policy().await?))? {
+        Some(policy) => Ok(policy),
+        None => Ok(setup.policy()?),
     }
 }
 
-fn not_set_up(agent: &str, config: &Config) -> Failure {
-    let hint = match nearest(agent, config.agents.keys()) {
-        Some(near) => format!("did you mean `{near}`? `clawsmith agent list` has all of them"),
-        None => format!(
-            "add it with `clawsmith agent add {agent}`; `clawsmith agent list` has those that are, and `{DEFAULT_AGENT}` \
-             stands for all others"
-        ),
-    };
-    Failure::usage(format!("agent `{agent}` is not set up")).hint(hint)
+/// Refuses an agent that neither the configuration nor the store has.
+pub(crate) fn must_be_set_up(agent: &str, setup: &Setup) -> Result<(), Failure> {
+    if agent == DEFAULT_AGENT || setup.config().agents.contains_key(agent) {
+        return Ok(());
+    }
+    let found = with_existing_app(setup, async |app| Ok(app.must_have_agent(agent).await?))?;
+    found.ok_or_else(|| app::not_set_up(agent, setup.config().agents.keys().map(String::as_str)).into())
 }
 
 /// The user of this machine, or `me` where that is not known.

@@ -6,9 +6,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, CommandFactory as _, Parser, Subcommand};
+use clawsmith::app::Setup;
+use clawsmith::config::Surroundings;
 
 use crate::command as commands;
-use crate::config::{Loaded, Surroundings, Trust};
 use crate::failure::{Failure, Kind, Outcome};
 use crate::output::{Out, complain};
 
@@ -109,36 +110,14 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// The configuration that holds. A file that nobody named or accepted does not.
-    pub(crate) fn load(&self) -> Result<Loaded, Failure> {
-        let loaded = self.read()?;
-        let trust = loaded.trust(&self.around).map_err(|error| {
-            Failure::failed("whether the configuration was accepted cannot be told").because(error)
-        })?;
-        let file = loaded.found.as_ref().map(|found| found.path.display().to_string()).unwrap_or_default();
-        let refused = |what: &str| {
-            Failure::usage(format!("`{file}` {what}, so nothing is done under its rules")).hint(
-                "remove it if it is not yours; `clawsmith config trust` shows what it says and accepts it",
-            )
-        };
-        match trust {
-            Trust::Holds => Ok(loaded),
-            Trust::New => Err(refused("was found here and nobody has accepted it")),
-            Trust::Changed => Err(refused("has changed since it was accepted")),
-            Trust::Gone => {
-                let file =
-                    loaded.gone(&self.around).map(|path| path.display().to_string()).unwrap_or_default();
-                Err(Failure::usage(format!(
-                    "`{file}` was accepted and is gone, so its rules no longer hold here"
-                ))
-                .hint("put it back, or `clawsmith config trust --forget` if it was you who removed it"))
-            }
-        }
+    /// The configuration that applies. A project's file that nobody accepted is refused.
+    pub(crate) fn load(&self) -> Result<Setup, Failure> {
+        Ok(Setup::load(self.globals.config.as_deref(), &self.around)?)
     }
 
-    /// The configuration as it stands, whether it was accepted or not. Nothing is done under its rules.
-    pub(crate) fn read(&self) -> Result<Loaded, Failure> {
-        Ok(Loaded::load(self.globals.config.as_deref(), &self.around)?)
+    /// The configuration whether it was accepted or not. Nothing is done under its rules.
+    pub(crate) fn read(&self) -> Result<Setup, Failure> {
+        Ok(Setup::read(self.globals.config.as_deref(), &self.around)?)
     }
 }
 

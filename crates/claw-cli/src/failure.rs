@@ -4,7 +4,8 @@ use std::fmt;
 use std::io;
 use std::process::ExitCode;
 
-use crate::config::Problems;
+use clawsmith::app;
+use clawsmith::config::Problems;
 
 /// Why a command gave up.
 #[derive(Debug)]
@@ -120,9 +121,18 @@ impl From<serde_json::Error> for Failure {
 
 impl From<Problems> for Failure {
     fn from(problems: Problems) -> Self {
-        let count = problems.0.len();
-        let what = if count == 1 { "a problem" } else { "problems" };
-        let message = format!("the configuration has {what}\n{problems}");
-        Self::usage(message)
+        app::Error::from(problems).into()
+    }
+}
+
+impl From<app::Error> for Failure {
+    fn from(error: app::Error) -> Self {
+        let kind = match error.kind() {
+            app::Kind::Failed => Kind::Failed,
+            app::Kind::Invalid => Kind::Usage,
+            app::Kind::Refused => Kind::Refused,
+        };
+        let (message, hint) = (error.what(), error.advice().map(str::to_owned));
+        Self { kind, message, hint, cause: None }
     }
 }

@@ -160,6 +160,13 @@ impl TenantId {
     }
 }
 
+/// The tenant of a deployment that names none.
+impl Default for TenantId {
+    fn default() -> Self {
+        Self::main()
+    }
+}
+
 impl NodeId {
     /// The machine of an installation that has only one.
     pub fn local() -> Self {

@@ -14,7 +14,7 @@ mod memory;
 pub mod sandbox;
 pub mod shell;
 
-pub use agents::{ConfiguredAgents, StoredAgents};
+pub use agents::AgentResolver;
 pub use artifacts::{ArtifactKeeping, ArtifactLimits, FileArtifacts, IndexedArtifacts, MemoryArtifacts};
 pub use clock::SystemClock;
 pub use memory::{MemoryLimits, MemoryStore};

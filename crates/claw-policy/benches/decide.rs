@@ -20,6 +20,7 @@ fn main() -> Result<(), PolicyError> {
     let policy = Policy::compile(&config)?;
     let request = rules(90, 8);
     let subject = Subject {
+        tenant: None,
         agent: "coder",
         provider: Some("openai"),
         chat_group: Some("chat"),

@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use claw_core::TenantId;
 use claw_core::tool::Profile;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,9 +14,29 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "snake_case")]
 pub struct PolicyConfig {
-    /// What holds for all agents.
+    /// The rules of all agents.
     pub tools: ToolsPolicy,
-    /// What holds for one agent, by its id.
+    /// The deployment's own tenant, which `agents` belong to.
+    #[serde(skip)]
+    pub tenant: TenantId,
+    /// The rules of one agent of the deployment's own tenant, by its id.
+    pub agents: BTreeMap<String, AgentTools>,
+    /// The rules of tenants, from the store.
+    #[serde(skip)]
+    pub tenants: BTreeMap<TenantId, TenantTools>,
+}
+
+/// The rules of one tenant, over the deployment's: its denies are added to them, its allow lists narrow them.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "snake_case")]
+pub struct TenantTools {
+    /// Only these tools are kept, of those that the deployment keeps. Left out: all of them; an empty list: none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allow: Option<Vec<String>>,
+    /// These tools are removed, besides those that the deployment removes.
+    pub deny: Vec<String>,
+    /// The rules of the tenant's stored agents, by id. They only narrow: `also_allow` has no effect here.
+    #[serde(skip)]
     pub agents: BTreeMap<String, AgentTools>,
 }
 

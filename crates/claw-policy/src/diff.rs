@@ -161,6 +161,7 @@ impl When {
 
     fn subject<'a>(&'a self, agent: &'a str) -> Subject<'a> {
         Subject {
+            tenant: None,
             agent,
             provider: self.provider.as_deref(),
             chat_group: self.chat_group.as_deref(),

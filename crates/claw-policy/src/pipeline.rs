@@ -8,10 +8,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use claw_core::TenantId;
 use claw_core::tool::{Caller, Effects, Meta, PeerKind, Profile, SubagentDepth};
 use serde::Serialize;
 
-use crate::config::{AgentTools, PolicyConfig, ProviderTools};
+use crate::config::{AgentTools, PolicyConfig, ProviderTools, TenantTools};
 use crate::entry::{BadEntry, List};
 
 #[cfg(test)]
@@ -37,7 +38,9 @@ pub struct Policy {
     deny_wins: bool,
     providers: BTreeMap<String, Provider>,
     groups: BTreeMap<String, Option<Arc<List>>>,
+    tenant: TenantId,
     agents: BTreeMap<String, Agent>,
+    tenants: BTreeMap<TenantId, Tenant>,
     subagent_deny: Arc<List>,
     leaf_deny: Arc<List>,
 }
@@ -56,6 +59,13 @@ struct Agent {
     providers: BTreeMap<String, Option<Arc<List>>>,
 }
 
+#[derive(Debug, Clone)]
+struct Tenant {
+    allow: Option<Arc<List>>,
+    deny: Arc<List>,
+    agents: BTreeMap<String, Agent>,
+}
+
 /// Entries that cannot be read. A policy with one is no policy: nothing is allowed until it is mended.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", lines(.0))]
@@ -68,6 +78,8 @@ fn lines(bad: &[BadEntry]) -> String {
 /// Who asks for tools, as far as a policy can tell callers apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Subject<'a> {
+    /// The tenant that the agent belongs to; `None` for the deployment's own.
+    pub tenant: Option<&'a TenantId>,
     /// Which agent acts.
     pub agent: &'a str,
     /// Whose model it uses.
@@ -83,6 +95,7 @@ pub struct Subject<'a> {
 impl<'a> From<&'a Caller> for Subject<'a> {
     fn from(caller: &'a Caller) -> Self {
         Self {
+            tenant: Some(&caller.tenant),
             agent: caller.agent.as_str(),
             provider: caller.provider.as_deref(),
             chat_group: caller.chat_id.as_deref().filter(|_| caller.peer_kind == PeerKind::Group),
@@ -107,7 +120,13 @@ impl Policy {
             groups: each(&tools.groups, |chat, tools| {
                 reader.optional(&format!("tools.groups.{chat}.allow"), tools.allow.as_deref())
             }),
-            agents: each(&config.agents, |name, tools| reader.agent(name, tools)),
+            tenant: config.tenant.clone(),
+            agents: each(&config.agents, |name, tools| reader.agent(&format!("agents.{name}"), tools)),
+            tenants: config
+                .tenants
+                .iter()
+                .map(|(id, tools)| (id.clone(), reader.tenant(id, tools)))
+                .collect(),
             subagent_deny: reader.list("tools.subagents.deny", &tools.subagents.deny),
             leaf_deny: reader.list("tools.subagents.leaf_deny", &tools.subagents.leaf_deny),
         };
@@ -140,9 +159,16 @@ impl Policy {
     fn rules(&self, subject: &Subject<'_>) -> [Rule; Step::COUNT] {
         let provider = subject.provider.and_then(|name| self.providers.get_key_value(name));
         let provider_profile = provider.and_then(|(name, p)| Some((name, p.profile?)));
-        let agent = self.agents.get(subject.agent);
-        let agent_provider =
-            agent.zip(subject.provider).and_then(|(a, name)| a.providers.get(name)?.as_ref());
+        let tenant = subject.tenant.unwrap_or(&self.tenant);
+        let agent = self.agents.get(subject.agent).filter(|_| *tenant == self.tenant);
+        let tenant = self.tenants.get(tenant);
+        let stored = tenant.and_then(|tenant| tenant.agents.get(subject.agent));
+        let of_provider = |agent: Option<&'_ Agent>| {
+            let list =
+                agent.zip(subject.provider).and_then(|(agent, name)| agent.providers.get(name)?.as_ref());
+            list.cloned()
+        };
+        let (agent_provider, stored_provider) = (of_provider(agent), of_provider(stored));
         let chat = subject.chat_group.and_then(|chat| self.groups.get(chat)?.as_ref());
         let subagent = subject.subagent.depth > 0;
         let request = subject.request_allow.map(|entries| Arc::new(List::of_request(entries)));
@@ -158,12 +184,17 @@ impl Policy {
             Rule::allow(self.allow.as_ref()),
             Rule::allow(provider.and_then(|(_, p)| p.allow.as_ref())),
             Rule::allow(agent.and_then(|a| a.allow.as_ref())),
-            Rule::allow(agent_provider),
+            Rule::allow(agent_provider.as_ref()),
             Rule::allow(chat),
             Rule::unless_empty(Some(&self.deny)),
             Rule::unless_empty(agent.map(|a| &a.deny)),
             Rule::unless_empty(Some(&self.also_allow)),
             Rule::unless_empty(agent.map(|a| &a.also_allow)),
+            Rule::allow(stored.and_then(|a| a.allow.as_ref())),
+            Rule::allow(stored_provider.as_ref()),
+            Rule::unless_empty(stored.map(|a| &a.deny)),
+            Rule::allow(tenant.and_then(|t| t.allow.as_ref())),
+            Rule::unless_empty(tenant.map(|t| &t.deny)),
             Rule::unless_empty(subagent.then_some(&self.subagent_deny)),
             Rule::unless_empty((subagent && subject.subagent.leaf).then_some(&self.leaf_deny)),
             Rule::allow(request.as_ref()),
@@ -229,14 +260,25 @@ impl Reader {
         Provider { profile: tools.profile, allow: self.optional(&at, tools.allow.as_deref()) }
     }
 
-    fn agent(&mut self, name: &str, tools: &AgentTools) -> Agent {
+    /// Reads the rules of an agent, which stand at `at`.
+    fn agent(&mut self, at: &str, tools: &AgentTools) -> Agent {
         Agent {
-            allow: self.optional(&format!("agents.{name}.allow"), tools.allow.as_deref()),
-            deny: self.list(&format!("agents.{name}.deny"), &tools.deny),
-            also_allow: self.list(&format!("agents.{name}.also_allow"), &tools.also_allow),
+            allow: self.optional(&format!("{at}.allow"), tools.allow.as_deref()),
+            deny: self.list(&format!("{at}.deny"), &tools.deny),
+            also_allow: self.list(&format!("{at}.also_allow"), &tools.also_allow),
             providers: each(&tools.by_provider, |provider, tools| {
-                let at = format!("agents.{name}.by_provider.{provider}.allow");
+                let at = format!("{at}.by_provider.{provider}.allow");
                 self.optional(&at, tools.allow.as_deref())
+            }),
+        }
+    }
+
+    fn tenant(&mut self, id: &TenantId, tools: &TenantTools) -> Tenant {
+        Tenant {
+            allow: self.optional(&format!("tenants.{id}.allow"), tools.allow.as_deref()),
+            deny: self.list(&format!("tenants.{id}.deny"), &tools.deny),
+            agents: each(&tools.agents, |name, tools| {
+                self.agent(&format!("tenants.{id}.agents.{name}"), tools)
             }),
         }
     }

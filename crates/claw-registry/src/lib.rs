@@ -16,6 +16,7 @@ mod executor;
 mod guard;
 pub mod limit;
 mod offer;
+mod operation;
 mod output;
 mod processes;
 mod registry;
@@ -31,6 +32,7 @@ pub use execute::{Arguments, Asking, Request};
 pub use executor::{Executor, ExecutorBuilder, Limits};
 pub use guard::{AgentFiles, FileRules, unified_diff};
 pub use offer::{Offer, OfferOptions};
+pub use operation::{Operation, Recorder};
 pub use processes::{Keeping, ProcessLimits};
 pub use registry::{
     Context, Discovered, Discovery, Factory, Listing, RegisterError, Registry, Status, Version,

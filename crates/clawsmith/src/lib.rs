@@ -43,8 +43,14 @@
 //! The examples show each: `register_tool`, `lazy_factory`, `policy_explained`, `schemas`, `agent_loop`,
 //! `store_files`.
 
+#[cfg(feature = "app")]
+pub mod app;
+#[cfg(feature = "app")]
+pub mod config;
 mod toolbox;
 
+#[cfg(feature = "agent")]
+pub use claw_agent;
 pub use claw_core::event::{Event, Listener, What};
 pub use claw_core::port::{UnixMillis, World};
 pub use claw_core::tool::dialect::Dialect;
@@ -57,6 +63,8 @@ pub use claw_core::{port, store};
 pub use claw_host::files::{LocalFiles, MemoryFiles, RoutedFiles, Routing, StoreFiles, workspace_path};
 pub use claw_host::{FileArtifacts, MemoryArtifacts, MemoryStore, SystemClock};
 pub use claw_host::{sandbox, shell};
+#[cfg(feature = "models")]
+pub use claw_llm;
 pub use claw_policy::approval::ApprovalConfig;
 pub use claw_policy::config::PolicyConfig;
 pub use claw_policy::pipeline::{Policy, Subject};

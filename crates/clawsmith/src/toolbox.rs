@@ -9,12 +9,14 @@ use claw_core::port::World;
 use claw_core::store::{CallStore, Rules, Store};
 use claw_core::tool::{AnyTool, Tool, erase};
 use claw_host::files::{LocalFiles, RoutedFiles, Routing, StoredSeen, StoredUndo, UndoLimits};
-use claw_host::{ArtifactLimits, FileArtifacts, MemoryArtifacts, MemoryStore, SystemClock};
+use claw_host::{AgentResolver, ArtifactLimits, FileArtifacts, MemoryArtifacts, MemoryStore, SystemClock};
 use claw_policy::approval::ApprovalConfig;
 use claw_policy::config::PolicyConfig;
 use claw_policy::pipeline::{Policy, PolicyError};
+use claw_registry::limit::Limiter;
 use claw_registry::{
-    CommandRules, Discovered, Discovery, Executor, FileRules, Limits, RegisterError, Registry, Scrubbers,
+    CommandRules, Discovered, Discovery, Executor, FileRules, Keeping, Limits, RegisterError, Registry,
+    Scrubbers,
 };
 
 /// The built-in tools and yours, ready to be offered. Everything an [`Executor`] can do, it can.
@@ -58,6 +60,8 @@ pub struct ToolboxBuilder {
     rules: Option<Arc<dyn Rules>>,
     listener: Option<Arc<dyn Listener>>,
     scrubbers: Scrubbers,
+    limiter: Option<Limiter>,
+    keeping: Option<Keeping>,
 }
 
 /// A toolbox that could not be built.
@@ -124,6 +128,21 @@ impl ToolboxBuilder {
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
+        self
+    }
+
+    /// Sets the rate limits of sessions; those of [`RateConfig`](claw_policy::rate::RateConfig)'s default where nothing
+    /// is said.
+    #[must_use]
+    pub fn limiter(mut self, limiter: Limiter) -> Self {
+        self.limiter = Some(limiter);
+        self
+    }
+
+    /// Lets commands run on in the background, and the tool `process` see to them; without it they are refused.
+    #[must_use]
+    pub fn keeping(mut self, keeping: Keeping) -> Self {
+        self.keeping = Some(keeping);
         self
     }
 
@@ -229,6 +248,12 @@ impl ToolboxBuilder {
         if let Some(listener) = self.listener {
             builder = builder.listener(listener);
         }
+        if let Some(limiter) = self.limiter {
+            builder = builder.limiter(limiter);
+        }
+        if let Some(keeping) = self.keeping {
+            builder = builder.keeping(keeping);
+        }
         Ok(Toolbox(builder.build()))
     }
 }
@@ -241,7 +266,8 @@ fn local(store: Option<&Arc<dyn Store>>, data: Option<&Path>) -> World {
     world.bridge = Some(match (store, data) {
         (Some(store), Some(data)) => {
             let routing = Routing::Below(data.join(FileRules::WORKSPACES));
-            let documents = (Arc::clone(store) as _, Arc::clone(store) as _);
+            let agents = Arc::new(AgentResolver::default().over(Arc::clone(store) as _));
+            let documents = (Arc::clone(store) as _, agents as _);
             Arc::new(RoutedFiles::with(files, documents, clock, routing))
         }
         _ => files,

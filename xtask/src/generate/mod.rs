@@ -32,7 +32,7 @@ fn all() -> Result<Vec<Generated>> {
 
 /// What an editor checks `clawsmith.toml` with.
 fn config_schema() -> Result<String> {
-    Ok(serde_json::to_string_pretty(&claw_cli::config::schema())? + "\n")
+    Ok(serde_json::to_string_pretty(&clawsmith::config::schema())? + "\n")
 }
 
 /// Writes what has changed, and says what that was.

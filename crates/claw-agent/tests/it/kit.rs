@@ -200,8 +200,9 @@ pub(crate) fn deployment(
         .build();
     let common = Profile { limits, ..Profile::default() };
     let profiles = Arc::new(Profiles { common, ..Profiles::default() });
+    let agents = Arc::new(claw_host::AgentResolver::default().over(Arc::clone(&store) as _));
     let model = Arc::new(Scripted::new("script", "test", script));
-    Deployment { store, executor, models: Arc::new(OneModel(model)), clock, chronicle, profiles }
+    Deployment { store, executor, models: Arc::new(OneModel(model)), clock, chronicle, agents, profiles }
 }
 
 pub(crate) fn order() -> Order {

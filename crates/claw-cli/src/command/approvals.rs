@@ -6,27 +6,21 @@
 pub(crate) mod rules;
 
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use clap::{Args, Subcommand};
 use claw_core::port::{Clock as _, UnixMillis};
-use claw_core::store::{Answer, Approval, ApprovalState, StoreError};
-use claw_core::{ApprovalId, TenantId};
+use claw_core::store::{Approval, ApprovalState};
 use claw_host::SystemClock;
 use claw_registry::CallScrubber;
-use claw_store::Backend;
+use clawsmith::app::{Answered, RulePreview, Setup, Verdict};
 use serde_json::Value;
 
 use super::ledger::time;
 use crate::caller;
 use crate::cli::Session;
-use crate::compose;
-use crate::config::Loaded;
 use crate::failure::{Failure, Outcome};
+use crate::opened::with_existing_app;
 use crate::output::{Cell, Table};
-
-/// How much of an id says which question is meant: its whole time, to the millisecond.
-const CLEAR: usize = "019b7611-3c00".len();
 
 /// What to do with questions.
 #[derive(Debug, Subcommand)]
@@ -88,125 +82,59 @@ pub(crate) struct Question {
 
 impl Approvals {
     pub(crate) fn run(self, session: &mut Session) -> Outcome {
-        let loaded = session.load()?;
-        let scrubber = compose::scrubbers(&loaded.config, &session.around)?.for_tenant(&loaded.config.tenant);
+        let setup = session.load()?;
+        let scrubber = setup.scrubbers()?.for_tenant(setup.tenant());
         match self {
-            Self::List => list(session, &loaded, &scrubber),
+            Self::List => list(session, &setup, &scrubber),
             Self::Show(question) => {
-                let found = of_store(session, &loaded, async |store| {
-                    let Some(found) = question.find(store, &loaded).await? else { return Ok(None) };
-                    let always = rules::preview(store, &found).await.map_err(unusable)?;
-                    Ok(Some((found, always)))
+                let found = with_existing_app(&setup, async |app| {
+                    let Some(found) = app.find_approval(&question.id).await? else { return Ok(None) };
+                    let preview = app.preview_rule(&found).await?;
+                    Ok(Some((found, preview)))
                 })?;
-                let (found, always) = found.ok_or_else(|| question.unknown())?;
-                show(session, (&found, &always), &scrubber)
+                let (found, preview) = found.flatten().ok_or_else(|| question.unknown())?;
+                show(session, (&found, preview.as_ref()), &scrubber)
             }
             Self::Approve(Yes { question, kind }) => {
-                question.answer(session, &loaded, Some(&kind), &scrubber)
+                question.answer(session, &setup, kind.verdict(), &scrubber)
             }
-            Self::Deny(question) => question.answer(session, &loaded, None, &scrubber),
-            Self::Rules(list) => list.run(session, &loaded, &scrubber),
-            Self::Revoke(revoke) => revoke.run(session, &loaded),
+            Self::Deny(question) => question.answer(session, &setup, Verdict::Deny, &scrubber),
+            Self::Rules(list) => list.run(session, &setup, &scrubber),
+            Self::Revoke(revoke) => revoke.run(session, &setup),
         }
     }
 }
 
 impl Question {
-    /// Says yes of a kind, or no.
     fn answer(
         &self,
         session: &mut Session,
-        loaded: &Loaded,
-        yes: Option<&rules::Kind>,
+        setup: &Setup,
+        verdict: Verdict,
         scrubber: &CallScrubber,
     ) -> Outcome {
         let by = caller::user_of(&session.around).map_err(|error| Failure::usage(error.to_string()))?;
-        let answer = Answer { approve: yes.is_some(), by: by.to_string(), at: SystemClock.now() };
-        let answered = of_store(session, loaded, async |store| {
-            let tenant = &loaded.config.tenant;
-            if yes.is_some() {
-                self.must_be_clear(store, tenant).await?;
-            }
-            let Some(found) = self.find(store, loaded).await? else { return Ok(None) };
-            let rule = match yes {
-                Some(kind) => kind.rule(&found, &answer.by, answer.at)?,
-                None => None,
-            };
-            let given = rule.as_ref().map(|rule| (rule.id, rule.text.clone(), rule.scope.to_string()));
-            let answered = match rule {
-                Some(rule) => store.answer_with_rule(tenant, found.id, answer, rule).await,
-                None => store.answer(tenant, found.id, answer).await,
-            };
-            answered.map(|answered| Some((answered, given))).map_err(|error| match error {
-                StoreError::ApprovalState { id, state } => {
-                    Failure::failed(format!("question `{id}` is {state} already, and that stands"))
-                        .hint(format!("clawsmith approvals show {id}"))
-                }
-                error => unusable(error),
-            })
-        })?;
-        let (answered, given) = answered.ok_or_else(|| self.unknown())?;
-        let what = in_short(&answered, scrubber);
+        let answered =
+            with_existing_app(setup, async |app| Ok(app.answer(&self.id, verdict, by.as_str()).await?))?;
+        let Answered { approval, rule } = answered.flatten().ok_or_else(|| self.unknown())?;
+        let what = in_short(&approval, scrubber);
+        let Approval { id, state, request, .. } = &approval;
         if session.out.json {
-            let Approval { id, state, request, .. } = &answered;
             let mut json =
                 serde_json::json!({ "id": id, "state": state, "tool": request.tool, "what": what });
-            if let Some((id, text, _)) = given {
-                json["rule"] = serde_json::json!({ "id": id, "covers": text });
+            if let Some(rule) = rule {
+                json["rule"] = serde_json::json!({ "id": rule.id, "covers": rule.text });
             }
             session.out.json(&json)?;
         } else {
-            let Approval { id, state, request, .. } = &answered;
             session.out.line(format_args!("{state}: `{}` ({id})", request.tool))?;
             session.out.foreign(&format!("  {what}"))?;
-            if let Some((id, text, scope)) = given {
-                session.out.foreign(&format!("remembered for {scope}: {text}"))?;
-                session.out.line(format_args!("  to end it: clawsmith approvals revoke {id}"))?;
+            if let Some(rule) = rule {
+                session.out.foreign(&format!("remembered for {}: {}", rule.scope, rule.text))?;
+                session.out.line(format_args!("  to end it: clawsmith approvals revoke {}", rule.id))?;
             }
         }
         Ok(ExitCode::SUCCESS)
-    }
-
-    /// Fails where so little of an id is given that it names whatever was asked about that time: who saw one question
-    /// must not say yes to another that came in its place.
-    async fn must_be_clear(&self, store: &Arc<dyn Backend>, tenant: &TenantId) -> Result<(), Failure> {
-        if self.id.len() >= CLEAR {
-            return Ok(());
-        }
-        let waiting = self.waiting(store, tenant).await?;
-        if waiting.is_empty() {
-            return Err(self.unknown());
-        }
-        let begin: Vec<String> =
-            waiting.iter().map(|one| format!("\n  {}  `{}`", one.id, one.request.tool)).collect();
-        Err(Failure::usage(format!(
-            "`{}` is too little of an id to say yes to: give at least {CLEAR} characters. These begin so:{}",
-            self.id,
-            begin.concat()
-        ))
-        .hint("clawsmith approvals show ID, then clawsmith approvals approve ID"))
-    }
-
-    /// The questions that wait and whose ids begin so.
-    async fn waiting(&self, store: &Arc<dyn Backend>, tenant: &TenantId) -> Result<Vec<Approval>, Failure> {
-        let mut waiting = store.pending(tenant, SystemClock.now()).await.map_err(unusable)?;
-        let beginning = self.id.to_lowercase();
-        waiting.retain(|approval| !beginning.is_empty() && approval.id.to_string().starts_with(&beginning));
-        Ok(waiting)
-    }
-
-    /// The question that is meant: any of this id, or the one that waits and begins so.
-    async fn find(&self, store: &Arc<dyn Backend>, loaded: &Loaded) -> Result<Option<Approval>, Failure> {
-        let tenant = &loaded.config.tenant;
-        if let Ok(id) = self.id.parse::<ApprovalId>() {
-            return store.approval(tenant, id).await.map_err(unusable);
-        }
-        let mut waiting = self.waiting(store, tenant).await?;
-        match waiting.len() {
-            0 | 1 => Ok(waiting.pop()),
-            count => Err(Failure::usage(format!("`{}` begins the ids of {count} questions", self.id))
-                .hint("clawsmith approvals list, and give more of the id")),
-        }
     }
 
     fn unknown(&self) -> Failure {
@@ -214,11 +142,9 @@ impl Question {
     }
 }
 
-fn list(session: &mut Session, loaded: &Loaded, scrubber: &CallScrubber) -> Outcome {
+fn list(session: &mut Session, setup: &Setup, scrubber: &CallScrubber) -> Outcome {
     let now = SystemClock.now();
-    let waiting = of_store(session, loaded, async |store| {
-        store.pending(&loaded.config.tenant, now).await.map(Some).map_err(unusable)
-    })?;
+    let waiting = with_existing_app(setup, async |app| Ok(app.pending_approvals().await?))?;
     let waiting = waiting.unwrap_or_default();
     if session.out.json {
         let waiting = waiting.iter().map(|one| clean(one, scrubber)).collect::<Result<Vec<_>, _>>()?;
@@ -255,7 +181,7 @@ fn in_short(approval: &Approval, scrubber: &CallScrubber) -> String {
 
 fn show(
     session: &mut Session,
-    (approval, always): (&Approval, &[(&'static str, String)]),
+    (approval, preview): (&Approval, Option<&RulePreview>),
     scrubber: &CallScrubber,
 ) -> Outcome {
     if session.out.json {
@@ -290,19 +216,10 @@ fn show(
     for (i, line) in scrubber.text(&request.summary).lines().enumerate() {
         session.out.foreign(&format!("{:<11}{line}", if i == 0 { "what" } else { "" }))?;
     }
-    for (name, line) in always {
-        session.out.field(name, &scrubber.text(line))?;
+    for (name, line) in preview.map(rules::preview_lines).unwrap_or_default() {
+        session.out.field(name, &scrubber.text(&line))?;
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// Lets `ask` ask the store, if there is one: without it nobody has asked anything.
-pub(crate) fn of_store<T>(
-    session: &Session,
-    loaded: &Loaded,
-    ask: impl AsyncFnOnce(&Arc<dyn Backend>) -> Result<Option<T>, Failure>,
-) -> Result<Option<T>, Failure> {
-    compose::with_existing_store(loaded, &session.around, ask).map(Option::flatten)
 }
 
 fn clean(approval: &Approval, scrubber: &CallScrubber) -> Result<Value, Failure> {
@@ -311,8 +228,4 @@ fn clean(approval: &Approval, scrubber: &CallScrubber) -> Result<Value, Failure>
 
 fn left(expires: UnixMillis, now: UnixMillis) -> String {
     format!("{} s", expires.since(now).as_secs())
-}
-
-pub(crate) fn unusable(error: StoreError) -> Failure {
-    Failure::failed("the questions cannot be read or answered").because(error).hint("clawsmith db status")
 }

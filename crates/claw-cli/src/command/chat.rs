@@ -7,31 +7,28 @@
 mod interactive;
 mod markdown;
 mod speech;
-mod talk;
 mod view;
 
 use std::convert::Infallible;
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use clap::Args;
-use claw_agent::{Peer, Worker};
+use claw_core::JobId;
 use claw_core::message::Part;
-use claw_core::tool::{Caller, Digest};
-use claw_core::{JobId, SessionKey};
+use claw_core::store::Process;
+use claw_core::tool::Caller;
 use claw_registry::Asking;
-use claw_store::Backend;
+use clawsmith::app::{App, ModelChoice, Sessions, SessionsOptions, private_lane, workspace_session};
 
-use self::talk::{Instead, Talk};
-use super::tools::{approve, read, runtime, workspace};
+use self::view::View;
+use super::tools::{approve, read, workspace};
 use crate::caller::CallerArgs;
 use crate::cli::Session;
-use crate::compose;
-use crate::config::Loaded;
 use crate::failure::{Failure, Outcome};
-use crate::output::tell;
+use crate::opened::with_app;
+use crate::output::{tell, visible};
 
 /// No question is longer.
 const MOST_BYTES: usize = 1024 * 1024;
@@ -78,26 +75,21 @@ pub(crate) struct Chat {
 
 impl Chat {
     pub(crate) fn run(self, session: &mut Session) -> Outcome {
-        let loaded = self.caller.load(session)?;
+        let setup = self.caller.load(session)?;
         let workspace = workspace(self.workspace.as_deref(), &session.around)?;
-        let mut caller = self.caller.caller(&loaded.config, &session.around, &workspace)?;
+        let mut caller = self.caller.caller(setup.config(), &session.around, &workspace)?;
         if !self.caller.names_session() {
-            caller.session = self.conversation(&caller, None)?;
+            caller.session = workspace_session(&caller, None)?;
             caller.channel = "cli".into();
-            loaded.config.sandbox.sandboxing().apply(&mut caller);
+            setup.config().sandbox.sandboxing().apply(&mut caller);
         }
         let text = match self.is_interactive(session) {
             true => None,
             false => Some(self.message()?),
         };
-        runtime()?.block_on(async {
-            let store = compose::store(&loaded, &session.around).await?;
-            let ended = match text {
-                Some(text) => self.ask(session, &loaded, &store, (caller, text)).await,
-                None => interactive::run(&self, session, &loaded, &store, caller).await,
-            };
-            store.disconnect().await;
-            ended
+        with_app(&setup, async |app| match text {
+            Some(text) => self.ask(session, app, (caller, text)).await,
+            None => interactive::run(&self, session, app, caller).await,
         })
     }
 
@@ -107,45 +99,23 @@ impl Chat {
         self.message.is_none() && terminal && !session.out.json
     }
 
-    /// One question, and its answer.
-    async fn ask(
-        &self,
-        session: &mut Session,
-        loaded: &Loaded,
-        backend: &Arc<dyn Backend>,
-        (caller, text): (Caller, String),
-    ) -> Outcome {
-        let mut talk = Talk::start(self, (session, loaded), backend, caller, &Instead::default()).await?;
+    /// Sends one message and shows its answer.
+    async fn ask(&self, session: &mut Session, app: &App, (caller, text): (Caller, String)) -> Outcome {
+        let mut talk = Talk::start(self, app, caller, None).await?;
         if let Some(words) = interactive::word_in(&text) {
-            let done = interactive::by_itself(words, session, (loaded, backend), &talk).await;
+            let done = interactive::by_itself(words, session, app, &talk).await;
             talk.end().await?;
             return done.map(|()| ExitCode::SUCCESS);
         }
-        talk.view.introduce(&mut session.out, &*talk.model().await?)?;
+        talk.view.introduce(&mut session.out, &*talk.sessions.model(&talk.caller).await?)?;
         let asking = if self.wait { Asking::Possible } else { approve::asking() };
-        let run = talk.say(vec![Part::text(text)], asking).await?;
+        let run = talk.sessions.send(&talk.caller, vec![Part::text(text)], asking).await?;
         let ended = tokio::select! {
             ended = talk.view.follow(&mut session.out, run) => ended,
-            never = interrupted(&talk.worker, run) => match never {},
+            never = interrupted(&talk.sessions, run) => match never {},
         };
         talk.end().await?;
         Ok(ExitCode::from(ended?))
-    }
-
-    /// The conversation of this agent, user and workspace; another one where it is named.
-    fn conversation(&self, caller: &Caller, other: Option<&str>) -> Result<SessionKey, Failure> {
-        let workspace = &caller.workspace;
-        let name = workspace.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
-        let digest = Digest::of_bytes(workspace.as_os_str().as_encoded_bytes()).to_string();
-        let digest = digest.strip_prefix("sha256:").unwrap_or(&digest).chars().take(8);
-        let mut chat: String = name.chars().take(40).chain(['-']).chain(digest).collect();
-        if let Some(other) = other {
-            chat.push('-');
-            chat.push_str(other);
-        }
-        let user = caller.user.as_ref().map_or("me", |user| user.as_str());
-        claw_agent::key(&caller.agent, "cli", Peer::Direct { user, chat: Some(&chat) })
-            .map_err(|error| Failure::usage(error.to_string()).hint("name one with `--session KIND:NAME`"))
     }
 
     fn message(&self) -> Result<String, Failure> {
@@ -172,13 +142,68 @@ impl Chat {
     }
 }
 
-/// Ctrl-C ends the run; a second one ends the program.
-async fn interrupted(worker: &Worker, run: JobId) -> Infallible {
+/// A session that this process carries, and its view.
+struct Talk {
+    sessions: Sessions,
+    caller: Caller,
+    view: View,
+}
+
+impl Talk {
+    async fn start(
+        chat: &Chat,
+        app: &App,
+        caller: Caller,
+        instead: Option<&ModelChoice>,
+    ) -> Result<Self, Failure> {
+        let options = SessionsOptions {
+            lanes: vec![private_lane(&caller.session)],
+            script: chat.script.clone(),
+            instead: instead.map(|choice| (caller.agent.clone(), choice.clone())),
+        };
+        let sessions = app.sessions(options).await?;
+        tell_lost(sessions.lost(), &caller);
+        let view = View::new(&sessions, app, &caller).await?;
+        Ok(Self { sessions, caller, view })
+    }
+
+    /// Ends it once its runs have ended.
+    async fn end(self) -> Result<(), Failure> {
+        match self.sessions.end().await? {
+            0 => {}
+            1 => tell("1 background command was ended"),
+            count => tell(format_args!("{count} background commands were ended")),
+        }
+        Ok(())
+    }
+}
+
+/// Names the background commands that ended with a program that is gone.
+fn tell_lost(lost: &[Process], caller: &Caller) {
+    let (here, elsewhere): (Vec<_>, Vec<_>) = lost
+        .iter()
+        .partition(|process| process.new.tenant == caller.tenant && process.new.session == caller.session);
+    for process in here {
+        let (id, command) = (process.new.id.name(), visible(&process.new.command));
+        tell(format_args!(
+            "lost: the background command `{id}` ended with the program that ran it: {command}"
+        ));
+    }
+    if !elsewhere.is_empty() {
+        tell(format_args!(
+            "{} background commands of other conversations were lost as well",
+            elsewhere.len()
+        ));
+    }
+}
+
+/// Stops the run on Ctrl-C; a second one ends the program.
+async fn interrupted(sessions: &Sessions, run: JobId) -> Infallible {
     if tokio::signal::ctrl_c().await.is_err() {
         return std::future::pending().await;
     }
     tell("\nstopping; press Ctrl-C again to quit at once");
-    worker.abort(run);
+    sessions.abort(run);
     match tokio::signal::ctrl_c().await {
         Ok(()) => std::process::exit(130),
         Err(_) => std::future::pending().await,

@@ -8,13 +8,13 @@ use clap::{Args, Subcommand};
 use claw_llm::EnvKeys;
 use claw_policy::lint::{Severity, lint};
 use claw_registry::CallScrubber;
+use clawsmith::app::{self, Setup};
+use clawsmith::config::{self, Loaded, Origin, Setting};
 use serde_json::{Value, json};
 
 use super::prompt;
 use super::tools::runtime;
 use crate::cli::Session;
-use crate::compose;
-use crate::config::{self, Loaded, Origin, Setting};
 use crate::failure::{Failure, Outcome};
 use crate::output::{Cell, Table};
 
@@ -82,8 +82,8 @@ impl ConfigCommand {
 }
 
 fn check(session: &mut Session) -> Outcome {
-    let loaded = match Loaded::load(session.globals.config.as_deref(), &session.around) {
-        Ok(loaded) => loaded,
+    let setup = match Loaded::load(session.globals.config.as_deref(), &session.around) {
+        Ok(loaded) => Setup { loaded, around: session.around.clone() },
         Err(problems) if session.out.json => {
             session.out.json(&json!({ "ok": false, "problems": problems, "warnings": [] }))?;
             return Ok(ExitCode::from(2));
@@ -92,29 +92,26 @@ fn check(session: &mut Session) -> Outcome {
     };
     let known = claw_tools::catalogue();
     let known: Vec<&str> = known.iter().map(|meta| meta.name.as_str()).collect();
-    let mut warnings = config::warnings(&loaded, &session.around, &known);
-    let (mut errors, doubts) = of_policy(&loaded);
+    let mut warnings = config::warnings(&setup.loaded, &session.around, &known);
+    let (mut errors, doubts) = of_policy(&setup);
     warnings.extend(doubts);
     let keys = || Arc::new(EnvKeys);
-    let built = [
-        compose::models::models(&loaded, &session.around, keys(), None).err(),
-        compose::models::endpoints(&loaded, keys()).err(),
-    ];
-    errors.extend(built.into_iter().flatten().map(|failure| failure.to_string()));
-    if loaded.trust(&session.around)? != config::Trust::Holds {
+    let built = [setup.models(keys(), None).err(), setup.endpoints(keys()).err()];
+    errors.extend(built.into_iter().flatten().map(|error| error.to_string()));
+    if setup.loaded.trust(&session.around)? != config::Trust::Holds {
         warnings.push(
             "nobody has accepted it as it is, so it is not in force; `clawsmith config trust`".to_owned(),
         );
     }
     let code = ExitCode::from(if errors.is_empty() { 0 } else { 2 });
     if session.out.json {
-        let file = &loaded.found;
+        let file = &setup.loaded.found;
         let problems: Vec<Value> = errors.iter().map(|error| json!({ "message": error })).collect();
         let ok = problems.is_empty();
         session.out.json(&json!({ "ok": ok, "file": file, "problems": problems, "warnings": warnings }))?;
         return Ok(code);
     }
-    session.out.prose(source(&loaded))?;
+    session.out.prose(source(&setup))?;
     for error in &errors {
         session.out.prose(format_args!("error: {error}"))?;
     }
@@ -129,30 +126,30 @@ fn check(session: &mut Session) -> Outcome {
     Ok(code)
 }
 
-fn source(loaded: &Loaded) -> String {
-    match &loaded.found {
+fn source(setup: &Setup) -> String {
+    match &setup.loaded.found {
         Some(found) => format!("file: {} ({})", found.path.display(), found.by.words()),
         None => "file: none found, so defaults hold".to_owned(),
     }
 }
 
 fn show(session: &mut Session, all: bool) -> Outcome {
-    let loaded = session.read()?;
-    let data_dir = loaded.data_dir(&session.around);
-    let place = loaded.place(&session.around).map(|place| place.to_string());
-    let scrubber = compose::scrubbers(&loaded.config, &session.around)?.for_tenant(&loaded.config.tenant);
-    let mut settings = settings(&loaded, &scrubber)?;
+    let setup = session.read()?;
+    let data_dir = setup.data_dir().ok();
+    let place = setup.place().ok().map(|place| place.to_string());
+    let scrubber = setup.scrubbers()?.for_tenant(&setup.config().tenant);
+    let mut settings = settings(&setup, &scrubber)?;
     if session.out.json {
         session.out.json(&json!({
-            "file": loaded.found,
-            "accepted": loaded.trust(&session.around)? == config::Trust::Holds,
+            "file": setup.loaded.found,
+            "accepted": setup.loaded.trust(&session.around)? == config::Trust::Holds,
             "data_dir": data_dir,
             "store": place,
             "settings": settings,
         }))?;
         return Ok(ExitCode::SUCCESS);
     }
-    session.out.prose(source(&loaded))?;
+    session.out.prose(source(&setup))?;
     match &data_dir {
         Some(directory) => session.out.line(format_args!("data: {}", directory.display()))?,
         None => session.out.line("data: no place is known; set `data_dir`")?,
@@ -160,7 +157,7 @@ fn show(session: &mut Session, all: bool) -> Outcome {
     if let Some(place) = &place {
         session.out.line(format_args!("store: {place}"))?;
     }
-    if loaded.trust(&session.around)? != config::Trust::Holds {
+    if setup.loaded.trust(&session.around)? != config::Trust::Holds {
         session.out.prose("not in force: nobody has accepted it as it is; `clawsmith config trust`")?;
     }
     session.out.line("")?;
@@ -181,8 +178,8 @@ fn show(session: &mut Session, all: bool) -> Outcome {
 
 /// What is wrong with its policy, and what it probably does not mean: a misspelt `deny` leaves open what it was
 /// written to close.
-fn of_policy(loaded: &Loaded) -> (Vec<String>, Vec<String>) {
-    let found = lint(&loaded.config.policy(), &compose::catalogue());
+fn of_policy(setup: &Setup) -> (Vec<String>, Vec<String>) {
+    let found = lint(&setup.config().policy(), &app::catalogue());
     let of = |severity| {
         let found = found.iter().filter(move |finding| finding.severity == severity);
         found.map(|finding| finding.without_severity().to_string()).collect()
@@ -193,6 +190,7 @@ fn of_policy(loaded: &Loaded) -> (Vec<String>, Vec<String>) {
 fn forget(session: &mut Session) -> Outcome {
     let count = session
         .read()?
+        .loaded
         .forget(&session.around)
         .map_err(|error| Failure::failed("what was accepted cannot be forgotten").because(error))?;
     match session.out.json {
@@ -208,18 +206,18 @@ fn trust(session: &mut Session) -> Outcome {
     around.variables.retain(|(name, _)| {
         name == "CLAWSMITH_CONFIG" || !name.as_encoded_bytes().starts_with(b"CLAWSMITH_")
     });
-    let loaded = Loaded::load(session.globals.config.as_deref(), &around)?;
-    let Some(found) = &loaded.found else {
+    let setup = Setup::read(session.globals.config.as_deref(), &around)?;
+    let Some(found) = &setup.loaded.found else {
         return Err(Failure::usage(
             "there is no `clawsmith.toml` here or above, so there is nothing to accept",
         ));
     };
     // Nothing is scrubbed: what is accepted must be seen.
-    let mut settings = loaded.settings()?;
+    let mut settings = setup.loaded.settings()?;
     settings.retain(|setting| matches!(setting.origin, Origin::File { .. }));
     let beside = session.around.clone();
     let accept = || {
-        loaded.accept(&beside).map_err(|error| {
+        setup.loaded.accept(&beside).map_err(|error| {
             Failure::failed(format!("`{}` cannot be accepted", found.path.display())).because(error)
         })
     };
@@ -228,20 +226,20 @@ fn trust(session: &mut Session) -> Outcome {
         session.out.json(&json!({ "file": found, "accepted": accepted, "settings": settings }))?;
         return Ok(ExitCode::SUCCESS);
     }
-    session.out.prose(source(&loaded))?;
+    session.out.prose(source(&setup))?;
     session.out.line("")?;
     match settings.is_empty() {
         true => session.out.line("It sets nothing.")?,
         false => table(session, &settings)?,
     }
-    let (errors, warnings) = of_policy(&loaded);
+    let (errors, warnings) = of_policy(&setup);
     for warning in errors.into_iter().chain(warnings) {
         session.out.prose(format_args!("warning: {warning}"))?;
     }
     session.out.line("")?;
     session.out.flush()?;
     // Who sees it at a terminal has not seen it before they called this.
-    let is_new = loaded.trust(&session.around)? != config::Trust::Holds;
+    let is_new = setup.loaded.trust(&session.around)? != config::Trust::Holds;
     if is_new && io::stdin().is_terminal() && io::stdout().is_terminal() {
         let answer = prompt::line(&runtime()?, "accept it as it is? [y]es / [n]o: ")?;
         if !answer.is_some_and(|answer| ["y", "yes"].contains(&answer.to_lowercase().as_str())) {
@@ -257,8 +255,8 @@ fn trust(session: &mut Session) -> Outcome {
 }
 
 /// Every key with its value, scrubbed.
-fn settings(loaded: &Loaded, scrubber: &CallScrubber) -> Result<Vec<Setting>, Failure> {
-    let mut settings = loaded.settings()?;
+fn settings(setup: &Setup, scrubber: &CallScrubber) -> Result<Vec<Setting>, Failure> {
+    let mut settings = setup.loaded.settings()?;
     for setting in &mut settings {
         // With its key: a password is known by what stands before it.
         let key = setting.key.rsplit('.').next().unwrap_or_default();

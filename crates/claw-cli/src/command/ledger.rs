@@ -9,7 +9,6 @@ use claw_store::Place;
 use serde_json::json;
 
 use crate::cli::Session;
-use crate::compose;
 use crate::failure::{Failure, Outcome};
 use crate::output::{Cell, Table, tell};
 
@@ -52,14 +51,15 @@ impl Ledger {
 
 impl Show {
     fn run(self, session: &mut Session) -> Outcome {
-        let loaded = session.load()?;
-        let place = compose::place(&loaded, &session.around)?;
+        let setup = session.load()?;
+        let place = setup.place()?;
         let read = async {
-            let Some(store) = compose::existing_store(&loaded, &session.around).await? else {
+            let Some(app) = setup.open_existing().await? else {
                 return Ok(None);
             };
-            let entries = store.recent(&loaded.config.tenant, self.wanted()).await.map_err(unreadable)?;
-            store.disconnect().await;
+            let entries =
+                app.store().recent(&setup.config().tenant, self.wanted()).await.map_err(unreadable)?;
+            app.close().await;
             Ok::<_, Failure>(Some(entries))
         };
         let read = super::tools::runtime()?.block_on(read)?;
@@ -147,12 +147,12 @@ fn none(session: &mut Session, is_there: bool, place: &Place) -> Result<(), Fail
 }
 
 fn verify(session: &mut Session) -> Outcome {
-    let loaded = session.load()?;
-    let place = compose::place(&loaded, &session.around)?;
+    let setup = session.load()?;
+    let place = setup.place()?;
     let check = async {
-        let Some(store) = compose::existing_store(&loaded, &session.around).await? else { return Ok(None) };
-        let chains = store.verify().await.map_err(unreadable)?;
-        store.disconnect().await;
+        let Some(app) = setup.open_existing().await? else { return Ok(None) };
+        let chains = app.store().verify().await.map_err(unreadable)?;
+        app.close().await;
         Ok::<_, Failure>(Some(chains))
     };
     let checked = super::tools::runtime()?.block_on(check)?;

@@ -11,7 +11,6 @@ pub(crate) mod doctor;
 pub(crate) mod ledger;
 pub(crate) mod onboard;
 pub(crate) mod policy;
-mod probe;
 mod prompt;
 pub(crate) mod sandbox;
 pub(crate) mod scrub;

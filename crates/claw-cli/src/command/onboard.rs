@@ -19,6 +19,9 @@ use claw_core::store::SecretPlace;
 use claw_core::{SecretName, TenantId};
 use claw_host::SystemClock;
 use claw_llm::{KeyPlace, Keys};
+use clawsmith::app::Setup;
+use clawsmith::app::{key_in_environment, probe};
+use clawsmith::config::{FoundBy, NAME, Surroundings, find};
 use secrecy::SecretString;
 use serde::Serialize;
 use serde_json::json;
@@ -26,12 +29,8 @@ use tokio::runtime::Runtime;
 
 use self::file::{Change, Target};
 use self::questions::{Answers, Key, Questions, Stop};
-use super::probe;
 use super::tools::runtime;
 use crate::cli::Session;
-use crate::compose;
-use crate::compose::models::{models, of_environment};
-use crate::config::{FoundBy, Loaded, NAME, Surroundings, find};
 use crate::failure::{Failure, Outcome};
 use crate::output::{complain, tell};
 
@@ -134,8 +133,8 @@ impl Onboard {
             session.load()?;
         }
         // A file that cannot be used is told before anything is asked.
-        let before = target.loaded(&around)?;
-        let scrubber = compose::scrubber(&before.config, &around)?;
+        let before = target.setup(&around)?;
+        let scrubber = before.scrubber()?;
         let runtime = runtime()?;
         let terminal = io::stdin().is_terminal() && io::stderr().is_terminal();
         let questions =
@@ -145,26 +144,26 @@ impl Onboard {
 
         let text = file::text(&answers);
         let change = target.change(&text);
-        let loaded = match change {
+        let setup = match change {
             Change::Add => target.with(&text, &around)?,
             Change::Same => before,
             Change::Clash => {
-                let mut loaded = before;
-                loaded.config.models = alone(&text, &around)?.config.models;
-                loaded
+                let mut setup = before;
+                setup.loaded.config.models = alone(&text, &around)?.loaded.config.models;
+                setup
             }
         };
         // What could never be asked is not written, tested or not.
-        models(&loaded, &around, OfferedKeys::new(&around, &answers), None)?;
+        setup.models(OfferedKeys::new(&around, &answers), None)?;
         let shown = target.path.display().to_string();
         show(&answers, &text, &shown, change);
         tell(format_args!(
             "Commands of agents run in a sandbox: `{}` (`sandbox.mode`)",
-            loaded.config.sandbox.mode.name()
+            setup.config().sandbox.mode.name()
         ));
         let verdict = match self.no_test {
             true => None,
-            false => Some(test(&runtime, &loaded, &around, &answers)?),
+            false => Some(test(&runtime, &setup, &around, &answers)?),
         };
         let works = verdict.as_ref().is_none_or(|verdict| verdict.state == State::Works);
         match &verdict {
@@ -181,7 +180,7 @@ impl Onboard {
         };
         if agreed {
             if let Key::Given(key) = &answers.key {
-                seal(&runtime, &loaded, &around, (&answers.provider, key))?;
+                seal(&runtime, &setup, (&answers.provider, key))?;
             }
             if change == Change::Add {
                 target.write(&text)?;
@@ -257,8 +256,8 @@ fn is_same(path: &Path, target: &Target, around: &Surroundings) -> bool {
 }
 
 /// The text by itself, as a configuration.
-fn alone(text: &str, around: &Surroundings) -> Result<Loaded, Failure> {
-    Ok(Loaded::proposed(Path::new(NAME), text.to_owned(), around)?)
+fn alone(text: &str, around: &Surroundings) -> Result<Setup, Failure> {
+    file::proposed(Path::new(NAME), text.to_owned(), around)
 }
 
 fn show(answers: &Answers, text: &str, shown: &str, change: Change) {
@@ -280,21 +279,16 @@ fn show(answers: &Answers, text: &str, shown: &str, change: Change) {
 }
 
 /// Asks the model, once.
-fn test(
-    runtime: &Runtime,
-    loaded: &Loaded,
-    around: &Surroundings,
-    answers: &Answers,
-) -> Result<Verdict, Stop> {
-    let mut loaded = loaded.clone();
-    let config = &mut loaded.config.models;
+fn test(runtime: &Runtime, setup: &Setup, around: &Surroundings, answers: &Answers) -> Result<Verdict, Stop> {
+    let mut setup = setup.clone();
+    let config = &mut setup.loaded.config.models;
     config.retries = 0;
     config.fallback = Vec::new();
     config.first_byte_secs = config.first_byte_secs.min(PATIENCE_SECS);
-    let providers = models(&loaded, around, OfferedKeys::new(around, answers), None)?;
+    let providers = setup.models(OfferedKeys::new(around, answers), None)?;
     let named = (Some(answers.provider.as_str()), Some(answers.model.as_str()));
     let asked = async {
-        let model = match providers.model(&loaded.config.tenant, named.0, named.1).await {
+        let model = match providers.model(&setup.config().tenant, named.0, named.1).await {
             Ok(model) => model,
             Err(error) => return Verdict { state: State::Failed, what: error.message, millis: None },
         };
@@ -341,17 +335,13 @@ fn failed(answers: &Answers, error: &ModelError) -> Verdict {
 }
 
 /// Seals the key under the provider's name.
-fn seal(
-    runtime: &Runtime,
-    loaded: &Loaded,
-    around: &Surroundings,
-    (name, key): (&str, &SecretString),
-) -> Result<(), Failure> {
+fn seal(runtime: &Runtime, setup: &Setup, (name, key): (&str, &SecretString)) -> Result<(), Failure> {
     let name = SecretName::new(name).map_err(|error| Failure::usage(error.to_string()))?;
-    let place = SecretPlace { tenant: loaded.config.tenant.clone(), agent: None, name };
+    let place = SecretPlace { tenant: setup.config().tenant.clone(), agent: None, name };
     runtime.block_on(async {
-        let vault = compose::vault(loaded, around).await?;
-        let put = vault.put_secret(&place, key, SystemClock.now()).await;
+        let app = setup.open().await?;
+        let put = app.vault().await?.put_secret(&place, key, SystemClock.now()).await;
+        app.close().await;
         put.map_err(|error| Failure::failed(error.to_string()))
     })
 }
@@ -376,7 +366,7 @@ impl OfferedKeys {
 impl Keys for OfferedKeys {
     async fn key(&self, _: &TenantId, place: &KeyPlace) -> Result<Option<SecretString>, String> {
         match place {
-            KeyPlace::Env(name) => of_environment(&self.around, name),
+            KeyPlace::Env(name) => key_in_environment(&self.around, name),
             KeyPlace::Secret(_) => Ok(self.key.clone()),
         }
     }

@@ -15,12 +15,11 @@ use claw_host::sandbox::docker::DockerShell;
 use claw_host::sandbox::{Grant, Launcher, Layers, Limits, Network, SandboxError, Standing};
 use claw_host::shell::{Finished, LocalShell, Reason, ShellOptions};
 use claw_policy::sandbox::SandboxMode;
+use clawsmith::config::SandboxBackend;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::Session;
-use crate::compose;
-use crate::config::SandboxBackend;
 use crate::failure::{Failure, Outcome};
 use crate::output::{Cell, Table, tell, visible};
 
@@ -104,8 +103,8 @@ impl Sandbox {
 
 /// The data directory is never shown to a command, wherever the workspace is.
 fn place(reaching: &Reaching, session: &Session, launcher: Arc<Launcher>) -> Result<Place, Failure> {
-    let loaded = session.load()?;
-    compose::shell::make_said_by_people(&session.around);
+    let setup = session.load()?;
+    setup.make_private_directories();
     let workspace = match &reaching.workspace {
         Some(path) => session.around.directory.join(path),
         None => session.around.directory.clone(),
@@ -121,7 +120,7 @@ fn place(reaching: &Reaching, session: &Session, launcher: Arc<Launcher>) -> Res
             Talk::Loopback => Network::Loopback,
             Talk::Host => Network::Host,
         },
-        ..compose::shell::options(&loaded, &session.around)
+        ..setup.shell_options()
     };
     let effects = match reaching.read_only {
         true => Effects::ALL.without(Effects::of(&[Effect::Write])),
@@ -139,11 +138,11 @@ fn place(reaching: &Reaching, session: &Session, launcher: Arc<Launcher>) -> Res
         progress: Progress::silent(),
         secrets: Secrets::default(),
     };
-    let docker = (loaded.config.sandbox.backend == SandboxBackend::Docker).then(|| {
+    let docker = (setup.config().sandbox.backend == SandboxBackend::Docker).then(|| {
         let local = LocalShell::new(Arc::clone(&launcher), options.clone());
-        DockerShell::new(local, compose::shell::docker(&loaded, &session.around))
+        DockerShell::new(local, setup.docker_options())
     });
-    Ok(Place { launcher, options, context, mode: loaded.config.sandbox.mode, docker })
+    Ok(Place { launcher, options, context, mode: setup.config().sandbox.mode, docker })
 }
 
 struct Place {

@@ -11,8 +11,8 @@ use claw_policy::scrub::{Report, Value as SecretValue};
 use serde_json::json;
 
 use crate::cli::Session;
-use crate::compose;
 use crate::failure::{Failure, Outcome};
+use crate::opened::with_existing_app;
 use crate::output;
 
 const PIECE: usize = 64 * 1024;
@@ -34,11 +34,9 @@ pub(crate) struct Scrub {
 
 impl Scrub {
     pub(crate) fn run(self, session: &Session) -> Outcome {
-        let (loaded, around) = (session.load()?, &session.around);
-        let sealed = compose::with_existing_store(&loaded, around, async |store| {
-            compose::sealed(&loaded, around, store).await
-        })?;
-        let mut scrubber = compose::scrubber(&loaded.config, around)?;
+        let setup = session.load()?;
+        let sealed = with_existing_app(&setup, async |app| Ok(app.sealed().await?))?;
+        let mut scrubber = setup.scrubber()?;
         for value in sealed.unwrap_or_default() {
             match scrubber.clone().with_values([SecretValue::new(value, "value")]) {
                 Ok(more) => scrubber = more,

@@ -10,6 +10,7 @@ use claw_core::store::{KeyUse, SecretPlace, StoreError};
 use claw_core::{AgentId, SecretName};
 use claw_host::SystemClock;
 use claw_store::vault::{Progress, Retired, Rotated};
+use clawsmith::config::{Config, SHORTEST_SECRET};
 use secrecy::ExposeSecret as _;
 use serde_json::json;
 
@@ -18,9 +19,8 @@ use super::prompt;
 use super::tools::runtime;
 use crate::caller;
 use crate::cli::Session;
-use crate::compose;
-use crate::config::{Config, SHORTEST_SECRET};
 use crate::failure::{Failure, Outcome};
+use crate::opened::with_app;
 use crate::output::{Cell, Table, complain, tell};
 
 /// What to do with secrets.
@@ -100,18 +100,20 @@ impl Named {
     }
 
     fn set(&self, session: &mut Session) -> Outcome {
-        let loaded = session.load()?;
-        let place = self.place(&loaded.config)?;
+        let setup = session.load()?;
+        let place = self.place(setup.config())?;
         if let Some(agent) = &place.agent {
-            caller::must_be_set_up(agent.as_str(), &loaded, &session.around)?;
+            caller::must_be_set_up(agent.as_str(), &setup)?;
         }
         let runtime = runtime()?;
         let Some(value) = prompt::value(&runtime, &shown(&place), EMPTY)? else {
             return Ok(ExitCode::from(130));
         };
         runtime.block_on(async {
-            let vault = compose::vault(&loaded, &session.around).await?;
-            vault.put_secret(&place, &value, SystemClock.now()).await.map_err(failed)
+            let app = setup.open().await?;
+            let put = app.vault().await?.put_secret(&place, &value, SystemClock.now()).await;
+            app.close().await;
+            put.map_err(failed)
         })?;
         // Blanks at its ends are no part of what is looked for.
         if value.expose_secret().trim().len() < SHORTEST_SECRET {
@@ -130,11 +132,9 @@ impl Named {
     }
 
     fn remove(&self, session: &mut Session) -> Outcome {
-        let loaded = session.load()?;
-        let place = self.place(&loaded.config)?;
-        let removed = compose::with_store(&loaded, &session.around, async |store| {
-            store.remove_secret(&place).await.map_err(failed)
-        })?;
+        let setup = session.load()?;
+        let place = self.place(setup.config())?;
+        let removed = with_app(&setup, async |app| app.store().remove_secret(&place).await.map_err(failed))?;
         if !removed {
             let failure = Failure::failed(format!("there is no {}", shown(&place)));
             return Err(failure.hint("clawsmith secrets list"));
@@ -149,16 +149,14 @@ impl Named {
 }
 
 fn list(session: &mut Session) -> Outcome {
-    let loaded = session.load()?;
-    let cards = compose::with_store(&loaded, &session.around, async |store| {
-        store.secrets(&loaded.config.tenant).await.map_err(failed)
-    })?;
+    let setup = session.load()?;
+    let cards = with_app(&setup, async |app| app.store().secrets(app.tenant()).await.map_err(failed))?;
     if session.out.json {
         session.out.json(&cards)?;
         return Ok(ExitCode::SUCCESS);
     }
     if cards.is_empty() {
-        session.out.line(format_args!("no secrets of tenant `{}`", loaded.config.tenant))?;
+        session.out.line(format_args!("no secrets of tenant `{}`", setup.config().tenant))?;
         return Ok(ExitCode::SUCCESS);
     }
     let mut table = Table::new(["name", "agent", "written"]);
@@ -175,15 +173,15 @@ fn list(session: &mut Session) -> Outcome {
 
 impl Rotate {
     fn run(&self, session: &mut Session) -> Outcome {
-        let loaded = session.load()?;
+        let setup = session.load()?;
         let shows = io::stderr().is_terminal() && !session.out.json;
         let tell = |progress| {
             if shows {
                 show(progress);
             }
         };
-        runtime()?.block_on(async {
-            let vault = compose::vault(&loaded, &session.around).await?;
+        with_app(&setup, async |app| {
+            let vault = app.vault().await?;
             let is_ours = vault.keys().is_ours_to_change();
             if self.retire {
                 let retired = vault.retire(tell).await.map_err(failed)?;

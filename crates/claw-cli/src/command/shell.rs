@@ -10,10 +10,10 @@ use claw_policy::shell::{Decision, LONGEST, Rules, Verdict, analyse};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::approvals::rules::matching;
 use crate::caller;
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
+use crate::opened::with_existing_app;
 use crate::output::{Cell, Table, visible};
 
 /// What to do with shell commands.
@@ -57,9 +57,9 @@ pub(crate) struct Check {
 
 impl Check {
     fn run(self, session: &mut Session) -> Outcome {
-        let loaded = session.load()?;
-        caller::must_be_set_up(&self.agent, &loaded, &session.around)?;
-        let config = &loaded.config;
+        let setup = session.load()?;
+        caller::must_be_set_up(&self.agent, &setup)?;
+        let config = setup.config();
         // They were tried when the configuration was loaded.
         let rules = config.shell_rules(&self.agent).map_err(|error| Failure::usage(error.to_string()))?;
         let command = match self.command.as_slice() {
@@ -71,9 +71,8 @@ impl Check {
             }
         };
         let verdict = analyse(command, &rules);
-        let remembered = super::approvals::of_store(session, &loaded, async |store| {
-            let matching = matching(store, &loaded, (&self.agent, command), &rules).await;
-            matching.map(Some).map_err(super::approvals::unusable)
+        let remembered = with_existing_app(&setup, async |app| {
+            Ok(app.rules_covering(&self.agent, command, &rules).await?)
         })?;
         let remembered = remembered.unwrap_or_default();
         match session.out.json {

@@ -1,42 +1,31 @@
-//! `clawsmith undo`: what tools changed in files, and taking it back.
-//!
-//! A file is put back only where it still is as the change left it. What is shown is scrubbed; what is put back
-//! are the real bytes.
-
-mod commands;
-mod show;
+//! `clawsmith undo`: the changes that tools made in files, and taking them back.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::time::Instant;
 
 use clap::{Args, Subcommand};
-use claw_core::port::{Clock as _, FsBridge, UnixMillis};
-use claw_core::store::{
-    EntryEvent, NewUndo, Outcome as CallOutcome, Record, StoreError, Undo as Change, UndoFilter,
+use claw_core::port::UnixMillis;
+use claw_core::store::{Entry, EntryEvent, NewUndo, Undo as Change, UndoFilter};
+use claw_core::{AgentId, CallId, JobId, SessionKey};
+use claw_host::files::Restored;
+use clawsmith::app::undo::{
+    ChangeState, LastChanges, NOT_COVERED, UndoLog, Undone, change_json, change_kind, command_json,
 };
-use claw_core::tool::{Caller, Digest, Effect, Effects, ToolError};
-use claw_core::{AgentId, CallId, JobId, SessionKey, ToolName, UndoId};
-use claw_host::SystemClock;
-use claw_host::files::{Restored, Restoring, Step, StoredUndo, Verdict};
-use claw_registry::{CallScrubber, FileRules};
-use claw_store::Backend;
+use clawsmith::app::{App, real};
 use serde_json::{Value, json};
 
-use super::ledger::time;
+use super::ledger::{shortened, time};
 use crate::cli::Session;
-use crate::compose;
-use crate::config::Loaded;
 use crate::failure::{Failure, Outcome};
-use crate::output::{Cell, Table, tell};
+use crate::opened::with_existing_app;
+use crate::output::{Cell, Table, style, tell};
 
-/// What undoing is recorded as.
-const TOOL: &str = "undo";
-/// The most changes of one call.
-const MOST: usize = 10_000;
-/// How many changes that were passed over are named, and how many calls elsewhere are looked at.
+/// How many changes that were passed over are named.
 const SKIPPED: usize = 5;
+/// Lines of a diff that are shown.
+const DIFF: usize = 2000;
+/// Lines of each diff in a three-way view.
+const SHORT_DIFF: usize = 40;
 
 /// What to do with changes.
 #[derive(Debug, Subcommand)]
@@ -109,63 +98,42 @@ pub(crate) struct Apply {
     force: bool,
 }
 
-/// What every subcommand works with.
+/// The journal, and where the person is.
 struct Work {
-    loaded: Loaded,
-    store: Arc<dyn Backend>,
-    journal: StoredUndo,
-    bridge: Arc<dyn FsBridge>,
-    rules: FileRules,
-    scrubber: CallScrubber,
-    /// Where the person is.
+    log: UndoLog,
     directory: PathBuf,
+}
+
+impl Work {
+    fn new(session: &Session, app: &App) -> Result<Self, Failure> {
+        Ok(Self { log: app.undo()?, directory: real(&session.around.directory) })
+    }
 }
 
 impl Undo {
     pub(crate) fn run(self, session: &mut Session) -> Outcome {
-        let loaded = session.load()?;
-        let scrubber = compose::scrubbers(&loaded.config, &session.around)?.for_tenant(&loaded.config.tenant);
-        super::tools::runtime()?.block_on(async {
-            let Some(store) = compose::existing_store(&loaded, &session.around).await? else {
-                return none(session, &self);
-            };
-            let work = Work {
-                journal: compose::undo(&loaded, &session.around, &store)?,
-                bridge: compose::bridge(&loaded, &session.around, &store)?,
-                rules: compose::file_rules(&loaded, &session.around)?,
-                loaded,
-                store,
-                scrubber,
-                directory: compose::real(&session.around.directory),
-            };
-            let done = match &self {
+        let setup = session.load()?;
+        let done = with_existing_app(&setup, async |app| {
+            let work = Work::new(session, app)?;
+            match &self {
                 Self::List(list) => list.run(session, &work).await,
                 Self::Show(which) => work.show(session, which).await,
-                Self::Apply(apply) => apply.run(session, &work).await,
-            };
-            work.store.disconnect().await;
-            done
-        })
+                Self::Apply(apply) => {
+                    let changes = work.find(&apply.which).await?;
+                    work.take_back(session, changes, apply.force).await
+                }
+            }
+        })?;
+        match done {
+            Some(code) => Ok(code),
+            None => none(session, &self),
+        }
     }
 }
 
-/// Takes back what the last call of a conversation changed.
-pub(crate) async fn last_of(
-    session: &mut Session,
-    loaded: &Loaded,
-    store: &Arc<dyn Backend>,
-    key: &SessionKey,
-) -> Result<(), Failure> {
-    let scrubber = compose::scrubbers(&loaded.config, &session.around)?.for_tenant(&loaded.config.tenant);
-    let work = Work {
-        journal: compose::undo(loaded, &session.around, store)?,
-        bridge: compose::bridge(loaded, &session.around, store)?,
-        rules: compose::file_rules(loaded, &session.around)?,
-        loaded: loaded.clone(),
-        store: Arc::clone(store),
-        scrubber,
-        directory: compose::real(&session.around.directory),
-    };
+/// Takes back the changes of the last call of a session.
+pub(crate) async fn last_of(session: &mut Session, app: &App, key: &SessionKey) -> Result<(), Failure> {
+    let work = Work::new(session, app)?;
     let filter = UndoFilter { session: Some(key.clone()), ..UndoFilter::default() };
     let changes = work.last(&filter, None).await?;
     work.take_back(session, changes, false).await.map(drop)
@@ -185,21 +153,23 @@ impl List {
         let key = self.session.as_ref().map(SessionKey::new).transpose();
         let key = key.map_err(|error| Failure::usage(format!("`--session`: {error}")))?;
         let filter = UndoFilter { session: key, ..UndoFilter::default() };
-        let mut changes = work.changes(&filter, self.last).await?;
-        let mut commands = work.commands(&filter, self.last, self.all).await?;
-        commands::newest(&mut changes, &mut commands, self.last);
+        let mut changes = work.log.changes(&filter, self.last).await?;
+        let mut commands = work.log.commands(&filter, self.last, self.all).await?;
+        keep_newest(&mut changes, &mut commands, self.last);
         let mut states = Vec::with_capacity(changes.len());
         let mut newest = std::collections::HashSet::new();
         for change in &changes {
-            // Older changes of a file are covered by newer ones: what it holds says nothing about them.
+            // A newer change of the same file covers an older one: the file says nothing about it.
             let is_newest = newest.insert(change.new.place.clone());
-            states.push(work.state(change, is_newest).await);
+            states.push(work.log.state(change, is_newest).await);
         }
+        let scrubber = work.log.scrubber();
         if session.out.json {
-            let rows = changes.iter().zip(&states).map(|(change, state)| as_json(change, state));
-            let mut rows: Vec<Value> = rows.chain(commands.iter().map(commands::as_json)).collect();
+            let rows = changes.iter().zip(&states).map(|(change, state)| change_json(change, *state));
+            let commands = commands.iter().map(|command| command_json(&command.record));
+            let mut rows: Vec<Value> = rows.chain(commands).collect();
             rows.sort_by_key(|row| std::cmp::Reverse(row["at"].as_i64()));
-            session.out.json(&work.scrubber.json(&json!(rows)))?;
+            session.out.json(&scrubber.json(&json!(rows)))?;
             return Ok(ExitCode::SUCCESS);
         }
         if changes.is_empty() && commands.is_empty() {
@@ -208,29 +178,32 @@ impl List {
         }
         let mut rows = Vec::with_capacity(changes.len() + commands.len());
         for (Change { new, .. }, state) in changes.iter().zip(&states) {
-            rows.push((
-                new.at,
-                Row {
-                    id: Cell::strong(new.id),
-                    at: new.at,
-                    by: (&new.session, &new.agent, new.tool.as_str()),
-                    call: new.call,
-                    run: new.run,
-                    change: kind(new),
-                    state: if *state == "stands" { Cell::good(state) } else { Cell::warning(state) },
-                    file: work.scrubber.text(&self.place_of(new, &work.directory)),
-                },
-            ));
+            let is_standing = *state == ChangeState::Stands;
+            rows.push(Row {
+                id: Cell::strong(new.id),
+                at: new.at,
+                by: (&new.session, &new.agent, new.tool.as_str()),
+                call: new.call,
+                run: new.run,
+                change: change_kind(new),
+                state: if is_standing { Cell::good(state) } else { Cell::warning(state) },
+                file: scrubber.text(&place_of(new, &work.directory)),
+            });
         }
-        rows.extend(commands.iter().map(|one| (one.record.at, commands::row(one, &work.scrubber))));
-        rows.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
+        rows.extend(
+            commands.iter().map(|command| Row {
+                file: scrubber.text(&command_text(command)),
+                ..Row::of_command(command)
+            }),
+        );
+        rows.sort_by_key(|row| std::cmp::Reverse(row.at));
         let mut table = match self.wide {
             true => Table::new([
                 "id", "time", "change", "state", "file", "tool", "agent", "session", "call", "run",
             ]),
             false => Table::new(["id", "time", "change", "state", "file"]),
         };
-        rows.into_iter().for_each(|(_, row)| row.put(&mut table, self.wide));
+        rows.into_iter().for_each(|row| row.put(&mut table, self.wide));
         session.out.table(&table)?;
         session.out.flush()?;
         tell("note: changes that commands made are not covered");
@@ -238,13 +211,36 @@ impl List {
     }
 }
 
-impl List {
-    /// The file: as the tool named it where the person is in its workspace, else with the workspace.
-    fn place_of(&self, new: &NewUndo, here: &Path) -> String {
-        match here.starts_with(&new.workspace) || Path::new(&new.shown).is_absolute() {
-            true => new.shown.clone(),
-            false => Path::new(&new.workspace).join(&new.shown).display().to_string(),
+/// Keeps the newest of both, `limit` in all. Both come newest first.
+fn keep_newest(changes: &mut Vec<Change>, commands: &mut Vec<Entry>, limit: usize) {
+    while changes.len() + commands.len() > limit {
+        let older = match (changes.last(), commands.last()) {
+            (Some(change), Some(command)) => command.record.at <= change.new.at,
+            (_, command) => command.is_some(),
+        };
+        if older {
+            commands.pop();
+        } else {
+            changes.pop();
         }
+    }
+}
+
+/// The file as the tool named it if the person is in its workspace, else with the workspace.
+fn place_of(new: &NewUndo, here: &Path) -> String {
+    match here.starts_with(&new.workspace) || Path::new(&new.shown).is_absolute() {
+        true => new.shown.clone(),
+        false => Path::new(&new.workspace).join(&new.shown).display().to_string(),
+    }
+}
+
+fn command_text(command: &Entry) -> String {
+    match &command.record.event {
+        EntryEvent::Intent { args, .. } => match args["command"].as_str() {
+            Some(command) => shortened(command),
+            None => shortened(&args.to_string()),
+        },
+        _ => String::new(),
     }
 }
 
@@ -260,7 +256,21 @@ struct Row<'a> {
     file: String,
 }
 
-impl Row<'_> {
+impl<'a> Row<'a> {
+    fn of_command(command: &'a Entry) -> Self {
+        let record = &command.record;
+        Row {
+            id: Cell::quiet("-"),
+            at: record.at,
+            by: (&record.session, &record.agent, &record.tool),
+            call: record.call,
+            run: None,
+            change: "command",
+            state: Cell::warning(NOT_COVERED),
+            file: String::new(),
+        }
+    }
+
     fn put(self, table: &mut Table, wide: bool) {
         let (session, agent, tool) = self.by;
         let Self { id, at, call, run, change, state, file, .. } = self;
@@ -274,246 +284,94 @@ impl Row<'_> {
     }
 }
 
-impl Apply {
-    async fn run(&self, session: &mut Session, work: &Work) -> Outcome {
-        work.take_back(session, work.find(&self.which).await?, self.force).await
-    }
-}
-
 impl Work {
-    /// Undoes these changes, all or none.
-    async fn take_back(&self, session: &mut Session, changes: Vec<Change>, force: bool) -> Outcome {
-        let scope = self.scope();
-        let restoring = self.restoring(&scope);
-        let steps = restoring.look(changes).await.map_err(failed)?;
-        let all = |verdict| steps.iter().all(|step: &Step| step.verdict == verdict);
-        if all(Verdict::NotMade) {
-            return Err(Failure::failed(
-                "the files are as they were before the change: there is nothing to undo",
-            ));
+    async fn find(&self, which: &Which) -> Result<Vec<Change>, Failure> {
+        match &which.id {
+            Some(id) => Ok(self.log.find(id).await?),
+            None if which.last => self.last(&UndoFilter::default(), Some(&self.directory)).await,
+            None => Err(Failure::usage("which change is not said")
+                .hint("`--last` for the last one here, or an id of `clawsmith undo list`")),
         }
-        if !force && steps.iter().any(|step| step.verdict == Verdict::Changed) {
-            for step in steps.iter().filter(|step| step.verdict == Verdict::Changed) {
-                self.three_ways(session, step).await?;
-            }
-            let failure = Failure::failed("somebody else changed a file since; nothing was undone");
-            return Err(failure.hint("`--force` puts it back all the same, and keeps what it holds now"));
-        }
-        let call = CallId::new();
-        let restored = self.recorded(call, steps, &restoring, force).await?;
-        if session.out.json {
-            let row = |one: &Restored| json!({ "id": one.id, "file": one.shown, "removed": one.removed });
-            let rows: Vec<Value> = restored.iter().map(row).collect();
-            session.out.json(&self.scrubber.json(&json!({ "call": call, "undone": rows })))?;
-            return Ok(ExitCode::SUCCESS);
-        }
-        for Restored { id, shown, removed } in &restored {
-            let what = if *removed { "removed" } else { "put back" };
-            session.out.foreign(&self.scrubber.text(&format!("{what} `{shown}` ({id})")))?;
-        }
-        Ok(ExitCode::SUCCESS)
     }
 
-    async fn changes(&self, filter: &UndoFilter, limit: usize) -> Result<Vec<Change>, Failure> {
-        self.store.undos(&self.loaded.config.tenant, filter, limit).await.map_err(unreadable)
-    }
-
-    /// What a caller may reach; undoing is no tool of its own, and denies what every tool is denied.
-    fn scope(&self) -> impl Fn(&Caller) -> claw_core::port::Scope + Sync {
-        |caller: &Caller| self.rules.scope(caller, &ToolName::literal("undo"))
-    }
-
-    fn restoring<'a>(
-        &'a self,
-        scope: &'a (impl Fn(&Caller) -> claw_core::port::Scope + Sync),
-    ) -> Restoring<'a> {
-        Restoring { journal: &self.journal, bridge: self.bridge.as_ref(), scope }
-    }
-
-    /// The changes of the last call that can be undone, newest first; where a directory is given, of a call in a
-    /// workspace that it is in. Those whose files are as before are passed over, and that is said.
+    /// The changes of the last call that can be undone; those passed over are named.
     async fn last(&self, filter: &UndoFilter, within: Option<&Path>) -> Result<Vec<Change>, Failure> {
-        let mut left = self.changes(filter, MOST).await?;
-        left.retain(|change| change.undone.is_none() && change.new.tool.as_str() != TOOL);
-        let is_here = |change: &Change| within.is_none_or(|within| within.starts_with(&change.new.workspace));
-        let (here, elsewhere): (Vec<Change>, Vec<Change>) = left.into_iter().partition(is_here);
-        let (mut skipped, mut last) = (Vec::new(), None);
-        for call in calls(&here) {
-            let changes = self.of_call(call).await?;
-            // What is not known to be gone is not passed over: nobody means the change before it.
-            let named =
-                |failure: Failure| failure.hint("clawsmith undo list, and name another change by its id");
-            if self.is_made(&changes).await.map_err(named)? {
-                last = Some(changes);
-                break;
-            }
-            skipped.extend(changes);
-        }
+        let LastChanges { changes, skipped } = self.log.last(filter, within).await?;
         for Change { new, .. } in skipped.iter().take(SKIPPED) {
-            let file = self.scrubber.text(&new.shown);
+            let file = self.log.scrubber().text(&new.shown);
             tell(format_args!("skipped `{file}` ({}): it is as before, there is nothing to undo", new.id));
         }
         match skipped.len().saturating_sub(SKIPPED) {
             0 => {}
             more => tell(format_args!("skipped {more} more")),
         }
-        match last {
-            Some(changes) => Ok(changes),
-            None => Err(self.none_left(&elsewhere).await),
-        }
+        Ok(changes?)
     }
 
-    /// What to say where nothing is left to undo here: what there is elsewhere.
-    async fn none_left(&self, elsewhere: &[Change]) -> Failure {
-        let none = "no change is left to undo here; what commands changed is not kept";
-        for call in calls(elsewhere).into_iter().take(SKIPPED) {
-            // One that cannot be looked at from here is nothing to point to.
-            let Ok(changes) = self.of_call(call).await else { continue };
-            if let Some(Change { new, .. }) = changes.first()
-                && let Ok(true) = self.is_made(&changes).await
-            {
-                let (file, workspace) = (self.scrubber.text(&new.shown), self.scrubber.text(&new.workspace));
-                return Failure::failed(format!(
-                    "{none}. The last one elsewhere is of `{file}` in `{workspace}`"
-                ))
-                .hint(format!("clawsmith undo apply {}", new.call));
+    /// Undoes these changes, all or none.
+    async fn take_back(&self, session: &mut Session, changes: Vec<Change>, force: bool) -> Outcome {
+        let scrubber = self.log.scrubber();
+        let (call, restored) = match self.log.apply(changes, force).await? {
+            Undone::Done { call, restored } => (call, restored),
+            Undone::Changed(steps) => {
+                for step in &steps {
+                    let Some((change, since)) = self.log.three_ways(step, SHORT_DIFF).await? else {
+                        continue;
+                    };
+                    let shown = step.changes.first().map(|change| scrubber.text(&change.new.shown));
+                    let shown = shown.unwrap_or_default();
+                    session.out.heading(&format!("`{shown}`: what the change made of it"))?;
+                    print(session, &change)?;
+                    session.out.heading("and what was made of it since")?;
+                    print(session, &since)?;
+                }
+                let failure = Failure::failed("somebody else changed a file since; nothing was undone");
+                return Err(failure.hint("`--force` puts it back all the same, and keeps what it holds now"));
             }
+        };
+        if session.out.json {
+            let row = |one: &Restored| json!({ "id": one.id, "file": one.shown, "removed": one.removed });
+            let rows: Vec<Value> = restored.iter().map(row).collect();
+            session.out.json(&scrubber.json(&json!({ "call": call, "undone": rows })))?;
+            return Ok(ExitCode::SUCCESS);
         }
-        Failure::failed(none).hint("clawsmith undo list")
+        for Restored { id, shown, removed } in &restored {
+            let what = if *removed { "removed" } else { "put back" };
+            session.out.foreign(&scrubber.text(&format!("{what} `{shown}` ({id})")))?;
+        }
+        Ok(ExitCode::SUCCESS)
     }
 
-    /// Whether anything of this is there to be undone.
-    async fn is_made(&self, changes: &[Change]) -> Result<bool, Failure> {
-        let scope = self.scope();
-        let steps = self.restoring(&scope).look(changes.to_vec()).await.map_err(failed)?;
-        Ok(steps.iter().any(|step| step.verdict != Verdict::NotMade))
-    }
-
-    async fn of_call(&self, call: CallId) -> Result<Vec<Change>, Failure> {
-        self.changes(&UndoFilter { call: Some(call), ..UndoFilter::default() }, MOST).await
-    }
-
-    /// The changes that are meant, newest first.
-    async fn find(&self, which: &Which) -> Result<Vec<Change>, Failure> {
-        let tenant = &self.loaded.config.tenant;
-        let Some(id) = &which.id else {
-            if !which.last {
-                return Err(Failure::usage("which change is not said")
-                    .hint("`--last` for the last one here, or an id of `clawsmith undo list`"));
+    async fn show(&self, session: &mut Session, which: &Which) -> Outcome {
+        let changes = self.find(which).await?;
+        let scrubber = self.log.scrubber();
+        let mut rows = Vec::new();
+        for (nth, change) in changes.iter().enumerate() {
+            let new = &change.new;
+            let diff = self.log.diff(new, DIFF).await?;
+            let state = self.log.state(change, nth == 0).await;
+            if session.out.json {
+                let mut row = change_json(change, state);
+                row["diff"] = json!(diff);
+                rows.push(row);
+                continue;
             }
-            return self.last(&UndoFilter::default(), Some(&self.directory)).await;
-        };
-        if let Ok(id) = id.parse::<UndoId>()
-            && let Some(change) = self.store.undo(tenant, id).await.map_err(unreadable)?
-        {
-            return Ok(vec![change]);
+            let NewUndo { id, tool, agent, session: key, at, call, .. } = new;
+            let shown = scrubber.text(&new.shown);
+            session.out.foreign(&format!("{} `{shown}`, {state}", change_kind(new)))?;
+            session.out.styled(
+                style::QUIET,
+                &format!("change {id}\nby {tool} of {agent} in {key}, {}\ncall {call}", time(*at)),
+            )?;
+            print(session, &diff)?;
         }
-        let mut changes = match id.parse::<CallId>() {
-            Ok(call) => self.of_call(call).await?,
-            Err(_) => Vec::new(),
-        };
-        if changes.is_empty()
-            && let Ok(run) = id.parse::<JobId>()
-        {
-            let filter = UndoFilter { run: Some(run), ..UndoFilter::default() };
-            changes = self.changes(&filter, MOST).await?;
+        if session.out.json {
+            session.out.json(&scrubber.json(&json!(rows)))?;
         }
-        match changes.is_empty() {
-            true => {
-                Err(Failure::usage(format!("no change, call or run `{id}` is kept"))
-                    .hint("clawsmith undo list"))
-            }
-            false => Ok(changes),
-        }
-    }
-
-    /// How a change stands, in a word or two.
-    async fn state(&self, change: &Change, newest: bool) -> &'static str {
-        if change.undone.is_some() {
-            return "undone";
-        }
-        if !newest {
-            return "stands";
-        }
-        let scope = self.scope();
-        match self.restoring(&scope).look(vec![change.clone()]).await.as_deref() {
-            Ok([Step { verdict: Verdict::NotMade, .. }]) => "not made",
-            Ok([Step { verdict: Verdict::Changed, .. }]) => "changed since",
-            Ok(_) => "stands",
-            Err(_) => "out of reach",
-        }
-    }
-
-    /// Undoes, with an intent and an outcome in the ledger.
-    async fn recorded(
-        &self,
-        call: CallId,
-        steps: Vec<Step>,
-        restoring: &Restoring<'_>,
-        force: bool,
-    ) -> Result<Vec<Restored>, Failure> {
-        let Some(NewUndo { tenant, session, agent, user, .. }) =
-            steps.iter().find_map(|step| step.changes.first()).map(|change| change.new.clone())
-        else {
-            return Ok(Vec::new());
-        };
-        let ids: Vec<UndoId> =
-            steps.iter().flat_map(|step| &step.changes).map(|change| change.new.id).collect();
-        let args = json!({ "changes": ids, "force": force });
-        let record = |event| Record {
-            at: SystemClock.now(),
-            tenant: tenant.clone(),
-            session: session.clone(),
-            agent: agent.clone(),
-            user: user.clone(),
-            call,
-            tool: TOOL.to_owned(),
-            event,
-        };
-        let effects: Effects = [Effect::Write].into_iter().collect();
-        let intent = EntryEvent::Intent { digest: Digest::of(&args), effects, args, approval: None };
-        let unrecorded = |error: StoreError| Failure::failed("the undoing cannot be recorded").because(error);
-        self.store.begin_call(record(intent)).await.map_err(unrecorded)?;
-        let began = Instant::now();
-        let done = restoring.restore(call, steps, force).await;
-        let outcome = EntryEvent::Outcome {
-            outcome: if done.is_ok() { CallOutcome::Done } else { CallOutcome::Failed },
-            micros: u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX),
-            bytes: 0,
-            error: done.as_ref().err().map(|error| self.scrubber.text(&error.message)),
-        };
-        self.store.finish_call(record(outcome)).await.map_err(unrecorded)?;
-        done.map_err(failed)
+        Ok(ExitCode::SUCCESS)
     }
 }
 
-/// The calls that made these changes, each once and in their order.
-fn calls(changes: &[Change]) -> Vec<CallId> {
-    let mut seen = std::collections::HashSet::new();
-    changes.iter().map(|change| change.new.call).filter(|call| seen.insert(*call)).collect()
-}
-
-/// What a change did to its file; one that took another back is no ordinary change.
-fn kind(new: &NewUndo) -> &'static str {
-    match (&new.before, &new.after) {
-        _ if new.tool.as_str() == TOOL => "undoing",
-        (None, Some(_)) => "created",
-        (Some(_), None) => "removed",
-        _ => "changed",
-    }
-}
-
-fn as_json(change: &Change, state: &str) -> Value {
-    let mut row = json!(change);
-    row["state"] = json!(state);
-    row["change"] = json!(kind(&change.new));
-    row
-}
-
-fn failed(error: ToolError) -> Failure {
-    Failure::failed(error.for_model())
-}
-
-fn unreadable(error: StoreError) -> Failure {
-    Failure::failed("the undo journal cannot be read").because(error).hint("clawsmith db status")
+fn print(session: &mut Session, diff: &str) -> Result<(), Failure> {
+    diff.lines().try_for_each(|line| session.out.diff_line(line))
 }

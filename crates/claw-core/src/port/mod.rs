@@ -23,7 +23,7 @@ mod undo;
 use std::fmt;
 use std::sync::Arc;
 
-pub use agents::{AgentCard, AgentDirectory, Agents};
+pub use agents::{AgentCard, AgentDirectory, AgentEntry, AgentSource, Agents, ResolvedAgent};
 pub use artifacts::{Artifact, ArtifactStore, Artifacts, Part};
 pub use catalogue::{Catalogue, Hit};
 pub use clock::{Clock, UnixMillis};

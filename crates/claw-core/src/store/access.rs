@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::{Changes, StoreError};
 use crate::id::{KeyId, TenantId, UserId};
@@ -67,13 +68,17 @@ pub struct Tenant {
     pub name: String,
     /// When it was added.
     pub created: UnixMillis,
-    /// Whether nobody of it may come in.
+    /// The tenant is disabled: all its keys are rejected.
     pub disabled: bool,
+    /// The tenant's tool rules, over the deployment's; `null` where it has none.
+    pub policy: Value,
 }
 
-/// What to change of a tenant; what is `None` stays.
+/// A change of a tenant; a field that is `None` stays.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TenantChange {
+    /// The tenant's tool rules; `null` removes them.
+    pub policy: Option<Value>,
     /// What people call it.
     pub name: Option<String>,
     /// Whether nobody of it may come in.

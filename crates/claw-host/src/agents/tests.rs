@@ -4,12 +4,19 @@ use super::*;
 
 #[tokio::test]
 async fn lists_the_agents_of_one_tenant_by_id() {
-    let card =
-        |id: &str| AgentCard { id: AgentId::new(id).unwrap(), name: id.to_owned(), about: String::new() };
-    let agents: ConfiguredAgents =
-        [(tenant("a"), card("two")), (tenant("b"), card("other")), (tenant("a"), card("one"))]
-            .into_iter()
-            .collect();
-    assert_eq!(agents.list(&tenant("a")).await.unwrap(), [card("one"), card("two")]);
-    assert_eq!(agents.list(&tenant("c")).await.unwrap(), []);
+    let agent = |id: &str| AgentId::new(id).unwrap();
+    let entry = |of: &str, id: &str| (tenant(of), agent(id), AgentEntry::default());
+    let agents: AgentResolver =
+        [entry("a", "two"), entry("b", "other"), entry("a", "one")].into_iter().collect();
+    let ids = async |of: &str| -> Vec<String> {
+        let listed = agents.list(&tenant(of)).await.unwrap();
+        listed.into_iter().map(|agent| agent.id.to_string()).collect()
+    };
+    assert_eq!(ids("a").await, ["one", "two"]);
+    assert_eq!(ids("c").await, Vec::<String>::new());
+    assert!(agents.agent(&tenant("a"), &agent("one")).await.unwrap().is_some());
+    assert!(
+        agents.agent(&tenant("b"), &agent("one")).await.unwrap().is_none(),
+        "another tenant's agent is not seen"
+    );
 }

@@ -7,6 +7,7 @@ use super::explain;
 use crate::pipeline::{Policy, Subject, sample};
 
 const CODER: Subject<'_> = Subject {
+    tenant: None,
     agent: "coder",
     provider: None,
     chat_group: None,

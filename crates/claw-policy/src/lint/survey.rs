@@ -51,7 +51,14 @@ fn subjects(config: &PolicyConfig) -> Vec<Subject<'_>> {
         for provider in &providers {
             for chat in &chats {
                 let (provider, chat_group) = (*provider, *chat);
-                subjects.push(Subject { agent, provider, chat_group, subagent, request_allow: None });
+                subjects.push(Subject {
+                    tenant: None,
+                    agent,
+                    provider,
+                    chat_group,
+                    subagent,
+                    request_allow: None,
+                });
             }
         }
     }

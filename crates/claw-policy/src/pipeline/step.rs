@@ -31,6 +31,16 @@ pub enum Step {
     GlobalAlsoAllow,
     /// `agents.{agent}.also_allow`
     AgentAlsoAllow,
+    /// The stored agent's `allow`, where it only narrows.
+    StoredAgentAllow,
+    /// The stored agent's `by_provider.{provider}.allow`, where it only narrows.
+    StoredAgentProviderAllow,
+    /// The stored agent's `deny`.
+    StoredAgentDeny,
+    /// The tenant's `allow`.
+    TenantAllow,
+    /// The tenant's `deny`.
+    TenantDeny,
     /// `tools.subagents.deny`
     SubagentDeny,
     /// `tools.subagents.leaf_deny`
@@ -54,7 +64,7 @@ pub enum Kind {
 
 impl Step {
     /// How many there are.
-    pub const COUNT: usize = 14;
+    pub const COUNT: usize = 19;
 
     /// All steps in order.
     pub const ALL: [Self; Self::COUNT] = [
@@ -69,6 +79,11 @@ impl Step {
         Self::AgentDeny,
         Self::GlobalAlsoAllow,
         Self::AgentAlsoAllow,
+        Self::StoredAgentAllow,
+        Self::StoredAgentProviderAllow,
+        Self::StoredAgentDeny,
+        Self::TenantAllow,
+        Self::TenantDeny,
         Self::SubagentDeny,
         Self::LeafDeny,
         Self::RequestAllow,
@@ -83,8 +98,16 @@ impl Step {
             | Self::AgentAllow
             | Self::AgentProviderAllow
             | Self::GroupAllow
+            | Self::StoredAgentAllow
+            | Self::StoredAgentProviderAllow
+            | Self::TenantAllow
             | Self::RequestAllow => Kind::Allow,
-            Self::GlobalDeny | Self::AgentDeny | Self::SubagentDeny | Self::LeafDeny => Kind::Deny,
+            Self::GlobalDeny
+            | Self::AgentDeny
+            | Self::StoredAgentDeny
+            | Self::TenantDeny
+            | Self::SubagentDeny
+            | Self::LeafDeny => Kind::Deny,
             Self::GlobalAlsoAllow | Self::AgentAlsoAllow => Kind::AlsoAllow,
         }
     }
@@ -103,6 +126,11 @@ impl Step {
             Self::AgentDeny => "agent deny",
             Self::GlobalAlsoAllow => "global also_allow",
             Self::AgentAlsoAllow => "agent also_allow",
+            Self::StoredAgentAllow => "stored agent allow",
+            Self::StoredAgentProviderAllow => "stored agent and provider allow",
+            Self::StoredAgentDeny => "stored agent deny",
+            Self::TenantAllow => "tenant allow",
+            Self::TenantDeny => "tenant deny",
             Self::SubagentDeny => "subagent deny",
             Self::LeafDeny => "leaf deny",
             Self::RequestAllow => "request allow",

@@ -11,6 +11,7 @@ mod model;
 mod properties;
 
 const AGENT: Subject<'_> = Subject {
+    tenant: None,
     agent: "coder",
     provider: None,
     chat_group: None,

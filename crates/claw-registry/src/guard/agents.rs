@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use claw_core::TenantId;
-use claw_core::port::{AgentCard, AgentDirectory, Agents};
+use claw_core::port::{AgentCard, AgentDirectory, Agents, ResolvedAgent};
 use claw_core::tool::{Caller, ToolError};
 
 use super::Grant;
@@ -27,6 +27,7 @@ struct OwnAgents {
 impl Agents for OwnAgents {
     async fn list(&self) -> Result<Vec<AgentCard>, ToolError> {
         self.grant.live()?;
-        self.directory.list(&self.tenant).await
+        let agents = self.directory.list(&self.tenant).await?;
+        Ok(agents.into_iter().map(ResolvedAgent::card).collect())
     }
 }

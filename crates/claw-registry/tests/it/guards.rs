@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use claw_core::tool::{Call, Effect, ErrorKind, Group, Meta, Need, Output, Tool, ToolError, erase};
-use claw_host::ConfiguredAgents;
+use claw_host::AgentResolver;
 use claw_policy::config::PolicyConfig;
 use claw_policy::pipeline::Policy;
 use claw_registry::{Executor, OfferOptions, Registry, Request};
@@ -77,7 +77,7 @@ async fn every_port_ends_with_its_call() {
     let bench = Bench::new(Setup::default());
     let kept = Arc::new(Mutex::new(None));
     let mut world = bench.executor.registry().world().clone();
-    world.agents = Some(Arc::new(ConfiguredAgents::from_iter([])));
+    world.agents = Some(Arc::new(AgentResolver::default()));
     let registry = Registry::new(world);
     for tool in all().into_iter().chain([erase(Keep(kept.clone()))]) {
         registry.register(tool).unwrap();

@@ -22,13 +22,14 @@ const READ: &str = "could not read who may come in";
 impl AccessStore for PostgresStore {
     async fn add_tenant(&self, new: Tenant) -> Result<bool, StoreError> {
         let added = query(
-            "INSERT INTO tenants (tenant, name, created, disabled) VALUES ($1, $2, $3, $4)
+            "INSERT INTO tenants (tenant, name, created, disabled, policy) VALUES ($1, $2, $3, $4, $5)
              ON CONFLICT DO NOTHING",
         )
         .bind(new.id.as_str())
         .bind(without_nul(&new.name))
         .bind(new.created.0)
         .bind(new.disabled)
+        .bind(row::text(&new.policy)?)
         .execute(&self.pool)
         .await
         .map_err(failed(WRITE))?;
@@ -54,7 +55,8 @@ impl AccessStore for PostgresStore {
 
     async fn change_tenant(&self, id: &TenantId, change: TenantChange) -> Result<Option<Tenant>, StoreError> {
         let row = query(
-            "UPDATE tenants SET name = coalesce($2, name), disabled = coalesce($3, disabled)
+            "UPDATE tenants SET name = coalesce($2, name), disabled = coalesce($3, disabled),
+                 policy = coalesce($4, policy)
              WHERE tenant = $1 RETURNING *",
         )
         .bind(id.as_str())
@@ -247,6 +249,7 @@ fn tenant(from: &PgRow) -> Result<Tenant, StoreError> {
         name: get(from, "name")?,
         created: UnixMillis(get(from, "created")?),
         disabled: get(from, "disabled")?,
+        policy: row::json("a tenant's rules", get(from, "policy")?)?,
     })
 }
 

@@ -21,13 +21,14 @@ const READ: &str = "could not read who may come in";
 impl AccessStore for SqliteStore {
     async fn add_tenant(&self, new: Tenant) -> Result<bool, StoreError> {
         let added = query(
-            "INSERT INTO tenants (tenant, name, created, disabled) VALUES ($1, $2, $3, $4)
+            "INSERT INTO tenants (tenant, name, created, disabled, policy) VALUES ($1, $2, $3, $4, $5)
              ON CONFLICT DO NOTHING",
         )
         .bind(new.id.as_str())
         .bind(&new.name)
         .bind(new.created.0)
         .bind(new.disabled)
+        .bind(row::text(&new.policy)?)
         .execute(&self.writer)
         .await
         .map_err(failed(WRITE))?;
@@ -53,12 +54,14 @@ impl AccessStore for SqliteStore {
 
     async fn change_tenant(&self, id: &TenantId, change: TenantChange) -> Result<Option<Tenant>, StoreError> {
         let rows = query(
-            "UPDATE tenants SET name = coalesce($2, name), disabled = coalesce($3, disabled)
+            "UPDATE tenants SET name = coalesce($2, name), disabled = coalesce($3, disabled),
+                 policy = coalesce($4, policy)
              WHERE tenant = $1 RETURNING *",
         )
         .bind(id.as_str())
         .bind(change.name)
         .bind(change.disabled)
+        .bind(change.policy.as_ref().map(row::text).transpose()?)
         .fetch_all(&self.writer)
         .await
         .map_err(failed(WRITE))?;
@@ -247,6 +250,7 @@ fn tenant(from: &SqliteRow) -> Result<Tenant, StoreError> {
         name: column(from, "name")?,
         created: UnixMillis(column(from, "created")?),
         disabled: column(from, "disabled")?,
+        policy: row::json("a tenant's rules", column(from, "policy")?)?,
     })
 }
 

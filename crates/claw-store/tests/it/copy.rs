@@ -383,7 +383,7 @@ async fn a_store_that_was_only_opened_is_empty() {
     }
     // One whose only tenant was given a name is not.
     let (named, other) = (files.url("c.db"), Database::create().await);
-    let change = || TenantChange { name: Some("ours".to_owned()), disabled: None };
+    let change = || TenantChange { name: Some("ours".to_owned()), ..TenantChange::default() };
     let store = SqliteStore::open(&files.path("c.db"), NodeId::local()).await.unwrap();
     store.change_tenant(&TenantId::main(), change()).await.unwrap();
     store.disconnect().await;

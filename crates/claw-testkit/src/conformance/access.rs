@@ -10,6 +10,8 @@ use claw_core::store::{
 };
 use claw_core::{KeyId, TenantId};
 
+use serde_json::{Value, json};
+
 use crate::fixture::{NOW, key_of, tenant, user};
 
 /// Puts a store through the suite; `make` gives a new one.
@@ -44,6 +46,7 @@ async fn adds_and_changes_tenants(store: impl AccessStore) {
             name: format!("{id} \u{1f980}"),
             created: UnixMillis(NOW.0 + n as i64),
             disabled: n == 1,
+            policy: if n == 2 { json!({ "deny": ["exec"] }) } else { Value::Null },
         };
         assert!(store.add_tenant(new.clone()).await.unwrap());
         let again = Tenant { name: "again".to_owned(), created: NOW, disabled: true, ..new.clone() };
@@ -60,12 +63,17 @@ async fn adds_and_changes_tenants(store: impl AccessStore) {
     assert_eq!(change(TenantChange::default()).await, Some(before.clone()));
     let renamed = Tenant { name: "Zed".to_owned(), ..before };
     assert_eq!(
-        change(TenantChange { name: Some("Zed".to_owned()), disabled: None }).await,
+        change(TenantChange { name: Some("Zed".to_owned()), ..TenantChange::default() }).await,
         Some(renamed.clone())
     );
     for disabled in [true, false] {
-        let changed = change(TenantChange { name: None, disabled: Some(disabled) }).await;
+        let changed = change(TenantChange { disabled: Some(disabled), ..TenantChange::default() }).await;
         assert_eq!(changed, Some(Tenant { disabled, ..renamed.clone() }));
+        assert_eq!(store.tenant(&z).await.unwrap(), changed);
+    }
+    for policy in [json!({ "allow": ["read_file"] }), Value::Null] {
+        let changed = change(TenantChange { policy: Some(policy.clone()), ..TenantChange::default() }).await;
+        assert_eq!(changed.as_ref().map(|tenant| &tenant.policy), Some(&policy));
         assert_eq!(store.tenant(&z).await.unwrap(), changed);
     }
     let nobody = store.change_tenant(&tenant("nobody"), TenantChange::default()).await.unwrap();
@@ -245,7 +253,13 @@ async fn writes_down_a_use_at_most_once_a_minute(store: impl AccessStore) {
 async fn keeps_tenants_apart(store: impl AccessStore) {
     let (main, other) = (TenantId::main(), tenant("other"));
     store
-        .add_tenant(Tenant { id: other.clone(), name: "Other".to_owned(), created: NOW, disabled: false })
+        .add_tenant(Tenant {
+            id: other.clone(),
+            name: "Other".to_owned(),
+            created: NOW,
+            disabled: false,
+            policy: Value::Null,
+        })
         .await
         .unwrap();
     let (ann, ours) = (user("ann"), NewKey { user: Some(user("ann").id), ..key_of(&key(1)) });
@@ -311,7 +325,13 @@ async fn wakes_those_who_wait(store: impl AccessStore) {
         assert!(changes.has_changed().unwrap(), "{what}");
         changes.mark_unchanged();
     };
-    let other = Tenant { id: tenant("other"), name: String::new(), created: NOW, disabled: false };
+    let other = Tenant {
+        id: tenant("other"),
+        name: String::new(),
+        created: NOW,
+        disabled: false,
+        policy: Value::Null,
+    };
     store.add_tenant(other).await.unwrap();
     changed("a tenant is added");
     store.change_tenant(&main, TenantChange::default()).await.unwrap();

@@ -10,14 +10,14 @@ use claw_core::store::{DocumentCard, DocumentKey, Shelf, StoreError};
 use claw_core::{AgentId, TenantId, UserId};
 use claw_host::SystemClock;
 use claw_store::Backend;
+use clawsmith::app::Setup;
 use serde_json::json;
 
 use super::{Which, failed};
 use crate::caller;
 use crate::cli::Session;
-use crate::compose;
-use crate::config::Loaded;
 use crate::failure::{Failure, Outcome};
+use crate::opened::with_app;
 use crate::output::{Cell, Table};
 
 /// The names that are context files at a workspace's root.
@@ -93,10 +93,11 @@ impl Whose {
     }
 
     fn list(&self, session: &mut Session) -> Outcome {
-        let loaded = session.load()?;
+        let setup = session.load()?;
         let (id, user) = (self.which.id()?, self.user()?);
-        let cards = compose::with_store(&loaded, &session.around, async |store| {
-            cards(store, &loaded.config.tenant, &id, user.as_ref()).await
+        let cards = with_app(&setup, async |app| {
+            let store = app.store();
+            cards(store, app.tenant(), &id, user.as_ref()).await
         })?;
         if session.out.json {
             session.out.json(&cards)?;
@@ -104,7 +105,7 @@ impl Whose {
         }
         if cards.is_empty() {
             // What a removed agent left is still shown; of a misspelt one there is nothing.
-            caller::must_be_set_up(id.as_str(), &loaded, &session.around)?;
+            caller::must_be_set_up(id.as_str(), &setup)?;
             session.out.line(format_args!("agent `{id}` has no context files"))?;
             return Ok(ExitCode::SUCCESS);
         }
@@ -122,13 +123,13 @@ impl Whose {
 }
 
 impl Named {
-    fn key(&self, loaded: &Loaded) -> Result<DocumentKey, Failure> {
+    fn key(&self, setup: &Setup) -> Result<DocumentKey, Failure> {
         if !NAMES.contains(&self.file.as_str()) {
             let failure = Failure::usage(format!("`{}` is not the name of a context file", self.file));
             return Err(failure.hint(format!("one of {}", NAMES.join(", "))));
         }
         Ok(DocumentKey {
-            tenant: loaded.config.tenant.clone(),
+            tenant: setup.config().tenant.clone(),
             agent: self.whose.which.id()?,
             user: self.whose.user()?,
             shelf: Shelf::Context,
@@ -137,9 +138,10 @@ impl Named {
     }
 
     fn get(&self, session: &mut Session) -> Outcome {
-        let loaded = session.load()?;
-        let key = self.key(&loaded)?;
-        let document = compose::with_store(&loaded, &session.around, async |store| {
+        let setup = session.load()?;
+        let key = self.key(&setup)?;
+        let document = with_app(&setup, async |app| {
+            let store = app.store();
             store.document(&key).await.map_err(failed)
         })?;
         let document = document.ok_or_else(|| self.missing(&key))?;
@@ -154,14 +156,15 @@ impl Named {
     }
 
     fn set(&self, session: &mut Session) -> Outcome {
-        let loaded = session.load()?;
-        let key = self.key(&loaded)?;
-        caller::must_be_set_up(key.agent.as_str(), &loaded, &session.around)?;
+        let setup = session.load()?;
+        let key = self.key(&setup)?;
+        caller::must_be_set_up(key.agent.as_str(), &setup)?;
         let mut text = String::new();
         io::stdin().read_to_string(&mut text).map_err(|error| {
             Failure::usage("the text could not be read from standard input").because(error)
         })?;
-        let version = compose::with_store(&loaded, &session.around, async |store| {
+        let version = with_app(&setup, async |app| {
+            let store = app.store();
             let seen = store.document(&key).await.map_err(failed)?.map(|document| document.version);
             store.put_document(&key, &text, seen, SystemClock.now()).await.map_err(changed)
         })?;
@@ -179,9 +182,10 @@ impl Named {
     }
 
     fn remove(&self, session: &mut Session) -> Outcome {
-        let loaded = session.load()?;
-        let key = self.key(&loaded)?;
-        compose::with_store(&loaded, &session.around, async |store| {
+        let setup = session.load()?;
+        let key = self.key(&setup)?;
+        with_app(&setup, async |app| {
+            let store = app.store();
             let document = store.document(&key).await.map_err(failed)?.ok_or_else(|| self.missing(&key))?;
             store.remove_document(&key, document.version, SystemClock.now()).await.map_err(changed)
         })?;

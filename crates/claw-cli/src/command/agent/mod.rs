@@ -3,23 +3,18 @@
 mod files;
 
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use clap::{Args, Subcommand, ValueEnum};
 use claw_core::AgentId;
-use claw_core::port::Clock as _;
-use claw_core::store::{Agent, AgentKind, AgentSetup, StoreError};
-use claw_host::SystemClock;
+use claw_core::port::{AgentSource, ResolvedAgent};
+use claw_core::store::{AgentKind, AgentSetup, StoreError};
 use claw_policy::config::AgentTools;
-use claw_policy::lint::{Severity, lint};
-use claw_policy::nearest::nearest;
-use claw_store::Backend;
+use clawsmith::app::{self, AgentView};
 use serde_json::{Map, Value, json};
 
 use crate::cli::Session;
-use crate::compose;
-use crate::config::{Loaded, unknown_provider};
 use crate::failure::{Failure, Outcome};
+use crate::opened::{with_app, with_existing_app};
 use crate::output::{Cell, Table, tell};
 
 /// What to do with agents.
@@ -140,63 +135,52 @@ impl Which {
         AgentId::new(&self.id).map_err(|error| Failure::usage(error.to_string()))
     }
 
-    /// The id of an agent that the store may keep.
-    fn storable(&self, loaded: &Loaded) -> Result<AgentId, Failure> {
-        let id = self.id()?;
-        if loaded.config.agents.contains_key(id.as_str()) {
-            let failure = Failure::usage(format!("agent `{id}` is set up in the configuration file"));
-            return Err(failure.hint("change it there; `clawsmith config show` says which file that is"));
-        }
-        if id.as_str() == claw_policy::config::ANY_AGENT {
-            let failure = Failure::usage(format!("`{id}` stands for all agents that are not set up"));
-            return Err(failure.hint("choose another id"));
-        }
-        Ok(id)
-    }
-
     fn show(&self, session: &mut Session) -> Outcome {
-        let mut loaded = session.load()?;
+        let setup = session.load()?;
         let id = self.id()?;
-        let configured = loaded.config.agents.contains_key(id.as_str());
-        let (tenant, around) = (loaded.config.tenant.clone(), &session.around);
-        let kept = compose::with_existing_store(&loaded.clone(), around, async |store| {
-            let stored = store.agent(&tenant, &id).await.map_err(failed)?;
-            let files = files::cards(store, &tenant, &id, None).await?;
-            compose::add_stored_agents(&mut loaded, store).await?;
-            Ok((stored, files))
+        let kept = with_existing_app(&setup, async |app| {
+            let files = files::cards(app.store(), app.tenant(), &id, None).await?;
+            Ok((app.agents(app.tenant()).await?, files))
         })?;
-        let (stored, files) = kept.unwrap_or_default();
-        // What the file says of an agent holds, and what the store says of it does not.
-        let hidden = stored.is_some() && configured;
-        let stored = stored.filter(|_| !configured);
-        let Some(agent) = loaded.config.agents.get(id.as_str()) else { return Err(unknown(&id, &loaded)) };
+        let (views, files) = match kept {
+            Some(kept) => kept,
+            None => (setup.agents(), Vec::new()),
+        };
+        let Some(view) = views.iter().find(|view| view.agent.id == id) else {
+            return Err(app::no_agent(&id, views.iter().map(|view| view.agent.id.as_str())).into());
+        };
+        let (agent, rules, narrowing) = (&view.agent, view.rules(), view.narrowing());
         if session.out.json {
-            let from = if stored.is_some() { "store" } else { "configuration" };
-            session
-                .out
-                .json(&json!({ "id": id, "from": from, "agent": agent, "stored": stored, "files": files }))?;
+            let mut shown = json!(agent);
+            if let (Value::Object(shown), Value::Object(rules)) = (&mut shown, json!(rules)) {
+                shown.extend(rules);
+            }
+            shown["narrowed_by"] = json!(narrowing);
+            let from = agent.from;
+            session.out.json(
+                &json!({ "id": id, "from": from, "agent": shown, "version": view.version, "files": files }),
+            )?;
             return Ok(ExitCode::SUCCESS);
         }
         let all = |list: &[String]| Some(list.join(", ")).filter(|list| !list.is_empty());
-        let from = match (&stored, hidden) {
-            (Some(_), _) => "the store",
-            (None, true) => "the configuration file; what the store has under this id is not used",
-            (None, false) => "the configuration file",
+        let from = match agent.from {
+            AgentSource::Store => "the store",
+            AgentSource::Configuration => "the configuration file",
+            AgentSource::Both => "the store, over the configuration file",
         };
         let lines = [
             ("id", Some(id.to_string())),
-            ("name", agent.name.clone()),
+            ("name", Some(agent.name.clone())),
             ("about", Some(agent.about.clone()).filter(|about| !about.is_empty())),
             ("from", Some(from.to_owned())),
-            ("kind", stored.as_ref().map(|agent| kind_name(agent.setup.kind).to_owned())),
-            (
-                "provider",
-                stored.as_ref().and_then(|agent| agent.setup.provider.as_ref()).map(ToString::to_string),
-            ),
-            ("model", stored.as_ref().and_then(|agent| agent.setup.model.as_ref()).map(ToString::to_string)),
-            ("allow", agent.allow.as_deref().map(|list| list.join(", "))),
-            ("deny", all(&agent.deny)),
-            ("also allow", all(&agent.also_allow)),
+            ("kind", Some(kind_name(agent.kind).to_owned())),
+            ("provider", agent.provider.as_ref().map(ToString::to_string)),
+            ("model", agent.model.as_ref().map(ToString::to_string)),
+            ("allow", rules.allow.as_deref().map(|list| list.join(", "))),
+            ("deny", all(&rules.deny)),
+            ("also allow", all(&rules.also_allow)),
+            ("only", narrowing.and_then(|rules| rules.allow.as_deref()).map(|list| list.join(", "))),
+            ("not", narrowing.and_then(|rules| all(&rules.deny))),
             ("files", all(&files.iter().map(|card| card.key.path.clone()).collect::<Vec<_>>())),
         ];
         for (name, value) in lines {
@@ -208,22 +192,16 @@ impl Which {
     }
 
     fn remove(&self, session: &mut Session) -> Outcome {
-        let loaded = session.load()?;
-        let id = self.storable(&loaded)?;
-        let tenant = &loaded.config.tenant;
-        compose::with_store(&loaded, &session.around, async |store| {
-            let agent = found(store, &loaded, &id).await?;
-            store.remove_agent(tenant, &id, agent.version, SystemClock.now()).await.map_err(failed)
-        })?;
+        let (setup, id) = (session.load()?, self.id()?);
+        with_app(&setup, async |app| Ok(app.remove_agent(&id).await?))?;
         done(session, &id, "removed")
     }
 }
 
 impl Add {
     fn run(&self, session: &mut Session) -> Outcome {
-        let loaded = session.load()?;
-        let id = self.which.storable(&loaded)?;
-        let setup = self.parts.over(AgentSetup {
+        let (setup, id) = (session.load()?, self.which.id()?);
+        let agent = self.parts.over(AgentSetup {
             name: id.to_string(),
             kind: AgentKind::Open,
             provider: None,
@@ -231,70 +209,44 @@ impl Add {
             policy: Value::Null,
             other_config: Map::new(),
         })?;
-        self.parts.check_provider(&loaded)?;
-        check(&loaded, &id, &setup)?;
-        compose::with_store(&loaded, &session.around, async |store| {
-            let put = store.put_agent((&loaded.config.tenant, &id), setup, None, SystemClock.now()).await;
-            put.map_err(|error| match error {
-                StoreError::Stale { .. } => Failure::failed(format!("there is an agent `{id}` already"))
-                    .hint(format!("clawsmith agent edit {id}")),
-                error => failed(error),
-            })
-        })?;
+        let doubts = with_app(&setup, async |app| Ok(app.add_agent(&id, agent).await?))?;
+        doubts.iter().for_each(tell);
         done(session, &id, "added")
     }
 }
 
 impl Edit {
     fn run(&self, session: &mut Session) -> Outcome {
-        let loaded = session.load()?;
-        let id = self.which.storable(&loaded)?;
-        self.parts.check_provider(&loaded)?;
-        compose::with_store(&loaded, &session.around, async |store| {
-            let agent = found(store, &loaded, &id).await?;
-            let setup = self.parts.over(agent.setup)?;
-            check(&loaded, &id, &setup)?;
-            let seen = Some(agent.version);
-            store
-                .put_agent((&loaded.config.tenant, &id), setup, seen, SystemClock.now())
-                .await
-                .map_err(failed)
-        })?;
+        let (setup, id) = (session.load()?, self.which.id()?);
+        let change = |agent| self.parts.over(agent);
+        let doubts = with_app(&setup, async |app| Ok(app.edit_agent(&id, change).await?))?;
+        doubts.iter().for_each(tell);
         done(session, &id, "changed")
     }
 }
 
 impl Parts {
-    /// Refuses a provider that nobody has written down.
-    fn check_provider(&self, loaded: &Loaded) -> Result<(), Failure> {
-        let named = self.provider.as_deref().map(str::trim).unwrap_or_default();
-        match unknown_provider(&loaded.config.models, named) {
-            Some(why) => Err(Failure::usage(format!("`--provider`: {why}"))),
-            None => Ok(()),
-        }
-    }
-
-    /// What an agent is with these parts put in place of its own.
-    fn over(&self, mut setup: AgentSetup) -> Result<AgentSetup, Failure> {
+    /// The agent with these parts in place of its own.
+    fn over(&self, mut agent_setup: AgentSetup) -> Result<AgentSetup, app::Error> {
         let given = |text: &String| Some(text.trim()).filter(|text| !text.is_empty()).map(Into::into);
         if let Some(name) = &self.name {
-            setup.name.clone_from(name);
+            agent_setup.name.clone_from(name);
         }
         if let Some(about) = &self.about {
-            setup.other_config.insert("about".to_owned(), json!(about));
+            agent_setup.other_config.insert("about".to_owned(), json!(about));
         }
         match self.kind {
-            Some(Kind::Open) => setup.kind = AgentKind::Open,
-            Some(Kind::Predefined) => setup.kind = AgentKind::Predefined,
+            Some(Kind::Open) => agent_setup.kind = AgentKind::Open,
+            Some(Kind::Predefined) => agent_setup.kind = AgentKind::Predefined,
             None => {}
         }
         if let Some(provider) = &self.provider {
-            setup.provider = given(provider);
+            agent_setup.provider = given(provider);
         }
         if let Some(model) = &self.model {
-            setup.model = given(model);
+            agent_setup.model = given(model);
         }
-        let mut tools = compose::tools_of(&setup)?;
+        let mut tools = app::tools_of(&agent_setup)?;
         let entries =
             |list: &[String]| list.iter().filter(|entry| !entry.is_empty()).cloned().collect::<Vec<_>>();
         if let Some(allow) = &self.allow {
@@ -306,72 +258,34 @@ impl Parts {
         if let Some(also) = &self.also_allow {
             tools.also_allow = entries(also);
         }
-        setup.policy = match tools == AgentTools::default() {
+        agent_setup.policy = match tools == AgentTools::default() {
             true => Value::Null,
-            false => serde_json::to_value(tools)?,
+            false => json!(tools),
         };
-        Ok(setup)
+        Ok(agent_setup)
     }
-}
-
-/// Refuses rules that would not do what they say, and tells of those that may not.
-fn check(loaded: &Loaded, id: &AgentId, setup: &AgentSetup) -> Result<(), Failure> {
-    let mut config = loaded.config.clone();
-    let before = lint(&config.policy(), &compose::catalogue());
-    config.agents.insert(id.to_string(), compose::as_configured(setup)?);
-    for finding in lint(&config.policy(), &compose::catalogue()) {
-        match finding.severity {
-            _ if before.contains(&finding) => {}
-            Severity::Error => {
-                return Err(Failure::usage(finding.to_string().trim_start_matches("error: "))
-                    .hint("clawsmith tools list --all"));
-            }
-            Severity::Warning | Severity::Note => tell(finding),
-        }
-    }
-    Ok(())
 }
 
 fn list(session: &mut Session) -> Outcome {
-    let loaded = session.load()?;
-    let stored = compose::with_existing_store(&loaded, &session.around, async |store| {
-        store.agents(&loaded.config.tenant).await.map_err(failed)
-    })?;
-    let stored = stored.unwrap_or_default();
-    let shadowed = |agent: &Agent| loaded.config.agents.contains_key(agent.id.as_str());
+    let setup = session.load()?;
+    let views = with_existing_app(&setup, async |app| Ok(app.agents(app.tenant()).await?))?;
+    let views = views.unwrap_or_else(|| setup.agents());
     if session.out.json {
-        let configured = loaded.config.agents.iter().map(|(id, agent)| {
-            json!({ "id": id, "name": agent.name.as_ref().unwrap_or(id), "about": agent.about,
-                    "from": "configuration" })
-        });
-        let stored = stored.iter().filter(|agent| !shadowed(agent)).map(|agent| {
-            json!({ "id": agent.id, "name": agent.setup.name, "about": agent.setup.about(), "from": "store",
-                    "kind": agent.setup.kind, "provider": agent.setup.provider, "model": agent.setup.model,
-                    "version": agent.version })
-        });
-        session.out.json(&configured.chain(stored).collect::<Vec<_>>())?;
+        let row = |AgentView { agent, version, .. }: &AgentView| {
+            let ResolvedAgent { id, name, about, kind, provider, model, from, .. } = agent;
+            json!({ "id": id, "name": name, "about": about, "from": from, "kind": kind, "provider": provider,
+                    "model": model, "version": version })
+        };
+        session.out.json(&views.iter().map(row).collect::<Vec<_>>())?;
         return Ok(ExitCode::SUCCESS);
     }
-    if loaded.config.agents.is_empty() && stored.is_empty() {
+    if views.is_empty() {
         session.out.line("no agent is set up; `default` stands for all of them")?;
         return Ok(ExitCode::SUCCESS);
     }
     let mut table = Table::new(["id", "name", "kind", "model", "from", "about"]);
-    for (id, agent) in &loaded.config.agents {
-        let name = agent.name.as_ref().unwrap_or(id);
-        let (kind, model) = (Cell::quiet("open"), Cell::quiet("default"));
-        table.row([
-            Cell::strong(id),
-            Cell::new(name),
-            kind,
-            model,
-            Cell::quiet("file"),
-            Cell::new(&agent.about),
-        ]);
-    }
-    for agent in stored.iter().filter(|agent| !shadowed(agent)) {
-        let setup = &agent.setup;
-        let model = match (&setup.provider, &setup.model) {
+    for AgentView { agent, .. } in &views {
+        let model = match (&agent.provider, &agent.model) {
             (None, None) => Cell::quiet("default"),
             (provider, model) => Cell::new(format!(
                 "{}/{}",
@@ -379,13 +293,18 @@ fn list(session: &mut Session) -> Outcome {
                 model.as_deref().unwrap_or("default")
             )),
         };
+        let from = match agent.from {
+            AgentSource::Configuration => "file",
+            AgentSource::Store => "store",
+            AgentSource::Both => "store, file",
+        };
         table.row([
             Cell::strong(&agent.id),
-            Cell::new(&setup.name),
-            Cell::new(kind_name(setup.kind)),
+            Cell::new(&agent.name),
+            Cell::new(kind_name(agent.kind)),
             model,
-            Cell::quiet("store"),
-            Cell::new(setup.about()),
+            Cell::quiet(from),
+            Cell::new(&agent.about),
         ]);
     }
     session.out.table(&table)?;
@@ -406,25 +325,6 @@ fn done(session: &mut Session, id: &AgentId, what: &str) -> Outcome {
         session.out.line(format_args!("agent `{id}` is {what}"))?;
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// The stored agent of this id.
-async fn found(store: &Arc<dyn Backend>, loaded: &Loaded, id: &AgentId) -> Result<Agent, Failure> {
-    let tenant = &loaded.config.tenant;
-    if let Some(agent) = store.agent(tenant, id).await.map_err(failed)? {
-        return Ok(agent);
-    }
-    let mut loaded = loaded.clone();
-    compose::add_stored_agents(&mut loaded, store).await?;
-    Err(unknown(id, &loaded))
-}
-
-fn unknown(id: &AgentId, loaded: &Loaded) -> Failure {
-    let failure = Failure::failed(format!("there is no agent `{id}`"));
-    match nearest(id.as_str(), loaded.config.agents.keys()) {
-        Some(near) => failure.hint(format!("did you mean `{near}`?")),
-        None => failure.hint("clawsmith agent list"),
-    }
 }
 
 /// The store says itself what happened and what to try.

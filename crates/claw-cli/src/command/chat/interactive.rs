@@ -5,10 +5,8 @@ use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use base64::Engine as _;
-use claw_agent::{Deployment, Worker};
 use claw_core::message::Part;
 use claw_core::port::Model;
 use claw_core::store::UsageFilter;
@@ -17,18 +15,15 @@ use claw_core::{JobId, MessageId};
 use claw_policy::explain::explain;
 use claw_policy::pipeline::Subject;
 use claw_registry::Asking;
-use claw_store::Backend;
+use clawsmith::app::{App, ModelChoice, Sessions, workspace_session};
 use reedline::{
     FileBackedHistory, Prompt, PromptEditMode, PromptHistorySearch, PromptHistorySearchStatus, Reedline,
     Signal,
 };
 
-use super::talk::{Instead, Talk};
-use super::{Chat, MOST_BYTES};
+use super::{Chat, MOST_BYTES, Talk};
 use crate::cli::Session;
 use crate::command::undo;
-use crate::compose;
-use crate::config::Loaded;
 use crate::failure::{Failure, Outcome};
 use crate::output::{Cell, Table, complain, tell};
 
@@ -50,17 +45,11 @@ const HELP: &[(&str, &str)] = &[
 ];
 
 /// Talks until the person goes.
-pub(super) async fn run(
-    chat: &Chat,
-    session: &mut Session,
-    loaded: &Loaded,
-    backend: &Arc<dyn Backend>,
-    caller: Caller,
-) -> Outcome {
-    let mut instead = Instead::default();
-    let mut talk = Talk::start(chat, (session, loaded), backend, caller, &instead).await?;
+pub(super) async fn run(chat: &Chat, session: &mut Session, app: &App, caller: Caller) -> Outcome {
+    let mut instead: Option<ModelChoice> = None;
+    let mut talk = Talk::start(chat, app, caller, None).await?;
     welcome(session, &talk).await?;
-    let mut lines = Lines::new(loaded, session)?;
+    let mut lines = Lines::new(app, session)?;
     let mut pictures = Vec::new();
     loop {
         let line = match lines.next(&talk.caller).await? {
@@ -92,30 +81,30 @@ pub(super) async fn run(
             ("image", path) => picture(&talk.caller.workspace, path).map(|picture| pictures.push(picture)),
             ("new", _) => {
                 let mut caller = talk.caller.clone();
-                caller.session = chat.conversation(&caller, Some(&MessageId::new().to_string()[24..]))?;
-                loaded.config.sandbox.sandboxing().apply(&mut caller);
+                caller.session = workspace_session(&caller, Some(&MessageId::new().to_string()[24..]))?;
+                app.setup().config().sandbox.sandboxing().apply(&mut caller);
                 talk.end().await?;
-                talk = Talk::start(chat, (session, loaded), backend, caller, &instead).await?;
+                talk = Talk::start(chat, app, caller, instead.as_ref()).await?;
                 session.out.line(format_args!("a new conversation: {}", talk.caller.session))
             }
             ("model", "") => {
-                let model = talk.model().await?;
+                let model = talk.sessions.model(&talk.caller).await?;
                 session.out.line(name(&*model))
             }
             ("model", wanted) => {
-                let other = of(wanted);
-                match model(&talk.deployment, &talk.caller, &other).await {
+                let other = ModelChoice::parse(wanted);
+                match talk.sessions.model_named(&talk.caller, &other).await {
                     Ok(model) => {
                         let caller = talk.caller.clone();
                         talk.end().await?;
-                        instead = other;
-                        talk = Talk::start(chat, (session, loaded), backend, caller, &instead).await?;
+                        instead = Some(other);
+                        talk = Talk::start(chat, app, caller, instead.as_ref()).await?;
                         session.out.line(format_args!("{} answers from now on", name(&*model)))
                     }
-                    Err(failure) => Err(failure),
+                    Err(error) => Err(error.into()),
                 }
             }
-            words => match told(words, session, (loaded, backend), &talk).await {
+            words => match told(words, session, app, &talk).await {
                 Some(done) => done,
                 None => Err(Failure::usage(format!("there is no `/{word}`")).hint("/help")),
             },
@@ -133,14 +122,14 @@ pub(super) async fn run(
 async fn told(
     (word, rest): (&str, &str),
     session: &mut Session,
-    (loaded, backend): (&Loaded, &Arc<dyn Backend>),
+    app: &App,
     talk: &Talk,
 ) -> Option<Result<(), Failure>> {
     Some(match word {
         "help" | "?" => help(session),
         "tools" => tools(session, talk).await,
         "policy" => policy(session, talk, rest),
-        "undo" => undo::last_of(session, loaded, backend, &talk.caller.session).await,
+        "undo" => undo::last_of(session, app, &talk.caller.session).await,
         "cost" => cost(session, talk).await,
         _ => return None,
     })
@@ -158,7 +147,7 @@ pub(super) fn word_in(message: &str) -> Option<(&str, &str)> {
 pub(super) async fn by_itself(
     words: (&str, &str),
     session: &mut Session,
-    held: (&Loaded, &Arc<dyn Backend>),
+    app: &App,
     talk: &Talk,
 ) -> Result<(), Failure> {
     let word = words.0;
@@ -169,11 +158,11 @@ pub(super) async fn by_itself(
     if session.out.json && word != "undo" {
         return Err(only_there());
     }
-    told(words, session, held, talk).await.unwrap_or_else(|| Err(only_there()))
+    told(words, session, app, talk).await.unwrap_or_else(|| Err(only_there()))
 }
 
 async fn welcome(session: &mut Session, talk: &Talk) -> Result<(), Failure> {
-    let model = talk.model().await?;
+    let model = talk.sessions.model(&talk.caller).await?;
     talk.view.introduce(&mut session.out, &*model)?;
     let (agent, workspace) = (&talk.caller.agent, talk.caller.workspace.display());
     let line = format!("{agent} with {} in {workspace}; /help says what there is", name(&*model));
@@ -183,11 +172,10 @@ async fn welcome(session: &mut Session, talk: &Talk) -> Result<(), Failure> {
 
 /// Says something and shows the answer. Ctrl-C ends the answer, and not the program.
 async fn answer(session: &mut Session, talk: &mut Talk, parts: Vec<Part>) -> Result<(), Failure> {
-    let run = talk.say(parts, Asking::Possible).await?;
-    let worker = talk.worker.clone();
+    let run = talk.sessions.send(&talk.caller, parts, Asking::Possible).await?;
     let ended = tokio::select! {
         ended = talk.view.follow(&mut session.out, run) => ended,
-        never = interrupted(&worker, run) => match never {},
+        never = interrupted(&talk.sessions, run) => match never {},
     };
     if ended? == 130 {
         tell("stopped; what was said is kept");
@@ -195,12 +183,12 @@ async fn answer(session: &mut Session, talk: &mut Talk, parts: Vec<Part>) -> Res
     session.out.flush()
 }
 
-async fn interrupted(worker: &Worker, run: JobId) -> std::convert::Infallible {
+async fn interrupted(sessions: &Sessions, run: JobId) -> std::convert::Infallible {
     loop {
         if tokio::signal::ctrl_c().await.is_err() {
             return std::future::pending().await;
         }
-        worker.abort(run);
+        sessions.abort(run);
     }
 }
 
@@ -213,7 +201,7 @@ fn help(session: &mut Session) -> Result<(), Failure> {
 }
 
 async fn tools(session: &mut Session, talk: &Talk) -> Result<(), Failure> {
-    let offer = talk.deployment.executor.offer(talk.caller.clone()).await;
+    let offer = talk.sessions.deployment().executor.offer(talk.caller.clone()).await;
     let mut table = Table::new(["tool", "effects", "what it does"]);
     for meta in offer.metas() {
         let about = meta.about.split(['.', '\n']).next().unwrap_or_default();
@@ -223,7 +211,7 @@ async fn tools(session: &mut Session, talk: &Talk) -> Result<(), Failure> {
 }
 
 fn policy(session: &mut Session, talk: &Talk, tool: &str) -> Result<(), Failure> {
-    let executor = &talk.deployment.executor;
+    let executor = &talk.sessions.deployment().executor;
     let (policy, tools) = (executor.policy(), executor.registry_for(&talk.caller).tool_set());
     let subject = Subject::from(&talk.caller);
     if !tool.is_empty() {
@@ -240,7 +228,7 @@ fn policy(session: &mut Session, talk: &Talk, tool: &str) -> Result<(), Failure>
 
 async fn cost(session: &mut Session, talk: &Talk) -> Result<(), Failure> {
     let filter = UsageFilter { session: Some(talk.caller.session.clone()), ..UsageFilter::default() };
-    let usage = talk.deployment.store.usage(&talk.caller.tenant, &filter).await;
+    let usage = talk.sessions.deployment().store.usage(&talk.caller.tenant, &filter).await;
     let usage = usage.map_err(|error| Failure::failed("what it cost cannot be read").because(error))?;
     let tokens = usage.tokens;
     session.out.line(format_args!(
@@ -271,37 +259,9 @@ fn picture(workspace: &Path, path: &str) -> Result<Part, Failure> {
     }
 }
 
-fn of(wanted: &str) -> Instead {
-    match wanted.split_once('/') {
-        Some((provider, model)) => Instead { provider: Some(provider.into()), model: Some(model.into()) },
-        None => Instead { provider: Some(wanted.into()), model: None },
-    }
-}
-
-async fn model(
-    deployment: &Deployment,
-    caller: &Caller,
-    wanted: &Instead,
-) -> Result<Arc<dyn Model>, Failure> {
-    let (provider, model) = (wanted.provider.as_deref(), wanted.model.as_deref());
-    let model = deployment.models.model(&caller.tenant, provider, model).await;
-    model.map_err(|error| Failure::failed(error.to_string()))
-}
-
 fn name(model: &dyn Model) -> String {
     let card = model.card();
     format!("{}/{}", card.provider, card.model)
-}
-
-impl Talk {
-    /// Who answers.
-    pub(super) async fn model(&self) -> Result<Arc<dyn Model>, Failure> {
-        let Self { deployment, caller, .. } = self;
-        let profile = deployment.profile(&caller.tenant, &caller.agent).await;
-        let profile = profile.map_err(|error| Failure::failed("the agent cannot be read").because(error))?;
-        let wanted = Instead { provider: profile.provider, model: profile.model };
-        model(deployment, caller, &wanted).await
-    }
 }
 
 /// What the person typed.
@@ -317,8 +277,8 @@ enum Heard {
 struct Lines(Option<Reedline>);
 
 impl Lines {
-    fn new(loaded: &Loaded, session: &Session) -> Result<Self, Failure> {
-        let file = compose::data_dir(loaded, &session.around)?.join("chat-history");
+    fn new(app: &App, session: &Session) -> Result<Self, Failure> {
+        let file = app.setup().data_dir()?.join("chat-history");
         // What was said is for its owner alone.
         let made = OpenOptions::new().create(true).append(true).mode(0o600).open(&file);
         let history = made.ok().and_then(|_| FileBackedHistory::with_file(LINES, file).ok());

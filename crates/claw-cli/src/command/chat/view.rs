@@ -14,6 +14,7 @@ use claw_core::store::{ApprovalState, Delta, Role, SessionEvent, Topic, Voice};
 use claw_core::tool::{Block, Caller};
 use claw_core::{ApprovalId, CallId, JobId, MessageId};
 use claw_registry::{Asking, CallScrubber};
+use clawsmith::app::{App, Sessions};
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 use tokio::sync::broadcast::error::RecvError;
@@ -36,6 +37,7 @@ const SHOWN: usize = 100;
 
 /// Follows a conversation.
 pub(super) struct View {
+    app: App,
     deployment: Deployment,
     owner: Owner,
     by: String,
@@ -55,19 +57,16 @@ pub(super) struct View {
 
 impl View {
     /// Begins to listen; what happened before is not shown.
-    pub(super) async fn new(
-        deployment: &Deployment,
-        caller: &Caller,
-        deserted: CancellationToken,
-    ) -> Result<Self, Failure> {
+    pub(super) async fn new(sessions: &Sessions, app: &App, caller: &Caller) -> Result<Self, Failure> {
+        let (deployment, deserted) = (sessions.deployment(), sessions.deserted().clone());
         let owner = Owner { tenant: caller.tenant.clone(), session: caller.session.clone() };
         let words = deployment.store.listen(&owner);
         let changes = deployment.store.changes(Topic::Sessions);
         let by = caller.user.as_ref().map_or_else(|| "cli".to_owned(), ToString::to_string);
-        let (deployment, saying, calls) = (deployment.clone(), None, HashMap::new());
+        let (app, deployment, saying, calls) = (app.clone(), deployment.clone(), None, HashMap::new());
         let (seen, speech, begun) = (0, Speech::default(), false);
         let mut view =
-            Self { deployment, owner, by, words, changes, seen, saying, calls, speech, begun, deserted };
+            Self { app, deployment, owner, by, words, changes, seen, saying, calls, speech, begun, deserted };
         while let Some(last) = view.events().await?.last() {
             view.seen = last.seq;
         }
@@ -308,7 +307,7 @@ impl View {
         }
         match approve::asking() {
             Asking::Possible => tokio::select! {
-                () = approve::put(&self.deployment.executor, approval, self.by.clone()) => {}
+                () = approve::put(&self.app, approval, self.by.clone()) => {}
                 // Nobody is left to do what is asked about; that is said where it is followed.
                 () = self.deserted.cancelled() => {}
             },

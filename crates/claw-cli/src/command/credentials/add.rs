@@ -5,23 +5,22 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use claw_core::port::Clock as _;
-use claw_core::store::{ProgramPlace, ProgramSettings};
-use claw_host::SystemClock;
-use claw_policy::program::{ArgumentRules, OPEN_VARIABLES, Preset, preset};
+use claw_core::store::ProgramSettings;
+use claw_policy::program::{OPEN_VARIABLES, Preset, preset};
 use claw_store::vault::ProgramEnv;
+use clawsmith::app::Setup;
+use clawsmith::app::credentials::{NewProgram, program_name};
+use clawsmith::config::SHORTEST_SECRET;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::json;
 
 use super::row::{self, Row};
-use super::{Whose, failed, held, in_path, shown};
-use crate::caller;
+use super::{Whose, failed};
 use crate::cli::Session;
 use crate::command::prompt;
 use crate::command::tools::{self, runtime};
-use crate::compose;
-use crate::config::{Loaded, SHORTEST_SECRET};
 use crate::failure::{Failure, Outcome};
+use crate::opened::with_app;
 use crate::output::tell;
 
 /// Which program, and what it is given.
@@ -65,61 +64,35 @@ pub(crate) struct Add {
 /// What to do who gave nothing.
 const EMPTY: &str = "give it on standard input, or with `--from-env NAME` from a variable that has it";
 
-/// A program to be kept.
-struct New {
-    place: ProgramPlace,
-    settings: ProgramSettings,
-    env: ProgramEnv,
-}
-
 impl Add {
     pub(super) fn run(&self, session: &mut Session) -> Outcome {
-        let loaded = session.load()?;
+        let setup = session.load()?;
         let mut programs = match (&self.file, &self.name) {
             (Some(file), _) => {
                 let rows = row::read(&session.around.directory.join(file))?.into_iter();
-                rows.map(|row| self.of_row(row, session, &loaded)).collect::<Result<Vec<_>, _>>()?
+                rows.map(|row| self.of_row(row, &setup)).collect::<Result<Vec<_>, _>>()?
             }
-            (None, Some(name)) => match self.given(name, session, &loaded)? {
+            (None, Some(name)) => match self.given(name, session, &setup)? {
                 Some(program) => vec![program],
                 None => return Ok(ExitCode::from(130)),
             },
             (None, None) => return Err(Failure::usage("neither a program nor a file is named")),
         };
         let here = self.workspace_here(session);
-        // All are checked before the first is written.
-        for New { place, settings, .. } in &mut programs {
-            if let Some(agent) = &place.agent {
-                caller::must_be_set_up(agent.as_str(), &loaded, &session.around)?;
-            }
-            if here.as_ref().is_some_and(|here| Path::new(&settings.binary).starts_with(here)) {
-                return Err(Failure::usage(format!(
-                    "`{}` lies in the current directory: where agents work in it, they can change it, and it is not run",
-                    settings.binary
-                ))
-                .hint("put it where only its owner writes, or add it from another directory if none works here"));
-            }
-            ArgumentRules::compile(&settings.deny_args, &settings.deny_verbose)
-                .map_err(|error| Failure::usage(error.to_string()))?;
-            settings.digest = Some(held(Path::new(&settings.binary))?);
-        }
-        runtime()?.block_on(async {
-            let vault = compose::vault(&loaded, &session.around).await?;
-            for New { place, settings, env } in &programs {
-                let put = vault.put_program(place, settings.clone(), env, SystemClock.now()).await;
-                put.map_err(failed)?;
-            }
-            Ok::<_, Failure>(())
-        })?;
+        with_app(&setup, async |app| Ok(app.add_programs(&mut programs, here.as_deref()).await?))?;
         programs.iter().for_each(warn_of_short);
         if session.out.json {
             let places: Vec<_> = programs.iter().map(|program| &program.place).collect();
             session.out.json(&json!({ "added": places }))?;
             return Ok(ExitCode::SUCCESS);
         }
-        for New { place, settings, env } in &programs {
+        for NewProgram { place, settings, env } in &programs {
             let names = env.names().join(", ");
-            session.out.line(format_args!("{}: `{}` is given {names}", shown(place), settings.binary))?;
+            session.out.line(format_args!(
+                "{}: `{}` is given {names}",
+                program_name(place),
+                settings.binary
+            ))?;
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -130,10 +103,10 @@ impl Add {
     }
 
     /// The program that the command line names; `None` where the person gave up.
-    fn given(&self, name: &str, session: &Session, loaded: &Loaded) -> Result<Option<New>, Failure> {
-        let place = self.whose.place(&loaded.config, name)?;
+    fn given(&self, name: &str, session: &Session, setup: &Setup) -> Result<Option<NewProgram>, Failure> {
+        let place = self.whose.place(setup.config(), name)?;
         let known = preset(name).filter(|_| !self.bare);
-        let binary = self.binary_of(name, self.binary.as_deref(), session)?;
+        let binary = self.binary_of(name, self.binary.as_deref(), setup)?;
         let mut settings = known_settings(binary, known);
         add_patterns(&mut settings, &self.deny_args, &self.deny_verbose);
         if let Some(timeout) = self.timeout {
@@ -160,7 +133,7 @@ impl Add {
         let Some(told) = self.told(&asked)? else { return Ok(None) };
         values.extend(told);
         let env = ProgramEnv::new(values).map_err(failed)?;
-        Ok(Some(New { place, settings, env }))
+        Ok(Some(NewProgram { place, settings, env }))
     }
 
     /// The values that a person types or a pipe brings.
@@ -180,10 +153,10 @@ impl Add {
         Ok(Some(values))
     }
 
-    fn of_row(&self, row: Row, session: &Session, loaded: &Loaded) -> Result<New, Failure> {
+    fn of_row(&self, row: Row, setup: &Setup) -> Result<NewProgram, Failure> {
         let whose = Whose { agent: self.whose.agent.clone().or(row.agent_id) };
-        let place = whose.place(&loaded.config, &row.binary_name)?;
-        let binary = self.binary_of(&row.binary_name, row.binary_path.as_deref().map(Path::new), session)?;
+        let place = whose.place(setup.config(), &row.binary_name)?;
+        let binary = self.binary_of(&row.binary_name, row.binary_path.as_deref().map(Path::new), setup)?;
         // What is known of a program holds for rows too: they may say more, and seldom say all.
         let known = preset(&row.binary_name).filter(|_| !self.bare);
         let mut settings = known_settings(binary, known);
@@ -196,13 +169,13 @@ impl Add {
             settings.timeout_secs = timeout;
         }
         let env = ProgramEnv::new(row.encrypted_env).map_err(failed)?;
-        Ok(New { place, settings, env })
+        Ok(NewProgram { place, settings, env })
     }
 
-    fn binary_of(&self, name: &str, given: Option<&Path>, session: &Session) -> Result<String, Failure> {
+    fn binary_of(&self, name: &str, given: Option<&Path>, setup: &Setup) -> Result<String, Failure> {
         let binary = match given {
-            Some(path) => session.around.directory.join(path),
-            None => in_path(name, &session.around).ok_or_else(|| {
+            Some(path) => setup.around.directory.join(path),
+            None => setup.program_in_path(name).ok_or_else(|| {
                 Failure::usage(format!("no program `{name}` is in `$PATH`"))
                     .hint("give its place with `--binary`")
             })?,
@@ -215,7 +188,7 @@ impl Add {
 }
 
 /// A value that cannot be told from ordinary text cannot be taken out of what the program prints.
-fn warn_of_short(New { place, env, .. }: &New) {
+fn warn_of_short(NewProgram { place, env, .. }: &NewProgram) {
     let short = |(name, value): &(&str, &SecretString)| {
         !OPEN_VARIABLES.contains(name) && value.expose_secret().len() < SHORTEST_SECRET
     };

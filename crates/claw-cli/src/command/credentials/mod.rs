@@ -4,24 +4,19 @@ mod add;
 mod row;
 mod test;
 
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use claw_core::port::Clock as _;
-use claw_core::store::{ProgramCard, ProgramPlace, ProgramSettings, StoreError};
-use claw_core::tool::Digest;
+use claw_core::store::{ProgramCard, ProgramPlace, StoreError};
 use claw_core::{AgentId, InvalidId, ProgramName};
-use claw_host::SystemClock;
-use claw_host::shell::{check_program, digest_program};
+use clawsmith::app::credentials::program_name;
+use clawsmith::config::Config;
 use serde_json::json;
 
 use super::ledger::time;
-use super::tools::runtime;
 use crate::cli::Session;
-use crate::compose;
-use crate::config::{Config, Surroundings};
 use crate::failure::{Failure, Outcome};
+use crate::opened::{with_app, with_existing_app};
 use crate::output::{Cell, Table};
 
 /// What to do with credentialed programs.
@@ -110,56 +105,41 @@ impl Whose {
 
 impl Named {
     fn accept(&self, session: &mut Session) -> Outcome {
-        let loaded = session.load()?;
-        let place = self.whose.place(&loaded.config, &self.name)?;
-        let binary = runtime()?.block_on(async {
-            let vault = compose::vault(&loaded, &session.around).await?;
-            let found = vault.program(&place).await.map_err(failed)?;
-            let (card, env) = found.ok_or_else(|| missing(&place))?;
-            let digest = Some(held(Path::new(&card.settings.binary))?);
-            let settings = ProgramSettings { digest, ..card.settings };
-            let binary = settings.binary.clone();
-            vault.put_program(&place, settings, &env, SystemClock.now()).await.map_err(failed)?;
-            Ok::<_, Failure>(binary)
-        })?;
+        let setup = session.load()?;
+        let place = self.whose.place(setup.config(), &self.name)?;
+        let binary = with_app(&setup, async |app| Ok(app.accept_program(&place).await?))?;
         if session.out.json {
             session.out.json(&json!({ "accepted": place }))?;
         } else {
-            session.out.line(format_args!("{}: `{binary}` is taken as it is now", shown(&place)))?;
+            session.out.line(format_args!("{}: `{binary}` is taken as it is now", program_name(&place)))?;
         }
         Ok(ExitCode::SUCCESS)
     }
 
     fn remove(&self, session: &mut Session) -> Outcome {
-        let loaded = session.load()?;
-        let place = self.whose.place(&loaded.config, &self.name)?;
-        let removed = compose::with_store(&loaded, &session.around, async |store| {
-            store.remove_program(&place).await.map_err(failed)
-        })?;
-        if !removed {
-            return Err(missing(&place));
-        }
+        let setup = session.load()?;
+        let place = self.whose.place(setup.config(), &self.name)?;
+        with_app(&setup, async |app| Ok(app.remove_program(&place).await?))?;
         if session.out.json {
             session.out.json(&json!({ "removed": place }))?;
         } else {
-            session.out.line(format_args!("{} is removed", shown(&place)))?;
+            session.out.line(format_args!("{} is removed", program_name(&place)))?;
         }
         Ok(ExitCode::SUCCESS)
     }
 }
 
 fn list(session: &mut Session) -> Outcome {
-    let loaded = session.load()?;
-    let cards = compose::with_existing_store(&loaded, &session.around, async |store| {
-        store.programs(&loaded.config.tenant).await.map_err(failed)
-    })?;
+    let setup = session.load()?;
+    let cards =
+        with_existing_app(&setup, async |app| app.store().programs(app.tenant()).await.map_err(failed))?;
     let cards = cards.unwrap_or_default();
     if session.out.json {
         session.out.json(&cards)?;
         return Ok(ExitCode::SUCCESS);
     }
     if cards.is_empty() {
-        session.out.line(format_args!("no program of tenant `{}` has credentials", loaded.config.tenant))?;
+        session.out.line(format_args!("no program of tenant `{}` has credentials", setup.config().tenant))?;
         return Ok(ExitCode::SUCCESS);
     }
     let mut table = Table::new(["name", "agent", "binary", "variables", "refuses", "written"]);
@@ -184,38 +164,6 @@ fn list(session: &mut Session) -> Outcome {
     }
     session.out.table(&table)?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// Refuses a binary that cannot be run, or that others could put something else in place of.
-pub(crate) fn usable(binary: &Path) -> Result<(), Failure> {
-    check_program(binary).map_err(|why| Failure::failed(why).hint("give another file with `--binary`"))
-}
-
-/// What a usable binary holds.
-fn held(binary: &Path) -> Result<Digest, Failure> {
-    usable(binary)?;
-    let unread = || format!("`{}` cannot be read", binary.display());
-    digest_program(binary).map_err(|error| Failure::failed(unread()).because(error))
-}
-
-/// The program of this name in `$PATH`, by its absolute path.
-fn in_path(name: &str, around: &Surroundings) -> Option<PathBuf> {
-    let path = around.variable("PATH")?;
-    std::env::split_paths(path)
-        .filter(|directory| directory.is_absolute())
-        .map(|directory| directory.join(name))
-        .find(|file| usable(file).is_ok())
-}
-
-fn shown(place: &ProgramPlace) -> String {
-    match &place.agent {
-        Some(agent) => format!("program `{}` of agent `{agent}`", place.name),
-        None => format!("program `{}`", place.name),
-    }
-}
-
-fn missing(place: &ProgramPlace) -> Failure {
-    Failure::failed(format!("there is no {}", shown(place))).hint("clawsmith credentials list")
 }
 
 /// The store says itself what happened and what to try.

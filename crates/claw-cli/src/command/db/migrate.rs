@@ -6,23 +6,22 @@ use claw_store::Place;
 use serde_json::json;
 
 use crate::cli::Session;
-use crate::compose;
 use crate::failure::{Failure, Outcome};
 
 pub(super) fn run(session: &mut Session) -> Outcome {
-    let loaded = session.load()?;
-    let place = compose::place(&loaded, &session.around)?;
+    let setup = session.load()?;
+    let place = setup.place()?;
     if place == Place::Memory {
         return Err(Failure::usage("a store in memory has nothing to migrate")
             .hint("set `store.url` to `sqlite:PATH` or `postgres://user@host/name`"));
     }
     let migrate = async {
-        let data = compose::data_dir(&loaded, &session.around)?;
-        let options = compose::store_options(&loaded, &data)?;
+        let data = setup.data_dir()?;
+        let options = setup.store_options(&data)?;
         let applied = claw_store::migrate(&place, &options).await;
-        let applied = applied.map_err(|error| compose::unopened(error, &place, &data))?;
+        let applied = applied.map_err(|error| setup.unopened(error))?;
         // As a start would: the data directory learns whose it is.
-        compose::store(&loaded, &session.around).await?.disconnect().await;
+        setup.open().await?.close().await;
         Ok::<_, Failure>(applied)
     };
     let applied = super::super::tools::runtime()?.block_on(migrate)?;

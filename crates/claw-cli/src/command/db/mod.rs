@@ -15,7 +15,6 @@ use claw_store::Place;
 use claw_store::chain::ChainReport;
 
 use crate::cli::Session;
-use crate::compose;
 use crate::failure::{Failure, Outcome};
 use crate::output::tell;
 
@@ -75,7 +74,7 @@ fn named(url: &str) -> Result<Place, Failure> {
 fn meant(session: &Session, url: Option<&str>) -> Result<Place, Failure> {
     match url {
         Some(url) => named(url),
-        None => compose::place(&session.load()?, &session.around),
+        None => Ok(session.load()?.place()?),
     }
 }
 

@@ -6,16 +6,14 @@ use claw_store::{Place, Schema, Status};
 use serde_json::json;
 
 use crate::cli::Session;
-use crate::compose;
 use crate::failure::{Failure, Outcome};
 use crate::output::{Cell, Table};
 
 pub(super) fn run(session: &mut Session) -> Outcome {
-    let loaded = session.load()?;
-    let place = compose::place(&loaded, &session.around)?;
-    let data = compose::data_dir(&loaded, &session.around)?;
+    let setup = session.load()?;
+    let place = setup.place()?;
     let status = super::super::tools::runtime()?.block_on(claw_store::status(&place));
-    let status = status.map_err(|error| compose::unopened(error, &place, &data))?;
+    let status = status.map_err(|error| setup.unopened(error))?;
     if session.out.json {
         let mut shown = json!({ "store": place.to_string(), "exists": status.is_some() });
         if let Some(status) = &status {

@@ -6,10 +6,11 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use claw_llm::ProviderKind;
+use clawsmith::app::Setup;
+use clawsmith::config::{Loaded, NAME, Surroundings};
 use toml::{Table, Value};
 
 use super::questions::{Answers, Key};
-use crate::config::{Loaded, NAME, Surroundings};
 use crate::failure::Failure;
 
 /// The file.
@@ -60,13 +61,13 @@ impl Target {
     }
 
     /// What holds by the file as it is.
-    pub(super) fn loaded(&self, around: &Surroundings) -> Result<Loaded, Failure> {
-        Ok(Loaded::proposed(&self.path, self.before.clone().unwrap_or_default(), around)?)
+    pub(super) fn setup(&self, around: &Surroundings) -> Result<Setup, Failure> {
+        proposed(&self.path, self.before.clone().unwrap_or_default(), around)
     }
 
     /// What holds with the text in it.
-    pub(super) fn with(&self, text: &str, around: &Surroundings) -> Result<Loaded, Failure> {
-        Ok(Loaded::proposed(&self.path, self.after(text), around)?)
+    pub(super) fn with(&self, text: &str, around: &Surroundings) -> Result<Setup, Failure> {
+        proposed(&self.path, self.after(text), around)
     }
 
     /// What the text would change. The file was read as a configuration before.
@@ -140,4 +141,9 @@ pub(super) fn text(answers: &Answers) -> String {
         text += &format!("\n[models.providers.{provider}]\n{own}");
     }
     text
+}
+
+/// The configuration that a file with this text would be.
+pub(super) fn proposed(path: &Path, text: String, around: &Surroundings) -> Result<Setup, Failure> {
+    Ok(Setup { loaded: Loaded::proposed(path, text, around)?, around: around.clone() })
 }

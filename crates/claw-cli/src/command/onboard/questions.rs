@@ -9,12 +9,12 @@ use claw_llm::{
 };
 use claw_policy::nearest::nearest;
 use claw_policy::scrub::Scrubber;
+use clawsmith::config::Surroundings;
 use secrecy::{ExposeSecret as _, SecretString};
 use tokio::runtime::Runtime;
 
 use super::Onboard;
 use crate::command::prompt;
-use crate::config::Surroundings;
 use crate::failure::Failure;
 use crate::output::{complain, tell};
 
@@ -52,6 +52,12 @@ pub(super) enum Stop {
     /// There is no key, or none is wanted.
     Demo,
     Failed(Failure),
+}
+
+impl From<clawsmith::app::Error> for Stop {
+    fn from(error: clawsmith::app::Error) -> Self {
+        Self::Failed(error.into())
+    }
 }
 
 impl From<Failure> for Stop {

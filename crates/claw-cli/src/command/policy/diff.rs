@@ -5,10 +5,10 @@ use std::process::ExitCode;
 
 use clap::Args;
 use claw_policy::diff::diff;
+use clawsmith::app;
+use clawsmith::config::{Loaded, Surroundings};
 
 use crate::cli::Session;
-use crate::compose;
-use crate::config::{Loaded, Surroundings};
 use crate::failure::{Failure, Outcome};
 
 /// Which configurations.
@@ -36,7 +36,7 @@ impl Diff {
         let around = Surroundings { directory: session.around.directory.clone(), variables: Vec::new() };
         let before = Loaded::load(Some(&self.before), &around)?;
         let after = Loaded::load(Some(&self.after), &around)?;
-        let difference = diff(&before.config.policy(), &after.config.policy(), &compose::catalogue())
+        let difference = diff(&before.config.policy(), &after.config.policy(), &app::catalogue())
             .map_err(|error| Failure::usage(error.to_string()))?;
         if session.out.json {
             session.out.json(&difference)?;

@@ -7,9 +7,8 @@ use claw_policy::explain::{Presence, explain};
 use claw_policy::pipeline::Subject;
 use serde_json::json;
 
-use crate::caller::CallerArgs;
+use crate::caller::{self, CallerArgs};
 use crate::cli::Session;
-use crate::compose;
 use crate::failure::{Failure, Outcome};
 use crate::output::{Cell, Table};
 
@@ -28,10 +27,10 @@ pub(crate) struct Explain {
 
 impl Explain {
     pub(crate) fn run(self, session: &mut Session) -> Outcome {
-        let loaded = self.caller.load(session)?;
-        let policy = compose::policy(&loaded.config)?;
-        let tools = compose::registry(&loaded, &session.around).tool_set();
-        let caller = self.caller.caller(&loaded.config, &session.around, &session.around.directory)?;
+        let setup = self.caller.load(session)?;
+        let policy = caller::policy(&setup)?;
+        let tools = setup.registry().tool_set();
+        let caller = self.caller.caller(setup.config(), &session.around, &session.around.directory)?;
         let subject = Subject::from(&caller);
         if let Some(tool) = &self.tool {
             let explained = explain(&policy, &tools, &subject, tool);

@@ -4,9 +4,9 @@ use std::process::ExitCode;
 
 use clap::Args;
 use claw_policy::lint::{Severity, lint};
+use clawsmith::app;
 
 use crate::cli::Session;
-use crate::compose;
 use crate::failure::Outcome;
 
 /// How strict to be.
@@ -24,8 +24,8 @@ pub(crate) struct Lint {
 
 impl Lint {
     pub(crate) fn run(self, session: &mut Session) -> Outcome {
-        let loaded = session.load()?;
-        let findings = lint(&loaded.config.policy(), &compose::catalogue());
+        let setup = session.load()?;
+        let findings = lint(&setup.config().policy(), &app::catalogue());
         if session.out.json {
             session.out.json(&findings)?;
         } else {

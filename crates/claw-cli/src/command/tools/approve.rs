@@ -9,14 +9,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use claw_core::event::{Event, Listener, What};
-use claw_core::port::UnixMillis;
-use claw_core::store::{Answer, Approval, ApprovalState};
-use claw_registry::{Asking, Executor};
+use claw_core::port::{Clock as _, UnixMillis};
+use claw_core::store::{Approval, ApprovalState};
+use claw_host::SystemClock;
+use claw_registry::Asking;
+use clawsmith::app::{App, RuleFor, Verdict};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use tokio::sync::mpsc;
 
-use crate::command::approvals::rules::{Scope, new_rule};
 use crate::output::{beside, tell, told_columns, visible};
 
 /// How often an answer that is neither yes nor no is asked for again.
@@ -75,7 +76,7 @@ pub(crate) fn announce(approval: &Approval) {
 
 /// Puts a question; the store gets the answer. A question that is over before there is one (answered elsewhere,
 /// expired, withdrawn) gives the terminal back at once, with what was typed and not yet read.
-pub(crate) async fn put(executor: &Executor, approval: Approval, by: String) {
+pub(crate) async fn put(app: &App, approval: Approval, by: String) {
     let (sender, mut answer) = tokio::sync::oneshot::channel();
     let (shown, over) = (approval.clone(), Over::default());
     let input = Watched { over: Arc::clone(&over.0) };
@@ -95,35 +96,30 @@ pub(crate) async fn put(executor: &Executor, approval: Approval, by: String) {
             },
             () = tokio::time::sleep(LOOKED_AFTER) => {}
         }
-        if let Some(how) = ended(executor, &approval).await {
+        if let Some(how) = ended(app, &approval).await {
             drop(over);
             // Whoever reads next must not have to share the terminal.
             let _ = answer.await;
             return tell(format_args!("\n{how}"));
         }
     };
-    let at = executor.registry().world().clock.now();
-    let (tenant, id) = (&approval.request.tenant, approval.id);
-    let rule = new_rule(&approval, Scope::Session, &by, at).ok();
-    let answer = Answer { approve: said != Said::No, by, at };
-    let answered = match (executor.rules(), rule) {
-        (Some(rules), Some(rule)) if said == Said::Always => {
-            rules.answer_with_rule(tenant, id, answer, rule).await
-        }
-        _ => executor.store().answer(tenant, id, answer).await,
+    let verdict = match said {
+        Said::No => Verdict::Deny,
+        Said::Once => Verdict::Once,
+        Said::Always => Verdict::Always { scope: RuleFor::Session, lasts: None },
     };
-    if let Err(error) = answered {
+    if let Err(error) = app.answer_found(&approval, verdict, &by).await {
         tracing::debug!(%error, "an answer came too late");
-        if let Some(how) = ended(executor, &approval).await {
+        if let Some(how) = ended(app, &approval).await {
             tell(format_args!("the answer came too late: {how}"));
         }
     }
 }
 
-/// How a question ended; `None` while it waits. A store that cannot be read now may be in a moment.
-async fn ended(executor: &Executor, asked: &Approval) -> Option<String> {
-    let found = executor.store().approval(&asked.request.tenant, asked.id).await.ok()?;
-    how_ended(found.as_ref(), executor.registry().world().clock.now())
+/// How an approval ended; `None` while it waits. A store that cannot be read now may be in a moment.
+async fn ended(app: &App, asked: &Approval) -> Option<String> {
+    let found = app.store().approval(&asked.request.tenant, asked.id).await.ok()?;
+    how_ended(found.as_ref(), SystemClock.now())
 }
 
 fn how_ended(found: Option<&Approval>, now: UnixMillis) -> Option<String> {

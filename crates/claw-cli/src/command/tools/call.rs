@@ -17,6 +17,8 @@ use claw_policy::pipeline::Subject;
 use claw_registry::{
     Arguments, Asking, CallError, Executor, Offer, OfferOptions, Refusal, Reply, Request, Step,
 };
+use clawsmith::app::{self, Hooks};
+use clawsmith::config::Surroundings;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -24,8 +26,6 @@ use super::approve::{self, Questions};
 use super::runtime;
 use crate::caller::CallerArgs;
 use crate::cli::Session;
-use crate::compose;
-use crate::config::Surroundings;
 use crate::failure::{Failure, Outcome};
 use crate::output::{Live, complain, style, tell, visible};
 
@@ -87,23 +87,23 @@ fn seconds(text: &str) -> Result<Duration, String> {
 
 impl CallTool {
     pub(crate) fn run(self, session: &mut Session) -> Outcome {
-        let loaded = self.caller.load(session)?;
+        let setup = self.caller.load(session)?;
         let mut caller = if self.managed {
-            self.caller.caller(&loaded.config, &session.around, Path::new("/"))?
+            self.caller.caller(setup.config(), &session.around, Path::new("/"))?
         } else {
             let workspace = workspace(self.workspace.as_deref(), &session.around)?;
-            self.caller.caller(&loaded.config, &session.around, &workspace)?
+            self.caller.caller(setup.config(), &session.around, &workspace)?
         };
         let args = arguments(self.given.as_deref().or(self.args.as_deref()).unwrap_or("{}"))?;
         let live = Arc::new(Live::new(session.out.json));
         let (questions, mut asked) = Questions::new();
-        let token_budget = loaded.config.limits.tool_tokens.map(|tokens| tokens as usize);
+        let token_budget = setup.config().limits.tool_tokens.map(|tokens| tokens as usize);
         let by = caller.user.as_ref().map_or_else(|| "cli".to_owned(), ToString::to_string);
         let (executor, offer, reply) = runtime()?.block_on(async {
-            let store = compose::store(&loaded, &session.around).await.map_err(Failure::refusing)?;
+            let app = setup.open().await.map_err(app::Error::refusing)?;
             if self.managed {
                 // Only now is it known where the data directory really is: it may just have been made.
-                let base = compose::workspaces(&loaded, &session.around)?;
+                let base = setup.workspaces()?;
                 caller.workspace = workspace_path(&base, &caller.tenant, &caller.agent, caller.user.as_ref());
                 let mut private = std::fs::DirBuilder::new();
                 private.recursive(true).mode(0o700).create(&caller.workspace).map_err(|error| {
@@ -111,10 +111,9 @@ impl CallTool {
                     Failure::failed(what).because(error)
                 })?;
             }
-            let executor = compose::executor(&loaded, &session.around, Arc::clone(&store) as _, questions)?;
-            compose::hide_sealed(&executor, &loaded, &session.around, &store)
-                .await
-                .map_err(Failure::refusing)?;
+            let hooks = Hooks { listener: Some(questions), keeping: None };
+            let toolbox = app.toolbox(hooks).await.map_err(app::Error::refusing)?;
+            let executor = toolbox.executor().clone();
             let options = OfferOptions { token_budget, ..OfferOptions::default() };
             let offer = executor.offer_with(caller, options).await;
             let cancel = CancellationToken::new();
@@ -135,7 +134,7 @@ impl CallTool {
             let answers = async {
                 while let Some(question) = asked.recv().await {
                     match approve::asking() {
-                        Asking::Possible => approve::put(&executor, question, by.clone()).await,
+                        Asking::Possible => approve::put(&app, question, by.clone()).await,
                         Asking::Impossible => approve::announce(&question),
                     }
                 }
@@ -146,7 +145,7 @@ impl CallTool {
                 never = interrupt(cancel) => match never {},
                 never = answers => match never {},
             };
-            store.disconnect().await;
+            app.close().await;
             Ok::<_, Failure>((executor, offer, reply))
         })?;
         live.end();

@@ -7,11 +7,11 @@ use claw_core::tool::Section;
 use claw_policy::nearest::nearest;
 use claw_policy::pipeline::{Subject, Verdict};
 use claw_registry::{Listing, Status};
+use clawsmith::app;
 use serde_json::json;
 
-use crate::caller::CallerArgs;
+use crate::caller::{self, CallerArgs};
 use crate::cli::Session;
-use crate::compose;
 use crate::failure::{Failure, Outcome};
 use crate::output::{Cell, Table};
 
@@ -37,10 +37,10 @@ type Line = (Listing, Option<Verdict>);
 
 impl List {
     pub(crate) fn run(self, session: &mut Session) -> Outcome {
-        let loaded = self.caller.load(session)?;
-        let registry = compose::registry(&loaded, &session.around);
-        let policy = compose::policy(&loaded.config)?;
-        let caller = self.caller.caller(&loaded.config, &session.around, &session.around.directory)?;
+        let setup = self.caller.load(session)?;
+        let registry = setup.registry();
+        let policy = caller::policy(&setup)?;
+        let caller = self.caller.caller(setup.config(), &session.around, &session.around.directory)?;
         let tools = registry.tool_set();
         let decision = policy.decide(&tools, &Subject::from(&caller));
         let mut sections = registry.list_by_section();
@@ -119,7 +119,7 @@ fn print(session: &mut Session, sections: &[(Section, Vec<Line>)]) -> Result<(),
                 }
                 None => Cell::quiet("-"),
             };
-            let tokens = compose::tokens(meta).map_or_else(
+            let tokens = app::tokens(meta).map_or_else(
                 || "-".to_owned(),
                 |tokens| format!("{}{}", if tokens.estimated { "~" } else { "" }, tokens.count),
             );
@@ -146,7 +146,7 @@ fn print(session: &mut Session, sections: &[(Section, Vec<Line>)]) -> Result<(),
 }
 
 fn as_json(section: &Section, (listing, verdict): &Line) -> serde_json::Value {
-    let tokens = compose::tokens(&listing.meta);
+    let tokens = app::tokens(&listing.meta);
     json!({
         "name": listing.meta.name,
         "section": section,

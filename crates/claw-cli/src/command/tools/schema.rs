@@ -5,11 +5,11 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 use claw_core::tool::Meta;
 use claw_core::tool::dialect::Dialect;
+use clawsmith::app;
 use serde_json::Value;
 
 use super::{is_in_build, known};
 use crate::cli::Session;
-use crate::compose;
 use crate::failure::{Failure, Outcome};
 
 /// Which tools, for whom.
@@ -77,6 +77,6 @@ fn render(meta: &Meta, dialect: Dialect) -> Result<Value, Failure> {
         Failure::usage(format!("`{}` is known but not in this build, so it has no schema yet", meta.name))
             .hint("clawsmith tools list")
     };
-    let spec = compose::spec(meta).filter(|_| is_in_build(meta)).ok_or_else(absent)?;
+    let spec = app::spec(meta).filter(|_| is_in_build(meta)).ok_or_else(absent)?;
     Ok(dialect.tool(&spec))
 }

@@ -6,12 +6,12 @@ use clap::Args;
 use claw_core::tool::Meta;
 use claw_policy::pipeline::{Subject, Verdict};
 use claw_registry::Status;
+use clawsmith::app;
 use serde_json::{Value, json};
 
 use super::known;
-use crate::caller::CallerArgs;
+use crate::caller::{self, CallerArgs};
 use crate::cli::Session;
-use crate::compose;
 use crate::failure::{Failure, Outcome};
 use crate::output::{Cell, Table};
 
@@ -30,18 +30,18 @@ pub(crate) struct Show {
 impl Show {
     pub(crate) fn run(self, session: &mut Session) -> Outcome {
         let meta = known(&self.name)?;
-        let loaded = self.caller.load(session)?;
-        let registry = compose::registry(&loaded, &session.around);
-        let caller = self.caller.caller(&loaded.config, &session.around, &session.around.directory)?;
-        let policy = compose::policy(&loaded.config)?;
+        let setup = self.caller.load(session)?;
+        let registry = setup.registry();
+        let caller = self.caller.caller(setup.config(), &session.around, &session.around.directory)?;
+        let policy = caller::policy(&setup)?;
         let listing = registry.list().into_iter().find(|line| line.meta.name == meta.name);
         let status = listing.map_or(Status::NotInBuild, |listing| listing.status);
         let verdict = (status != Status::NotInBuild)
             .then(|| policy.judge(&registry.tool_set(), &Subject::from(&caller), &meta));
-        let parameters = compose::spec(&meta).map(|spec| Value::clone(&spec.parameters));
+        let parameters = app::spec(&meta).map(|spec| Value::clone(&spec.parameters));
         if session.out.json {
             let mut shown = serde_json::to_value(&meta)?;
-            shown["tokens"] = json!(compose::tokens(&meta).map(|tokens| tokens.count));
+            shown["tokens"] = json!(app::tokens(&meta).map(|tokens| tokens.count));
             shown["status"] = json!(status);
             shown["verdict"] = json!(verdict);
             shown["parameters"] = json!(parameters);
@@ -70,7 +70,7 @@ fn facts(
     };
     let allowed =
         verdict.map(|verdict| format!("{}: {}", if verdict.allowed { "yes" } else { "no" }, verdict.trace));
-    let tokens = compose::tokens(meta)
+    let tokens = app::tokens(meta)
         .map(|tokens| format!("{}{}", tokens.count, if tokens.estimated { " (estimated)" } else { "" }));
     let timeout = meta.timeout_secs.map(|seconds| format!("{seconds} s"));
     let lines = [

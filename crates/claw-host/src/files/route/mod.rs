@@ -17,21 +17,20 @@ macro_rules! behind {
 mod shelf;
 mod tree;
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use claw_core::port::{
-    Access, Clock, Confinement, FsBridge, Generated, Place, Reading, Scope, Search, Searched, Stat,
-    UnixMillis, Version, Walk, Walked, Window,
+    Access, AgentDirectory, Clock, Confinement, FsBridge, Generated, Place, Reading, Scope, Search, Searched,
+    Stat, UnixMillis, Version, Walk, Walked, Window,
 };
 use claw_core::redact::Redactor;
-use claw_core::store::{AgentKind, AgentStore, Documents, Shelf};
+use claw_core::store::{AgentStore, Documents, Shelf};
 use claw_core::tool::{Caller, Digest, ErrorKind, Sight, Target, ToolError};
-use claw_core::{AgentId, TenantId};
 
 use self::shelf::{Shelves, Spot};
+use crate::AgentResolver;
 
 /// Context files, at the root of a workspace.
 const CONTEXT: [&str; 7] =
@@ -82,25 +81,19 @@ impl RoutedFiles {
         clock: Arc<dyn Clock>,
         routing: Routing,
     ) -> Self {
-        Self::with(files, (Arc::clone(&store) as _, store), clock, routing)
+        let agents = Arc::new(AgentResolver::default().over(Arc::clone(&store) as _));
+        Self::with(files, (store, agents), clock, routing)
     }
 
-    /// The same, of a store whose type is not known.
+    /// The same, of a store whose type is not known, with the kinds of agents from a directory.
     pub fn with(
         files: Arc<dyn FsBridge>,
-        (documents, agents): (Arc<dyn Documents>, Arc<dyn AgentStore>),
+        (documents, agents): (Arc<dyn Documents>, Arc<dyn AgentDirectory>),
         clock: Arc<dyn Clock>,
         routing: Routing,
     ) -> Self {
-        let shelves = Shelves { documents, agents, kinds: HashMap::new(), clock };
+        let shelves = Shelves { documents, agents, clock };
         Self { files, shelves, generated: None, routing }
-    }
-
-    /// With agents of these kinds, where the store does not know them.
-    #[must_use]
-    pub fn with_kinds(mut self, kinds: HashMap<(TenantId, AgentId), AgentKind>) -> Self {
-        self.shelves.kinds = kinds;
-        self
     }
 
     /// With files that the system writes.

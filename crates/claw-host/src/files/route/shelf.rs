@@ -1,14 +1,11 @@
 //! Documents of the store as the caller sees them: the user's where there is one, else the agent's own.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use claw_core::port::{Clock, Expect, Stat, UnixMillis, Version};
-use claw_core::store::{
-    AgentKind, AgentStore, Document, DocumentCard, DocumentKey, Documents, Shelf, StoreError,
-};
+use claw_core::port::{AgentDirectory, Clock, Expect, Stat, UnixMillis, Version};
+use claw_core::store::{AgentKind, Document, DocumentCard, DocumentKey, Documents, Shelf, StoreError};
 use claw_core::tool::{Caller, ErrorKind, ToolError};
-use claw_core::{AgentId, TenantId};
 
 /// The document that tells an agent how to begin. An empty one is none.
 pub(super) const BOOTSTRAP: &str = "BOOTSTRAP.md";
@@ -18,9 +15,7 @@ const USER: &str = "USER.md";
 /// The documents of one store.
 pub(super) struct Shelves {
     pub(super) documents: Arc<dyn Documents>,
-    pub(super) agents: Arc<dyn AgentStore>,
-    /// The kinds of agents that the store does not know.
-    pub(super) kinds: HashMap<(TenantId, AgentId), AgentKind>,
+    pub(super) agents: Arc<dyn AgentDirectory>,
     pub(super) clock: Arc<dyn Clock>,
 }
 
@@ -52,11 +47,10 @@ struct Both {
 }
 
 impl Shelves {
-    /// Whose an agent's context files are. One that was never set up is shaped by its users.
+    /// The kind of the caller's agent. An agent that was never set up is shaped by its users.
     async fn kind(&self, caller: &Caller) -> Result<AgentKind, ToolError> {
-        let agent = self.agents.agent(&caller.tenant, &caller.agent).await.map_err(ToolError::internal)?;
-        let configured = || self.kinds.get(&(caller.tenant.clone(), caller.agent.clone())).copied();
-        Ok(agent.map(|agent| agent.setup.kind).or_else(configured).unwrap_or(AgentKind::Open))
+        let agent = self.agents.agent(&caller.tenant, &caller.agent).await?;
+        Ok(agent.map_or(AgentKind::Open, |agent| agent.kind))
     }
 
     async fn rights(&self, caller: &Caller, shelf: Shelf, path: &str) -> Result<Rights, ToolError> {

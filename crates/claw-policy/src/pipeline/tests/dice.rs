@@ -78,6 +78,7 @@ impl Dice {
 
     pub(super) fn subject<'a>(&mut self, request: &'a [String]) -> Subject<'a> {
         Subject {
+            tenant: None,
             agent: self.pick(&["coder", "coder", "other"]),
             provider: self.pick(&[None, Some("openai")]),
             chat_group: self.pick(&[None, Some("chat")]),

@@ -50,7 +50,16 @@ async fn conversations(store: &impl Store) {
 async fn access(store: &impl Store) {
     for (id, disabled) in [("other", false), ("closed", true)] {
         let name = NAME.to_owned();
-        store.add_tenant(Tenant { id: tenant(id), name, created: NOW, disabled }).await.unwrap();
+        store
+            .add_tenant(Tenant {
+                id: tenant(id),
+                name,
+                created: NOW,
+                disabled,
+                policy: json!({ "deny": ["exec"] }),
+            })
+            .await
+            .unwrap();
     }
     for (id, role) in ["ann", "ben", "Zoe", "zoe"].into_iter().zip(AccessRole::ALL) {
         let disabled = id == "ben";

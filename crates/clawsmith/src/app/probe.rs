@@ -1,4 +1,4 @@
-//! Whether a model answers: one small request, and how long it took.
+//! A probe of a model: one small request, and how long it took.
 
 use std::time::{Duration, Instant};
 
@@ -6,8 +6,8 @@ use claw_core::message::Turn;
 use claw_core::port::{Model, ModelError, Piece, Question};
 use claw_core::store::Role;
 
-/// Asks a model for one word.
-pub(super) async fn ask(model: &dyn Model) -> Result<Duration, ModelError> {
+/// Asks a model for one word; returns how long it took.
+pub async fn ask(model: &dyn Model) -> Result<Duration, ModelError> {
     let question = Question {
         turns: vec![Turn::text(Role::User, "Answer with the word: ready")],
         output: Some(64),

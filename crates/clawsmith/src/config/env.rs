@@ -17,7 +17,7 @@ const PREFIX: &str = "CLAWSMITH_";
 /// Variables that are ours and no keys.
 pub(crate) const RESERVED: [&str; 3] = ["CLAWSMITH_CONFIG", KEYS, "CLAWSMITH_LOG"];
 /// The variable that holds the keys of sealed values. No key of the configuration, so that it is never shown.
-pub(crate) const KEYS: &str = "CLAWSMITH_KEYS";
+pub const KEYS: &str = "CLAWSMITH_KEYS";
 
 /// One key set by environment.
 #[derive(Clone, PartialEq)]

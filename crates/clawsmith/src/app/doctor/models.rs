@@ -2,70 +2,60 @@
 
 use std::sync::Arc;
 
-use claw_core::AgentId;
-use claw_core::port::{Model, Models as _};
+use claw_core::TenantId;
+use claw_core::port::{AgentDirectory as _, Model, Models as _, ResolvedAgent};
 use claw_core::store::ProgramCard;
 use claw_host::shell::digest_program;
 use claw_llm::{EnvKeys, Keys, Providers};
-use claw_store::Backend;
 
 use super::{Finding, State};
-use crate::cli::Session;
-use crate::command::credentials::usable;
-use crate::command::probe::ask as probe_model;
-use crate::compose;
-use crate::compose::models::{DeploymentKeys, endpoints, models};
-use crate::config::{Loaded, Surroundings};
+use crate::app::credentials::usable;
+use crate::app::probe::ask as probe_model;
+use crate::app::{App, Error, Setup};
 
 const SET_UP: &str = "clawsmith onboard, or set a provider's key, for instance `ANTHROPIC_API_KEY`";
 
-/// How models, agents and credentials stand. A store is looked into where there is one already; models are asked only
-/// where `probe` says so, since that costs a request each.
-pub(super) async fn examine(
-    session: &Session,
-    loaded: &Loaded,
-    store: Option<&Arc<dyn Backend>>,
-    probe: bool,
-) -> Vec<Finding> {
+/// Examines models, agents and credentials. Models are asked only with `probe`.
+pub(super) async fn examine(setup: &Setup, app: Option<&App>, probe: bool) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let mut loaded = loaded.clone();
-    if let Some(store) = store
-        && let Err(failure) = compose::add_stored_agents(&mut loaded, store).await
-    {
-        findings.push(Finding::bad("agents", failure.to_string(), "clawsmith agent list"));
-    }
-    let keys: Arc<dyn Keys> =
-        match store.map(|store| DeploymentKeys::new(&loaded, &session.around, store, None)) {
-            Some(Ok(keys)) => keys,
-            Some(Err(failure)) => {
-                findings.push(Finding::bad("models", failure.to_string(), "set `CLAWSMITH_DATA_DIR`"));
-                return findings;
-            }
-            None => Arc::new(EnvKeys),
-        };
-    match endpoints(&loaded, Arc::clone(&keys)) {
-        Ok(_) => findings.extend(keyless(&loaded, &session.around)),
-        Err(failure) => findings.push(Finding::bad("endpoints", failure.to_string(), "see docs/models.md")),
-    }
-    match models(&loaded, &session.around, keys, None) {
-        Ok(providers) => {
-            findings.extend(usual(&providers, &loaded, probe).await);
-            findings.extend(agents(&providers, &loaded, probe).await);
+    let known = match known_agents(setup, app).await {
+        Ok(known) => known,
+        Err(error) => {
+            findings.push(Finding::bad("agents", error.to_string(), "clawsmith agent list"));
+            Vec::new()
         }
-        Err(failure) => findings.push(Finding::bad("models", failure.to_string(), "clawsmith config show")),
+    };
+    let keys: Arc<dyn Keys> = match app.map(|app| app.keys(None)) {
+        Some(Ok(keys)) => keys,
+        Some(Err(error)) => {
+            findings.push(Finding::bad("models", error.to_string(), "set `CLAWSMITH_DATA_DIR`"));
+            return findings;
+        }
+        None => Arc::new(EnvKeys),
+    };
+    match setup.endpoints(Arc::clone(&keys)) {
+        Ok(_) => findings.extend(keyless(setup)),
+        Err(error) => findings.push(Finding::bad("endpoints", error.to_string(), "see docs/models.md")),
     }
-    if let Some(store) = store {
-        findings.extend(credentials(store, &loaded).await);
+    match setup.models(keys, None) {
+        Ok(providers) => {
+            findings.extend(usual(&providers, setup, probe).await);
+            findings.extend(agents(&providers, (setup.tenant(), &known), probe).await);
+        }
+        Err(error) => findings.push(Finding::bad("models", error.to_string(), "clawsmith config show")),
+    }
+    if let Some(app) = app {
+        findings.extend(credentials(app).await);
     }
     findings
 }
 
 /// Endpoints, and those whose key is to come from variables that are not set.
-fn keyless(loaded: &Loaded, around: &Surroundings) -> Vec<Finding> {
+fn keyless(setup: &Setup) -> Vec<Finding> {
     const TOPIC: &str = "endpoints";
-    let endpoints = &loaded.config.endpoints;
+    let endpoints = &setup.config().endpoints;
     let missing = endpoints.iter().filter(|(_, endpoint)| {
-        let set = |name: &String| around.variable(name).is_some();
+        let set = |name: &String| setup.around.variable(name).is_some();
         endpoint.key_secret.is_empty() && !endpoint.key_env.is_empty() && !endpoint.key_env.iter().any(set)
     });
     let told = missing.map(|(name, endpoint)| {
@@ -80,9 +70,9 @@ fn keyless(loaded: &Loaded, around: &Surroundings) -> Vec<Finding> {
 }
 
 /// The model that answers where none is named, and what was written down and cannot be asked.
-async fn usual(providers: &Providers, loaded: &Loaded, probe: bool) -> Vec<Finding> {
+async fn usual(providers: &Providers, setup: &Setup, probe: bool) -> Vec<Finding> {
     const TOPIC: &str = "models";
-    let tenant = &loaded.config.tenant;
+    let tenant = &setup.config().tenant;
     let mut findings = Vec::new();
     findings.push(match providers.model(tenant, None, None).await {
         Ok(model) if model.card().demo && model.card().provider == "demo" => {
@@ -95,7 +85,7 @@ async fn usual(providers: &Providers, loaded: &Loaded, probe: bool) -> Vec<Findi
         Err(error) => Finding::bad(TOPIC, error.to_string(), SET_UP),
     });
     for card in providers.list(tenant).await {
-        let is_written = loaded.config.models.providers.contains_key(card.name.as_str());
+        let is_written = setup.config().models.providers.contains_key(card.name.as_str());
         if is_written && !card.is_ready() {
             let why = card.keys.map_or_else(|error| error, |_| "no key is set".to_owned());
             let fix = format!(
@@ -109,7 +99,7 @@ async fn usual(providers: &Providers, loaded: &Loaded, probe: bool) -> Vec<Findi
             ));
         }
     }
-    for name in &loaded.config.models.fallback {
+    for name in &setup.config().models.fallback {
         if let Some((provider, model)) = name.split_once('/')
             && let Err(error) = providers.model(tenant, Some(provider), Some(model)).await
         {
@@ -120,17 +110,29 @@ async fn usual(providers: &Providers, loaded: &Loaded, probe: bool) -> Vec<Findi
     findings
 }
 
-/// Whether each agent has a model that can be asked.
-async fn agents(providers: &Providers, loaded: &Loaded, probe: bool) -> Vec<Finding> {
+/// The agents of the deployment's tenant.
+async fn known_agents(setup: &Setup, app: Option<&App>) -> Result<Vec<ResolvedAgent>, Error> {
+    match app {
+        Some(app) => Ok(app.agents(app.tenant()).await?.into_iter().map(|view| view.agent).collect()),
+        None => setup
+            .agent_resolver()
+            .list(setup.tenant())
+            .await
+            .map_err(|error| Error::failed("the agents cannot be read").because(error)),
+    }
+}
+
+/// Checks that each agent has a model that can be asked.
+async fn agents(
+    providers: &Providers,
+    (tenant, known): (&TenantId, &[ResolvedAgent]),
+    probe: bool,
+) -> Vec<Finding> {
     const TOPIC: &str = "agents";
     let mut findings = Vec::new();
-    for (id, agent) in &loaded.config.agents {
-        if let Err(error) = AgentId::new(id) {
-            findings.push(Finding::bad(TOPIC, error.to_string(), "give it another id in the configuration"));
-            continue;
-        }
-        let named = (agent.provider.as_deref(), agent.model.as_deref());
-        let why = match providers.model(&loaded.config.tenant, named.0, named.1).await {
+    for ResolvedAgent { id, provider, model, .. } in known {
+        let named = (provider.as_deref(), model.as_deref());
+        let why = match providers.model(tenant, named.0, named.1).await {
             // The usual model was asked already.
             Ok(model) => asked(&model, probe && named != (None, None)).await.err(),
             Err(error) => Some(error.to_string()),
@@ -143,10 +145,9 @@ async fn agents(providers: &Providers, loaded: &Loaded, probe: bool) -> Vec<Find
         }
     }
     if findings.is_empty() {
-        let count = loaded.config.agents.len();
         findings.push(Finding::good(
             TOPIC,
-            match count {
+            match known.len() {
                 0 => "none but the usual one".to_owned(),
                 count => format!("{count}, and each has a model"),
             },
@@ -162,9 +163,9 @@ fn is_as_added(card: &ProgramCard) -> bool {
 }
 
 /// Whether programs with credentials are there to be run.
-async fn credentials(store: &Arc<dyn Backend>, loaded: &Loaded) -> Vec<Finding> {
+async fn credentials(app: &App) -> Vec<Finding> {
     const TOPIC: &str = "credentials";
-    let programs = match store.programs(&loaded.config.tenant).await {
+    let programs = match app.store().programs(app.tenant()).await {
         Ok(programs) => programs,
         Err(error) => return vec![Finding::bad(TOPIC, error.to_string(), "clawsmith db status")],
     };

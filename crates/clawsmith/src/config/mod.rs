@@ -35,10 +35,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-pub(crate) use check::unknown_provider;
+pub use check::unknown_provider;
 pub use check::warnings;
-pub(crate) use env::KEYS;
-pub(crate) use find::NAME;
+pub use env::KEYS;
+pub use find::NAME;
 pub use find::{Found, FoundBy, Surroundings, candidates, find};
 pub use flat::{Origin, Setting};
 pub use load::Loaded;
@@ -49,7 +49,7 @@ pub use store::{StoreConfig, StoreUrl};
 pub use trust::Trust;
 
 /// A secret shorter than this cannot be told from ordinary text.
-pub(crate) const SHORTEST_SECRET: usize = 6;
+pub const SHORTEST_SECRET: usize = 6;
 
 /// The configuration of Clawsmith.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -294,14 +294,13 @@ impl Default for ScrubConfig {
 impl Config {
     /// The part that the policy decides by.
     pub fn policy(&self) -> PolicyConfig {
-        let tools = |agent: &AgentConfig| AgentTools {
-            allow: agent.allow.clone(),
-            deny: agent.deny.clone(),
-            also_allow: agent.also_allow.clone(),
-            by_provider: agent.by_provider.clone(),
-        };
-        let agents = self.agents.iter().map(|(id, agent)| (id.clone(), tools(agent)));
-        PolicyConfig { tools: self.tools.clone(), agents: agents.collect() }
+        let agents = self.agents.iter().map(|(id, agent)| (id.clone(), agent.tools()));
+        PolicyConfig {
+            tools: self.tools.clone(),
+            tenant: self.tenant.clone(),
+            agents: agents.collect(),
+            tenants: BTreeMap::new(),
+        }
     }
 
     /// Settings of tools, by name; those of `openai_compat_call` say where each endpoint is.
@@ -337,6 +336,18 @@ impl Config {
     pub fn shell_network(&self, agent: &str) -> bool {
         let own = self.agents.get(agent).and_then(|agent| agent.shell.network);
         own.or(self.shell.network).unwrap_or(false)
+    }
+}
+
+impl AgentConfig {
+    /// The agent's tool rules.
+    pub fn tools(&self) -> AgentTools {
+        AgentTools {
+            allow: self.allow.clone(),
+            deny: self.deny.clone(),
+            also_allow: self.also_allow.clone(),
+            by_provider: self.by_provider.clone(),
+        }
     }
 }
 

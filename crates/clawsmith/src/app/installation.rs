@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use claw_core::InstallationId;
 use claw_store::{Installation, Place};
 
-use crate::failure::Failure;
+use super::Error;
 
 /// The file that holds the id. Whatever it is made with, its mode is 0600.
 pub(crate) fn file(data: &Path) -> PathBuf {
@@ -19,7 +19,7 @@ pub(crate) fn file(data: &Path) -> PathBuf {
 }
 
 /// The installation that the data directory is part of; `None` where it does not say.
-pub(crate) fn of(data: &Path) -> Result<Option<InstallationId>, Failure> {
+pub(crate) fn of(data: &Path) -> Result<Option<InstallationId>, Error> {
     let path = file(data);
     let text = match fs::read_to_string(&path) {
         Ok(text) => text,
@@ -28,11 +28,11 @@ pub(crate) fn of(data: &Path) -> Result<Option<InstallationId>, Failure> {
             return Ok(None);
         }
         Err(error) => {
-            return Err(Failure::failed(format!("`{}` cannot be read", path.display())).because(error));
+            return Err(Error::failed(format!("`{}` cannot be read", path.display())).because(error));
         }
     };
     let id = text.trim().parse().map_err(|_| {
-        Failure::failed(format!("`{}` holds no installation's id", path.display())).hint(
+        Error::failed(format!("`{}` holds no installation's id", path.display())).hint(
             "write the id that `clawsmith db status` shows into it, if this is that store's data directory",
         )
     })?;
@@ -40,10 +40,10 @@ pub(crate) fn of(data: &Path) -> Result<Option<InstallationId>, Failure> {
 }
 
 /// Makes the data directory part of the installation that the store belongs to.
-pub(crate) fn join(data: &Path, place: &Place, its: Installation) -> Result<(), Failure> {
+pub(crate) fn join(data: &Path, place: &Place, its: Installation) -> Result<(), Error> {
     let path = file(data);
     let failed = |error: io::Error| {
-        Failure::failed(format!("`{}` cannot be written", path.display()))
+        Error::failed(format!("`{}` cannot be written", path.display()))
             .because(error)
             .hint("make the directory writable, or set `data_dir` (`CLAWSMITH_DATA_DIR`) to another one")
     };
@@ -80,9 +80,9 @@ fn holds_data(data: &Path) -> io::Result<bool> {
     Ok(false)
 }
 
-fn orphaned(data: &Path, place: &Place, id: InstallationId) -> Failure {
+fn orphaned(data: &Path, place: &Place, id: InstallationId) -> Error {
     let (data, file) = (data.display(), file(data));
-    Failure::failed(format!(
+    Error::failed(format!(
         "the data directory `{data}` holds files and does not say of which installation; the store at {place} is \
          that of `{id}`"
     ))

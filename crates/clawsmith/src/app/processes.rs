@@ -17,7 +17,7 @@ use claw_registry::{Keeping, ProcessLimits};
 use claw_store::Backend;
 use rustix::fs::{FlockOperation, flock};
 
-use crate::failure::Failure;
+use super::Error;
 
 /// Where the files are, in the data directory.
 const DIRECTORY: &str = "owners";
@@ -33,11 +33,11 @@ pub(crate) struct Owning {
 
 impl Owning {
     /// Says that this worker runs.
-    pub(crate) fn begin(data: &Path, worker: &Worker) -> Result<Self, Failure> {
+    pub(crate) fn begin(data: &Path, worker: &Worker) -> Result<Self, Error> {
         let directory = data.join(DIRECTORY);
         lock(&directory, &worker.node).map_err(|error| {
             let shown = directory.display();
-            Failure::failed(format!("what runs in the background cannot be written down in `{shown}`"))
+            Error::failed(format!("what runs in the background cannot be written down in `{shown}`"))
                 .because(error)
         })
     }

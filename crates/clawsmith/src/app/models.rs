@@ -1,4 +1,4 @@
-//! Which models can be asked, and with which keys.
+//! Models, endpoints and their API keys.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,43 +13,36 @@ use claw_store::seal::KeySource;
 use claw_store::{Backend, Vault};
 use secrecy::{ExposeSecret as _, SecretString};
 
-use super::data_dir;
-use crate::config::{KEYS, Loaded, Surroundings};
-use crate::failure::Failure;
+use super::{Error, Setup};
+use crate::config::{KEYS, Surroundings};
 
-/// The models of this configuration. `script` is played instead of them where it is given.
-pub(crate) fn models(
-    loaded: &Loaded,
-    around: &Surroundings,
-    keys: Arc<dyn Keys>,
-    script: Option<&Path>,
-) -> Result<Providers, Failure> {
-    let mut config = loaded.config.models.clone();
-    if let Some(script) = script {
-        config = played(config, around.directory.join(script));
-    }
-    let file = loaded.found.as_ref().and_then(|found| found.path.parent());
-    Providers::new(config, file.unwrap_or(&around.directory), keys).map_err(|error| match script {
-        Some(_) => Failure::usage("the script cannot be played").because(error),
-        None => {
-            Failure::usage(format!("`models.{}`: {}", error.key, error.reason)).hint("clawsmith config show")
+impl Setup {
+    /// The models of this configuration. A `script` is played instead of all of them.
+    pub fn models(&self, keys: Arc<dyn Keys>, script: Option<&Path>) -> Result<Providers, Error> {
+        let (mut config, around) = (self.config().models.clone(), &self.around);
+        if let Some(script) = script {
+            config = played(config, around.directory.join(script));
         }
-    })
-}
-
-/// The endpoints of this configuration; `None` where there are none.
-pub(crate) fn endpoints(
-    loaded: &Loaded,
-    keys: Arc<dyn Keys>,
-) -> Result<Option<Arc<dyn EndpointHost>>, Failure> {
-    let config = &loaded.config.endpoints;
-    if config.is_empty() {
-        return Ok(None);
+        let file = self.loaded.found.as_ref().and_then(|found| found.path.parent());
+        Providers::new(config, file.unwrap_or(&around.directory), keys).map_err(|error| match script {
+            Some(_) => Error::invalid("the script cannot be played").because(error),
+            None => Error::invalid(format!("`models.{}`: {}", error.key, error.reason))
+                .hint("clawsmith config show"),
+        })
     }
-    let endpoints = ConfiguredEndpoints::new(config, keys).map_err(|error| {
-        Failure::usage(format!("`endpoints.{}`: {}", error.key, error.reason)).hint("clawsmith config show")
-    })?;
-    Ok(Some(Arc::new(endpoints)))
+
+    /// The endpoints of this configuration; `None` where there are none.
+    pub fn endpoints(&self, keys: Arc<dyn Keys>) -> Result<Option<Arc<dyn EndpointHost>>, Error> {
+        let config = &self.config().endpoints;
+        if config.is_empty() {
+            return Ok(None);
+        }
+        let endpoints = ConfiguredEndpoints::new(config, keys).map_err(|error| {
+            Error::invalid(format!("`endpoints.{}`: {}", error.key, error.reason))
+                .hint("clawsmith config show")
+        })?;
+        Ok(Some(Arc::new(endpoints)))
+    }
 }
 
 /// The configuration with a script in place of every model.
@@ -67,8 +60,8 @@ fn played(config: ModelsConfig, script: PathBuf) -> ModelsConfig {
     ModelsConfig { provider, model, fallback: Vec::new(), providers, ..config }
 }
 
-/// Keys from the environment and from the sealed secrets. What is read is scrubbed from then on.
-pub(crate) struct DeploymentKeys {
+/// API keys from the environment and from the sealed secrets. A key that was read is scrubbed from then on.
+pub struct DeploymentKeys {
     around: Surroundings,
     store: Arc<dyn Backend>,
     ring: PathBuf,
@@ -76,16 +69,14 @@ pub(crate) struct DeploymentKeys {
 }
 
 impl DeploymentKeys {
-    /// Keys whose values `executor` scrubs, where there is one.
+    /// Creates a source of keys; `executor`, where there is one, scrubs their values.
     pub(crate) fn new(
-        loaded: &Loaded,
-        around: &Surroundings,
+        setup: &Setup,
         store: &Arc<dyn Backend>,
         executor: Option<&Executor>,
-    ) -> Result<Arc<Self>, Failure> {
-        let ring = data_dir(loaded, around)?.join("keys").join("ring");
-        let (around, store, executor) = (around.clone(), Arc::clone(store), executor.cloned());
-        Ok(Arc::new(Self { around, store, ring, executor }))
+    ) -> Result<Arc<Self>, Error> {
+        let (around, store, executor) = (setup.around.clone(), Arc::clone(store), executor.cloned());
+        Ok(Arc::new(Self { around, store, ring: setup.key_file()?, executor }))
     }
 
     async fn secret(&self, tenant: &TenantId, name: &str) -> Result<Option<SecretString>, String> {
@@ -103,7 +94,7 @@ impl DeploymentKeys {
 impl Keys for DeploymentKeys {
     async fn key(&self, tenant: &TenantId, place: &KeyPlace) -> Result<Option<SecretString>, String> {
         let key = match place {
-            KeyPlace::Env(name) => of_environment(&self.around, name)?,
+            KeyPlace::Env(name) => key_in_environment(&self.around, name)?,
             KeyPlace::Secret(name) => self.secret(tenant, name).await?,
         };
         if let (Some(key), Some(executor)) = (&key, &self.executor) {
@@ -114,8 +105,8 @@ impl Keys for DeploymentKeys {
     }
 }
 
-/// The key in a variable; `None` where it is not set.
-pub(crate) fn of_environment(around: &Surroundings, name: &str) -> Result<Option<SecretString>, String> {
+/// Returns the key in an environment variable; `None` where it is not set.
+pub fn key_in_environment(around: &Surroundings, name: &str) -> Result<Option<SecretString>, String> {
     match around.variable(name).map(|value| value.to_str()) {
         Some(None) => Err(format!("the variable `{name}` is not UTF-8")),
         Some(Some(value)) => Ok(Some(SecretString::from(value))),

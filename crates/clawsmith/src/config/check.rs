@@ -43,7 +43,7 @@ pub fn warnings(loaded: &Loaded, around: &Surroundings, tools: &[&str]) -> Vec<S
 }
 
 /// Why a provider's name cannot be meant: it is neither written down nor known.
-pub(crate) fn unknown_provider(models: &ModelsConfig, name: &str) -> Option<String> {
+pub fn unknown_provider(models: &ModelsConfig, name: &str) -> Option<String> {
     let known = KNOWN_PROVIDERS.iter().map(|known| known.name);
     let names: Vec<&str> = models.providers.keys().map(String::as_str).chain(known).collect();
     if name.is_empty() || names.contains(&name) {

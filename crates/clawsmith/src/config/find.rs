@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-pub(crate) const NAME: &str = "clawsmith.toml";
+/// The name of a configuration file.
+pub const NAME: &str = "clawsmith.toml";
 
 /// What the process was started with, as far as configuration looks at it.
 #[derive(Debug, Clone, Default)]

@@ -1,0 +1,291 @@
+//! Agents: one list from the configuration file and the store, and the policy that follows from both.
+//!
+//! For name, kind, provider, model and limits the store's entry wins field by field
+//! ([`ResolvedAgent::resolve`](claw_core::port::ResolvedAgent::resolve)). For tools, denies add up and a stored allow
+//! list only narrows. Agents of the configuration file belong to the deployment's own tenant.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use claw_core::port::{AgentDirectory as _, AgentEntry, Clock as _, ResolvedAgent};
+use claw_core::store::{Agent, AgentSetup, StoreError};
+use claw_core::{AgentId, TenantId};
+use claw_host::{AgentResolver, SystemClock};
+use claw_policy::config::{ANY_AGENT, AgentTools, PolicyConfig, TenantTools};
+use claw_policy::lint::{Finding, Severity, lint};
+use claw_policy::nearest::nearest;
+use claw_policy::pipeline::Policy;
+use serde_json::{Map, Value};
+
+use super::{App, Error, Setup, catalogue};
+use crate::config::{AgentConfig, unknown_provider};
+
+impl Setup {
+    /// The agents of the configuration file.
+    pub(crate) fn agent_resolver(&self) -> AgentResolver {
+        let config = self.config();
+        let agents = config.agents.iter().filter_map(|(id, agent)| {
+            Some((config.tenant.clone(), AgentId::new(id).ok()?, agent_entry(agent)))
+        });
+        agents.collect()
+    }
+
+    /// The agents of the configuration file, by id, where there is no store.
+    pub fn agents(&self) -> Vec<AgentView> {
+        let agents = self.config().agents.iter().filter_map(|(id, agent)| {
+            let resolved = ResolvedAgent::resolve(&AgentId::new(id).ok()?, Some(&agent_entry(agent)), None)?;
+            let (configured, stored, version) = (Some(agent.tools()), None, None);
+            Some(AgentView { agent: resolved, configured, stored, version })
+        });
+        agents.collect()
+    }
+}
+
+fn agent_entry(agent: &AgentConfig) -> AgentEntry {
+    let limits = agent.runs.as_ref().and_then(|runs| serde_json::to_value(runs).ok());
+    AgentEntry {
+        name: agent.name.clone(),
+        about: Some(agent.about.clone()).filter(|about| !about.is_empty()),
+        kind: agent.kind.map(Into::into),
+        provider: agent.provider.as_deref().map(Into::into),
+        model: agent.model.as_deref().map(Into::into),
+        limits: match limits {
+            Some(Value::Object(limits)) => limits,
+            _ => Map::new(),
+        },
+    }
+}
+
+/// An agent with everything that is known of it.
+#[derive(Debug, Clone)]
+pub struct AgentView {
+    /// Who it is.
+    pub agent: ResolvedAgent,
+    /// The tool rules of the configuration file.
+    pub configured: Option<AgentTools>,
+    /// The tool rules of the store.
+    pub stored: Option<AgentTools>,
+    /// The version of the stored entry.
+    pub version: Option<u64>,
+}
+
+impl AgentView {
+    /// The agent's tool rules: those of the configuration file, or of the store where the file has none.
+    pub fn rules(&self) -> AgentTools {
+        self.configured.clone().or_else(|| self.stored.clone()).unwrap_or_default()
+    }
+
+    /// The stored rules that narrow those of the configuration file.
+    pub fn narrowing(&self) -> Option<&AgentTools> {
+        self.stored.as_ref().filter(|stored| self.configured.is_some() && **stored != AgentTools::default())
+    }
+}
+
+impl App {
+    /// The agents of the configuration file and of the store.
+    pub(crate) fn agent_resolver(&self) -> Arc<AgentResolver> {
+        Arc::new(self.setup.agent_resolver().over(Arc::clone(&self.store) as _))
+    }
+
+    /// The agents of a tenant, by id.
+    pub async fn agents(&self, tenant: &TenantId) -> Result<Vec<AgentView>, Error> {
+        let stored = self.store.agents(tenant).await.map_err(unreadable)?;
+        let stored: BTreeMap<AgentId, Agent> =
+            stored.into_iter().map(|agent| (agent.id.clone(), agent)).collect();
+        let resolved = self.agent_resolver().list(tenant).await;
+        let resolved = resolved.map_err(|error| Error::failed("the agents cannot be read").because(error))?;
+        resolved.into_iter().map(|agent| self.agent_view(tenant, agent, &stored)).collect()
+    }
+
+    /// One agent; `None` where the tenant has none of that id.
+    pub async fn agent(&self, tenant: &TenantId, id: &AgentId) -> Result<Option<AgentView>, Error> {
+        Ok(self.agents(tenant).await?.into_iter().find(|view| view.agent.id == *id))
+    }
+
+    fn agent_view(
+        &self,
+        tenant: &TenantId,
+        agent: ResolvedAgent,
+        stored: &BTreeMap<AgentId, Agent>,
+    ) -> Result<AgentView, Error> {
+        let config = self.setup.config();
+        let configured = config.agents.get(agent.id.as_str()).filter(|_| *tenant == config.tenant);
+        let stored = stored.get(&agent.id);
+        let rules = stored.map(|stored| stored_tools(&stored.id, &stored.setup)).transpose()?;
+        Ok(AgentView {
+            configured: configured.map(AgentConfig::tools),
+            stored: rules,
+            version: stored.map(|stored| stored.version),
+            agent,
+        })
+    }
+
+    /// Refuses an agent that neither the configuration nor the store has.
+    pub async fn must_have_agent(&self, agent: &str) -> Result<(), Error> {
+        if agent == ANY_AGENT || self.setup.config().agents.contains_key(agent) {
+            return Ok(());
+        }
+        let views = self.agents(self.tenant()).await?;
+        match views.iter().any(|view| view.agent.id.as_str() == agent) {
+            true => Ok(()),
+            false => Err(not_set_up(agent, views.iter().map(|view| view.agent.id.as_str()))),
+        }
+    }
+
+    /// The tool policy of every tenant: the configuration file's, with the rules of tenants and agents from the store.
+    pub async fn policy_config(&self) -> Result<PolicyConfig, Error> {
+        let mut config = self.setup.config().policy();
+        let tenants = self.store.tenants().await.map_err(unreadable)?;
+        let own = self.tenant().clone();
+        let mut ids: Vec<TenantId> = tenants.iter().map(|tenant| tenant.id.clone()).collect();
+        if !ids.contains(&own) {
+            ids.push(own.clone());
+        }
+        for id in ids {
+            let mut rules = match tenants.iter().find(|tenant| tenant.id == id) {
+                Some(tenant) => tenant_tools(&id, &tenant.policy)?,
+                None => TenantTools::default(),
+            };
+            for agent in self.store.agents(&id).await.map_err(unreadable)? {
+                let tools = stored_tools(&agent.id, &agent.setup)?;
+                // An agent that only the store has is the deployment's own as much as one of the file.
+                match id == own && !config.agents.contains_key(agent.id.as_str()) {
+                    true => config.agents.insert(agent.id.to_string(), tools),
+                    false => rules.agents.insert(agent.id.to_string(), tools),
+                };
+            }
+            if rules != TenantTools::default() {
+                config.tenants.insert(id, rules);
+            }
+        }
+        Ok(config)
+    }
+
+    /// The same, compiled.
+    pub async fn policy(&self) -> Result<Policy, Error> {
+        Policy::compile(&self.policy_config().await?).map_err(|error| Error::invalid(error.to_string()))
+    }
+
+    /// Adds an agent to the store; returns what is doubtful about its rules.
+    pub async fn add_agent(&self, id: &AgentId, setup: AgentSetup) -> Result<Vec<Finding>, Error> {
+        self.must_be_storable(id)?;
+        let doubts = self.check_agent(id, &setup)?;
+        let put = self.store.put_agent((self.tenant(), id), setup, None, SystemClock.now()).await;
+        put.map_err(|error| match error {
+            StoreError::Stale { .. } => Error::failed(format!("there is an agent `{id}` already"))
+                .hint(format!("clawsmith agent edit {id}")),
+            error => error.into(),
+        })?;
+        Ok(doubts)
+    }
+
+    /// Changes an agent of the store; returns what is doubtful about its rules.
+    pub async fn edit_agent(
+        &self,
+        id: &AgentId,
+        change: impl FnOnce(AgentSetup) -> Result<AgentSetup, Error>,
+    ) -> Result<Vec<Finding>, Error> {
+        self.must_be_storable(id)?;
+        let agent = self.stored_agent(id).await?;
+        let setup = change(agent.setup)?;
+        let doubts = self.check_agent(id, &setup)?;
+        let seen = Some(agent.version);
+        self.store.put_agent((self.tenant(), id), setup, seen, SystemClock.now()).await?;
+        Ok(doubts)
+    }
+
+    /// Removes an agent from the store. Its sessions and documents are kept.
+    pub async fn remove_agent(&self, id: &AgentId) -> Result<(), Error> {
+        self.must_be_storable(id)?;
+        let agent = self.stored_agent(id).await?;
+        Ok(self.store.remove_agent(self.tenant(), id, agent.version, SystemClock.now()).await?)
+    }
+
+    async fn stored_agent(&self, id: &AgentId) -> Result<Agent, Error> {
+        if let Some(agent) = self.store.agent(self.tenant(), id).await? {
+            return Ok(agent);
+        }
+        let views = self.agents(self.tenant()).await?;
+        Err(no_agent(id, views.iter().map(|view| view.agent.id.as_str())))
+    }
+
+    /// Refuses an agent that a command may not store: one of the configuration file is changed there.
+    fn must_be_storable(&self, id: &AgentId) -> Result<(), Error> {
+        if self.setup.config().agents.contains_key(id.as_str()) {
+            let error = Error::invalid(format!("agent `{id}` is set up in the configuration file"));
+            return Err(error.hint("change it there; `clawsmith config show` says which file that is"));
+        }
+        if id.as_str() == ANY_AGENT {
+            let error = Error::invalid(format!("`{id}` stands for all agents that are not set up"));
+            return Err(error.hint("choose another id"));
+        }
+        Ok(())
+    }
+
+    /// Refuses rules that would not do what they say; returns those that may not.
+    fn check_agent(&self, id: &AgentId, setup: &AgentSetup) -> Result<Vec<Finding>, Error> {
+        let config = self.setup.config();
+        if let Some(why) = unknown_provider(&config.models, setup.provider.as_deref().unwrap_or_default()) {
+            return Err(Error::invalid(format!("`--provider`: {why}")));
+        }
+        let mut policy = config.policy();
+        let before = lint(&policy, &catalogue());
+        policy.agents.insert(id.to_string(), tools_of(setup)?);
+        let mut found = lint(&policy, &catalogue());
+        found.retain(|finding| !before.contains(finding));
+        match found.iter().find(|finding| finding.severity == Severity::Error) {
+            Some(error) => {
+                Err(Error::invalid(error.without_severity().to_string()).hint("clawsmith tools list --all"))
+            }
+            None => Ok(found),
+        }
+    }
+}
+
+/// The error for an agent that neither the configuration nor the store has.
+pub fn not_set_up<'a>(agent: &str, ids: impl Iterator<Item = &'a str>) -> Error {
+    let hint = match nearest(agent, ids) {
+        Some(near) => format!("did you mean `{near}`? `clawsmith agent list` has all of them"),
+        None => format!(
+            "add it with `clawsmith agent add {agent}`; `clawsmith agent list` has those that are, and `{ANY_AGENT}` \
+             stands for all others"
+        ),
+    };
+    Error::invalid(format!("agent `{agent}` is not set up")).hint(hint)
+}
+
+/// The error for an agent that does not exist.
+pub fn no_agent<'a>(id: &AgentId, ids: impl Iterator<Item = &'a str>) -> Error {
+    let error = Error::failed(format!("there is no agent `{id}`"));
+    match nearest(id.as_str(), ids) {
+        Some(near) => error.hint(format!("did you mean `{near}`?")),
+        None => error.hint("clawsmith agent list"),
+    }
+}
+
+/// The tool rules of a stored agent.
+pub fn tools_of(setup: &AgentSetup) -> Result<AgentTools, Error> {
+    match &setup.policy {
+        Value::Null => Ok(AgentTools::default()),
+        policy => serde_json::from_value(policy.clone())
+            .map_err(|error| Error::failed("its policy is not one").because(error)),
+    }
+}
+
+fn stored_tools(id: &AgentId, setup: &AgentSetup) -> Result<AgentTools, Error> {
+    tools_of(setup)
+        .map_err(|error| Error::failed(format!("agent `{id}` of the store cannot be used: {error}")))
+}
+
+fn tenant_tools(id: &TenantId, policy: &Value) -> Result<TenantTools, Error> {
+    match policy {
+        Value::Null => Ok(TenantTools::default()),
+        policy => serde_json::from_value(policy.clone()).map_err(|error| {
+            Error::failed(format!("the rules of tenant `{id}` cannot be read")).because(error)
+        }),
+    }
+}
+
+fn unreadable(error: StoreError) -> Error {
+    Error::failed("the agents cannot be read").because(error)
+}

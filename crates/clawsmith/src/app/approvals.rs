@@ -1,0 +1,297 @@
+//! Approvals: the calls that wait for a person's answer, and the rules remembered with a yes.
+//!
+//! A call asks in one process and is answered in another: the store carries both.
+
+use std::time::Duration;
+
+use claw_core::port::{Clock as _, UnixMillis};
+use claw_core::store::{Answer, Approval, Entry, EntryEvent, NewRule, Rule, RuleScope, StoreError};
+use claw_core::tool::Script;
+use claw_core::{ApprovalId, RuleId};
+use claw_host::SystemClock;
+use claw_policy::approval::remembered::{Judged, Remembered, covering};
+use claw_policy::shell::{Invocation, Rules};
+use serde_json::Value;
+
+use super::{App, Error};
+
+/// How much of an id is unambiguous: its whole time, to the millisecond.
+const CLEAR: usize = "019b7611-3c00".len();
+/// How many of the ledger's entries are searched for commands that a rule would have covered.
+const SEARCHED: usize = 5_000;
+
+/// The callers that a remembered rule covers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum RuleFor {
+    /// The agent that asks, in this session.
+    #[default]
+    Session,
+    /// The agent that asks, in all its sessions.
+    Agent,
+    /// Every agent of the tenant.
+    Tenant,
+}
+
+/// A person's answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// The call is refused.
+    Deny,
+    /// The call may run, once and as it was shown.
+    Once,
+    /// The call may run, and a rule is remembered.
+    Always {
+        /// The callers that the rule covers.
+        scope: RuleFor,
+        /// How long it lasts; `None` until it is revoked.
+        lasts: Option<Duration>,
+    },
+}
+
+/// An answered approval.
+#[derive(Debug, Clone)]
+pub struct Answered {
+    /// The approval after the answer.
+    pub approval: Approval,
+    /// The rule that was remembered with it.
+    pub rule: Option<NewRule>,
+}
+
+/// The rule that a yes for good would be remembered as.
+#[derive(Debug, Clone)]
+pub struct RulePreview {
+    /// Why there can be no rule; `None` where there can.
+    pub impossible: Option<String>,
+    /// What the rule would cover.
+    pub covers: String,
+    /// Commands that ran before and that it would have covered, the latest first.
+    pub past: Vec<String>,
+}
+
+impl App {
+    /// The approvals that wait for an answer, oldest first.
+    pub async fn pending_approvals(&self) -> Result<Vec<Approval>, Error> {
+        self.store.pending(self.tenant(), SystemClock.now()).await.map_err(unusable)
+    }
+
+    /// Finds an approval by its id, or a pending one by the beginning of its id. `None` where there is none; an error
+    /// where several begin so.
+    pub async fn find_approval(&self, id: &str) -> Result<Option<Approval>, Error> {
+        if let Ok(id) = id.parse::<ApprovalId>() {
+            return self.store.approval(self.tenant(), id).await.map_err(unusable);
+        }
+        let mut pending = self.pending_beginning(id).await?;
+        match pending.len() {
+            0 | 1 => Ok(pending.pop()),
+            count => Err(Error::invalid(format!("`{id}` begins the ids of {count} questions"))
+                .hint("clawsmith approvals list, and give more of the id")),
+        }
+    }
+
+    async fn pending_beginning(&self, beginning: &str) -> Result<Vec<Approval>, Error> {
+        let beginning = beginning.to_lowercase();
+        let mut pending = self.pending_approvals().await?;
+        pending.retain(|approval| !beginning.is_empty() && approval.id.to_string().starts_with(&beginning));
+        Ok(pending)
+    }
+
+    /// Refuses a beginning of an id that is too short to say yes to: it may name another approval than the one that a
+    /// person saw.
+    async fn must_be_clear(&self, id: &str) -> Result<(), Error> {
+        if id.len() >= CLEAR {
+            return Ok(());
+        }
+        let pending = self.pending_beginning(id).await?;
+        if pending.is_empty() {
+            return Ok(());
+        }
+        let begin: Vec<String> =
+            pending.iter().map(|one| format!("\n  {}  `{}`", one.id, one.request.tool)).collect();
+        Err(Error::invalid(format!(
+            "`{id}` is too little of an id to say yes to: give at least {CLEAR} characters. These begin so:{}",
+            begin.concat()
+        ))
+        .hint("clawsmith approvals show ID, then clawsmith approvals approve ID"))
+    }
+
+    /// Answers the approval that `id` names, in the name of `by`; `None` where there is none.
+    pub async fn answer(&self, id: &str, verdict: Verdict, by: &str) -> Result<Option<Answered>, Error> {
+        if verdict != Verdict::Deny {
+            self.must_be_clear(id).await?;
+        }
+        match self.find_approval(id).await? {
+            Some(found) => self.answer_found(&found, verdict, by).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Answers an approval that was found before.
+    pub async fn answer_found(
+        &self,
+        found: &Approval,
+        verdict: Verdict,
+        by: &str,
+    ) -> Result<Answered, Error> {
+        let (at, tenant) = (SystemClock.now(), self.tenant());
+        let answer = Answer { approve: verdict != Verdict::Deny, by: by.to_owned(), at };
+        let rule = match verdict {
+            Verdict::Always { scope, lasts } => Some(given_rule(found, (scope, lasts), by, at)?),
+            Verdict::Deny | Verdict::Once => None,
+        };
+        let answered = match rule.clone() {
+            Some(rule) => self.store.answer_with_rule(tenant, found.id, answer, rule).await,
+            None => self.store.answer(tenant, found.id, answer).await,
+        };
+        let approval = answered.map_err(|error| match error {
+            StoreError::ApprovalState { id, state } => {
+                Error::failed(format!("question `{id}` is {state} already, and that stands"))
+                    .hint(format!("clawsmith approvals show {id}"))
+            }
+            error => unusable(error),
+        })?;
+        Ok(Answered { approval, rule })
+    }
+
+    /// The rule that a yes for good would be remembered as; `None` where nothing is remembered of such calls.
+    pub async fn preview_rule(&self, approval: &Approval) -> Result<Option<RulePreview>, Error> {
+        let Some(suggestion) = &approval.request.remember else { return Ok(None) };
+        let covers = suggestion.text.clone();
+        let Some(rule) = &suggestion.rule else {
+            return Ok(Some(RulePreview {
+                impossible: Some(covers),
+                covers: String::new(),
+                past: Vec::new(),
+            }));
+        };
+        let past = match serde_json::from_value::<Remembered>(rule.clone()) {
+            Ok(rule) => self.covered_before(approval, &rule).await.map_err(unusable)?,
+            Err(_) => Vec::new(),
+        };
+        Ok(Some(RulePreview { impossible: None, covers, past }))
+    }
+
+    /// The commands that ran and that a rule would have covered, each once, the latest first. Programs count by name;
+    /// commands that need no rule are left out.
+    async fn covered_before(
+        &self,
+        approval: &Approval,
+        rule: &Remembered,
+    ) -> Result<Vec<String>, StoreError> {
+        let request = &approval.request;
+        let entries = self.store.recent(&request.tenant, SEARCHED).await?;
+        let mut found: Vec<String> = Vec::new();
+        let of_tool = |entry: &&Entry| entry.record.tool == request.tool.as_str();
+        for Entry { record, .. } in entries.iter().rev().filter(of_tool) {
+            let EntryEvent::Intent { args, .. } = &record.event else { continue };
+            if let Some(script) = script_of(args)
+                && !found.contains(&script.text)
+                && is_covered(&[rule], &script, &Rules::default())
+            {
+                found.push(script.text);
+            }
+        }
+        Ok(found)
+    }
+
+    /// The remembered rules, those that ended included.
+    pub async fn rules(&self) -> Result<Vec<Rule>, Error> {
+        self.store.all_rules(self.tenant()).await.map_err(unusable)
+    }
+
+    /// The remembered rules of an agent that together cover a command, programs by name; none where they do not.
+    pub async fn rules_covering(
+        &self,
+        agent: &str,
+        command: &str,
+        judged_by: &Rules,
+    ) -> Result<Vec<Rule>, Error> {
+        let now = SystemClock.now();
+        let mut rules = self.rules().await?;
+        rules.retain(|rule| {
+            let its = rule.new.scope.agent().is_none_or(|its| its.as_str() == agent);
+            its && rule.state(now) == "live"
+        });
+        let read = |rule: &Rule| serde_json::from_value::<Remembered>(rule.new.rule.clone()).ok();
+        let rules: Vec<(Rule, Remembered)> =
+            rules.into_iter().filter_map(|rule| read(&rule).map(|read| (rule, read))).collect();
+        let list: Vec<&Remembered> = rules.iter().map(|(_, read)| read).collect();
+        let script = Script { text: command.to_owned(), directory: ".".to_owned(), ..Script::default() };
+        let verdict = claw_policy::shell::analyse(command, judged_by);
+        let judged = Judged { script: &script, verdict: &verdict, sights: None, credential: None };
+        let used = covering(&list, &judged).unwrap_or_default();
+        Ok(used.into_iter().filter_map(|at| Some(rules.get(at)?.0.clone())).collect())
+    }
+
+    /// Ends the rule that an id, or the beginning of one, names; `None` where there is none.
+    pub async fn revoke_rule(&self, id: &str) -> Result<Option<Rule>, Error> {
+        let beginning = id.to_lowercase();
+        let mut rules = self.rules().await?;
+        rules.retain(|rule| !beginning.is_empty() && rule.new.id.to_string().starts_with(&beginning));
+        if rules.len() > 1 {
+            return Err(Error::invalid(format!("`{id}` begins the ids of {} rules", rules.len()))
+                .hint("clawsmith approvals rules, and give more of the id"));
+        }
+        let Some(rule) = rules.pop() else { return Ok(None) };
+        let revoked = self.store.revoke_rule(self.tenant(), rule.new.id, SystemClock.now()).await;
+        revoked.map(Some).map_err(unusable)
+    }
+}
+
+fn given_rule(
+    approval: &Approval,
+    (scope, lasts): (RuleFor, Option<Duration>),
+    by: &str,
+    now: UnixMillis,
+) -> Result<NewRule, Error> {
+    let request = &approval.request;
+    let none = |why: &str| {
+        Error::failed(format!("no rule can be given for this call: {why}"))
+            .hint(format!("clawsmith approvals approve {}", approval.id))
+    };
+    let suggestion = request.remember.as_ref();
+    let suggestion = suggestion.ok_or_else(|| none("nothing is remembered of calls like it"))?;
+    let rule = suggestion.rule.clone().ok_or_else(|| none(&suggestion.text))?;
+    let (agent, session) = (request.agent.clone(), request.session.clone());
+    Ok(NewRule {
+        id: RuleId::new(),
+        tenant: request.tenant.clone(),
+        scope: match scope {
+            RuleFor::Session => RuleScope::Session { agent, session },
+            RuleFor::Agent => RuleScope::Agent { agent },
+            RuleFor::Tenant => RuleScope::Tenant,
+        },
+        tool: request.tool.clone(),
+        rule,
+        text: suggestion.text.clone(),
+        by: by.to_owned(),
+        approval: Some(approval.id),
+        created: now,
+        expires: lasts.map(|time| now.plus(time)),
+    })
+}
+
+/// The script that a call with these arguments ran.
+fn script_of(args: &Value) -> Option<Script> {
+    let text = |name: &str| args.get(name).and_then(Value::as_str).map(str::to_owned);
+    let env = args.get("env").and_then(Value::as_array).into_iter().flatten();
+    let env = env.filter_map(Value::as_str).filter_map(|pair| pair.split_once('='));
+    Some(Script {
+        text: text("command")?,
+        directory: text("directory").unwrap_or_else(|| ".".to_owned()),
+        env: env.map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
+        input: text("stdin"),
+        network: args.get("network").and_then(Value::as_bool).unwrap_or(false),
+        ..Script::default()
+    })
+}
+
+fn is_covered(rules: &[&Remembered], script: &Script, judged_by: &Rules) -> bool {
+    let invocation = Invocation { text: &script.text, env: &script.env, input: script.input.as_deref() };
+    let verdict = invocation.analyse(judged_by);
+    covering(rules, &Judged { script, verdict: &verdict, sights: None, credential: None })
+        .is_some_and(|used| !used.is_empty())
+}
+
+fn unusable(error: StoreError) -> Error {
+    Error::failed("the questions cannot be read or answered").because(error).hint("clawsmith db status")
+}

@@ -1,0 +1,177 @@
+//! Composition: the one place where the concrete parts of a deployment meet.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use claw_agent::StoredTalks;
+use claw_core::AgentId;
+use claw_core::event::Listener;
+use claw_core::port::{FsBridge, Quota, World};
+use claw_host::files::{RoutedFiles, Routing, StoredSeen, StoredUndo};
+use claw_host::shell::{CredentialedPrograms, NoCredentials};
+use claw_host::{ArtifactLimits, FileArtifacts, IndexedArtifacts, SystemClock};
+use claw_llm::EnvKeys;
+use claw_policy::program::OPEN_VARIABLES;
+use claw_registry::limit::Limiter;
+use claw_registry::{AgentFiles, Discovery, FileRules, Keeping, Registry};
+use claw_store::Place;
+use claw_store::vault::StoredCredentials;
+
+use super::shell::store_files;
+use super::unopened::Unopened;
+use super::{App, DeploymentKeys, Error, Setup, real};
+use crate::config::{ContextFiles, NAME, candidates};
+use crate::{Toolbox, populate};
+
+/// The most sessions whose calls one process counts for its rate limits.
+const SESSIONS: usize = 100_000;
+
+impl Setup {
+    /// Every built-in tool, and the known ones that this build lacks. Builds and creates nothing.
+    pub fn registry(&self) -> Arc<Registry> {
+        let registry = Registry::new(self.world());
+        populate(&registry, &Discovery::default(), |warning| tracing::warn!("{warning}"));
+        Arc::new(registry)
+    }
+
+    /// The world without a store.
+    fn world(&self) -> World {
+        let mut world = World::new(Arc::new(SystemClock));
+        world.bridge = Some(self.files());
+        world.shell = Some(self.shell());
+        let (machine, none) = (self.machine(), Arc::new(NoCredentials));
+        world.programs = Some(Arc::new(CredentialedPrograms::new(machine, none, OPEN_VARIABLES)));
+        if let Ok(directory) = self.data_dir() {
+            let artifacts = FileArtifacts::new(directory, ArtifactLimits::default());
+            world.artifacts = Some(Arc::new(artifacts));
+        }
+        world.agents = Some(Arc::new(self.agent_resolver()));
+        world.talks = Some(Arc::new(Unopened));
+        // An invalid endpoint is reported where it would be used.
+        world.endpoints = self.endpoints(Arc::new(EnvKeys)).unwrap_or_default();
+        world
+    }
+
+    /// The directory of the workspaces that we create.
+    pub fn workspaces(&self) -> Result<PathBuf, Error> {
+        Ok(real(&self.data_dir()?).join(FileRules::WORKSPACES))
+    }
+
+    /// The files that agents may reach. Data directory and store are never among them.
+    pub(crate) fn file_rules(&self) -> Result<FileRules, Error> {
+        let config = self.config();
+        let mut rules = FileRules { data_dir: Some(real(&self.data_dir()?)), ..FileRules::default() };
+        if let Place::File(file) = self.place()? {
+            rules.denied.extend(store_files(&real(&file)));
+        }
+        rules.denied.extend(config.files.deny.iter().cloned());
+        // An agent that writes a configuration could allow itself anything, here or where the next command is run.
+        rules.configuration.push(PathBuf::from(NAME));
+        let files = candidates(self.loaded.found.as_ref(), &self.around);
+        for file in files.into_iter().chain(self.around.trusted()) {
+            let (text, real) = (std::path::absolute(&file).unwrap_or_else(|_| file.clone()), real(&file));
+            rules.configuration.extend((text != real).then_some(text));
+            rules.configuration.push(real);
+        }
+        let (bytes, files) = (config.files.quota_bytes, config.files.quota_files);
+        if bytes.is_some() || files.is_some() {
+            let limit = |limit: Option<u64>| limit.unwrap_or(u64::MAX);
+            rules.quota = Some(Quota { bytes: limit(bytes), files: limit(files) });
+        }
+        for (id, agent) in config.agents.iter().filter(|(_, agent)| !agent.deny_paths.is_empty()) {
+            let denied = agent.deny_paths.clone();
+            if let Ok(id) = AgentId::new(id) {
+                let key = (config.tenant.clone(), id);
+                rules.agents.insert(key, AgentFiles { denied, ..AgentFiles::default() });
+            }
+        }
+        Ok(rules)
+    }
+}
+
+/// How a front end takes part in calls.
+#[derive(Default)]
+pub struct Hooks {
+    /// Hears of calls and approvals.
+    pub listener: Option<Arc<dyn Listener>>,
+    /// Keeps commands running in the background; `None` refuses them.
+    pub keeping: Option<Keeping>,
+}
+
+impl App {
+    /// The one road to the tools, over the store. A call that cannot be recorded is not run. Every value that the
+    /// store keeps sealed for the deployment's tenant is scrubbed.
+    pub async fn toolbox(&self, hooks: Hooks) -> Result<Toolbox, Error> {
+        let (setup, config) = (self.setup(), self.setup().config());
+        setup.make_private_directories();
+        let mut builder = Toolbox::builder()
+            .world(self.world()?)
+            .everything_in(Arc::clone(&self.store) as _)
+            .policy(self.policy_config().await?)
+            .approvals(config.approvals.clone())
+            .limiter(Limiter::new(config.limits.rate, SESSIONS))
+            .limits(config.limits.for_calls())
+            .files(setup.file_rules()?)
+            .commands(setup.command_rules()?)
+            .scrubbers(setup.scrubbers()?);
+        if let Some(listener) = hooks.listener {
+            builder = builder.listener(listener);
+        }
+        if let Some(keeping) = hooks.keeping {
+            builder = builder.keeping(keeping);
+        }
+        let toolbox = builder.build().map_err(|error| Error::invalid(error.to_string()))?;
+        self.hide_sealed(&toolbox).await?;
+        Ok(toolbox)
+    }
+
+    fn world(&self) -> Result<World, Error> {
+        let store = &self.store;
+        let mut world = self.setup.world();
+        world.bridge = Some(self.bridge()?);
+        world.programs = Some(Arc::new(self.programs()?));
+        world.undo = Some(Arc::new(self.undo_journal()?));
+        world.artifacts = Some(Arc::new(self.artifacts()?));
+        world.agents = Some(self.agent_resolver());
+        world.endpoints = self.setup.endpoints(self.keys(None)?)?;
+        world.talks = Some(Arc::new(StoredTalks::new(Arc::clone(store) as _, Arc::clone(&world.clock))));
+        world.seen = Some(Arc::new(StoredSeen::new(Arc::clone(store) as _, Arc::clone(&world.clock))));
+        Ok(world)
+    }
+
+    /// API keys of models and endpoints; `executor`, where there is one, scrubs those that were read.
+    pub fn keys(&self, executor: Option<&claw_registry::Executor>) -> Result<Arc<DeploymentKeys>, Error> {
+        DeploymentKeys::new(&self.setup, &self.store, executor)
+    }
+
+    /// The programs that run with credentials.
+    pub fn programs(&self) -> Result<CredentialedPrograms, Error> {
+        let credentials = StoredCredentials::new(Arc::clone(&self.store) as _, self.setup.keys()?);
+        // Their files are this machine's, and so is their sandbox, wherever other commands run.
+        Ok(CredentialedPrograms::new(self.setup.machine(), Arc::new(credentials), OPEN_VARIABLES))
+    }
+
+    fn artifacts(&self) -> Result<IndexedArtifacts, Error> {
+        let files = FileArtifacts::new(self.setup.data_dir()?, ArtifactLimits::default());
+        let keeping = self.setup.config().limits.artifact_keeping();
+        Ok(IndexedArtifacts::new(files, Arc::clone(&self.store) as _, Arc::new(SystemClock), keeping))
+    }
+
+    /// The journal of file changes.
+    pub(crate) fn undo_journal(&self) -> Result<StoredUndo, Error> {
+        let (data, limits) = (self.setup.data_dir()?, self.setup.config().files.undo_limits());
+        let undo = StoredUndo::new(Arc::clone(&self.store) as _, data, Arc::new(SystemClock), limits);
+        // A store in memory knows nothing of the files that the one on disk has kept there.
+        Ok(if self.setup.place()? == Place::Memory { undo } else { undo.sweeping() })
+    }
+
+    /// The files of workspaces, with context files and memory routed to the store.
+    pub(crate) fn bridge(&self) -> Result<Arc<dyn FsBridge>, Error> {
+        let routing = match self.setup.config().files.context {
+            ContextFiles::Managed => Routing::Below(self.setup.workspaces()?),
+            ContextFiles::Store => Routing::All,
+        };
+        let documents = (Arc::clone(&self.store) as _, self.agent_resolver() as _);
+        Ok(Arc::new(RoutedFiles::with(self.setup.files(), documents, Arc::new(SystemClock), routing)))
+    }
+}

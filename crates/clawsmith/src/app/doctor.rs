@@ -1,0 +1,301 @@
+//! Doctor: the state of a deployment, what is wrong with it, and how to mend each.
+//!
+//! Examining changes nothing: where there is no store or key yet, a finding says that the first call creates them.
+
+mod models;
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::Path;
+use std::sync::Arc;
+
+use claw_core::port::{Clock as _, UnixMillis};
+use claw_core::store::KeyUse;
+use claw_host::SystemClock;
+use claw_host::sandbox::docker::DockerShell;
+use claw_host::sandbox::{Launcher, Standing};
+use claw_host::shell::{LocalShell, ShellOptions};
+use claw_policy::lint::{Severity, lint};
+use claw_policy::sandbox::SandboxMode;
+use claw_store::seal::{KeyRing, KeySource};
+use claw_store::{Place, Status};
+use serde::Serialize;
+
+use super::{App, Setup, catalogue};
+use crate::config::{KEYS, SandboxBackend};
+
+/// Nodes that differ by more disagree about whose lease has ended.
+const SKEW_MS: i64 = 5_000;
+
+/// A clock before this was never set: 2026-01-01.
+const NOT_BEFORE: UnixMillis = UnixMillis(1_767_225_600_000);
+
+/// The state of one part of the deployment.
+#[derive(Debug, Clone, Serialize)]
+pub struct Finding {
+    /// The part.
+    pub topic: &'static str,
+    /// Whether it is in order.
+    pub state: FindingState,
+    /// What was seen.
+    pub what: String,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fix: Option<String>,
+}
+
+/// Whether a part is in order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FindingState {
+    /// It is.
+    Good,
+    /// It works, and something is worth knowing.
+    Worth,
+    /// It does not work, or is unsafe.
+    Bad,
+}
+
+use FindingState as State;
+
+impl Finding {
+    fn new(topic: &'static str, state: State, what: impl Into<String>, fix: Option<String>) -> Self {
+        Self { topic, state, what: what.into(), fix }
+    }
+
+    pub(crate) fn good(topic: &'static str, what: impl Into<String>) -> Self {
+        Self::new(topic, State::Good, what, None)
+    }
+
+    pub(crate) fn worth(topic: &'static str, what: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self::new(topic, State::Worth, what, Some(fix.into()))
+    }
+
+    /// A part that does not work, and what to do about it.
+    pub fn bad(topic: &'static str, what: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self::new(topic, State::Bad, what, Some(fix.into()))
+    }
+}
+
+impl Setup {
+    /// Examines the deployment. Models are asked only with `probe`, since that costs a request each.
+    pub async fn examine(&self, probe: bool) -> Vec<Finding> {
+        let mut findings = configuration(self);
+        findings.extend(data_directory(self));
+        let (store, status) = store(self).await;
+        findings.push(store);
+        findings.extend(clock(status.as_ref()));
+        let current = status.is_some_and(|status| status.schema.pending.is_empty());
+        // A store whose schema is not current is not opened: that would change it.
+        let app = match current {
+            true => self.open_existing().await,
+            false => Ok(None),
+        };
+        findings.push(match &app {
+            Ok(app) => keys(self, app.as_ref()).await,
+            Err(error) => Finding::bad("keys", error.to_string(), "clawsmith db status"),
+        });
+        let app = app.unwrap_or_default();
+        findings.extend(models::examine(self, app.as_ref(), probe).await);
+        if let Some(app) = app {
+            app.close().await;
+        }
+        findings.extend(sandbox(self).await);
+        findings
+    }
+}
+
+fn configuration(setup: &Setup) -> Vec<Finding> {
+    const TOPIC: &str = "configuration";
+    let mut findings = Vec::new();
+    match &setup.loaded.found {
+        None => findings.push(Finding::good(TOPIC, "no file; every setting is as it comes")),
+        Some(found) => {
+            let path = found.path.display();
+            findings.push(match fs::metadata(&found.path) {
+                Ok(file) if file.mode() & 0o022 != 0 => Finding::bad(
+                    TOPIC,
+                    format!("`{path}` can be written by others than its owner, and so can every rule in it"),
+                    format!("chmod go-w {path}"),
+                ),
+                Ok(_) => Finding::good(TOPIC, format!("`{path}`")),
+                Err(error) => Finding::bad(TOPIC, format!("`{path}`: {error}"), "clawsmith config check"),
+            });
+        }
+    }
+    for finding in lint(&setup.config().policy(), &catalogue()) {
+        let fix = "clawsmith policy lint";
+        match finding.severity {
+            Severity::Error => findings.push(Finding::bad("policy", finding.to_string(), fix)),
+            Severity::Warning => findings.push(Finding::worth("policy", finding.to_string(), fix)),
+            Severity::Note => {}
+        }
+    }
+    findings
+}
+
+fn data_directory(setup: &Setup) -> Vec<Finding> {
+    const TOPIC: &str = "data directory";
+    let directory = match setup.data_dir() {
+        Ok(directory) => directory,
+        Err(failure) => return vec![Finding::bad(TOPIC, failure.to_string(), "set `CLAWSMITH_DATA_DIR`")],
+    };
+    let mut findings = vec![private(TOPIC, &directory)];
+    let keys = directory.join("keys");
+    for path in [directory.join("clawsmith.db"), keys.join("ring"), keys, directory.join("undo")] {
+        let finding = private("permissions", &path);
+        if finding.state == State::Bad {
+            findings.push(finding);
+        }
+    }
+    findings
+}
+
+/// Whether nobody but its owner reaches a path, and its owner is who runs this.
+fn private(topic: &'static str, path: &Path) -> Finding {
+    let shown = path.display();
+    let metadata = match fs::metadata(path) {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return Finding::good(topic, format!("`{shown}` is not there yet; the first call makes it"));
+        }
+        Err(error) => return Finding::bad(topic, format!("`{shown}`: {error}"), "see who owns it"),
+    };
+    let (mode, me) = (metadata.permissions().mode() & 0o777, rustix::process::geteuid().as_raw());
+    if metadata.uid() != me {
+        let what = format!("`{shown}` belongs to user {} and this runs as user {me}", metadata.uid());
+        return Finding::bad(topic, what, format!("chown -R {me} {shown}"));
+    }
+    if mode & 0o077 != 0 {
+        let what = format!("`{shown}` is open to others (mode {mode:o})");
+        return Finding::bad(topic, what, format!("chmod go= {shown}"));
+    }
+    Finding::good(topic, format!("`{shown}`, for its owner alone"))
+}
+
+async fn store(setup: &Setup) -> (Finding, Option<Status>) {
+    const TOPIC: &str = "store";
+    let place = match setup.place() {
+        Ok(place) => place,
+        Err(failure) => return (Finding::bad(TOPIC, failure.to_string(), "set `store.url`"), None),
+    };
+    if place == Place::Memory {
+        let what = "in memory: everything is forgotten when the program ends";
+        return (Finding::worth(TOPIC, what, "take `store.url` out, to keep it in a file"), None);
+    }
+    match claw_store::status(&place).await {
+        Ok(None) => (Finding::good(TOPIC, format!("none at {place} yet; the first call makes it")), None),
+        Err(error) => (Finding::bad(TOPIC, format!("{place}: {error}"), "clawsmith db status"), None),
+        Ok(Some(status)) => {
+            let schema = &status.schema;
+            let finding = if !schema.newer.is_empty() {
+                let what = format!("{place} was made by a newer Clawsmith, and this one does not open it");
+                Finding::bad(TOPIC, what, "install the newer Clawsmith")
+            } else if schema.pending.is_empty() {
+                Finding::good(TOPIC, format!("{place}, {} {}", status.backend, status.version))
+            } else {
+                let what = format!("{place} lacks {} steps of its schema", schema.pending.len());
+                Finding::worth(TOPIC, what, "clawsmith db migrate, or let the next call do it")
+            };
+            (finding, Some(status))
+        }
+    }
+}
+
+fn clock(status: Option<&Status>) -> Vec<Finding> {
+    const TOPIC: &str = "clock";
+    let now = SystemClock.now();
+    if now < NOT_BEFORE {
+        let what = format!("it is {}, says this machine", rfc3339(now));
+        return vec![Finding::bad(TOPIC, what, "set the clock; leases and expiry go by it")];
+    }
+    match status.and_then(|status| status.clock) {
+        Some(server) if (server.0 - now.0).abs() > SKEW_MS => {
+            let apart = (server.0 - now.0).abs() / 1000;
+            let what = format!("this machine and the database are {apart} s apart");
+            vec![Finding::bad(TOPIC, what, "let both take their time from the same server (NTP)")]
+        }
+        Some(_) => vec![Finding::good(TOPIC, "this machine and the database agree")],
+        None => vec![Finding::good(TOPIC, rfc3339(now))],
+    }
+}
+
+/// Checks that the keys that sealed values need are there.
+async fn keys(setup: &Setup, app: Option<&App>) -> Finding {
+    const TOPIC: &str = "keys";
+    let used = match app {
+        Some(app) => match app.store().key_use().await {
+            Ok(used) => used,
+            Err(error) => return Finding::bad(TOPIC, error.to_string(), "clawsmith db status"),
+        },
+        None => Vec::new(),
+    };
+    let Ok(file) = setup.key_file() else {
+        return Finding::bad(TOPIC, "there is no place for them", "set `CLAWSMITH_DATA_DIR`");
+    };
+    let variable = setup.around.variable(KEYS).cloned();
+    if variable.is_none() && !file.exists() && used.is_empty() {
+        return Finding::good(TOPIC, "none yet; the first secret makes one");
+    }
+    let opened = KeySource::new(variable, file).and_then(|source| KeyRing::open(&source, &used));
+    let ring = match opened {
+        Ok(keys) => keys.ring(),
+        Err(error) => return Finding::bad(TOPIC, error.to_string(), "bring the keys back from a backup"),
+    };
+    let (ids, mut lost) = (ring.ids(), 0);
+    for KeyUse { key, values } in &used {
+        if key.is_none_or(|key| !ids.contains(&key)) {
+            lost += values;
+        }
+    }
+    match lost {
+        0 => Finding::good(TOPIC, format!("{}, and every sealed value names one of them", ids.len())),
+        lost => Finding::bad(
+            TOPIC,
+            format!("{lost} sealed values cannot be opened with the keys that are here"),
+            "bring the keys back from a backup, or set those values anew",
+        ),
+    }
+}
+
+async fn sandbox(setup: &Setup) -> Vec<Finding> {
+    const TOPIC: &str = "sandbox";
+    if setup.config().sandbox.mode == SandboxMode::Off {
+        let what = "`sandbox.mode` is `off`: commands run in none and reach all that Clawsmith reaches";
+        return vec![Finding::worth(TOPIC, what, "leave `sandbox.mode` out, or set it to `all`")];
+    }
+    if setup.config().sandbox.backend == SandboxBackend::Docker {
+        let local = LocalShell::new(Arc::default(), ShellOptions::default());
+        let docker = DockerShell::new(local, setup.docker_options());
+        return vec![match docker.image().await {
+            Ok(_) => Finding::good(TOPIC, "the Docker engine answers and has the image"),
+            Err(error) => {
+                Finding::bad(TOPIC, format!("{error}; no command runs"), "clawsmith sandbox status")
+            }
+        }];
+    }
+    let layers = Launcher::default().layers().await;
+    let required = ShellOptions::default().required;
+    let mut findings = Vec::new();
+    for layer in layers.iter() {
+        if let Standing::Missing(why) = &layer.standing {
+            let what = format!("{} is missing: {why}", layer.name);
+            findings.push(match required.contains(&layer.name) {
+                true => Finding::bad(TOPIC, format!("{what}; no command runs"), "see docs/sandbox.md"),
+                false => Finding::worth(TOPIC, what, "clawsmith sandbox status"),
+            });
+        }
+    }
+    if findings.is_empty() {
+        findings.push(Finding::good(TOPIC, "every layer works"));
+    }
+    findings
+}
+
+/// A moment as RFC 3339 in UTC, to the second.
+fn rfc3339(at: UnixMillis) -> String {
+    match jiff::Timestamp::from_second(at.0.div_euclid(1000)) {
+        Ok(time) => time.to_string(),
+        Err(_) => at.0.to_string(),
+    }
+}

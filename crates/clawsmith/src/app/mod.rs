@@ -1,0 +1,127 @@
+//! The application: everything that a front end needs, and nothing of one.
+//!
+//! ```text
+//!  Setup: configuration and environment ──open──▶ App: store, agents, sessions, approvals, undo, secrets
+//! ```
+//!
+//! [`Setup`] is a configuration that applies here. [`App`] is the same with its store open. A front end (the command
+//! line, a gateway, a program of yours) holds arguments, transport and rendering; it asks an [`App`] for the rest.
+//! Nothing here prints, reads a terminal or speaks a protocol.
+
+mod agents;
+mod approvals;
+mod compose;
+pub mod credentials;
+mod doctor;
+mod error;
+mod installation;
+mod models;
+pub mod probe;
+mod processes;
+mod secrets;
+mod sessions;
+mod setup;
+mod shell;
+pub mod undo;
+mod unopened;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use claw_core::TenantId;
+use claw_core::store::StoreError;
+use claw_store::{Backend, Place, StoreOptions};
+
+pub use self::agents::{AgentView, no_agent, not_set_up, tools_of};
+pub use self::approvals::{Answered, RuleFor, RulePreview, Verdict};
+pub use self::compose::Hooks;
+pub use self::doctor::{Finding, FindingState};
+pub use self::error::{Error, Kind};
+pub use self::models::{DeploymentKeys, key_in_environment};
+pub use self::sessions::{Sessions, SessionsOptions, private_lane, workspace_session};
+pub use self::setup::{Setup, Tokens, catalogue, real, spec, tokens};
+pub use claw_agent::ModelChoice;
+
+/// A deployment whose store is open. Cheap to clone; [`close`](Self::close) it once.
+#[derive(Clone)]
+pub struct App {
+    setup: Arc<Setup>,
+    store: Arc<dyn Backend>,
+}
+
+impl Setup {
+    /// Opens the store, creating it and bringing its schema up to date where necessary.
+    pub async fn open(&self) -> Result<App, Error> {
+        let (data, place) = (self.data_dir()?, self.place()?);
+        let options = self.store_options(&data)?;
+        let store = claw_store::open(&place, self.config().node.clone(), &options)
+            .await
+            .map_err(|error| self.unopened(error))?;
+        if options.installation.is_none() && place != Place::Memory {
+            installation::join(&data, &place, store.installation())?;
+        }
+        Ok(App { setup: Arc::new(self.clone()), store })
+    }
+
+    /// Opens the store if there is one; `None`, and nothing created, where there is none.
+    pub async fn open_existing(&self) -> Result<Option<App>, Error> {
+        // Without a data directory there is no store either, and that is worth an error.
+        self.data_dir()?;
+        match claw_store::exists(&self.place()?).await.map_err(|error| self.unopened(error))? {
+            true => self.open().await.map(Some),
+            false => Ok(None),
+        }
+    }
+
+    /// The options of the store, for the installation that the data directory is part of.
+    pub fn store_options(&self, data: &Path) -> Result<StoreOptions, Error> {
+        Ok(StoreOptions { installation: installation::of(data)?, ..self.config().store.options() })
+    }
+
+    /// Says why a store could not be opened, and what to do about it.
+    pub fn unopened(&self, error: StoreError) -> Error {
+        let (place, data) = match (self.place(), self.data_dir()) {
+            (Ok(place), Ok(data)) => (place, data),
+            (Err(error), _) | (_, Err(error)) => return error,
+        };
+        let hint = match &error {
+            StoreError::OtherInstallation { .. } => format!(
+                "set `store.url` (now {place}) or `data_dir` (now `{}`) so that they belong together; if that store \
+                 is lost and all begins anew, remove `{}`",
+                data.display(),
+                installation::file(&data).display()
+            ),
+            _ => "see `store.url` and `data_dir` in `clawsmith config show`; the store must be there and writable"
+                .to_owned(),
+        };
+        Error::failed(format!("the store at {place} cannot be opened")).because(error).hint(hint)
+    }
+}
+
+impl App {
+    /// The configuration and its environment.
+    pub fn setup(&self) -> &Setup {
+        &self.setup
+    }
+
+    /// The store.
+    pub fn store(&self) -> &Arc<dyn Backend> {
+        &self.store
+    }
+
+    /// The deployment's own tenant.
+    pub fn tenant(&self) -> &TenantId {
+        self.setup.tenant()
+    }
+
+    /// Closes the store.
+    pub async fn close(&self) {
+        self.store.disconnect().await;
+    }
+}
+
+impl std::fmt::Debug for App {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("App").field("tenant", self.tenant()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,208 @@
+//! Sessions: agents at work in this process. Messages go into the queue, a worker takes runs from there.
+//!
+//! A run belongs to the process that holds its lease. If the process dies, its lease expires and the next one that
+//! takes the lane resumes the run from what is stored.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use claw_agent::{Chronicle, Deployment, ModelChoice, Order, Peer, Profile, Profiles, Worker, WorkerOptions};
+use claw_core::message::Part;
+use claw_core::port::{Clock, Model};
+use claw_core::store::{self, Process, Store};
+use claw_core::tool::{Caller, Digest};
+use claw_core::{AgentId, BootId, JobId, NodeId, SessionKey};
+use claw_host::SystemClock;
+use claw_registry::Asking;
+use smol_str::{SmolStr, format_smolstr};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use super::compose::Hooks;
+use super::processes::{self, Owning};
+use super::{App, Error};
+use crate::config::Config;
+
+/// The time after which the run of a dead process is taken over.
+const LEASE: Duration = Duration::from_secs(15);
+
+/// How agents work in this process.
+#[derive(Debug, Clone, Default)]
+pub struct SessionsOptions {
+    /// The lanes that runs are taken from. A message goes into the first.
+    pub lanes: Vec<SmolStr>,
+    /// A script that is played instead of every model.
+    pub script: Option<PathBuf>,
+    /// Another model for one agent.
+    pub instead: Option<(AgentId, ModelChoice)>,
+}
+
+/// Agents at work: a worker of this process, and what front ends send and follow.
+pub struct Sessions {
+    deployment: Deployment,
+    worker: Worker,
+    lane: SmolStr,
+    stop: CancellationToken,
+    deserted: CancellationToken,
+    working: JoinHandle<Result<(), store::StoreError>>,
+    owning: Owning,
+    lost: Vec<Process>,
+}
+
+/// The lane of a session whose runs only a process that shows it takes.
+pub fn private_lane(session: &SessionKey) -> SmolStr {
+    format_smolstr!("chat:{session}")
+}
+
+impl App {
+    /// Starts a worker for these lanes.
+    pub async fn sessions(&self, options: SessionsOptions) -> Result<Sessions, Error> {
+        let (setup, config) = (self.setup(), self.setup().config());
+        let store: Arc<dyn Store> = Arc::clone(&self.store) as _;
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let chronicle = Chronicle::start(Arc::clone(&store), Arc::clone(&clock), None);
+        let (me, data) = (alone(), setup.data_dir()?);
+        let lost = processes::lost(&data, &self.store).await;
+        let owning = Owning::begin(&data, &me)?;
+        let keeping = Owning::keeping(&self.store, me.clone(), config.limits.for_processes());
+        let hooks = Hooks { listener: Some(Arc::clone(&chronicle) as _), keeping: Some(keeping) };
+        let executor = self.toolbox(hooks).await?.executor().clone();
+        let models = setup.models(self.keys(Some(&executor))?, options.script.as_deref())?;
+        let profiles = Arc::new(profiles(config, options.instead));
+        let models = Arc::new(models);
+        let agents = self.agent_resolver();
+        let deployment = Deployment { store, executor, models, clock, chronicle, agents, profiles };
+        let lane = options.lanes.first().cloned().unwrap_or_else(|| SmolStr::new_static("main"));
+        let worker_options = WorkerOptions { lease: LEASE, ..WorkerOptions::new(me, options.lanes) };
+        let worker = Worker::new(deployment.clone(), worker_options);
+        let (stop, deserted) = (CancellationToken::new(), CancellationToken::new());
+        let working = tokio::spawn({
+            let (worker, stop, deserted) = (worker.clone(), stop.clone(), deserted.clone());
+            async move {
+                // However it ends: those who wait for an answer are told.
+                let _deserted = deserted.drop_guard();
+                worker.work(stop).await
+            }
+        });
+        Ok(Sessions { deployment, worker, lane, stop, deserted, working, owning, lost })
+    }
+}
+
+impl Sessions {
+    /// The parts that runs are made with.
+    pub fn deployment(&self) -> &Deployment {
+        &self.deployment
+    }
+
+    /// Rings when no worker of this process takes runs any more.
+    pub fn deserted(&self) -> &CancellationToken {
+        &self.deserted
+    }
+
+    /// Background commands that ended with a program that is gone; each is reported once.
+    pub fn lost(&self) -> &[Process] {
+        &self.lost
+    }
+
+    /// Stores a message, and the run that will answer it; returns the run.
+    pub async fn send(&self, caller: &Caller, parts: Vec<Part>, asking: Asking) -> Result<JobId, Error> {
+        let deployment = &self.deployment;
+        let scrubber = deployment.executor.scrubbers().for_tenant(&caller.tenant);
+        let scrubbed = |part| match part {
+            Part::Text { text } => Part::text(scrubber.said(&text)),
+            part => part,
+        };
+        let parts: Vec<Part> = parts.into_iter().map(scrubbed).collect();
+        let place = (self.lane.as_str(), deployment.clock.now());
+        let owner = (&caller.tenant, &caller.session);
+        let accepted = order(caller, asking).accept(&*deployment.store, owner, &parts, place).await;
+        let accepted =
+            accepted.map_err(|error| Error::failed("the message could not be stored").because(error))?;
+        Ok(accepted.job)
+    }
+
+    /// Stops a run of this process at once; `false` where it has no such run.
+    pub fn abort(&self, run: JobId) -> bool {
+        self.worker.abort(run)
+    }
+
+    /// The model that answers this caller.
+    pub async fn model(&self, caller: &Caller) -> Result<Arc<dyn Model>, Error> {
+        let profile = self.deployment.profile(&caller.tenant, &caller.agent).await;
+        let profile = profile.map_err(|error| Error::failed("the agent cannot be read").because(error))?;
+        self.model_named(caller, &ModelChoice { provider: profile.provider, model: profile.model }).await
+    }
+
+    /// A model by name, for the tenant of this caller.
+    pub async fn model_named(&self, caller: &Caller, choice: &ModelChoice) -> Result<Arc<dyn Model>, Error> {
+        let (provider, model) = (choice.provider.as_deref(), choice.model.as_deref());
+        let model = self.deployment.models.model(&caller.tenant, provider, model).await;
+        model.map_err(|error| Error::failed(error.to_string()))
+    }
+
+    /// Ends the worker once its runs have ended, and the background commands; returns how many commands there were.
+    pub async fn end(self) -> Result<usize, Error> {
+        self.stop.cancel();
+        let worked = self.working.await;
+        let commands = self.deployment.executor.end_processes().await;
+        self.owning.end();
+        let failed = || Error::failed("the queue could not be worked on");
+        match worked {
+            Ok(Ok(())) => Ok(commands),
+            Ok(Err(error)) => Err(failed().because(error)),
+            Err(error) => Err(failed().because(error)),
+        }
+    }
+}
+
+/// The session of this agent, user and workspace on a terminal; another one where `other` is given.
+pub fn workspace_session(caller: &Caller, other: Option<&str>) -> Result<SessionKey, Error> {
+    let workspace = &caller.workspace;
+    let name = workspace.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+    let digest = Digest::of_bytes(workspace.as_os_str().as_encoded_bytes()).to_string();
+    let digest = digest.strip_prefix("sha256:").unwrap_or(&digest).chars().take(8);
+    let mut chat: String = name.chars().take(40).chain(['-']).chain(digest).collect();
+    if let Some(other) = other {
+        chat.push('-');
+        chat.push_str(other);
+    }
+    let user = caller.user.as_ref().map_or("me", |user| user.as_str());
+    claw_agent::key(&caller.agent, "cli", Peer::Direct { user, chat: Some(&chat) })
+        .map_err(|error| Error::invalid(error.to_string()).hint("name one with `--session KIND:NAME`"))
+}
+
+/// A worker by itself: its runs belong to this process until their leases expire, and another process on this
+/// machine is not a later life of it.
+fn alone() -> store::Worker {
+    let boot = BootId::new();
+    let node = NodeId::new(format!("chat-{boot}")).unwrap_or_else(|_| NodeId::local());
+    store::Worker { node, boot }
+}
+
+fn order(caller: &Caller, asking: Asking) -> Order {
+    Order {
+        agent: caller.agent.clone(),
+        user: caller.user.clone(),
+        channel: caller.channel.clone(),
+        chat: caller.chat_id.clone(),
+        peer: caller.peer_kind,
+        workspace: caller.workspace.clone(),
+        allow: caller.request_allow.as_ref().map(|allow| allow.to_vec()),
+        asking: asking == Asking::Possible,
+        hops: 0,
+    }
+}
+
+/// The profile that all agents have in common; one of them may have another model for a while.
+fn profiles(config: &Config, instead: Option<(AgentId, ModelChoice)>) -> Profiles {
+    let common = Profile {
+        limits: config.runs.clone(),
+        tool_tokens: config.limits.tool_tokens.map(|tokens| tokens as usize),
+        tools: Arc::new(config.tool_settings()),
+        sandbox: config.sandbox.sandboxing(),
+        ..Profile::default()
+    };
+    let instead = instead.into_iter().map(|(agent, choice)| ((config.tenant.clone(), agent), choice));
+    Profiles { common, instead: instead.collect() }
+}

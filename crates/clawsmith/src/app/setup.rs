@@ -1,0 +1,144 @@
+//! A configuration with the environment of its process: where everything is, before anything is opened.
+//!
+//! Nothing here creates a file or opens a store. Listing, explaining and checking work on a [`Setup`] alone and leave
+//! no trace.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use claw_core::TenantId;
+use claw_core::tool::dialect::{self, Dialect};
+use claw_core::tool::{Meta, Spec};
+use claw_policy::pipeline::{Policy, PolicyError, ToolSet};
+use claw_store::Place;
+use claw_store::seal::KeySource;
+
+use super::Error;
+use crate::config::{Config, KEYS, Loaded, Surroundings, Trust};
+
+/// The configuration that applies, and the environment that it was loaded in.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    /// The configuration and its file.
+    pub loaded: Loaded,
+    /// The current directory and the environment variables.
+    pub around: Surroundings,
+}
+
+impl Setup {
+    /// Loads the configuration that applies here. A project's file that nobody accepted is refused.
+    pub fn load(file: Option<&Path>, around: &Surroundings) -> Result<Self, Error> {
+        let setup = Self::read(file, around)?;
+        setup.must_be_trusted()?;
+        Ok(setup)
+    }
+
+    /// Reads the configuration whether or not it was accepted. Do nothing under its rules.
+    pub fn read(file: Option<&Path>, around: &Surroundings) -> Result<Self, Error> {
+        Ok(Self { loaded: Loaded::load(file, around)?, around: around.clone() })
+    }
+
+    fn must_be_trusted(&self) -> Result<(), Error> {
+        let trust = self.loaded.trust(&self.around).map_err(|error| {
+            Error::failed("whether the configuration was accepted cannot be told").because(error)
+        })?;
+        let file =
+            self.loaded.found.as_ref().map(|found| found.path.display().to_string()).unwrap_or_default();
+        let refused = |what: &str| {
+            Error::invalid(format!("`{file}` {what}, so nothing is done under its rules")).hint(
+                "remove it if it is not yours; `clawsmith config trust` shows what it says and accepts it",
+            )
+        };
+        match trust {
+            Trust::Holds => Ok(()),
+            Trust::New => Err(refused("was found here and nobody has accepted it")),
+            Trust::Changed => Err(refused("has changed since it was accepted")),
+            Trust::Gone => {
+                let gone = self.loaded.gone(&self.around);
+                let file = gone.map(|path| path.display().to_string()).unwrap_or_default();
+                Err(Error::invalid(format!(
+                    "`{file}` was accepted and is gone, so its rules no longer hold here"
+                ))
+                .hint("put it back, or `clawsmith config trust --forget` if it was you who removed it"))
+            }
+        }
+    }
+
+    /// The configuration.
+    pub fn config(&self) -> &Config {
+        &self.loaded.config
+    }
+
+    /// The deployment's own tenant.
+    pub fn tenant(&self) -> &TenantId {
+        &self.loaded.config.tenant
+    }
+
+    /// The directory that everything is kept in.
+    pub fn data_dir(&self) -> Result<PathBuf, Error> {
+        self.loaded.data_dir(&self.around).ok_or_else(|| {
+            Error::invalid("there is no place for data: neither `data_dir` nor a home directory is set")
+                .hint("set `CLAWSMITH_DATA_DIR` to a directory")
+        })
+    }
+
+    /// The place of the store.
+    pub fn place(&self) -> Result<Place, Error> {
+        match self.loaded.place(&self.around) {
+            Some(place) => Ok(place),
+            // The data directory is missing.
+            None => self.data_dir().map(Place::File),
+        }
+    }
+
+    /// The file that holds the keys of sealed values, where no variable does.
+    pub fn key_file(&self) -> Result<PathBuf, Error> {
+        Ok(self.data_dir()?.join("keys").join("ring"))
+    }
+
+    /// The source of the keys of sealed values: `CLAWSMITH_KEYS`, or the key file.
+    pub(crate) fn keys(&self) -> Result<KeySource, Error> {
+        Ok(KeySource::new(self.around.variable(KEYS).cloned(), self.key_file()?)?)
+    }
+
+    /// The policy. It was checked when the configuration was loaded.
+    pub fn policy(&self) -> Result<Policy, Error> {
+        Policy::compile(&self.config().policy())
+            .map_err(|error: PolicyError| Error::invalid(error.to_string()))
+    }
+}
+
+/// Every tool of the catalogue, absent ones included: a policy may be written for tools that are to come.
+pub fn catalogue() -> ToolSet {
+    ToolSet::new(claw_tools::catalogue().into_iter().map(Arc::new), [])
+}
+
+/// The cost of a tool's definition, in tokens.
+#[derive(Debug, Clone, Copy)]
+pub struct Tokens {
+    /// How many.
+    pub count: usize,
+    /// The count is an estimate.
+    pub estimated: bool,
+}
+
+/// Returns the cost of a built-in tool's definition; `None` for a tool that this build lacks.
+pub fn tokens(meta: &Meta) -> Option<Tokens> {
+    if let Some(count) = meta.tokens.or_else(|| claw_tools::tokens(meta.name.as_str())) {
+        return Some(Tokens { count: count as usize, estimated: false });
+    }
+    let count = dialect::estimate_tokens(&Dialect::Default.tool(&spec(meta)?));
+    Some(Tokens { count, estimated: true })
+}
+
+/// Returns the specification of a built-in tool that a model is sent; `None` for a tool that this build lacks.
+pub fn spec(meta: &Meta) -> Option<Spec> {
+    let tool = claw_tools::builtin().find(|tool| tool.meta.name == meta.name)?;
+    Some((tool.make)().spec().clone())
+}
+
+/// The absolute path, with links resolved where it exists: workspaces are compared with it.
+pub fn real(path: &Path) -> PathBuf {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    absolute.canonicalize().unwrap_or(absolute)
+}

@@ -1,0 +1,116 @@
+//! The shell: where commands run, which paths they never reach, and the rules they are judged by.
+
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use claw_core::AgentId;
+use claw_core::port::{FsBridge, ShellHost};
+use claw_core::tool::Digest;
+use claw_host::files::LocalFiles;
+use claw_host::sandbox::Launcher;
+use claw_host::sandbox::docker::{DockerFiles, DockerOptions, DockerShell};
+use claw_host::shell::{LocalShell, ShellOptions};
+use claw_registry::{AgentCommands, CommandRules};
+use claw_store::Place;
+
+use super::{Error, Setup, real};
+use crate::config::{SandboxBackend, ShownWorkspace};
+
+impl Setup {
+    /// The shell that runs the commands of tools. Starts nothing before the first command.
+    pub(crate) fn shell(&self) -> Arc<dyn ShellHost> {
+        let local = self.machine();
+        match self.config().sandbox.backend {
+            SandboxBackend::Kernel => Arc::new(local),
+            SandboxBackend::Docker => Arc::new(DockerShell::new(local, self.docker_options())),
+        }
+    }
+
+    /// The shell of this machine: in the kernel sandbox, or on the host.
+    pub(crate) fn machine(&self) -> LocalShell {
+        LocalShell::new(Arc::new(Launcher::new()), self.shell_options())
+    }
+
+    /// The files of this machine, or those of the container where the workspace is not shown to commands.
+    pub(crate) fn files(&self) -> Arc<dyn FsBridge> {
+        let files = Arc::new(LocalFiles::new());
+        let sandbox = &self.config().sandbox;
+        match (sandbox.backend, sandbox.docker.workspace) {
+            (SandboxBackend::Docker, ShownWorkspace::None) => {
+                let shell = Arc::new(DockerShell::new(self.machine(), self.docker_options()));
+                Arc::new(DockerFiles::new(shell, files))
+            }
+            _ => files,
+        }
+    }
+
+    /// The options of every container.
+    pub fn docker_options(&self) -> DockerOptions {
+        // Nodes that share the data share the containers; nobody else does.
+        let data = self.data_dir().ok().map(|data| real(&data).display().to_string());
+        let installation = Digest::of(&(data, &self.config().node)).to_string();
+        let installation = installation.trim_start_matches("sha256:").chars().take(16).collect();
+        self.config().sandbox.docker.options(installation)
+    }
+
+    /// The options of every command.
+    pub fn shell_options(&self) -> ShellOptions {
+        ShellOptions { hidden: self.hidden(), ..ShellOptions::default() }
+    }
+
+    /// The paths that no command reaches, wherever the workspace is: data, store, and the configuration, by which an
+    /// agent could give itself more. A project's file that a command makes is not used until a person accepts it.
+    fn hidden(&self) -> Vec<PathBuf> {
+        let data = self.data_dir().ok().map(|data| real(&data));
+        let mut hidden: Vec<PathBuf> = self.loaded.found.iter().map(|found| real(&found.path)).collect();
+        hidden.extend(self.private_directories().iter().map(|directory| real(directory)));
+        if let Some(Place::File(file)) = self.loaded.place(&self.around) {
+            let file = real(&file);
+            if !data.as_ref().is_some_and(|data| file.starts_with(data)) {
+                hidden.extend(store_files(&file));
+            }
+        }
+        hidden.extend(data);
+        hidden
+    }
+
+    /// The directories of the user's configuration and of accepted files, which only people write.
+    fn private_directories(&self) -> Vec<PathBuf> {
+        self.around.config_dir().into_iter().chain(self.around.trusted()).collect()
+    }
+
+    /// Creates those directories, so that no command can where they lie in its workspace.
+    pub fn make_private_directories(&self) {
+        for directory in self.private_directories() {
+            // Where it cannot be made and a command could, the sandbox refuses the command.
+            let _ = DirBuilder::new().recursive(true).mode(0o700).create(directory);
+        }
+    }
+
+    /// The rules by which the commands of each agent are judged. They were tried when the configuration was loaded.
+    pub(crate) fn command_rules(&self) -> Result<CommandRules, Error> {
+        let config = self.config();
+        let of = |agent: &str| {
+            let rules = config.shell_rules(agent).map_err(|error| Error::invalid(error.to_string()))?;
+            Ok::<_, Error>(Arc::new(AgentCommands { rules, network: config.shell_network(agent) }))
+        };
+        let mut rules = CommandRules { all: of("")?, ..CommandRules::default() };
+        for id in config.agents.keys() {
+            if let Ok(agent) = AgentId::new(id) {
+                rules.agents.insert((config.tenant.clone(), agent), of(id)?);
+            }
+        }
+        Ok(rules)
+    }
+}
+
+/// The file of a SQLite store and those beside it.
+pub(super) fn store_files(file: &Path) -> [PathBuf; 4] {
+    ["", "-wal", "-shm", "-journal"].map(|suffix| {
+        let mut name = file.as_os_str().to_owned();
+        name.push(suffix);
+        PathBuf::from(name)
+    })
+}
