@@ -21,7 +21,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use claw_core::event::What;
-use claw_core::store::{EntryEvent, Outcome, Record, StoreError};
+use claw_core::store::{CallContext, EntryEvent, Outcome, Record, StoreError};
 use claw_core::tool::{Call, CallParts, Cost, Effects, Need, Output, Progress, Secrets, ToolError};
 use claw_core::{CallId, JobId, ToolName};
 use claw_policy::nearest::nearest;
@@ -188,7 +188,9 @@ impl Executor {
 
     pub(crate) fn line(&self, offer: &Offer, call: CallId, tool: &str, event: EntryEvent) -> Record {
         let caller = offer.caller();
+        let decides = !matches!(event, EntryEvent::Outcome { .. });
         Record {
+            context: decides.then(|| Box::new(CallContext::from(caller.as_ref()))),
             at: offer.0.registry.world().clock.now(),
             tenant: caller.tenant.clone(),
             session: caller.session.clone(),

@@ -71,6 +71,16 @@ impl<S: CallStore + ?Sized> Recorder<'_, S> {
 
     fn record(&self, operation: &Operation, event: EntryEvent) -> Record {
         let Operation { tenant, session, agent, user, call, name, .. } = operation.clone();
-        Record { at: self.clock.now(), tenant, session, agent, user, call, tool: name.to_owned(), event }
+        Record {
+            at: self.clock.now(),
+            tenant,
+            session,
+            agent,
+            user,
+            call,
+            tool: name.to_owned(),
+            context: None,
+            event,
+        }
     }
 }

@@ -198,7 +198,17 @@ pub fn process(worker: &Worker) -> NewProcess {
 
 fn record(call: CallId, event: EntryEvent) -> Record {
     let Owner { tenant, session } = owner();
-    Record { at: NOW, tenant, session, agent: agent(), user: None, call, tool: "exec".to_owned(), event }
+    Record {
+        at: NOW,
+        tenant,
+        session,
+        agent: agent(),
+        user: None,
+        call,
+        tool: "exec".to_owned(),
+        context: None,
+        event,
+    }
 }
 
 /// The agent of all of them.

@@ -505,6 +505,7 @@ async fn runs_and_commands_are_listed_among_the_changes() {
         let effects = effects.iter().copied().collect();
         let event = EntryEvent::Intent { digest: Digest::of(&args), effects, args, approval: None };
         let record = Record {
+            context: None,
             at: UnixMillis(after.0 + 1),
             tenant: TenantId::main(),
             session,

@@ -5,11 +5,12 @@ use std::fmt;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use smol_str::SmolStr;
 
 use super::StoreError;
 use crate::id::{AgentId, ApprovalId, CallId, NodeId, SessionKey, TenantId, ToolName, UserId};
 use crate::port::UnixMillis;
-use crate::tool::{Digest, Effects};
+use crate::tool::{Caller, Digest, Effects, PeerKind, SubagentDepth};
 
 /// One line of the ledger before it is written. What it holds is scrubbed already.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -29,9 +30,48 @@ pub struct Record {
     pub call: CallId,
     /// Which tool, as far as one was found.
     pub tool: String,
+    /// The rest of what the policy's decision depended on, so that a policy can be replayed over the ledger; `None`
+    /// in an outcome, whose intent has it, and in an operation of a person.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub context: Option<Box<CallContext>>,
     /// What happened.
     #[serde(flatten)]
     pub event: Event,
+}
+
+/// The facts about a caller that a policy can tell callers apart by, besides tenant, agent and user.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct CallContext {
+    /// The channel that the message came by.
+    pub channel: SmolStr,
+    /// The chat within the channel.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub chat: Option<SmolStr>,
+    /// One person or several.
+    #[serde(default)]
+    pub peer: PeerKind,
+    /// The provider of the calling model.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub provider: Option<SmolStr>,
+    /// The caller's place in a tree of subagents.
+    #[serde(default)]
+    pub subagent: SubagentDepth,
+    /// The tools that the message itself allows; `None` where it says nothing.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub request_allow: Option<Vec<String>>,
+}
+
+impl From<&Caller> for CallContext {
+    fn from(caller: &Caller) -> Self {
+        Self {
+            channel: caller.channel.clone(),
+            chat: caller.chat_id.clone(),
+            peer: caller.peer_kind,
+            provider: caller.provider.clone(),
+            subagent: caller.subagent,
+            request_allow: caller.request_allow.as_ref().map(|allow| allow.to_vec()),
+        }
+    }
 }
 
 /// What happened to a call.

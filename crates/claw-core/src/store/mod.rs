@@ -37,7 +37,7 @@ pub use artifacts::{ArtifactIndex, KeptArtifact};
 pub use changes::{Bells, Changes, Topic};
 pub use conversations::{Circle, Conversation, ConversationPage, Conversations, Party};
 pub use documents::{Document, DocumentCard, DocumentKey, Documents, Found, Passage, PassageQuery, Shelf};
-pub use ledger::{Entry, Event as EntryEvent, Ledger, Outcome, Record, Tally};
+pub use ledger::{CallContext, Entry, Event as EntryEvent, Ledger, Outcome, Record, Tally};
 pub use offers::Offers;
 pub use processes::{NewProcess, Process, ProcessEnd, Processes};
 pub use programs::{Credentials, OpenProgram, Program, ProgramCard, ProgramPlace, ProgramSettings, Programs};

@@ -1,7 +1,7 @@
 //! Each step of the road, and what turns a call away there.
 
 use claw_core::TenantId;
-use claw_core::store::{EntryEvent, Ledger, Outcome};
+use claw_core::store::{CallContext, EntryEvent, Ledger, Outcome};
 use claw_core::tool::{Effect, ErrorKind, Progress};
 use claw_policy::approval::{ApprovalConfig, AskMode};
 use claw_policy::config::PolicyConfig;
@@ -230,6 +230,28 @@ async fn an_outcome_that_cannot_be_written_is_told() {
     let reply = bench.call("say", json!({"text": "x"})).await;
     assert!(reply.is_done());
     assert!(reply.notes[0].contains("could not be recorded"), "{:?}", reply.notes);
+}
+
+/// A policy can be replayed over the ledger: entries have all that its decision depended on.
+#[tokio::test]
+async fn intents_and_refusals_say_what_the_decision_depended_on() {
+    let bench = Bench::new(Setup::default());
+    let mut caller = caller();
+    caller.channel = "telegram".into();
+    caller.chat_id = Some("-100".into());
+    caller.peer_kind = PeerKind::Group;
+    caller.provider = Some("openai".into());
+    caller.subagent = SubagentDepth { depth: 1, leaf: true };
+    caller.request_allow = Some(vec!["peek".to_owned()].into());
+    let expected = CallContext::from(&caller);
+    let offer = bench.executor.offer(caller).await;
+    bench.executor.execute(&offer, Request::new("peek", json!({ "path": "a.txt" }))).await;
+    bench.executor.execute(&offer, Request::new("say", json!({}))).await;
+    let entries = bench.store.recent(&TenantId::main(), 10).await.unwrap();
+    let decided: Vec<_> = entries.iter().filter_map(|entry| entry.record.context.as_deref()).collect();
+    assert_eq!(decided, [&expected, &expected], "an intent and a refusal");
+    assert_eq!(entries.len(), 3, "and an outcome without");
+    assert_eq!((expected.provider.as_deref(), expected.subagent.leaf), (Some("openai"), true));
 }
 
 #[tokio::test]

@@ -151,6 +151,7 @@ fn chain(entries: usize) -> (Vec<Line>, Head) {
     for _ in 0..entries {
         let call = CallId::new();
         let record = Record {
+            context: None,
             at: UnixMillis(1),
             tenant: TenantId::main(),
             session: SessionKey::new(SESSION).unwrap(),

@@ -198,6 +198,7 @@ async fn a_call_that_was_cancelled_writes_nothing_afterwards() {
 
 fn record(call: CallId, event: EntryEvent) -> Record {
     Record {
+        context: None,
         at: claw_core::port::UnixMillis(1_767_225_600_000),
         tenant: TenantId::main(),
         session: SessionKey::new("cli:me").unwrap(),
