@@ -197,12 +197,15 @@ impl fmt::Debug for Connections {
 
 /// Takes a connection out of its transaction. What its last user began and did not end, the driver takes back in
 /// turn, before it answers here. A full disk makes SQLite roll back by itself, which the driver does not notice:
-/// it would count a transaction for ever and begin no other, so it is given one to end.
+/// it would count a transaction for ever and begin no other, so it is given one to end. Where that was done before,
+/// by a caller that gave up here, there is one already and beginning another fails.
 async fn mend(connection: &mut SqliteConnection) -> Result<(), Error> {
     connection.ping().await?;
     if connection.is_in_transaction() {
-        query("BEGIN").execute(&mut *connection).await?;
-        Manager::rollback(connection).await?;
+        let begun = query("BEGIN").execute(&mut *connection).await;
+        if let Err(error) = Manager::rollback(connection).await {
+            return Err(begun.err().unwrap_or(error));
+        }
     }
     Ok(())
 }
