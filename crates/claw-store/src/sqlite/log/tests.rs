@@ -14,6 +14,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::backend::Backend as _;
+use crate::options::StoreOptions;
 use crate::sqlite::SqliteStore;
 
 impl Log {
@@ -88,7 +89,9 @@ async fn many_callers_at_once_share_their_syncs() {
 #[tokio::test]
 async fn nothing_is_acknowledged_or_shown_before_its_sync() {
     let directory = TempDir::new().unwrap();
-    let store = Arc::new(opened(&directory).await);
+    let (path, options) =
+        (directory.path().join("claw.db"), StoreOptions { readers: 1, ..Default::default() });
+    let store = Arc::new(SqliteStore::open_with(&path, NodeId::local(), &options).await.unwrap());
     let (known, new) = (job(), job());
     store.enqueue(known.clone()).await.unwrap();
     let flight = begin_sync(&store);
@@ -107,10 +110,12 @@ async fn nothing_is_acknowledged_or_shown_before_its_sync() {
     };
     // A sync that began before does not cover them.
     assert!(known.id != new.id && flight.upto < log(&store).visible());
-    for _ in 0..3 {
-        // Whoever holds a connection for the one or the other has given it back by then.
-        drop(store.writer.acquire().await.unwrap());
-        drop(store.readers.acquire().await.unwrap());
+    // All three stand in line for the one connection that writes or reads, and have given it back by then.
+    tokio::task::yield_now().await;
+    drop(store.writer.acquire().await.unwrap());
+    drop(store.readers.acquire().await.unwrap());
+    for _ in 0..10 {
+        tokio::task::yield_now().await;
     }
     assert!(tasks.iter().all(|task| !task.is_finished()));
     let before = store.sync_counts();
