@@ -57,6 +57,8 @@ struct Idle {
     connection: SqliteConnection,
     /// Whether its last work ended well.
     is_well: bool,
+    /// SQLite syncs its commits. Never wrongly `true`.
+    is_full: bool,
 }
 
 impl Connections {
@@ -96,23 +98,20 @@ impl Connections {
             }
         };
         let idle = self.idle().pop();
-        let Some(Idle { connection, is_well }) = idle else {
-            let connection = self.connect().await?;
-            return Ok(Lent {
-                connection: Some(connection),
-                is_well: false,
-                of: self,
-                _permit: permit,
-                _using: using,
-            });
+        let is_well = idle.as_ref().is_some_and(|idle| idle.is_well);
+        let is_full = idle.as_ref().is_none_or(|idle| idle.is_full);
+        let (connection, is_new) = match idle {
+            Some(idle) => (idle.connection, false),
+            None => (self.connect().await?, true),
         };
         // It comes back even if the caller gives up while it is asked.
-        let mut lent =
-            Lent { connection: Some(connection), is_well: false, of: self, _permit: permit, _using: using };
-        if !is_well {
+        let connection = Some(connection);
+        let mut lent = Lent { connection, is_well: false, is_full, of: self, _permit: permit, _using: using };
+        if !is_well && !is_new {
             if let Err(error) = mend(&mut lent).await {
                 tracing::warn!(%error, "a connection to the store is of no more use; another is opened");
                 *lent = self.connect().await?;
+                lent.is_full = true;
             }
             if let Some(log) = self.log() {
                 log.settle();
@@ -161,8 +160,23 @@ impl Connections {
     /// Begins a transaction.
     pub(super) async fn begin(&self, statement: &'static str) -> Result<Begun<'_>, Error> {
         let mut lent = self.acquire().await?;
+        lent.ready().await?;
         Manager::begin(&mut lent, Some(statement.into_sql_str())).await?;
         Ok(Begun { lent, is_over: false })
+    }
+
+    /// Runs one statement and gives all that came of it.
+    async fn run<'q>(
+        &self,
+        query: impl Execute<'q, Sqlite> + 'q,
+    ) -> Result<Vec<Either<SqliteQueryResult, SqliteRow>>, Error> {
+        let mut lent = self.acquire().await?;
+        lent.ready().await?;
+        let read: Vec<_> = lent.fetch_many(query).try_collect().await?;
+        let has_changed =
+            read.iter().any(|one| one.as_ref().left().is_some_and(|end| end.rows_affected() > 0));
+        lent.end(has_changed).await?;
+        Ok(read)
     }
 
     /// Counts the commits so far and their syncs; nothing is counted without a log.
@@ -215,6 +229,7 @@ pub(super) struct Lent<'c> {
     /// There until it is given back.
     connection: Option<SqliteConnection>,
     is_well: bool,
+    is_full: bool,
     of: &'c Connections,
     /// Given back after the connection.
     _permit: SemaphorePermit<'c>,
@@ -261,7 +276,7 @@ impl DerefMut for Lent<'_> {
 impl Drop for Lent<'_> {
     fn drop(&mut self) {
         if let Some(connection) = self.connection.take() {
-            self.of.idle().push(Idle { connection, is_well: self.is_well });
+            self.of.idle().push(Idle { connection, is_well: self.is_well, is_full: self.is_full });
         }
         if !self.is_well
             && let Some(log) = self.of.log()
@@ -287,7 +302,8 @@ impl Begun<'_> {
             drop(self);
             return of.settled().await;
         };
-        let ticket = log.settle();
+        let is_synced = self.lent.is_full && log.has_written();
+        let ticket = if is_synced { log.settle_synced() } else { log.settle() };
         drop(self);
         of.synced(log, ticket).await
     }
@@ -326,6 +342,21 @@ impl Drop for Begun<'_> {
 }
 
 impl Lent<'_> {
+    /// Sees to it that commits are synced by SQLite for a lone caller, and share the syncs of the log for several.
+    async fn ready(&mut self) -> Result<(), Error> {
+        let Some(log) = self.of.log() else { return Ok(()) };
+        let is_alone = log.is_alone();
+        if is_alone == self.is_full {
+            return Ok(());
+        }
+        // Not full while it changes: whoever gives up in between does not know.
+        self.is_full = false;
+        let mode = if is_alone { "PRAGMA synchronous = FULL" } else { "PRAGMA synchronous = NORMAL" };
+        query(mode).execute(&mut **self).await?;
+        self.is_full = is_alone;
+        Ok(())
+    }
+
     /// Ends one statement that was no part of a transaction, and waits until what it wrote or saw is on the disk.
     async fn end(mut self, has_changed: bool) -> Result<(), Error> {
         let of = self.of;
@@ -334,7 +365,9 @@ impl Lent<'_> {
             drop(self);
             return of.settled().await;
         };
-        let ticket = if has_changed || !log.has_begun() {
+        let ticket = if has_changed && self.is_full {
+            log.settle_synced()
+        } else if has_changed || !log.has_begun() {
             log.settle()
         } else {
             let version = query_scalar("PRAGMA data_version").fetch_one(&mut *self).await?;
@@ -360,11 +393,7 @@ impl<'c> Executor<'c> for &'c Connections {
         E: 'q + Execute<'q, Sqlite>,
     {
         let read = async move {
-            let mut lent = self.acquire().await?;
-            let read: Vec<_> = lent.fetch_many(query).try_collect().await?;
-            let changed =
-                read.iter().any(|one| one.as_ref().left().is_some_and(|end| end.rows_affected() > 0));
-            lent.end(changed).await?;
+            let read = self.run(query).await?;
             Ok::<_, Error>(stream::iter(read.into_iter().map(Ok)))
         };
         stream::once(read).try_flatten().boxed()
@@ -375,12 +404,7 @@ impl<'c> Executor<'c> for &'c Connections {
         'c: 'e,
         E: 'q + Execute<'q, Sqlite>,
     {
-        Box::pin(async move {
-            let mut lent = self.acquire().await?;
-            let row = lent.fetch_optional(query).await?;
-            lent.end(true).await?;
-            Ok(row)
-        })
+        Box::pin(async move { Ok(self.run(query).await?.into_iter().find_map(Either::right)) })
     }
 
     fn prepare_with<'e>(

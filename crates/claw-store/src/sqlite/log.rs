@@ -1,9 +1,10 @@
 //! The write-ahead log of one file, and the syncs that its commits share.
 //!
-//! The connection that writes runs with `synchronous = NORMAL`: its commits append to the `-wal` file and do not
-//! sync it. Each caller then waits here for a sync that began after its commit. One sync runs at a time and covers
-//! every commit before it, so callers that commit together pay for one. `docs/decisions/0019-shared-syncs.md` has
-//! the argument that an acknowledged commit survives the loss of power.
+//! While several callers write at once, the connection that writes runs with `synchronous = NORMAL`: its commits
+//! append to the `-wal` file and do not sync it. Each caller then waits here for a sync that began after its commit.
+//! One sync runs at a time and covers every commit before it, so callers that commit together pay for one. A lone
+//! caller has nobody to share with: SQLite syncs its commit (`FULL`), which saves a hand-over between threads.
+//! `docs/decisions/0019-shared-syncs.md` has the argument that an acknowledged commit survives the loss of power.
 //!
 //! Syncs through a descriptor of its own on the `-wal` file, kept open: the kernel reports a failed write-back once
 //! to each open descriptor, so this one learns of every failure since it was opened. It never opens the database
@@ -14,6 +15,7 @@ use std::fs::File;
 use std::io;
 use std::mem;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -33,6 +35,8 @@ pub(super) struct Log {
     /// Path of the database; the log lies beside it.
     database: PathBuf,
     state: Mutex<State>,
+    /// The writer changed a row since it was made ready. Changes may go unnoticed, as those of tables without row ids.
+    has_written: AtomicBool,
     /// Told whenever the state changes in a way for which somebody may wait.
     changed: watch::Sender<()>,
 }
@@ -72,7 +76,7 @@ struct State {
 pub struct SyncCounts {
     /// Transactions that were committed.
     pub commits: u64,
-    /// Syncs that they waited for. SQLite's own, at a checkpoint, are not among them.
+    /// Syncs that they waited for. Those of checkpoints are not among them.
     pub syncs: u64,
 }
 
@@ -98,7 +102,7 @@ impl Log {
     pub(super) fn new(database: &Path) -> Arc<Self> {
         let (changed, _) = watch::channel(());
         let state = Mutex::new(State { gather: GATHER, ..State::default() });
-        Arc::new(Self { database: database.to_owned(), state, changed })
+        Arc::new(Self { database: database.to_owned(), state, has_written: AtomicBool::new(false), changed })
     }
 
     /// Makes `connection` the one whose commits are counted, and opens the log that it writes to.
@@ -110,11 +114,13 @@ impl Log {
         // The connection has the file open from here on, so nobody removes or replaces it.
         let file = File::open(beside(&self.database)?)?;
         self.sync_to(file);
-        let log = Arc::clone(self);
-        connection.lock_handle().await?.set_commit_hook(move || {
-            log.state().announced += 1;
+        let (commits, changes) = (Arc::clone(self), Arc::clone(self));
+        let mut handle = connection.lock_handle().await?;
+        handle.set_commit_hook(move || {
+            commits.state().announced += 1;
             true
         });
+        handle.set_update_hook(move |_| changes.has_written.store(true, Ordering::Relaxed));
         Ok(())
     }
 
@@ -145,9 +151,36 @@ impl Log {
         self.tell();
     }
 
+    /// Whether the one who has the writer is the only caller, so that nobody could share a sync with it. To be asked
+    /// before each use of the writer.
+    pub(super) fn is_alone(&self) -> bool {
+        self.has_written.store(false, Ordering::Relaxed);
+        let state = self.state();
+        state.users == 1 && state.committed == state.synced
+    }
+
+    /// Whether the writer is known to have changed something since then.
+    pub(super) fn has_written(&self) -> bool {
+        self.has_written.load(Ordering::Relaxed)
+    }
+
     /// Everything that the writer was told to do is done; gives the last commit. For whoever has the writer.
     pub(super) fn settle(&self) -> Ticket {
+        self.settle_by(false)
+    }
+
+    /// The same after a commit that wrote something and that SQLite has synced. That sync counts only where nothing
+    /// else waits for one: what SQLite knows of failures is not what the log's own descriptor knows.
+    pub(super) fn settle_synced(&self) -> Ticket {
+        self.settle_by(true)
+    }
+
+    fn settle_by(&self, is_synced: bool) -> Ticket {
         let mut state = self.state();
+        if is_synced && state.committed == state.synced && state.announced > state.committed {
+            state.synced = state.announced;
+            state.syncs += 1;
+        }
         state.abandoned = false;
         state.committed = state.announced;
         let (ticket, is_awaited) = (state.committed, mem::take(&mut state.awaited));
@@ -272,7 +305,7 @@ impl Flight {
         let mut state = self.log.state();
         state.syncs += 1;
         match synced {
-            Ok(()) => state.synced = self.upto,
+            Ok(()) => state.synced = state.synced.max(self.upto),
             Err(error) => {
                 tracing::error!(%error, "the store's log could not be synced; it takes no more writes");
                 let why = format!(

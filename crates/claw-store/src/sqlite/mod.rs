@@ -106,9 +106,7 @@ impl SqliteStore {
 
     async fn open_file(path: &Path, node: NodeId, options: &StoreOptions) -> Result<Self, StoreError> {
         let connect = connect(options).filename(path);
-        // The log syncs what this one commits.
-        let writing = write_ahead(&connect).synchronous(SqliteSynchronous::Normal);
-        let writer = Connections::writing(writing, options.acquire_timeout, Log::new(path));
+        let writer = Connections::writing(write_ahead(&connect), options.acquire_timeout, Log::new(path));
         let writer = opened(writer).await.map_err(failed(OPEN))?;
         let (_, installation) = schema::prepare(&writer, options).await?;
         let connect = connect.pragma("query_only", "ON");

@@ -46,6 +46,11 @@ fn begin_sync(store: &SqliteStore) -> Flight {
     Flight { log: Arc::clone(log), upto: state.committed, file: state.file.clone().unwrap() }
 }
 
+/// Makes the store believe that one caller more waits to write, so that commits share syncs.
+fn crowd(store: &SqliteStore) {
+    log(store).enter().unwrap();
+}
+
 /// Waits until the file holds so many rows of a table, synced or not.
 async fn until_visible(directory: &TempDir, count: &'static str, rows: i64) {
     let options = SqliteConnectOptions::new().filename(directory.path().join("claw.db"));
@@ -79,6 +84,26 @@ async fn every_commit_of_a_lone_caller_is_synced() {
 }
 
 #[tokio::test]
+async fn sqlite_syncs_the_commits_of_a_lone_caller_alone() {
+    let directory = TempDir::new().unwrap();
+    let store = opened(&directory).await;
+    let check = async |expected: i64| {
+        store.refuse(refused(CallId::new())).await.unwrap();
+        store.enqueue(job()).await.unwrap();
+        let mut writer = store.writer.acquire().await.unwrap();
+        let mode: i64 = query_scalar("PRAGMA synchronous").fetch_one(&mut *writer).await.unwrap();
+        assert_eq!(mode, expected);
+    };
+    check(2).await;
+    crowd(&store);
+    check(1).await;
+    log(&store).leave();
+    check(2).await;
+    let (commits, syncs) = since(&store, SyncCounts::default());
+    assert_eq!(commits, syncs);
+}
+
+#[tokio::test]
 async fn many_callers_at_once_share_their_syncs() {
     // A call on the road is two commits, so one sync for eight commits is one for four calls.
     let (commits, syncs) = write(64, 8).await;
@@ -94,6 +119,7 @@ async fn nothing_is_acknowledged_or_shown_before_its_sync() {
     let store = Arc::new(SqliteStore::open_with(&path, NodeId::local(), &options).await.unwrap());
     let (known, new) = (job(), job());
     store.enqueue(known.clone()).await.unwrap();
+    crowd(&store);
     let flight = begin_sync(&store);
     let tasks = {
         let enqueue = |job: &claw_core::store::NewJob| {
@@ -151,6 +177,7 @@ async fn a_failed_sync_fails_everybody_until_the_store_is_opened_again() {
     let directory = TempDir::new().unwrap();
     let store = opened(&directory).await;
     store.refuse(refused(CallId::new())).await.unwrap();
+    crowd(&store);
     // A pipe cannot be synced.
     let (pipe, _other_end) = io::pipe().unwrap();
     log(&store).sync_to(File::from(std::os::fd::OwnedFd::from(pipe)));
