@@ -61,10 +61,15 @@ fn main() {
 /// A turn of ten calls and an answer, beside the ten calls alone on the same road.
 async fn turn(agent: &Agent) {
     let (mut turns, mut calls) = (Vec::new(), Vec::new());
+    let (mut commits, mut syncs) = (0, 0);
     let worker = agent.worker(1);
     for n in 0..TURNS {
+        let before = agent.file.sync_counts();
         agent.say(&session("ten", n % 10), "ten").await;
         turns.push(time(async { assert_eq!(worker.drain().await.unwrap(), 1) }).await);
+        let after = agent.file.sync_counts();
+        commits += after.commits - before.commits;
+        syncs += after.syncs - before.syncs;
         let mut caller = claw_core::tool::Caller::new(agent_id(), session("alone", n % 10), "/w");
         caller.user = Some(UserId::new("ann").unwrap());
         calls.push(
@@ -80,6 +85,9 @@ async fn turn(agent: &Agent) {
     let (turn, alone) = (median(turns), median(calls));
     println!("a turn with 10 calls\t{turn:.2}\tms median of {TURNS}");
     println!("the 10 calls alone\t{alone:.2}\tms median");
+    let a_turn = |count: u64| count as f64 / TURNS as f64;
+    println!("transactions of a turn with 10 calls, its message included\t{:.1}\ta turn", a_turn(commits));
+    println!("syncs of it\t{:.1}\ta turn", a_turn(syncs));
     println!("turn / calls alone\t{:.2}\tx\t{:.2}\tms more", turn / alone, turn - alone);
 }
 
@@ -153,12 +161,14 @@ async fn open(agent: &Agent) {
 /// An agent over a store in a file.
 struct Agent {
     deployment: Deployment,
+    /// The same store as the deployment's.
+    file: Arc<SqliteStore>,
 }
 
 impl Agent {
     async fn new(directory: &Path) -> Self {
-        let store: Arc<dyn Store> =
-            Arc::new(SqliteStore::open(&directory.join("store.db"), NodeId::local()).await.unwrap());
+        let file = Arc::new(SqliteStore::open(&directory.join("store.db"), NodeId::local()).await.unwrap());
+        let store: Arc<dyn Store> = Arc::clone(&file) as _;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let mut world = World::new(Arc::clone(&clock));
         world.talks = Some(Arc::new(StoredTalks::new(Arc::clone(&store), Arc::clone(&clock))));
@@ -185,7 +195,7 @@ impl Agent {
         let profiles = Arc::new(Profiles { common, ..Profiles::default() });
         let agents = Arc::new(claw_host::AgentResolver::default().over(Arc::clone(&store) as _));
         let models = Arc::new(OneModel(model));
-        Self { deployment: Deployment { store, executor, models, clock, chronicle, agents, profiles } }
+        Self { deployment: Deployment { store, executor, models, clock, chronicle, agents, profiles }, file }
     }
 
     fn worker(&self, slots: usize) -> Worker {

@@ -49,7 +49,7 @@ pub(crate) async fn append(store: &impl SessionLog, session: &SessionKey) {
 }
 
 /// What the bare driver is given beside the ids: text that is ready.
-fn texts(message: &NewMessage, job: &NewJob) -> (String, String) {
+pub(crate) fn texts(message: &NewMessage, job: &NewJob) -> (String, String) {
     let text = |value: &Value| value.to_string();
     (text(&message.content), text(&job.payload))
 }

@@ -2,8 +2,8 @@
 //! in it; how soon a worker wakes; what it takes of memory and disk.
 //!
 //! Prints `name<TAB>value<TAB>unit` lines. PostgreSQL is measured where `CLAWSMITH_TEST_POSTGRES` names one; its
-//! databases are dropped at the end. Words after `--` choose what runs: `append`, `claim`, `wake`, `growth`,
-//! `idle`, `sqlite`, `postgres`.
+//! databases are dropped at the end. Words after `--` choose what runs: `append`, `syncs`, `claim`, `wake`,
+//! `growth`, `idle`, `sqlite`, `postgres`.
 
 #![expect(clippy::unwrap_used, reason = "a benchmark that cannot be set up should stop")]
 
@@ -15,11 +15,12 @@ mod fill;
 mod growth;
 mod idle;
 mod measure;
+mod syncs;
 mod wake;
 
 use database::Server;
 
-const PARTS: [&str; 5] = ["append", "claim", "wake", "growth", "idle"];
+const PARTS: [&str; 6] = ["append", "syncs", "claim", "wake", "growth", "idle"];
 const BACKENDS: [&str; 2] = ["sqlite", "postgres"];
 
 fn main() {
@@ -45,6 +46,7 @@ async fn run(words: &[String]) {
         if chosen(&BACKENDS, "sqlite") {
             match part {
                 "append" => append::sqlite().await,
+                "syncs" => syncs::sqlite().await,
                 "claim" => claim::sqlite().await,
                 "wake" => wake::sqlite().await,
                 "growth" => growth::sqlite().await,
@@ -54,6 +56,8 @@ async fn run(words: &[String]) {
         if let Some(server) = server {
             match part {
                 "append" => append::postgres(server).await,
+                // PostgreSQL shares its syncs by itself.
+                "syncs" => {}
                 "claim" => claim::postgres(server).await,
                 "wake" => wake::postgres(server).await,
                 "growth" => growth::postgres(server).await,

@@ -2,6 +2,9 @@
 //!
 //! The driver's own pool asks each connection that comes back whether it is well, and the next caller waits for
 //! the answer. Here a connection whose work ended well is lent again as it is, and only another one is asked.
+//!
+//! A connection that writes to a file shares its syncs: a commit, a statement or a look returns once everything that
+//! it did or saw of this process is on the disk, and does not keep the connection while it waits for that.
 
 use std::fmt;
 use std::mem;
@@ -15,11 +18,13 @@ use futures_util::{StreamExt as _, TryStreamExt as _};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteQueryResult, SqliteRow, SqliteStatement, SqliteTypeInfo};
 use sqlx::{
     ConnectOptions as _, Connection as _, Database, Either, Error, Execute, Executor, SqlSafeStr as _,
-    SqlStr, Sqlite, SqliteConnection, query,
+    SqlStr, Sqlite, SqliteConnection, query, query_scalar,
 };
 use sqlx_core::transaction::TransactionManager as _;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
+
+use super::log::{Log, SyncCounts, Ticket, Waited};
 
 type Manager = <Sqlite as Database>::TransactionManager;
 
@@ -35,23 +40,56 @@ struct Shared {
     patience: Duration,
     free: Semaphore,
     idle: Mutex<Vec<Idle>>,
+    durable: Durable,
+}
+
+/// How rows that were written or seen come to be on the disk.
+enum Durable {
+    /// SQLite syncs each commit by itself, or the store is in memory.
+    BySqlite,
+    /// The commits of these connections share the syncs of a log.
+    ByLog(Arc<Log>),
+    /// These connections see the commits of others, which share the syncs of a log.
+    By(Connections),
 }
 
 struct Idle {
     connection: SqliteConnection,
     /// Whether its last work ended well.
     is_well: bool,
+    /// SQLite syncs its commits. Never wrongly `true`.
+    is_full: bool,
 }
 
 impl Connections {
+    /// Connections whose commits SQLite syncs, or that nobody needs synced.
     pub(super) fn new(connect: SqliteConnectOptions, most: u32, patience: Duration) -> Self {
+        Self::with(connect, (most, patience), Durable::BySqlite)
+    }
+
+    /// One connection that writes, whose commits share the syncs of `log`.
+    pub(super) fn writing(connect: SqliteConnectOptions, patience: Duration, log: Arc<Log>) -> Self {
+        Self::with(connect, (1, patience), Durable::ByLog(log))
+    }
+
+    /// Connections that read what `writer` writes. A row is given once it is as durable as the writer's own.
+    pub(super) fn reading(
+        connect: SqliteConnectOptions,
+        (most, patience): (u32, Duration),
+        writer: &Connections,
+    ) -> Self {
+        Self::with(connect, (most, patience), Durable::By(writer.clone()))
+    }
+
+    fn with(connect: SqliteConnectOptions, (most, patience): (u32, Duration), durable: Durable) -> Self {
         let most = most.max(1);
         let free = Semaphore::new(usize::try_from(most).unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS));
-        Self(Arc::new(Shared { connect, most, patience, free, idle: Mutex::default() }))
+        Self(Arc::new(Shared { connect, most, patience, free, idle: Mutex::default(), durable }))
     }
 
     /// Lends a connection, after those who asked before.
     pub(super) async fn acquire(&self) -> Result<Lent<'_>, Error> {
+        let using = Using::of(self)?;
         let permit = match self.0.free.try_acquire() {
             Ok(permit) => permit,
             Err(_) => {
@@ -60,24 +98,90 @@ impl Connections {
             }
         };
         let idle = self.idle().pop();
-        let Some(Idle { connection, is_well }) = idle else {
-            let connection = self.0.connect.connect().await?;
-            return Ok(Lent { connection: Some(connection), is_well: false, of: self, _permit: permit });
+        let is_well = idle.as_ref().is_some_and(|idle| idle.is_well);
+        let is_full = idle.as_ref().is_none_or(|idle| idle.is_full);
+        let (connection, is_new) = match idle {
+            Some(idle) => (idle.connection, false),
+            None => (self.connect().await?, true),
         };
         // It comes back even if the caller gives up while it is asked.
-        let mut lent = Lent { connection: Some(connection), is_well: false, of: self, _permit: permit };
-        if !is_well && let Err(error) = mend(&mut lent).await {
-            tracing::warn!(%error, "a connection to the store is of no more use; another is opened");
-            *lent = self.0.connect.connect().await?;
+        let connection = Some(connection);
+        let mut lent = Lent { connection, is_well: false, is_full, of: self, _permit: permit, _using: using };
+        if !is_well && !is_new {
+            if let Err(error) = mend(&mut lent).await {
+                tracing::warn!(%error, "a connection to the store is of no more use; another is opened");
+                *lent = self.connect().await?;
+                lent.is_full = true;
+            }
+            if let Some(log) = self.log() {
+                log.settle();
+            }
         }
         Ok(lent)
+    }
+
+    async fn connect(&self) -> Result<SqliteConnection, Error> {
+        let mut connection = self.0.connect.connect().await?;
+        if let Some(log) = self.log() {
+            log.attach(&mut connection).await?;
+        }
+        Ok(connection)
+    }
+
+    /// Waits until everything that could be seen of this process's commits is on the disk.
+    pub(super) async fn settled(&self) -> Result<(), Error> {
+        let writer = match &self.0.durable {
+            Durable::BySqlite => return Ok(()),
+            Durable::ByLog(_) => self,
+            Durable::By(writer) => writer,
+        };
+        match writer.log() {
+            Some(log) => writer.synced(log, log.visible()).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn synced(&self, log: &Arc<Log>, ticket: Ticket) -> Result<(), Error> {
+        while log.durable(ticket).await? == Waited::Abandoned {
+            // Whoever has the connection next learns what became of the commit.
+            drop(self.acquire().await?);
+        }
+        Ok(())
+    }
+
+    /// The log, if these connections write to one.
+    pub(super) fn log(&self) -> Option<&Arc<Log>> {
+        match &self.0.durable {
+            Durable::ByLog(log) => Some(log),
+            Durable::BySqlite | Durable::By(_) => None,
+        }
     }
 
     /// Begins a transaction.
     pub(super) async fn begin(&self, statement: &'static str) -> Result<Begun<'_>, Error> {
         let mut lent = self.acquire().await?;
+        lent.ready().await?;
         Manager::begin(&mut lent, Some(statement.into_sql_str())).await?;
         Ok(Begun { lent, is_over: false })
+    }
+
+    /// Runs one statement and gives all that came of it.
+    async fn run<'q>(
+        &self,
+        query: impl Execute<'q, Sqlite> + 'q,
+    ) -> Result<Vec<Either<SqliteQueryResult, SqliteRow>>, Error> {
+        let mut lent = self.acquire().await?;
+        lent.ready().await?;
+        let read: Vec<_> = lent.fetch_many(query).try_collect().await?;
+        let has_changed =
+            read.iter().any(|one| one.as_ref().left().is_some_and(|end| end.rows_affected() > 0));
+        lent.end(has_changed).await?;
+        Ok(read)
+    }
+
+    /// Counts the commits so far and their syncs; nothing is counted without a log.
+    pub(super) fn sync_counts(&self) -> SyncCounts {
+        self.log().map_or(SyncCounts::default(), |log| log.counts())
     }
 
     /// Closes every connection once it is free; none is lent after that.
@@ -107,12 +211,15 @@ impl fmt::Debug for Connections {
 
 /// Takes a connection out of its transaction. What its last user began and did not end, the driver takes back in
 /// turn, before it answers here. A full disk makes SQLite roll back by itself, which the driver does not notice:
-/// it would count a transaction for ever and begin no other, so it is given one to end.
+/// it would count a transaction for ever and begin no other, so it is given one to end. Where that was done before,
+/// by a caller that gave up here, there is one already and beginning another fails.
 async fn mend(connection: &mut SqliteConnection) -> Result<(), Error> {
     connection.ping().await?;
     if connection.is_in_transaction() {
-        query("BEGIN").execute(&mut *connection).await?;
-        Manager::rollback(connection).await?;
+        let begun = query("BEGIN").execute(&mut *connection).await;
+        if let Err(error) = Manager::rollback(connection).await {
+            return Err(begun.err().unwrap_or(error));
+        }
     }
     Ok(())
 }
@@ -122,9 +229,32 @@ pub(super) struct Lent<'c> {
     /// There until it is given back.
     connection: Option<SqliteConnection>,
     is_well: bool,
+    is_full: bool,
     of: &'c Connections,
     /// Given back after the connection.
     _permit: SemaphorePermit<'c>,
+    _using: Using<'c>,
+}
+
+/// A caller that has a connection or waits for one, as the log counts it.
+struct Using<'c>(Option<&'c Arc<Log>>);
+
+impl<'c> Using<'c> {
+    fn of(connections: &'c Connections) -> Result<Self, Error> {
+        let log = connections.log();
+        if let Some(log) = log {
+            log.enter()?;
+        }
+        Ok(Self(log))
+    }
+}
+
+impl Drop for Using<'_> {
+    fn drop(&mut self) {
+        if let Some(log) = self.0 {
+            log.leave();
+        }
+    }
 }
 
 #[expect(clippy::expect_used, reason = "it is taken in `drop` alone")]
@@ -146,7 +276,12 @@ impl DerefMut for Lent<'_> {
 impl Drop for Lent<'_> {
     fn drop(&mut self) {
         if let Some(connection) = self.connection.take() {
-            self.of.idle().push(Idle { connection, is_well: self.is_well });
+            self.of.idle().push(Idle { connection, is_well: self.is_well, is_full: self.is_full });
+        }
+        if !self.is_well
+            && let Some(log) = self.of.log()
+        {
+            log.abandon();
         }
     }
 }
@@ -158,10 +293,19 @@ pub(super) struct Begun<'c> {
 }
 
 impl Begun<'_> {
+    /// Commits, gives the connection back, and waits until what was written and seen is on the disk.
     pub(super) async fn commit(mut self) -> Result<(), Error> {
         Manager::commit(&mut self.lent).await?;
         self.end();
-        Ok(())
+        let of = self.lent.of;
+        let Some(log) = of.log() else {
+            drop(self);
+            return of.settled().await;
+        };
+        let is_synced = self.lent.is_full && log.has_written();
+        let ticket = if is_synced { log.settle_synced() } else { log.settle() };
+        drop(self);
+        of.synced(log, ticket).await
     }
 
     pub(super) async fn rollback(mut self) -> Result<(), Error> {
@@ -197,6 +341,44 @@ impl Drop for Begun<'_> {
     }
 }
 
+impl Lent<'_> {
+    /// Sees to it that commits are synced by SQLite for a lone caller, and share the syncs of the log for several.
+    async fn ready(&mut self) -> Result<(), Error> {
+        let Some(log) = self.of.log() else { return Ok(()) };
+        let is_alone = log.is_alone();
+        if is_alone == self.is_full {
+            return Ok(());
+        }
+        // Not full while it changes: whoever gives up in between does not know.
+        self.is_full = false;
+        let mode = if is_alone { "PRAGMA synchronous = FULL" } else { "PRAGMA synchronous = NORMAL" };
+        query(mode).execute(&mut **self).await?;
+        self.is_full = is_alone;
+        Ok(())
+    }
+
+    /// Ends one statement that was no part of a transaction, and waits until what it wrote or saw is on the disk.
+    async fn end(mut self, has_changed: bool) -> Result<(), Error> {
+        let of = self.of;
+        let Some(log) = of.log() else {
+            self.is_well = true;
+            drop(self);
+            return of.settled().await;
+        };
+        let ticket = if has_changed && self.is_full {
+            log.settle_synced()
+        } else if has_changed || !log.has_begun() {
+            log.settle()
+        } else {
+            let version = query_scalar("PRAGMA data_version").fetch_one(&mut *self).await?;
+            log.withdraw(version)
+        };
+        self.is_well = true;
+        drop(self);
+        of.synced(log, ticket).await
+    }
+}
+
 /// One statement on any connection. Its rows are read before they are handed on, so that nobody who is slow to
 /// take them keeps a connection.
 impl<'c> Executor<'c> for &'c Connections {
@@ -211,9 +393,7 @@ impl<'c> Executor<'c> for &'c Connections {
         E: 'q + Execute<'q, Sqlite>,
     {
         let read = async move {
-            let mut lent = self.acquire().await?;
-            let read: Vec<_> = lent.fetch_many(query).try_collect().await?;
-            lent.is_well = true;
+            let read = self.run(query).await?;
             Ok::<_, Error>(stream::iter(read.into_iter().map(Ok)))
         };
         stream::once(read).try_flatten().boxed()
@@ -224,12 +404,7 @@ impl<'c> Executor<'c> for &'c Connections {
         'c: 'e,
         E: 'q + Execute<'q, Sqlite>,
     {
-        Box::pin(async move {
-            let mut lent = self.acquire().await?;
-            let row = lent.fetch_optional(query).await?;
-            lent.is_well = true;
-            Ok(row)
-        })
+        Box::pin(async move { Ok(self.run(query).await?.into_iter().find_map(Either::right)) })
     }
 
     fn prepare_with<'e>(
@@ -244,7 +419,11 @@ impl<'c> Executor<'c> for &'c Connections {
             let mut lent = self.acquire().await?;
             let statement = lent.prepare_with(sql, parameters).await?;
             lent.is_well = true;
+            drop(lent);
             Ok(statement)
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

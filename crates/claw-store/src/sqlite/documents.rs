@@ -200,6 +200,7 @@ impl Documents for SqliteStore {
         .fetch_all(&mut *transaction)
         .await
         .map_err(failed(SEARCH))?;
+        transaction.commit().await.map_err(failed(SEARCH))?;
         rows.iter().map(found).collect()
     }
 }

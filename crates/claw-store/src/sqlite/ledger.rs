@@ -63,10 +63,13 @@ impl Ledger for SqliteStore {
         .fetch_optional(&mut *connection)
         .await
         .map_err(failed(READ))?;
-        match begun {
-            Some(_) => fate(&mut connection, tenant, call).await.map(Some),
-            None => Ok(None),
-        }
+        let fate = match begun {
+            Some(_) => Some(fate(&mut connection, tenant, call).await?),
+            None => None,
+        };
+        drop(connection);
+        self.writer.settled().await.map_err(failed(READ))?;
+        Ok(fate)
     }
 
     async fn recent(&self, tenant: &TenantId, limit: usize) -> Result<Vec<Entry>, StoreError> {
@@ -99,7 +102,9 @@ impl SqliteStore {
     pub async fn verify(&self) -> Result<Vec<ChainReport>, StoreError> {
         // One look at all of it: entries that are added meanwhile are not seen half.
         let mut transaction = self.readers.begin("BEGIN").await.map_err(failed(READ))?;
-        verify_all(&mut transaction).await
+        let reports = verify_all(&mut transaction).await?;
+        transaction.commit().await.map_err(failed(READ))?;
+        Ok(reports)
     }
 
     /// Writes an entry, unless it is the second end of a call.

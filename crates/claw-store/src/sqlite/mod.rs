@@ -1,7 +1,8 @@
 //! One SQLite file, or memory.
 //!
 //! All writes of a process go through one connection, so that they queue here rather than fail there; reads
-//! have connections of their own and never wait for a write. Several processes may share the file.
+//! have connections of their own and wait for no write, only for the sync of what they saw. Several processes may
+//! share the file.
 
 mod access;
 mod agents;
@@ -13,6 +14,7 @@ mod conversations;
 mod documents;
 pub(crate) mod error;
 pub(crate) mod ledger;
+mod log;
 mod offers;
 mod processes;
 mod programs;
@@ -45,6 +47,8 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 use self::changes::Tail;
 use self::connections::{Begun, Connections};
 use self::error::{at, failed, is_busy};
+use self::log::Log;
+pub use self::log::SyncCounts;
 pub(crate) use self::schema::{bring_up_to_date, status};
 use crate::backend::Backend;
 use crate::chain::ChainReport;
@@ -102,14 +106,21 @@ impl SqliteStore {
 
     async fn open_file(path: &Path, node: NodeId, options: &StoreOptions) -> Result<Self, StoreError> {
         let connect = connect(options).filename(path);
-        let writer = connect_writer(&connect, options).await.map_err(failed(OPEN))?;
+        let writer = Connections::writing(write_ahead(&connect), options.acquire_timeout, Log::new(path));
+        let writer = opened(writer).await.map_err(failed(OPEN))?;
         let (_, installation) = schema::prepare(&writer, options).await?;
         let connect = connect.pragma("query_only", "ON");
-        let readers = connections(connect.clone(), options.readers, options);
+        let readers = (options.readers, options.acquire_timeout);
+        let readers = Connections::reading(connect.clone(), readers, &writer);
         let bells = Arc::<Bells>::default();
         let tail = Tail::follow(connections(connect, 1, options), Arc::clone(&bells));
         let tail = Some(tail.await.map_err(failed(OPEN))?);
         Ok(Self { node, writer, readers, bells, hub: Hub::default(), tail, installation })
+    }
+
+    /// Counts the transactions that were committed and the syncs that they shared; both are 0 in memory.
+    pub fn sync_counts(&self) -> SyncCounts {
+        self.writer.sync_counts()
     }
 
     /// Begins to write. What is not committed has not happened.
@@ -142,7 +153,8 @@ impl Backend for SqliteStore {
 pub(crate) async fn migrate(path: &Path, options: &StoreOptions) -> Result<Vec<Step>, StoreError> {
     make_file(path, options)?;
     let migrate = async {
-        let writer = connect_writer(&connect(options).filename(path), options).await.map_err(failed(OPEN))?;
+        let writer = connections(write_ahead(&connect(options).filename(path)), 1, options);
+        let writer = opened(writer).await.map_err(failed(OPEN))?;
         let prepared = schema::prepare(&writer, options).await;
         writer.close().await;
         Ok(prepared?.0)
@@ -167,13 +179,13 @@ fn connections(connect: SqliteConnectOptions, most: u32, options: &StoreOptions)
     Connections::new(connect, most, options.acquire_timeout)
 }
 
+fn write_ahead(connect: &SqliteConnectOptions) -> SqliteConnectOptions {
+    connect.clone().journal_mode(SqliteJournalMode::Wal)
+}
+
 /// Opens the connection that writes. SQLite does not wait for a lock when it turns a new file to write-ahead
 /// logging, so two processes that begin together try again here.
-async fn connect_writer(
-    connect: &SqliteConnectOptions,
-    options: &StoreOptions,
-) -> Result<Connections, sqlx::Error> {
-    let writer = connections(connect.clone().journal_mode(SqliteJournalMode::Wal), 1, options);
+async fn opened(writer: Connections) -> Result<Connections, sqlx::Error> {
     let started = tokio::time::Instant::now();
     loop {
         match writer.acquire().await.map(drop) {
