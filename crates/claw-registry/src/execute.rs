@@ -378,7 +378,7 @@ impl Trip<'_> {
             sights: judged.sights,
             effects: judged.left,
             scope: Arc::new(self.scope(&judged.place)),
-            network: judged.commands.network,
+            network: judged.analysis.network,
             cancel: cancel.clone(),
             progress: progress.clone(),
             secrets: secrets.clone(),

@@ -53,7 +53,6 @@ impl Trip<'_> {
 
 /// The asks of a plan that lead to a program with credentials.
 pub(super) fn logins(judged: &Judged) -> Vec<(Ask, ProgramRun)> {
-    let commands = judged.plan.asks.iter().filter(|ask| policy::command(ask).is_some());
-    let each = commands.zip(&judged.commands.routes);
-    each.filter_map(|(ask, route)| Some((ask.clone(), route.program()?.clone()))).collect()
+    let asks = judged.analysis.asks.iter();
+    asks.filter_map(|analysed| Some((analysed.ask.clone(), analysed.login()?.clone()))).collect()
 }
