@@ -217,7 +217,7 @@ fn find<'a>(
 
 fn unknown(offer: &Offer, name: &str, scrubber: &CallScrubber) -> Refusal {
     let shown = output::name(name, scrubber);
-    let named = |meta: &claw_core::tool::Meta| meta.name.as_str() == name || meta.aliases.contains(&name);
+    let named = |meta: &claw_core::tool::Meta| meta.name.as_str() == name || meta.aliases.contains(name);
     if let Some((meta, why)) = offer.unavailable().iter().find(|(meta, _)| named(meta)) {
         return Refusal::at(Step::Find, format!("`{}` is unavailable: {why}", meta.name));
     }

@@ -123,7 +123,7 @@ impl Offer {
         let mut names = HashMap::with_capacity(tools.len() * 2);
         for (at, tool) in tools.iter().enumerate() {
             for alias in tool.entry.meta.aliases.iter() {
-                names.entry((*alias).to_owned()).or_insert(at);
+                names.entry(alias.to_owned()).or_insert(at);
             }
         }
         // Real names go before aliases.

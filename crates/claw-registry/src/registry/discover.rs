@@ -42,7 +42,7 @@ fn names(entry: &str, meta: &Meta) -> bool {
             let group = group::canonical(group);
             group::names_of(meta).any(|name| name == group)
         }
-        None => meta.name.as_str() == entry || meta.aliases.contains(&entry),
+        None => meta.name.as_str() == entry || meta.aliases.contains(entry),
     }
 }
 
