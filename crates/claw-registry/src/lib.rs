@@ -17,6 +17,7 @@ mod guard;
 pub mod limit;
 mod offer;
 mod output;
+mod overlay;
 mod processes;
 mod registry;
 mod reply;
@@ -31,6 +32,7 @@ pub use execute::{Arguments, Asking, Request};
 pub use executor::{Executor, ExecutorBuilder, Limits};
 pub use guard::{AgentFiles, FileRules, unified_diff};
 pub use offer::{Offer, OfferOptions};
+pub use overlay::OverlayScope;
 pub use processes::{Keeping, ProcessLimits};
 pub use registry::{
     Context, Discovered, Discovery, Factory, Listing, RegisterError, Registry, Status, Version,

@@ -13,8 +13,9 @@ use claw_policy::shell::Rules;
 use serde_json::Value;
 
 use super::bounded::panicked;
-use super::{Asking, Trip, question, remembered};
+use super::{Asking, Authorised, Trip, question, remembered};
 use crate::offer::Place;
+use crate::registry::Built;
 use crate::reply::{Refusal, Step};
 use crate::scrub::CallScrubber;
 use crate::{approval, guard};
@@ -24,6 +25,8 @@ const LOOKING: Duration = Duration::from_secs(10);
 
 /// What step 5 has established.
 pub(super) struct Judged {
+    /// The tool to run: the one that is registered when the judging ends.
+    pub(super) built: Arc<Built>,
     pub(super) plan: Plan,
     pub(super) analysis: Analysis,
     pub(super) effects: Effects,
@@ -60,7 +63,9 @@ impl Trip<'_> {
         });
         let of_commands = analysis.command_effects(place.facts.sandboxed, left);
         let effects = plan.all_effects(meta.effects).and(of_commands);
-        let mut judged = Judged { plan, analysis, effects, left, sights, digest, place, approval: None };
+        let built = Arc::clone(&self.built);
+        let mut judged =
+            Judged { built, plan, analysis, effects, left, sights, digest, place, approval: None };
         let reason = match self.decide(&mut judged).await {
             Judgement::Allow => return Ok(judged),
             Judgement::Ask { reason } => reason,
@@ -72,7 +77,7 @@ impl Trip<'_> {
         let question = self.question(&judged, args, reason, scrubber);
         judged.approval =
             Some(approval::ask(self.executor, self.offer, question, &self.request.cancel).await?);
-        self.reconsider(&judged).await?;
+        judged.built = self.reconsider(&judged).await?;
         Ok(judged)
     }
 
@@ -121,13 +126,14 @@ impl Trip<'_> {
     }
 
     /// While a person thought, the policy or the settings may have changed: what they said yes to must still be
-    /// allowed, and be what they said it to.
-    async fn reconsider(&self, judged: &Judged) -> Result<(), Refusal> {
+    /// allowed, and be what they said it to. Returns the tool that is registered by now.
+    async fn reconsider(&self, judged: &Judged) -> Result<Arc<Built>, Refusal> {
         if self.place().await?.digest != judged.place.digest {
             let reason = "the tool's settings changed while the question waited".to_owned();
             return Err(denied(reason, Some("make the call again, which asks again".to_owned())));
         }
-        if self.authorise()? != judged.left {
+        let Authorised { left, built } = self.authorise()?;
+        if left != judged.left {
             return Err(denied("the policy changed while the question waited".to_owned(), None));
         }
         let analysis = self.analyse(&judged.plan, &self.programs(&judged.plan).await?);
@@ -140,7 +146,7 @@ impl Trip<'_> {
             return Err(denied(reason, Some("make the call again, which asks again".to_owned())));
         }
         match self.verdict(judged, &analysis) {
-            Judgement::Allow | Judgement::Ask { .. } => Ok(()),
+            Judgement::Allow | Judgement::Ask { .. } => Ok(built),
             Judgement::Deny { reason, advice } => Err(denied(reason, advice)),
         }
     }

@@ -30,7 +30,7 @@ impl Executor {
             let meta = &tool.entry.meta;
             let verdict = self.policy().judge(&registry.tool_set(), &subject, meta);
             tool.state() != State::Withdrawn
-                && registry.named(meta.name.as_str()).is_some()
+                && registry.named(meta.name.as_str()).is_some_and(|now| now.meta == *meta)
                 && verdict.allowed
                 && meta.effects.within(verdict.effects)
         })
