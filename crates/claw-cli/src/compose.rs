@@ -306,6 +306,8 @@ pub(crate) async fn hide_sealed(
 ) -> Result<(), Failure> {
     let values = sealed(loaded, around, store).await?;
     let short = executor.scrubbers().add_all_for(&loaded.config.tenant, values);
+    let short =
+        short.map_err(|error| Failure::failed("the sealed values cannot be hidden").because(error))?;
     if short > 0 {
         tracing::warn!(count = short, "sealed values are too short to be told from ordinary text");
     }
