@@ -10,11 +10,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use claw_core::port::{Access, Scope};
-use claw_core::tool::{Ask, Effect, Effects, Plan, Sight, Target};
+use claw_core::tool::{Ask, Effect, Effects, Sight, Target};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use self::command::{Analysis, Security, command, is_analysed, programs};
+pub use self::command::{AnalysedAsk, Analysis, Security, command, programs};
 
 /// When a person is asked before a call runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -104,8 +104,8 @@ pub struct Circumstances<'a> {
     pub scope: &'a Scope,
     /// Whether commands of this caller run in a sandbox.
     pub sandboxed: bool,
-    /// What is known of the plan's commands.
-    pub commands: &'a Analysis,
+    /// The plan's asks, each with everything that is known of it.
+    pub analysis: &'a Analysis,
     /// What was seen of what the plan names.
     pub sights: &'a [Sight],
 }
@@ -119,27 +119,21 @@ impl Circumstances<'_> {
 }
 
 /// What a port should look at before the plan is judged.
-pub fn targets(plan: &Plan, commands: &Analysis) -> Vec<Target> {
+pub fn targets(analysis: &Analysis) -> Vec<Target> {
     let mut targets = Vec::new();
-    let mut analysed = commands.commands();
-    for ask in &plan.asks {
-        match ask {
+    for analysed in &analysis.asks {
+        match &analysed.ask {
+            // What has credentials is looked at by the place that runs it.
+            _ if analysed.login().is_some() => {}
             Ask::Script(script) => {
-                let analysed = analysed.next();
-                // What has credentials is looked at by the place that runs it.
-                if analysed.is_some_and(|analysed| analysed.route.program().is_some()) {
-                    continue;
-                }
                 targets.push(Target::Sandbox);
-                let names = analysed.map(|analysed| programs(analysed.verdict)).unwrap_or_default();
+                let names = analysed.verdict.as_ref().map(programs).unwrap_or_default();
                 let directory = &script.directory;
                 targets.extend(
                     names.into_iter().map(|name| Target::Program { name, directory: directory.clone() }),
                 );
             }
-            Ask::Argv(argv) if argv.credentials => {
-                analysed.next();
-            }
+            Ask::Argv(argv) if argv.credentials => {}
             Ask::Argv(argv) => {
                 targets.push(Target::Sandbox);
                 if let Some(name) = argv.argv.first() {
@@ -147,11 +141,8 @@ pub fn targets(plan: &Plan, commands: &Analysis) -> Vec<Target> {
                     targets.push(Target::Program { name: name.clone(), directory });
                 }
             }
-            Ask::Input(input) => {
-                // The programs in it are those of a sandbox that is there already.
-                analysed.next();
-                targets.push(Target::Process { process: input.process.clone() });
-            }
+            // The programs in it are those of a sandbox that is there already.
+            Ask::Input(input) => targets.push(Target::Process { process: input.process.clone() }),
             Ask::Write { path } => targets.push(Target::File { path: path.clone() }),
             Ask::Host { .. } | Ask::Opaque => {}
         }
@@ -160,13 +151,14 @@ pub fn targets(plan: &Plan, commands: &Analysis) -> Vec<Target> {
 }
 
 /// Judges a plan. The hardest judgement of any part stands.
-pub fn judge(config: &ApprovalConfig, plan: &Plan, circumstances: &Circumstances<'_>) -> Judgement {
-    let effects = plan.all_effects(circumstances.ceiling);
+pub fn judge(config: &ApprovalConfig, circumstances: &Circumstances<'_>) -> Judgement {
+    let analysis = circumstances.analysis;
+    let effects = analysis.stated_effects(circumstances.ceiling);
     if let Some(reason) = beyond_ceiling(effects, circumstances) {
         return Judgement::deny(reason);
     }
     let mut asked = None;
-    let of_commands = circumstances.commands.effects(circumstances.sandboxed, circumstances.left);
+    let of_commands = analysis.command_effects(circumstances.sandboxed, circumstances.left);
     for (effect, rule) in effects.and(of_commands).iter().filter_map(|e| Some((e, config.effects.get(&e)?))) {
         match rule {
             EffectRule::Allow => {}
@@ -178,11 +170,10 @@ pub fn judge(config: &ApprovalConfig, plan: &Plan, circumstances: &Circumstances
             }
         }
     }
-    let mut analysed = circumstances.commands.commands();
-    for ask in &plan.asks {
-        let judgement = match (ask, command(ask)) {
-            (Ask::Input(_), _) => command::judge_input(config, analysed.next(), circumstances),
-            (_, Some(script)) => command::judge(config, &script, analysed.next(), circumstances),
+    for analysed in &analysis.asks {
+        let judgement = match (&analysed.ask, command(&analysed.ask)) {
+            (Ask::Input(_), _) => command::judge_input(config, analysed, circumstances),
+            (_, Some(script)) => command::judge(config, &script, analysed, circumstances),
             (ask, None) => judge_ask(ask, circumstances),
         };
         match judgement {

@@ -85,7 +85,7 @@ fn spec(index: usize) -> Result<Spec, Box<dyn std::error::Error>> {
         "required": ["old_text", "new_text"],
         "additionalProperties": false,
     } });
-    let mut meta = Meta::of(name, Group::Named("bench"));
+    let mut meta = Meta::of(name, Group::named("bench"));
     meta.about = "Read and change a file of the workspace, with line numbers and a preview.".into();
     Ok(Spec::with_schema(&meta, schema))
 }

@@ -219,8 +219,8 @@ fn find<'a>(
 
 fn unknown(offer: &Offer, name: &str, scrubber: &CallScrubber) -> Refusal {
     let shown = output::name(name, scrubber);
-    let named = |meta: &claw_core::tool::Meta| meta.name.as_str() == name || meta.aliases.contains(&name);
-    if let Some((meta, why)) = offer.unavailable().iter().find(|(meta, _)| named(meta)) {
+    let named = |meta: &claw_core::tool::Meta| meta.name.as_str() == name || meta.aliases.contains(name);
+    if let Some((meta, why)) = offer.unavailable().into_iter().find(|(meta, _)| named(meta)) {
         return Refusal::at(Step::Find, format!("`{}` is unavailable: {why}", meta.name));
     }
     if offer.0.registry.has(name) {
@@ -248,23 +248,34 @@ struct Trip<'a> {
     request: Request,
 }
 
+/// A tool that the caller may use now.
+struct Authorised {
+    /// What the policy left of its ceiling.
+    left: Effects,
+    /// The tool that is registered now.
+    built: Arc<Built>,
+}
+
 type Ended = (Result<Output, ToolError>, Duration);
 
 impl Trip<'_> {
     /// Steps 2 to 8.
     async fn go(
-        self,
+        mut self,
         args: Arguments,
         scrubber: &CallScrubber,
         notes: &mut Vec<String>,
     ) -> Result<Ended, Refusal> {
         let allowed = self.authorise();
-        let allowed = allowed.and_then(|left| {
+        let allowed = allowed.and_then(|allowed| {
             self.executor.limit(self.offer, self.tool.entry.meta.cost)?;
-            Ok(left)
+            Ok(allowed)
         });
         let left = match allowed {
-            Ok(left) => left,
+            Ok(Authorised { left, built }) => {
+                self.built = built;
+                left
+            }
             Err(refusal) => {
                 args.discard();
                 return Err(refusal);
@@ -278,8 +289,9 @@ impl Trip<'_> {
         Ok(self.finish(ran, notes).await)
     }
 
-    /// 2. Is it in the offer, and in today's decision? What is left of its ceiling?
-    fn authorise(&self) -> Result<Effects, Refusal> {
+    /// 2. Is it in the offer, and in today's decision? What is left of its ceiling? A tool that was registered anew
+    /// with the same definition is the same tool, and the call goes to the one that is registered now.
+    fn authorise(&self) -> Result<Authorised, Refusal> {
         let meta = &self.tool.entry.meta;
         let name = &meta.name;
         let refuse = |reason: String| Refusal::at(Step::Authorise, reason);
@@ -301,14 +313,20 @@ impl Trip<'_> {
         let registry = self.executor.registry_for(self.offer.caller());
         let unchanged = self.offer.0.made_from == self.executor.state(&registry);
         if unchanged && self.tool.state() == State::Listed {
-            return Ok(self.tool.effects);
+            return Ok(Authorised { left: self.tool.effects, built: Arc::clone(&self.built) });
         }
-        if !registry.named(name.as_str()).is_some_and(|now| Arc::ptr_eq(&now, &self.tool.entry)) {
+        let replaced = || {
             let refusal = refuse(format!("`{name}` has been removed or replaced"));
-            return Err(refusal.try_instead("look at the tools of the next turn"));
+            refusal.try_instead("look at the tools of the next turn")
+        };
+        let unavailable = |why: String| refuse(format!("`{name}` is unavailable: {why}"));
+        let now = registry.named(name.as_str()).ok_or_else(replaced)?;
+        if let Some(why) = registry.lacking(&now) {
+            return Err(unavailable(why));
         }
-        if let Some(why) = registry.lacking(&self.tool.entry) {
-            return Err(refuse(format!("`{name}` is unavailable: {why}")));
+        let built = self.offer.successor(self.tool, &now).map_err(|why| unavailable(why.0))?;
+        if built.definition != self.built.definition {
+            return Err(replaced());
         }
         let subject = Subject::from(self.offer.caller().as_ref());
         let verdict = self.executor.policy().judge(&registry.tool_set(), &subject, meta);
@@ -316,7 +334,7 @@ impl Trip<'_> {
             let refusal = refuse(format!("`{name}` is not allowed here: {}", verdict.trace));
             return Err(refusal.try_instead("use another tool"));
         }
-        Ok(verdict.effects)
+        Ok(Authorised { left: verdict.effects, built })
     }
 
     /// 4. Do the arguments fit? (3, the rate limit, is the executor's.)
@@ -380,7 +398,7 @@ impl Trip<'_> {
             sights: judged.sights,
             effects: judged.left,
             scope: Arc::new(self.scope(&judged.place)),
-            network: judged.commands.network,
+            network: judged.analysis.network,
             cancel: cancel.clone(),
             progress: progress.clone(),
             secrets: secrets.clone(),
@@ -398,7 +416,7 @@ impl Trip<'_> {
         });
         self.emit(|| What::CallStarted { tool: meta.name.clone() });
         let begun = Instant::now();
-        let work = async { self.built.tool.run_erased(&call, args).await };
+        let work = async { judged.built.tool.run_erased(&call, args).await };
         let result = bounded(AssertUnwindSafe(work).catch_unwind(), self.bounds(), &cancel).await;
         let took = begun.elapsed();
         tail.end();

@@ -13,7 +13,7 @@ use arc_swap::ArcSwap;
 use claw_core::event::{Event, Listener, What};
 use claw_core::store::{CallStore, Rules, SettingsStore};
 use claw_core::tool::{Caller, Meta, Need, Profile, Unavailable};
-use claw_core::{AgentId, CallId, TenantId, ToolName};
+use claw_core::{CallId, ToolName};
 use claw_policy::approval::ApprovalConfig;
 use claw_policy::pipeline::{Policy, Subject};
 use claw_policy::profile;
@@ -24,8 +24,9 @@ use crate::commands::CommandRules;
 use crate::guard::{FileRules, SeenTable};
 use crate::limit::Limiter;
 use crate::offer::{MadeFrom, Offer, OfferOptions, Offered, State};
+use crate::overlay::{OverlayScope, Overlays};
 use crate::processes::{Keeping, ProcessTable};
-use crate::registry::Registry;
+use crate::registry::{Context, Registry};
 use crate::scrub::Scrubbers;
 use crate::settings::StoredLayers;
 
@@ -62,7 +63,7 @@ pub struct Executor(pub(crate) Arc<Parts>);
 
 pub(crate) struct Parts {
     pub(crate) registry: Arc<Registry>,
-    overlays: ArcSwap<HashMap<(TenantId, AgentId), Arc<Registry>>>,
+    overlays: Overlays,
     policy: ArcSwap<Policy>,
     policy_version: AtomicU64,
     pub(crate) approvals: ArcSwap<ApprovalConfig>,
@@ -172,7 +173,7 @@ impl ExecutorBuilder {
     pub fn build(self) -> Executor {
         Executor(Arc::new(Parts {
             registry: self.registry,
-            overlays: ArcSwap::default(),
+            overlays: Overlays::default(),
             policy: ArcSwap::from_pointee(self.policy),
             policy_version: AtomicU64::new(0),
             approvals: ArcSwap::from_pointee(self.approvals),
@@ -272,26 +273,15 @@ impl Executor {
         self.0.files.store(Arc::new(rules));
     }
 
-    /// Gives an agent of a tenant tools of its own on top of the common ones; `None` takes them away.
-    pub fn set_overlay(&self, tenant: TenantId, agent: AgentId, overlay: Option<Arc<Registry>>) {
-        let key = (tenant, agent);
-        self.0.overlays.rcu(|overlays| {
-            let mut overlays = HashMap::clone(overlays);
-            match &overlay {
-                Some(overlay) => overlays.insert(key.clone(), Arc::clone(overlay)),
-                None => overlays.remove(&key),
-            };
-            overlays
-        });
+    /// Gives a tenant, or one agent of it, tools on top of the common ones; `None` takes them away. An agent's tools
+    /// stand in front of its tenant's: make both with [`Registry::over`] the common registry.
+    pub fn set_overlay(&self, scope: &OverlayScope, overlay: Option<Arc<Registry>>) {
+        self.0.overlays.set(&self.0.registry, scope, overlay.as_ref());
     }
 
     /// The tools of this caller's agent.
     pub fn registry_for(&self, caller: &Caller) -> Arc<Registry> {
-        let overlays = self.0.overlays.load();
-        if overlays.is_empty() {
-            return Arc::clone(&self.0.registry);
-        }
-        overlays.get(&(caller.tenant.clone(), caller.agent.clone())).unwrap_or(&self.0.registry).clone()
+        self.0.overlays.of(&self.0.registry, caller)
     }
 
     /// What this caller may call now.
@@ -317,7 +307,16 @@ impl Executor {
             let dormant =
                 entry.meta.standing && !(something_to_read && entry.meta.needs.contains(&Need::Artifacts));
             let state = if dormant { State::Dormant } else { State::Listed };
-            offered.push(Offered::new(entry, verdict.effects, state));
+            let tool = Offered::new(entry, verdict.effects, state);
+            // A factory that failed before is tried at once; others make their tools when those are first wanted.
+            if tool.entry.last_failure().is_some() {
+                let context = Context { caller: &caller, world: registry.world() };
+                if let Err(why) = tool.make(&context) {
+                    unavailable.push((Arc::clone(&tool.entry.meta), why.0));
+                    continue;
+                }
+            }
+            offered.push(tool);
         }
         self.keep_withdrawn(&registry, &mut offered, &options.previous);
         stable_order(&mut offered, &options.previous);
@@ -328,10 +327,17 @@ impl Executor {
         }
     }
 
-    /// One tool, to be called by hand: its `execute` takes the road. `None` where the offer has none.
-    pub fn resolve(&self, offer: &Offer, name: &str) -> Option<BoundTool> {
-        let tool = offer.find(name)?;
-        matches!(tool.state(), State::Listed).then(|| self.bind(offer, &tool.entry.meta))
+    /// One tool, to be called by hand: its `execute` takes the road. Says why where the offer has none of this name
+    /// or the tool cannot be made.
+    pub fn resolve(&self, offer: &Offer, name: &str) -> Result<BoundTool, Unavailable> {
+        let Some(tool) = offer.find(name).filter(|tool| tool.state() == State::Listed) else {
+            let named = |meta: &Meta| meta.name.as_str() == name || meta.aliases.contains(name);
+            let why = offer.unavailable().into_iter().find(|(meta, _)| named(meta)).map(|(_, why)| why);
+            let absent = || format!("`{name}` is not among the tools that are offered here");
+            return Err(Unavailable(why.unwrap_or_else(absent)));
+        };
+        offer.built(tool)?;
+        Ok(self.bind(offer, &tool.entry.meta))
     }
 
     /// Every tool of the offer. One that cannot be made is left out and told to `observe`.

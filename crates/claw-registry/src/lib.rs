@@ -18,6 +18,7 @@ pub mod limit;
 mod offer;
 mod operation;
 mod output;
+mod overlay;
 mod processes;
 mod registry;
 mod reply;
@@ -33,6 +34,7 @@ pub use executor::{Executor, ExecutorBuilder, Limits};
 pub use guard::{AgentFiles, FileRules, unified_diff};
 pub use offer::{Offer, OfferOptions};
 pub use operation::{Operation, Recorder};
+pub use overlay::OverlayScope;
 pub use processes::{Keeping, ProcessLimits};
 pub use registry::{
     Context, Discovered, Discovery, Factory, Listing, RegisterError, Registry, Status, Version,

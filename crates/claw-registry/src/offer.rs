@@ -64,9 +64,17 @@ pub(crate) struct Offered {
     /// What the policy left of its ceiling.
     pub(crate) effects: Effects,
     built: OnceLock<Result<Arc<Built>, Unavailable>>,
+    /// The tool that is registered in place of `entry` by now, as the last call found it.
+    successor: ArcSwapOption<Successor>,
     /// As the last call had it.
     place: ArcSwapOption<Place>,
     state: AtomicU8,
+}
+
+/// A tool that was registered in place of an offered one.
+struct Successor {
+    entry: Arc<Entry>,
+    built: Result<Arc<Built>, Unavailable>,
 }
 
 /// Where and for whom a tool's calls run: the same for all calls of one offer, while no settings change.
@@ -94,8 +102,14 @@ pub(crate) enum State {
 
 impl Offered {
     pub(crate) fn new(entry: Arc<Entry>, effects: Effects, state: State) -> Self {
-        let (built, place) = (OnceLock::new(), ArcSwapOption::empty());
-        Self { entry, effects, built, place, state: AtomicU8::new(state as u8) }
+        let (built, successor) = (OnceLock::new(), ArcSwapOption::empty());
+        let (place, state) = (ArcSwapOption::empty(), AtomicU8::new(state as u8));
+        Self { entry, effects, built, successor, place, state }
+    }
+
+    /// The tool for this caller, made once per offer.
+    pub(crate) fn make(&self, context: &Context<'_>) -> Result<Arc<Built>, Unavailable> {
+        self.built.get_or_init(|| self.entry.build(context)).clone()
     }
 
     pub(crate) fn state(&self) -> State {
@@ -123,7 +137,7 @@ impl Offer {
         let mut names = HashMap::with_capacity(tools.len() * 2);
         for (at, tool) in tools.iter().enumerate() {
             for alias in tool.entry.meta.aliases.iter() {
-                names.entry((*alias).to_owned()).or_insert(at);
+                names.entry(alias.to_owned()).or_insert(at);
             }
         }
         // Real names go before aliases.
@@ -192,9 +206,14 @@ impl Offer {
         self.find(name).map(|tool| &tool.entry.meta)
     }
 
-    /// Tools that the policy allows and that cannot be used here, with the reason.
-    pub fn unavailable(&self) -> &[(Arc<Meta>, String)] {
-        &self.0.unavailable
+    /// Tools that the policy allows and that cannot be used here, with the reason. A factory that fails while the
+    /// offer is used joins them.
+    pub fn unavailable(&self) -> Vec<(Arc<Meta>, String)> {
+        let failed = self.0.tools.iter().filter_map(|tool| {
+            let why = tool.built.get()?.as_ref().err()?;
+            Some((Arc::clone(&tool.entry.meta), why.0.clone()))
+        });
+        self.0.unavailable.iter().cloned().chain(failed).collect()
     }
 
     /// How many tools can be found by searching.
@@ -271,8 +290,25 @@ impl Offer {
     }
 
     pub(crate) fn built(&self, tool: &Offered) -> Result<Arc<Built>, Unavailable> {
-        let context = Context { caller: &self.0.caller, world: self.0.registry.world() };
-        tool.built.get_or_init(|| tool.entry.build(&context)).clone()
+        tool.make(&self.context())
+    }
+
+    /// The tool that is registered `now` under the name of an offered one, for this caller.
+    pub(crate) fn successor(&self, tool: &Offered, now: &Arc<Entry>) -> Result<Arc<Built>, Unavailable> {
+        if Arc::ptr_eq(now, &tool.entry) {
+            return self.built(tool);
+        }
+        if let Some(known) = tool.successor.load().as_ref().filter(|known| Arc::ptr_eq(&known.entry, now)) {
+            return known.built.clone();
+        }
+        let built = now.build(&self.context());
+        let known = Successor { entry: Arc::clone(now), built: built.clone() };
+        tool.successor.store(Some(Arc::new(known)));
+        built
+    }
+
+    fn context(&self) -> Context<'_> {
+        Context { caller: &self.0.caller, world: self.0.registry.world() }
     }
 
     /// Makes a deferred or dormant tool callable and tells the model of it. It only ever grows.

@@ -6,20 +6,26 @@
 //! [`Executor`](crate::Executor).
 
 mod discover;
+mod entry;
+mod schemas;
 mod shelf;
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
 use claw_core::port::{Confinement, World};
-use claw_core::tool::{AnyTool, Caller, Meta, Need, Section, ToolSource, Unavailable};
+use claw_core::tool::{AnyTool, Caller, Meta, Need, Profile, Section, ToolSource, Unavailable};
 use claw_core::{InvalidId, ToolName};
 use claw_policy::pipeline::ToolSet;
+use claw_policy::profile;
 use serde::Serialize;
 
 pub use discover::{Discovered, Discovery};
-pub(crate) use shelf::{Built, Entry};
-use shelf::{Maker, Shelf};
+use entry::Maker;
+pub(crate) use entry::{Built, Entry};
+use schemas::Schemas;
+use shelf::{Attached, Reading, Shelf};
 
 /// What a lazy factory is given: for whom the tool is made, and in which world.
 #[derive(Debug, Clone, Copy)]
@@ -57,9 +63,18 @@ pub struct Listing {
     /// Whether it can be used.
     #[serde(flatten)]
     pub status: Status,
+    /// The profiles that include it.
+    pub profiles: Vec<Profile>,
     /// What one should know before relying on it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<&'static str>,
+}
+
+impl Listing {
+    fn new(meta: Arc<Meta>, status: Status, note: Option<&'static str>) -> Self {
+        let includes = |profile: &Profile| profile::includes(*profile, &meta);
+        Self { profiles: Profile::ALL.into_iter().filter(includes).collect(), meta, status, note }
+    }
 }
 
 /// A tool that was not put on the shelf.
@@ -94,14 +109,24 @@ pub enum RegisterError {
     BadAlias(#[from] InvalidId),
 }
 
-/// All tools of a deployment, or those that one agent has on top of them.
+/// All tools of a deployment, or those that a tenant or an agent has on top of them.
 pub struct Registry {
-    shelf: ArcSwap<Shelf>,
-    writing: Mutex<()>,
+    own: Arc<Own>,
     world: World,
     base: Option<Arc<Registry>>,
+    /// Compiled schemas, shared with the registry beneath.
+    schemas: Arc<Schemas>,
     /// The policy's view of this shelf and its base, kept until either changes.
     tools: ArcSwap<Option<(Version, Arc<ToolSet>)>>,
+}
+
+/// A registry's own tools, apart from what lies beneath.
+#[derive(Default)]
+struct Own {
+    shelf: ArcSwap<Shelf>,
+    writing: Mutex<()>,
+    /// How many times a source was asked for its tools.
+    readings: AtomicU64,
 }
 
 /// Which state of a registry (and of the one beneath it) something was computed from.
@@ -111,23 +136,28 @@ pub struct Version(u64);
 impl Registry {
     /// An empty registry in this world.
     pub fn new(world: World) -> Self {
-        Self::with_base(world, None)
+        Self::with(Arc::default(), world, None, Arc::default())
     }
 
-    /// What one agent has on top of `base`. Nothing is copied: what is not here is looked up there, and a
-    /// tool of the same name here stands in front.
+    /// Tools on top of `base`. Nothing is copied: what is not here is looked up there, and a tool of the same name
+    /// here stands in front.
     pub fn over(base: Arc<Registry>) -> Self {
-        Self::with_base(base.world.clone(), Some(base))
+        let (world, schemas) = (base.world.clone(), Arc::clone(&base.schemas));
+        Self::with(Arc::default(), world, Some(base), schemas)
     }
 
-    fn with_base(world: World, base: Option<Arc<Registry>>) -> Self {
-        Self {
-            shelf: ArcSwap::default(),
-            writing: Mutex::new(()),
-            world,
-            base,
-            tools: ArcSwap::from_pointee(None),
+    /// The same tools with `to` wherever `from` lies beneath. What is written to either shows in both.
+    pub(crate) fn moved(self: &Arc<Self>, from: &Arc<Registry>, to: &Arc<Registry>) -> Arc<Registry> {
+        if Arc::ptr_eq(self, from) {
+            return Arc::clone(to);
         }
+        let Some(base) = &self.base else { return Arc::clone(self) };
+        let (own, world, schemas) = (Arc::clone(&self.own), self.world.clone(), Arc::clone(&self.schemas));
+        Arc::new(Self::with(own, world, Some(base.moved(from, to)), schemas))
+    }
+
+    fn with(own: Arc<Own>, world: World, base: Option<Arc<Registry>>, schemas: Arc<Schemas>) -> Self {
+        Self { own, world, base, schemas, tools: ArcSwap::from_pointee(None) }
     }
 
     /// Puts a tool on the shelf under its own metadata.
@@ -143,7 +173,7 @@ impl Registry {
     ) -> Result<(), RegisterError> {
         let mut meta = tool.meta().clone();
         change(&mut meta);
-        self.put(Entry::ready(meta, tool))
+        self.put(Entry::ready(meta, tool, &self.schemas))
     }
 
     /// Puts a tool on the shelf that is made for each caller when it is first wanted.
@@ -152,11 +182,11 @@ impl Registry {
         meta: Meta,
         factory: impl Fn(&Context<'_>) -> Result<Arc<dyn AnyTool>, Unavailable> + Send + Sync + 'static,
     ) -> Result<(), RegisterError> {
-        self.put(Entry::new(meta, Maker::PerCaller(Box::new(factory))))
+        self.put(Entry::new(meta, Maker::PerCaller(Box::new(factory)), &self.schemas))
     }
 
     fn put(&self, entry: Entry) -> Result<(), RegisterError> {
-        if let Some(taken_by) = self.base.as_ref().and_then(|base| base.alias_of(entry.meta.name.as_str())) {
+        if let Some(taken_by) = self.alias_beneath(entry.meta.name.as_str()) {
             return Err(RegisterError::NameIsAlias { name: entry.meta.name.clone(), taken_by });
         }
         self.write(|shelf| shelf.insert(Arc::new(entry)))
@@ -168,7 +198,8 @@ impl Registry {
         self.write(|shelf| shelf.absent.extend(absent));
     }
 
-    /// Takes a tool off the shelf; says whether it was there.
+    /// Takes the tool of this name, or else of this alias, off the shelf; says whether it was there. A call that is
+    /// in an offer already still works if a tool of the same definition is registered in its place.
     pub fn unregister(&self, name: &str) -> bool {
         self.write(|shelf| shelf.remove(name))
     }
@@ -183,22 +214,29 @@ impl Registry {
     pub fn attach(&self, source: Arc<dyn ToolSource>) -> Vec<RegisterError> {
         let name = source.name().to_owned();
         let added = self.write(|shelf| {
-            let free = shelf.sources.iter().all(|other| other.name() != name);
+            let free = shelf.sources.iter().all(|other| other.source.name() != name);
             if free {
-                shelf.sources.push(source);
+                shelf.sources.push(Attached::new(source));
             }
             free
         });
         if added { self.refresh(&name) } else { vec![RegisterError::SourceTaken(name)] }
     }
 
-    /// Takes what a source has now in place of what it had. The source is asked before anything is locked, so
-    /// one that is slow holds nobody up.
+    /// Asks a source for its tools and applies the difference. A tool whose definition is unchanged goes on working
+    /// in offers that were made before, through the implementation that the source has now; one whose definition
+    /// changed is refused there. Tools whose names are taken are left out and returned with the reason.
+    ///
+    /// The source is asked, and new schemas are compiled, before anything is locked: a slow source delays nobody.
     pub fn refresh(&self, source: &str) -> Vec<RegisterError> {
-        let found = self.shelf.load().sources.iter().find(|s| s.name() == source).cloned();
-        let Some(found) = found else { return Vec::new() };
-        let tools = shelf::unharmed(|| found.tools()).and_then(|tools| tools);
-        self.write(|shelf| shelf.replace(source, tools))
+        let sources = self.own.shelf.load();
+        let found = sources.sources.iter().find(|attached| attached.source.name() == source);
+        let Some(source) = found.map(|attached| Arc::clone(&attached.source)) else { return Vec::new() };
+        let number = self.own.readings.fetch_add(1, Ordering::Relaxed);
+        let entry = |tool| Arc::new(Entry::of_source(source.name(), tool, &self.schemas));
+        let read = || source.tools().map(|tools| tools.into_iter().map(entry).collect());
+        let tools = entry::unharmed(read).and_then(|tools| tools);
+        self.write_if(|shelf| shelf.apply(Reading { source, number, tools }))
     }
 
     /// Removes a source and its tools; says whether it was there.
@@ -221,22 +259,22 @@ impl Registry {
         self.len() == 0
     }
 
-    /// Every tool with what is known of it, by name. Builds nothing.
+    /// Every tool with what is known of it, by name. Builds nothing; a factory that made no tool when it was last
+    /// asked is listed as unavailable, with its reason.
     pub fn list(&self) -> Vec<Listing> {
-        let entries = self.entries();
-        let mut list: Vec<_> = entries
+        let mut list: Vec<_> = self
+            .entries()
             .iter()
             .map(|entry| {
-                let status = match self.lacking(entry) {
+                let status = match self.lacking(entry).or_else(|| entry.last_failure()) {
                     None => Status::Ready,
                     Some(reason) => Status::Unavailable(reason),
                 };
-                Listing { meta: Arc::clone(&entry.meta), status, note: self.note(entry) }
+                Listing::new(Arc::clone(&entry.meta), status, self.note(entry))
             })
             .collect();
-        for meta in self.absent() {
-            list.push(Listing { meta, status: Status::NotInBuild, note: None });
-        }
+        list.extend(self.hidden().map(|(meta, why)| Listing::new(meta, Status::Unavailable(why), None)));
+        list.extend(self.absent().into_iter().map(|meta| Listing::new(meta, Status::NotInBuild, None)));
         list.sort_by(|a, b| a.meta.name.cmp(&b.meta.name));
         list
     }
@@ -258,7 +296,7 @@ impl Registry {
 
     /// The sources that could not give their tools, with the reason.
     pub fn failed_sources(&self) -> Vec<(String, String)> {
-        self.shelf.load().failed.clone()
+        self.own.shelf.load().failed.clone()
     }
 
     /// What there is to reach.
@@ -270,7 +308,7 @@ impl Registry {
     pub fn version(&self) -> Version {
         // Each only ever rises, so their sum differs whenever one of them does.
         let base = self.base.as_ref().map_or(0, |base| base.version().0);
-        Version(self.shelf.load().version + base)
+        Version(self.own.shelf.load().version + base)
     }
 
     /// What the policy decides over: every tool here and beneath, and the catalogue's absent ones.
@@ -294,11 +332,24 @@ impl Registry {
 
     /// The tool of exactly this name: the agent's own first.
     pub(crate) fn named(&self, name: &str) -> Option<Arc<Entry>> {
-        self.shelf.load().entries.get(name).cloned().or_else(|| self.base.as_ref()?.named(name))
+        self.own_named(name).or_else(|| self.base.as_ref()?.named(name))
+    }
+
+    /// The own tool of this name, unless the name is an alias beneath: calls and policy entries that name the alias
+    /// must not be led to another tool.
+    fn own_named(&self, name: &str) -> Option<Arc<Entry>> {
+        let entry = self.own.shelf.load().entries.get(name).cloned()?;
+        self.alias_beneath(name).is_none().then_some(entry)
+    }
+
+    /// The tool beneath that this name leads to as an alias.
+    fn alias_beneath(&self, name: &str) -> Option<ToolName> {
+        let found = self.base.as_ref()?.find(name)?;
+        (found.meta.name.as_str() != name).then(|| found.meta.name.clone())
     }
 
     fn alias_of(&self, name: &str) -> Option<ToolName> {
-        self.shelf.load().alias_of(name).cloned().or_else(|| self.base.as_ref()?.alias_of(name))
+        self.own.shelf.load().alias_of(name).cloned().or_else(|| self.base.as_ref()?.alias_of(name))
     }
 
     /// Why this tool cannot work here.
@@ -315,35 +366,57 @@ impl Registry {
     }
 
     fn source_failure(&self, entry: &Entry) -> Option<String> {
-        let here = self.shelf.load().failure(entry).map(str::to_owned);
+        let here = self.own.shelf.load().failure(entry).map(str::to_owned);
         here.or_else(|| self.base.as_ref()?.source_failure(entry))
     }
 
     fn entries(&self) -> Vec<Arc<Entry>> {
-        let shelf = self.shelf.load();
-        let mut entries: Vec<_> = shelf.entries.values().cloned().collect();
-        if let Some(base) = &self.base {
-            entries.extend(
-                base.entries().into_iter().filter(|entry| !shelf.entries.contains_key(&entry.meta.name)),
-            );
-            entries.sort_by(|a, b| a.meta.name.cmp(&b.meta.name));
-        }
+        let shelf = self.own.shelf.load();
+        let Some(base) = &self.base else { return shelf.entries.values().cloned().collect() };
+        let own =
+            shelf.entries.values().filter(|entry| self.alias_beneath(entry.meta.name.as_str()).is_none());
+        let mut entries: Vec<_> = own.cloned().collect();
+        let beneath = base.entries().into_iter();
+        entries.extend(beneath.filter(|entry| !shelf.entries.contains_key(&entry.meta.name)));
+        entries.sort_by(|a, b| a.meta.name.cmp(&b.meta.name));
         entries
     }
 
+    /// Tools whose name is an alias beneath, here and beneath, with that reason.
+    fn hidden(&self) -> impl Iterator<Item = (Arc<Meta>, String)> {
+        let mut hidden = Vec::new();
+        let mut layer = Some(self);
+        while let Some(registry) = layer {
+            for entry in registry.own.shelf.load().entries.values() {
+                let name = &entry.meta.name;
+                if let Some(taken_by) = registry.alias_beneath(name.as_str()) {
+                    let why = RegisterError::NameIsAlias { name: name.clone(), taken_by }.to_string();
+                    hidden.push((Arc::clone(&entry.meta), why));
+                }
+            }
+            layer = registry.base.as_deref();
+        }
+        hidden.into_iter()
+    }
+
     fn absent(&self) -> Vec<Arc<Meta>> {
-        let shelf = self.shelf.load();
+        let shelf = self.own.shelf.load();
         let beneath = self.base.as_ref().map(|base| base.absent()).unwrap_or_default();
         let absent = shelf.absent.iter().cloned().chain(beneath);
         absent.filter(|meta| self.find(meta.name.as_str()).is_none()).collect()
     }
 
     fn write<T>(&self, change: impl FnOnce(&mut Shelf) -> T) -> T {
-        let _one_writer = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut shelf = Shelf::clone(&self.shelf.load());
-        let result = change(&mut shelf);
-        shelf.version += 1;
-        self.shelf.store(Arc::new(shelf));
+        self.write_if(|shelf| (change(shelf), true))
+    }
+
+    /// Changes the shelf. If `change` says that it changed nothing that anybody can notice, the version stays.
+    fn write_if<T>(&self, change: impl FnOnce(&mut Shelf) -> (T, bool)) -> T {
+        let _one_writer = self.own.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shelf = Shelf::clone(&self.own.shelf.load());
+        let (result, changed) = change(&mut shelf);
+        shelf.version += u64::from(changed);
+        self.own.shelf.store(Arc::new(shelf));
         result
     }
 }
@@ -356,6 +429,3 @@ impl std::fmt::Debug for Registry {
             .finish_non_exhaustive()
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,137 +1,23 @@
-//! Which scrubber holds for whom: the deployment's values, the tenant's, the call's.
+//! What hides secrets in texts: whole ones, and those that come in pieces.
 //!
-//! Scrubbers are compiled by the policy and immutable; adding or removing a value puts a new one in place.
-//! A tenant's values are in its own scrubber alone.
+//! [`Scrubbers`] knows the values of the deployment and of each tenant; a [`CallScrubber`] is what it gives for one
+//! call. No scrubber is changed once it is given out.
+
+mod scrubbers;
+mod values;
 
 use std::borrow::Cow;
-use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use arc_swap::ArcSwap;
-use claw_core::TenantId;
 use claw_core::redact::{Redaction, Redactor};
 use claw_core::tool::Secrets;
 use claw_policy::scrub::{Scrubber, Stream, Value as SecretValue, ValueError};
 use serde_json::Value;
 
+pub use self::scrubbers::Scrubbers;
+
 /// A value that cannot be made secret.
 pub type SecretError = ValueError;
-
-/// The scrubbers of a deployment and its tenants.
-pub struct Scrubbers {
-    compiled: ArcSwap<Compiled>,
-    values: Mutex<Values>,
-    output: bool,
-}
-
-#[derive(Default)]
-struct Values {
-    deployment: BTreeSet<String>,
-    tenants: HashMap<TenantId, BTreeSet<String>>,
-}
-
-#[derive(Default)]
-struct Compiled {
-    deployment: Scrubber,
-    tenants: HashMap<TenantId, Scrubber>,
-}
-
-impl Default for Scrubbers {
-    fn default() -> Self {
-        Self { compiled: ArcSwap::default(), values: Mutex::default(), output: true }
-    }
-}
-
-impl Scrubbers {
-    /// Scrubbers for a deployment that shows secrets to model and user. Logs, ledger and events stay
-    /// scrubbed. Logged, since whoever reads the log should know.
-    pub fn with_open_output() -> Self {
-        tracing::warn!(
-            "scrubbing is off for what models and users see; logs, ledger and events stay scrubbed"
-        );
-        Self { output: false, ..Self::default() }
-    }
-
-    /// Makes a value secret for everybody: a server's address, a key of the deployment.
-    pub fn add(&self, value: &str) -> Result<(), SecretError> {
-        self.change(|values| values.deployment.insert(value.to_owned()))
-    }
-
-    /// Makes it ordinary again.
-    pub fn remove(&self, value: &str) -> Result<(), SecretError> {
-        self.change(|values| values.deployment.remove(value))
-    }
-
-    /// Makes a value secret for one tenant.
-    pub fn add_for(&self, tenant: &TenantId, value: &str) -> Result<(), SecretError> {
-        self.change(|values| values.tenants.entry(tenant.clone()).or_default().insert(value.to_owned()))
-    }
-
-    /// The same with several. Those too short to be told from ordinary text are left out; gives how many.
-    pub fn add_all_for(&self, tenant: &TenantId, values: impl IntoIterator<Item = String>) -> usize {
-        let long = |value: &String| Scrubber::compile([SecretValue::new(value, "value")]).is_ok();
-        let (long, short): (BTreeSet<_>, BTreeSet<_>) = values.into_iter().partition(long);
-        // Each of them was compiled just now.
-        let _ = self.change(|values| {
-            let own = values.tenants.entry(tenant.clone()).or_default();
-            let before = own.len();
-            own.extend(long);
-            own.len() > before
-        });
-        short.len()
-    }
-
-    /// Makes it ordinary again for that tenant.
-    pub fn remove_for(&self, tenant: &TenantId, value: &str) -> Result<(), SecretError> {
-        self.change(|values| values.tenants.get_mut(tenant).is_some_and(|values| values.remove(value)))
-    }
-
-    /// What scrubs for a tenant.
-    pub fn for_tenant(&self, tenant: &TenantId) -> CallScrubber {
-        let compiled = self.compiled.load();
-        let scrubber = compiled.tenants.get(tenant).unwrap_or(&compiled.deployment).clone();
-        CallScrubber { scrubber: Some(scrubber), output: self.output }
-    }
-
-    /// What scrubs for one call, which may know values of its own. A value too short to scrub cannot be told
-    /// from ordinary text; then everything the call says is withheld.
-    pub(crate) fn for_call(&self, tenant: &TenantId, secrets: &Secrets) -> CallScrubber {
-        let base = self.for_tenant(tenant);
-        if secrets.is_empty() {
-            return base;
-        }
-        let scrubber = base.scrubber.and_then(|base| base.with_values(call_values(secrets)).ok());
-        CallScrubber { scrubber, output: self.output }
-    }
-
-    fn change(&self, change: impl FnOnce(&mut Values) -> bool) -> Result<(), SecretError> {
-        let mut values = self.values.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = Values { deployment: values.deployment.clone(), tenants: values.tenants.clone() };
-        if !change(&mut values) {
-            return Ok(());
-        }
-        match compile(&values) {
-            Ok(compiled) => {
-                self.compiled.store(Arc::new(compiled));
-                Ok(())
-            }
-            Err(error) => {
-                *values = before;
-                Err(error)
-            }
-        }
-    }
-}
-
-fn compile(values: &Values) -> Result<Compiled, SecretError> {
-    let secret = |text: &String| SecretValue::new(text, "value");
-    let deployment = Scrubber::compile(values.deployment.iter().map(secret))?;
-    let mut tenants = HashMap::new();
-    for (tenant, own) in values.tenants.iter().filter(|(_, own)| !own.is_empty()) {
-        tenants.insert(tenant.clone(), Scrubber::compile(values.deployment.iter().chain(own).map(secret))?);
-    }
-    Ok(Compiled { deployment, tenants })
-}
 
 fn call_values(secrets: &Secrets) -> Vec<SecretValue> {
     secrets.reveal().into_iter().map(|text| SecretValue::new(text, "value")).collect()

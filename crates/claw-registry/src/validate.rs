@@ -111,6 +111,11 @@ pub enum SchemaError {
     Excessive(&'static str),
 }
 
+/// Refuses a schema that is too large or too deeply nested to be worked with at all.
+pub(crate) fn examine(schema: &Value) -> Result<(), SchemaError> {
+    bounds::examine(schema)
+}
+
 impl Validator {
     /// Compiles a schema. Nothing is fetched: a reference out of the schema is an error.
     pub fn compile(schema: &Value) -> Result<Self, SchemaError> {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 
 use async_trait::async_trait;
-use claw_core::port::{Ran, RunContext, ShellHost};
+use claw_core::port::{Child, Control, Ended, Ran, RunContext, ShellHost, Size, Start};
 use claw_core::tool::{Argv, Effects, ErrorKind, Script, Sight, Target, ToolError};
 use tokio::sync::watch;
 
@@ -97,7 +97,11 @@ impl FakeShell {
     }
 
     async fn reply(&self, context: &RunContext, run: Run) -> Result<Ran, ToolError> {
-        if let Some(sight) = context.sights.iter().find(|sight| self.see(&sight.target) != **sight) {
+        // The registry compares background commands itself.
+        let is_own = |sight: &&Sight| !matches!(sight.target, Target::Process { .. });
+        if let Some(sight) =
+            context.sights.iter().filter(is_own).find(|sight| self.see(&sight.target) != **sight)
+        {
             let message = format!("{:?} changed since the call was judged", sight.target);
             return Err(ToolError::new(ErrorKind::Conflict, message));
         }
@@ -143,6 +147,35 @@ impl ShellHost for FakeShell {
             effects: context.effects,
         };
         self.reply(context, run).await
+    }
+
+    async fn start(&self, _: &RunContext, _: &Start) -> Result<Child, ToolError> {
+        let (input, output) = (Box::new(tokio::io::sink()), Box::new(tokio::io::empty()));
+        let control = Box::new(Running(watch::Sender::new(false)));
+        Ok(Child { pid: 1, place: "fake", input, output, errors: None, control })
+    }
+}
+
+/// A command that runs until somebody ends it.
+struct Running(watch::Sender<bool>);
+
+#[async_trait]
+impl Control for Running {
+    async fn ended(&mut self) -> Result<Ended, ToolError> {
+        self.0.subscribe().wait_for(|over| *over).await.expect("the sender is in `self`");
+        Ok(Ended { signal: Some(15), ..Ended::default() })
+    }
+
+    async fn terminate(&mut self) {
+        self.0.send_replace(true);
+    }
+
+    async fn kill(&mut self) {
+        self.0.send_replace(true);
+    }
+
+    fn resize(&self, _: Size) -> Result<(), ToolError> {
+        Err(ToolError::invalid("it has no terminal"))
     }
 }
 

@@ -22,7 +22,7 @@ struct NoArgs {}
 impl Tool for WorkspaceInfo {
     type Args = NoArgs;
     const META: Meta =
-        Meta::new("workspace_info", Group::Named("demo")).effects(&[]).about("Say where the caller works.");
+        Meta::new("workspace_info", Group::named("demo")).effects(&[]).about("Say where the caller works.");
 
     async fn run(&self, _call: &Call, _args: NoArgs) -> Result<Output, ToolError> {
         Ok(Output::text(self.workspace.display().to_string()))

@@ -18,7 +18,7 @@ struct Args {
 
 impl Tool for Greet {
     type Args = Args;
-    const META: Meta = Meta::new("greet", Group::Named("demo")).effects(&[]).about("Say hello to someone.");
+    const META: Meta = Meta::new("greet", Group::named("demo")).effects(&[]).about("Say hello to someone.");
 
     async fn run(&self, _call: &Call, args: Args) -> Result<Output, ToolError> {
         let times = args.times.unwrap_or(1);

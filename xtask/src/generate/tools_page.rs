@@ -100,7 +100,7 @@ fn facts(meta: &Meta) -> Vec<String> {
     let groups: Vec<String> = meta.groups().map(|group| format!("`group:{group}`")).collect();
     facts.push(format!("In {}", groups.join(", ")));
     if !meta.aliases.is_empty() {
-        facts.push(format!("Also answers to {}", quoted(meta.aliases.iter().copied())));
+        facts.push(format!("Also answers to {}", quoted(meta.aliases.iter())));
     }
     if !meta.profiles.is_empty() {
         facts.push(format!("Added to profiles {}", quoted(meta.profiles.iter().map(|p| p.name()))));

@@ -36,7 +36,7 @@ pub enum Group {
     /// Tools defined at run time.
     Custom,
     /// A group of an embedder's own.
-    Named(&'static str),
+    Named(SmolStr),
 }
 
 impl Group {
@@ -64,6 +64,11 @@ impl Group {
         Self::Tools,
     ];
 
+    /// A group of an embedder's own whose name is a constant.
+    pub const fn named(name: &'static str) -> Self {
+        Self::Named(SmolStr::new_static(name))
+    }
+
     /// The name after `group:` in a policy, such as `fs` or `mcp:github`.
     pub fn name(&self) -> Cow<'static, str> {
         Cow::Borrowed(match self {
@@ -89,7 +94,7 @@ impl Group {
             Self::Tools => "tools",
             Self::Mcp(server) => return Cow::Owned(format!("mcp:{server}")),
             Self::Custom => "custom",
-            Self::Named(name) => name,
+            Self::Named(name) => return Cow::Owned(name.to_string()),
         })
     }
 
@@ -118,7 +123,7 @@ impl Group {
             Self::Tools => "Tools about tools",
             Self::Mcp(server) => return Section { id: self.name(), label: format!("MCP: {server}").into() },
             Self::Custom => "Custom tools",
-            Self::Named(name) => name,
+            Self::Named(name) => return Section { id: self.name(), label: name.to_string().into() },
         };
         Section { id: self.name(), label: label.into() }
     }

@@ -6,13 +6,13 @@ use std::mem;
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
-use super::{Effect, Effects, Group, Section};
+use super::{Aliases, Effect, Effects, Group, Section};
 use crate::id::ToolName;
 
 /// A tool's name, place and ceiling.
 ///
-/// Built-in tools hold theirs as a constant and name only what differs from the defaults; tools that come
-/// at run time build one with owned strings.
+/// Built-in tools hold theirs as a constant and name only what differs from the defaults. Tools that are known
+/// only at run time own every string: nothing has to be leaked for them.
 ///
 /// ```
 /// use claw_core::tool::{Effect, Group, Meta};
@@ -21,6 +21,13 @@ use crate::id::ToolName;
 ///     .aliases(&["read", "Read"])
 ///     .about("Read a text file from the workspace, with line numbers.");
 /// assert!(META.effects.has(Effect::Read) && !META.effects.has(Effect::Write));
+///
+/// let (server, tool) = (String::from("github"), String::from("search"));
+/// let mut meta = Meta::of(format!("{server}__{tool}").parse()?, Group::Named(server.into()));
+/// meta.about = format!("Search with {tool}.").into();
+/// meta.aliases = vec![tool].into();
+/// assert!(meta.aliases.contains("search"));
+/// # Ok::<(), claw_core::InvalidId>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
@@ -44,8 +51,9 @@ pub struct Meta {
     /// What one call weighs in the rate limiter.
     pub cost: Cost,
     /// Other names it answers to. They are resolved, never sent to a model.
-    pub aliases: Cow<'static, [&'static str]>,
+    pub aliases: Aliases,
     /// Profiles that include it beyond those that name its group.
+    #[serde(rename = "also_in_profiles")]
     pub profiles: Cow<'static, [Profile]>,
     /// Who brought it.
     pub source: Source,
@@ -77,7 +85,7 @@ impl Meta {
             effects: Effects::ALL,
             removable: Effects::NONE,
             cost: Cost::Normal,
-            aliases: Cow::Borrowed(&[]),
+            aliases: Aliases::none(),
             profiles: Cow::Borrowed(&[]),
             source: Source::Embedder,
             needs: Cow::Borrowed(&[]),
@@ -125,7 +133,7 @@ impl Meta {
 
     /// Other names it answers to.
     pub const fn aliases(mut self, aliases: &'static [&'static str]) -> Self {
-        mem::forget(mem::replace(&mut self.aliases, Cow::Borrowed(aliases)));
+        mem::forget(mem::replace(&mut self.aliases, Aliases::fixed(aliases)));
         self
     }
 

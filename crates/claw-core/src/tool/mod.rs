@@ -21,7 +21,7 @@
 //!
 //! impl Tool for Greet {
 //!     type Args = Args;
-//!     const META: Meta = Meta::new("greet", Group::Named("demo")).about("Say hello to someone.");
+//!     const META: Meta = Meta::new("greet", Group::named("demo")).about("Say hello to someone.");
 //!
 //!     async fn run(&self, _call: &Call, args: Args) -> Result<Output, ToolError> {
 //!         Ok(Output::text(format!("Hello, {}!", args.name)))
@@ -29,6 +29,7 @@
 //! }
 //! ```
 
+mod alias;
 mod call;
 pub mod dialect;
 mod effect;
@@ -41,6 +42,7 @@ mod plan;
 mod source;
 mod spec;
 
+pub use alias::Aliases;
 pub use call::{Call, CallParts, Caller, CallingModel, PeerKind, Progress, Secrets, SubagentDepth};
 pub use effect::{Effect, Effects, UnknownEffect};
 pub use erase::{AnyTool, Tool, erase};

@@ -63,6 +63,20 @@ pub enum Ask {
     Opaque,
 }
 
+impl Ask {
+    /// Effects that the ask implies, for a tool with this ceiling.
+    pub const fn effects(&self, ceiling: Effects) -> Effects {
+        match self {
+            // Its login is to another machine.
+            Self::Argv(argv) if argv.credentials => Effects::of(&[Effect::Execute, Effect::Network]),
+            Self::Script(_) | Self::Argv(_) | Self::Input(_) => Effects::of(&[Effect::Execute]),
+            Self::Write { .. } => Effects::of(&[Effect::Write]),
+            Self::Host { .. } => Effects::of(&[Effect::Network]),
+            Self::Opaque => ceiling,
+        }
+    }
+}
+
 /// A shell script with everything that decides what it does.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Script {
@@ -165,16 +179,7 @@ impl Plan {
     /// The effects of this call, those that its asks imply included: a plan cannot ask for what it does not
     /// own up to. One that is opaque may do all that its tool may.
     pub fn all_effects(&self, ceiling: Effects) -> Effects {
-        self.asks.iter().fold(self.effects, |effects, ask| {
-            effects.and(match ask {
-                // Its login is to another machine.
-                Ask::Argv(argv) if argv.credentials => Effects::of(&[Effect::Execute, Effect::Network]),
-                Ask::Script(_) | Ask::Argv(_) | Ask::Input(_) => Effects::of(&[Effect::Execute]),
-                Ask::Write { .. } => Effects::of(&[Effect::Write]),
-                Ask::Host { .. } => Effects::of(&[Effect::Network]),
-                Ask::Opaque => ceiling,
-            })
-        })
+        self.asks.iter().fold(self.effects, |effects, ask| effects.and(ask.effects(ceiling)))
     }
 
     /// Adds an effect.

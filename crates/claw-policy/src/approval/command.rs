@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use claw_core::port::Access;
+use claw_core::port::{Access, ProgramRun};
 use claw_core::store::ProgramCard;
 use claw_core::tool::{Ask, Effect, Effects, Input, Plan, Script};
 use schemars::JsonSchema;
@@ -26,18 +26,29 @@ pub enum Security {
     Full,
 }
 
-/// What is known of a plan's commands before anything is looked at.
+/// A plan as it is judged: its asks in order, each with everything that is known of it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Analysis {
-    /// What the rules say about each command of the plan, in order: each script, each program with credentials, each
-    /// text that it types.
-    pub verdicts: Vec<Verdict>,
-    /// Which way each of them goes.
-    pub routes: Vec<Route>,
-    /// Whether the caller's commands reach other machines without asking.
+    /// Effects that the plan states.
+    pub effects: Effects,
+    /// Every ask of the plan, in order.
+    pub asks: Vec<AnalysedAsk>,
+    /// The caller's commands reach other machines without asking.
     pub network: bool,
-    /// Whether remembered rules cover each of them, in order; those not named are not covered.
-    pub covered: Vec<bool>,
+}
+
+/// One ask of a plan, with the verdict on it and the way it goes. Nothing of an ask is kept anywhere else, so that
+/// no ask can be taken for another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AnalysedAsk {
+    /// The ask.
+    pub ask: Ask,
+    /// The rules' verdict on a script, a program with credentials or typed text; `None` for other asks.
+    pub verdict: Option<Verdict>,
+    /// The way a command goes; [`Route::Shell`] for asks that are no command.
+    pub route: Route,
+    /// Remembered rules cover the command.
+    pub covered: bool,
 }
 
 /// The command that an ask is for: a script, or a program with credentials as a script that means the same.
@@ -49,22 +60,38 @@ pub fn command(ask: &Ask) -> Option<Cow<'_, Script>> {
     }
 }
 
-/// Whether a part of a plan is analysed: there is a verdict for each, in order.
-pub fn is_analysed(ask: &Ask) -> bool {
-    matches!(ask, Ask::Input(_)) || command(ask).is_some()
-}
+impl AnalysedAsk {
+    /// The registered program that the ask leads to, which gets its credentials.
+    pub const fn login(&self) -> Option<&ProgramRun> {
+        self.route.program()
+    }
 
-/// What was found out about one command.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Analysed<'a> {
-    pub(super) verdict: &'a Verdict,
-    pub(super) route: &'a Route,
-    pub(super) covered: bool,
+    fn of(
+        ask: &Ask,
+        rules: &Rules,
+        programs: &[Arc<ProgramCard>],
+        typed: impl Fn(&Input, &Rules) -> Option<Verdict>,
+    ) -> Self {
+        let (verdict, route) = match (ask, command(ask)) {
+            // If nobody knows the command that is typed into, a person is asked.
+            (Ask::Input(input), _) => (Some(typed(input, rules).unwrap_or_else(unknown)), Route::Shell),
+            (_, None) => (None, Route::Shell),
+            (_, Some(script)) => {
+                let verdict = invocation(&script).analyse(rules);
+                let route = match ask {
+                    Ask::Argv(argv) => Route::of_argv(argv, programs),
+                    _ => Route::of_script(&script, &verdict, programs),
+                };
+                (Some(verdict), route)
+            }
+        };
+        Self { ask: ask.clone(), verdict, route, covered: false }
+    }
 }
 
 impl Analysis {
-    /// Analyses every command of a plan, for a caller who may use these programs with their credentials, and what it
-    /// types into commands: `typed` judges that, knowing what they are.
+    /// Analyses every ask of a plan, for a caller who may use these programs with their credentials. `typed` judges
+    /// text for a running command, and returns `None` where there is no such command.
     pub fn of(
         plan: &Plan,
         rules: &Rules,
@@ -72,51 +99,52 @@ impl Analysis {
         programs: &[Arc<ProgramCard>],
         typed: impl Fn(&Input, &Rules) -> Option<Verdict>,
     ) -> Self {
-        let mut analysis = Self { network, ..Self::default() };
-        for ask in &plan.asks {
-            let (verdict, route) = match (ask, command(ask)) {
-                // Nobody knows the command: then the place of its verdict stays, and it is asked.
-                (Ask::Input(input), _) => (typed(input, rules).unwrap_or_else(unknown), Route::Shell),
-                (_, None) => continue,
-                (_, Some(script)) => {
-                    let verdict = invocation(&script).analyse(rules);
-                    let route = match ask {
-                        Ask::Argv(argv) => Route::of_argv(argv, programs),
-                        _ => Route::of_script(&script, &verdict, programs),
-                    };
-                    (verdict, route)
-                }
-            };
-            analysis.verdicts.push(verdict);
-            analysis.routes.push(route);
+        let asks = plan.asks.iter().map(|ask| AnalysedAsk::of(ask, rules, programs, &typed)).collect();
+        Self { effects: plan.effects, asks, network }
+    }
+
+    /// The verdicts, in the order of the asks that have one.
+    fn verdicts(&self) -> impl Iterator<Item = &Verdict> {
+        self.asks.iter().filter_map(|ask| ask.verdict.as_ref())
+    }
+
+    /// Whether both lead to the same programs with the same credentials.
+    pub fn has_routes_of(&self, other: &Self) -> bool {
+        self.asks.len() == other.asks.len()
+            && self.asks.iter().zip(&other.asks).all(|(a, b)| a.ask == b.ask && a.route == b.route)
+    }
+
+    /// Whether it makes a difference if remembered rules cover the commands.
+    pub fn depends_on_rules(&self, security: Security) -> bool {
+        let wishes = |ask: &AnalysedAsk| matches!(&ask.ask, Ask::Script(script) if script.network);
+        let asked = self.verdicts().any(|verdict| verdict.decision == Decision::Ask);
+        let wished = !self.network && self.asks.iter().any(wishes);
+        self.verdicts().next().is_some() && (asked || security == Security::Allowlist || wished)
+    }
+
+    /// The same as if remembered rules covered every command, or none.
+    #[must_use]
+    pub fn with_all_covered(mut self, covered: bool) -> Self {
+        for ask in &mut self.asks {
+            ask.covered = covered;
         }
-        analysis
+        self
     }
 
-    /// What was found out about each command.
-    pub(super) fn commands(&self) -> impl Iterator<Item = Analysed<'_>> {
-        let covered = self.covered.iter().copied().chain(std::iter::repeat(false));
-        let each = self.verdicts.iter().zip(&self.routes).zip(covered);
-        each.map(|((verdict, route), covered)| Analysed { verdict, route, covered })
+    /// Effects of the plan, those that its asks imply included.
+    pub(super) fn stated_effects(&self, ceiling: Effects) -> Effects {
+        self.asks.iter().fold(self.effects, |all, analysed| all.and(analysed.ask.effects(ceiling)))
     }
 
-    /// Whether it makes a difference if remembered rules cover the commands of a plan.
-    pub fn depends_on_rules(&self, plan: &Plan, security: Security) -> bool {
-        let wished = |ask: &Ask| matches!(ask, Ask::Script(script) if script.network && !self.network);
-        let asked = self.verdicts.iter().any(|verdict| verdict.decision == Decision::Ask);
-        !self.verdicts.is_empty()
-            && (asked || security == Security::Allowlist || plan.asks.iter().any(wished))
-    }
-
-    /// What the commands would do, of what is left to the caller: the rest is kept away by the sandbox.
-    pub fn effects(&self, sandboxed: bool, left: Effects) -> Effects {
-        let all = self.verdicts.iter().fold(Effects::NONE, |all, verdict| all.and(verdict.effects()));
+    /// Effects of the commands, of those left to the caller: the sandbox keeps the others away.
+    pub fn command_effects(&self, sandboxed: bool, left: Effects) -> Effects {
+        let all = self.verdicts().fold(Effects::NONE, |all, verdict| all.and(verdict.effects()));
         let all = match sandboxed && !self.network {
             true => all.without(Effects::of(&[Effect::Network])),
             false => all,
         };
         // Its login is to another machine, and its sandbox lets it go there.
-        let all = match self.routes.iter().any(|route| route.program().is_some()) {
+        let all = match self.asks.iter().any(|ask| ask.login().is_some()) {
             true => all.and(Effects::of(&[Effect::Network])),
             false => all,
         };
@@ -147,11 +175,11 @@ pub fn programs(verdict: &Verdict) -> Vec<String> {
     names
 }
 
-/// Judges one command.
+/// Judges one command, given as a script that means the same.
 pub(super) fn judge(
     config: &ApprovalConfig,
     script: &Script,
-    analysed: Option<Analysed<'_>>,
+    analysed: &AnalysedAsk,
     circumstances: &Circumstances<'_>,
 ) -> Judgement {
     if config.security == Security::Deny {
@@ -175,10 +203,11 @@ pub(super) fn judge(
             advice: Some("use the tools for files instead of commands".to_owned()),
         };
     }
-    let Some(Analysed { verdict, route, covered }) = analysed else {
+    let AnalysedAsk { verdict, route, covered, .. } = analysed;
+    let Some(verdict) = verdict else {
         return Judgement::Ask { reason: "the command was not analysed".to_owned() };
     };
-    let login = route.program().is_some();
+    let login = analysed.login().is_some();
     if verdict.decision == Decision::Deny {
         let advice = verdict.finding().map(|finding| finding.advice.clone());
         return Judgement::Deny { reason: named(verdict.finding()), advice };
@@ -191,9 +220,9 @@ pub(super) fn judge(
         return Judgement::deny(reason.to_owned());
     }
     match verdict.decision {
-        _ if covered => Judgement::Allow,
+        _ if *covered => Judgement::Allow,
         Decision::Ask | Decision::Deny => Judgement::Ask { reason: named(verdict.finding()) },
-        Decision::Allow if script.network && !circumstances.commands.network && !login => {
+        Decision::Allow if script.network && !circumstances.analysis.network && !login => {
             Judgement::Ask { reason: "the command wants the network (`network: true`)".to_owned() }
         }
         Decision::Allow if config.security == Security::Allowlist => Judgement::Ask {
@@ -206,11 +235,11 @@ pub(super) fn judge(
 /// Judges what is typed into a command that runs. Remembered rules do not speak of it.
 pub(super) fn judge_input(
     config: &ApprovalConfig,
-    analysed: Option<Analysed<'_>>,
+    analysed: &AnalysedAsk,
     circumstances: &Circumstances<'_>,
 ) -> Judgement {
     let at = Script { directory: ".".to_owned(), ..Script::default() };
-    judge(config, &at, analysed.map(|analysed| Analysed { covered: false, ..analysed }), circumstances)
+    judge(config, &at, &AnalysedAsk { covered: false, ..analysed.clone() }, circumstances)
 }
 
 /// A rule, what it has against the command, and where.

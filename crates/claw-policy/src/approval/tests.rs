@@ -1,8 +1,8 @@
-use claw_core::tool::Script;
+use claw_core::tool::{Plan, Script};
 
 use super::*;
 
-fn circumstances<'a>(scope: &'a Scope, commands: &'a Analysis) -> Circumstances<'a> {
+fn circumstances<'a>(scope: &'a Scope, analysis: &'a Analysis) -> Circumstances<'a> {
     let directory = Path::new("/w");
     Circumstances {
         ceiling: Effects::ALL,
@@ -10,7 +10,7 @@ fn circumstances<'a>(scope: &'a Scope, commands: &'a Analysis) -> Circumstances<
         directory,
         scope,
         sandboxed: true,
-        commands,
+        analysis,
         sights: &[],
     }
 }
@@ -30,7 +30,7 @@ fn running(text: &str) -> Plan {
 #[track_caller]
 fn check(config: &ApprovalConfig, plan: &Plan, expected: &str) {
     let scope = Scope::workspace("/w");
-    let got = match judge(config, plan, &circumstances(&scope, &analysis(plan))) {
+    let got = match judge(config, &circumstances(&scope, &analysis(plan))) {
         Judgement::Allow => "allow".to_owned(),
         Judgement::Ask { reason } => format!("ask: {reason}"),
         Judgement::Deny { reason, .. } => format!("deny: {reason}"),
@@ -92,7 +92,7 @@ fn wishing_for_the_network_is_asked_unless_it_is_on() {
     check(&ApprovalConfig::default(), &plan, "ask: the command wants the network (`network: true`)");
     let scope = Scope::workspace("/w");
     let on = Analysis { network: true, ..analysis(&plan) };
-    assert_eq!(judge(&ApprovalConfig::default(), &plan, &circumstances(&scope, &on)), Judgement::Allow);
+    assert_eq!(judge(&ApprovalConfig::default(), &circumstances(&scope, &on)), Judgement::Allow);
 }
 
 #[test]
@@ -103,9 +103,9 @@ fn refuses_a_directory_outside_and_a_host_that_could_do_what_was_taken() {
     let commands = analysis(&plan);
     let left = Effects::ALL.without(Effects::of(&[Effect::Write]));
     let inside = Circumstances { left, ..circumstances(&scope, &commands) };
-    assert_eq!(judge(&ApprovalConfig::default(), &plan, &inside), Judgement::Allow);
+    assert_eq!(judge(&ApprovalConfig::default(), &inside), Judgement::Allow);
     let host = Circumstances { sandboxed: false, ..inside };
-    assert!(matches!(judge(&ApprovalConfig::default(), &plan, &host), Judgement::Deny { .. }));
+    assert!(matches!(judge(&ApprovalConfig::default(), &host), Judgement::Deny { .. }));
 }
 
 #[test]
@@ -136,11 +136,11 @@ fn always_asks_before_everything_but_reading() {
 fn refuses_a_plan_beyond_its_ceiling_or_what_the_policy_left() {
     let scope = Scope::workspace("/w");
     let read = Effects::of(&[Effect::Read]);
-    let (plan, none) = (Plan::write("a"), Analysis::default());
-    let ceiling = Circumstances { ceiling: read, left: read, ..circumstances(&scope, &none) };
-    assert!(matches!(judge(&ApprovalConfig::default(), &plan, &ceiling), Judgement::Deny { .. }));
-    let left = Circumstances { left: read, ..circumstances(&scope, &none) };
-    assert!(matches!(judge(&ApprovalConfig::default(), &plan, &left), Judgement::Deny { .. }));
+    let writing = analysis(&Plan::write("a"));
+    let ceiling = Circumstances { ceiling: read, left: read, ..circumstances(&scope, &writing) };
+    assert!(matches!(judge(&ApprovalConfig::default(), &ceiling), Judgement::Deny { .. }));
+    let left = Circumstances { left: read, ..circumstances(&scope, &writing) };
+    assert!(matches!(judge(&ApprovalConfig::default(), &left), Judgement::Deny { .. }));
 }
 
 #[test]

@@ -62,7 +62,7 @@ fn clawsmith_is_all_that_is_built_in() {
 
 #[test]
 fn refuses_embedders_tool_that_calls_its_group_clawsmith() {
-    let meta = Meta::new("evil", Group::Named("clawsmith")).source(Source::Embedder);
+    let meta = Meta::new("evil", Group::named("clawsmith")).source(Source::Embedder);
     assert_eq!(names_of(&meta).count(), 0);
 }
 

@@ -57,7 +57,7 @@ impl ToolSet {
         }
         for (place, meta) in (first..).zip(metas) {
             for alias in meta.aliases.iter() {
-                self.names.entry(SmolStr::new_static(alias)).or_insert(place);
+                self.names.entry(SmolStr::new(alias)).or_insert(place);
             }
         }
     }

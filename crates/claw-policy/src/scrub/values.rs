@@ -17,6 +17,11 @@ impl Value {
         Self { secret: secret.into(), kind }
     }
 
+    /// Refuses a value that would redact ordinary text.
+    pub fn validate(&self) -> Result<(), ValueError> {
+        self.check(0)
+    }
+
     pub(super) fn check(&self, index: usize) -> Result<(), ValueError> {
         let kind = self.kind;
         let length = self.secret.len();

@@ -8,14 +8,14 @@ use claw_core::ApprovalId;
 use claw_core::port::{Registered, Scope};
 use claw_core::store::{NewApproval, Suggestion};
 use claw_core::tool::{Digest, Effects, Identity, Input, Plan, Sight, Target, ToolError};
-use claw_policy::approval::{self as policy, Analysis, Circumstances, Judgement};
-use claw_policy::program::Route;
+use claw_policy::approval::{self as policy, AnalysedAsk, Analysis, Circumstances, Judgement};
 use claw_policy::shell::Rules;
 use serde_json::Value;
 
 use super::bounded::panicked;
-use super::{Asking, Trip, question, remembered};
+use super::{Asking, Authorised, Trip, question, remembered};
 use crate::offer::Place;
+use crate::registry::Built;
 use crate::reply::{Refusal, Step};
 use crate::scrub::CallScrubber;
 use crate::{approval, guard};
@@ -25,8 +25,10 @@ const LOOKING: Duration = Duration::from_secs(10);
 
 /// What step 5 has established.
 pub(super) struct Judged {
+    /// The tool to run: the one that is registered when the judging ends.
+    pub(super) built: Arc<Built>,
     pub(super) plan: Plan,
-    pub(super) commands: Analysis,
+    pub(super) analysis: Analysis,
     pub(super) effects: Effects,
     pub(super) left: Effects,
     pub(super) sights: Vec<Sight>,
@@ -49,8 +51,8 @@ impl Trip<'_> {
             .unwrap_or_else(|panic| Err(panicked(panic.as_ref())))
             .map_err(|error| Refusal { advice: error.advice, ..Refusal::at(Step::Judge, error.message) })?;
         let programs = self.programs(&plan).await?;
-        let commands = self.analyse(&plan, &programs);
-        let sights = self.look((&plan, &commands), left, &place).await?;
+        let analysis = self.analyse(&plan, &programs);
+        let sights = self.look((&plan, &analysis), left, &place).await?;
         let digest = Digest::of(&Identity {
             definition: self.built.definition,
             place: place.digest,
@@ -59,9 +61,11 @@ impl Trip<'_> {
             plan: &plan,
             sights: &sights,
         });
-        let of_commands = commands.effects(place.facts.sandboxed, left);
+        let of_commands = analysis.command_effects(place.facts.sandboxed, left);
         let effects = plan.all_effects(meta.effects).and(of_commands);
-        let mut judged = Judged { plan, commands, effects, left, sights, digest, place, approval: None };
+        let built = Arc::clone(&self.built);
+        let mut judged =
+            Judged { built, plan, analysis, effects, left, sights, digest, place, approval: None };
         let reason = match self.decide(&mut judged).await {
             Judgement::Allow => return Ok(judged),
             Judgement::Ask { reason } => reason,
@@ -73,7 +77,7 @@ impl Trip<'_> {
         let question = self.question(&judged, args, reason, scrubber);
         judged.approval =
             Some(approval::ask(self.executor, self.offer, question, &self.request.cancel).await?);
-        self.reconsider(&judged).await?;
+        judged.built = self.reconsider(&judged).await?;
         Ok(judged)
     }
 
@@ -102,17 +106,17 @@ impl Trip<'_> {
         Analysis::of(plan, &commands.rules, commands.network, programs, typed)
     }
 
-    pub(super) fn verdict(&self, judged: &Judged, commands: &Analysis) -> Judgement {
+    pub(super) fn verdict(&self, judged: &Judged, analysis: &Analysis) -> Judgement {
         let circumstances = Circumstances {
             ceiling: self.tool.entry.meta.effects,
             left: judged.left,
             directory: &judged.place.facts.directory,
             scope: &self.scope(&judged.place),
             sandboxed: judged.place.facts.sandboxed,
-            commands,
+            analysis,
             sights: &judged.sights,
         };
-        policy::judge(&self.executor.0.approvals.load(), &judged.plan, &circumstances)
+        policy::judge(&self.executor.0.approvals.load(), &circumstances)
     }
 
     /// What files the call may reach by the rules of now.
@@ -122,17 +126,18 @@ impl Trip<'_> {
     }
 
     /// While a person thought, the policy or the settings may have changed: what they said yes to must still be
-    /// allowed, and be what they said it to.
-    async fn reconsider(&self, judged: &Judged) -> Result<(), Refusal> {
+    /// allowed, and be what they said it to. Returns the tool that is registered by now.
+    async fn reconsider(&self, judged: &Judged) -> Result<Arc<Built>, Refusal> {
         if self.place().await?.digest != judged.place.digest {
             let reason = "the tool's settings changed while the question waited".to_owned();
             return Err(denied(reason, Some("make the call again, which asks again".to_owned())));
         }
-        if self.authorise()? != judged.left {
+        let Authorised { left, built } = self.authorise()?;
+        if left != judged.left {
             return Err(denied("the policy changed while the question waited".to_owned(), None));
         }
-        let commands = self.analyse(&judged.plan, &self.programs(&judged.plan).await?);
-        if commands.routes != judged.commands.routes {
+        let analysis = self.analyse(&judged.plan, &self.programs(&judged.plan).await?);
+        if !analysis.has_routes_of(&judged.analysis) {
             let reason = "a program with credentials changed while the question waited".to_owned();
             return Err(denied(reason, Some("make the call again, which asks again".to_owned())));
         }
@@ -140,8 +145,8 @@ impl Trip<'_> {
             let reason = format!("`{path}` leads elsewhere than when the question was asked");
             return Err(denied(reason, Some("make the call again, which asks again".to_owned())));
         }
-        match self.verdict(judged, &commands) {
-            Judgement::Allow | Judgement::Ask { .. } => Ok(()),
+        match self.verdict(judged, &analysis) {
+            Judgement::Allow | Judgement::Ask { .. } => Ok(built),
             Judgement::Deny { reason, advice } => Err(denied(reason, advice)),
         }
     }
@@ -167,8 +172,8 @@ impl Trip<'_> {
         effects: Effects,
         place: &Place,
     ) -> Result<Vec<Sight>, Refusal> {
-        let targets = policy::targets(plan, analysis);
-        let logins: Vec<_> = analysis.routes.iter().filter_map(Route::program).collect();
+        let targets = policy::targets(analysis);
+        let logins: Vec<_> = analysis.asks.iter().filter_map(AnalysedAsk::login).collect();
         if targets.is_empty() && logins.is_empty() {
             return Ok(Vec::new());
         }
@@ -235,9 +240,8 @@ impl Trip<'_> {
 
     /// Whether nothing would be asked if rules covered every command: others may be what asks.
     fn is_settled_by_rules(&self, judged: &Judged) -> bool {
-        let mut commands = judged.commands.clone();
-        commands.covered = vec![true; commands.verdicts.len()];
-        self.verdict(judged, &commands) == Judgement::Allow
+        let covered = judged.analysis.clone().with_all_covered(true);
+        self.verdict(judged, &covered) == Judgement::Allow
     }
 }
 

@@ -30,7 +30,7 @@ impl Executor {
             let meta = &tool.entry.meta;
             let verdict = self.policy().judge(&registry.tool_set(), &subject, meta);
             tool.state() != State::Withdrawn
-                && registry.named(meta.name.as_str()).is_some()
+                && registry.named(meta.name.as_str()).is_some_and(|now| now.meta == *meta)
                 && verdict.allowed
                 && meta.effects.within(verdict.effects)
         })
@@ -53,7 +53,6 @@ impl Trip<'_> {
 
 /// The asks of a plan that lead to a program with credentials.
 pub(super) fn logins(judged: &Judged) -> Vec<(Ask, ProgramRun)> {
-    let commands = judged.plan.asks.iter().filter(|ask| policy::command(ask).is_some());
-    let each = commands.zip(&judged.commands.routes);
-    each.filter_map(|(ask, route)| Some((ask.clone(), route.program()?.clone()))).collect()
+    let asks = judged.analysis.asks.iter();
+    asks.filter_map(|analysed| Some((analysed.ask.clone(), analysed.login()?.clone()))).collect()
 }

@@ -24,14 +24,13 @@ const SHOWN: usize = 8 * 1024;
 /// What the call would do, part by part, then its arguments. Scrubbed first, cut after.
 pub(super) fn summary(judged: &Judged, args: &Value, scrubber: &CallScrubber) -> String {
     let mut lines = Vec::new();
-    let mut analysed = judged.commands.verdicts.iter().zip(&judged.commands.routes);
-    for ask in &judged.plan.asks {
-        let found = policy::is_analysed(ask).then(|| analysed.next()).flatten();
-        if let Some(run) = found.and_then(|(_, route)| route.program()) {
+    for analysed in &judged.analysis.asks {
+        if let Some(run) = analysed.login() {
             lines.extend(login(run, &judged.sights, scrubber));
             continue;
         }
-        match ask {
+        let verdict = analysed.verdict.as_ref();
+        match &analysed.ask {
             Ask::Script(script) => {
                 lines.push(format!("run in {}:", plain(&script.directory, scrubber)));
                 lines.push(block(&script.text, scrubber));
@@ -45,8 +44,8 @@ pub(super) fn summary(judged: &Judged, args: &Value, scrubber: &CallScrubber) ->
                     [only] => only.to_string() == script.text.trim(),
                     _ => false,
                 };
-                let found = found.filter(|(verdict, _)| !is_all(verdict));
-                lines.extend(found.map(|(verdict, _)| commands(verdict, scrubber)).unwrap_or_default());
+                let verdict = verdict.filter(|verdict| !is_all(verdict));
+                lines.extend(verdict.map(|verdict| commands(verdict, scrubber)).unwrap_or_default());
             }
             Ask::Argv(argv) => {
                 lines.push(format!("run in {}, without a shell:", plain(&argv.directory, scrubber)));
@@ -65,7 +64,7 @@ pub(super) fn summary(judged: &Judged, args: &Value, scrubber: &CallScrubber) ->
                 if input.end {
                     lines.push("and nothing more".to_owned());
                 }
-                lines.extend(found.map(|(verdict, _)| commands(verdict, scrubber)).unwrap_or_default());
+                lines.extend(verdict.map(|verdict| commands(verdict, scrubber)).unwrap_or_default());
             }
             Ask::Write { path } => {
                 lines.push(format!("write {}", plain(path, scrubber)));

@@ -1,12 +1,10 @@
 //! Rules that somebody gave with a yes: which of them cover a call, and what a yes to it would be remembered as.
 
-use std::borrow::Cow;
-
 use claw_core::RuleId;
 use claw_core::store::{Rule, StoreError, Suggestion};
-use claw_core::tool::Script;
+use claw_core::tool::{Script, Sight};
 use claw_policy::approval::remembered::{self, Judged as Commands, Remembered};
-use claw_policy::approval::{self as policy, Judgement};
+use claw_policy::approval::{self as policy, AnalysedAsk, Judgement};
 use serde_json::Value;
 
 use super::{Judged, Trip};
@@ -17,19 +15,19 @@ impl Trip<'_> {
     /// one was revoked at the same moment, it does not pass.
     pub(super) async fn decide(&self, judged: &mut Judged) -> Judgement {
         let used = self.covering(judged).await;
-        let judgement = self.verdict(judged, &judged.commands);
+        let judgement = self.verdict(judged, &judged.analysis);
         if judgement != Judgement::Allow || used.is_empty() || self.count(&used).await {
             return judgement;
         }
-        judged.commands.covered.clear();
-        self.verdict(judged, &judged.commands)
+        judged.analysis = std::mem::take(&mut judged.analysis).with_all_covered(false);
+        self.verdict(judged, &judged.analysis)
     }
 
     /// Finds the rules that cover the commands of a call, where that makes a difference.
     async fn covering(&self, judged: &mut Judged) -> Vec<RuleId> {
         let Some(store) = &self.executor.0.rules else { return Vec::new() };
         let security = self.executor.0.approvals.load().security;
-        if !judged.commands.depends_on_rules(&judged.plan, security) {
+        if !judged.analysis.depends_on_rules(security) {
             return Vec::new();
         }
         let (caller, now) = (self.offer.caller(), self.offer.0.registry.world().clock.now());
@@ -44,18 +42,14 @@ impl Trip<'_> {
         rules.retain(|(_, rule)| !rule.commands.is_empty());
         let list: Vec<&Remembered> = rules.iter().map(|(_, rule)| rule).collect();
         let mut used = Vec::new();
-        let mut covered = Vec::with_capacity(judged.commands.verdicts.len());
-        let commands = judged.plan.asks.iter().filter(|ask| policy::is_analysed(ask));
-        for (at, ask) in commands.enumerate() {
+        let Judged { analysis, sights, .. } = judged;
+        for analysed in &mut analysis.asks {
             // No rule speaks of what is typed.
-            let by = policy::command(ask).and_then(|script| {
-                let commands = found_out(judged, at, &script)?;
-                remembered::covering(&list, &commands)
-            });
-            covered.push(by.is_some());
+            let by = policy::command(&analysed.ask)
+                .and_then(|script| remembered::covering(&list, &commands(analysed, &script, sights)?));
+            analysed.covered = by.is_some();
             used.extend(by.unwrap_or_default().into_iter().map(|at| rules[at].0));
         }
-        judged.commands.covered = covered;
         used.sort_unstable();
         used.dedup();
         used
@@ -79,15 +73,10 @@ impl Trip<'_> {
     }
 }
 
-fn scripts(judged: &Judged) -> impl Iterator<Item = Cow<'_, Script>> {
-    judged.plan.asks.iter().filter_map(policy::command)
-}
-
 /// A command of the plan with what was found out about it.
-fn found_out<'a>(judged: &'a Judged, at: usize, script: &'a Script) -> Option<Commands<'a>> {
-    let (verdict, route) = (judged.commands.verdicts.get(at)?, judged.commands.routes.get(at)?);
-    let credential = route.program().map(|run| run.program.place.name.as_str());
-    Some(Commands { script, verdict, sights: Some(&judged.sights), credential })
+fn commands<'a>(analysed: &'a AnalysedAsk, script: &'a Script, sights: &'a [Sight]) -> Option<Commands<'a>> {
+    let credential = analysed.login().map(|run| run.program.place.name.as_str());
+    Some(Commands { script, verdict: analysed.verdict.as_ref()?, sights: Some(sights), credential })
 }
 
 /// A stored rule; one that cannot be read covers nothing.
@@ -103,12 +92,9 @@ fn readable(rule: Rule) -> Option<(RuleId, Remembered)> {
 
 /// What a yes to this call would be remembered as: for a call that runs one script and does nothing else.
 pub(super) fn suggestion(judged: &Judged, scrubber: &CallScrubber) -> Option<Suggestion> {
-    let mut scripts = scripts(judged);
-    let script = scripts.next()?;
-    let commands = found_out(judged, 0, &script)?;
-    if scripts.next().is_some() || judged.plan.asks.len() > 1 {
-        return None;
-    }
+    let [only] = judged.analysis.asks.as_slice() else { return None };
+    let script = policy::command(&only.ask)?;
+    let commands = commands(only, &script, &judged.sights)?;
     let suggested = remembered::suggest(&commands).and_then(|rule| {
         let value = serde_json::to_value(&rule).unwrap_or(Value::Null);
         match value.is_object() && scrubber.json(&value) == value {

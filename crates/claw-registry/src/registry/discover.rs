@@ -6,7 +6,7 @@ use claw_core::tool::{AnyTool, Meta};
 
 use claw_policy::group;
 
-use super::shelf::Maker;
+use super::entry::Maker;
 use super::{Entry, RegisterError, Registry};
 
 /// A tool that can be registered: what is known of it, and how to make it.
@@ -42,7 +42,7 @@ fn names(entry: &str, meta: &Meta) -> bool {
             let group = group::canonical(group);
             group::names_of(meta).any(|name| name == group)
         }
-        None => meta.name.as_str() == entry || meta.aliases.contains(&entry),
+        None => meta.name.as_str() == entry || meta.aliases.contains(entry),
     }
 }
 
@@ -73,8 +73,8 @@ impl Registry {
 
     fn add(&self, tool: Discovered, metadata_only: bool) -> Result<(), RegisterError> {
         if metadata_only {
-            return self.put(Entry::listed_only(tool.meta));
+            return self.put(Entry::listed_only(tool.meta, &self.schemas));
         }
-        self.put(Entry::new(tool.meta, Maker::Shared(Box::new(tool.make))))
+        self.put(Entry::new(tool.meta, Maker::Shared(Box::new(tool.make)), &self.schemas))
     }
 }

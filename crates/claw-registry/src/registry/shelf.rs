@@ -1,98 +1,13 @@
 //! One immutable state of a registry.
 
 use std::collections::{BTreeMap, HashMap};
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use claw_core::ToolName;
-use claw_core::tool::{AnyTool, Digest, Meta, Spec, ToolSource, Unavailable};
+use claw_core::tool::{Meta, ToolSource, Unavailable};
 use smol_str::SmolStr;
 
-use super::{Context, Factory, RegisterError};
-use crate::validate::Validator;
-
-const LISTED_ONLY: &str = "only its metadata was registered; register the tool itself to call it";
-
-/// A tool on the shelf.
-pub(crate) struct Entry {
-    pub(crate) meta: Arc<Meta>,
-    maker: Maker,
-    /// The tool that all callers share, once it is made.
-    shared: OnceLock<Result<Arc<Built>, Unavailable>>,
-    source: Option<SmolStr>,
-}
-
-pub(super) enum Maker {
-    /// One tool for all callers, made at first use.
-    Shared(Box<dyn Fn() -> Arc<dyn AnyTool> + Send + Sync>),
-    /// A tool for each caller.
-    PerCaller(Box<Factory>),
-}
-
-/// A tool ready to be called: what the model is sent of it, and what checks its arguments.
-pub(crate) struct Built {
-    pub(crate) tool: Arc<dyn AnyTool>,
-    pub(crate) spec: Spec,
-    pub(crate) validator: Validator,
-    /// Of its metadata and schema: another definition is another tool.
-    pub(crate) definition: Digest,
-}
-
-impl Entry {
-    pub(super) fn new(meta: Meta, maker: Maker) -> Self {
-        Self { meta: Arc::new(meta), maker, shared: OnceLock::new(), source: None }
-    }
-
-    /// A tool that is listed and cannot be called.
-    pub(super) fn listed_only(meta: Meta) -> Self {
-        let entry = Self::new(meta, Maker::PerCaller(Box::new(|_| Err(Unavailable::because(LISTED_ONLY)))));
-        // Known beforehand, so that listings say so.
-        let _ = entry.shared.set(Err(Unavailable::because(LISTED_ONLY)));
-        entry
-    }
-
-    pub(super) fn ready(meta: Meta, tool: Arc<dyn AnyTool>) -> Self {
-        let entry = Self::new(meta, Maker::Shared(Box::new(move || Arc::clone(&tool))));
-        // Made already, so a schema that cannot be used shows in listings from the start.
-        let _ = entry.make_shared();
-        entry
-    }
-
-    /// The tool for this caller, made if need be. A factory that panics gives no tool, and no harm.
-    pub(crate) fn build(&self, context: &Context<'_>) -> Result<Arc<Built>, Unavailable> {
-        match &self.maker {
-            Maker::Shared(_) => self.make_shared(),
-            Maker::PerCaller(factory) => self.finish(unharmed(|| factory(context))??),
-        }
-    }
-
-    /// What is wrong with the tool itself, as far as that is known without making it.
-    pub(super) fn defect(&self) -> Option<String> {
-        self.shared.get()?.as_ref().err().map(|error| error.0.clone())
-    }
-
-    fn make_shared(&self) -> Result<Arc<Built>, Unavailable> {
-        let make = || match &self.maker {
-            Maker::Shared(make) => self.finish(unharmed(make)?),
-            Maker::PerCaller(_) => Err(Unavailable::because("it is made for each caller")),
-        };
-        self.shared.get_or_init(make).clone()
-    }
-
-    fn finish(&self, tool: Arc<dyn AnyTool>) -> Result<Arc<Built>, Unavailable> {
-        let parameters = Arc::clone(&tool.spec().parameters);
-        let validator = Validator::compile(&parameters)
-            .map_err(|error| Unavailable(format!("its schema cannot be used: {error}")))?;
-        let spec = Spec { name: self.meta.name.clone(), description: self.meta.about.clone(), parameters };
-        let definition = Digest::of(&(&*self.meta, &spec));
-        Ok(Arc::new(Built { tool, spec, validator, definition }))
-    }
-}
-
-/// Runs what others wrote; a panic in it makes the tool unavailable.
-pub(super) fn unharmed<T>(make: impl FnOnce() -> T) -> Result<T, Unavailable> {
-    catch_unwind(AssertUnwindSafe(make)).map_err(|_| Unavailable::because("making it panicked; see the log"))
-}
+use super::{Entry, RegisterError};
 
 /// The tools, their other names, and where the changing ones come from.
 #[derive(Clone, Default)]
@@ -101,9 +16,31 @@ pub(super) struct Shelf {
     pub(super) entries: BTreeMap<ToolName, Arc<Entry>>,
     aliases: HashMap<SmolStr, ToolName>,
     pub(super) absent: Vec<Arc<Meta>>,
-    pub(super) sources: Vec<Arc<dyn ToolSource>>,
+    pub(super) sources: Vec<Attached>,
     /// Sources that could not give their tools, and why.
     pub(super) failed: Vec<(String, String)>,
+}
+
+/// A source of tools that changes at run time.
+#[derive(Clone)]
+pub(super) struct Attached {
+    pub(super) source: Arc<dyn ToolSource>,
+    /// The number of the newest reading that is on the shelf; `None` before the first.
+    applied: Option<u64>,
+}
+
+impl Attached {
+    pub(super) fn new(source: Arc<dyn ToolSource>) -> Self {
+        Self { source, applied: None }
+    }
+}
+
+/// The tools that a source had when it was asked.
+pub(super) struct Reading {
+    pub(super) source: Arc<dyn ToolSource>,
+    /// Rises with every reading, in the order in which the sources were asked.
+    pub(super) number: u64,
+    pub(super) tools: Result<Vec<Arc<Entry>>, Unavailable>,
 }
 
 impl Shelf {
@@ -137,9 +74,11 @@ impl Shelf {
         Ok(())
     }
 
+    /// Removes the tool of this name, or else of this alias.
     pub(super) fn remove(&mut self, name: &str) -> bool {
-        let Some(entry) = self.entries.remove(name) else { return false };
-        self.aliases.retain(|_, tool| *tool != entry.meta.name);
+        let Some(name) = self.find(name).map(|entry| entry.meta.name.clone()) else { return false };
+        self.entries.remove(&name);
+        self.aliases.retain(|_, tool| *tool != name);
         true
     }
 
@@ -147,23 +86,47 @@ impl Shelf {
         *self = Self { version: self.version, ..Self::default() };
     }
 
-    pub(super) fn replace(
-        &mut self,
-        source: &str,
-        tools: Result<Vec<Arc<dyn AnyTool>>, Unavailable>,
-    ) -> Vec<RegisterError> {
-        self.failed.retain(|(name, _)| name != source);
-        match tools {
-            Ok(tools) => {
-                self.remove_all_of(source);
-                tools.into_iter().filter_map(|tool| self.insert_from(source, tool).err()).collect()
+    /// Applies the difference between what a source had and what it has now. Returns the tools that were left out,
+    /// and whether anything changed.
+    pub(super) fn apply(&mut self, reading: Reading) -> (Vec<RegisterError>, bool) {
+        let Reading { source, number, tools } = reading;
+        let mut attached = self.sources.iter_mut();
+        let Some(attached) = attached.find(|attached| Arc::ptr_eq(&attached.source, &source)) else {
+            return (Vec::new(), false); // Detached while it was asked.
+        };
+        if attached.applied.is_some_and(|applied| applied > number) {
+            return (Vec::new(), false); // It was asked again meanwhile, and answered sooner.
+        }
+        attached.applied = Some(number);
+        let failed = match &tools {
+            Ok(_) => None,
+            Err(reason) => Some((source.name().to_owned(), reason.0.clone())),
+        };
+        let known = self.failed.iter().position(|(name, _)| name == source.name());
+        let known = known.map(|at| self.failed.swap_remove(at));
+        let mut changed = known != failed;
+        self.failed.extend(failed);
+        // A source that fails keeps what it had listed, as unavailable and with the reason.
+        let Ok(tools) = tools else { return (Vec::new(), changed) };
+        let stays =
+            |had: &Arc<Entry>| tools.iter().any(|new| had.meta.name == new.meta.name && had.is_same(new));
+        let gone = self.names_of(source.name(), |had| !stays(had));
+        changed |= !gone.is_empty();
+        for name in gone {
+            self.remove(name.as_str());
+        }
+        let mut errors = Vec::new();
+        for new in tools {
+            let had = self.entries.get(&new.meta.name);
+            if had.is_some_and(|had| had.source == new.source && had.is_same(&new)) {
+                continue;
             }
-            // What it had stays listed, as unavailable and with the reason.
-            Err(reason) => {
-                self.failed.push((source.to_owned(), reason.0));
-                Vec::new()
+            match self.insert(new) {
+                Ok(()) => changed = true,
+                Err(error) => errors.push(error),
             }
         }
+        (errors, changed)
     }
 
     /// Why the source of this tool cannot give its tools now.
@@ -174,27 +137,17 @@ impl Shelf {
 
     pub(super) fn detach(&mut self, source: &str) -> bool {
         let before = self.sources.len();
-        self.sources.retain(|s| s.name() != source);
-        self.remove_all_of(source);
+        self.sources.retain(|attached| attached.source.name() != source);
+        self.failed.retain(|(name, _)| name != source);
+        for name in self.names_of(source, |_| true) {
+            self.remove(name.as_str());
+        }
         self.sources.len() < before
     }
 
-    fn insert_from(&mut self, source: &str, tool: Arc<dyn AnyTool>) -> Result<(), RegisterError> {
-        let mut entry = Entry::ready(tool.meta().clone(), tool);
-        entry.source = Some(SmolStr::new(source));
-        self.insert(Arc::new(entry))
-    }
-
-    fn remove_all_of(&mut self, source: &str) {
-        self.failed.retain(|(name, _)| name != source);
-        let gone: Vec<_> = self
-            .entries
-            .values()
-            .filter(|e| e.source.as_deref() == Some(source))
-            .map(|e| e.meta.name.clone())
-            .collect();
-        for name in gone {
-            self.remove(name.as_str());
-        }
+    /// The names of a source's tools that fit.
+    fn names_of(&self, source: &str, fits: impl Fn(&Arc<Entry>) -> bool) -> Vec<ToolName> {
+        let its = self.entries.values().filter(|entry| entry.source.as_deref() == Some(source));
+        its.filter(|entry| fits(entry)).map(|entry| entry.meta.name.clone()).collect()
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use claw_core::TenantId;
 use claw_core::id::{AgentId, SessionKey};
 use claw_core::port::{From, Reading, Window, World, WriteMode};
 use claw_core::store::CallStore;
@@ -15,7 +16,7 @@ use claw_host::{MemoryArtifacts, MemoryStore};
 use claw_policy::approval::{ApprovalConfig, Security};
 use claw_policy::config::PolicyConfig;
 use claw_policy::pipeline::Policy;
-use claw_registry::{Executor, Limits, Offer, Registry, Reply, Request};
+use claw_registry::{Executor, Limits, Offer, OverlayScope, Registry, Reply, Request};
 use claw_testkit::{FakeShell, ManualClock, MemoryFiles, MemorySettings, Recorder, Reply as Shown};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -98,6 +99,11 @@ impl Bench {
 
 pub(crate) fn caller() -> Caller {
     Caller::new(AgentId::new("main").unwrap(), SessionKey::new("test:one").unwrap(), "/w")
+}
+
+/// The agent of [`caller`], for overlays.
+pub(crate) fn main_agent() -> OverlayScope {
+    OverlayScope::Agent(TenantId::main(), caller().agent)
 }
 
 pub(crate) fn all() -> Vec<Arc<dyn AnyTool>> {

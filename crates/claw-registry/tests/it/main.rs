@@ -5,9 +5,11 @@
 mod approvals;
 mod attack;
 mod budget;
+mod definitions;
 mod guards;
 mod kit;
 mod output;
+mod overlays;
 mod programs;
 mod registry;
 mod road;

@@ -32,7 +32,7 @@ async fn the_whole_is_kept_and_can_be_read() {
     let limits = Limits { output_bytes: 400, ..Limits::default() };
     let bench = Bench::new(Setup { limits, ..Setup::default() });
     let offer = bench.offer().await;
-    assert!(bench.executor.resolve(&offer, "result_read").is_none(), "nothing to read yet");
+    assert!(bench.executor.resolve(&offer, "result_read").is_err(), "nothing to read yet");
     let reply =
         bench.executor.execute(&offer, Request::new("say", json!({"text": "xé\n", "times": 1000}))).await;
     let text = done(&reply);
@@ -41,7 +41,7 @@ async fn the_whole_is_kept_and_can_be_read() {
     // The same offer can read it now, and so can the next one.
     let read = bench.executor.execute(&offer, Request::new("result_read", json!({}))).await;
     assert_eq!(done(&read), "4000 bytes, 1000 of them x");
-    assert!(bench.executor.resolve(&bench.offer().await, "result_read").is_some());
+    assert!(bench.executor.resolve(&bench.offer().await, "result_read").is_ok());
 }
 
 #[tokio::test]

@@ -2,17 +2,19 @@
 
 use std::sync::Arc;
 
-use claw_core::TenantId;
 use claw_core::port::{Clock as _, World};
-use claw_core::store::{Answer, Approvals as _, Changes as _, Ledger as _, Topic};
+use claw_core::store::{Answer, Approvals as _, Changes as _, Ledger as _, Topic, Worker};
 use claw_core::tool::{
-    Argv, Call, Effect, Facts, Group, Meta, Need, Output, Plan, Progress, Tool, ToolError, erase,
+    Argv, Ask, Call, Effect, Effects, Facts, Group, Input, Meta, Need, Output, Plan, Progress, Script, Tool,
+    ToolError, erase,
 };
+use claw_core::{BootId, NodeId, TenantId};
 use claw_host::MemoryStore;
 use claw_policy::approval::{ApprovalConfig, AskMode};
 use claw_policy::config::PolicyConfig;
 use claw_policy::pipeline::Policy;
-use claw_registry::{Executor, Registry, Reply, Request};
+use claw_registry::{Executor, Keeping, ProcessLimits, Registry, Reply, Request};
+use claw_store::SqliteStore;
 use claw_testkit::{FakePrograms, FakeShell, ManualClock, Recorder, Reply as Shown};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -54,6 +56,63 @@ impl Tool for Login {
     }
 }
 
+/// Plans text for a running command, scripts and opaque work in any order, and runs one of the scripts.
+struct Mixed;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct MixedArgs {
+    /// `input`, `opaque`, or the text of a script.
+    asks: Vec<String>,
+    /// The script to run.
+    run: String,
+    /// The running command that `input` is for.
+    process: String,
+}
+
+fn script(text: &str) -> Script {
+    Script { text: text.to_owned(), directory: ".".to_owned(), ..Script::default() }
+}
+
+impl Tool for Mixed {
+    type Args = MixedArgs;
+    const META: Meta =
+        Meta::new("mixed", Group::Runtime).needs(&[Need::Shell]).about("Type, run and do other things.");
+
+    fn plan(&self, _: &Facts, args: &MixedArgs) -> Plan {
+        let typed = || Input { process: args.process.clone(), text: "y\n".to_owned(), ..Input::default() };
+        let ask = |text: &String| match text.as_str() {
+            "input" => Ask::Input(typed()),
+            "opaque" => Ask::Opaque,
+            text => Ask::Script(script(text)),
+        };
+        Plan { effects: Effects::NONE, asks: args.asks.iter().map(ask).collect() }
+    }
+
+    async fn run(&self, call: &Call, args: MixedArgs) -> Result<Output, ToolError> {
+        Ok(Output::text(call.shell()?.run(&script(&args.run)).await?.output))
+    }
+}
+
+/// Leaves `cat` running in the background, and says its name.
+struct Keep;
+
+#[derive(Deserialize, JsonSchema)]
+struct KeepArgs {}
+
+impl Tool for Keep {
+    type Args = KeepArgs;
+    const META: Meta = Meta::new("keep", Group::Runtime).needs(&[Need::Processes]).about("Start a command.");
+
+    fn plan(&self, _: &Facts, _: &KeepArgs) -> Plan {
+        Plan::script(script("cat"))
+    }
+
+    async fn run(&self, call: &Call, _: KeepArgs) -> Result<Output, ToolError> {
+        Ok(Output::text(call.processes()?.start(&script("cat")).await?.name()))
+    }
+}
+
 struct Place {
     executor: Executor,
     programs: Arc<FakePrograms>,
@@ -64,7 +123,9 @@ struct Place {
 }
 
 impl Place {
-    fn new(ask: AskMode, policy: serde_json::Value) -> Self {
+    async fn new(ask: AskMode, policy: serde_json::Value) -> Self {
+        let processes = Arc::new(SqliteStore::memory(NodeId::local()).await.unwrap());
+        let worker = Worker { node: NodeId::local(), boot: BootId::new() };
         let (clock, store) = (Arc::new(ManualClock::default()), Arc::new(MemoryStore::new()));
         let programs = Arc::new(FakePrograms::new(TenantId::main(), caller().agent, VALUE));
         programs.register("gh", &["auth"]);
@@ -73,8 +134,9 @@ impl Place {
         world.shell = Some(shell.clone());
         world.programs = Some(programs.clone());
         let registry = Arc::new(Registry::new(world));
-        let tools = all().into_iter().chain([erase(Login)]);
-        for tool in tools.filter(|tool| ["sh", "login"].contains(&tool.meta().name.as_str())) {
+        let tools = all().into_iter().chain([erase(Login), erase(Mixed), erase(Keep)]);
+        for tool in tools.filter(|tool| ["sh", "login", "mixed", "keep"].contains(&tool.meta().name.as_str()))
+        {
             registry.register(tool).unwrap();
         }
         let heard = Arc::new(Recorder::default());
@@ -82,17 +144,32 @@ impl Place {
         let executor = Executor::builder(registry, store.clone(), Policy::compile(&policy).unwrap())
             .approvals(ApprovalConfig { ask, ..ApprovalConfig::default() })
             .listener(heard.clone())
+            .keeping(Keeping { store: processes, worker, limits: ProcessLimits::default() })
             .build();
         Self { executor, programs, shell, store, clock, heard }
     }
 
-    fn open() -> Self {
-        Self::new(AskMode::OnMiss, json!({}))
+    async fn open() -> Self {
+        Self::new(AskMode::OnMiss, json!({})).await
     }
 
     async fn call(&self, tool: &str, args: serde_json::Value) -> Reply {
         let offer = self.executor.offer(caller()).await;
         self.executor.execute(&offer, Request::new(tool, args)).await
+    }
+
+    /// Says yes to the one question that waits, and gives what it asked.
+    async fn approve(&self) -> String {
+        let mut changes = self.store.changes(Topic::Approvals);
+        let row = loop {
+            if let Some(row) = self.store.pending(&TenantId::main(), self.clock.now()).await.unwrap().pop() {
+                break row;
+            }
+            changes.changed().await.unwrap();
+        };
+        let answer = Answer { approve: true, by: "ada".into(), at: self.clock.now() };
+        self.store.answer(&TenantId::main(), row.id, answer).await.unwrap();
+        row.request.summary
     }
 
     async fn login(&self, words: &[&str]) -> Reply {
@@ -106,7 +183,7 @@ impl Place {
 
 #[tokio::test]
 async fn both_ways_lead_to_the_program_and_are_scrubbed() {
-    let place = Place::open();
+    let place = Place::open().await;
     assert_eq!(done(&place.login(&["gh", "pr"]).await), "the token is [REDACTED]\n");
     assert_eq!(done(&place.sh("gh pr").await), "the token is [REDACTED]\n");
     assert_eq!(place.programs.runs(), [["gh", "pr"], ["gh", "pr"]]);
@@ -117,7 +194,7 @@ async fn both_ways_lead_to_the_program_and_are_scrubbed() {
 
 #[tokio::test]
 async fn refuses_to_tell_the_value_while_it_runs() {
-    let place = Place::open();
+    let place = Place::open().await;
     let told = Arc::new(std::sync::Mutex::new(String::new()));
     let hears = Arc::clone(&told);
     let progress = Progress::to(move |text| hears.lock().unwrap().push_str(text));
@@ -132,7 +209,7 @@ async fn refuses_to_tell_the_value_while_it_runs() {
 
 #[tokio::test]
 async fn refuses_what_the_plan_did_not_name() {
-    let place = Place::open();
+    let place = Place::open().await;
     let reply = place.call("login", json!({ "words": ["gh", "pr"], "instead": ["gh", "auth"] })).await;
     assert!(reply.model_text().contains("is not in the plan"), "{}", reply.model_text());
     assert!(place.programs.runs().is_empty());
@@ -141,7 +218,7 @@ async fn refuses_what_the_plan_did_not_name() {
 #[tokio::test]
 async fn refuses_who_may_not_use_the_tool_for_it() {
     let denied = json!({ "tools": { "deny": ["login"] } });
-    let place = Place::new(AskMode::OnMiss, denied);
+    let place = Place::new(AskMode::OnMiss, denied).await;
     assert_eq!(refused(&place.login(&["gh"]).await).0, "authorise");
     assert_eq!(
         done(&place.sh("gh pr").await),
@@ -150,14 +227,14 @@ async fn refuses_who_may_not_use_the_tool_for_it() {
     );
     assert!(place.programs.runs().is_empty());
     // Allowed when the offer was made, and not any more.
-    let place = Place::open();
+    let place = Place::open().await;
     let offer = place.executor.offer(caller()).await;
     let policy: PolicyConfig = serde_json::from_value(json!({ "tools": { "deny": ["login"] } })).unwrap();
     place.executor.set_policy(Policy::compile(&policy).unwrap());
     let reply = place.executor.execute(&offer, Request::new("sh", json!({ "command": "gh pr" }))).await;
     assert_eq!(done(&reply), "plain\n");
     // Another agent, another tenant.
-    let place = Place::open();
+    let place = Place::open().await;
     for change in [
         |caller: &mut claw_core::tool::Caller| caller.agent = "other".parse().unwrap(),
         |caller: &mut claw_core::tool::Caller| caller.tenant = "other".parse().unwrap(),
@@ -173,7 +250,7 @@ async fn refuses_who_may_not_use_the_tool_for_it() {
 
 #[tokio::test]
 async fn refuses_a_program_that_changed_while_the_question_waited() {
-    let place = Place::new(AskMode::Always, json!({}));
+    let place = Place::new(AskMode::Always, json!({})).await;
     let answered = async |change: &dyn Fn()| {
         let mut changes = place.store.changes(Topic::Approvals);
         let row = loop {
@@ -197,4 +274,41 @@ async fn refuses_a_program_that_changed_while_the_question_waited() {
     let (reply, ()) = tokio::join!(place.sh("gh pr"), answered(&deny));
     assert!(refused(&reply).1.contains("changed while the question waited"));
     assert_eq!(place.programs.runs().len(), 1);
+}
+
+/// Runs one script of a mixed plan; the script and no other decides whether it gets credentials.
+#[track_caller]
+fn check_mixed(place: &Place, reply: &Reply, script: &str, asks: &[&str]) {
+    let (printed, runs): (_, &[&[&str]]) = match script {
+        "gh pr" => ("the token is [REDACTED]\n", &[&["gh", "pr"]]),
+        _ => ("plain\n", &[]),
+    };
+    assert_eq!(done(reply), printed, "{script} of {asks:?}");
+    assert_eq!(place.programs.runs(), runs, "{script} of {asks:?}");
+}
+
+#[tokio::test]
+async fn refuses_credentials_of_another_script_in_a_plan_that_also_types() {
+    for asks in [
+        ["input", "gh pr", "opaque", "ls"],
+        ["input", "opaque", "ls", "gh pr"],
+        ["gh pr", "input", "opaque", "ls"],
+        ["opaque", "ls", "input", "gh pr"],
+        ["ls", "opaque", "gh pr", "input"],
+        ["gh pr", "opaque", "ls", "input"],
+    ] {
+        for script in ["gh pr", "ls"] {
+            let place = Place::new(AskMode::Always, json!({})).await;
+            let (kept, _) = tokio::join!(place.call("keep", json!({})), place.approve());
+            let args = json!({ "asks": asks, "run": script, "process": done(&kept) });
+            let (reply, summary) = tokio::join!(place.call("mixed", args), place.approve());
+            check_mixed(&place, &reply, script, &asks);
+            let shown = |text: &str| summary.find(text).unwrap_or_else(|| panic!("{text} in {summary}"));
+            let (login, plain, typed) =
+                (shown("with the credentials TOKEN"), shown("\n  ls"), shown("type into"));
+            let at = |ask: &str| asks.iter().position(|other| *other == ask).unwrap();
+            assert_eq!(login < plain, at("gh pr") < at("ls"), "{summary}");
+            assert_eq!(typed < plain, at("input") < at("ls"), "{summary}");
+        }
+    }
 }

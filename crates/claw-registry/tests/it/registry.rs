@@ -4,15 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use arc_swap::ArcSwap;
-use claw_core::TenantId;
-use claw_core::id::AgentId;
 use claw_core::port::World;
 use claw_core::tool::{AnyTool, Effect, Group, Meta, Need, Profile, ToolSource, Unavailable};
-use claw_registry::{Discovered, Discovery, RegisterError, Registry, Request, Status};
+use claw_registry::{Discovered, Discovery, Offer, RegisterError, Registry, Request, Status};
 use claw_testkit::ManualClock;
 use serde_json::json;
 
-use crate::kit::{Bench, Setup, all, caller, done, refused};
+use crate::kit::{Bench, Setup, all, caller, refused};
 
 fn empty() -> Registry {
     Registry::new(World::new(Arc::new(ManualClock::default())))
@@ -29,6 +27,9 @@ fn names_and_aliases_are_taken_once() {
     assert!(registry.has("look") && registry.len() == 1);
     assert!(registry.unregister("peek") && !registry.unregister("peek"));
     assert!(!registry.has("look") && registry.is_empty());
+    registry.register(peek()).unwrap();
+    assert!(registry.unregister("look") && !registry.unregister("look"), "by its alias");
+    assert!(!registry.has("peek") && registry.is_empty());
     registry.register(peek()).unwrap();
     registry.clear();
     assert!(registry.is_empty());
@@ -75,7 +76,12 @@ async fn a_factory_is_given_its_context_and_its_failure_is_told() {
         Ok(all().remove(7))
     };
     registry.register_factory(Meta::new("lazy", Group::Tools).effects(&[Effect::Read]), factory).unwrap();
+    let status = || {
+        let list = registry.list();
+        list.iter().find(|line| line.meta.name.as_str() == "lazy").unwrap().status.clone()
+    };
     let offer = bench.offer().await;
+    assert_eq!(status(), Status::Ready, "nobody has asked for it");
     let (step, reason) =
         refused(&bench.executor.execute(&offer, Request::new("lazy", json!({"text": "x"}))).await);
     assert_eq!((step, reason.as_str()), ("find", "`lazy` is unavailable: no key is set; set one"));
@@ -84,10 +90,47 @@ async fn a_factory_is_given_its_context_and_its_failure_is_told() {
         bench.executor.resolve_all(&offer, |meta, why| observed.push(format!("{}: {why}", meta.name)));
     assert_eq!(observed, ["lazy: no key is set; set one"]);
     assert!(tools.iter().all(|tool| tool.meta().name.as_str() != "lazy"));
+    let unavailable = |offer: &Offer| {
+        let list = offer.unavailable().into_iter();
+        list.filter(|(meta, _)| meta.name.as_str() == "lazy").map(|(_, why)| why).collect::<Vec<_>>()
+    };
+    let reason = "no key is set; set one";
+    assert_eq!(status(), Status::Unavailable(reason.into()));
+    assert_eq!(unavailable(&offer), [reason], "it failed in this offer");
+    assert_eq!(bench.executor.resolve(&offer, "lazy").unwrap_err().0, reason);
+    let offer = bench.offer().await;
+    assert!(offer.meta("lazy").is_none(), "known to fail before the offer");
+    assert_eq!(unavailable(&offer), [reason]);
+    assert_eq!(bench.executor.resolve(&offer, "lazy").unwrap_err().0, reason);
+    assert!(bench.executor.resolve(&offer, "lzay").unwrap_err().0.contains("not among the tools"));
+    // For another caller the factory does make it.
     let mut elsewhere = caller();
     elsewhere.workspace = "/v".into();
     let offer = bench.executor.offer(elsewhere).await;
     assert!(bench.executor.execute(&offer, Request::new("lazy", json!({"text": "x"}))).await.is_done());
+    assert_eq!((status(), unavailable(&offer)), (Status::Ready, Vec::new()));
+    assert!(bench.executor.resolve(&offer, "lazy").is_ok());
+}
+
+#[test]
+fn listings_name_the_profiles_of_each_tool() {
+    let registry = empty();
+    let mut meta = Meta::of("report".parse().unwrap(), Group::Named(String::from("acme").into()));
+    meta.profiles = vec![Profile::Messaging].into();
+    registry.register_factory(meta, |_| Err(Unavailable::because("never made"))).unwrap();
+    registry.register(all().remove(0)).unwrap();
+    let list = registry.list();
+    let profiles: Vec<_> =
+        list.iter().map(|line| (line.meta.name.as_str(), line.profiles.as_slice())).collect();
+    assert_eq!(
+        profiles,
+        [
+            ("peek", [Profile::Full, Profile::Coding].as_slice()),
+            ("report", [Profile::Full, Profile::Messaging].as_slice()),
+        ]
+    );
+    let json = serde_json::to_value(&list[1]).unwrap();
+    assert_eq!((&json["profiles"], &json["group"]), (&json!(["full", "messaging"]), &json!("acme")));
 }
 
 #[tokio::test]
@@ -98,23 +141,6 @@ async fn profiles_choose_among_the_offered() {
     let names: Vec<_> = tools.iter().map(|tool| tool.meta().name.as_str()).collect();
     assert_eq!(names, ["peek", "rogue", "save", "sh"]);
     assert_eq!(bench.executor.resolve_by_profile(&offer, Profile::Full, |_, _| {}).len(), offer.len());
-}
-
-#[tokio::test]
-async fn an_overlay_stands_in_front_and_copies_nothing() {
-    let bench = Bench::new(Setup::default());
-    let base = bench.executor.registry().clone();
-    let overlay = Arc::new(Registry::over(base.clone()));
-    overlay.register_with(all().remove(7), |meta| meta.name = "mine".parse().unwrap()).unwrap();
-    assert_eq!(overlay.len(), base.len() + 1);
-    let agent = AgentId::new("main").unwrap();
-    bench.executor.set_overlay(TenantId::main(), agent.clone(), Some(overlay.clone()));
-    assert_eq!(done(&bench.call("mine", json!({"text": "hi"})).await), "hi");
-    assert!(bench.call("say", json!({"text": "hi"})).await.is_done());
-    base.unregister("say");
-    assert!(!overlay.has("say"));
-    bench.executor.set_overlay(TenantId::main(), agent, None);
-    assert_eq!(refused(&bench.call("mine", json!({})).await).0, "find");
 }
 
 struct Changing(ArcSwap<Result<usize, String>>);

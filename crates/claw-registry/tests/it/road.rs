@@ -73,18 +73,6 @@ async fn refuses_what_was_denied_after_the_offer() {
 }
 
 #[tokio::test]
-async fn refuses_a_tool_that_was_replaced_after_the_offer() {
-    let bench = Bench::new(Setup::default());
-    let offer = bench.offer().await;
-    let registry = bench.executor.registry();
-    let peek = crate::kit::all().remove(0);
-    assert!(registry.unregister("peek"));
-    registry.register(peek).unwrap();
-    let reply = bench.executor.execute(&offer, Request::new("peek", json!({"file_path": "a.txt"}))).await;
-    assert_eq!(refused(&reply).0, "authorise");
-}
-
-#[tokio::test]
 async fn refuses_too_many_calls_and_says_when_to_try_again() {
     let bench = Bench::new(Setup::default());
     let config = RateConfig { total: 2, ..RateConfig::default() };
@@ -312,7 +300,7 @@ async fn a_resolved_tool_takes_the_road() {
     bench.executor.set_policy(Policy::compile(&deny("peek")).unwrap());
     let reply = tool.execute(Request::new("", json!({"file_path": "a.txt"}))).await;
     assert_eq!(refused(&reply).0, "authorise");
-    assert!(bench.executor.resolve(&bench.offer().await, "peek").is_none());
+    assert!(bench.executor.resolve(&bench.offer().await, "peek").is_err());
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use super::*;
 fn no_name_or_alias_is_taken_twice() {
     let mut taken = HashMap::new();
     for meta in catalogue() {
-        for name in [meta.name.as_str()].into_iter().chain(meta.aliases.iter().copied()) {
+        for name in [meta.name.as_str()].into_iter().chain(meta.aliases.iter()) {
             let before = taken.insert(name.to_owned(), meta.name.clone());
             assert_eq!(before, None, "`{name}` belongs to `{}` already", meta.name);
         }

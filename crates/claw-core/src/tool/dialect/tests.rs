@@ -8,7 +8,7 @@ mod keywords;
 mod laws;
 
 fn spec(schema: Value) -> Spec {
-    Spec::with_schema(&Meta::new("greet", Group::Named("demo")).about("Say hello."), schema)
+    Spec::with_schema(&Meta::new("greet", Group::named("demo")).about("Say hello."), schema)
 }
 
 #[test]

@@ -13,9 +13,18 @@ use super::{
 const VALUES: &[&str] =
     &["corr3ct-horse", "10.20.30.40", "horse[RED", "aabbccddeeff", "REDACTED", "[REDACTED", "é→日本"];
 
-static SCRUBBERS: LazyLock<[(Scrubber, Reference); 2]> = LazyLock::new(|| {
-    let values = VALUES.iter().map(|value| Value::new(*value, "value"));
-    [(Scrubber::new(), Reference::new(&[])), (Scrubber::compile(values).unwrap(), Reference::new(VALUES))]
+static SCRUBBERS: LazyLock<[(Scrubber, Reference); 3]> = LazyLock::new(|| {
+    let compile = |skip: usize, step: usize| {
+        let values = VALUES.iter().skip(skip).step_by(step).map(|value| Value::new(*value, "value"));
+        Scrubber::compile(values).unwrap()
+    };
+    // Values of a deployment, a tenant and a call, some of which overlap those of another.
+    let layers = compile(0, 3).and(&compile(1, 3)).and(&compile(2, 3));
+    [
+        (Scrubber::new(), Reference::new(&[])),
+        (compile(0, 1), Reference::new(VALUES)),
+        (layers, Reference::new(VALUES)),
+    ]
 });
 
 fn show(bytes: &[u8]) -> String {

@@ -8,9 +8,9 @@ async fn an_overlay_taken_away_after_the_offer_is_gone() {
     let overlay = Arc::new(Registry::over(bench.executor.registry().clone()));
     let (tool, runs) = says("own_tool", "mine");
     overlay.register(tool).unwrap();
-    bench.executor.set_overlay(TenantId::main(), AgentId::new("main").unwrap(), Some(overlay));
+    bench.executor.set_overlay(&main_agent(), Some(overlay));
     let offer = bench.offer().await;
-    bench.executor.set_overlay(TenantId::main(), AgentId::new("main").unwrap(), None);
+    bench.executor.set_overlay(&main_agent(), None);
     let reply = bench.executor.execute(&offer, Request::new("own_tool", json!({}))).await;
     assert_eq!(
         runs.load(Ordering::SeqCst),
@@ -64,7 +64,7 @@ async fn an_overlay_over_an_overlay_sees_removals_at_the_bottom() {
     bench.executor.registry().register(tool).unwrap();
     let middle = Arc::new(Registry::over(bench.executor.registry().clone()));
     let top = Arc::new(Registry::over(middle));
-    bench.executor.set_overlay(TenantId::main(), AgentId::new("main").unwrap(), Some(top));
+    bench.executor.set_overlay(&main_agent(), Some(top));
     let offer = bench.offer().await;
     assert!(bench.executor.registry().unregister("bottom"));
     let reply = bench.executor.execute(&offer, Request::new("bottom", json!({}))).await;

@@ -33,7 +33,7 @@ use claw_registry::{Arguments, Executor, Limits, OfferOptions, Registry, Request
 use serde_json::{Value, json};
 
 use crate::approvals::{approve_one, question};
-use crate::kit::{Bench, Setup, WHOLE, caller, done, refused};
+use crate::kit::{Bench, Setup, WHOLE, caller, done, main_agent, refused};
 
 type PlanFn = dyn Fn(&Facts, &Value) -> Result<Plan, ToolError> + Send + Sync;
 type RunFn =

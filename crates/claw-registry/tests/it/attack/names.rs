@@ -83,7 +83,7 @@ async fn an_overlays_alias_does_not_hide_a_real_name_beneath() {
         |_, _| Box::pin(async { Ok(Output::text("fake")) }),
     );
     let registered = overlay.register(tool);
-    bench.executor.set_overlay(TenantId::main(), AgentId::new("main").unwrap(), Some(overlay));
+    bench.executor.set_overlay(&main_agent(), Some(overlay));
     let reply = bench.call("peek", json!({"file_path": "a.txt"})).await;
     assert_eq!(
         runs.load(Ordering::SeqCst),

@@ -23,7 +23,7 @@ use claw_store::SqliteStore;
 use serde_json::{Value, json};
 
 use crate::approvals::{approve_one, question};
-use crate::kit::{Bench, Setup, caller, refused};
+use crate::kit::{Bench, Setup, caller, main_agent, refused};
 
 type Ran = futures_util::future::BoxFuture<'static, Result<Output, ToolError>>;
 
@@ -93,7 +93,7 @@ async fn an_overlay_belongs_to_one_tenants_agent() {
     let (own, runs) = pure("acme_payroll");
     overlay.register(own).unwrap();
     // Meant for the agent `main` of tenant `acme`.
-    bench.executor.set_overlay(TenantId::main(), AgentId::new("main").unwrap(), Some(overlay));
+    bench.executor.set_overlay(&main_agent(), Some(overlay));
     let offer = bench.executor.offer(of_tenant("evilcorp")).await;
     let _ = bench.executor.execute(&offer, Request::new("acme_payroll", json!({}))).await;
     assert_eq!(runs.load(Ordering::SeqCst), 0, "another tenant's agent of the same name has it");

@@ -1,0 +1,134 @@
+//! One tool of a registry: what is known of it, and how it is made.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, OnceLock};
+
+use arc_swap::ArcSwapOption;
+use claw_core::tool::{AnyTool, Digest, Meta, Spec, Unavailable};
+use smol_str::SmolStr;
+
+use super::schemas::Schemas;
+use super::{Context, Factory};
+use crate::validate::Validator;
+
+const LISTED_ONLY: &str = "only its metadata was registered; register the tool itself to call it";
+
+/// A tool on the shelf.
+pub(crate) struct Entry {
+    pub(crate) meta: Arc<Meta>,
+    maker: Maker,
+    schemas: Arc<Schemas>,
+    /// The tool that all callers share, once it is made.
+    shared: OnceLock<Result<Arc<Built>, Unavailable>>,
+    /// Why the factory made no tool when it was last asked; `None` once it makes one.
+    failure: ArcSwapOption<Unavailable>,
+    /// The source that brought the tool.
+    pub(super) source: Option<SmolStr>,
+}
+
+pub(super) enum Maker {
+    /// One tool for all callers, made at first use.
+    Shared(Box<dyn Fn() -> Arc<dyn AnyTool> + Send + Sync>),
+    /// A tool for each caller.
+    PerCaller(Box<Factory>),
+}
+
+/// A tool ready to be called: what the model is sent of it, and what checks its arguments.
+pub(crate) struct Built {
+    pub(crate) tool: Arc<dyn AnyTool>,
+    pub(crate) spec: Spec,
+    pub(crate) validator: Arc<Validator>,
+    /// The tool's identity: the digest of its metadata and schema. Tools of one definition stand for each other.
+    pub(crate) definition: Digest,
+}
+
+impl Entry {
+    pub(super) fn new(meta: Meta, maker: Maker, schemas: &Arc<Schemas>) -> Self {
+        Self {
+            meta: Arc::new(meta),
+            maker,
+            schemas: Arc::clone(schemas),
+            shared: OnceLock::new(),
+            failure: ArcSwapOption::empty(),
+            source: None,
+        }
+    }
+
+    /// A tool that is listed and cannot be called.
+    pub(super) fn listed_only(meta: Meta, schemas: &Arc<Schemas>) -> Self {
+        let maker = Maker::PerCaller(Box::new(|_| Err(Unavailable::because(LISTED_ONLY))));
+        let entry = Self::new(meta, maker, schemas);
+        // Known beforehand, so that listings say so.
+        let _ = entry.shared.set(Err(Unavailable::because(LISTED_ONLY)));
+        entry
+    }
+
+    pub(super) fn ready(meta: Meta, tool: Arc<dyn AnyTool>, schemas: &Arc<Schemas>) -> Self {
+        let entry = Self::new(meta, Maker::Shared(Box::new(move || Arc::clone(&tool))), schemas);
+        // Made already, so a schema that cannot be used shows in listings from the start.
+        let _ = entry.make_shared();
+        entry
+    }
+
+    /// A tool that a source has now.
+    pub(super) fn of_source(source: &str, tool: Arc<dyn AnyTool>, schemas: &Arc<Schemas>) -> Self {
+        let mut entry = Self::ready(tool.meta().clone(), tool, schemas);
+        entry.source = Some(SmolStr::new(source));
+        entry
+    }
+
+    /// The tool for this caller, made if need be. A factory that panics gives no tool, and no harm.
+    pub(crate) fn build(&self, context: &Context<'_>) -> Result<Arc<Built>, Unavailable> {
+        match &self.maker {
+            Maker::Shared(_) => self.make_shared(),
+            Maker::PerCaller(factory) => {
+                let made = unharmed(|| factory(context)).and_then(|made| made);
+                let built = made.and_then(|tool| self.finish(tool));
+                self.failure.store(built.as_ref().err().map(|failure| Arc::new(failure.clone())));
+                built
+            }
+        }
+    }
+
+    /// Why the tool cannot be used by anybody, as far as that is known without making it.
+    pub(super) fn defect(&self) -> Option<String> {
+        self.shared.get()?.as_ref().err().map(|error| error.0.clone())
+    }
+
+    /// Why the factory made no tool when it was last asked, for whichever caller that was.
+    pub(crate) fn last_failure(&self) -> Option<String> {
+        self.failure.load().as_ref().map(|failure| failure.0.clone())
+    }
+
+    /// Whether both are the same tool of the same definition, so that neither has to give way to the other.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        match (self.shared.get(), other.shared.get()) {
+            (Some(Ok(a)), Some(Ok(b))) => a.definition == b.definition && Arc::ptr_eq(&a.tool, &b.tool),
+            (Some(Err(a)), Some(Err(b))) => a == b && self.meta == other.meta,
+            _ => false,
+        }
+    }
+
+    fn make_shared(&self) -> Result<Arc<Built>, Unavailable> {
+        let make = || match &self.maker {
+            Maker::Shared(make) => self.finish(unharmed(make)?),
+            Maker::PerCaller(_) => Err(Unavailable::because("it is made for each caller")),
+        };
+        self.shared.get_or_init(make).clone()
+    }
+
+    fn finish(&self, tool: Arc<dyn AnyTool>) -> Result<Arc<Built>, Unavailable> {
+        let parameters = Arc::clone(&tool.spec().parameters);
+        let validator = self.schemas.compile(&parameters);
+        let validator =
+            validator.map_err(|error| Unavailable(format!("its schema cannot be used: {error}")))?;
+        let spec = Spec { name: self.meta.name.clone(), description: self.meta.about.clone(), parameters };
+        let definition = Digest::of(&(&*self.meta, &spec));
+        Ok(Arc::new(Built { tool, spec, validator, definition }))
+    }
+}
+
+/// Runs what others wrote; a panic in it makes the tool unavailable.
+pub(super) fn unharmed<T>(make: impl FnOnce() -> T) -> Result<T, Unavailable> {
+    catch_unwind(AssertUnwindSafe(make)).map_err(|_| Unavailable::because("making it panicked; see the log"))
+}

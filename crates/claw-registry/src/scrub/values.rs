@@ -1,0 +1,169 @@
+//! One list of secret values, and the scrubber compiled from it.
+//!
+//! A short list is compiled whole with every change. In a long one, new values are compiled into a short list beside
+//! it and take effect at once; both become one in the background.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use arc_swap::{ArcSwap, Guard};
+use claw_policy::scrub::{Scrubber, Value as SecretValue};
+
+use super::SecretError;
+
+/// The longest list that is compiled while whoever changes it waits. Tests go beyond it more often.
+const SHORT: usize = if cfg!(test) { 4 } else { 64 };
+
+/// A list of values that can change while others scrub.
+#[derive(Default)]
+pub(super) struct ValueList {
+    scrubber: ArcSwap<Scrubber>,
+    values: Mutex<Values>,
+}
+
+#[derive(Default)]
+struct Values {
+    all: BTreeSet<String>,
+    /// Those that are not in `long` yet.
+    recent: BTreeSet<String>,
+    /// All but the recent ones, compiled.
+    long: Scrubber,
+    /// Changes when a value goes: what was compiled before would still hide it.
+    generation: u64,
+    /// The lists are being made one.
+    joining: bool,
+}
+
+impl ValueList {
+    /// What hides the values of now. Takes no lock.
+    pub(super) fn scrubber(&self) -> Guard<Arc<Scrubber>> {
+        self.scrubber.load()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.lock().all.is_empty()
+    }
+
+    /// Adds a value. Whoever asks for the scrubber after this returned gets one that hides it.
+    pub(super) fn add(self: &Arc<Self>, value: &str) -> Result<(), SecretError> {
+        secret(value).validate()?;
+        self.extend(BTreeSet::from([value.to_owned()]))
+    }
+
+    /// Adds those values that can be told from ordinary text; returns how many cannot.
+    pub(super) fn add_all(
+        self: &Arc<Self>,
+        values: impl IntoIterator<Item = String>,
+    ) -> Result<usize, SecretError> {
+        let (usable, refused) = sort_out(values);
+        self.extend(usable)?;
+        Ok(refused)
+    }
+
+    /// Puts these values in place of those before; returns how many cannot be told from ordinary text.
+    pub(super) fn set(&self, values: impl IntoIterator<Item = String>) -> Result<usize, SecretError> {
+        let (usable, refused) = sort_out(values);
+        let mut values = self.lock();
+        if values.all != usable {
+            self.replace(&mut values, usable)?;
+        }
+        Ok(refused)
+    }
+
+    /// Removes a value.
+    pub(super) fn remove(&self, value: &str) -> Result<(), SecretError> {
+        let mut values = self.lock();
+        let mut rest = values.all.clone();
+        if rest.remove(value) { self.replace(&mut values, rest) } else { Ok(()) }
+    }
+
+    fn extend(self: &Arc<Self>, mut more: BTreeSet<String>) -> Result<(), SecretError> {
+        let mut values = self.lock();
+        more.retain(|value| !values.all.contains(value));
+        let (known, new) = (values.all.len(), more.len());
+        if new == 0 {
+            return Ok(());
+        }
+        if known + new <= SHORT || new >= known {
+            let mut all = values.all.clone();
+            all.append(&mut more);
+            return self.replace(&mut values, all);
+        }
+        let mut recent = values.recent.clone();
+        recent.extend(more.iter().cloned());
+        self.scrubber.store(Arc::new(values.long.and(&compile(&recent)?)));
+        values.recent = recent;
+        values.all.append(&mut more);
+        if values.recent.len() > SHORT && !values.joining {
+            values.joining = true;
+            drop(values);
+            self.join_in_background();
+        }
+        Ok(())
+    }
+
+    /// Compiles the whole list while the caller waits.
+    fn replace(&self, values: &mut Values, all: BTreeSet<String>) -> Result<(), SecretError> {
+        let long = compile(&all)?;
+        self.scrubber.store(Arc::new(long.clone()));
+        let (generation, joining) = (values.generation + 1, values.joining);
+        *values = Values { all, recent: BTreeSet::new(), long, generation, joining };
+        Ok(())
+    }
+
+    /// Makes one list of both, beside the road. Without a runtime there is nowhere else to do it.
+    fn join_in_background(self: &Arc<Self>) {
+        let list = Arc::clone(self);
+        match tokio::runtime::Handle::try_current() {
+            Ok(runtime) => drop(runtime.spawn_blocking(move || list.join())),
+            Err(_) => list.join(),
+        }
+    }
+
+    fn join(&self) {
+        loop {
+            let (before, generation) = {
+                let values = self.lock();
+                (values.all.clone(), values.generation)
+            };
+            let long = compile(&before);
+            let mut values = self.lock();
+            if values.generation == generation
+                && let Ok(long) = long
+            {
+                let recent: BTreeSet<String> = values.all.difference(&before).cloned().collect();
+                // What cannot be compiled stays as it is: everything is hidden by the lists of before.
+                if let Ok(compiled) = compile(&recent) {
+                    self.scrubber.store(Arc::new(long.and(&compiled)));
+                    (values.long, values.recent) = (long, recent);
+                }
+            }
+            if values.generation == generation || values.recent.len() <= SHORT {
+                values.joining = false;
+                return;
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Values> {
+        self.values.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Values that can be told from ordinary text, and how many cannot.
+fn sort_out(values: impl IntoIterator<Item = String>) -> (BTreeSet<String>, usize) {
+    let is_usable = |value: &String| secret(value).validate().is_ok();
+    let (usable, refused): (BTreeSet<_>, BTreeSet<_>) = values.into_iter().partition(is_usable);
+    (usable, refused.len())
+}
+
+fn secret(text: &str) -> SecretValue {
+    SecretValue::new(text, "value")
+}
+
+fn compile(values: &BTreeSet<String>) -> Result<Scrubber, SecretError> {
+    if values.is_empty() {
+        return Ok(Scrubber::new());
+    }
+    Scrubber::compile(values.iter().map(|value| secret(value)))
+}
