@@ -18,6 +18,7 @@ mod processes;
 mod programs;
 mod queue;
 mod rules;
+mod runs;
 mod schema;
 mod sealed;
 mod secrets;
@@ -38,7 +39,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use claw_core::NodeId;
-use claw_core::store::{Bells, StoreError};
+use claw_core::store::{Bells, SessionBells, StoreError};
 use sqlx::ConnectOptions as _;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 
@@ -65,6 +66,7 @@ pub struct SqliteStore {
     /// In memory the writer itself.
     readers: Connections,
     bells: Arc<Bells>,
+    session_bells: Arc<SessionBells>,
     hub: Hub,
     tail: Option<Tail>,
     installation: Installation,
@@ -94,6 +96,7 @@ impl SqliteStore {
             writer,
             readers,
             bells: Arc::default(),
+            session_bells: Arc::default(),
             hub: Hub::default(),
             tail: None,
             installation,
@@ -106,10 +109,11 @@ impl SqliteStore {
         let (_, installation) = schema::prepare(&writer, options).await?;
         let connect = connect.pragma("query_only", "ON");
         let readers = connections(connect.clone(), options.readers, options);
-        let bells = Arc::<Bells>::default();
-        let tail = Tail::follow(connections(connect, 1, options), Arc::clone(&bells));
-        let tail = Some(tail.await.map_err(failed(OPEN))?);
-        Ok(Self { node, writer, readers, bells, hub: Hub::default(), tail, installation })
+        let (bells, session_bells) = (Arc::<Bells>::default(), Arc::<SessionBells>::default());
+        let tail = connections(connect, 1, options);
+        let tail = Tail::follow(tail, Arc::clone(&bells), Arc::clone(&session_bells));
+        let (tail, hub) = (Some(tail.await.map_err(failed(OPEN))?), Hub::default());
+        Ok(Self { node, writer, readers, bells, session_bells, hub, tail, installation })
     }
 
     /// Begins to write. What is not committed has not happened.
