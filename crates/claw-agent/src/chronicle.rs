@@ -1,53 +1,62 @@
-//! Writes what happens to calls into the log of their conversation, so that a client can follow and resume.
+//! Writes what happens to calls into the log of their session, so that a client can follow and resume.
 //!
-//! A listener must not block, so what it hears is written by a task of its own, in order. Pieces of progress are
-//! not written down.
+//! A listener must not block, so events are written by a task of its own, in order. Output of a running call is not an
+//! event: it is passed on to those who follow the session, and forgotten when the call's end is written.
 
 use std::sync::Arc;
 
 use claw_core::event::{Event, Listener, What};
-use claw_core::port::{Clock, UnixMillis};
-use claw_core::store::SessionLog;
-use claw_core::{SessionKey, TenantId};
-use serde_json::{Value, json};
-use smol_str::SmolStr;
+use claw_core::port::{Clock, Owner, UnixMillis};
+use claw_core::store::{ApprovalAsked, SessionEventBody, SessionLog, Streams, ToolEvent, Voice};
+use claw_core::{CallId, SessionKey, TenantId};
 use tokio::sync::{mpsc, oneshot};
 
 /// Hears of calls, writes down what a client may want to know, and tells whoever listens besides.
 pub struct Chronicle {
     clock: Arc<dyn Clock>,
+    pass_on: Box<PassOn>,
     lines: mpsc::UnboundedSender<Line>,
     besides: Option<Arc<dyn Listener>>,
 }
 
+/// Passes a piece of a call's output on.
+type PassOn = dyn Fn(&Owner, CallId, &str) + Send + Sync;
+
 enum Line {
-    Event(TenantId, SessionKey, (UnixMillis, SmolStr, Value)),
+    Event(Owner, UnixMillis, SessionEventBody),
+    /// The call is over: its output is forgotten.
+    Over(Owner, CallId),
     /// Everything before it is written.
     Written(oneshot::Sender<()>),
 }
 
 impl Chronicle {
     /// Begins to write. Must be called where tasks can be started; ends with its last owner.
-    pub fn start<S: SessionLog + ?Sized + 'static>(
+    pub fn start<S: SessionLog + Streams + ?Sized + 'static>(
         store: Arc<S>,
         clock: Arc<dyn Clock>,
         besides: Option<Arc<dyn Listener>>,
     ) -> Arc<Self> {
         let (lines, mut heard) = mpsc::unbounded_channel();
+        let streams = Arc::clone(&store);
+        let pass_on = Box::new(move |owner: &Owner, call: CallId, text: &str| {
+            streams.say(owner, call.into(), Voice::Output, text);
+        });
         tokio::spawn(async move {
             while let Some(line) = heard.recv().await {
                 match line {
-                    Line::Event(tenant, session, event) => {
-                        if let Err(error) = store.log_event(&tenant, &session, event).await {
+                    Line::Event(Owner { tenant, session }, at, event) => {
+                        if let Err(error) = store.log_event(&tenant, &session, at, event).await {
                             tracing::error!(%session, %error, "an event could not be written");
                         }
                     }
+                    Line::Over(owner, call) => store.said(&owner, call.into()),
                     // Whoever asked may be gone.
                     Line::Written(asked) => drop(asked.send(())),
                 }
             }
         });
-        Arc::new(Self { clock, lines, besides })
+        Arc::new(Self { clock, pass_on, lines, besides })
     }
 
     /// Waits until all that was heard so far is written.
@@ -59,18 +68,27 @@ impl Chronicle {
         }
     }
 
-    /// Writes something down that is not about a call.
-    pub(crate) fn tell(&self, tenant: &TenantId, session: &SessionKey, kind: &'static str, body: Value) {
-        let event = (self.clock.now(), SmolStr::new_static(kind), body);
+    /// Writes an event.
+    pub(crate) fn tell(&self, tenant: &TenantId, session: &SessionKey, event: SessionEventBody) {
+        let owner = Owner { tenant: tenant.clone(), session: session.clone() };
         // The writer ends with the process alone.
-        let _ = self.lines.send(Line::Event(tenant.clone(), session.clone(), event));
+        let _ = self.lines.send(Line::Event(owner, self.clock.now(), event));
     }
 }
 
 impl Listener for Chronicle {
     fn hear(&self, event: Event) {
-        if let Some((kind, body)) = told(&event) {
-            self.tell(&event.tenant, &event.session, kind, body);
+        let Event { tenant, session, call, what } = &event;
+        let owner = || Owner { tenant: tenant.clone(), session: session.clone() };
+        if let What::CallProgress { text } = what {
+            (self.pass_on)(&owner(), *call, text);
+        }
+        if let Some(told) = told(&event) {
+            self.tell(tenant, session, told);
+        }
+        if let What::CallFinished { .. } = what {
+            // The writer ends with the process alone.
+            let _ = self.lines.send(Line::Over(owner(), *call));
         }
         if let Some(listener) = &self.besides {
             listener.hear(event);
@@ -78,38 +96,33 @@ impl Listener for Chronicle {
     }
 }
 
-/// What is written of an event.
-fn told(event: &Event) -> Option<(&'static str, Value)> {
+/// Returns the session's event for an event of a call; `None` where it is passed on as output.
+fn told(event: &Event) -> Option<SessionEventBody> {
     let call = event.call;
+    let of_tool = |tool: String, state| SessionEventBody::Tool { call, tool, state };
     Some(match &event.what {
-        What::CallStarted { tool } => ("tool", json!({ "call": call, "tool": tool, "state": "started" })),
+        What::CallStarted { tool } => of_tool(tool.to_string(), ToolEvent::Started),
         What::CallFinished { tool, outcome, micros } => {
-            let state = "finished";
-            (
-                "tool",
-                json!({ "call": call, "tool": tool, "state": state, "outcome": outcome, "micros": micros }),
-            )
+            of_tool(tool.to_string(), ToolEvent::Finished { outcome: *outcome, micros: *micros })
         }
         What::CallRefused { tool, step, reason } => {
-            let state = "refused";
-            ("tool", json!({ "call": call, "tool": tool, "state": state, "step": step, "reason": reason }))
+            let (step, reason) = ((*step).into(), reason.clone());
+            of_tool(tool.clone(), ToolEvent::Refused { step, reason })
         }
         What::ApprovalRequested { approval } => {
-            let request = &approval.request;
-            let body = json!({
-                "approval": approval.id,
-                "call": call,
-                "tool": request.tool,
-                "state": approval.state,
-                "effects": request.effects,
-                "summary": request.summary,
-                "reason": request.reason,
-                "expires": request.expires,
-            });
-            ("approval", body)
+            let asked = &approval.request;
+            let request = ApprovalAsked {
+                tool: asked.tool.clone(),
+                effects: asked.effects,
+                summary: asked.summary.clone(),
+                reason: asked.reason.clone(),
+                expires: asked.expires,
+            };
+            let (approval, state) = (approval.id, approval.state);
+            SessionEventBody::Approval { approval, call, state, request: Some(request) }
         }
         What::ApprovalClosed { id, state } => {
-            ("approval", json!({ "approval": id, "call": call, "state": state }))
+            SessionEventBody::Approval { approval: *id, call, state: *state, request: None }
         }
         What::CallProgress { .. } => return None,
     })

@@ -32,5 +32,6 @@ pub use loops::{Finding, Loops};
 pub use order::Order;
 pub use session::{Peer, key};
 pub use talks::StoredTalks;
-pub use turn::End;
 pub use worker::{Worker, WorkerOptions};
+
+pub use claw_core::store::RunEnd as End;

@@ -82,6 +82,7 @@ impl Order {
             accepted: at,
             visible: at,
             max_attempts: ATTEMPTS,
+            lineage: None,
         };
         store.accept_from(&self.party(), message, job).await
     }

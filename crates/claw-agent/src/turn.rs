@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use claw_core::message::{Part, Turn, Wanted};
 use claw_core::port::{Choice, Fault, Model, Owner, Question, Stop, UnixMillis};
-use claw_core::store::{Job, Lease, NewMessage, NewUsage, Role, UsageFilter};
+use claw_core::store::{Finish, Job, Lease, NewMessage, NewUsage, Role, RunEnd as End, UsageFilter};
 use claw_core::tool::{Caller, CallingModel};
 use claw_core::{MessageId, SessionKey, TenantId, UsageId};
 use claw_registry::{Offer, OfferOptions};
@@ -28,28 +28,6 @@ use crate::{Deployment, Finding, History, Loops, Meanwhile, Order, Profile, RunE
 
 /// How often a conversation is made shorter because the model says that it is too long.
 const SQUEEZES: u32 = 3;
-
-/// How a run ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End {
-    /// The model was done.
-    Answered,
-    /// A limit was reached, or it went in circles; the model had a last word.
-    Limited,
-    /// Someone stopped it.
-    Stopped,
-}
-
-impl End {
-    /// The end as a word.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Answered => "answered",
-            Self::Limited => "limited",
-            Self::Stopped => "stopped",
-        }
-    }
-}
 
 /// How a run is told to end early.
 #[derive(Debug, Clone, Default)]
@@ -336,7 +314,7 @@ impl<'a> Run<'a> {
         self.stopping.check()?;
         let message = self.message(id, &turn)?;
         self.deployment.store.say_in_run(self.lease, vec![message]).await?;
-        self.deployment.store.said(&self.owner(), id);
+        self.deployment.store.said(&self.owner(), id.into());
         self.history.say(turn);
         Ok(())
     }
@@ -376,8 +354,8 @@ impl<'a> Run<'a> {
 
     async fn finish(&self, id: MessageId, said: Vec<NewMessage>) -> Result<(), RunError> {
         self.stopping.check()?;
-        self.deployment.store.finish_run(self.lease, said).await?;
-        self.deployment.store.said(&self.owner(), id);
+        self.deployment.store.finish_run(self.lease, Finish::done(said)).await?;
+        self.deployment.store.said(&self.owner(), id.into());
         Ok(())
     }
 

@@ -10,8 +10,7 @@ use std::time::Duration;
 
 use claw_core::JobId;
 use claw_core::port::{Fault, UnixMillis};
-use claw_core::store::{self, Claim, Failure, Job, Lease, StoreError, Topic};
-use serde_json::{Value, json};
+use claw_core::store::{self, Claim, Failure, Job, Lease, RunEvent, SessionEventBody, StoreError, Topic};
 use smol_str::SmolStr;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -146,7 +145,7 @@ impl Worker {
     /// Carries one run to its end, whatever that is.
     async fn carry(&self, job: Job, lease: Lease) {
         let attempts = self.attempts(&job).await;
-        if lease.attempt > attempts {
+        if job.tries() > attempts.into() {
             // It was begun as often as it may be, and whoever had it died.
             let why = format!("the run was begun {attempts} times and never came to its end");
             self.report(&job, &lease, &why).await;
@@ -154,8 +153,9 @@ impl Worker {
         }
         let stopping = Stopping::default();
         self.running().insert(lease.job, stopping.now.clone());
-        let began = if lease.attempt == 1 { "began" } else { "resumed" };
-        self.tell(&job, json!({ "run": lease.job, "state": began, "attempt": lease.attempt }));
+        let attempt = lease.attempt;
+        let began = if attempt == 1 { RunEvent::Began { attempt } } else { RunEvent::Resumed { attempt } };
+        self.tell(&job, began);
         let ended = tokio::select! {
             ended = self.attempt(&job, &lease, &stopping) => ended,
             never = self.keep(&lease, &stopping) => match never {},
@@ -163,7 +163,7 @@ impl Worker {
         self.running().remove(&lease.job);
         let deployment = &self.0.deployment;
         match ended {
-            Ok(end) => self.tell(&job, json!({ "run": lease.job, "state": "ended", "end": end.name() })),
+            Ok(end) => self.tell(&job, RunEvent::Ended { end }),
             Err(RunError::Lost) => tracing::info!(run = %lease.job, "the run is someone else's by now"),
             Err(error) => self.failed(&job, &lease, error).await,
         }
@@ -197,12 +197,12 @@ impl Worker {
         let why = scrubber.text(&error.to_string());
         tracing::warn!(run = %lease.job, attempt = lease.attempt, error = why, "a run failed");
         let attempts = self.attempts(job).await;
-        if error.passes() && lease.attempt < attempts {
-            let retry = deployment.clock.now().plus(wait(&error, lease.attempt));
-            let body = json!({ "run": lease.job, "state": "failed", "why": &why, "retry": retry });
+        if error.passes() && job.tries() < attempts.into() {
+            let retry = deployment.clock.now().plus(wait(&error, job.tries()));
+            let failed = RunEvent::Failed { why: why.clone(), retry };
             let failure = Failure { error: why, retry: Some(retry) };
             match deployment.store.fail_job(lease, failure).await {
-                Ok(_) => self.tell(job, body),
+                Ok(_) => self.tell(job, failed),
                 Err(error) => {
                     tracing::error!(run = %lease.job, %error, "a failed run could not be given back");
                 }
@@ -224,7 +224,7 @@ impl Worker {
             reported => reported,
         };
         match reported {
-            Ok(()) => self.tell(job, json!({ "run": lease.job, "state": "reported", "why": why })),
+            Ok(()) => self.tell(job, RunEvent::Reported { why: why.to_owned() }),
             // Its lease ends, and whoever claims it then reports it.
             Err(error) => tracing::error!(run = %lease.job, %error, "a run could not be reported"),
         }
@@ -236,9 +236,10 @@ impl Worker {
         profile.map_or(1, |profile| profile.limits.attempts)
     }
 
-    fn tell(&self, job: &Job, body: Value) {
+    fn tell(&self, job: &Job, state: RunEvent) {
         if let Some(session) = &job.new.session {
-            self.0.deployment.chronicle.tell(&job.new.tenant, session, "run", body);
+            let event = SessionEventBody::Run { run: job.new.id, state };
+            self.0.deployment.chronicle.tell(&job.new.tenant, session, event);
         }
     }
 
@@ -254,7 +255,7 @@ fn note_panic(ended: Result<(), tokio::task::JoinError>) {
 }
 
 /// How long to wait before a failed run is tried again.
-fn wait(error: &RunError, attempt: u16) -> Duration {
+fn wait(error: &RunError, attempt: u32) -> Duration {
     let doubled = Duration::from_secs(1u64 << attempt.min(6));
     let asked = match error {
         RunError::Model(error) => match error.fault {

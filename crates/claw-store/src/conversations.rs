@@ -48,7 +48,7 @@ macro_rules! columns {
              (SELECT count(*) FROM jobs AS j WHERE j.tenant = c.tenant AND j.lane = c.lane
               AND j.state = 'pending' AND j.session = c.session),
              (SELECT count(*) FROM jobs AS j WHERE j.tenant = c.tenant AND j.session = c.session
-              AND j.state = 'leased')
+              AND j.state IN ('leased', 'parked') AND j.session IS NOT NULL)
              FROM conversations AS c WHERE c.tenant = "
         )
     };

@@ -16,6 +16,7 @@ mod place;
 pub mod postgres;
 pub mod progress;
 mod row;
+mod runs;
 pub mod seal;
 mod search;
 pub mod sqlite;

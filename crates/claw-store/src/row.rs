@@ -7,24 +7,45 @@ use std::collections::BTreeMap;
 use claw_core::port::{UnixMillis, Version};
 use claw_core::store::{
     AccessRole, Agent, Answer, Approval, ApprovalState, KEY_USE_EVERY, KeyScopes, Layer, NewKey, NewMessage,
-    ProcessEnd, Rule, StoreError, StoredSettings, Tally,
+    ProcessEnd, Rule, SessionEventBody, StoreError, StoredSettings, Tally,
 };
 use claw_core::tool::Digest;
-use claw_core::{AgentId, ApprovalId, RuleId, TenantId, ToolName, UserId};
+use claw_core::{AgentId, ApprovalId, JobId, RuleId, TenantId, ToolName, UserId};
 use serde::de::IntoDeserializer as _;
 use serde::de::value::{BytesDeserializer, Error, StrDeserializer};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 pub(crate) use self::sealed::*;
 
-/// The kind of the event that tells of a message.
-pub(crate) const MESSAGE: &str = "message";
-
-/// The body of the event that tells of a message: where it is, not what it says.
-pub(crate) fn message_event(message: &NewMessage, seq: u64) -> Value {
-    json!({ "id": message.id, "role": message.role, "seq": seq })
+/// The event that tells of a message: where it is, not what it says.
+pub(crate) fn message_event(message: &NewMessage, seq: u64, run: JobId) -> SessionEventBody {
+    SessionEventBody::Message { id: message.id, seq, role: message.role, run }
 }
+
+/// An event as columns: its kind, and the rest as JSON text.
+pub(crate) fn event_columns(event: &SessionEventBody) -> Result<(&'static str, String), StoreError> {
+    let unwritable =
+        |why: String| StoreError::Database { what: "could not write the event", why, transient: false };
+    match serde_json::to_value(event) {
+        Ok(Value::Object(mut body)) => {
+            body.remove(KIND);
+            Ok((event.kind(), text(&body)?))
+        }
+        Ok(other) => Err(unwritable(format!("`{other}` is not an object"))),
+        Err(error) => Err(unwritable(error.to_string())),
+    }
+}
+
+/// An event from its columns.
+pub(crate) fn event(kind: &str, body: Value) -> Result<SessionEventBody, StoreError> {
+    let Value::Object(mut body) = body else { return Err(damaged("an event", "it is not an object")) };
+    body.insert(KIND.to_owned(), Value::String(kind.to_owned()));
+    SessionEventBody::deserialize(Value::Object(body)).map_err(|error| damaged("an event", error))
+}
+
+/// The name of the kind in an event's JSON form.
+const KIND: &str = "type";
 
 /// A name, key, state or digest from its text.
 pub(crate) fn word<'de, T: Deserialize<'de>>(what: &str, text: &'de str) -> Result<T, StoreError> {

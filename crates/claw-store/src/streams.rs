@@ -1,19 +1,18 @@
-//! Messages while they are being said, in memory.
+//! Messages while they are being said, and output of running calls, in memory.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use claw_core::MessageId;
 use claw_core::port::Owner;
-use claw_core::store::{Delta, Voice};
+use claw_core::store::{Delta, Source, Voice};
 use tokio::sync::broadcast;
 
-/// How much of one message is kept; who comes later waits for it to be stored.
-const MOST_BYTES: u64 = 4 * 1024 * 1024;
+/// Most bytes kept of one message or call; a listener that comes later waits for it to be stored.
+pub(crate) const MOST_BYTES: u64 = 4 * 1024 * 1024;
 /// How many pieces a listener may be behind.
 const MOST_BEHIND: usize = 1024;
-/// A message of which nothing was heard for so long has no one to say it any more.
+/// After this time without a piece, nobody says the message and nobody runs the call any more.
 const SILENCE: Duration = Duration::from_secs(15 * 60);
 
 /// The conversations in which something is being said, or somebody listens.
@@ -34,7 +33,7 @@ impl Default for Conversation {
 
 #[derive(Debug)]
 struct Draft {
-    message: MessageId,
+    source: Source,
     voice: Voice,
     /// How many bytes were said.
     length: u64,
@@ -47,13 +46,13 @@ struct Draft {
 
 impl Hub {
     /// Says a piece here; gives the offset it has.
-    pub(crate) fn say(&self, within: &Owner, message: MessageId, voice: Voice, text: &str) -> u64 {
+    pub(crate) fn say(&self, within: &Owner, source: Source, voice: Voice, text: &str) -> u64 {
         let mut all = self.lock();
         let conversation = all.entry(within.clone()).or_default();
-        let draft = conversation.draft(message, voice, true);
+        let draft = conversation.draft(source, voice, true);
         let offset = draft.length;
         draft.add(text);
-        conversation.tell(Delta { message, voice, offset, text: text.to_owned() });
+        conversation.tell(Delta { source, voice, offset, text: text.to_owned() });
         offset
     }
 
@@ -61,7 +60,7 @@ impl Hub {
     pub(crate) fn hear(&self, within: &Owner, delta: Delta) -> bool {
         let mut all = self.lock();
         let conversation = all.entry(within.clone()).or_default();
-        let draft = conversation.draft(delta.message, delta.voice, false);
+        let draft = conversation.draft(delta.source, delta.voice, false);
         let known = draft.length;
         if draft.own {
             return true;
@@ -79,11 +78,11 @@ impl Hub {
         true
     }
 
-    /// Forgets a message's pieces.
-    pub(crate) fn said(&self, within: &Owner, message: MessageId) {
+    /// Forgets the pieces of a message or call.
+    pub(crate) fn said(&self, within: &Owner, source: Source) {
         let mut all = self.lock();
         if let Some(conversation) = all.get_mut(within) {
-            conversation.drafts.retain(|draft| draft.message != message && !draft.is_left());
+            conversation.drafts.retain(|draft| draft.source != source && !draft.is_left());
         }
         all.retain(|_, conversation| conversation.is_used());
     }
@@ -112,11 +111,11 @@ impl Hub {
 }
 
 impl Conversation {
-    fn draft(&mut self, message: MessageId, voice: Voice, own: bool) -> &mut Draft {
-        let at = self.drafts.iter().position(|draft| draft.message == message && draft.voice == voice);
+    fn draft(&mut self, source: Source, voice: Voice, own: bool) -> &mut Draft {
+        let at = self.drafts.iter().position(|draft| draft.source == source && draft.voice == voice);
         let at = at.unwrap_or_else(|| {
             self.drafts.push(Draft {
-                message,
+                source,
                 voice,
                 length: 0,
                 text: String::new(),
@@ -135,7 +134,7 @@ impl Conversation {
 
     fn so_far(&self, wanted: impl Fn(&Draft) -> bool) -> Vec<Delta> {
         let delta = |draft: &Draft| Delta {
-            message: draft.message,
+            source: draft.source,
             voice: draft.voice,
             offset: 0,
             text: draft.text.clone(),

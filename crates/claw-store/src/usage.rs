@@ -1,8 +1,8 @@
 //! Sums of what models cost: the same question in both dialects.
 
-use claw_core::TenantId;
 use claw_core::port::UnixMillis;
 use claw_core::store::{NewUsage, StoreError, Tokens, Usage, UsageFilter, UsageLine};
+use claw_core::{JobId, TenantId};
 use sqlx::{Database, Encode, QueryBuilder, Type};
 
 use crate::row;
@@ -32,18 +32,28 @@ pub(crate) fn check(new: &NewUsage) -> Result<(), StoreError> {
     new.fault().map_or(Ok(()), refused)
 }
 
-/// Asks for [`Sums`].
-pub(crate) fn sums<DB: Database>(tenant: &TenantId, filter: &UsageFilter) -> QueryBuilder<DB>
+/// Asks for [`Sums`]. `root` is the filter's root as the database keeps it.
+pub(crate) fn sums<DB: Database, I>(
+    tenant: &TenantId,
+    filter: &UsageFilter,
+    root: impl Fn(&JobId) -> I,
+) -> QueryBuilder<DB>
 where
+    I: for<'t> Encode<'t, DB> + Type<DB>,
     for<'t> &'t str: Encode<'t, DB> + Type<DB>,
     for<'t> i64: Encode<'t, DB> + Type<DB>,
 {
-    filtered(concat!("SELECT ", sums!(), " FROM usage WHERE tenant = "), tenant, filter)
+    filtered(concat!("SELECT ", sums!(), " FROM usage WHERE tenant = "), tenant, filter, root)
 }
 
 /// Asks for [`Line`]s. Both dialects divide towards zero; a day before 1970 begins before it.
-pub(crate) fn lines<DB: Database>(tenant: &TenantId, filter: &UsageFilter) -> QueryBuilder<DB>
+pub(crate) fn lines<DB: Database, I>(
+    tenant: &TenantId,
+    filter: &UsageFilter,
+    root: impl Fn(&JobId) -> I,
+) -> QueryBuilder<DB>
 where
+    I: for<'t> Encode<'t, DB> + Type<DB>,
     for<'t> &'t str: Encode<'t, DB> + Type<DB>,
     for<'t> i64: Encode<'t, DB> + Type<DB>,
 {
@@ -52,7 +62,7 @@ where
         sums!(),
         " FROM usage WHERE tenant = "
     );
-    let mut asked = filtered(select, tenant, filter);
+    let mut asked = filtered(select, tenant, filter, root);
     asked.push(" GROUP BY day, provider, model");
     asked
 }
@@ -85,12 +95,18 @@ pub(crate) fn sorted(found: Vec<Line>) -> Result<Vec<UsageLine>, StoreError> {
     Ok(lines)
 }
 
-fn filtered<DB: Database>(select: &str, tenant: &TenantId, filter: &UsageFilter) -> QueryBuilder<DB>
+fn filtered<DB: Database, I>(
+    select: &str,
+    tenant: &TenantId,
+    filter: &UsageFilter,
+    root: impl Fn(&JobId) -> I,
+) -> QueryBuilder<DB>
 where
+    I: for<'t> Encode<'t, DB> + Type<DB>,
     for<'t> &'t str: Encode<'t, DB> + Type<DB>,
     for<'t> i64: Encode<'t, DB> + Type<DB>,
 {
-    let UsageFilter { session, agent, user, from, to } = filter;
+    let UsageFilter { session, agent, user, root: tree, from, to } = filter;
     let mut asked = QueryBuilder::new(select);
     asked.push_bind(tenant.as_str());
     if let Some(session) = session {
@@ -101,6 +117,10 @@ where
     }
     if let Some(user) = user {
         asked.push(" AND user_id = ").push_bind(user.as_str());
+    }
+    if let Some(tree) = tree {
+        asked.push(" AND run IN (SELECT id FROM jobs WHERE tenant = ").push_bind(tenant.as_str());
+        asked.push(" AND root = ").push_bind(root(tree)).push(")");
     }
     if let Some(from) = from {
         asked.push(" AND at >= ").push_bind(from.0);

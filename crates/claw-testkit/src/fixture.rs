@@ -70,6 +70,7 @@ pub fn question(call: CallId, what: &str) -> NewApproval {
         agent: agent(),
         user: None,
         call,
+        run: None,
         digest: digest(what),
         tool: ToolName::literal("exec"),
         effects: Effects::of(&[Effect::Execute]),
@@ -93,12 +94,18 @@ pub fn job() -> NewJob {
         accepted: NOW,
         visible: NOW,
         max_attempts: 3,
+        lineage: None,
     }
 }
 
 /// Such a job of a session.
 pub fn job_of(key: &str) -> NewJob {
     NewJob { session: Some(session(key)), ..job() }
+}
+
+/// Such a job of a session, started by another one.
+pub fn child_of(parent: &NewJob, key: &str) -> NewJob {
+    NewJob { tenant: parent.tenant.clone(), lineage: Some(parent.child()), ..job_of(key) }
 }
 
 /// A person's message in a session of the main tenant.

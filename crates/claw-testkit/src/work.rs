@@ -1,24 +1,28 @@
 //! Work and conversations in memory: the plainest thing that passes the suites.
 
+mod log;
+mod runs;
+
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard};
 
 use async_trait::async_trait;
-use claw_core::port::UnixMillis;
+use claw_core::port::{Owner, UnixMillis};
 use claw_core::store::{
-    Accepted, Bells, Changes, Claim, Failure, Job, JobState, LaneCount, Lease, Message, NewJob, NewMessage,
-    Queue, SessionEvent, SessionLog, StoreError, Summary, Topic, Worker,
+    Accepted, Bells, Changes, Claim, Failure, Job, JobFilter, JobState, LaneCount, Lease, Message, NewJob,
+    NewMessage, Queue, SessionBells, SessionEvent, SessionEventBody, StoreError, Summary, Topic, Worker,
 };
 use claw_core::{JobId, MessageId, SessionKey, TenantId};
-use serde_json::{Value, json};
-use smol_str::SmolStr;
+use claw_host::MemoryStore;
 use tokio::sync::watch;
 
-/// A queue and conversations that live as long as the process.
+/// A queue, sessions and approvals that live as long as the process.
 #[derive(Debug, Default)]
 pub struct MemoryWork {
     state: Mutex<State>,
     bells: Bells,
+    sessions: SessionBells,
+    calls: MemoryStore,
 }
 
 #[derive(Debug, Default)]
@@ -46,32 +50,50 @@ impl MemoryWork {
         self.state.lock().unwrap()
     }
 
-    fn wake(&self) {
+    /// The calls and approvals beside the queue.
+    pub fn calls(&self) -> &MemoryStore {
+        &self.calls
+    }
+
+    fn ring_work(&self) {
         self.bells.ring(Topic::Work);
+    }
+
+    fn ring_session(&self, tenant: &TenantId, session: &SessionKey) {
+        self.bells.ring(Topic::Sessions);
+        self.sessions.ring(&Owner { tenant: tenant.clone(), session: session.clone() });
     }
 }
 
 impl State {
     fn accept(&mut self, new: NewJob) {
-        if !self.jobs.iter().any(|job| job.new.id == new.id) {
-            self.jobs.push(Job { new, state: JobState::Pending, attempts: 0, error: None, lease: None });
+        if self.jobs.iter().any(|job| job.new.id == new.id) {
+            return;
         }
+        let is_parent = |job: &&Job| {
+            job.new.tenant == new.tenant && new.lineage.is_some_and(|of| of.parent == job.new.id)
+        };
+        let cancel = self.jobs.iter().find(is_parent).and_then(|parent| parent.cancel.clone());
+        let (state, error, lease) = (JobState::Pending, None, None);
+        self.jobs.push(Job { new, state, attempts: 0, parks: 0, error, lease, cancel });
     }
 
-    fn is_busy(&self, new: &NewJob) -> bool {
+    /// Whether a job of the same session that is not over was accepted before.
+    fn is_behind(&self, place: usize) -> bool {
+        let new = &self.jobs[place].new;
         let same = |other: &NewJob| other.tenant == new.tenant && other.session == new.session;
-        new.session.is_some() && self.jobs.iter().any(|job| job.state == JobState::Leased && same(&job.new))
+        new.session.is_some() && self.jobs[..place].iter().any(|job| !job.state.is_over() && same(&job.new))
     }
 
     /// Where the best job is that this claim may have.
     fn best(&self, claim: &Claim) -> Option<usize> {
-        let fits = |job: &Job| {
-            job.state == JobState::Pending
+        let fits = |(place, job): &(usize, &Job)| {
+            matches!(job.state, JobState::Pending | JobState::Parked)
                 && job.new.visible <= claim.now
                 && claim.lanes.contains(&job.new.lane)
-                && !self.is_busy(&job.new)
+                && !self.is_behind(*place)
         };
-        let fitting = self.jobs.iter().enumerate().filter(|(_, job)| fits(job));
+        let fitting = self.jobs.iter().enumerate().filter(fits);
         // Of equals, `min_by_key` gives the first.
         fitting.min_by_key(|(_, job)| -i32::from(job.new.priority)).map(|(place, _)| place)
     }
@@ -84,6 +106,15 @@ impl State {
         self.jobs.iter_mut().find(holds).ok_or(StoreError::LeaseLost { job: lease.job })
     }
 
+    fn wake(&mut self, tenant: &TenantId, id: JobId) -> bool {
+        let parked =
+            |job: &&mut Job| job.new.id == id && job.new.tenant == *tenant && job.state == JobState::Parked;
+        let Some(job) = self.jobs.iter_mut().find(parked) else { return false };
+        job.state = JobState::Pending;
+        job.new.visible = job.new.visible.min(job.new.accepted);
+        true
+    }
+
     /// What was said of this id before stays as it is.
     fn say(&mut self, new: NewMessage, run: JobId) -> u64 {
         let key = (new.tenant.clone(), new.id);
@@ -92,8 +123,7 @@ impl State {
         }
         let talk = self.talks.entry((new.tenant.clone(), new.session.clone())).or_default();
         let seq = talk.messages.len() as u64 + 1;
-        let body = json!({ "id": new.id, "seq": seq, "role": new.role });
-        talk.tell(new.at, "message".into(), body);
+        talk.tell(new.at, SessionEventBody::Message { id: new.id, seq, role: new.role, run });
         talk.messages.push(Message { new, seq, run });
         self.accepted.insert(key, Accepted { seq, job: run });
         seq
@@ -101,9 +131,9 @@ impl State {
 }
 
 impl Talk {
-    fn tell(&mut self, at: UnixMillis, kind: SmolStr, body: Value) -> u64 {
+    fn tell(&mut self, at: UnixMillis, what: SessionEventBody) -> u64 {
         let seq = self.events.len() as u64 + 1;
-        self.events.push(SessionEvent { seq, at, kind, body });
+        self.events.push(SessionEvent { seq, at, what });
         seq
     }
 }
@@ -112,7 +142,7 @@ impl Talk {
 impl Queue for MemoryWork {
     async fn enqueue(&self, job: NewJob) -> Result<(), StoreError> {
         self.state().accept(job);
-        self.wake();
+        self.ring_work();
         Ok(())
     }
 
@@ -120,7 +150,7 @@ impl Queue for MemoryWork {
         let mut state = self.state();
         while let Some(place) = state.best(&claim) {
             let job = &mut state.jobs[place];
-            if job.attempts >= job.new.max_attempts {
+            if job.tries() >= job.new.max_attempts.into() {
                 job.state = JobState::Dead;
                 continue;
             }
@@ -146,7 +176,7 @@ impl Queue for MemoryWork {
         let job = state.held(lease)?;
         (job.state, job.lease) = (JobState::Done, None);
         drop(state);
-        self.wake();
+        self.ring_work();
         Ok(())
     }
 
@@ -156,7 +186,7 @@ impl Queue for MemoryWork {
         job.lease = None;
         job.error = Some(failure.error);
         job.state = match failure.retry {
-            Some(visible) if job.attempts < job.new.max_attempts => {
+            Some(visible) if job.tries() < job.new.max_attempts.into() => {
                 job.new.visible = visible;
                 JobState::Pending
             }
@@ -164,7 +194,7 @@ impl Queue for MemoryWork {
         };
         let now = job.state;
         drop(state);
-        self.wake();
+        self.ring_work();
         Ok(now)
     }
 
@@ -180,12 +210,40 @@ impl Queue for MemoryWork {
                 ids.push(job.new.id);
             }
         }
-        self.wake();
+        self.ring_work();
         Ok(ids)
+    }
+
+    async fn wake(&self, tenant: &TenantId, job: JobId) -> Result<bool, StoreError> {
+        let woken = self.state().wake(tenant, job);
+        if woken {
+            self.ring_work();
+        }
+        Ok(woken)
+    }
+
+    async fn cancel_requests(&self, jobs: &[JobId]) -> Result<Vec<JobId>, StoreError> {
+        let state = self.state();
+        let asked = state.jobs.iter().filter(|job| job.cancel.is_some()).map(|job| job.new.id);
+        Ok(asked.filter(|id| jobs.contains(id)).collect())
     }
 
     async fn job(&self, tenant: &TenantId, id: JobId) -> Result<Option<Job>, StoreError> {
         Ok(self.state().jobs.iter().find(|job| job.new.id == id && job.new.tenant == *tenant).cloned())
+    }
+
+    async fn jobs(&self, tenant: &TenantId, filter: &JobFilter) -> Result<Vec<Job>, StoreError> {
+        let JobFilter { session, root, states, after, limit } = filter;
+        let state = self.state();
+        let known = state.jobs.iter().position(|job| Some(job.new.id) == *after && job.new.tenant == *tenant);
+        let end = if after.is_some() { known.unwrap_or(0) } else { state.jobs.len() };
+        let fits = |job: &&Job| {
+            job.new.tenant == *tenant
+                && (session.is_none() || job.new.session == *session)
+                && root.is_none_or(|root| job.new.root() == root)
+                && (states.is_empty() || states.contains(&job.state))
+        };
+        Ok(state.jobs[..end].iter().rev().filter(fits).take(*limit).cloned().collect())
     }
 
     async fn lanes(&self, tenant: &TenantId) -> Result<Vec<LaneCount>, StoreError> {
@@ -193,14 +251,15 @@ impl Queue for MemoryWork {
         for job in self.state().jobs.iter().filter(|job| job.new.tenant == *tenant) {
             let lane = &job.new.lane;
             let place = lanes.iter().position(|count| count.lane == *lane).unwrap_or_else(|| {
-                lanes.push(LaneCount { lane: lane.clone(), pending: 0, leased: 0, dead: 0 });
+                lanes.push(LaneCount { lane: lane.clone(), pending: 0, leased: 0, parked: 0, dead: 0 });
                 lanes.len() - 1
             });
             match job.state {
                 JobState::Pending => lanes[place].pending += 1,
                 JobState::Leased => lanes[place].leased += 1,
+                JobState::Parked => lanes[place].parked += 1,
                 JobState::Dead => lanes[place].dead += 1,
-                JobState::Done => {}
+                JobState::Done | JobState::Cancelled => {}
             }
         }
         Ok(lanes)
@@ -209,133 +268,7 @@ impl Queue for MemoryWork {
 
 impl Changes for MemoryWork {
     fn changes(&self, of: Topic) -> watch::Receiver<u64> {
-        self.bells.listen(of)
-    }
-}
-
-#[async_trait]
-impl SessionLog for MemoryWork {
-    async fn accept_message(&self, message: NewMessage, job: NewJob) -> Result<Accepted, StoreError> {
-        let mut state = self.state();
-        let key = (message.tenant.clone(), message.id);
-        if let Some(accepted) = state.accepted.get(&key) {
-            return Ok(accepted.clone());
-        }
-        let accepted = Accepted { seq: state.say(message, job.id), job: job.id };
-        state.accept(job);
-        drop(state);
-        self.wake();
-        self.bells.ring(Topic::Sessions);
-        Ok(accepted)
-    }
-
-    async fn say_in_run(&self, lease: &Lease, said: Vec<NewMessage>) -> Result<Vec<u64>, StoreError> {
-        let mut state = self.state();
-        state.held(lease)?;
-        let places = said.into_iter().map(|message| state.say(message, lease.job)).collect();
-        drop(state);
-        self.bells.ring(Topic::Sessions);
-        Ok(places)
-    }
-
-    async fn take_waiting(&self, lease: &Lease) -> Result<usize, StoreError> {
-        let mut state = self.state();
-        let mine = state.held(lease)?.new.clone();
-        let waits = |job: &Job| {
-            job.state == JobState::Pending
-                && job.attempts == 0
-                && (&job.new.tenant, &job.new.lane) == (&mine.tenant, &mine.lane)
-                && job.new.session.is_some()
-                && job.new.session == mine.session
-                && job.new.payload == mine.payload
-        };
-        let taken: Vec<&mut Job> = state.jobs.iter_mut().filter(|job| waits(job)).collect();
-        let mut ids = Vec::new();
-        for job in taken {
-            job.state = JobState::Done;
-            ids.push(job.new.id);
-        }
-        if let Some(session) = mine.session
-            && let Some(talk) = state.talks.get_mut(&(mine.tenant, session))
-        {
-            for message in talk.messages.iter_mut().filter(|message| ids.contains(&message.run)) {
-                message.run = mine.id;
-            }
-        }
-        drop(state);
-        self.wake();
-        Ok(ids.len())
-    }
-
-    async fn summarise(
-        &self,
-        lease: &Lease,
-        (tenant, session): (&TenantId, &SessionKey),
-        summary: Summary,
-    ) -> Result<(), StoreError> {
-        let mut state = self.state();
-        state.held(lease)?;
-        let talk = state.talks.entry((tenant.clone(), session.clone())).or_default();
-        talk.summaries.retain(|kept| kept.upto != summary.upto);
-        talk.summaries.push(summary);
-        Ok(())
-    }
-
-    async fn summary(&self, tenant: &TenantId, session: &SessionKey) -> Result<Option<Summary>, StoreError> {
-        let state = self.state();
-        let talk = state.talks.get(&(tenant.clone(), session.clone()));
-        Ok(talk.and_then(|talk| talk.summaries.iter().max_by_key(|summary| summary.upto)).cloned())
-    }
-
-    async fn finish_run(&self, lease: &Lease, said: Vec<NewMessage>) -> Result<Vec<u64>, StoreError> {
-        let mut state = self.state();
-        let job = state.held(lease)?;
-        (job.state, job.lease) = (JobState::Done, None);
-        let places = said.into_iter().map(|message| state.say(message, lease.job)).collect();
-        drop(state);
-        self.wake();
-        self.bells.ring(Topic::Sessions);
-        Ok(places)
-    }
-
-    async fn log_event(
-        &self,
-        tenant: &TenantId,
-        session: &SessionKey,
-        (at, kind, body): (UnixMillis, SmolStr, Value),
-    ) -> Result<u64, StoreError> {
-        let mut state = self.state();
-        let talk = state.talks.entry((tenant.clone(), session.clone())).or_default();
-        let seq = talk.tell(at, kind, body);
-        drop(state);
-        self.bells.ring(Topic::Sessions);
-        Ok(seq)
-    }
-
-    async fn messages(
-        &self,
-        tenant: &TenantId,
-        session: &SessionKey,
-        after: u64,
-        limit: usize,
-    ) -> Result<Vec<Message>, StoreError> {
-        let state = self.state();
-        let talk = state.talks.get(&(tenant.clone(), session.clone()));
-        let messages = talk.into_iter().flat_map(|talk| &talk.messages);
-        Ok(messages.filter(|message| message.seq > after).take(limit).cloned().collect())
-    }
-
-    async fn events(
-        &self,
-        tenant: &TenantId,
-        session: &SessionKey,
-        after: u64,
-        limit: usize,
-    ) -> Result<Vec<SessionEvent>, StoreError> {
-        let state = self.state();
-        let talk = state.talks.get(&(tenant.clone(), session.clone()));
-        let events = talk.into_iter().flat_map(|talk| &talk.events);
-        Ok(events.filter(|event| event.seq > after).take(limit).cloned().collect())
+        if of == Topic::Approvals { self.calls.changes(of) } else { self.bells.listen(of) }
     }
 }
 

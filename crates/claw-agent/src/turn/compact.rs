@@ -5,10 +5,9 @@
 
 use claw_core::message::{Part, Turn};
 use claw_core::port::{Choice, Piece, Prompt, Question};
-use claw_core::store::{Role, Summary};
+use claw_core::store::{Role, RunEvent, SessionEventBody, Summary};
 use claw_core::tool::Spec;
 use claw_core::tool::dialect::{Dialect, estimate_tokens};
-use serde_json::json;
 
 use super::Run;
 use crate::{RunError, fit};
@@ -86,8 +85,8 @@ impl Run<'_> {
         let (owner, at) = ((&self.caller.tenant, &self.caller.session), self.deployment.clock.now());
         let summary = Summary { upto, text: text.clone(), at };
         self.deployment.store.summarise(self.lease, owner, summary).await?;
-        let body = json!({ "run": self.lease.job, "state": "summarised", "upto": upto });
-        self.deployment.chronicle.tell(owner.0, owner.1, "run", body);
+        let event = SessionEventBody::Run { run: self.lease.job, state: RunEvent::Summarised { upto } };
+        self.deployment.chronicle.tell(owner.0, owner.1, event);
         self.history.summarised(text);
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use claw_core::MessageId;
 use claw_core::message::{Part, Turn};
-use claw_core::store::{Job, Lease, Role};
+use claw_core::store::{Finish, Job, Lease, Role};
 
 use super::message;
 use crate::{Deployment, History, Order, RunError, result};
@@ -33,6 +33,6 @@ pub(crate) async fn report(
     turns.push(Turn::text(Role::System, scrubber.said(why)));
     let now = deployment.clock.now();
     let said = turns.iter().map(|turn| message((tenant, &session), MessageId::new(), turn, now));
-    store.finish_run(lease, said.collect::<Result<_, _>>()?).await?;
+    store.finish_run(lease, Finish::done(said.collect::<Result<_, _>>()?)).await?;
     Ok(())
 }

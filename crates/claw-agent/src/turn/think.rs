@@ -35,11 +35,13 @@ impl Run<'_> {
         match answer {
             Some(Ok(answer)) => Ok(Thought::Answered(id, answer)),
             Some(Err(error)) => {
-                self.deployment.store.said(&self.owner(), id);
+                self.deployment.store.said(&self.owner(), id.into());
                 Err(error.into())
             }
             None => {
-                self.stopping.check().inspect_err(|_| self.deployment.store.said(&self.owner(), id))?;
+                self.stopping
+                    .check()
+                    .inspect_err(|_| self.deployment.store.said(&self.owner(), id.into()))?;
                 Ok(Thought::Cut(id, text))
             }
         }
@@ -83,7 +85,7 @@ impl Listening {
         text.push_str(&words);
         for (voice, rest) in [(Voice::Thinking, thoughts), (Voice::Text, words)] {
             if !rest.is_empty() {
-                self.store.say(&self.owner, id, voice, &rest);
+                self.store.say(&self.owner, id.into(), voice, &rest);
             }
         }
         (id, text)
@@ -102,7 +104,7 @@ impl Ear for Listening {
             Piece::Thinking(text) => (Voice::Thinking, state.thoughts.push(text)),
             Piece::Again { reason } => {
                 tracing::debug!(reason, "an answer begins anew");
-                self.store.said(&self.owner, state.id);
+                self.store.said(&self.owner, state.id.into());
                 *state = State::new(&self.scrubber);
                 return;
             }
@@ -110,7 +112,7 @@ impl Ear for Listening {
             Piece::Call { .. } | Piece::Args(_) => return,
         };
         if !shown.is_empty() {
-            self.store.say(&self.owner, state.id, voice, &shown);
+            self.store.say(&self.owner, state.id.into(), voice, &shown);
         }
     }
 }

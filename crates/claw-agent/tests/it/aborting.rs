@@ -6,7 +6,7 @@ use std::time::Duration;
 use claw_core::store::{JobState, Role};
 use tokio_util::sync::CancellationToken;
 
-use crate::kit::{Bench, owner, text};
+use crate::kit::{Bench, owner, shown, text};
 
 #[tokio::test]
 async fn what_was_said_before_is_kept_and_marked() {
@@ -27,7 +27,7 @@ async fn what_was_said_before_is_kept_and_marked() {
     assert_eq!(bench.roles().await, [Role::User, Role::Assistant, Role::System]);
     assert_eq!(bench.last_words().await, "the run was stopped here");
     let last = bench.events().await.pop().unwrap();
-    assert_eq!(last.body["end"], "stopped");
+    assert_eq!(shown(&last)["end"], "stopped");
     let said = crate::kit::parts(&bench.messages().await[1]);
     assert_eq!(said, [claw_core::message::Part::text("Once\nupon a time")]);
     bench.check_history().await;

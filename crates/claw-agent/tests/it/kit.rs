@@ -22,6 +22,7 @@ use claw_store::SqliteStore;
 use claw_testkit::{ManualClock, fixture};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::Value;
 use tokio::sync::Notify;
 
 pub(crate) const LANE: &str = "main";
@@ -124,8 +125,8 @@ impl Bench {
 
     /// The states that runs went through.
     pub(crate) async fn run_states(&self) -> Vec<String> {
-        let events = self.events().await.into_iter().filter(|event| event.kind == "run");
-        events.map(|event| event.body["state"].as_str().unwrap().to_owned()).collect()
+        let events = self.events().await.into_iter().filter(|event| event.what.kind() == "run");
+        events.map(|event| shown(&event)["state"].as_str().unwrap().to_owned()).collect()
     }
 
     pub(crate) async fn events(&self) -> Vec<SessionEvent> {
@@ -315,4 +316,9 @@ impl Tool for Gate {
         self.0.open.notified().await;
         Ok(Output::text("open"))
     }
+}
+
+/// An event as clients read it.
+pub(crate) fn shown(event: &SessionEvent) -> Value {
+    serde_json::to_value(&event.what).unwrap()
 }

@@ -2,7 +2,7 @@
 
 use claw_agent::{LoopLimits, RunLimits, Threshold};
 
-use crate::kit::{Bench, text};
+use crate::kit::{Bench, shown, text};
 
 /// Never stops by itself.
 const ENDLESS: &str = r#"
@@ -22,7 +22,7 @@ fn patient() -> RunLimits {
 
 #[track_caller]
 fn check_limited(events: &[claw_core::store::SessionEvent]) {
-    let last = &events.last().unwrap().body;
+    let last = shown(events.last().unwrap());
     assert_eq!((&last["state"], &last["end"]), (&"ended".into(), &"limited".into()));
 }
 
@@ -70,7 +70,7 @@ async fn the_model_is_nudged_near_the_limit() {
     "#;
     let bench = Bench::with(script, RunLimits { iterations: 5, ..patient() }).await;
     assert_eq!(bench.ask("go").await, "I come to an end.");
-    assert_eq!(bench.events().await.pop().unwrap().body["end"], "answered");
+    assert_eq!(shown(&bench.events().await.pop().unwrap())["end"], "answered");
 }
 
 #[tokio::test]

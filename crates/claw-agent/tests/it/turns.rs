@@ -6,7 +6,7 @@ use claw_core::message::Part;
 use claw_core::port::UnixMillis;
 use claw_core::store::{JobState, Role, Spender, UsageFilter};
 
-use crate::kit::{Bench, owner, parts, session, tenant, text};
+use crate::kit::{Bench, owner, parts, session, shown, tenant, text};
 
 const CALLS: &str = r#"
     [[turn]]
@@ -54,13 +54,14 @@ async fn makes_calls_and_stores_each_step() {
     assert_eq!(results, ["a", "b", "saved b"]);
     bench.check_history().await;
 
-    let tools: Vec<_> = bench.events().await.into_iter().filter(|event| event.kind == "tool").collect();
-    let states: Vec<_> = tools.iter().map(|event| event.body["state"].as_str().unwrap()).collect();
+    let tools: Vec<_> =
+        bench.events().await.into_iter().filter(|event| event.what.kind() == "tool").collect();
+    let states: Vec<_> = tools.iter().map(|event| shown(event)["state"].clone()).collect();
     assert_eq!(states.iter().filter(|state| **state == "started").count(), 3);
     assert_eq!(states.iter().filter(|state| **state == "finished").count(), 3);
     let last = bench.events().await.pop().unwrap();
-    assert_eq!((last.kind.as_str(), last.body["state"].as_str()), ("run", Some("ended")));
-    assert_eq!(last.body["end"], "answered");
+    assert_eq!((last.what.kind(), &shown(&last)["state"]), ("run", &"ended".into()));
+    assert_eq!(shown(&last)["end"], "answered");
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Changes, StoreError};
-use crate::id::{AgentId, ApprovalId, CallId, SessionKey, TenantId, ToolName, UserId};
+use crate::id::{AgentId, ApprovalId, CallId, JobId, SessionKey, TenantId, ToolName, UserId};
 use crate::port::UnixMillis;
 use crate::tool::{Digest, Effects};
 
@@ -62,6 +62,10 @@ pub struct NewApproval {
     pub user: Option<UserId>,
     /// Which call waits.
     pub call: CallId,
+    /// The run that makes the call; `None` for a call outside a run. If it is parked when the approval is answered or
+    /// closed, it is woken in the same transaction.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<JobId>,
     /// What exactly is being asked; an answer covers this and nothing else.
     pub digest: Digest,
     /// Which tool.

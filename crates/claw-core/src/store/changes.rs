@@ -3,14 +3,19 @@
 //! A topic's number rises after a change was committed, on whichever node. It may rise without reason and once
 //! for several changes, never not at all; whoever keeps something in memory drops it when the number rises.
 
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use tokio::sync::watch;
+
+use crate::port::Owner;
 
 /// What can change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Topic {
     /// A question to a person, or a remembered rule.
     Approvals,
-    /// A job may have become claimable.
+    /// A job may have become claimable, or has a cancel request.
     Work,
     /// A conversation has a new message or event.
     Sessions,
@@ -99,9 +104,104 @@ impl Bells {
     }
 }
 
+/// A bell for each session that somebody listens to. Other sessions take no memory.
+#[derive(Debug, Default)]
+pub struct SessionBells(Mutex<Listened>);
+
+#[derive(Debug, Default)]
+struct Listened {
+    bells: HashMap<Owner, watch::Sender<u64>>,
+    /// Number of bells at which those without listeners are removed next.
+    sweep_at: usize,
+}
+
+/// Fewest bells that are worth looking through.
+const SWEEP: usize = 32;
+
+impl SessionBells {
+    /// Waits for changes of one session.
+    pub fn listen(&self, of: &Owner) -> watch::Receiver<u64> {
+        let mut listened = self.lock();
+        if listened.bells.len() >= listened.sweep_at.max(SWEEP) {
+            listened.bells.retain(|_, bell| bell.receiver_count() > 0);
+            listened.sweep_at = listened.bells.len() * 2;
+        }
+        listened.bells.entry(of.clone()).or_default().subscribe()
+    }
+
+    /// Wakes the listeners of one session.
+    pub fn ring(&self, of: &Owner) {
+        let mut listened = self.lock();
+        let Some(bell) = listened.bells.get(of) else { return };
+        if bell.receiver_count() == 0 {
+            listened.bells.remove(of);
+        } else {
+            bell.send_modify(|count| *count = count.wrapping_add(1));
+        }
+    }
+
+    /// Wakes the listeners of every session: something may have been missed.
+    pub fn ring_all(&self) {
+        for session in self.sessions() {
+            self.ring(&session);
+        }
+    }
+
+    /// Returns the sessions that somebody listens to.
+    pub fn sessions(&self) -> Vec<Owner> {
+        let mut listened = self.lock();
+        listened.bells.retain(|_, bell| bell.receiver_count() > 0);
+        listened.bells.keys().cloned().collect()
+    }
+
+    /// Returns whether somebody listens to any session.
+    pub fn is_heard(&self) -> bool {
+        self.lock().bells.values().any(|bell| bell.receiver_count() > 0)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Listened> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{Bells, Topic};
+    use super::{Bells, SWEEP, SessionBells, Topic};
+    use crate::id::{SessionKey, TenantId};
+    use crate::port::Owner;
+
+    fn owner(n: usize) -> Owner {
+        Owner { tenant: TenantId::main(), session: SessionKey::new(format!("cli:{n}")).unwrap() }
+    }
+
+    #[test]
+    fn a_session_bell_rings_for_its_session_alone() {
+        let bells = SessionBells::default();
+        let (mut one, two) = (bells.listen(&owner(1)), bells.listen(&owner(2)));
+        bells.ring(&owner(1));
+        bells.ring(&owner(3));
+        assert!(one.has_changed().unwrap() && !two.has_changed().unwrap());
+        one.mark_unchanged();
+        bells.ring_all();
+        assert!(one.has_changed().unwrap() && two.has_changed().unwrap());
+    }
+
+    #[test]
+    fn sessions_without_listeners_take_no_memory() {
+        let bells = SessionBells::default();
+        let kept = bells.listen(&owner(0));
+        for n in 1..100 * SWEEP {
+            drop(bells.listen(&owner(n)));
+        }
+        assert!(bells.lock().bells.len() <= SWEEP, "{}", bells.lock().bells.len());
+        drop(bells.listen(&owner(1)));
+        bells.ring(&owner(1));
+        assert!(!bells.lock().bells.contains_key(&owner(1)));
+        assert_eq!(bells.sessions(), [owner(0)]);
+        assert!(bells.is_heard());
+        drop(kept);
+        assert!(!bells.is_heard() && bells.sessions().is_empty());
+    }
 
     #[test]
     fn a_topic_is_named_and_found_by_its_name() {

@@ -110,7 +110,7 @@ pub struct Conversation {
     pub messages: u64,
     /// How many of its jobs wait.
     pub waiting: u64,
-    /// Whether one is being done.
+    /// A job of it is leased or parked.
     pub running: bool,
 }
 

@@ -2,7 +2,8 @@
 //!
 //! Methods that span aggregates have names of their own: [`Ledger::begin_call`] marks an approval used and
 //! writes the intent together,
-//! [`Rules::answer_with_rule`] stores an answer and the rule given with it.
+//! [`Rules::answer_with_rule`] stores an answer and the rule given with it, [`Runs::park`] and [`Runs::cancel`] change
+//! a run with its approvals and its session.
 
 mod access;
 mod agents;
@@ -17,9 +18,11 @@ mod processes;
 mod programs;
 mod queue;
 mod rules;
+mod runs;
 mod sealed;
 mod secrets;
 mod seen;
+mod session_events;
 mod sessions;
 mod settings;
 mod streams;
@@ -34,24 +37,30 @@ pub use access::{
 pub use agents::{Agent, AgentKind, AgentSetup, AgentStore};
 pub use approvals::{Answer, Approval, ApprovalState, Approvals, NewApproval, Suggestion};
 pub use artifacts::{ArtifactIndex, KeptArtifact};
-pub use changes::{Bells, Changes, Topic};
+pub use changes::{Bells, Changes, SessionBells, Topic};
 pub use conversations::{Circle, Conversation, ConversationPage, Conversations, Party};
 pub use documents::{Document, DocumentCard, DocumentKey, Documents, Found, Passage, PassageQuery, Shelf};
 pub use ledger::{CallContext, Entry, Event as EntryEvent, Ledger, Outcome, Record, Tally};
 pub use offers::Offers;
 pub use processes::{NewProcess, Process, ProcessEnd, Processes};
 pub use programs::{Credentials, OpenProgram, Program, ProgramCard, ProgramPlace, ProgramSettings, Programs};
-pub use queue::{Claim, Failure, Job, JobState, LaneCount, Lease, NewJob, Queue, Worker};
+pub use queue::{
+    CancelRequest, Claim, Failure, Job, JobFilter, JobState, LaneCount, Lease, Lineage, NewJob, Queue, Worker,
+};
 pub use rules::{NewRule, Rule, RuleScope, Rules};
+pub use runs::{Cancel, Cancelled, Parking, Runs};
 pub use sealed::{
     KeyUse, NotSealed, Resealed, SEALED_HEAD, SEALED_NONCE, SEALED_TAG, SEALED_VERSION, SealKeyId, Sealed,
     SealedPlace, SealedRow, SealedTable, SealedValues,
 };
 pub use secrets::{SecretCard, SecretPlace, Secrets};
 pub use seen::{SEEN_FILES, SeenIndex};
-pub use sessions::{Accepted, Message, NewMessage, Role, SessionEvent, SessionLog, Summary};
+pub use session_events::{ApprovalAsked, RunEnd, RunEvent, SessionEvent, SessionEventBody, ToolEvent};
+pub use sessions::{
+    Accepted, Announce, Finish, Finished, JobEnd, Message, NewMessage, Role, SessionLog, Summary,
+};
 pub use settings::{Layer, Settings, SettingsStore, StoredSettings, ToolSettings, overlay};
-pub use streams::{Delta, Streams, Voice};
+pub use streams::{Delta, Source, Streams, Voice};
 pub use undo::{FileState, NewUndo, Undo, UndoFilter, UndoIndex};
 pub use usage::{NewUsage, Spender, Tokens, Usage, UsageFilter, UsageLine, UsageLog};
 pub use workspace_files::{DEEPEST_PATH, FileChange, FileError, LARGEST_FILE, LONGEST_PATH, WorkspaceFiles};
@@ -61,6 +70,7 @@ pub trait Store:
     CallStore
     + Queue
     + SessionLog
+    + Runs
     + Conversations
     + Streams
     + UsageLog
@@ -85,6 +95,7 @@ impl<S> Store for S where
     S: CallStore
         + Queue
         + SessionLog
+        + Runs
         + Conversations
         + Streams
         + UsageLog

@@ -3,11 +3,11 @@
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use smol_str::SmolStr;
+use tokio::sync::watch;
 
-use super::{Lease, NewJob, StoreError};
+use super::{Lease, NewJob, Party, SessionEvent, SessionEventBody, StoreError};
 use crate::id::{JobId, MessageId, SessionKey, TenantId};
-use crate::port::UnixMillis;
+use crate::port::{Owner, UnixMillis};
 
 /// Who speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -65,19 +65,6 @@ pub struct Message {
     pub run: JobId,
 }
 
-/// Something that happened in a conversation.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct SessionEvent {
-    /// Its place in the log, counted from 1 without gaps.
-    pub seq: u64,
-    /// When.
-    pub at: UnixMillis,
-    /// What kind: `message`, `run`, `tool`, `approval`.
-    pub kind: SmolStr,
-    /// What happened.
-    pub body: Value,
-}
-
 /// What stands for the beginning of a conversation that is too long to be read. Nothing is lost: the messages stay.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Summary {
@@ -96,6 +83,71 @@ pub struct Accepted {
     pub seq: u64,
     /// The job that will answer it.
     pub job: JobId,
+}
+
+/// Last act of a run: what it said, how it ended, and who is told.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Finish {
+    /// Messages to store in the run, in order.
+    pub said: Vec<NewMessage>,
+    /// How the job ends.
+    pub end: JobEnd,
+    /// The message to the parent run; `None` where nobody waits for the result.
+    pub announce: Option<Announce>,
+}
+
+impl Finish {
+    /// A run that is done, with these last messages.
+    pub const fn done(said: Vec<NewMessage>) -> Self {
+        Self { said, end: JobEnd::Done, announce: None }
+    }
+
+    /// A run that obeys a cancel request, with these last messages.
+    pub const fn cancelled(said: Vec<NewMessage>) -> Self {
+        Self { said, end: JobEnd::Cancelled, announce: None }
+    }
+}
+
+/// How a worker ends a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum JobEnd {
+    /// The job was carried out.
+    Done,
+    /// The job was ended on request.
+    Cancelled,
+}
+
+impl JobEnd {
+    /// The end as a word: the job's state from then on.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+/// Result of a child run, for its parent's session.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Announce {
+    /// The run that waits for the result.
+    pub parent: JobId,
+    /// Owner of the parent's session.
+    pub party: Party,
+    /// The message that tells of the result.
+    pub message: NewMessage,
+    /// The job that answers the message, where the parent is not parked.
+    pub job: NewJob,
+}
+
+/// Outcome of [`SessionLog::finish_run`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finished {
+    /// Places of the run's last messages.
+    pub places: Vec<u64>,
+    /// Place of the announcement, and the job that answers it: the parent where it was parked.
+    pub announced: Option<Accepted>,
 }
 
 /// Keeps conversations.
@@ -121,16 +173,24 @@ pub trait SessionLog: Send + Sync {
     ) -> Result<(), StoreError>;
     /// The summary of a conversation that reaches furthest.
     async fn summary(&self, tenant: &TenantId, session: &SessionKey) -> Result<Option<Summary>, StoreError>;
-    /// Ends a run: stores what was said in it, with its events, and marks its job done, together.
-    /// [`StoreError::LeaseLost`], and nothing stored, where the job is someone else's by now.
-    async fn finish_run(&self, lease: &Lease, said: Vec<NewMessage>) -> Result<Vec<u64>, StoreError>;
-    /// Adds an event to a conversation's log; gives its place.
+    /// Ends a run: stores what was said in it, with its events, ends its job and tells its parent, together.
+    ///
+    /// An announcement to a parked parent becomes part of the parent's run and wakes it; any other is accepted like a
+    /// message of its own ([`accept_from`](super::Conversations::accept_from)), with a job that answers it.
+    /// [`StoreError::LeaseLost`], and nothing stored, where the job is someone else's by now;
+    /// [`StoreError::Refused`], and nothing stored, where the announcement is not for the parent's own session.
+    async fn finish_run(&self, lease: &Lease, finish: Finish) -> Result<Finished, StoreError>;
+    /// Adds an event to a session's log; returns its place.
     async fn log_event(
         &self,
         tenant: &TenantId,
         session: &SessionKey,
-        event: (UnixMillis, SmolStr, Value),
+        at: UnixMillis,
+        event: SessionEventBody,
     ) -> Result<u64, StoreError>;
+    /// Returns a number that rises after each message and event of one session, on whichever node. It may rise
+    /// without reason, and once for several changes.
+    fn session_changes(&self, of: &Owner) -> watch::Receiver<u64>;
     /// Messages after `after`, oldest first, at most `limit`.
     async fn messages(
         &self,

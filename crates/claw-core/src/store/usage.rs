@@ -77,6 +77,8 @@ pub struct UsageFilter {
     pub agent: Option<AgentId>,
     /// Of this user.
     pub user: Option<UserId>,
+    /// Of the runs in the tree below this root, the root included.
+    pub root: Option<JobId>,
     /// From this time on.
     pub from: Option<UnixMillis>,
     /// Before this time.

@@ -227,6 +227,7 @@ impl Trip<'_> {
             agent: caller.agent.clone(),
             user: caller.user.clone(),
             call: self.request.call,
+            run: self.request.run,
             digest: judged.digest,
             tool: self.tool.entry.meta.name.clone(),
             effects: judged.effects,

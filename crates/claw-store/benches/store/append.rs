@@ -35,6 +35,7 @@ pub(crate) fn message(session: &SessionKey) -> (NewMessage, NewJob) {
         accepted: at,
         visible: at,
         max_attempts: 3,
+        lineage: None,
     };
     (NewMessage { id, tenant, session: session.clone(), role: Role::User, content, at }, job)
 }

@@ -3,16 +3,16 @@
 use async_trait::async_trait;
 use claw_core::port::UnixMillis;
 use claw_core::store::{
-    Answer, Approval, ApprovalState, Approvals, EntryEvent, NewApproval, Record, StoreError, Topic,
+    Answer, Approval, ApprovalState, Approvals, EntryEvent, Lease, NewApproval, Record, StoreError, Topic,
 };
-use claw_core::{ApprovalId, TenantId};
+use claw_core::{ApprovalId, JobId, TenantId};
 use sqlx::postgres::{PgExecutor, PgRow, PgTransaction};
-use sqlx::query;
 use sqlx::types::Json;
+use sqlx::{query, query_scalar};
 use uuid::Uuid;
 
 use super::failure::failed;
-use super::{PostgresStore, get, uuid, without_nul};
+use super::{PostgresStore, get, queue, uuid, without_nul};
 use crate::row::{self, is_lapsed, missing, wrong_state};
 
 const WRITE: &str = "could not keep the question";
@@ -63,10 +63,13 @@ impl Approvals for PostgresStore {
         id: ApprovalId,
         answer: Answer,
     ) -> Result<Approval, StoreError> {
-        let Some(answered) = self::answer(&self.pool, tenant, id, &answer).await? else {
+        let mut transaction = self.begin(WRITE).await?;
+        let Some(answered) = self::answer(&mut transaction, tenant, id, &answer).await? else {
+            transaction.rollback().await.map_err(failed(WRITE))?;
             return Err(wrong_state(&self.existing(tenant, id).await?));
         };
-        self.listener.bells.ring(Topic::Approvals);
+        transaction.commit().await.map_err(failed(WRITE))?;
+        self.ring_for_approval(&answered);
         if answered.state == ApprovalState::Expired { Err(wrong_state(&answered)) } else { Ok(answered) }
     }
 
@@ -79,6 +82,8 @@ impl Approvals for PostgresStore {
         if !matches!(state, ApprovalState::Expired | ApprovalState::Cancelled) {
             return Err(wrong_state(&self.existing(tenant, id).await?));
         }
+        let mut transaction = self.begin(WRITE).await?;
+        lock_run(&mut transaction, tenant, id).await?;
         let closed = query(
             "UPDATE approvals SET state = $3
              WHERE tenant = $1 AND id = $2
@@ -88,14 +93,18 @@ impl Approvals for PostgresStore {
         .bind(tenant.as_str())
         .bind(uuid(id.as_bytes()))
         .bind(state.name())
-        .fetch_optional(&self.pool)
+        .fetch_optional(&mut *transaction)
         .await
         .map_err(failed(WRITE))?;
         let Some(row) = closed else {
+            transaction.rollback().await.map_err(failed(WRITE))?;
             return self.existing(tenant, id).await;
         };
-        self.listener.bells.ring(Topic::Approvals);
-        approval(&row)
+        let closed = approval(&row)?;
+        wake_run(&mut transaction, &closed).await?;
+        transaction.commit().await.map_err(failed(WRITE))?;
+        self.ring_for_approval(&closed);
+        Ok(closed)
     }
 }
 
@@ -107,18 +116,36 @@ impl PostgresStore {
         id: ApprovalId,
         now: UnixMillis,
     ) -> Result<Approval, StoreError> {
-        query(
+        let mut transaction = self.begin(WRITE).await?;
+        lock_run(&mut transaction, tenant, id).await?;
+        let lapsed = query(
             "UPDATE approvals SET state = 'expired'
-             WHERE tenant = $1 AND id = $2 AND state IN ('pending', 'approved') AND expires <= $3",
+             WHERE tenant = $1 AND id = $2 AND state IN ('pending', 'approved') AND expires <= $3
+             RETURNING id, state, answered_by, request",
         )
         .bind(tenant.as_str())
         .bind(uuid(id.as_bytes()))
         .bind(now.0)
-        .execute(&self.pool)
+        .fetch_optional(&mut *transaction)
         .await
         .map_err(failed(WRITE))?;
+        let Some(row) = lapsed else {
+            transaction.rollback().await.map_err(failed(WRITE))?;
+            return self.existing(tenant, id).await;
+        };
+        let lapsed = approval(&row)?;
+        wake_run(&mut transaction, &lapsed).await?;
+        transaction.commit().await.map_err(failed(WRITE))?;
+        self.ring_for_approval(&lapsed);
+        Ok(lapsed)
+    }
+
+    /// Rings for an approval that changed, and for the run that it may have woken.
+    pub(super) fn ring_for_approval(&self, approval: &Approval) {
         self.listener.bells.ring(Topic::Approvals);
-        self.existing(tenant, id).await
+        if approval.request.run.is_some() {
+            self.listener.bells.ring(Topic::Work);
+        }
     }
 
     /// A question as it stands, where a change did not apply to it.
@@ -127,14 +154,15 @@ impl PostgresStore {
     }
 }
 
-/// Answers a question, or makes it expired where its time is over; `None`, and nothing changed, where there is
-/// none that waits for an answer.
+/// Answers a question, or makes it expired where its time is over, and wakes its run; `None`, and nothing changed,
+/// where there is none that waits for an answer.
 pub(super) async fn answer(
-    executor: impl PgExecutor<'_>,
+    transaction: &mut PgTransaction<'_>,
     tenant: &TenantId,
     id: ApprovalId,
     answer: &Answer,
 ) -> Result<Option<Approval>, StoreError> {
+    lock_run(transaction, tenant, id).await?;
     let state = if answer.approve { ApprovalState::Approved } else { ApprovalState::Denied };
     let answered = query(
         "UPDATE approvals
@@ -149,10 +177,83 @@ pub(super) async fn answer(
     .bind(state.name())
     .bind(without_nul(&answer.by))
     .bind(answer.at.0)
-    .fetch_optional(executor)
+    .fetch_optional(&mut **transaction)
     .await
     .map_err(failed(WRITE))?;
-    answered.as_ref().map(approval).transpose()
+    let answered = answered.as_ref().map(approval).transpose()?;
+    if let Some(answered) = &answered {
+        wake_run(transaction, answered).await?;
+    }
+    Ok(answered)
+}
+
+/// Locks the run that an approval wakes. It comes before the approval itself, as in parking: whichever of the two comes
+/// later sees what the other one did.
+async fn lock_run(
+    transaction: &mut PgTransaction<'_>,
+    tenant: &TenantId,
+    id: ApprovalId,
+) -> Result<(), StoreError> {
+    query(
+        "SELECT FROM jobs WHERE tenant = $1
+           AND id = (SELECT run FROM approvals WHERE tenant = $1 AND id = $2) FOR UPDATE",
+    )
+    .bind(tenant.as_str())
+    .bind(uuid(id.as_bytes()))
+    .fetch_optional(&mut **transaction)
+    .await
+    .map(drop)
+    .map_err(failed(WRITE))
+}
+
+/// Wakes the run that waits for an approval.
+async fn wake_run(transaction: &mut PgTransaction<'_>, approval: &Approval) -> Result<(), StoreError> {
+    if let Some(run) = approval.request.run {
+        queue::wake(&mut **transaction, &approval.request.tenant, run).await?;
+    }
+    Ok(())
+}
+
+/// Returns whether all these approvals are pending at this time and wake the run of this lease.
+pub(super) async fn are_awaited(
+    executor: impl PgExecutor<'_>,
+    approvals: &[ApprovalId],
+    lease: &Lease,
+    at: UnixMillis,
+) -> Result<bool, StoreError> {
+    let mut ids: Vec<Uuid> = approvals.iter().map(|id| uuid(id.as_bytes())).collect();
+    ids.sort();
+    ids.dedup();
+    let awaited: i64 = query_scalar(
+        "SELECT count(*) FROM approvals JOIN jobs ON jobs.tenant = approvals.tenant
+         WHERE jobs.id = $1 AND approvals.run = $1 AND approvals.id = ANY($2)
+           AND approvals.state = 'pending' AND approvals.expires > $3",
+    )
+    .bind(uuid(lease.job.as_bytes()))
+    .bind(&ids)
+    .bind(at.0)
+    .fetch_one(executor)
+    .await
+    .map_err(failed(READ))?;
+    Ok(usize::try_from(awaited).is_ok_and(|awaited| awaited == ids.len()))
+}
+
+/// Cancels the pending approvals of these runs.
+pub(super) async fn cancel_of_runs(
+    executor: impl PgExecutor<'_>,
+    tenant: &TenantId,
+    runs: &[JobId],
+) -> Result<(), StoreError> {
+    let runs: Vec<Uuid> = runs.iter().map(|run| uuid(run.as_bytes())).collect();
+    query(
+        "UPDATE approvals SET state = 'cancelled' WHERE tenant = $1 AND run = ANY($2) AND state = 'pending'",
+    )
+    .bind(tenant.as_str())
+    .bind(&runs)
+    .execute(executor)
+    .await
+    .map(drop)
+    .map_err(failed(WRITE))
 }
 
 /// Marks the approval that an intent names used, in the transaction that writes the intent; `false`, and nothing
@@ -247,8 +348,8 @@ async fn find(
 async fn insert(transaction: &mut PgTransaction<'_>, new: NewApproval) -> Result<Approval, StoreError> {
     let id = ApprovalId::new();
     query(
-        "INSERT INTO approvals (id, tenant, session, agent, call, digest, state, request, asked, expires)
-         VALUES ($1, $2, $3, $4, $5, $6, 'pending', $7::json, $8, $9)",
+        "INSERT INTO approvals (id, tenant, session, agent, call, digest, state, request, asked, expires, run)
+         VALUES ($1, $2, $3, $4, $5, $6, 'pending', $7::json, $8, $9, $10)",
     )
     .bind(uuid(id.as_bytes()))
     .bind(new.tenant.as_str())
@@ -259,6 +360,7 @@ async fn insert(transaction: &mut PgTransaction<'_>, new: NewApproval) -> Result
     .bind(row::text(&new)?)
     .bind(new.asked.0)
     .bind(new.expires.0)
+    .bind(new.run.map(|run| uuid(run.as_bytes())))
     .execute(&mut **transaction)
     .await
     .map_err(failed(WRITE))?;

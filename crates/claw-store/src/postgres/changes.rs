@@ -1,12 +1,14 @@
 //! What changed, told from node to node.
 //!
-//! The tables announce changes themselves: triggers send `topic tenant` on one channel, at commit. Here one
-//! task listens. Whenever it begins to, something may have been missed, so everyone is woken.
+//! The tables announce changes themselves: triggers send `topic tenant` on one channel, at commit, and
+//! `sessions tenant session` for events. Here one task listens. Whenever it begins to, something may have been missed, so everyone is woken.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use claw_core::store::{Bells, Changes, Topic};
+use claw_core::port::Owner;
+use claw_core::store::{Bells, Changes, SessionBells, Topic};
+use claw_core::{SessionKey, TenantId};
 use sqlx::postgres::{PgConnectOptions, PgListener, PgPool, PgPoolOptions};
 use tokio::sync::watch::Receiver;
 use tokio::task::AbortHandle;
@@ -23,6 +25,7 @@ const RETRY: Duration = Duration::from_millis(500);
 #[derive(Debug)]
 pub(super) struct Listener {
     pub(super) bells: Arc<Bells>,
+    pub(super) sessions: Arc<SessionBells>,
     pool: PgPool,
     task: AbortHandle,
 }
@@ -30,14 +33,15 @@ pub(super) struct Listener {
 impl Listener {
     /// Listens on a connection of its own, from now on.
     pub(super) fn start(options: PgConnectOptions, streams: Arc<Ours>) -> Self {
-        let bells = Arc::<Bells>::default();
+        let (bells, sessions) = (Arc::<Bells>::default(), Arc::<SessionBells>::default());
         let pool = PgPoolOptions::new()
             .max_connections(1)
             .idle_timeout(None)
             .max_lifetime(None)
             .connect_lazy_with(options);
-        let task = tokio::spawn(listen(pool.clone(), Arc::clone(&bells), streams)).abort_handle();
-        Self { bells, pool, task }
+        let heard = (Arc::clone(&bells), Arc::clone(&sessions));
+        let task = tokio::spawn(listen(pool.clone(), heard, streams)).abort_handle();
+        Self { bells, sessions, pool, task }
     }
 
     /// Ends the task and closes its connection.
@@ -59,18 +63,26 @@ impl Drop for Listener {
     }
 }
 
-/// Rings the bell that a notification names.
-fn heard(bells: &Bells, payload: &str) {
-    match payload.split(' ').next().and_then(Topic::named) {
-        Some(topic) => bells.ring(topic),
+/// Rings the bells that a notification names.
+fn heard(bells: &Bells, sessions: &SessionBells, payload: &str) {
+    let mut words = payload.split(' ');
+    let Some(topic) = words.next().and_then(Topic::named) else {
         // From a newer node, perhaps.
-        None => bells.ring_all(),
+        bells.ring_all();
+        return sessions.ring_all();
+    };
+    bells.ring(topic);
+    if topic == Topic::Sessions {
+        match (words.next().map(TenantId::new), words.next().map(SessionKey::new)) {
+            (Some(Ok(tenant)), Some(Ok(session))) => sessions.ring(&Owner { tenant, session }),
+            _ => sessions.ring_all(),
+        }
     }
 }
 
-async fn listen(pool: PgPool, bells: Arc<Bells>, streams: Arc<Ours>) {
+async fn listen(pool: PgPool, (bells, sessions): (Arc<Bells>, Arc<SessionBells>), streams: Arc<Ours>) {
     loop {
-        if let Err(error) = hear(&pool, &bells, &streams).await {
+        if let Err(error) = hear(&pool, &bells, &sessions, &streams).await {
             tracing::warn!(%error, "lost the connection that tells of changes; trying again");
         }
         tokio::time::sleep(RETRY).await;
@@ -78,16 +90,22 @@ async fn listen(pool: PgPool, bells: Arc<Bells>, streams: Arc<Ours>) {
 }
 
 /// Rings for what is heard until the connection is lost.
-async fn hear(pool: &PgPool, bells: &Bells, streams: &Ours) -> Result<(), sqlx::Error> {
+async fn hear(
+    pool: &PgPool,
+    bells: &Bells,
+    sessions: &SessionBells,
+    streams: &Ours,
+) -> Result<(), sqlx::Error> {
     let mut listener = PgListener::connect_with(pool).await?;
     listener.eager_reconnect(false);
     listener.listen_all([CHANNEL, streams::CHANNEL]).await?;
     bells.ring_all();
+    sessions.ring_all();
     streams.joined();
     while let Some(notification) = listener.try_recv().await? {
         match notification.channel() {
             streams::CHANNEL => streams.heard(notification.payload()),
-            _ => heard(bells, notification.payload()),
+            _ => heard(bells, sessions, notification.payload()),
         }
     }
     Ok(())

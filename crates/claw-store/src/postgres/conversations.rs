@@ -6,6 +6,7 @@ use claw_core::store::{
     StoreError, Topic,
 };
 use claw_core::{SessionKey, TenantId};
+use sqlx::postgres::PgTransaction;
 use sqlx::query_scalar;
 
 use super::failure::failed;
@@ -23,33 +24,15 @@ impl Conversations for PostgresStore {
         message: NewMessage,
         job: NewJob,
     ) -> Result<Accepted, StoreError> {
-        shared::check(party)?;
         let mut transaction = self.begin(ACCEPT).await?;
-        let Some(seq) = sessions::say(&mut transaction, &message, job.id).await? else {
+        queue::lock_parent(&mut transaction, &job).await?;
+        let Some(accepted) = accept(&mut transaction, party, &message, &job).await? else {
             return sessions::accepted(&mut transaction, &message).await;
         };
-        let kept: Option<String> = query_scalar(shared::keep!("::json"))
-            .bind(message.tenant.as_str())
-            .bind(message.session.as_str())
-            .bind(party.agent.as_str())
-            .bind(shared::owner(party))
-            .bind(party.channel.as_str())
-            .bind(party.chat.as_deref())
-            .bind(shared::peer(party.peer))
-            .bind(job.lane.as_str())
-            .bind(message.at.0)
-            .bind(row::text(&job.payload)?)
-            .fetch_optional(&mut *transaction)
-            .await
-            .map_err(failed(ACCEPT))?;
-        if kept.is_none() {
-            return Err(shared::not_theirs(&message.session));
-        }
-        queue::accept(&mut transaction, &job).await?;
         transaction.commit().await.map_err(failed(ACCEPT))?;
         self.listener.bells.ring(Topic::Work);
-        self.listener.bells.ring(Topic::Sessions);
-        Ok(Accepted { seq, job: job.id })
+        self.ring_for([&message]);
+        Ok(accepted)
     }
 
     async fn conversations(
@@ -91,4 +74,34 @@ impl Conversations for PostgresStore {
         let messages = rows.into_iter().rev().map(|row| sessions::message(tenant, session, row));
         messages.collect::<Result<_, _>>().map(Some)
     }
+}
+
+/// Stores a message of this party and the job that answers it; `None`, and nothing stored, where its id is known.
+pub(super) async fn accept(
+    transaction: &mut PgTransaction<'_>,
+    party: &Party,
+    message: &NewMessage,
+    job: &NewJob,
+) -> Result<Option<Accepted>, StoreError> {
+    shared::check(party)?;
+    let Some(seq) = sessions::say(transaction, message, job.id).await? else { return Ok(None) };
+    let kept: Option<String> = query_scalar(shared::keep!("::json"))
+        .bind(message.tenant.as_str())
+        .bind(message.session.as_str())
+        .bind(party.agent.as_str())
+        .bind(shared::owner(party))
+        .bind(party.channel.as_str())
+        .bind(party.chat.as_deref())
+        .bind(shared::peer(party.peer))
+        .bind(job.lane.as_str())
+        .bind(message.at.0)
+        .bind(row::text(&job.payload)?)
+        .fetch_optional(&mut **transaction)
+        .await
+        .map_err(failed(ACCEPT))?;
+    if kept.is_none() {
+        return Err(shared::not_theirs(&message.session));
+    }
+    queue::accept(transaction, job).await?;
+    Ok(Some(Accepted { seq, job: job.id }))
 }

@@ -18,6 +18,7 @@ mod processes;
 mod programs;
 mod queue;
 mod rules;
+mod runs;
 mod schema;
 mod sealed;
 mod secrets;

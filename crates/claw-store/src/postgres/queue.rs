@@ -1,20 +1,23 @@
-//! Accepted work. Claimers pass over rows that others hold, and the unique index of leased sessions decides
-//! between those who want two jobs of one session.
+//! Accepted work. Claimers pass over rows that others hold, and a unique index keeps two jobs of one session from
+//! being leased at once.
+//!
+//! Locks are taken in one order everywhere: jobs (parents before children), then approvals, then sessions.
 
 use async_trait::async_trait;
 use claw_core::port::UnixMillis;
 use claw_core::store::{
-    Claim, Failure, Job, JobState, LaneCount, Lease, NewJob, Queue, StoreError, Topic, Worker,
+    Claim, Failure, Job, JobEnd, JobFilter, JobState, LaneCount, Lease, NewJob, Queue, StoreError, Topic,
+    Worker,
 };
 use claw_core::{JobId, SessionKey, TenantId};
 use sqlx::postgres::{PgConnection, PgExecutor, PgRow};
 use sqlx::types::Json;
-use sqlx::{query, query_as, query_scalar};
+use sqlx::{Postgres, query, query_as, query_scalar};
 use uuid::Uuid;
 
 use super::failure::{failed, is_taken, refused};
 use super::{PostgresStore, get, uuid, without_nul};
-use crate::row;
+use crate::{row, runs};
 
 const ACCEPT: &str = "could not accept the job";
 const CLAIM: &str = "could not claim a job";
@@ -25,20 +28,28 @@ const READ: &str = "could not read jobs";
 macro_rules! columns {
     () => {
         "id, tenant, lane, session, priority, payload, accepted, visible, max_attempts,
-         state, attempts, error, node, boot, until"
+         state, attempts, error, node, boot, until, parent, root, depth, parks, cancel_at, cancel_by"
     };
 }
 
 #[async_trait]
 impl Queue for PostgresStore {
     async fn enqueue(&self, job: NewJob) -> Result<(), StoreError> {
-        let mut connection = self.pool.acquire().await.map_err(failed(ACCEPT))?;
-        accept(&mut connection, &job).await?;
+        if job.lineage.is_none() {
+            let mut connection = self.pool.acquire().await.map_err(failed(ACCEPT))?;
+            accept(&mut connection, &job).await?;
+        } else {
+            let mut transaction = self.begin(ACCEPT).await?;
+            lock_parent(&mut transaction, &job).await?;
+            accept(&mut transaction, &job).await?;
+            transaction.commit().await.map_err(failed(ACCEPT))?;
+        }
         self.listener.bells.ring(Topic::Work);
         Ok(())
     }
 
     async fn claim(&self, claim: Claim) -> Result<Option<(Job, Lease)>, StoreError> {
+        self.wake_due(&claim).await?;
         loop {
             let Some(job) = self.take(&claim).await? else { return Ok(None) };
             if let Some(lease) = job.lease.clone() {
@@ -55,7 +66,7 @@ impl Queue for PostgresStore {
         .bind(uuid(lease.job.as_bytes()))
         .bind(lease.worker.node.as_str())
         .bind(uuid(lease.worker.boot.as_bytes()))
-        .bind(i32::from(lease.attempt))
+        .bind(i64::from(lease.attempt))
         .bind(until.0)
         .execute(&self.pool)
         .await
@@ -67,7 +78,7 @@ impl Queue for PostgresStore {
     }
 
     async fn finish_job(&self, lease: &Lease) -> Result<(), StoreError> {
-        finish(&self.pool, lease).await?;
+        finish(&self.pool, lease, JobEnd::Done).await?;
         self.listener.bells.ring(Topic::Work);
         Ok(())
     }
@@ -75,7 +86,7 @@ impl Queue for PostgresStore {
     async fn fail_job(&self, lease: &Lease, failure: Failure) -> Result<JobState, StoreError> {
         let state: Option<String> = query_scalar(
             "UPDATE jobs SET
-                 state = CASE WHEN $6::bigint IS NULL OR attempts >= max_attempts THEN 'dead' ELSE 'pending' END,
+                 state = CASE WHEN $6::bigint IS NULL OR attempts - parks >= max_attempts THEN 'dead' ELSE 'pending' END,
                  visible = coalesce($6, visible), error = $5, node = NULL, boot = NULL, until = NULL
              WHERE id = $1 AND state = 'leased' AND node = $2 AND boot = $3 AND attempts = $4
              RETURNING state",
@@ -83,7 +94,7 @@ impl Queue for PostgresStore {
         .bind(uuid(lease.job.as_bytes()))
         .bind(lease.worker.node.as_str())
         .bind(uuid(lease.worker.boot.as_bytes()))
-        .bind(i32::from(lease.attempt))
+        .bind(i64::from(lease.attempt))
         .bind(without_nul(&failure.error))
         .bind(failure.retry.map(|at| at.0))
         .fetch_optional(&self.pool)
@@ -117,6 +128,25 @@ impl Queue for PostgresStore {
         ids.iter().map(|id| row::id("a job's id", id.as_bytes())).collect()
     }
 
+    async fn wake(&self, tenant: &TenantId, job: JobId) -> Result<bool, StoreError> {
+        let woken = wake(&self.pool, tenant, job).await?;
+        if woken {
+            self.listener.bells.ring(Topic::Work);
+        }
+        Ok(woken)
+    }
+
+    async fn cancel_requests(&self, jobs: &[JobId]) -> Result<Vec<JobId>, StoreError> {
+        let ids: Vec<Uuid> = jobs.iter().map(|id| uuid(id.as_bytes())).collect();
+        let found: Vec<Uuid> =
+            query_scalar("SELECT id FROM jobs WHERE id = ANY($1) AND cancel_at IS NOT NULL")
+                .bind(&ids)
+                .fetch_all(&self.pool)
+                .await
+                .map_err(failed(READ))?;
+        found.iter().map(|id| row::id("a job's id", id.as_bytes())).collect()
+    }
+
     async fn job(&self, tenant: &TenantId, id: JobId) -> Result<Option<Job>, StoreError> {
         let found = query(concat!("SELECT ", columns!(), " FROM jobs WHERE tenant = $1 AND id = $2"))
             .bind(tenant.as_str())
@@ -127,40 +157,71 @@ impl Queue for PostgresStore {
         found.as_ref().map(job).transpose()
     }
 
+    async fn jobs(&self, tenant: &TenantId, filter: &JobFilter) -> Result<Vec<Job>, StoreError> {
+        let select = concat!("SELECT ", columns!());
+        let mut asked = runs::list::<Postgres, _>(select, tenant, filter, |id| uuid(id.as_bytes()));
+        let found = asked.build().fetch_all(&self.pool).await.map_err(failed(READ))?;
+        found.iter().map(job).collect()
+    }
+
     async fn lanes(&self, tenant: &TenantId) -> Result<Vec<LaneCount>, StoreError> {
-        let rows: Vec<(String, i64, i64, i64)> = query_as(
-            "SELECT lane, count(*) FILTER (WHERE state = 'pending'),
-                    count(*) FILTER (WHERE state = 'leased'), count(*) FILTER (WHERE state = 'dead')
-             FROM jobs WHERE tenant = $1 AND state <> 'done' GROUP BY lane ORDER BY lane",
+        let rows: Vec<(String, i64, i64, i64, i64)> = query_as(
+            "SELECT lane, count(*) FILTER (WHERE state = 'pending'), count(*) FILTER (WHERE state = 'leased'),
+                    count(*) FILTER (WHERE state = 'parked'), count(*) FILTER (WHERE state = 'dead')
+             FROM jobs WHERE tenant = $1 AND state IN ('pending', 'leased', 'parked', 'dead')
+             GROUP BY lane ORDER BY lane",
         )
         .bind(tenant.as_str())
         .fetch_all(&self.pool)
         .await
         .map_err(failed(READ))?;
-        let count = |(lane, pending, leased, dead): (String, i64, i64, i64)| {
-            let (pending, leased, dead) = (row::count(pending)?, row::count(leased)?, row::count(dead)?);
-            Ok(LaneCount { lane: lane.into(), pending, leased, dead })
+        let count = |(lane, pending, leased, parked, dead): (String, i64, i64, i64, i64)| {
+            let (pending, leased) = (row::count(pending)?, row::count(leased)?);
+            let (parked, dead) = (row::count(parked)?, row::count(dead)?);
+            Ok(LaneCount { lane: lane.into(), pending, leased, parked, dead })
         };
         rows.into_iter().map(count).collect()
     }
 }
 
 impl PostgresStore {
+    /// Makes parked jobs pending whose time has come, so that a claim finds them in its one index.
+    async fn wake_due(&self, claim: &Claim) -> Result<(), StoreError> {
+        let lanes: Vec<&str> = claim.lanes.iter().map(|lane| lane.as_str()).collect();
+        query(
+            "UPDATE jobs SET state = 'pending' WHERE id IN (
+                 SELECT id FROM jobs WHERE state = 'parked' AND visible <= $1 AND lane = ANY($2)
+                 FOR UPDATE SKIP LOCKED)",
+        )
+        .bind(claim.now.0)
+        .bind(&lanes)
+        .execute(&self.pool)
+        .await
+        .map(drop)
+        .map_err(failed(CLAIM))
+    }
+
     /// Moves the best job on: to a lease or, where it was begun as often as it may, out of the way.
     async fn take(&self, claim: &Claim) -> Result<Option<Job>, StoreError> {
         let lanes: Vec<&str> = claim.lanes.iter().map(|lane| lane.as_str()).collect();
         loop {
             let taken = query(concat!(
                 "UPDATE jobs SET (state, attempts, node, boot, until) = (
-                     SELECT 'leased', attempts + 1, $3, $4::uuid, $5::bigint WHERE attempts < max_attempts
+                     SELECT 'leased', attempts + 1, $3, $4::uuid, $5::bigint WHERE attempts - parks < max_attempts
                      UNION ALL
-                     SELECT 'dead', attempts, NULL, NULL, NULL WHERE attempts >= max_attempts
+                     SELECT 'dead', attempts, NULL, NULL, NULL WHERE attempts - parks >= max_attempts
                  )
                  WHERE id = (
                      SELECT id FROM jobs AS next
                      WHERE state = 'pending' AND lane = ANY($1) AND visible <= $2 AND NOT EXISTS (
+                         SELECT FROM jobs AS older
+                         WHERE older.tenant = next.tenant AND older.session = next.session
+                           AND older.position < next.position
+                           AND older.state IN ('pending', 'leased', 'parked') AND older.session IS NOT NULL
+                     ) AND NOT EXISTS (
                          SELECT FROM jobs AS busy
-                         WHERE busy.tenant = next.tenant AND busy.session = next.session AND busy.state = 'leased'
+                         WHERE busy.tenant = next.tenant AND busy.session = next.session
+                           AND busy.state IN ('leased', 'parked') AND busy.session IS NOT NULL
                      )
                      ORDER BY priority DESC, accepted, position
                      LIMIT 1
@@ -186,11 +247,30 @@ impl PostgresStore {
     }
 }
 
-/// Stores a job, unless it was accepted before.
+/// Keeps the parent of a job as it is until the transaction ends, so that no cancel passes between the two. Comes
+/// before any session is locked.
+pub(super) async fn lock_parent(connection: &mut PgConnection, job: &NewJob) -> Result<(), StoreError> {
+    let Some(lineage) = job.lineage else { return Ok(()) };
+    query("SELECT FROM jobs WHERE tenant = $1 AND id = $2 FOR SHARE")
+        .bind(job.tenant.as_str())
+        .bind(uuid(lineage.parent.as_bytes()))
+        .fetch_optional(connection)
+        .await
+        .map(drop)
+        .map_err(failed(ACCEPT))
+}
+
+/// Stores a job, unless it was accepted before. It takes over the cancel request of its parent. Jobs of one session are
+/// numbered one at a time, so that the order of their positions is the order of their commits.
 pub(super) async fn accept(connection: &mut PgConnection, job: &NewJob) -> Result<(), StoreError> {
     let accepted = query(
-        "INSERT INTO jobs (id, tenant, lane, session, priority, payload, accepted, visible, max_attempts, state)
-         VALUES ($1, $2, $3, $4, $5, $6::json, $7, $8, $9, 'pending')
+        "INSERT INTO jobs (id, tenant, lane, session, priority, payload, accepted, visible, max_attempts, state,
+                           parent, root, depth, cancel_at, cancel_by)
+         SELECT $1, $2, $3, $4, $5, $6::json, $7, $8, $9, 'pending', $10, $11, $12,
+                (SELECT parent.cancel_at FROM jobs AS parent WHERE parent.id = $10 AND parent.tenant = $2),
+                (SELECT parent.cancel_by FROM jobs AS parent WHERE parent.id = $10 AND parent.tenant = $2)
+         FROM (SELECT CASE WHEN $4::text IS NOT NULL
+                      THEN pg_advisory_xact_lock(hashtextextended(concat_ws(' ', $2, $4), 1)) END) AS numbered
          ON CONFLICT (id) DO NOTHING",
     )
     .bind(uuid(job.id.as_bytes()))
@@ -202,6 +282,9 @@ pub(super) async fn accept(connection: &mut PgConnection, job: &NewJob) -> Resul
     .bind(job.accepted.0)
     .bind(job.visible.0)
     .bind(i32::from(job.max_attempts))
+    .bind(job.lineage.map(|lineage| uuid(lineage.parent.as_bytes())))
+    .bind(uuid(job.root().as_bytes()))
+    .bind(i32::from(job.depth()))
     .execute(&mut *connection)
     .await
     .map_err(failed(ACCEPT))?;
@@ -226,7 +309,7 @@ pub(super) async fn hold(executor: impl PgExecutor<'_>, lease: &Lease) -> Result
     .bind(uuid(lease.job.as_bytes()))
     .bind(lease.worker.node.as_str())
     .bind(uuid(lease.worker.boot.as_bytes()))
-    .bind(i32::from(lease.attempt))
+    .bind(i64::from(lease.attempt))
     .fetch_optional(executor)
     .await
     .map_err(failed(WRITE))?;
@@ -242,6 +325,7 @@ pub(super) async fn take(executor: impl PgExecutor<'_>, lease: &Lease) -> Result
                  ON other.tenant = mine.tenant AND other.session = mine.session
                 AND other.lane = mine.lane AND other.payload::text = mine.payload::text
              WHERE mine.id = $1 AND other.state = 'pending' AND other.attempts = 0
+               AND other.cancel_at IS NULL
              FOR UPDATE OF other SKIP LOCKED)
          RETURNING id",
     )
@@ -251,20 +335,70 @@ pub(super) async fn take(executor: impl PgExecutor<'_>, lease: &Lease) -> Result
     .map_err(failed(WRITE))
 }
 
-/// Marks a job done, where the lease still holds.
-pub(super) async fn finish(executor: impl PgExecutor<'_>, lease: &Lease) -> Result<(), StoreError> {
-    let finished = query(
-        "UPDATE jobs SET state = 'done', node = NULL, boot = NULL, until = NULL
-         WHERE id = $1 AND state = 'leased' AND node = $2 AND boot = $3 AND attempts = $4",
+/// Ends the job of a lease; gives its tenant.
+pub(super) async fn finish(
+    executor: impl PgExecutor<'_>,
+    lease: &Lease,
+    end: JobEnd,
+) -> Result<String, StoreError> {
+    let tenant: Option<String> = query_scalar(
+        "UPDATE jobs SET state = $5, node = NULL, boot = NULL, until = NULL
+         WHERE id = $1 AND state = 'leased' AND node = $2 AND boot = $3 AND attempts = $4
+         RETURNING tenant",
     )
     .bind(uuid(lease.job.as_bytes()))
     .bind(lease.worker.node.as_str())
     .bind(uuid(lease.worker.boot.as_bytes()))
-    .bind(i32::from(lease.attempt))
+    .bind(i64::from(lease.attempt))
+    .bind(end.name())
+    .fetch_optional(executor)
+    .await
+    .map_err(failed(WRITE))?;
+    tenant.ok_or_else(|| lost(lease))
+}
+
+/// Parks the job of a lease until then, or makes it claimable at once where it is `None` or the job has a cancel
+/// request; gives where the job stands then.
+pub(super) async fn park(
+    executor: impl PgExecutor<'_>,
+    lease: &Lease,
+    until: Option<UnixMillis>,
+) -> Result<JobState, StoreError> {
+    let state: Option<String> = query_scalar(
+        "UPDATE jobs SET parks = parks + 1, node = NULL, boot = NULL, until = NULL,
+             state = CASE WHEN $5::bigint IS NULL OR cancel_at IS NOT NULL THEN 'pending' ELSE 'parked' END,
+             visible = CASE WHEN $5::bigint IS NULL OR cancel_at IS NOT NULL
+                            THEN least(visible, accepted) ELSE $5 END
+         WHERE id = $1 AND state = 'leased' AND node = $2 AND boot = $3 AND attempts = $4
+         RETURNING state",
+    )
+    .bind(uuid(lease.job.as_bytes()))
+    .bind(lease.worker.node.as_str())
+    .bind(uuid(lease.worker.boot.as_bytes()))
+    .bind(i64::from(lease.attempt))
+    .bind(until.map(|at| at.0))
+    .fetch_optional(executor)
+    .await
+    .map_err(failed(WRITE))?;
+    row::word("a job's state", &state.ok_or_else(|| lost(lease))?)
+}
+
+/// Makes a parked job claimable; `false` where it is not parked.
+pub(super) async fn wake(
+    executor: impl PgExecutor<'_>,
+    tenant: &TenantId,
+    job: JobId,
+) -> Result<bool, StoreError> {
+    let woken = query(
+        "UPDATE jobs SET state = 'pending', visible = least(visible, accepted)
+         WHERE id = $1 AND tenant = $2 AND state = 'parked'",
+    )
+    .bind(uuid(job.as_bytes()))
+    .bind(tenant.as_str())
     .execute(executor)
     .await
     .map_err(failed(WRITE))?;
-    if finished.rows_affected() == 0 { Err(lost(lease)) } else { Ok(()) }
+    Ok(woken.rows_affected() > 0)
 }
 
 fn job(row: &PgRow) -> Result<Job, StoreError> {
@@ -283,17 +417,26 @@ fn job(row: &PgRow) -> Result<Job, StoreError> {
         accepted: UnixMillis(get(row, "accepted")?),
         visible: UnixMillis(get(row, "visible")?),
         max_attempts: row::count(get::<i32>(row, "max_attempts")?.into())?,
+        lineage: runs::lineage(
+            get::<Option<Uuid>>(row, "parent")?
+                .map(|id| row::id("a job's parent", id.as_bytes()))
+                .transpose()?,
+            row::id("a job's root", get::<Uuid>(row, "root")?.as_bytes())?,
+            row::count(get::<i32>(row, "depth")?.into())?,
+        ),
     };
     Ok(Job {
         new,
         state: row::word("a job's state", get(row, "state")?)?,
         attempts,
+        parks: row::count(get::<i32>(row, "parks")?.into())?,
         error: get(row, "error")?,
         lease: lease(row, id, attempts)?,
+        cancel: runs::cancel_request(get(row, "cancel_at")?, get(row, "cancel_by")?)?,
     })
 }
 
-fn lease(row: &PgRow, job: JobId, attempt: u16) -> Result<Option<Lease>, StoreError> {
+fn lease(row: &PgRow, job: JobId, attempt: u32) -> Result<Option<Lease>, StoreError> {
     let Some(boot) = get::<Option<Uuid>>(row, "boot")? else { return Ok(None) };
     let node = row::word("a job's node", get(row, "node")?)?;
     let boot = row::id("a job's boot", boot.as_bytes())?;

@@ -54,7 +54,7 @@ impl Rules for PostgresStore {
     ) -> Result<Approval, StoreError> {
         check_yes(&answer)?;
         let mut transaction = self.begin(WRITE).await?;
-        let Some(answered) = approvals::answer(&mut *transaction, tenant, id, &answer).await? else {
+        let Some(answered) = approvals::answer(&mut transaction, tenant, id, &answer).await? else {
             transaction.rollback().await.map_err(failed(WRITE))?;
             return Err(wrong_state(&self.existing(tenant, id).await?));
         };
@@ -70,7 +70,7 @@ impl Rules for PostgresStore {
             })?;
         }
         transaction.commit().await.map_err(failed(WRITE))?;
-        self.listener.bells.ring(Topic::Approvals);
+        self.ring_for_approval(&answered);
         if expired { Err(wrong_state(&answered)) } else { Ok(answered) }
     }
 

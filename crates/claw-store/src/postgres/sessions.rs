@@ -1,21 +1,22 @@
 //! Conversations. The row of a session counts its messages and events; whoever adds one holds that row.
 
 use async_trait::async_trait;
-use claw_core::port::UnixMillis;
+use claw_core::port::{Owner, UnixMillis};
 use claw_core::store::{
-    Accepted, Lease, Message, NewJob, NewMessage, SessionEvent, SessionLog, StoreError, Summary, Topic,
+    Accepted, Announce, Finish, Finished, Lease, Message, NewJob, NewMessage, SessionEvent, SessionEventBody,
+    SessionLog, StoreError, Summary, Topic,
 };
 use claw_core::{JobId, SessionKey, TenantId};
 use serde_json::Value;
-use smol_str::SmolStr;
-use sqlx::postgres::PgTransaction;
+use sqlx::postgres::{PgExecutor, PgTransaction};
 use sqlx::types::Json;
 use sqlx::{query, query_as, query_scalar};
+use tokio::sync::watch;
 use uuid::Uuid;
 
 use super::failure::failed;
-use super::{PostgresStore, queue, uuid};
-use crate::row;
+use super::{PostgresStore, conversations, queue, uuid};
+use crate::{row, runs};
 
 const ACCEPT: &str = "could not accept the message";
 const SAY: &str = "could not store the message";
@@ -29,13 +30,14 @@ const READ: &str = "could not read the conversation";
 impl SessionLog for PostgresStore {
     async fn accept_message(&self, message: NewMessage, job: NewJob) -> Result<Accepted, StoreError> {
         let mut transaction = self.begin(ACCEPT).await?;
+        queue::lock_parent(&mut transaction, &job).await?;
         let Some(seq) = say(&mut transaction, &message, job.id).await? else {
             return accepted(&mut transaction, &message).await;
         };
         queue::accept(&mut transaction, &job).await?;
         transaction.commit().await.map_err(failed(ACCEPT))?;
         self.listener.bells.ring(Topic::Work);
-        self.listener.bells.ring(Topic::Sessions);
+        self.ring_for([&message]);
         Ok(Accepted { seq, job: job.id })
     }
 
@@ -44,7 +46,7 @@ impl SessionLog for PostgresStore {
         queue::hold(&mut *transaction, lease).await?;
         let places = say_all(&mut transaction, lease, &said).await?;
         transaction.commit().await.map_err(failed(SAY))?;
-        self.listener.bells.ring(Topic::Sessions);
+        self.ring_for(&said);
         Ok(places)
     }
 
@@ -108,42 +110,46 @@ impl SessionLog for PostgresStore {
         found.map(summary).transpose()
     }
 
-    async fn finish_run(&self, lease: &Lease, said: Vec<NewMessage>) -> Result<Vec<u64>, StoreError> {
+    async fn finish_run(&self, lease: &Lease, finish: Finish) -> Result<Finished, StoreError> {
+        let Finish { said, end, announce } = finish;
         let mut transaction = self.begin(FINISH).await?;
-        queue::finish(&mut *transaction, lease).await?;
+        let parent = match &announce {
+            Some(announce) => lock_parent(&mut transaction, announce).await?,
+            None => None,
+        };
+        let tenant = queue::finish(&mut *transaction, lease, end).await?;
+        if let Some(announce) = &announce {
+            lock_sessions(&mut transaction, said.iter().chain([&announce.message])).await?;
+        }
         let places = say_all(&mut transaction, lease, &said).await?;
+        let announced = match &announce {
+            Some(announce) => {
+                runs::check_tenant(&tenant, announce)?;
+                Some(self::announce(&mut transaction, parent, announce).await?)
+            }
+            None => None,
+        };
         transaction.commit().await.map_err(failed(FINISH))?;
         self.listener.bells.ring(Topic::Work);
-        self.listener.bells.ring(Topic::Sessions);
-        Ok(places)
+        self.ring_for(said.iter().chain(announce.as_ref().map(|announce| &announce.message)));
+        Ok(Finished { places, announced })
     }
 
     async fn log_event(
         &self,
         tenant: &TenantId,
         session: &SessionKey,
-        (at, kind, body): (UnixMillis, SmolStr, Value),
+        at: UnixMillis,
+        event: SessionEventBody,
     ) -> Result<u64, StoreError> {
-        let seq = query_scalar(
-            "WITH counted AS (
-                 INSERT INTO sessions (tenant, session, started, events) VALUES ($1, $2, $3, 1)
-                 ON CONFLICT (tenant, session) DO UPDATE SET events = sessions.events + 1
-                 RETURNING events
-             )
-             INSERT INTO events (tenant, session, seq, at, kind, body)
-             SELECT $1, $2, events, $3, $4, $5::json FROM counted
-             RETURNING seq",
-        )
-        .bind(tenant.as_str())
-        .bind(session.as_str())
-        .bind(at.0)
-        .bind(kind.as_str())
-        .bind(row::text(&body)?)
-        .fetch_one(&self.pool)
-        .await
-        .map_err(failed(TELL))?;
+        let seq = tell(&self.pool, (tenant, session), at, &event).await?;
         self.listener.bells.ring(Topic::Sessions);
-        row::count(seq)
+        self.listener.sessions.ring(&Owner { tenant: tenant.clone(), session: session.clone() });
+        Ok(seq)
+    }
+
+    fn session_changes(&self, of: &Owner) -> watch::Receiver<u64> {
+        self.listener.sessions.listen(of)
     }
 
     async fn messages(
@@ -186,10 +192,107 @@ impl SessionLog for PostgresStore {
         .await
         .map_err(failed(READ))?;
         let event = |(seq, at, kind, Json(body)): (i64, i64, String, Json<Value>)| {
-            Ok(SessionEvent { seq: row::count(seq)?, at: UnixMillis(at), kind: kind.into(), body })
+            Ok(SessionEvent { seq: row::count(seq)?, at: UnixMillis(at), what: row::event(&kind, body)? })
         };
         rows.into_iter().map(event).collect()
     }
+}
+
+impl PostgresStore {
+    /// Rings for the sessions that these messages are in.
+    pub(super) fn ring_for<'m>(&self, messages: impl IntoIterator<Item = &'m NewMessage>) {
+        self.listener.bells.ring(Topic::Sessions);
+        runs::sessions(messages).iter().for_each(|session| self.listener.sessions.ring(session));
+    }
+}
+
+/// State and session of a parent run.
+type Parent = (String, Option<String>);
+
+/// Locks the parent that an announcement is for. Comes before the child's job is ended.
+async fn lock_parent(
+    transaction: &mut PgTransaction<'_>,
+    announce: &Announce,
+) -> Result<Option<Parent>, StoreError> {
+    let found = query_as("SELECT state, session FROM jobs WHERE tenant = $1 AND id = $2 FOR UPDATE")
+        .bind(announce.message.tenant.as_str())
+        .bind(uuid(announce.parent.as_bytes()))
+        .fetch_optional(&mut **transaction)
+        .await
+        .map_err(failed(FINISH))?;
+    queue::lock_parent(transaction, &announce.job).await?;
+    Ok(found)
+}
+
+/// Locks the sessions of these messages in the order of their keys, as everyone does who writes to several.
+async fn lock_sessions(
+    transaction: &mut PgTransaction<'_>,
+    messages: impl Iterator<Item = &NewMessage> + Send,
+) -> Result<(), StoreError> {
+    let (tenants, sessions): (Vec<&str>, Vec<&str>) =
+        messages.map(|message| (message.tenant.as_str(), message.session.as_str())).unzip();
+    query(
+        "SELECT FROM sessions WHERE (tenant, session) IN (SELECT * FROM unnest($1::text[], $2::text[]))
+         ORDER BY tenant COLLATE \"C\", session COLLATE \"C\" FOR UPDATE",
+    )
+    .bind(&tenants)
+    .bind(&sessions)
+    .fetch_all(&mut **transaction)
+    .await
+    .map(drop)
+    .map_err(failed(FINISH))
+}
+
+/// Stores the announcement of a run that ended; wakes its parent, or accepts a job that answers.
+async fn announce(
+    transaction: &mut PgTransaction<'_>,
+    parent: Option<Parent>,
+    announce: &Announce,
+) -> Result<Accepted, StoreError> {
+    let Announce { parent: id, party, message, job } = announce;
+    if let Some((state, session)) = parent {
+        runs::check_session(session.as_deref(), announce)?;
+        if state == "parked" {
+            let Some(seq) = say(transaction, message, *id).await? else {
+                return accepted(transaction, message).await;
+            };
+            queue::wake(&mut **transaction, &message.tenant, *id).await?;
+            return Ok(Accepted { seq, job: *id });
+        }
+    }
+    match conversations::accept(transaction, party, message, job).await? {
+        Some(accepted) => Ok(accepted),
+        None => accepted(transaction, message).await,
+    }
+}
+
+/// Adds an event; gives its place.
+pub(super) async fn tell(
+    executor: impl PgExecutor<'_>,
+    (tenant, session): (&TenantId, &SessionKey),
+    at: UnixMillis,
+    event: &SessionEventBody,
+) -> Result<u64, StoreError> {
+    let (kind, body) = row::event_columns(event)?;
+    let seq = query_scalar(
+        "WITH counted AS (
+             INSERT INTO sessions (tenant, session, started, events) VALUES ($1, $2, $3, 1)
+             ON CONFLICT (tenant, session) DO UPDATE SET events = sessions.events + 1
+             RETURNING events
+         )
+         INSERT INTO events (tenant, session, seq, at, kind, body)
+         SELECT $1, $2, events, $3, $4, $5::json FROM counted
+         RETURNING seq",
+    )
+    .bind(tenant.as_str())
+    .bind(session.as_str())
+    .bind(at.0)
+    .bind(kind)
+    .bind(body)
+    .fetch_one(executor)
+    .await
+    .map_err(failed(TELL))?;
+    row::count(seq)
 }
 
 /// Place, id, role, content, time and job of a message.
@@ -243,6 +346,7 @@ pub(super) async fn say(
     .fetch_one(&mut **transaction)
     .await
     .map_err(failed(SAY))?;
+    let (kind, body) = row::event_columns(&row::message_event(message, row::count(seq)?, job))?;
     let written = query(
         "WITH said AS (
              INSERT INTO messages (tenant, session, seq, id, role, content, at, job)
@@ -265,8 +369,8 @@ pub(super) async fn say(
     .bind(message.at.0)
     .bind(uuid(job.as_bytes()))
     .bind(event)
-    .bind(row::MESSAGE)
-    .bind(row::text(&row::message_event(message, row::count(seq)?))?)
+    .bind(kind)
+    .bind(body)
     .execute(&mut **transaction)
     .await
     .map_err(failed(SAY))?;

@@ -1,4 +1,4 @@
-//! Messages while they are being said: in memory here, told to other nodes some at a time.
+//! Messages while they are being said, and output of running calls: in memory here, told to other nodes some at a time.
 //!
 //! Pieces travel in notifications on a channel of their own, never as rows. A node that missed some, because it
 //! came later or its connection was lost, asks, and whoever is saying something says it again from its start.
@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use claw_core::port::Owner;
-use claw_core::store::{Delta, Streams, Voice};
-use claw_core::{MessageId, SessionKey, TenantId};
+use claw_core::store::{Delta, Source, Streams, Voice};
+use claw_core::{SessionKey, TenantId};
 use serde::{Deserialize, Serialize};
 use sqlx::postgres::PgPool;
 use tokio::sync::{broadcast, mpsc};
@@ -17,7 +17,7 @@ use tokio::task::AbortHandle;
 use uuid::Uuid;
 
 use super::PostgresStore;
-use crate::streams::Hub;
+use crate::streams::{Hub, MOST_BYTES};
 
 pub(super) const CHANNEL: &str = "clawsmith_streams";
 /// How long pieces are gathered before they are told.
@@ -41,15 +41,20 @@ struct Told {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "what", rename_all = "lowercase")]
 enum What {
-    /// A piece of a message.
+    /// A piece of a message or of a call's output.
     Piece {
         tenant: TenantId,
         session: SessionKey,
         #[serde(flatten)]
         delta: Delta,
     },
-    /// A message is over.
-    Said { tenant: TenantId, session: SessionKey, message: MessageId },
+    /// A message or call is over.
+    Said {
+        tenant: TenantId,
+        session: SessionKey,
+        #[serde(flatten)]
+        source: Source,
+    },
     /// Whoever says something should say it again from its start.
     Again,
 }
@@ -117,7 +122,7 @@ impl Ours {
                     self.push(Task::Tell(What::Again));
                 }
             }
-            What::Said { tenant, session, message } => self.hub.said(&Owner { tenant, session }, message),
+            What::Said { tenant, session, source } => self.hub.said(&Owner { tenant, session }, source),
             What::Again => self.push(Task::TellAll),
         }
     }
@@ -168,7 +173,7 @@ fn gather(batch: Vec<What>) -> Vec<What> {
         if let What::Piece { tenant, session, delta } = &what {
             let before = gathered.iter_mut().rev().find_map(|before| match before {
                 What::Piece { tenant: t, session: s, delta: d }
-                    if (&*t, &*s, d.message, d.voice) == (tenant, session, delta.message, delta.voice) =>
+                    if (&*t, &*s, d.source, d.voice) == (tenant, session, delta.source, delta.voice) =>
                 {
                     Some(d)
                 }
@@ -221,18 +226,22 @@ fn split(what: &What) -> Vec<What> {
 }
 
 impl Streams for PostgresStore {
-    fn say(&self, within: &Owner, message: MessageId, voice: Voice, text: &str) {
+    fn say(&self, within: &Owner, source: Source, voice: Voice, text: &str) {
         let ours = &self.wire.ours;
-        let offset = ours.hub.say(within, message, voice, text);
-        let delta = Delta { message, voice, offset, text: text.to_owned() };
+        let offset = ours.hub.say(within, source, voice, text);
+        // A command can print without end: other nodes hear as much of it as is kept.
+        if voice == Voice::Output && offset >= MOST_BYTES {
+            return;
+        }
+        let delta = Delta { source, voice, offset, text: text.to_owned() };
         let Owner { tenant, session } = within.clone();
         ours.push(Task::Tell(What::Piece { tenant, session, delta }));
     }
 
-    fn said(&self, within: &Owner, message: MessageId) {
-        self.wire.ours.hub.said(within, message);
+    fn said(&self, within: &Owner, source: Source) {
+        self.wire.ours.hub.said(within, source);
         let Owner { tenant, session } = within.clone();
-        self.wire.ours.push(Task::Tell(What::Said { tenant, session, message }));
+        self.wire.ours.push(Task::Tell(What::Said { tenant, session, source }));
     }
 
     fn so_far(&self, within: &Owner) -> Vec<Delta> {

@@ -53,7 +53,7 @@ impl UsageLog for PostgresStore {
     }
 
     async fn usage(&self, tenant: &TenantId, filter: &UsageFilter) -> Result<Usage, StoreError> {
-        let mut asked = usage::sums(tenant, filter);
+        let mut asked = usage::sums(tenant, filter, |id| uuid(id.as_bytes()));
         let sums = asked.build_query_as().fetch_one(&self.pool).await.map_err(failed(READ))?;
         usage::usage(sums)
     }
@@ -63,7 +63,7 @@ impl UsageLog for PostgresStore {
         tenant: &TenantId,
         filter: &UsageFilter,
     ) -> Result<Vec<UsageLine>, StoreError> {
-        let mut asked = usage::lines(tenant, filter);
+        let mut asked = usage::lines(tenant, filter, |id| uuid(id.as_bytes()));
         let lines = asked.build_query_as().fetch_all(&self.pool).await.map_err(failed(READ))?;
         usage::sorted(lines)
     }

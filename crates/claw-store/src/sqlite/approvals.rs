@@ -2,14 +2,16 @@
 
 use async_trait::async_trait;
 use claw_core::port::UnixMillis;
-use claw_core::store::{Answer, Approval, ApprovalState, Approvals, NewApproval, Record, StoreError, Topic};
+use claw_core::store::{
+    Answer, Approval, ApprovalState, Approvals, Lease, NewApproval, Record, StoreError, Topic,
+};
 use claw_core::tool::Digest;
-use claw_core::{ApprovalId, TenantId};
+use claw_core::{ApprovalId, JobId, TenantId};
 use sqlx::sqlite::{SqliteConnection, SqliteExecutor};
-use sqlx::{query, query_as};
+use sqlx::{query, query_as, query_scalar};
 
-use super::SqliteStore;
 use super::error::failed;
+use super::{SqliteStore, queue};
 use crate::row::{self, is_lapsed, missing, wrong_state};
 
 const WRITE: &str = "could not write the approval";
@@ -93,6 +95,13 @@ impl SqliteStore {
         self.change(tenant, id, next).await
     }
 
+    /// Rings for the run that an approval may have woken.
+    pub(super) fn ring_for_run(&self, approval: &Approval) {
+        if approval.request.run.is_some() {
+            self.bells.ring(Topic::Work);
+        }
+    }
+
     /// Moves a question to the state that `next` gives.
     async fn change(
         &self,
@@ -104,6 +113,7 @@ impl SqliteStore {
         let approval = change(&mut transaction, tenant, id, next).await?;
         transaction.commit().await.map_err(failed(WRITE))?;
         self.bells.ring(Topic::Approvals);
+        self.ring_for_run(&approval);
         Ok(approval)
     }
 }
@@ -129,6 +139,7 @@ fn by_answer(approval: &mut Approval, answer: Answer) -> Result<ApprovalState, S
     }
 }
 
+/// Moves an approval to the state that `next` gives. If it is not pending then, the run that waits for it is woken.
 async fn change(
     connection: &mut SqliteConnection,
     tenant: &TenantId,
@@ -141,10 +152,51 @@ async fn change(
         .bind(approval.state.name())
         .bind(&approval.answered_by)
         .bind(&id.as_bytes()[..])
-        .execute(connection)
+        .execute(&mut *connection)
         .await
         .map_err(failed(WRITE))?;
+    if let Some(run) = approval.request.run.filter(|_| approval.state != ApprovalState::Pending) {
+        queue::wake(connection, tenant, run).await?;
+    }
     Ok(approval)
+}
+
+/// Returns whether an approval is pending at this time and wakes the run of this lease.
+pub(super) async fn is_awaited(
+    connection: &mut SqliteConnection,
+    id: ApprovalId,
+    lease: &Lease,
+    at: UnixMillis,
+) -> Result<bool, StoreError> {
+    query_scalar(
+        "SELECT EXISTS (SELECT 1 FROM approvals JOIN jobs ON jobs.tenant = approvals.tenant
+                        WHERE jobs.id = $1 AND approvals.run = $1 AND approvals.id = $2
+                          AND approvals.state = 'pending' AND approvals.expires > $3)",
+    )
+    .bind(&lease.job.as_bytes()[..])
+    .bind(&id.as_bytes()[..])
+    .bind(at.0)
+    .fetch_one(connection)
+    .await
+    .map_err(failed(READ))
+}
+
+/// Cancels the pending approvals of a run.
+pub(super) async fn cancel_of_run(
+    connection: &mut SqliteConnection,
+    tenant: &TenantId,
+    run: JobId,
+) -> Result<(), StoreError> {
+    query(
+        "UPDATE approvals SET state = 'cancelled'
+         WHERE tenant = $1 AND run = $2 AND run IS NOT NULL AND state = 'pending'",
+    )
+    .bind(tenant.as_str())
+    .bind(&run.as_bytes()[..])
+    .execute(connection)
+    .await
+    .map(drop)
+    .map_err(failed(WRITE))
 }
 
 /// Marks an approval used by the call that it covers; `false`, and nothing changed, where its time is over.
@@ -214,8 +266,8 @@ async fn find(connection: &mut SqliteConnection, new: &NewApproval) -> Result<Op
 async fn insert(connection: &mut SqliteConnection, new: NewApproval) -> Result<Approval, StoreError> {
     let id = ApprovalId::new();
     query(
-        "INSERT INTO approvals (id, tenant, session, agent, call, digest, state, request, asked, expires)
-         VALUES ($1, $2, $3, $4, $5, $6, 'pending', $7, $8, $9)",
+        "INSERT INTO approvals (id, tenant, session, agent, call, digest, state, request, asked, expires, run)
+         VALUES ($1, $2, $3, $4, $5, $6, 'pending', $7, $8, $9, $10)",
     )
     .bind(&id.as_bytes()[..])
     .bind(new.tenant.as_str())
@@ -226,6 +278,7 @@ async fn insert(connection: &mut SqliteConnection, new: NewApproval) -> Result<A
     .bind(row::text(&new)?)
     .bind(new.asked.0)
     .bind(new.expires.0)
+    .bind(new.run.map(|run| run.as_bytes().to_vec()))
     .execute(connection)
     .await
     .map_err(failed(WRITE))?;

@@ -1,9 +1,11 @@
 //! Waking up those who wait: at once in this process, by looking now and then for other ones.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use claw_core::store::{Bells, Changes, Topic};
+use claw_core::port::Owner;
+use claw_core::store::{Bells, Changes, SessionBells, Topic};
 use sqlx::query_scalar;
 use tokio::sync::watch::Receiver;
 use tokio::task::AbortHandle;
@@ -30,9 +32,14 @@ pub(super) struct Tail {
 }
 
 impl Tail {
-    pub(super) async fn follow(connection: Connections, bells: Arc<Bells>) -> Result<Self, sqlx::Error> {
+    pub(super) async fn follow(
+        connection: Connections,
+        bells: Arc<Bells>,
+        sessions: Arc<SessionBells>,
+    ) -> Result<Self, sqlx::Error> {
         let seen = version(&connection).await?;
-        let task = tokio::spawn(watch(connection.clone(), seen, bells)).abort_handle();
+        let sessions = Sessions { bells: sessions, last: HashMap::new() };
+        let task = tokio::spawn(watch(connection.clone(), seen, bells, sessions)).abort_handle();
         Ok(Self { connection, task })
     }
 
@@ -49,25 +56,73 @@ impl Drop for Tail {
     }
 }
 
-async fn watch(connection: Connections, mut seen: i64, bells: Arc<Bells>) {
+async fn watch(connection: Connections, mut seen: i64, bells: Arc<Bells>, mut sessions: Sessions) {
     let mut ticks = interval(LOOK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        if !bells.is_heard() {
+        let heard = sessions.bells.sessions();
+        if heard.is_empty() && !bells.is_heard() {
+            sessions.last.clear();
             continue;
         }
-        match version(&connection).await {
-            Ok(now) if now == seen => continue,
-            Ok(now) => seen = now,
+        let changed = match version(&connection).await {
+            Ok(now) => std::mem::replace(&mut seen, now) != now,
             // Better to wake somebody for nothing than not at all.
-            Err(error) => tracing::warn!(%error, "could not look for changes by other programs"),
+            Err(error) => {
+                tracing::warn!(%error, "could not look for changes by other programs");
+                true
+            }
+        };
+        if changed {
+            bells.ring_all();
         }
-        bells.ring_all();
+        sessions.look(&connection, heard, changed).await;
+    }
+}
+
+/// The sessions that somebody listens to, and the last event of each that was seen.
+struct Sessions {
+    bells: Arc<SessionBells>,
+    last: HashMap<Owner, i64>,
+}
+
+impl Sessions {
+    /// Rings for the sessions that have new events. If nothing changed, it only looks at those that it does not know.
+    async fn look(&mut self, connection: &Connections, heard: Vec<Owner>, changed: bool) {
+        let mut before = std::mem::take(&mut self.last);
+        for session in heard {
+            let before = before.remove(&session);
+            if let Some(last) = before.filter(|_| !changed) {
+                self.last.insert(session, last);
+                continue;
+            }
+            let now = match last_event(connection, &session).await {
+                Ok(now) => now,
+                Err(error) => {
+                    tracing::warn!(%error, "could not look for changes by other programs");
+                    self.bells.ring(&session);
+                    continue;
+                }
+            };
+            if changed && before != Some(now) {
+                self.bells.ring(&session);
+            }
+            self.last.insert(session, now);
+        }
     }
 }
 
 /// A number that differs once another connection has committed something.
 async fn version(connection: &Connections) -> Result<i64, sqlx::Error> {
     query_scalar("PRAGMA data_version").fetch_one(connection).await
+}
+
+/// The number of the last event of a session.
+async fn last_event(connection: &Connections, of: &Owner) -> Result<i64, sqlx::Error> {
+    query_scalar("SELECT coalesce(max(seq), 0) FROM events WHERE tenant = $1 AND session = $2")
+        .bind(of.tenant.as_str())
+        .bind(of.session.as_str())
+        .fetch_one(connection)
+        .await
 }

@@ -7,6 +7,7 @@ use claw_core::store::{
 };
 use claw_core::{SessionKey, TenantId};
 use sqlx::query_scalar;
+use sqlx::sqlite::SqliteConnection;
 
 use super::error::failed;
 use super::{SqliteStore, queue, sessions};
@@ -23,33 +24,14 @@ impl Conversations for SqliteStore {
         message: NewMessage,
         job: NewJob,
     ) -> Result<Accepted, StoreError> {
-        shared::check(party)?;
         let mut transaction = self.write(ACCEPT).await?;
-        let Some(seq) = sessions::say(&mut transaction, &message, job.id).await? else {
+        let Some(accepted) = accept(&mut transaction, party, &message, &job).await? else {
             return sessions::accepted(&mut transaction, &message).await;
         };
-        let kept: Vec<String> = query_scalar(shared::keep!(""))
-            .bind(message.tenant.as_str())
-            .bind(message.session.as_str())
-            .bind(party.agent.as_str())
-            .bind(shared::owner(party))
-            .bind(party.channel.as_str())
-            .bind(party.chat.as_deref())
-            .bind(shared::peer(party.peer))
-            .bind(job.lane.as_str())
-            .bind(message.at.0)
-            .bind(row::text(&job.payload)?)
-            .fetch_all(&mut *transaction)
-            .await
-            .map_err(failed(ACCEPT))?;
-        if kept.is_empty() {
-            return Err(shared::not_theirs(&message.session));
-        }
-        queue::enqueue(&mut *transaction, &job).await?;
         transaction.commit().await.map_err(failed(ACCEPT))?;
         self.bells.ring(Topic::Work);
-        self.bells.ring(Topic::Sessions);
-        Ok(Accepted { seq, job: job.id })
+        self.ring_for([&message]);
+        Ok(accepted)
     }
 
     async fn conversations(
@@ -91,4 +73,34 @@ impl Conversations for SqliteStore {
         let messages = rows.iter().rev().map(|row| sessions::message(tenant, session, row));
         messages.collect::<Result<_, _>>().map(Some)
     }
+}
+
+/// Stores a message of this party and the job that answers it; `None`, and nothing stored, where its id is known.
+pub(super) async fn accept(
+    connection: &mut SqliteConnection,
+    party: &Party,
+    message: &NewMessage,
+    job: &NewJob,
+) -> Result<Option<Accepted>, StoreError> {
+    shared::check(party)?;
+    let Some(seq) = sessions::say(connection, message, job.id).await? else { return Ok(None) };
+    let kept: Vec<String> = query_scalar(shared::keep!(""))
+        .bind(message.tenant.as_str())
+        .bind(message.session.as_str())
+        .bind(party.agent.as_str())
+        .bind(shared::owner(party))
+        .bind(party.channel.as_str())
+        .bind(party.chat.as_deref())
+        .bind(shared::peer(party.peer))
+        .bind(job.lane.as_str())
+        .bind(message.at.0)
+        .bind(row::text(&job.payload)?)
+        .fetch_all(&mut *connection)
+        .await
+        .map_err(failed(ACCEPT))?;
+    if kept.is_empty() {
+        return Err(shared::not_theirs(&message.session));
+    }
+    queue::enqueue(connection, job).await?;
+    Ok(Some(Accepted { seq, job: job.id }))
 }

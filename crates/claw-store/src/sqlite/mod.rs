@@ -20,6 +20,7 @@ mod processes;
 mod programs;
 mod queue;
 mod rules;
+mod runs;
 mod schema;
 mod sealed;
 mod secrets;
@@ -40,7 +41,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use claw_core::NodeId;
-use claw_core::store::{Bells, StoreError};
+use claw_core::store::{Bells, SessionBells, StoreError};
 use sqlx::ConnectOptions as _;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 
@@ -69,6 +70,7 @@ pub struct SqliteStore {
     /// In memory the writer itself.
     readers: Connections,
     bells: Arc<Bells>,
+    session_bells: Arc<SessionBells>,
     hub: Hub,
     tail: Option<Tail>,
     installation: Installation,
@@ -98,6 +100,7 @@ impl SqliteStore {
             writer,
             readers,
             bells: Arc::default(),
+            session_bells: Arc::default(),
             hub: Hub::default(),
             tail: None,
             installation,
@@ -112,10 +115,11 @@ impl SqliteStore {
         let connect = connect.pragma("query_only", "ON");
         let readers = (options.readers, options.acquire_timeout);
         let readers = Connections::reading(connect.clone(), readers, &writer);
-        let bells = Arc::<Bells>::default();
-        let tail = Tail::follow(connections(connect, 1, options), Arc::clone(&bells));
-        let tail = Some(tail.await.map_err(failed(OPEN))?);
-        Ok(Self { node, writer, readers, bells, hub: Hub::default(), tail, installation })
+        let (bells, session_bells) = (Arc::<Bells>::default(), Arc::<SessionBells>::default());
+        let tail = connections(connect, 1, options);
+        let tail = Tail::follow(tail, Arc::clone(&bells), Arc::clone(&session_bells));
+        let (tail, hub) = (Some(tail.await.map_err(failed(OPEN))?), Hub::default());
+        Ok(Self { node, writer, readers, bells, session_bells, hub, tail, installation })
     }
 
     /// Counts the transactions that were committed and the syncs that they shared; both are 0 in memory.

@@ -68,6 +68,7 @@ impl Rules for SqliteStore {
         }
         transaction.commit().await.map_err(failed(WRITE))?;
         self.bells.ring(Topic::Approvals);
+        self.ring_for_run(&answered);
         if expired { Err(wrong_state(&answered)) } else { Ok(answered) }
     }
 

@@ -1,19 +1,19 @@
 //! Conversations: messages, and the events that tell of them.
 
 use async_trait::async_trait;
-use claw_core::port::UnixMillis;
+use claw_core::port::{Owner, UnixMillis};
 use claw_core::store::{
-    Accepted, Lease, Message, NewJob, NewMessage, SessionEvent, SessionLog, StoreError, Summary, Topic,
+    Accepted, Announce, Finish, Finished, Lease, Message, NewJob, NewMessage, SessionEvent, SessionEventBody,
+    SessionLog, StoreError, Summary, Topic,
 };
 use claw_core::{JobId, SessionKey, TenantId};
-use serde_json::Value;
-use smol_str::SmolStr;
 use sqlx::sqlite::{SqliteConnection, SqliteExecutor};
 use sqlx::{query, query_as, query_scalar};
+use tokio::sync::watch;
 
 use super::error::failed;
-use super::{SqliteStore, queue};
-use crate::row;
+use super::{SqliteStore, conversations, queue};
+use crate::{row, runs};
 
 const WRITE: &str = "could not write to the conversation";
 const READ: &str = "could not read the conversation";
@@ -28,7 +28,7 @@ impl SessionLog for SqliteStore {
         queue::enqueue(&mut *transaction, &job).await?;
         transaction.commit().await.map_err(failed(WRITE))?;
         self.bells.ring(Topic::Work);
-        self.bells.ring(Topic::Sessions);
+        self.ring_for([&message]);
         Ok(Accepted { seq, job: job.id })
     }
 
@@ -37,7 +37,7 @@ impl SessionLog for SqliteStore {
         queue::hold(&mut *transaction, lease).await?;
         let places = say_all(&mut transaction, lease, &said).await?;
         transaction.commit().await.map_err(failed(WRITE))?;
-        self.bells.ring(Topic::Sessions);
+        self.ring_for(&said);
         Ok(places)
     }
 
@@ -103,25 +103,36 @@ impl SessionLog for SqliteStore {
         found.map(summary).transpose()
     }
 
-    async fn finish_run(&self, lease: &Lease, said: Vec<NewMessage>) -> Result<Vec<u64>, StoreError> {
+    async fn finish_run(&self, lease: &Lease, finish: Finish) -> Result<Finished, StoreError> {
+        let Finish { said, end, announce } = finish;
         let mut transaction = self.write(WRITE).await?;
-        queue::finish(&mut *transaction, lease).await?;
+        let tenant = queue::finish(&mut *transaction, lease, end).await?;
         let places = say_all(&mut transaction, lease, &said).await?;
+        let announced = match &announce {
+            Some(announce) => Some(self::announce(&mut transaction, &tenant, announce).await?),
+            None => None,
+        };
         transaction.commit().await.map_err(failed(WRITE))?;
         self.bells.ring(Topic::Work);
-        self.bells.ring(Topic::Sessions);
-        Ok(places)
+        self.ring_for(said.iter().chain(announce.as_ref().map(|announce| &announce.message)));
+        Ok(Finished { places, announced })
     }
 
     async fn log_event(
         &self,
         tenant: &TenantId,
         session: &SessionKey,
-        (at, kind, body): (UnixMillis, SmolStr, Value),
+        at: UnixMillis,
+        event: SessionEventBody,
     ) -> Result<u64, StoreError> {
-        let seq = tell(&self.writer, tenant, session, (at, &kind, &body)).await?;
+        let seq = tell(&self.writer, (tenant, session), at, &event).await?;
         self.bells.ring(Topic::Sessions);
+        self.session_bells.ring(&Owner { tenant: tenant.clone(), session: session.clone() });
         Ok(seq)
+    }
+
+    fn session_changes(&self, of: &Owner) -> watch::Receiver<u64> {
+        self.session_bells.listen(of)
     }
 
     async fn messages(
@@ -164,10 +175,18 @@ impl SessionLog for SqliteStore {
         .await
         .map_err(failed(READ))?;
         let event = |(seq, at, kind, body): &(i64, i64, String, String)| {
-            let (seq, body) = (row::count(*seq)?, row::json("an event", body)?);
-            Ok(SessionEvent { seq, at: UnixMillis(*at), kind: kind.into(), body })
+            let what = row::event(kind, row::json("an event", body)?)?;
+            Ok(SessionEvent { seq: row::count(*seq)?, at: UnixMillis(*at), what })
         };
         rows.iter().map(event).collect()
+    }
+}
+
+impl SqliteStore {
+    /// Rings for the sessions that these messages are in.
+    pub(super) fn ring_for<'m>(&self, messages: impl IntoIterator<Item = &'m NewMessage>) {
+        self.bells.ring(Topic::Sessions);
+        runs::sessions(messages).iter().for_each(|session| self.session_bells.ring(session));
     }
 }
 
@@ -229,8 +248,8 @@ pub(super) async fn say(
     .map_err(failed(WRITE))?;
     let Some(seq) = place.first() else { return Ok(None) };
     let seq = row::count(*seq)?;
-    let told = row::message_event(message, seq);
-    tell(connection, tenant, session, (message.at, row::MESSAGE, &told)).await?;
+    let event = row::message_event(message, seq, job);
+    tell(connection, (tenant, session), message.at, &event).await?;
     Ok(Some(seq))
 }
 
@@ -248,13 +267,45 @@ pub(super) async fn accepted(
     Ok(Accepted { seq: row::count(seq)?, job: row::id("a message's job", &job)? })
 }
 
+/// Stores the announcement of a run of this tenant that ended; wakes its parent, or accepts a job that answers.
+async fn announce(
+    connection: &mut SqliteConnection,
+    tenant: &str,
+    announce: &Announce,
+) -> Result<Accepted, StoreError> {
+    runs::check_tenant(tenant, announce)?;
+    let Announce { parent, party, message, job } = announce;
+    let found: Option<(String, Option<String>)> =
+        query_as("SELECT state, session FROM jobs WHERE id = $1 AND tenant = $2")
+            .bind(&parent.as_bytes()[..])
+            .bind(tenant)
+            .fetch_optional(&mut *connection)
+            .await
+            .map_err(failed(READ))?;
+    if let Some((state, session)) = found {
+        runs::check_session(session.as_deref(), announce)?;
+        if state == "parked" {
+            let Some(seq) = say(connection, message, *parent).await? else {
+                return accepted(connection, message).await;
+            };
+            queue::wake(connection, &message.tenant, *parent).await?;
+            return Ok(Accepted { seq, job: *parent });
+        }
+    }
+    match conversations::accept(connection, party, message, job).await? {
+        Some(accepted) => Ok(accepted),
+        None => accepted(connection, message).await,
+    }
+}
+
 /// Adds an event; gives its place.
-async fn tell(
+pub(super) async fn tell(
     executor: impl SqliteExecutor<'_>,
-    tenant: &TenantId,
-    session: &SessionKey,
-    (at, kind, body): (UnixMillis, &str, &Value),
+    (tenant, session): (&TenantId, &SessionKey),
+    at: UnixMillis,
+    event: &SessionEventBody,
 ) -> Result<u64, StoreError> {
+    let (kind, body) = row::event_columns(event)?;
     let place: Vec<i64> = query_scalar(
         "INSERT INTO events (tenant, session, at, kind, body, seq)
          VALUES ($1, $2, $3, $4, $5,
@@ -265,7 +316,7 @@ async fn tell(
     .bind(session.as_str())
     .bind(at.0)
     .bind(kind)
-    .bind(row::text(body)?)
+    .bind(body)
     .fetch_all(executor)
     .await
     .map_err(failed(WRITE))?;

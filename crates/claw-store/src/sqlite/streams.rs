@@ -1,19 +1,18 @@
-//! Messages while they are being said: in the memory of this process.
+//! Messages while they are being said, and output of running calls: in the memory of this process.
 
-use claw_core::MessageId;
 use claw_core::port::Owner;
-use claw_core::store::{Delta, Streams, Voice};
+use claw_core::store::{Delta, Source, Streams, Voice};
 use tokio::sync::broadcast;
 
 use super::SqliteStore;
 
 impl Streams for SqliteStore {
-    fn say(&self, within: &Owner, message: MessageId, voice: Voice, text: &str) {
-        self.hub.say(within, message, voice, text);
+    fn say(&self, within: &Owner, source: Source, voice: Voice, text: &str) {
+        self.hub.say(within, source, voice, text);
     }
 
-    fn said(&self, within: &Owner, message: MessageId) {
-        self.hub.said(within, message);
+    fn said(&self, within: &Owner, source: Source) {
+        self.hub.said(within, source);
     }
 
     fn so_far(&self, within: &Owner) -> Vec<Delta> {

@@ -52,7 +52,7 @@ impl UsageLog for SqliteStore {
     }
 
     async fn usage(&self, tenant: &TenantId, filter: &UsageFilter) -> Result<Usage, StoreError> {
-        let mut asked = usage::sums(tenant, filter);
+        let mut asked = usage::sums(tenant, filter, |id| id.as_bytes().to_vec());
         let sums = asked.build_query_as().fetch_one(&self.readers).await.map_err(failed(READ))?;
         usage::usage(sums)
     }
@@ -62,7 +62,7 @@ impl UsageLog for SqliteStore {
         tenant: &TenantId,
         filter: &UsageFilter,
     ) -> Result<Vec<UsageLine>, StoreError> {
-        let mut asked = usage::lines(tenant, filter);
+        let mut asked = usage::lines(tenant, filter, |id| id.as_bytes().to_vec());
         let lines = asked.build_query_as().fetch_all(&self.readers).await.map_err(failed(READ))?;
         usage::sorted(lines)
     }

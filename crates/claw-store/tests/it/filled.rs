@@ -6,9 +6,10 @@ use std::path::Path;
 
 use claw_core::port::UnixMillis;
 use claw_core::store::{
-    Answer, Claim, DocumentKey, Documents, Failure, NewJob, NewMessage, Passage, SessionLog as _, Store,
+    Answer, Claim, DocumentKey, Documents, Failure, NewJob, NewMessage, Passage, RunEvent, SessionEventBody,
+    SessionLog as _, Store,
 };
-use claw_core::{CallId, NodeId, TenantId};
+use claw_core::{CallId, JobId, NodeId, TenantId};
 use claw_store::{Place, SqliteStore};
 use claw_testkit::fixture::{NOW, job, job_of, message, question, session, tenant, worker};
 use claw_testkit::killing::{Player, Random, World};
@@ -46,8 +47,9 @@ pub(crate) async fn fill(store: &impl Store, seed: u64) {
     for key in ["a:b", "B:b", "a:B", "ä:x", "z:x", "Z:1", "a:_", "a:-", "日本:語", "a:é", "a:e\u{301}"] {
         let text = format!("{key} \u{1f980} \0 \u{202e} \" \\ \u{10ffff}");
         store.accept_message(message(key, &text), job_of(key)).await.unwrap();
-        let event = (UnixMillis(i64::MIN), "note".into(), json!({ "text": text }));
-        store.log_event(&tenant("other"), &session(key), event).await.unwrap();
+        let run = JobId::new();
+        let event = SessionEventBody::Run { run, state: RunEvent::Reported { why: text } };
+        store.log_event(&tenant("other"), &session(key), UnixMillis(i64::MIN), event).await.unwrap();
     }
     for length in [0, 1, 100_000, 3_000_000] {
         store.accept_message(message("cli:big", &"é".repeat(length)), job_of("cli:big")).await.unwrap();

@@ -12,10 +12,10 @@ use claw_core::port::{Expect, Owner};
 use claw_core::store::{
     AccessStore as _, AgentStore as _, ApiKey, Approvals as _, Changes as _, Claim, Delta, DocumentKey,
     Documents as _, FileChange, Layer, Ledger as _, NewJob, NewKey, Outcome, ProcessEnd, Processes as _,
-    Queue as _, Rules as _, SessionLog as _, Settings, SettingsStore as _, Shelf, StoreError, Streams as _,
-    TenantChange, Topic, User, Voice, WorkspaceFiles as _,
+    Queue as _, Rules as _, RunEvent, SessionEventBody, SessionLog as _, Settings, SettingsStore as _, Shelf,
+    Source, StoreError, Streams as _, TenantChange, Topic, User, Voice, WorkspaceFiles as _,
 };
-use claw_core::{AgentId, CallId, MessageId, NodeId, TenantId, ToolName};
+use claw_core::{AgentId, CallId, JobId, MessageId, NodeId, TenantId, ToolName};
 use claw_host::SystemClock;
 use claw_host::files::StoreFiles;
 use claw_store::PostgresStore;
@@ -50,6 +50,8 @@ async fn session_log() {
     let databases = Databases::default();
     conformance::session_log(async || databases.store().await).await;
     conformance::conversations(async || databases.store().await).await;
+    conformance::runs(async || databases.store().await).await;
+    conformance::runs_in_store(async || databases.store().await).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -289,8 +291,13 @@ async fn nodes_wake_each_other() {
     woken(&mut changes, "a question was put").await;
     let mut told = listening(a.changes(Topic::Sessions)).await;
     told.mark_unchanged();
-    b.log_event(&TenantId::main(), &session("cli:me"), (NOW, "run".into(), json!({}))).await.unwrap();
+    let of = |key| Owner { tenant: TenantId::main(), session: session(key) };
+    let (mut mine, other) = (a.session_changes(&of("cli:me")), a.session_changes(&of("cli:you")));
+    let event = SessionEventBody::Run { run: JobId::new(), state: RunEvent::Woken };
+    b.log_event(&TenantId::main(), &session("cli:me"), NOW, event).await.unwrap();
     woken(&mut told, "an event was told").await;
+    woken(&mut mine, "an event of its session was told").await;
+    assert!(!other.has_changed().unwrap(), "it is not of the other session");
 
     let (main, given) = (TenantId::main(), rule());
     b.put_rule(given.clone()).await.unwrap();
@@ -399,12 +406,12 @@ async fn what_is_being_said_reaches_other_nodes() {
     let (a, b) = (database.store("a").await, database.store("b").await);
     listening(b.changes(Topic::Work)).await;
     let within = Owner { tenant: TenantId::main(), session: session("cli:me") };
-    let (message, mut there) = (MessageId::new(), b.listen(&within));
+    let (message, mut there) = (Source::Message(MessageId::new()), b.listen(&within));
     let words: Vec<String> = (0..500).map(|n| format!("{n} \u{1f980}\u{1}\"\\ ")).collect();
     words.iter().for_each(|word| a.say(&within, message, Voice::Text, word));
     let whole = words.concat();
     assert_eq!(heard(&mut there, whole.len()).await, whole);
-    let said = [Delta { message, voice: Voice::Text, offset: 0, text: whole.clone() }];
+    let said = [Delta { source: message, voice: Voice::Text, offset: 0, text: whole.clone() }];
     assert_eq!(b.so_far(&within), said);
 
     // One that comes in the middle has what was said before it came.
@@ -413,6 +420,13 @@ async fn what_is_being_said_reaches_other_nodes() {
     listening(late.changes(Topic::Work)).await;
     a.say(&within, message, Voice::Text, "and more");
     assert_eq!(heard(&mut there, whole.len() + 8).await, whole.clone() + "and more");
+
+    // The output of a call goes the same way.
+    let call = Source::Call(CallId::new());
+    let mut there = b.listen(&within);
+    a.say(&within, call, Voice::Output, "line 1\n");
+    assert_eq!(heard(&mut there, 7).await, "line 1\n");
+    a.said(&within, call);
 
     a.said(&within, message);
     let forgotten = async {

@@ -6,9 +6,10 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::time::Duration;
 
+use claw_core::port::Owner;
 use claw_core::store::{
     AccessStore as _, Answer, ApiKey, Approvals as _, Changes as _, Layer, Ledger as _, NewJob, Outcome,
-    Queue as _, SessionLog as _, Settings, SettingsStore as _, Topic,
+    Queue as _, SessionLog as _, Settings, SettingsStore as _, StoreError, Topic,
 };
 use claw_core::{CallId, NodeId, TenantId, ToolName};
 use claw_store::chain::Fault;
@@ -16,7 +17,7 @@ use claw_store::{SqliteStore, StoreOptions};
 use claw_testkit::conformance;
 use claw_testkit::fixture::{NOW, intent, job, job_of, key_of, message, outcome, question, refused, session};
 use sqlx::sqlite::SqliteConnectOptions;
-use sqlx::{ConnectOptions as _, SqliteConnection};
+use sqlx::{AssertSqlSafe, ConnectOptions as _, SqliteConnection};
 use tempfile::TempDir;
 use tokio::sync::watch;
 use tokio::time::timeout;
@@ -69,6 +70,15 @@ async fn keeps_conversations() {
     let files = Files::new();
     conformance::session_log(async || files.next().await).await;
     conformance::conversations(async || files.next().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keeps_runs() {
+    conformance::runs(memory).await;
+    conformance::runs_in_store(memory).await;
+    let files = Files::new();
+    conformance::runs(async || files.next().await).await;
+    conformance::runs_in_store(async || files.next().await).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -230,6 +240,45 @@ async fn another_program_on_the_file_is_seen() {
     work.mark_unchanged();
     one.enqueue(job()).await.unwrap();
     rises(&mut work).await;
+}
+
+#[tokio::test]
+async fn another_program_is_heard_in_its_session_alone() {
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("claw.db");
+    let (one, other) = (open(&path).await, open(&path).await);
+    let of = |key| Owner { tenant: TenantId::main(), session: session(key) };
+    let (mut me, mut you) = (other.session_changes(&of("cli:me")), other.session_changes(&of("cli:you")));
+    // Whoever has just begun to listen may be woken for nothing, once.
+    one.enqueue(job()).await.unwrap();
+    let mut work = other.changes(Topic::Work);
+    one.accept_message(message("cli:me", "hello"), job_of("cli:me")).await.unwrap();
+    rises(&mut me).await;
+    rises(&mut work).await;
+    you.mark_unchanged();
+    for _ in 0..3 {
+        one.accept_message(message("cli:me", "hello"), job_of("cli:me")).await.unwrap();
+        rises(&mut me).await;
+    }
+    assert!(!you.has_changed().unwrap(), "nothing happened in that session");
+    one.accept_message(message("cli:you", "hello"), job_of("cli:you")).await.unwrap();
+    rises(&mut you).await;
+}
+
+#[tokio::test]
+async fn an_event_that_does_not_read_is_damage() {
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("claw.db");
+    let store = open(&path).await;
+    store.accept_message(message("cli:me", "hello"), job_of("cli:me")).await.unwrap();
+    for change in
+        ["kind = 'note'", "body = '[]'", "body = '{}'", "kind = 'run', body = '{\"state\": \"flew\"}'"]
+    {
+        let sql = format!("UPDATE events SET {change}");
+        sqlx::query(AssertSqlSafe(sql)).execute(&mut beside(&path).await).await.unwrap();
+        let read = store.events(&TenantId::main(), &session("cli:me"), 0, 10).await;
+        assert!(matches!(read, Err(StoreError::Damaged { .. })), "{change}: {read:?}");
+    }
 }
 
 /// Waits for the number to rise. The limit only ends a test that would hang.

@@ -2,8 +2,8 @@
 
 use claw_core::port::UnixMillis;
 use claw_core::store::{
-    Accepted, Circle, Claim, Conversation, ConversationPage, Conversations, Message, NewJob, NewMessage,
-    Party, Queue, StoreError,
+    Accepted, Circle, Claim, Conversation, ConversationPage, Conversations, Finish, Message, NewJob,
+    NewMessage, Party, Queue, StoreError,
 };
 use claw_core::tool::PeerKind;
 use claw_core::{AgentId, SessionKey, TenantId, UserId};
@@ -219,7 +219,7 @@ async fn says_what_waits_and_runs(store: impl Conversations + Queue) {
     assert_eq!((found.waiting, found.running), (2, true));
     let found = one(&store, &circle_of("ann"), "cli:b").await.unwrap();
     assert_eq!((found.waiting, found.running), (1, false));
-    store.finish_run(&lease, vec![message("cli:a", "an answer")]).await.unwrap();
+    store.finish_run(&lease, Finish::done(vec![message("cli:a", "an answer")])).await.unwrap();
     let found = one(&store, &circle_of("ann"), "cli:a").await.unwrap();
     assert_eq!((found.waiting, found.running, found.messages), (2, false, 4));
 }

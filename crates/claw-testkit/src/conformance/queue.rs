@@ -9,12 +9,13 @@ use std::time::Duration;
 
 use claw_core::port::UnixMillis;
 use claw_core::store::{
-    Claim, Failure, Job, JobState, LaneCount, Lease, NewJob, Queue, StoreError, Topic, Worker,
+    Claim, Failure, Job, JobFilter, JobState, LaneCount, Lease, Lineage, NewJob, Queue, StoreError, Topic,
+    Worker,
 };
 use claw_core::{JobId, TenantId};
 use serde_json::json;
 
-use crate::fixture::{NOW, job, job_of, tenant, worker};
+use crate::fixture::{NOW, child_of, job, job_of, session, tenant, worker};
 
 /// How long the suite's leases hold.
 const LEASE: Duration = Duration::from_secs(60);
@@ -29,7 +30,10 @@ pub async fn queue<S: Queue + 'static>(make: impl AsyncFn() -> S) {
     keeps_times_to_the_millisecond(make().await).await;
     takes_work_from_the_lanes_that_were_asked_for(make().await).await;
     runs_one_job_of_a_session_at_a_time(make().await).await;
-    lets_others_pass_a_job_that_waits_for_its_next_try(make().await).await;
+    runs_the_jobs_of_a_session_in_the_order_of_acceptance(make().await).await;
+    keeps_the_order_of_a_session_through_retries(make().await).await;
+    keeps_where_a_job_comes_from(make().await).await;
+    lists_the_last_accepted_first(make().await).await;
     counts_each_lane(make().await).await;
     keeps_tenants_apart(make().await).await;
     wakes_workers(make().await).await;
@@ -47,7 +51,7 @@ async fn gives_a_job_back_as_it_was_accepted(store: impl Queue) {
         let new =
             NewJob { payload: payload.clone(), priority, max_attempts, ..job_of("agent:main:telegram:42") };
         store.enqueue(new.clone()).await.unwrap();
-        let expected = Job { new, state: JobState::Pending, attempts: 0, error: None, lease: None };
+        let expected = pending(new);
         assert_eq!(find(&store, expected.new.id).await, expected);
     }
     assert_eq!(store.job(&TenantId::main(), JobId::new()).await.unwrap(), None);
@@ -154,7 +158,7 @@ async fn runs_one_job_of_a_session_at_a_time(store: impl Queue) {
     let [first, second, third] = [(); 3].map(|()| job_of("cli:me"));
     let urgent = NewJob { lane: "cron".into(), priority: 9, ..job_of("cli:me") };
     let theirs = job_of("cli:you");
-    for new in [&first, &second, &third, &urgent, &theirs] {
+    for new in [&first, &second, &urgent, &third, &theirs] {
         store.enqueue(new.clone()).await.unwrap();
     }
     let lease = take_this(&store, &ann, first.id).await;
@@ -164,15 +168,13 @@ async fn runs_one_job_of_a_session_at_a_time(store: impl Queue) {
     assert_eq!(store.claim(cron.clone()).await.unwrap(), None, "in whatever lane");
     store.finish_job(&lease).await.unwrap();
 
+    assert_eq!(store.claim(cron.clone()).await.unwrap(), None, "an older one waits, in another lane");
     let lease = take_this(&store, &ben, second.id).await;
     assert_eq!(store.fail_job(&lease, given_up()).await.unwrap(), JobState::Dead);
+    assert_eq!(take(&store, &ann, NOW).await, None, "the next one is for another lane");
     let lease = store.claim(cron).await.unwrap().expect("a dead job holds nobody up").1;
     assert_eq!((lease.job, take(&store, &ann, NOW).await), (urgent.id, None));
-    assert_eq!(
-        store.reclaim(&ann, NOW.plus(LEASE)).await.unwrap().len(),
-        2,
-        "that one, and the other session's"
-    );
+    store.finish_job(&lease).await.unwrap();
     take_this(&store, &ann, third.id).await;
 
     for _ in 0..2 {
@@ -185,18 +187,125 @@ async fn runs_one_job_of_a_session_at_a_time(store: impl Queue) {
     }
 }
 
-async fn lets_others_pass_a_job_that_waits_for_its_next_try(store: impl Queue) {
+async fn runs_the_jobs_of_a_session_in_the_order_of_acceptance(store: impl Queue) {
     let ann = worker("a");
-    let (first, second) = (job_of("cli:me"), job_of("cli:me"));
-    store.enqueue(first.clone()).await.unwrap();
-    store.enqueue(second.clone()).await.unwrap();
+    // Neither a caller's clock nor a priority changes the order within a session.
+    let jobs = [(0, 0), (-5_000, 0), (-9_000, 9), (5_000, -9)].map(|(millis, priority)| {
+        let accepted = UnixMillis(NOW.0 + millis);
+        NewJob { accepted, priority, ..job_of("cli:me") }
+    });
+    let hidden = NewJob { visible: after(1_000), ..job_of("cli:me") };
+    let last = job_of("cli:me");
+    for new in jobs.iter().chain([&hidden, &last]) {
+        store.enqueue(new.clone()).await.unwrap();
+    }
+    let other = NewJob { priority: 1, ..job_of("cli:you") };
+    store.enqueue(other.clone()).await.unwrap();
+    let lease = take_this(&store, &ann, other.id).await;
+    store.finish_job(&lease).await.unwrap();
+    for new in &jobs {
+        let lease = take_this(&store, &ann, new.id).await;
+        assert_eq!(take(&store, &ann, NOW).await, None);
+        store.finish_job(&lease).await.unwrap();
+    }
+    assert_eq!(take(&store, &ann, after(999)).await, None, "an older job is not visible yet");
+    let (taken, lease) = take(&store, &ann, after(1_000)).await.unwrap();
+    assert_eq!(taken.new.id, hidden.id);
+    store.finish_job(&lease).await.unwrap();
+    take_this(&store, &ann, last.id).await;
+}
+
+async fn keeps_the_order_of_a_session_through_retries(store: impl Queue) {
+    let (ann, ben) = (worker("a"), worker("b"));
+    let (first, second, other) = (job_of("cli:me"), job_of("cli:me"), job_of("cli:you"));
+    for new in [&first, &second, &other] {
+        store.enqueue(new.clone()).await.unwrap();
+    }
     let lease = take_this(&store, &ann, first.id).await;
     assert_eq!(store.fail_job(&lease, again(after(1_000))).await.unwrap(), JobState::Pending);
-    let lease = take_this(&store, &ann, second.id).await;
-    assert_eq!(take(&store, &ann, after(1_000)).await, None, "and then it waits for that one");
+    take_this(&store, &ann, other.id).await;
+    assert_eq!(take(&store, &ann, after(999)).await, None, "the second one waits for the first");
+    let (taken, lease) = take(&store, &ann, after(1_000)).await.unwrap();
+    assert_eq!(taken.new.id, first.id);
+    assert_eq!(store.reclaim(&ben, lease.until).await.unwrap().len(), 2, "that one, and the other session's");
+    assert_eq!(take(&store, &ben, after(1_000)).await.unwrap().0.new.id, first.id, "and again after a crash");
+    let lease = find(&store, first.id).await.lease.unwrap();
     store.finish_job(&lease).await.unwrap();
-    assert_eq!(take(&store, &ann, after(999)).await, None);
-    assert_eq!(take(&store, &ann, after(1_000)).await.unwrap().0.new.id, first.id);
+    let lease = take(&store, &ben, NOW).await.unwrap();
+    assert_eq!(lease.0.new.id, second.id);
+}
+
+async fn keeps_where_a_job_comes_from(store: impl Queue) {
+    let root = job_of("cli:me");
+    let child = child_of(&root, "agent:child");
+    let grandchild = NewJob { session: None, ..child_of(&child, "agent:grandchild") };
+    for new in [&root, &child, &grandchild] {
+        store.enqueue(new.clone()).await.unwrap();
+        assert_eq!(find(&store, new.id).await, pending(new.clone()));
+    }
+    let expected = Lineage { parent: child.id, root: root.id, depth: 2 };
+    assert_eq!(find(&store, grandchild.id).await.new.lineage, Some(expected));
+    assert_eq!((root.root(), root.depth(), child.depth()), (root.id, 0, 1));
+    // A parent that is gone, or another tenant's, changes nothing.
+    let orphan = child_of(&job(), "agent:orphan");
+    let foreign = NewJob { tenant: tenant("other"), ..child_of(&root, "agent:foreign") };
+    store.enqueue(orphan.clone()).await.unwrap();
+    store.enqueue(foreign.clone()).await.unwrap();
+    assert_eq!(find(&store, orphan.id).await, pending(orphan));
+    assert_eq!(store.job(&foreign.tenant, foreign.id).await.unwrap(), Some(pending(foreign)));
+}
+
+async fn lists_the_last_accepted_first(store: impl Queue) {
+    let (main, ann) = (TenantId::main(), worker("a"));
+    let root = job_of("cli:me");
+    let children = [child_of(&root, "agent:one"), child_of(&root, "agent:two")];
+    let alone = NewJob { accepted: UnixMillis(0), priority: 9, ..job() };
+    let theirs = NewJob { tenant: tenant("other"), ..job_of("cli:me") };
+    for new in [&root, &children[0], &alone, &children[1], &theirs] {
+        store.enqueue(new.clone()).await.unwrap();
+    }
+    let lease = take(&store, &ann, NOW).await.unwrap().1;
+    assert_eq!(lease.job, alone.id);
+    store.finish_job(&lease).await.unwrap();
+    let lease = take_this(&store, &ann, root.id).await;
+    let list = async |filter: JobFilter| {
+        let found = store.jobs(&main, &filter).await.unwrap();
+        found.iter().map(|job| job.new.id).collect::<Vec<_>>()
+    };
+    let none = JobFilter::default;
+    let all = [children[1].id, alone.id, children[0].id, root.id];
+    assert_eq!(list(none()).await, all);
+    let (session, states) = (Some(session("cli:me")), vec![JobState::Leased, JobState::Done]);
+    assert_eq!(list(JobFilter { session, ..none() }).await, [root.id]);
+    assert_eq!(
+        list(JobFilter { root: Some(root.id), ..none() }).await,
+        [children[1].id, children[0].id, root.id]
+    );
+    assert_eq!(list(JobFilter { root: Some(children[0].id), ..none() }).await, [], "not the root of a tree");
+    assert_eq!(list(JobFilter { states, ..none() }).await, [alone.id, root.id]);
+    assert_eq!(list(JobFilter { states: vec![JobState::Parked], ..none() }).await, []);
+    for (at, id) in all.iter().enumerate() {
+        assert_eq!(list(JobFilter { after: Some(*id), ..none() }).await, all[at + 1..]);
+        assert_eq!(
+            list(JobFilter { after: Some(*id), limit: 1, ..none() }).await,
+            all[at + 1..].get(..1).unwrap_or_default()
+        );
+    }
+    assert_eq!(list(JobFilter { limit: 0, ..none() }).await, []);
+    assert_eq!(list(JobFilter { after: Some(JobId::new()), ..none() }).await, []);
+    assert_eq!(
+        list(JobFilter { after: Some(theirs.id), ..none() }).await,
+        [],
+        "another tenant's job is no cursor"
+    );
+    assert_eq!(
+        store.jobs(&main, &JobFilter { limit: 1, root: Some(root.id), ..none() }).await.unwrap().len(),
+        1
+    );
+    let found = store.jobs(&main, &JobFilter { states: vec![JobState::Leased], ..none() }).await.unwrap();
+    assert_eq!(found, [find(&store, root.id).await], "a listed job is the whole job");
+    assert_eq!(found[0].lease, Some(lease));
+    assert_eq!(store.jobs(&tenant("third"), &none()).await.unwrap(), []);
 }
 
 async fn counts_each_lane(store: impl Queue) {
@@ -216,7 +325,8 @@ async fn counts_each_lane(store: impl Queue) {
             _ => {}
         }
     }
-    let count = |lane: &str, pending, leased, dead| LaneCount { lane: lane.into(), pending, leased, dead };
+    let count =
+        |lane: &str, pending, leased, dead| LaneCount { lane: lane.into(), pending, leased, parked: 0, dead };
     assert_eq!(counts(&store, &main).await, [count("cron", 1, 0, 0), count("main", 2, 1, 1)]);
     assert_eq!(counts(&store, &tenant("other")).await, [count("main", 1, 0, 0)]);
 }
@@ -285,9 +395,14 @@ async fn state(store: &impl Queue, id: JobId) -> JobState {
 /// The counts by lane, without lanes that have nothing to show.
 async fn counts(store: &impl Queue, tenant: &TenantId) -> Vec<LaneCount> {
     let mut counts = store.lanes(tenant).await.unwrap();
-    counts.retain(|count| count.pending + count.leased + count.dead > 0);
+    counts.retain(|count| count.pending + count.leased + count.parked + count.dead > 0);
     counts.sort_by(|a, b| a.lane.cmp(&b.lane));
     counts
+}
+
+/// The job as it is stored when nobody has begun it.
+fn pending(new: NewJob) -> Job {
+    Job { new, state: JobState::Pending, attempts: 0, parks: 0, error: None, lease: None, cancel: None }
 }
 
 #[track_caller]

@@ -5,15 +5,15 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use claw_core::port::UnixMillis;
+use claw_core::port::{Owner, UnixMillis};
 use claw_core::store::{
-    Accepted, Claim, JobState, Lease, Message, NewJob, NewMessage, Queue, Role, SessionEvent, SessionLog,
-    StoreError, Summary, Topic, Worker,
+    Accepted, Claim, Finish, JobState, Lease, Message, NewJob, NewMessage, Queue, Role, RunEvent,
+    SessionEvent, SessionEventBody, SessionLog, StoreError, Summary, ToolEvent, Topic, Worker,
 };
-use claw_core::{MessageId, TenantId};
-use serde_json::{Value, json};
+use claw_core::{CallId, JobId, MessageId, TenantId};
+use serde_json::json;
 
-use crate::fixture::{NOW, job_of, message, session, tenant, worker};
+use crate::fixture::{NOW, job_of, message, owner, session, tenant, worker};
 
 const ALL: usize = usize::MAX;
 
@@ -32,6 +32,7 @@ pub async fn session_log<S: SessionLog + Queue + 'static>(make: impl AsyncFn() -
     pages_messages_and_events(make().await).await;
     keeps_tenants_apart(make().await).await;
     wakes_workers_and_clients(make().await).await;
+    wakes_those_who_listen_to_the_session(make().await).await;
     numbers_without_gaps_under_many_writers(make().await).await;
     accepts_one_of_many_equal_messages(make().await).await;
     ends_a_run_once_when_many_try(make().await).await;
@@ -75,7 +76,7 @@ async fn accepts_a_message_once(store: impl SessionLog + Queue) {
     assert_eq!(events(&store, "cli:you").await, []);
 
     let lease = run(&store, &worker("a")).await;
-    store.finish_run(&lease, vec![]).await.unwrap();
+    store.finish_run(&lease, Finish::done(vec![])).await.unwrap();
     assert_eq!(store.accept_message(before.0[0].new.clone(), job.clone()).await.unwrap(), accepted);
     let found = store.job(&TenantId::main(), job.id).await.unwrap().unwrap();
     assert_eq!(found.state, JobState::Done, "what was answered is not answered again");
@@ -98,12 +99,21 @@ async fn gives_a_message_back_as_it_was_said(store: impl SessionLog + Queue) {
     }
     assert_eq!(messages(&store, key).await, expected);
 
-    let (owner, kind) = (TenantId::main(), "approval");
+    let owner = TenantId::main();
     for millis in times {
-        let event = (UnixMillis(millis), kind.into(), content.clone());
-        let seq = store.log_event(&owner, &session(key), event).await.unwrap();
-        let told = SessionEvent { seq, at: UnixMillis(millis), kind: kind.into(), body: content.clone() };
-        assert_eq!(events(&store, key).await.last(), Some(&told));
+        let (at, why) = (UnixMillis(millis), content.to_string() + "\u{0} \u{1f980}");
+        for what in [
+            woken(),
+            SessionEventBody::Run { run: JobId::new(), state: RunEvent::Reported { why } },
+            SessionEventBody::Tool {
+                call: CallId::new(),
+                tool: "'odd\u{0}'".into(),
+                state: ToolEvent::Started,
+            },
+        ] {
+            let seq = store.log_event(&owner, &session(key), at, what.clone()).await.unwrap();
+            assert_eq!(events(&store, key).await.last(), Some(&SessionEvent { seq, at, what }));
+        }
     }
 }
 
@@ -115,7 +125,7 @@ async fn ends_a_run_with_what_was_said(store: impl SessionLog + Queue) {
     store.accept_message(meanwhile.clone(), next.clone()).await.unwrap();
 
     let said = said("cli:me", 3);
-    assert_eq!(store.finish_run(&lease, said.clone()).await.unwrap(), [3, 4, 5]);
+    assert_eq!(store.finish_run(&lease, Finish::done(said.clone())).await.unwrap().places, [3, 4, 5]);
     let stored = messages(&store, "cli:me").await;
     let said = said.into_iter().map(|new| (new, job.id));
     let expected = [(asked, job.id), (meanwhile, next.id)].into_iter().chain(said).zip(1..);
@@ -124,7 +134,7 @@ async fn ends_a_run_with_what_was_said(store: impl SessionLog + Queue) {
     let found = store.job(&job.tenant, job.id).await.unwrap().unwrap();
     assert_eq!((found.state, found.lease), (JobState::Done, None));
 
-    let again = store.finish_run(&lease, vec![message("cli:me", "twice")]).await;
+    let again = store.finish_run(&lease, Finish::done(vec![message("cli:me", "twice")])).await;
     check_lost(again, &lease);
     assert_eq!(messages(&store, "cli:me").await, stored, "a repetition changes nothing");
     assert_eq!(run(&store, &worker("a")).await.attempt, 1, "the session goes on with its next job");
@@ -149,7 +159,7 @@ async fn stores_what_is_said_while_a_run_goes_on(store: impl SessionLog + Queue)
         "what was said is not said twice"
     );
     more.extend(said("cli:me", 1));
-    assert_eq!(store.finish_run(&lease, more).await.unwrap(), [5, 6]);
+    assert_eq!(store.finish_run(&lease, Finish::done(more)).await.unwrap().places, [5, 6]);
     let runs: Vec<_> = messages(&store, "cli:me").await.iter().map(|stored| stored.run == job.id).collect();
     assert_eq!(runs, [true, true, true, false, true, true]);
     check_told(&store, "cli:me").await;
@@ -188,7 +198,7 @@ async fn takes_what_waits_into_a_run(store: impl SessionLog + Queue) {
     let theirs = store.messages(&tenant("other"), &session("cli:me"), 0, ALL).await.unwrap();
     assert_eq!(theirs[0].run, others[3].id);
     assert_eq!(store.take_waiting(&lease).await.unwrap(), 0, "what was taken waits no more");
-    store.finish_run(&lease, vec![]).await.unwrap();
+    store.finish_run(&lease, Finish::done(vec![])).await.unwrap();
     check_lost(store.take_waiting(&lease).await, &lease);
 }
 
@@ -220,7 +230,7 @@ async fn ends_a_run_in_which_nothing_was_said(store: impl SessionLog + Queue) {
     let new = job_of("cli:me");
     store.enqueue(new.clone()).await.unwrap();
     let lease = run(&store, &worker("a")).await;
-    assert!(store.finish_run(&lease, vec![]).await.unwrap().is_empty());
+    assert!(store.finish_run(&lease, Finish::done(vec![])).await.unwrap().places.is_empty());
     assert_eq!(store.job(&new.tenant, new.id).await.unwrap().unwrap().state, JobState::Done);
     assert_eq!(messages(&store, "cli:me").await, []);
 }
@@ -231,9 +241,9 @@ async fn stores_nothing_where_the_lease_is_lost(store: impl SessionLog + Queue) 
     let first = run(&store, &ann).await;
     let before = (messages(&store, "cli:me").await, events(&store, "cli:me").await);
     let refuses = async |lease: &Lease| {
-        check_lost(store.finish_run(lease, said("cli:me", 2)).await, lease);
-        check_lost(store.finish_run(lease, said("cli:new", 2)).await, lease);
-        check_lost(store.finish_run(lease, vec![]).await, lease);
+        check_lost(store.finish_run(lease, Finish::done(said("cli:me", 2))).await, lease);
+        check_lost(store.finish_run(lease, Finish::done(said("cli:new", 2))).await, lease);
+        check_lost(store.finish_run(lease, Finish::done(vec![])).await, lease);
         check_lost(store.say_in_run(lease, said("cli:me", 2)).await, lease);
         check_lost(store.say_in_run(lease, vec![]).await, lease);
         assert_eq!((messages(&store, "cli:me").await, events(&store, "cli:me").await), before);
@@ -248,7 +258,7 @@ async fn stores_nothing_where_the_lease_is_lost(store: impl SessionLog + Queue) 
     let second = run(&store, &ben).await;
     assert_eq!((second.job, second.attempt), (first.job, 2));
     refuses(&first).await;
-    assert_eq!(store.finish_run(&second, said("cli:me", 1)).await.unwrap(), [2]);
+    assert_eq!(store.finish_run(&second, Finish::done(said("cli:me", 1))).await.unwrap().places, [2]);
 }
 
 async fn numbers_each_conversation_by_itself(store: impl SessionLog + Queue) {
@@ -258,10 +268,8 @@ async fn numbers_each_conversation_by_itself(store: impl SessionLog + Queue) {
             assert_eq!(accepted.seq, seq);
         }
     }
-    let tell = async |key: &str| {
-        let event = (NOW, "run".into(), json!({ "state": "began" }));
-        store.log_event(&TenantId::main(), &session(key), event).await.unwrap()
-    };
+    let tell =
+        async |key: &str| store.log_event(&TenantId::main(), &session(key), NOW, woken()).await.unwrap();
     assert_eq!((tell("cli:me").await, tell("cli:me").await, tell("cli:you").await), (4, 5, 4));
     assert_eq!(tell("cli:third").await, 1, "a log can begin with an event");
     let accepted = store.accept_message(message("cli:me", "more"), job_of("cli:me")).await.unwrap();
@@ -291,7 +299,7 @@ async fn keeps_tenants_apart(store: impl SessionLog + Queue) {
     let (main, other, key) = (TenantId::main(), tenant("other"), session("cli:me"));
     let (ours, our_job) = (message("cli:me", "ours"), job_of("cli:me"));
     store.accept_message(ours.clone(), our_job.clone()).await.unwrap();
-    store.log_event(&main, &key, (NOW, "run".into(), Value::Null)).await.unwrap();
+    store.log_event(&main, &key, NOW, woken()).await.unwrap();
     assert_eq!(store.messages(&other, &key, 0, ALL).await.unwrap(), []);
     assert_eq!(store.events(&other, &key, 0, ALL).await.unwrap(), []);
     assert_eq!(store.job(&other, our_job.id).await.unwrap(), None);
@@ -301,8 +309,7 @@ async fn keeps_tenants_apart(store: impl SessionLog + Queue) {
     let their_job = NewJob { tenant: other.clone(), ..job_of("cli:me") };
     let accepted = store.accept_message(theirs.clone(), their_job.clone()).await.unwrap();
     assert_eq!(accepted, Accepted { seq: 1, job: their_job.id });
-    let event = (NOW, "run".into(), Value::Null);
-    assert_eq!(store.log_event(&other, &key, event).await.unwrap(), 2);
+    assert_eq!(store.log_event(&other, &key, NOW, woken()).await.unwrap(), 2);
     assert_eq!(
         store.messages(&other, &key, 0, ALL).await.unwrap(),
         [Message { new: theirs, seq: 1, run: their_job.id }]
@@ -325,12 +332,37 @@ async fn wakes_workers_and_clients(store: impl SessionLog + Queue) {
     assert!(told.has_changed().unwrap(), "something was said");
     work.mark_unchanged();
     told.mark_unchanged();
-    store.finish_run(&lease, said("cli:me", 1)).await.unwrap();
+    store.finish_run(&lease, Finish::done(said("cli:me", 1))).await.unwrap();
     assert!(work.has_changed().unwrap(), "the session's next job can be claimed");
     assert!(told.has_changed().unwrap(), "something was said");
     told.mark_unchanged();
-    store.log_event(&TenantId::main(), &session("cli:me"), (NOW, "run".into(), json!({}))).await.unwrap();
+    store.log_event(&TenantId::main(), &session("cli:me"), NOW, woken()).await.unwrap();
     assert!(told.has_changed().unwrap(), "an event was told");
+}
+
+async fn wakes_those_who_listen_to_the_session(store: impl SessionLog + Queue) {
+    let (mine, other) = (owner(), Owner { session: session("cli:you"), ..owner() });
+    let foreign = Owner { tenant: tenant("other"), ..owner() };
+    let mut heard = store.session_changes(&mine);
+    let silent = [store.session_changes(&other), store.session_changes(&foreign)];
+    let mut rang = |why: &str| {
+        assert!(heard.has_changed().unwrap(), "{why}");
+        heard.mark_unchanged();
+    };
+    store.accept_message(message("cli:me", "hello"), job_of("cli:me")).await.unwrap();
+    rang("a message was accepted");
+    let lease = run(&store, &worker("a")).await;
+    store.say_in_run(&lease, said("cli:me", 1)).await.unwrap();
+    rang("something was said in a run");
+    store.finish_run(&lease, Finish::done(said("cli:me", 1))).await.unwrap();
+    rang("a run ended");
+    store.log_event(&mine.tenant, &mine.session, NOW, woken()).await.unwrap();
+    rang("an event was logged");
+    for other in &silent {
+        assert!(!other.has_changed().unwrap(), "another session, or another tenant's, hears nothing");
+    }
+    store.accept_message(message("cli:you", "hello"), job_of("cli:you")).await.unwrap();
+    assert!(silent[0].has_changed().unwrap());
 }
 
 async fn numbers_without_gaps_under_many_writers(store: impl SessionLog + Queue + 'static) {
@@ -345,8 +377,7 @@ async fn numbers_without_gaps_under_many_writers(store: impl SessionLog + Queue 
                 let new = message("cli:me", "hello");
                 let seq = store.accept_message(new.clone(), job_of("cli:me")).await.unwrap().seq;
                 places.push((seq, new.id));
-                let event = (NOW, "run".into(), json!({ "after": seq }));
-                store.log_event(&TenantId::main(), &session("cli:me"), event).await.unwrap();
+                store.log_event(&TenantId::main(), &session("cli:me"), NOW, woken()).await.unwrap();
             }
             places
         })
@@ -390,7 +421,7 @@ async fn ends_a_run_once_when_many_try(store: impl SessionLog + Queue + 'static)
     let lease = run(&*store, &worker("a")).await;
     let end = |_| {
         let (store, lease) = (Arc::clone(&store), lease.clone());
-        tokio::spawn(async move { store.finish_run(&lease, said("cli:me", 2)).await.is_ok() })
+        tokio::spawn(async move { store.finish_run(&lease, Finish::done(said("cli:me", 2))).await.is_ok() })
     };
     let mut won = 0;
     for racer in (0..8).map(end).collect::<Vec<_>>() {
@@ -427,7 +458,8 @@ async fn events(store: &impl SessionLog, key: &str) -> Vec<SessionEvent> {
 
 /// Each message of a conversation is told of by one event, in the same order.
 async fn check_told(store: &impl SessionLog, key: &str) {
-    let told: Vec<_> = events(store, key).await.into_iter().filter(|event| event.kind == "message").collect();
+    let told: Vec<_> =
+        events(store, key).await.into_iter().filter(|event| event.what.kind() == "message").collect();
     let said = messages(store, key).await;
     assert_eq!(told.len(), said.len());
     for (event, message) in told.iter().zip(&said) {
@@ -435,12 +467,17 @@ async fn check_told(store: &impl SessionLog, key: &str) {
     }
 }
 
-/// An event names its message and does not repeat it: `{"id": ..., "seq": ..., "role": ...}`.
+/// An event names its message and does not repeat it. The run is the one in which the message was stored.
 #[track_caller]
 fn check_tells(event: &SessionEvent, message: &Message) {
-    assert_eq!((event.kind.as_str(), event.at), ("message", message.new.at));
-    let expected = json!({ "id": message.new.id, "seq": message.seq, "role": message.new.role });
-    assert_eq!(event.body, expected);
+    let Message { new, seq, run } = message;
+    let what = SessionEventBody::Message { id: new.id, seq: *seq, role: new.role, run: *run };
+    assert_eq!((&event.what, event.at), (&what, new.at));
+}
+
+/// An event that is about nothing else.
+fn woken() -> SessionEventBody {
+    SessionEventBody::Run { run: JobId::new(), state: RunEvent::Woken }
 }
 
 #[track_caller]

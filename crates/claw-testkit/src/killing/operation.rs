@@ -2,7 +2,7 @@
 
 use claw_core::port::UnixMillis;
 use claw_core::store::{ApprovalState, JobState, Lease, NewApproval, NewJob, NewMessage, Worker};
-use claw_core::{ApprovalId, CallId, JobId, MessageId, SessionKey};
+use claw_core::{ApprovalId, CallId, JobId, SessionKey};
 use serde::{Deserialize, Serialize};
 
 /// One call of one method of a store.
@@ -19,7 +19,7 @@ pub enum Operation {
     AcceptMessage { message: NewMessage, job: NewJob },
     SayInRun { right: Right, said: Vec<NewMessage> },
     FinishRun { right: Right, said: Vec<NewMessage> },
-    LogEvent { session: SessionKey, note: MessageId },
+    LogEvent { session: SessionKey, note: JobId },
     Request { question: NewApproval },
     Answer { approval: ApprovalId, approve: bool, at: UnixMillis },
     BeginCall { call: CallId, approval: Option<ApprovalId>, at: UnixMillis },
@@ -33,7 +33,7 @@ pub struct Right {
     /// Which job.
     pub job: JobId,
     /// Which attempt.
-    pub attempt: u16,
+    pub attempt: u32,
     /// Until when.
     pub until: UnixMillis,
 }

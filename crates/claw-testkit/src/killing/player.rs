@@ -2,10 +2,10 @@
 
 use claw_core::port::UnixMillis;
 use claw_core::store::{
-    Answer, ApprovalState, Claim, Failure, NewJob, NewMessage, Outcome, Record, Role, StoreError, Worker,
+    Answer, ApprovalState, Claim, Failure, Finish, NewJob, NewMessage, Outcome, Record, Role, RunEvent,
+    SessionEventBody, StoreError, Worker,
 };
 use claw_core::{ApprovalId, CallId, SessionKey};
-use serde_json::json;
 
 use super::{EXPIRY, Operation, Played, Random, Reply, Right, Step, World};
 use crate::fixture::{self, NOW};
@@ -189,11 +189,13 @@ impl<'a, S: Played> Player<'a, S> {
                 Reply::Places { seqs: store.say_in_run(&right.of(&self.worker), said).await? }
             }
             Operation::FinishRun { right, said } => {
-                Reply::Places { seqs: store.finish_run(&right.of(&self.worker), said).await? }
+                let finished = store.finish_run(&right.of(&self.worker), Finish::done(said)).await?;
+                Reply::Places { seqs: finished.places }
             }
             Operation::LogEvent { session, note } => {
-                let event = (UnixMillis(7), "note".into(), json!({ "note": note }));
-                Reply::Places { seqs: vec![store.log_event(&world.tenant, &session, event).await?] }
+                let event = SessionEventBody::Run { run: note, state: RunEvent::Woken };
+                let seq = store.log_event(&world.tenant, &session, UnixMillis(7), event).await?;
+                Reply::Places { seqs: vec![seq] }
             }
             Operation::Request { question } => {
                 let approval = store.request(question).await?;

@@ -1,11 +1,9 @@
 //! The model finds nothing on a store that keeps its promise, and something on each that lies.
 
-use claw_core::port::UnixMillis;
+use claw_core::port::{Owner, UnixMillis};
 use claw_core::store::*;
 use claw_core::{ApprovalId, CallId, JobId, SessionKey, TenantId};
 use claw_host::MemoryStore;
-use serde_json::Value;
-use smol_str::SmolStr;
 use tokio::sync::watch;
 
 use super::*;
@@ -244,6 +242,15 @@ impl Queue for Liar {
     async fn reclaim(&self, worker: &Worker, now: UnixMillis) -> Result<Vec<JobId>, StoreError> {
         self.work.reclaim(worker, now).await
     }
+    async fn wake(&self, tenant: &TenantId, job: JobId) -> Result<bool, StoreError> {
+        self.work.wake(tenant, job).await
+    }
+    async fn cancel_requests(&self, jobs: &[JobId]) -> Result<Vec<JobId>, StoreError> {
+        self.work.cancel_requests(jobs).await
+    }
+    async fn jobs(&self, tenant: &TenantId, filter: &JobFilter) -> Result<Vec<Job>, StoreError> {
+        self.work.jobs(tenant, filter).await
+    }
     async fn job(&self, tenant: &TenantId, id: JobId) -> Result<Option<Job>, StoreError> {
         self.work.job(tenant, id).await
     }
@@ -287,27 +294,32 @@ impl SessionLog for Liar {
     async fn summary(&self, tenant: &TenantId, session: &SessionKey) -> Result<Option<Summary>, StoreError> {
         self.work.summary(tenant, session).await
     }
-    async fn finish_run(&self, lease: &Lease, said: Vec<NewMessage>) -> Result<Vec<u64>, StoreError> {
+    async fn finish_run(&self, lease: &Lease, finish: Finish) -> Result<Finished, StoreError> {
         match self.lie {
             Lie::ForgetsWhatARunSaid => {
                 self.work.finish_job(lease).await?;
-                Ok(said.iter().zip(1..).map(|(_, seq)| seq).collect())
+                let places = finish.said.iter().zip(1..).map(|(_, seq)| seq).collect();
+                Ok(Finished { places, announced: None })
             }
             Lie::DoesWhatItRefuses => {
-                self.work.finish_run(lease, said).await?;
+                self.work.finish_run(lease, finish).await?;
                 Err(StoreError::LeaseLost { job: lease.job })
             }
-            _ => self.work.finish_run(lease, said).await,
+            _ => self.work.finish_run(lease, finish).await,
         }
     }
     async fn log_event(
         &self,
         tenant: &TenantId,
         session: &SessionKey,
-        event: (UnixMillis, SmolStr, Value),
+        at: UnixMillis,
+        event: SessionEventBody,
     ) -> Result<u64, StoreError> {
-        let seq = self.work.log_event(tenant, session, event).await?;
+        let seq = self.work.log_event(tenant, session, at, event).await?;
         Ok(if self.lie == Lie::MovesAnEvent { seq + 1 } else { seq })
+    }
+    fn session_changes(&self, of: &Owner) -> watch::Receiver<u64> {
+        self.work.session_changes(of)
     }
     async fn messages(
         &self,

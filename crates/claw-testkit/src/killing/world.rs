@@ -73,6 +73,7 @@ impl World {
             accepted: UnixMillis(0),
             visible: UnixMillis(random.below(200) as i64),
             max_attempts: 1 + random.below(4) as u16,
+            lineage: None,
         }
     }
 

@@ -10,13 +10,16 @@ use anstyle::Style;
 use claw_agent::Deployment;
 use claw_core::message::{Args, Part, Wanted, is_mark};
 use claw_core::port::{Model, Owner};
-use claw_core::store::{ApprovalState, Delta, Role, SessionEvent, Topic, Voice};
+use claw_core::store::{
+    ApprovalState, Delta, Outcome, Role, RunEnd, RunEvent, SessionEvent, SessionEventBody, Source, ToolEvent,
+    Voice,
+};
 use claw_core::tool::{Block, Caller};
 use claw_core::{ApprovalId, CallId, JobId, MessageId};
 use claw_registry::{Asking, CallScrubber};
 use clawsmith::app::{App, Sessions};
 use serde::Deserialize as _;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, watch};
 use tokio_util::sync::CancellationToken;
@@ -61,7 +64,7 @@ impl View {
         let (deployment, deserted) = (sessions.deployment(), sessions.deserted().clone());
         let owner = Owner { tenant: caller.tenant.clone(), session: caller.session.clone() };
         let words = deployment.store.listen(&owner);
-        let changes = deployment.store.changes(Topic::Sessions);
+        let changes = deployment.store.session_changes(&owner);
         let by = caller.user.as_ref().map_or_else(|| "cli".to_owned(), ToString::to_string);
         let (app, deployment, saying, calls) = (app.clone(), deployment.clone(), None, HashMap::new());
         let (seen, speech, begun) = (0, Speech::default(), false);
@@ -101,8 +104,11 @@ impl View {
                     biased;
                     delta = self.words.recv() => match delta {
                         Ok(delta) => {
-                            // What came before the message is shown before its first word.
-                            let is_new = self.saying.is_none_or(|(message, _)| message != delta.message);
+                            // What came before a message or a call's output is shown before its first piece.
+                            let is_new = match delta.source {
+                                Source::Message(of) => self.saying.is_none_or(|(message, _)| message != of),
+                                Source::Call(_) => delta.offset == 0,
+                            };
                             if is_new && let Some(code) = self.catch_up(out, run).await? {
                                 return Ok(code);
                             }
@@ -138,7 +144,7 @@ impl View {
             }
             for event in events {
                 self.seen = event.seq;
-                self.begun |= event.kind == "run" && event.body["run"] == json!(run);
+                self.begun |= matches!(event.what, SessionEventBody::Run { run: of, .. } if of == run);
                 if let Some(code) = self.show(out, &event, run).await? {
                     self.begun = false;
                     return Ok(Some(code));
@@ -155,13 +161,21 @@ impl View {
 
     /// A piece of what is being said.
     fn say(&mut self, out: &mut Out, delta: &Delta) -> Result<(), Failure> {
-        let Delta { message, voice, offset, text } = delta;
+        let Delta { source, voice, offset, text } = delta;
+        let message = match source {
+            Source::Message(message) => message,
+            Source::Call(call) if out.json => {
+                let line = json!({ "type": "output", "call": call, "offset": offset, "text": text });
+                return out.json_line(&line);
+            }
+            Source::Call(_) => return Ok(()),
+        };
         if out.json {
             let kind = if *voice == Voice::Text { "text" } else { "thinking" };
             return out
                 .json_line(&json!({ "type": kind, "message": message, "offset": offset, "text": text }));
         }
-        if *voice == Voice::Thinking {
+        if *voice != Voice::Text {
             return Ok(());
         }
         let shown = match self.saying {
@@ -182,34 +196,32 @@ impl View {
 
     /// Shows an event; gives the exit code where the run is over with it.
     async fn show(&mut self, out: &mut Out, event: &SessionEvent, run: JobId) -> Result<Option<u8>, Failure> {
-        let body = &event.body;
-        match event.kind.as_str() {
-            "message" => self.message(out, body).await?,
-            kind if out.json => {
-                let mut line = json!({ "type": kind, "at": event.at });
-                if let (Value::Object(line), Value::Object(body)) = (&mut line, body) {
-                    line.extend(body.clone());
-                }
+        match &event.what {
+            SessionEventBody::Message { seq, .. } => self.message(out, *seq).await?,
+            what if out.json => {
+                let mut line = serde_json::to_value(what)?;
+                line["at"] = json!(event.at);
                 out.json_line(&line)?;
             }
-            "tool" => self.tool(body),
-            "run" => self.run(body),
-            _ => {}
+            SessionEventBody::Tool { call, tool, state } => self.tool(*call, tool, state),
+            SessionEventBody::Run { state, .. } => self.run(state),
+            SessionEventBody::Approval { .. } => {}
         }
-        if event.kind == "approval" {
-            self.approval(body).await;
+        if let SessionEventBody::Approval { approval, state: ApprovalState::Pending, .. } = event.what {
+            self.approval(approval).await;
         }
-        let of_run = event.kind == "run" && body["run"] == json!(run);
-        Ok(match body["state"].as_str().filter(|_| of_run) {
-            Some("ended") if body["end"] == "stopped" => Some(130),
-            Some("ended") => Some(0),
-            Some("reported") => Some(1),
+        Ok(match &event.what {
+            SessionEventBody::Run { run: of, state } if *of == run => match state {
+                RunEvent::Ended { end: RunEnd::Stopped } | RunEvent::Cancelled { .. } => Some(130),
+                RunEvent::Ended { .. } => Some(0),
+                RunEvent::Reported { .. } => Some(1),
+                _ => None,
+            },
             _ => None,
         })
     }
 
-    async fn message(&mut self, out: &mut Out, body: &Value) -> Result<(), Failure> {
-        let Some(seq) = body["seq"].as_u64() else { return Ok(()) };
+    async fn message(&mut self, out: &mut Out, seq: u64) -> Result<(), Failure> {
         let Owner { tenant, session } = &self.owner;
         let stored = self.deployment.store.messages(tenant, session, seq.saturating_sub(1), 1).await;
         let stored =
@@ -260,47 +272,37 @@ impl View {
         if words.is_empty() || words.ends_with('\n') { Ok(()) } else { self.speech.say(out, "\n") }
     }
 
-    fn tool(&self, body: &Value) {
-        let tool = body["tool"].as_str().unwrap_or("?");
-        let call: Option<CallId> = body["call"].as_str().and_then(|call| call.parse().ok());
-        let wanted = call.and_then(|call| self.calls.get(&call));
+    fn tool(&self, call: CallId, tool: &str, state: &ToolEvent) {
         let scrubber = self.deployment.executor.scrubbers().for_tenant(&self.owner.tenant);
-        let args = wanted.map(|wanted| shown(&wanted.args, &scrubber)).unwrap_or_default();
-        match body["state"].as_str() {
-            Some("started") => tell(format_args!("→ {tool} {args}")),
-            Some("finished") => {
-                let took = body["micros"].as_u64().unwrap_or(0) as f64 / 1000.0;
-                match body["outcome"].as_str() {
-                    Some("done") => tell(format_args!("✓ {tool} ({took:.1} ms)")),
-                    outcome => tell(format_args!("✗ {tool} {} ({took:.1} ms)", outcome.unwrap_or("?"))),
+        let args = self.calls.get(&call).map(|wanted| shown(&wanted.args, &scrubber)).unwrap_or_default();
+        match state {
+            ToolEvent::Started => tell(format_args!("→ {tool} {args}")),
+            ToolEvent::Finished { outcome, micros } => {
+                let took = *micros as f64 / 1000.0;
+                match outcome {
+                    Outcome::Done => tell(format_args!("✓ {tool} ({took:.1} ms)")),
+                    outcome => tell(format_args!("✗ {tool} {outcome} ({took:.1} ms)")),
                 }
             }
-            Some("refused") => {
-                let reason = body["reason"].as_str().unwrap_or_default();
+            ToolEvent::Refused { reason, .. } => {
                 tell(format_args!("✗ {tool} {args} refused: {reason}"));
                 if approve::is_unasked(reason) {
                     tell(approve::NOBODY_HERE);
                 }
             }
-            _ => {}
         }
     }
 
-    fn run(&self, body: &Value) {
-        match body["state"].as_str() {
-            Some("resumed") => tell("going on with a run that was not finished"),
-            Some("failed") => {
-                let why = body["why"].as_str().unwrap_or_default();
-                complain("failed", format_args!("{why}; it is tried again"));
-            }
+    fn run(&self, state: &RunEvent) {
+        match state {
+            RunEvent::Resumed { .. } => tell("going on with a run that was not finished"),
+            RunEvent::Failed { why, .. } => complain("failed", format_args!("{why}; it is tried again")),
             _ => {}
         }
     }
 
     /// Asks the person at the terminal, or says where the question can be answered.
-    async fn approval(&self, body: &Value) {
-        let id: Option<ApprovalId> = body["approval"].as_str().and_then(|id| id.parse().ok());
-        let Some(id) = id.filter(|_| body["state"] == json!(ApprovalState::Pending)) else { return };
+    async fn approval(&self, id: ApprovalId) {
         let Ok(Some(approval)) = self.deployment.store.approval(&self.owner.tenant, id).await else { return };
         if approval.state != ApprovalState::Pending {
             return;

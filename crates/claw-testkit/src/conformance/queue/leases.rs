@@ -25,13 +25,8 @@ async fn names_the_holder_and_the_attempt(store: impl Queue) {
     let (taken, lease) = take(&store, &ann, after(7)).await.unwrap();
     let until = after(7).plus(LEASE);
     assert_eq!(lease, Lease { job: new.id, worker: ann, attempt: 1, until });
-    let expected = Job {
-        new: new.clone(),
-        state: JobState::Leased,
-        attempts: 1,
-        error: None,
-        lease: Some(lease.clone()),
-    };
+    let expected =
+        Job { state: JobState::Leased, attempts: 1, lease: Some(lease.clone()), ..pending(new.clone()) };
     assert_eq!(taken, expected);
     assert_eq!(find(&store, new.id).await, expected);
     store.finish_job(&lease).await.unwrap();

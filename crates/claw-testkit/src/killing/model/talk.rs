@@ -2,9 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use claw_core::store::{Accepted, JobState, Message, NewMessage};
+use claw_core::store::{Accepted, JobState, Message, NewMessage, RunEvent, SessionEvent, SessionEventBody};
 use claw_core::{JobId, MessageId};
-use serde_json::{Value, json};
 
 use super::super::{Operation, Reply, Right, Step};
 use super::{Model, Seen};
@@ -112,15 +111,16 @@ impl Model<'_> {
         let mut notes = HashMap::new();
         for (session, events) in &seen.events {
             // Events of the kind `message` are looked at with the messages.
-            for event in events.iter().filter(|event| event.kind == "note") {
-                if notes.insert(event.body["note"].clone(), (session, event.seq)).is_some() {
-                    findings.push(format!("event {}: is there twice", event.body));
+            for event in events {
+                let SessionEventBody::Run { run, state: RunEvent::Woken } = &event.what else { continue };
+                if notes.insert(*run, (session, event.seq)).is_some() {
+                    findings.push(format!("event {run}: is there twice"));
                 }
             }
         }
         for step in &self.steps {
             let Operation::LogEvent { session, note } = &step.operation else { continue };
-            let place = notes.remove(&json!(note));
+            let place = notes.remove(note);
             if let Some(Reply::Places { seqs }) = step.happened()
                 && place.is_none_or(|(at, seq)| at != session || seqs[..] != [seq])
             {
@@ -178,10 +178,13 @@ fn check_numbers(seen: &Seen, distinct: usize, findings: &mut Vec<String>) {
         if numbers.iter().zip(1..).any(|(seq, expected)| *seq != expected) {
             found(format!("events are numbered {numbers:?}"));
         }
-        let told: Vec<&Value> =
-            events.iter().filter(|event| event.kind == "message").map(|event| &event.body["id"]).collect();
-        let said: Vec<Value> = messages.iter().map(|message| json!(message.new.id)).collect();
-        if told.iter().copied().ne(&said) {
+        let message = |event: &SessionEvent| match event.what {
+            SessionEventBody::Message { id, .. } => Some(id),
+            _ => None,
+        };
+        let told: Vec<MessageId> = events.iter().filter_map(message).collect();
+        let said: Vec<MessageId> = messages.iter().map(|message| message.new.id).collect();
+        if told != said {
             found(format!("events tell of {told:?}, messages are {said:?}"));
         }
     }

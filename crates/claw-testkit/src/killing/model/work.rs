@@ -13,7 +13,7 @@ use super::{Model, Seen};
 struct Said<'a> {
     accepted: Vec<(&'a Step, &'a NewJob)>,
     /// The attempts that players were given.
-    claimed: Vec<u16>,
+    claimed: Vec<u32>,
     finished: Vec<(&'a Step, Right)>,
     failed: Vec<(&'a Step, Right)>,
 }
@@ -71,7 +71,7 @@ impl Model<'_> {
             told += usize::from(matches!(step.happened(), Some(Reply::Claimed { right: Some(_) })));
             unclear += usize::from(step.is_unclear());
         }
-        let begun: usize = seen.jobs.values().map(|job| usize::from(job.attempts)).sum();
+        let begun: usize = seen.jobs.values().map(|job| job.attempts as usize).sum();
         if begun < told || begun > told + unclear {
             findings
                 .push(format!("jobs were begun {begun} times; {told} were told, {unclear} may have been"));
@@ -113,8 +113,8 @@ impl Said<'_> {
         if self.accepted.iter().any(|(_, new)| !same(new)) {
             found(format!("is not what was accepted: {:?}", job.new));
         }
-        if job.attempts > job.new.max_attempts {
-            found(format!("begun {} times of {}", job.attempts, job.new.max_attempts));
+        if job.tries() > job.new.max_attempts.into() {
+            found(format!("tried {} times of {}", job.tries(), job.new.max_attempts));
         }
         if self.claimed.iter().any(|attempt| *attempt > job.attempts) {
             found(format!("{:?} were claimed and {} is stored", self.claimed, job.attempts));
@@ -139,10 +139,10 @@ impl Said<'_> {
             step.may_have_happened() && matches!(step.operation, Operation::FailJob { retry: None, .. })
         };
         if job.state == JobState::Dead
-            && job.attempts < job.new.max_attempts
+            && job.tries() < job.new.max_attempts.into()
             && !self.failed.iter().any(given_up)
         {
-            found(format!("is dead after {} of {} attempts", job.attempts, job.new.max_attempts));
+            found(format!("is dead after {} of {} tries", job.tries(), job.new.max_attempts));
         }
     }
 

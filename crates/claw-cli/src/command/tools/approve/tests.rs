@@ -18,6 +18,7 @@ fn question(summary: &str) -> Approval {
             agent: AgentId::new("default").unwrap(),
             user: None,
             call: CallId::new(),
+            run: None,
             digest: Digest::of_bytes(b""),
             tool: ToolName::literal("exec"),
             effects: Effects::of(&[Effect::Execute]),
