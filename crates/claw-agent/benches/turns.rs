@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use claw_agent::{
-    Chronicle, Deployment, History, Order, Profile, Profiles, RunLimits, StoredTalks, Worker, WorkerOptions,
+    Acceptance, Budget, Chronicle, Deployment, History, Order, Profile, Profiles, RunLimits, StoredTalks,
+    Worker, WorkerOptions,
 };
 use claw_core::message::Part;
 use claw_core::port::{Clock, Model, ModelError, Models, World};
@@ -25,7 +26,7 @@ use claw_policy::config::PolicyConfig;
 use claw_policy::pipeline::Policy;
 use claw_policy::rate::RateConfig;
 use claw_registry::limit::Limiter;
-use claw_registry::{Executor, Registry, Request};
+use claw_registry::{Asking, Executor, Registry, Request};
 use claw_store::SqliteStore;
 use claw_testkit::fixture;
 use schemars::JsonSchema;
@@ -205,7 +206,7 @@ impl Agent {
     }
 
     async fn say(&self, session: &SessionKey, text: &str) -> Accepted {
-        let place = (LANE, self.deployment.clock.now());
+        let place = Acceptance { lane: LANE, at: self.deployment.clock.now(), lineage: None };
         let owner = (&TenantId::main(), session);
         order().accept(&*self.deployment.store, owner, &[Part::text(text)], place).await.unwrap()
     }
@@ -282,7 +283,9 @@ fn order() -> Order {
         peer: PeerKind::Direct,
         workspace: PathBuf::from("/w"),
         allow: None,
-        asking: false,
+        thread: None,
+        asking: Asking::Impossible,
+        budget: Budget::default(),
         hops: 0,
     }
 }

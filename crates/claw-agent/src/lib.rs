@@ -29,7 +29,7 @@ pub use error::RunError;
 pub use history::History;
 pub use limits::{LoopLimits, Meanwhile, RunLimits, Threshold};
 pub use loops::{Finding, Loops};
-pub use order::Order;
+pub use order::{Acceptance, Budget, Order};
 pub use session::{Peer, key};
 pub use talks::StoredTalks;
 pub use worker::{Worker, WorkerOptions};

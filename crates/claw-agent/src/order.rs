@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use claw_core::message::Part;
 use claw_core::port::UnixMillis;
-use claw_core::store::{Accepted, Conversations, Job, NewJob, NewMessage, Party, Role, StoreError};
+use claw_core::store::{Accepted, Conversations, Job, Lineage, NewJob, NewMessage, Party, Role, StoreError};
 use claw_core::tool::{Caller, PeerKind};
 use claw_core::{AgentId, JobId, MessageId, SessionKey, TenantId, UserId};
+use claw_registry::Asking;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use smol_str::SmolStr;
@@ -35,11 +36,49 @@ pub struct Order {
     pub workspace: PathBuf,
     /// The tools that the message itself allows; `None` where it says nothing.
     pub allow: Option<Vec<String>>,
-    /// Whether someone is there who can be asked for approvals.
-    pub asking: bool,
-    /// How many conversations the message went through before this one; 0 where a person wrote it.
+    /// The thread within the chat.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thread: Option<SmolStr>,
+    /// How calls get the approvals that they need.
+    pub asking: Asking,
+    /// How many sessions the message went through before this one; 0 where a person wrote it.
     #[serde(default)]
     pub hops: u8,
+    /// What the run and all runs that it starts may use together.
+    #[serde(default, skip_serializing_if = "Budget::is_unlimited")]
+    pub budget: Budget,
+}
+
+/// What a run and all runs below it may use together; `None` is no limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Budget {
+    /// Tokens, read and written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    /// Cost, in millionths of a US dollar.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_micros: Option<u64>,
+    /// The time at which it ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<UnixMillis>,
+}
+
+impl Budget {
+    /// Whether it limits nothing.
+    pub fn is_unlimited(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// The place of a message in the queue.
+#[derive(Debug, Clone, Copy)]
+pub struct Acceptance<'a> {
+    /// The lane that its run waits in.
+    pub lane: &'a str,
+    /// The time now.
+    pub at: UnixMillis,
+    /// The place of its run below the run that started it; `None` for the root of a tree.
+    pub lineage: Option<Lineage>,
 }
 
 impl Order {
@@ -61,7 +100,7 @@ impl Order {
         store: &(impl Conversations + ?Sized),
         (tenant, session): (&TenantId, &SessionKey),
         parts: &[Part],
-        (lane, at): (&str, UnixMillis),
+        Acceptance { lane, at, lineage }: Acceptance<'_>,
     ) -> Result<Accepted, StoreError> {
         let content = json(parts)?;
         let message = NewMessage {
@@ -82,7 +121,7 @@ impl Order {
             accepted: at,
             visible: at,
             max_attempts: ATTEMPTS,
-            lineage: None,
+            lineage,
         };
         store.accept_from(&self.party(), message, job).await
     }

@@ -15,9 +15,10 @@ use claw_core::store::{
 };
 use claw_core::tool::{Block, Caller, ErrorKind, ToolError};
 use claw_core::{SessionKey, TenantId};
+use claw_registry::Asking;
 use serde::Deserialize as _;
 
-use crate::Order;
+use crate::{Acceptance, Order};
 
 /// Through how many conversations a message may go, sent from one to the next.
 pub(crate) const HOPS: u8 = 3;
@@ -88,14 +89,15 @@ impl TalkHost for StoredTalks {
             user: caller.user.clone(),
             // What the message that began it allows holds for all that follows from it.
             allow: caller.request_allow.as_ref().map(|allow| allow.to_vec()),
-            asking: false,
+            // Nobody watches there: an approval stays open for those who look.
+            asking: Asking::Unwatched,
             hops: caller.hops.saturating_add(1),
             ..theirs
         };
         let from = &caller.session;
         let said =
             format!("[sent from session `{from}` by the agent there; the user did not type it]\n{text}");
-        let place = (found.lane.as_str(), self.clock.now());
+        let place = Acceptance { lane: &found.lane, at: self.clock.now(), lineage: None };
         let owner = (&caller.tenant, session);
         let accepted = order.accept(&*self.store, owner, &[Part::text(said)], place).await.map_err(down)?;
         Ok(Posted { seq: accepted.seq, before: found.waiting })

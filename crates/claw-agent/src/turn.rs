@@ -14,20 +14,28 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use claw_core::message::{Part, Turn, Wanted};
 use claw_core::port::{Choice, Fault, Model, Owner, Question, Stop, UnixMillis};
-use claw_core::store::{Finish, Job, Lease, NewMessage, NewUsage, Role, RunEnd as End, UsageFilter};
+use claw_core::store::{Finish, Job, Lease, NewMessage, NewUsage, Parking, Role, RunEnd as End, UsageFilter};
 use claw_core::tool::{Caller, CallingModel};
-use claw_core::{MessageId, SessionKey, TenantId, UsageId};
-use claw_registry::{Offer, OfferOptions};
+use claw_core::{JobId, MessageId, SessionKey, TenantId, UsageId};
+use claw_registry::{Offer, OfferOptions, Waiting};
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::report::report;
 use self::think::Thought;
 use crate::history::results;
 use crate::order::json;
-use crate::{Deployment, Finding, History, Loops, Meanwhile, Order, Profile, RunError, prompt};
+use crate::{Budget, Deployment, Finding, History, Loops, Meanwhile, Order, Profile, RunError, prompt};
 
 /// How often a conversation is made shorter because the model says that it is too long.
 const SQUEEZES: u32 = 3;
+
+/// How far an attempt at a run went.
+pub(crate) enum Went {
+    /// To its end.
+    Ended(End),
+    /// To a call that waits for an approval.
+    Parked(Parking),
+}
 
 /// How a run is told to end early.
 #[derive(Debug, Clone, Default)]
@@ -55,6 +63,8 @@ pub(crate) struct Run<'a> {
     lease: &'a Lease,
     stopping: Stopping,
     order: Order,
+    /// The first run of its tree.
+    root: JobId,
     caller: Caller,
     profile: Profile,
     model: Arc<dyn Model>,
@@ -96,6 +106,7 @@ impl<'a> Run<'a> {
             lease,
             stopping,
             order,
+            root: job.new.root(),
             caller,
             profile,
             model,
@@ -109,19 +120,22 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// Carries the run to its end.
-    pub(crate) async fn go(mut self) -> Result<End, RunError> {
+    /// Carries the run to its end, or to a call that waits for an approval.
+    pub(crate) async fn go(mut self) -> Result<Went, RunError> {
         let offer = self.offer().await?;
         self.look_back(&offer);
         let open = self.history.open_calls();
         if !open.is_empty() {
-            self.take_up(&offer, open).await?;
+            let waits = self.take_up(&offer, open).await?;
+            if let Some(parking) = self.parking(&waits) {
+                return Ok(Went::Parked(parking));
+            }
         }
         let mut is_first = true;
         loop {
             self.stopping.check()?;
             if self.stopping.now.is_cancelled() {
-                return self.stopped(None).await;
+                return self.stopped(None).await.map(Went::Ended);
             }
             self.listen(is_first).await?;
             self.hear_of_ends().await?;
@@ -131,7 +145,9 @@ impl<'a> Run<'a> {
             let last = question.choice == Choice::None;
             let (id, answer) = match self.think(&question).await {
                 Ok(Thought::Answered(id, answer)) => (id, answer),
-                Ok(Thought::Cut(id, text)) => return self.stopped(Some((id, text))).await,
+                Ok(Thought::Cut(id, text)) => {
+                    return self.stopped(Some((id, text))).await.map(Went::Ended);
+                }
                 Err(RunError::Model(error)) if error.fault == Fault::TooLong && self.squeezed < SQUEEZES => {
                     tracing::info!(run = %self.lease.job, %error, "the conversation is shortened");
                     self.squeezed += 1;
@@ -147,13 +163,24 @@ impl<'a> Run<'a> {
             let turn = Turn { role: Role::Assistant, parts };
             let calls: Vec<Wanted> = turn.calls().cloned().collect();
             if calls.is_empty() {
-                return self.answered(id, turn, &answer.stop, last).await;
+                return self.answered(id, turn, &answer.stop, last).await.map(Went::Ended);
             }
             self.say(id, turn).await?;
-            self.act(&offer, calls).await?;
-            // Who follows hears of the calls before the model speaks again.
+            let waits = self.act(&offer, calls).await?;
+            // Followers hear of the calls before the model speaks again.
             self.deployment.chronicle.written().await;
+            if let Some(parking) = self.parking(&waits) {
+                return Ok(Went::Parked(parking));
+            }
         }
+    }
+
+    /// How the run waits for these approvals; `None` where it waits for none, or is to end.
+    fn parking(&self, waits: &[Waiting]) -> Option<Parking> {
+        let until = waits.iter().map(|waiting| waiting.expires).min()?;
+        let approvals = waits.iter().map(|waiting| waiting.approval).collect();
+        let is_over = self.stopping.now.is_cancelled();
+        (!is_over).then(|| Parking { approvals, at: self.deployment.clock.now(), until })
     }
 
     /// Takes up what was said meanwhile, if the agent does that now.
@@ -263,12 +290,39 @@ impl<'a> Run<'a> {
         if self.deployment.clock.now().since(self.began) >= limits.time() {
             return Ok(Some(format!("it may take {} seconds", limits.seconds)));
         }
+        if let Some(why) = self.beyond_budget().await? {
+            return Ok(Some(why));
+        }
         let Some(most) = limits.cost_micros else { return Ok(None) };
         let (session, from) = (Some(self.caller.session.clone()), Some(self.accepted));
         let filter = UsageFilter { session, from, ..UsageFilter::default() };
         let cost = self.deployment.store.usage(&self.caller.tenant, &filter).await?.cost;
         let spent = u64::try_from(cost).unwrap_or(0);
         Ok((spent >= most).then(|| format!("it has cost {spent} of {most} millionths of a US dollar")))
+    }
+
+    /// The part of the tree's budget that is used up, in words.
+    async fn beyond_budget(&self) -> Result<Option<String>, RunError> {
+        let Budget { tokens, cost_micros, until } = self.order.budget;
+        if until.is_some_and(|until| self.deployment.clock.now() >= until) {
+            return Ok(Some("the time that it was given is over".to_owned()));
+        }
+        if tokens.is_none() && cost_micros.is_none() {
+            return Ok(None);
+        }
+        let filter = UsageFilter { root: Some(self.root), ..UsageFilter::default() };
+        let usage = self.deployment.store.usage(&self.caller.tenant, &filter).await?;
+        let (used, spent) = (usage.tokens, u64::try_from(usage.cost).unwrap_or(0));
+        let used = used.input + used.cache_read + used.cache_write + used.output;
+        Ok(match (tokens, cost_micros) {
+            (Some(most), _) if used >= most => {
+                Some(format!("{used} of {most} tokens are used that it and the runs it started may use"))
+            }
+            (_, Some(most)) if spent >= most => Some(format!(
+                "it and the runs it started have cost {spent} of {most} millionths of a US dollar"
+            )),
+            _ => None,
+        })
     }
 
     /// Writes down what an answer cost. One that cannot be written does not end the run.
@@ -335,7 +389,7 @@ impl<'a> Run<'a> {
         if let Some(note) = note {
             said.push(self.note(note)?);
         }
-        self.finish(id, said).await?;
+        self.finish(id, Finish::done(said)).await?;
         Ok(if last { End::Limited } else { End::Answered })
     }
 
@@ -348,13 +402,13 @@ impl<'a> Run<'a> {
             said.push(self.message(id, &Turn::text(Role::Assistant, text))?);
         }
         said.push(self.note("the run was stopped here")?);
-        self.finish(id, said).await?;
+        self.finish(id, Finish::cancelled(said)).await?;
         Ok(End::Stopped)
     }
 
-    async fn finish(&self, id: MessageId, said: Vec<NewMessage>) -> Result<(), RunError> {
+    async fn finish(&self, id: MessageId, finish: Finish) -> Result<(), RunError> {
         self.stopping.check()?;
-        self.deployment.store.finish_run(self.lease, Finish::done(said)).await?;
+        self.deployment.store.finish_run(self.lease, finish).await?;
         self.deployment.store.said(&self.owner(), id.into());
         Ok(())
     }

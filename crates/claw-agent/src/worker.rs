@@ -10,13 +10,15 @@ use std::time::Duration;
 
 use claw_core::JobId;
 use claw_core::port::{Fault, UnixMillis};
-use claw_core::store::{self, Claim, Failure, Job, Lease, RunEvent, SessionEventBody, StoreError, Topic};
+use claw_core::store::{
+    self, Claim, Failure, Job, JobEnd, Lease, Parking, RunEvent, SessionEventBody, StoreError, Topic,
+};
 use smol_str::SmolStr;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::turn::{Run, Stopping};
-use crate::{Deployment, End, RunError};
+use crate::turn::{Run, Stopping, Went};
+use crate::{Deployment, RunError};
 
 /// The longest that a failed run waits before it is tried again.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
@@ -74,6 +76,7 @@ impl Worker {
         let mut reclaimed = None;
         while !stop.is_cancelled() {
             changes.mark_unchanged();
+            self.obey_cancels().await;
             match self.take(&mut runs, &mut reclaimed, &stop).await {
                 Err(error) if error.is_transient() => {
                     tracing::warn!(%error, "the queue could not be asked for work; it will be asked again");
@@ -135,6 +138,25 @@ impl Worker {
         token.inspect(|token| token.cancel()).is_some()
     }
 
+    /// Stops the runs of this worker that somebody cancelled, from whichever process. A store that cannot be asked now
+    /// is asked again.
+    async fn obey_cancels(&self) {
+        let runs: Vec<JobId> = self.running().keys().copied().collect();
+        if runs.is_empty() {
+            return;
+        }
+        match self.0.deployment.store.cancel_requests(&runs).await {
+            Ok(cancelled) => {
+                for run in cancelled {
+                    self.abort(run);
+                }
+            }
+            Err(error) => {
+                tracing::warn!(%error, "cancel requests could not be read; they will be read again")
+            }
+        }
+    }
+
     async fn claim(&self) -> Result<Option<(Job, Lease)>, StoreError> {
         let Inner { deployment, options, .. } = &*self.0;
         let now = deployment.clock.now();
@@ -151,11 +173,24 @@ impl Worker {
             self.report(&job, &lease, &why).await;
             return self.0.deployment.chronicle.written().await;
         }
+        if let Some(request) = &job.cancel {
+            // Its worker died before it could end it.
+            let by = request.by.clone();
+            let why = format!("the run was stopped by {by}");
+            self.end(&job, &lease, (&why, JobEnd::Cancelled), RunEvent::Cancelled { by }).await;
+            return self.0.deployment.chronicle.written().await;
+        }
         let stopping = Stopping::default();
         self.running().insert(lease.job, stopping.now.clone());
         let attempt = lease.attempt;
-        let began = if attempt == 1 { RunEvent::Began { attempt } } else { RunEvent::Resumed { attempt } };
-        self.tell(&job, began);
+        self.tell(
+            &job,
+            match job.tries() {
+                1 if attempt == 1 => RunEvent::Began { attempt },
+                1 => RunEvent::Woken,
+                _ => RunEvent::Resumed { attempt },
+            },
+        );
         let ended = tokio::select! {
             ended = self.attempt(&job, &lease, &stopping) => ended,
             never = self.keep(&lease, &stopping) => match never {},
@@ -163,14 +198,25 @@ impl Worker {
         self.running().remove(&lease.job);
         let deployment = &self.0.deployment;
         match ended {
-            Ok(end) => self.tell(&job, RunEvent::Ended { end }),
+            Ok(Went::Ended(end)) => self.tell(&job, RunEvent::Ended { end }),
+            Ok(Went::Parked(parking)) => self.park(&job, &lease, parking).await,
             Err(RunError::Lost) => tracing::info!(run = %lease.job, "the run is someone else's by now"),
             Err(error) => self.failed(&job, &lease, error).await,
         }
         deployment.chronicle.written().await;
     }
 
-    async fn attempt(&self, job: &Job, lease: &Lease, stopping: &Stopping) -> Result<End, RunError> {
+    /// Parks a run: its slot is free until an approval is answered or expires.
+    async fn park(&self, job: &Job, lease: &Lease, parking: Parking) {
+        let until = parking.until;
+        match self.0.deployment.store.park(lease, parking).await {
+            Ok(_) => self.tell(job, RunEvent::Parked { until }),
+            // The lease ends, and the run is taken up from what is stored.
+            Err(error) => tracing::warn!(run = %lease.job, %error, "a run could not be parked"),
+        }
+    }
+
+    async fn attempt(&self, job: &Job, lease: &Lease, stopping: &Stopping) -> Result<Went, RunError> {
         let run = Run::read(&self.0.deployment, job, lease, stopping.clone()).await?;
         run.go().await
     }
@@ -212,10 +258,15 @@ impl Worker {
         self.report(job, lease, &format!("the run failed: {why}")).await;
     }
 
-    /// Ends a run with a word in its conversation.
+    /// Gives a run up, with a word in its session.
     async fn report(&self, job: &Job, lease: &Lease, why: &str) {
+        self.end(job, lease, (why, JobEnd::Done), RunEvent::Reported { why: why.to_owned() }).await;
+    }
+
+    /// Ends a run that is not carried further, with a word in its session.
+    async fn end(&self, job: &Job, lease: &Lease, (why, end): (&str, JobEnd), event: RunEvent) {
         let deployment = &self.0.deployment;
-        let reported = match crate::turn::report(deployment, job, lease, why).await {
+        let reported = match crate::turn::report(deployment, job, lease, (why, end)).await {
             // What does not read cannot be told in its conversation.
             Err(RunError::Unreadable(_)) => {
                 let failure = Failure { error: why.to_owned(), retry: None };
@@ -224,7 +275,7 @@ impl Worker {
             reported => reported,
         };
         match reported {
-            Ok(()) => self.tell(job, RunEvent::Reported { why: why.to_owned() }),
+            Ok(()) => self.tell(job, event),
             // Its lease ends, and whoever claims it then reports it.
             Err(error) => tracing::error!(run = %lease.job, %error, "a run could not be reported"),
         }

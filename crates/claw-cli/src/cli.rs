@@ -73,6 +73,9 @@ enum Command {
     /// List and answer the questions that calls wait for.
     #[command(subcommand)]
     Approvals(commands::approvals::Approvals),
+    /// See the runs of agents, and stop one in whichever process it is.
+    #[command(subcommand)]
+    Runs(commands::runs::Runs),
     /// See what holds commands, try it, and run one in it.
     #[command(subcommand)]
     Sandbox(commands::sandbox::Sandbox),
@@ -174,6 +177,7 @@ fn execute(cli: Cli) -> Outcome {
         Command::Scrub(scrub) => scrub.run(&session),
         Command::Shell(shell) => shell.run(&mut session),
         Command::Approvals(approvals) => approvals.run(&mut session),
+        Command::Runs(runs) => runs.run(&mut session),
         Command::Sandbox(sandbox) => sandbox.run(&mut session),
         Command::Secrets(secrets) => secrets.run(&mut session),
         Command::Credentials(credentials) => credentials.run(&mut session),

@@ -28,6 +28,9 @@ pub struct ApprovalConfig {
     pub effects: BTreeMap<Effect, EffectRule>,
     /// How long a question waits for an answer, in seconds.
     pub wait_secs: u32,
+    /// How many hours an approval stays open where nobody watches: its run is parked meanwhile and holds up nobody.
+    #[schemars(range(min = 1, max = 8760))]
+    pub park_hours: u32,
 }
 
 impl Default for ApprovalConfig {
@@ -37,6 +40,7 @@ impl Default for ApprovalConfig {
             security: Security::default(),
             effects: BTreeMap::new(),
             wait_secs: 120,
+            park_hours: 24,
         }
     }
 }

@@ -10,7 +10,7 @@ use claw_core::store::{Approval, ApprovalState, NewApproval, StoreError, Topic};
 use claw_core::{ApprovalId, CallId};
 use tokio_util::sync::CancellationToken;
 
-use crate::reply::{Refusal, Step};
+use crate::reply::{Refusal, Step, Waiting};
 use crate::{Executor, Offer};
 
 /// Puts the question, or finds it again, and waits until it is over. Only a yes is `Ok`.
@@ -44,6 +44,29 @@ pub(crate) async fn ask(
             None => reread(executor, offer, &row).await,
         }
         .map_err(|error| unasked(&error))?;
+    }
+    executor.emit(caller, call, || What::ApprovalClosed { id: row.id, state: row.state });
+    answer(&row, cancel)
+}
+
+/// Puts the question, or finds it again, and does not wait: an approval that is still open ends the call as waiting.
+pub(crate) async fn find_answer(
+    executor: &Executor,
+    offer: &Offer,
+    question: NewApproval,
+    cancel: &CancellationToken,
+) -> Result<ApprovalId, Refusal> {
+    let (caller, call, asked) = (offer.caller(), question.call, question.asked);
+    let row = executor.0.store.request(question).await.map_err(|error| unasked(&error))?;
+    if row.state == ApprovalState::Pending {
+        let waiting = Waiting { approval: row.id, expires: row.request.expires };
+        // A question that was put before is not put to a person again.
+        if row.request.asked == asked {
+            let shown = Box::new(row);
+            executor.emit(caller, call, || What::ApprovalRequested { approval: shown });
+        }
+        let refusal = Refusal::at(Step::Judge, "the call waits for an approval");
+        return Err(Refusal { waiting: Some(waiting), ..refusal });
     }
     executor.emit(caller, call, || What::ApprovalClosed { id: row.id, state: row.state });
     answer(&row, cancel)
@@ -87,6 +110,7 @@ fn unasked(error: &StoreError) -> Refusal {
 
 fn in_words(duration: Duration) -> String {
     match duration.as_secs() {
+        seconds if seconds >= 7200 && seconds % 3600 == 0 => format!("{} hours", seconds / 3600),
         seconds if seconds >= 120 && seconds % 60 == 0 => format!("{} minutes", seconds / 60),
         1 => "1 second".to_owned(),
         seconds => format!("{seconds} seconds"),

@@ -27,6 +27,7 @@ use claw_core::{CallId, JobId, ToolName};
 use claw_policy::nearest::nearest;
 use claw_policy::pipeline::Subject;
 use futures_util::FutureExt as _;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use smol_str::SmolStr;
 use tokio_util::sync::CancellationToken;
@@ -83,14 +84,27 @@ impl Arguments {
     }
 }
 
-/// Whether a person can be asked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// How a call that needs an approval gets it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Asking {
-    /// Someone watches the questions.
+    /// The call waits for the answer, `approvals.wait_secs` at most.
     #[default]
     Possible,
-    /// Nobody does: what would be asked is refused.
+    /// Nobody can be asked: the call is refused.
     Impossible,
+    /// The call does not wait: it ends as [`CallError::Waiting`] until the approval is answered. Somebody watches, so it
+    /// stays open for `approvals.wait_secs`.
+    Watched,
+    /// The same where nobody watches: it stays open for `approvals.park_hours`.
+    Unwatched,
+}
+
+impl Asking {
+    /// Whether the call ends while its approval is open.
+    pub(crate) const fn parks(self) -> bool {
+        matches!(self, Self::Watched | Self::Unwatched)
+    }
 }
 
 impl Request {
@@ -137,6 +151,7 @@ impl Executor {
         let tool = if offer.find(&name).is_some() { name } else { output::name(&name, &scrubber) };
         let (outcome, took) = match end {
             Ok((outcome, took)) => (outcome.map_err(CallError::Failed), took),
+            Err(Refusal { waiting: Some(waiting), .. }) => (Err(CallError::Waiting(waiting)), Duration::ZERO),
             Err(refusal) => {
                 let refusal = output::refusal(refusal, &scrubber);
                 self.note_refusal(offer, call, &tool, &refusal).await;

@@ -39,5 +39,5 @@ pub use processes::{Keeping, ProcessLimits};
 pub use registry::{
     Context, Discovered, Discovery, Factory, Listing, RegisterError, Registry, Status, Version,
 };
-pub use reply::{CallError, Refusal, Reply, Step};
+pub use reply::{CallError, Refusal, Reply, Step, Waiting};
 pub use scrub::{CallScrubber, Saying, Scrubbers, SecretError};

@@ -3,8 +3,9 @@
 use std::fmt;
 use std::time::Duration;
 
+use claw_core::port::UnixMillis;
 use claw_core::tool::{Output, ToolError};
-use claw_core::{CallId, ToolName};
+use claw_core::{ApprovalId, CallId, ToolName};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -32,6 +33,19 @@ pub enum CallError {
     /// It ran and failed.
     #[error("{0}")]
     Failed(ToolError),
+    /// It needs an approval that nobody has given yet, and nothing happened. Make the same call, by its id, again once
+    /// the approval is answered.
+    #[error("the call waits for approval `{}`", .0.approval)]
+    Waiting(Waiting),
+}
+
+/// The approval that a call waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Waiting {
+    /// The approval.
+    pub approval: ApprovalId,
+    /// The time at which it expires.
+    pub expires: UnixMillis,
 }
 
 /// Why a call was turned away.
@@ -47,6 +61,8 @@ pub struct Refusal {
     pub retry_after: Option<Duration>,
     /// The same as data, for programs: which fields do not fit, what was expected and what came.
     pub details: Option<Box<Value>>,
+    /// The approval that is still open, where the call does not wait for it: then nothing is refused yet.
+    pub(crate) waiting: Option<Waiting>,
 }
 
 /// The steps at which a call can be turned away.
@@ -84,7 +100,7 @@ impl Step {
 impl Refusal {
     /// Turned away at this step for this reason.
     pub fn at(step: Step, reason: impl Into<String>) -> Self {
-        Self { step, reason: reason.into(), advice: None, retry_after: None, details: None }
+        Self { step, reason: reason.into(), advice: None, retry_after: None, details: None, waiting: None }
     }
 
     /// Says what to try.
@@ -112,6 +128,7 @@ impl Reply {
             Ok(output) => output.model_text(),
             Err(CallError::Refused(refusal)) => format!("refused: {refusal}"),
             Err(CallError::Failed(error)) => format!("error: {}", error.for_model()),
+            Err(error @ CallError::Waiting(_)) => error.to_string(),
         };
         for note in &self.notes {
             text.push_str("\nnote: ");
@@ -129,6 +146,14 @@ impl Reply {
     pub fn refusal(&self) -> Option<&Refusal> {
         match &self.outcome {
             Err(CallError::Refused(refusal)) => Some(refusal),
+            _ => None,
+        }
+    }
+
+    /// The approval that the call waits for, where it does.
+    pub fn waiting(&self) -> Option<Waiting> {
+        match &self.outcome {
+            Err(CallError::Waiting(waiting)) => Some(*waiting),
             _ => None,
         }
     }

@@ -56,6 +56,8 @@ const PAIRS: &[Pair] = &[
     pair!(19, "conversations", "0019_conversations.sql"),
     pair!(20, "workspace_files", "0020_workspace_files.sql"),
     pair!(21, "search", "0021_search.sql"),
+    pair!(22, "runs", "0022_runs.sql"),
+    pair!(23, "tenant_rules", "0023_tenant_rules.sql"),
 ];
 
 /// Every step, in order.

@@ -8,37 +8,43 @@ use claw_core::ToolName;
 use claw_core::message::{Args, Part, Told, Turn, Wanted};
 use claw_core::store::{Outcome, Role};
 use claw_core::tool::Progress;
-use claw_registry::{Arguments, Asking, Offer, Reply, Request};
+use claw_registry::{Arguments, CallError, Offer, Reply, Request, Waiting};
 
 use super::Run;
 use crate::{Finding, RunError, result};
 
+/// The approvals that calls of a run wait for.
+pub(super) type Waits = Vec<Waiting>;
+
 impl Run<'_> {
-    /// Makes the calls, in order; each has one result after it.
-    pub(super) async fn act(&mut self, offer: &Offer, calls: Vec<Wanted>) -> Result<(), RunError> {
+    /// Makes the calls, in order; each has one result after it. Stops at a call that waits for an approval: it and
+    /// those after it stay open until the run is taken up again.
+    pub(super) async fn act(&mut self, offer: &Offer, calls: Vec<Wanted>) -> Result<Waits, RunError> {
         let (_, wanted) = self.counts();
         let before = wanted.saturating_sub(u32::try_from(calls.len()).unwrap_or(u32::MAX));
         let left = self.profile.limits.calls.saturating_sub(before);
         let left = usize::try_from(left).unwrap_or(usize::MAX);
         let mut calls = calls;
         let beyond = calls.split_off(left.min(calls.len()));
-        self.make(offer, calls).await?;
         if !beyond.is_empty() {
             let why = format!("{} calls may be made in one run", self.profile.limits.calls);
             self.tell(beyond.iter().map(|wanted| result::not_made(wanted, &why)).collect()).await?;
         }
-        Ok(())
+        self.make(offer, calls).await
     }
 
     /// Takes up the calls that have no result: what has not begun is made now, what has is told of and never
     /// repeated.
-    pub(super) async fn take_up(&mut self, offer: &Offer, open: Vec<Wanted>) -> Result<(), RunError> {
+    pub(super) async fn take_up(&mut self, offer: &Offer, open: Vec<Wanted>) -> Result<Waits, RunError> {
         let mut to_make = Vec::new();
         for wanted in open {
             match self.fate(&wanted).await? {
                 None => to_make.push(wanted),
                 Some(outcome) => {
-                    self.make(offer, std::mem::take(&mut to_make)).await?;
+                    let waits = self.make(offer, std::mem::take(&mut to_make)).await?;
+                    if !waits.is_empty() {
+                        return Ok(waits);
+                    }
                     self.tell(vec![result::after_a_crash(&wanted, outcome)]).await?;
                 }
             }
@@ -51,7 +57,7 @@ impl Run<'_> {
         Ok(self.deployment.store.fate(&self.caller.tenant, wanted.call).await?)
     }
 
-    async fn make(&mut self, offer: &Offer, calls: Vec<Wanted>) -> Result<(), RunError> {
+    async fn make(&mut self, offer: &Offer, calls: Vec<Wanted>) -> Result<Waits, RunError> {
         let mut calls = calls.into_iter().peekable();
         while let Some(first) = calls.next() {
             self.stopping.check()?;
@@ -60,15 +66,21 @@ impl Run<'_> {
             while reads(&together[0]) && calls.peek().is_some_and(reads) {
                 together.extend(calls.next());
             }
-            let told = self.made(offer, &together).await;
-            let told = self.watched(offer, &together, told);
-            self.tell(told).await?;
+            let (made, waits) = self.made(offer, &together).await;
+            let told = self.watched(offer, made);
+            if !told.is_empty() {
+                self.tell(told).await?;
+            }
+            if !waits.is_empty() {
+                return Ok(waits);
+            }
         }
-        Ok(())
+        Ok(Waits::new())
     }
 
-    /// Takes calls down the road; those that cannot be made are told so.
-    async fn made(&self, offer: &Offer, calls: &[Wanted]) -> Vec<Told> {
+    /// Takes calls down the road; those that cannot be made are told so. Returns the calls that are over with their
+    /// results, and the approvals that others wait for.
+    async fn made(&self, offer: &Offer, calls: &[Wanted]) -> (Vec<(Wanted, Told)>, Waits) {
         let stopped = self.stopping.now.is_cancelled();
         let early = |wanted: &Wanted| match stopped {
             true => Some(result::not_made(wanted, "the run was stopped before")),
@@ -79,14 +91,20 @@ impl Run<'_> {
         let requests: Vec<Request> = requests.map(|(wanted, _)| self.request(wanted)).collect();
         let mut replies = self.deployment.executor.execute_batch(offer, requests).await.into_iter();
         self.count_uses(offer, replies.as_slice()).await;
-        let told = calls.iter().zip(early).map(|(wanted, early)| {
-            let made = || match replies.next() {
-                Some(reply) => result::of(wanted, &reply, offer.meta(&wanted.tool).map(|meta| &**meta)),
-                None => result::not_made(wanted, "something went wrong inside Clawsmith"),
+        let (mut made, mut waits) = (Vec::with_capacity(calls.len()), Waits::new());
+        for (wanted, early) in calls.iter().zip(early) {
+            let told = match early.map_or_else(|| Err(replies.next()), Ok) {
+                Ok(told) => told,
+                Err(Some(Reply { outcome: Err(CallError::Waiting(waiting)), .. })) => {
+                    waits.push(waiting);
+                    continue;
+                }
+                Err(Some(reply)) => result::of(wanted, &reply, offer.meta(&wanted.tool).map(|meta| &**meta)),
+                Err(None) => result::not_made(wanted, "something went wrong inside Clawsmith"),
             };
-            early.unwrap_or_else(made)
-        });
-        told.collect()
+            made.push((wanted.clone(), told));
+        }
+        (made, waits)
     }
 
     fn request(&self, wanted: &Wanted) -> Request {
@@ -103,14 +121,14 @@ impl Run<'_> {
             cancel: self.stopping.now.child_token(),
             progress: Progress::silent(),
             timeout: None,
-            asking: if self.order.asking { Asking::Possible } else { Asking::Impossible },
+            asking: self.order.asking,
         }
     }
 
     /// Looks whether the run goes in circles; the model hears of it first, then it is over.
-    fn watched(&mut self, offer: &Offer, calls: &[Wanted], told: Vec<Told>) -> Vec<Told> {
-        let watched = calls.iter().zip(told).map(|(wanted, mut told)| {
-            match self.loops.observe(wanted, &told, offer.only_reads(&wanted.tool)) {
+    fn watched(&mut self, offer: &Offer, made: Vec<(Wanted, Told)>) -> Vec<Told> {
+        let watched = made.into_iter().map(|(wanted, mut told)| {
+            match self.loops.observe(&wanted, &told, offer.only_reads(&wanted.tool)) {
                 Some(Finding::Warn(what)) => {
                     result::note(
                         &mut told,
@@ -133,7 +151,7 @@ impl Run<'_> {
 
     /// What an agent uses stays when tokens are short. A count that is lost harms nothing.
     async fn count_uses(&self, offer: &Offer, replies: &[Reply]) {
-        let ran = replies.iter().filter(|reply| reply.refusal().is_none());
+        let ran = replies.iter().filter(|reply| reply.refusal().is_none() && reply.waiting().is_none());
         let name = |reply: &Reply| offer.meta(&reply.tool).map(|meta| (meta.name.clone(), 1));
         let uses: Vec<(ToolName, u64)> = ran.filter_map(name).collect();
         if uses.is_empty() {

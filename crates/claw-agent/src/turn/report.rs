@@ -2,7 +2,7 @@
 
 use claw_core::MessageId;
 use claw_core::message::{Part, Turn};
-use claw_core::store::{Finish, Job, Lease, Role};
+use claw_core::store::{Finish, Job, JobEnd, Lease, Role};
 
 use super::message;
 use crate::{Deployment, History, Order, RunError, result};
@@ -12,7 +12,7 @@ pub(crate) async fn report(
     deployment: &Deployment,
     job: &Job,
     lease: &Lease,
-    why: &str,
+    (why, end): (&str, JobEnd),
 ) -> Result<(), RunError> {
     let (_, session) = Order::of(job)?;
     let (tenant, store) = (&job.new.tenant, &deployment.store);
@@ -33,6 +33,7 @@ pub(crate) async fn report(
     turns.push(Turn::text(Role::System, scrubber.said(why)));
     let now = deployment.clock.now();
     let said = turns.iter().map(|turn| message((tenant, &session), MessageId::new(), turn, now));
-    store.finish_run(lease, Finish::done(said.collect::<Result<_, _>>()?)).await?;
+    let said = said.collect::<Result<_, _>>()?;
+    store.finish_run(lease, Finish { said, end, announce: None }).await?;
     Ok(())
 }

@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use claw_agent::{RunLimits, Worker, WorkerOptions};
+use claw_agent::{Acceptance, RunLimits, Worker, WorkerOptions};
 use claw_core::message::Part;
 use claw_core::port::Clock as _;
 use claw_core::store::{JobState, Message, Outcome, SessionLog as _};
@@ -156,8 +156,15 @@ async fn accept(place: &Path, turns: usize) -> Vec<JobId> {
     for n in 0..turns {
         let (owner, question) = (tenant(), [Part::text(format!("question {n}"))]);
         let key = session(n % SESSIONS);
-        let accepted =
-            order().accept(&store, (&owner, &key), &question, (LANE, SystemClock.now())).await.unwrap();
+        let accepted = order()
+            .accept(
+                &store,
+                (&owner, &key),
+                &question,
+                Acceptance { lane: LANE, at: SystemClock.now(), lineage: None },
+            )
+            .await
+            .unwrap();
         jobs.push(accepted.job);
     }
     jobs

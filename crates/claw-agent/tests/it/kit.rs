@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use claw_agent::{
-    Chronicle, Deployment, History, Order, Profile, Profiles, RunLimits, Worker, WorkerOptions,
+    Acceptance, Budget, Chronicle, Deployment, History, Order, Profile, Profiles, RunLimits, Worker,
+    WorkerOptions,
 };
 use claw_core::message::{Part, Told, Turn};
 use claw_core::port::{Clock, Model, ModelError, Models, Owner, World};
@@ -17,7 +18,7 @@ use claw_core::{AgentId, JobId, SessionKey, TenantId};
 use claw_llm::{Script, Scripted};
 use claw_policy::config::PolicyConfig;
 use claw_policy::pipeline::Policy;
-use claw_registry::{Executor, Limits, Registry};
+use claw_registry::{Asking, Executor, Limits, Registry};
 use claw_store::SqliteStore;
 use claw_testkit::{ManualClock, fixture};
 use schemars::JsonSchema;
@@ -89,7 +90,7 @@ impl Bench {
     }
 
     pub(crate) async fn send(&self, text: &str) -> Accepted {
-        let place = (LANE, self.clock.now());
+        let place = Acceptance { lane: LANE, at: self.clock.now(), lineage: None };
         let parts = [Part::text(text)];
         order().accept(&*self.deployment.store, (&tenant(), &session()), &parts, place).await.unwrap()
     }
@@ -215,7 +216,9 @@ pub(crate) fn order() -> Order {
         peer: PeerKind::Direct,
         workspace: PathBuf::from("/w"),
         allow: None,
-        asking: false,
+        thread: None,
+        asking: Asking::Impossible,
+        budget: Budget::default(),
         hops: 0,
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use claw_agent::{RunLimits, Worker, WorkerOptions};
+use claw_agent::{Acceptance, RunLimits, Worker, WorkerOptions};
 use claw_core::NodeId;
 use claw_core::message::Part;
 use claw_core::port::Clock as _;
@@ -130,7 +130,7 @@ async fn goes_on_when_the_store_was_busy_for_a_while() {
     let clock = Arc::new(SystemClock);
     let watched = Arc::new(Watched::default());
     let deployment = deployment(store.clone(), clock, script, RunLimits::default(), &watched);
-    let place = (LANE, SystemClock.now());
+    let place = Acceptance { lane: LANE, at: SystemClock.now(), lineage: None };
     let hello = [Part::text("hello")];
     let job = order().accept(&*store, (&tenant(), &session()), &hello, place).await.unwrap().job;
 

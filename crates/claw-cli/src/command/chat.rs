@@ -15,7 +15,6 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use claw_core::JobId;
 use claw_core::message::Part;
 use claw_core::store::Process;
 use claw_core::tool::Caller;
@@ -28,7 +27,7 @@ use crate::caller::CallerArgs;
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
 use crate::opened::with_app;
-use crate::output::{tell, visible};
+use crate::output::{complain, tell, visible};
 
 /// No question is longer.
 const MOST_BYTES: usize = 1024 * 1024;
@@ -108,11 +107,14 @@ impl Chat {
             return done.map(|()| ExitCode::SUCCESS);
         }
         talk.view.introduce(&mut session.out, &*talk.sessions.model(&talk.caller).await?)?;
-        let asking = if self.wait { Asking::Possible } else { approve::asking() };
+        let asking = match self.wait || approve::can_ask() {
+            true => Asking::Watched,
+            false => Asking::Impossible,
+        };
         let run = talk.sessions.send(&talk.caller, vec![Part::text(text)], asking).await?;
         let ended = tokio::select! {
             ended = talk.view.follow(&mut session.out, run) => ended,
-            never = interrupted(&talk.sessions, run) => match never {},
+            never = interrupted(&talk.sessions, &talk.caller) => match never {},
         };
         talk.end().await?;
         Ok(ExitCode::from(ended?))
@@ -197,13 +199,21 @@ fn tell_lost(lost: &[Process], caller: &Caller) {
     }
 }
 
-/// Stops the run on Ctrl-C; a second one ends the program.
-async fn interrupted(sessions: &Sessions, run: JobId) -> Infallible {
+/// Stops the runs of the session.
+async fn stop(sessions: &Sessions, caller: &Caller) {
+    let by = caller.user.as_ref().map_or("cli", |user| user.as_str());
+    if let Err(error) = sessions.stop(caller, by).await {
+        complain("not stopped", error);
+    }
+}
+
+/// Stops the runs on Ctrl-C; a second one ends the program.
+async fn interrupted(sessions: &Sessions, caller: &Caller) -> Infallible {
     if tokio::signal::ctrl_c().await.is_err() {
         return std::future::pending().await;
     }
     tell("\nstopping; press Ctrl-C again to quit at once");
-    sessions.abort(run);
+    stop(sessions, caller).await;
     match tokio::signal::ctrl_c().await {
         Ok(()) => std::process::exit(130),
         Err(_) => std::future::pending().await,

@@ -12,6 +12,7 @@ pub(crate) mod ledger;
 pub(crate) mod onboard;
 pub(crate) mod policy;
 mod prompt;
+pub(crate) mod runs;
 pub(crate) mod sandbox;
 pub(crate) mod scrub;
 pub(crate) mod secrets;

@@ -35,7 +35,7 @@ pub(crate) struct Scrub {
 impl Scrub {
     pub(crate) fn run(self, session: &Session) -> Outcome {
         let setup = session.load()?;
-        let sealed = with_existing_app(&setup, async |app| Ok(app.sealed().await?))?;
+        let sealed = with_existing_app(&setup, async |app| Ok(app.sealed(app.tenant()).await?))?;
         let mut scrubber = setup.scrubber()?;
         for value in sealed.unwrap_or_default() {
             match scrubber.clone().with_values([SecretValue::new(value, "value")]) {

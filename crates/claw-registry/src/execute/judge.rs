@@ -75,8 +75,11 @@ impl Trip<'_> {
             return Err(approval::nobody_to_ask(&reason, self.request.call));
         }
         let question = self.question(&judged, args, reason, scrubber);
-        judged.approval =
-            Some(approval::ask(self.executor, self.offer, question, &self.request.cancel).await?);
+        let approval = match self.request.asking.parks() {
+            true => approval::find_answer(self.executor, self.offer, question, &self.request.cancel).await?,
+            false => approval::ask(self.executor, self.offer, question, &self.request.cancel).await?,
+        };
+        judged.approval = Some(approval);
         judged.built = self.reconsider(&judged).await?;
         Ok(judged)
     }
@@ -215,7 +218,11 @@ impl Trip<'_> {
     ) -> NewApproval {
         let caller = self.offer.caller();
         let now = self.offer.0.registry.world().clock.now();
-        let wait = self.executor.0.approvals.load().wait_secs;
+        let approvals = self.executor.0.approvals.load();
+        let wait = match self.request.asking {
+            Asking::Unwatched => Duration::from_secs(u64::from(approvals.park_hours) * 3600),
+            _ => Duration::from_secs(approvals.wait_secs.into()),
+        };
         let remember = self.executor.0.rules.as_ref().and_then(|_| remembered::suggestion(judged, scrubber));
         let remember = remember.map(|suggestion| match self.is_settled_by_rules(judged) {
             true => suggestion,
@@ -234,7 +241,7 @@ impl Trip<'_> {
             summary: question::summary(judged, args, scrubber),
             reason,
             asked: now,
-            expires: now.plus(Duration::from_secs(wait.into())),
+            expires: now.plus(wait),
             remember,
         }
     }

@@ -2,7 +2,7 @@
 
 use claw_core::TenantId;
 use claw_core::store::{CallContext, EntryEvent, Ledger, Outcome};
-use claw_core::tool::{Effect, ErrorKind, Progress};
+use claw_core::tool::{Effect, ErrorKind, PeerKind, Progress, SubagentDepth};
 use claw_policy::approval::{ApprovalConfig, AskMode};
 use claw_policy::config::PolicyConfig;
 use claw_policy::pipeline::Policy;

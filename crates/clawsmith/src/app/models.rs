@@ -98,8 +98,12 @@ impl Keys for DeploymentKeys {
             KeyPlace::Secret(name) => self.secret(tenant, name).await?,
         };
         if let (Some(key), Some(executor)) = (&key, &self.executor) {
-            // One too short to be told from ordinary text opens no model either.
-            let _ = executor.scrubbers().add(key.expose_secret().trim());
+            let value = key.expose_secret().trim();
+            // A key too short to be told from ordinary text opens no model either.
+            let _ = match place {
+                KeyPlace::Env(_) => executor.scrubbers().add(value),
+                KeyPlace::Secret(_) => executor.scrubbers().add_for(tenant, value),
+            };
         }
         Ok(key)
     }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use claw_core::TenantId;
 use claw_core::store::StoreError;
 use claw_policy::scrub::{Scrubber, Value as SecretValue};
 use claw_registry::{Executor, Scrubbers};
@@ -50,14 +51,13 @@ impl App {
         Ok(Vault::open(Arc::clone(&self.store) as _, self.setup.keys()?).await?)
     }
 
-    /// Every value that the store keeps sealed for the tenant.
-    pub async fn sealed(&self) -> Result<Vec<String>, Error> {
+    /// Every value that the store keeps sealed for a tenant.
+    pub async fn sealed(&self, tenant: &TenantId) -> Result<Vec<String>, Error> {
         let unopened = |error: StoreError| {
             Error::failed("a sealed value cannot be opened, so it could not be kept out of what is shown")
                 .because(error)
                 .hint("`clawsmith doctor` tells which; set it again, or remove it")
         };
-        let tenant = self.tenant();
         let kept = self.store.secrets(tenant).await.map_err(unopened)?;
         let mut values = self.programs()?.secrets(tenant).await.map_err(unopened)?;
         if !kept.is_empty() {
@@ -69,11 +69,25 @@ impl App {
         Ok(values)
     }
 
-    /// Tells the scrubbers every sealed value: a program may have written one into a file long ago.
+    /// Tells the scrubbers every sealed value of every tenant: a program may have written one into a file long ago.
     pub(crate) async fn hide_sealed(&self, executor: &Executor) -> Result<(), Error> {
-        let short = executor.scrubbers().add_all_for(self.tenant(), self.sealed().await?);
-        if short > 0 {
-            tracing::warn!(count = short, "sealed values are too short to be told from ordinary text");
+        let known = self.store.tenants().await.map_err(|error| {
+            Error::failed("the tenants cannot be read, so their secrets could not be hidden").because(error)
+        })?;
+        let mut tenants: Vec<TenantId> = known.into_iter().map(|tenant| tenant.id).collect();
+        if !tenants.contains(self.tenant()) {
+            tenants.push(self.tenant().clone());
+        }
+        let of_before = executor.scrubbers().tenants();
+        tenants.extend(of_before.into_iter().filter(|tenant| !tenants.contains(tenant)).collect::<Vec<_>>());
+        for tenant in tenants {
+            let hidden = executor.scrubbers().set_for(&tenant, self.sealed(&tenant).await?);
+            let short = hidden.map_err(|error| {
+                Error::failed(format!("the secrets of tenant `{tenant}` cannot be hidden")).because(error)
+            })?;
+            if short > 0 {
+                tracing::warn!(%tenant, count = short, "sealed values are too short to be told from ordinary text");
+            }
         }
         Ok(())
     }

@@ -7,12 +7,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use claw_agent::{Chronicle, Deployment, ModelChoice, Order, Peer, Profile, Profiles, Worker, WorkerOptions};
+use claw_agent::{
+    Acceptance, Budget, Chronicle, Deployment, ModelChoice, Order, Peer, Profile, Profiles, Worker,
+    WorkerOptions,
+};
 use claw_core::message::Part;
 use claw_core::port::{Clock, Model};
-use claw_core::store::{self, Process, Store};
+use claw_core::store::{self, Cancel, Cancelled, JobFilter, JobState, Process, Store, StoreError};
 use claw_core::tool::{Caller, Digest};
-use claw_core::{AgentId, BootId, JobId, NodeId, SessionKey};
+use claw_core::{AgentId, BootId, JobId, NodeId, SessionKey, TenantId};
 use claw_host::SystemClock;
 use claw_registry::Asking;
 use smol_str::{SmolStr, format_smolstr};
@@ -20,6 +23,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::compose::Hooks;
+use super::following::Following;
 use super::processes::{self, Owning};
 use super::{App, Error};
 use crate::config::Config;
@@ -48,6 +52,8 @@ pub struct Sessions {
     working: JoinHandle<Result<(), store::StoreError>>,
     owning: Owning,
     lost: Vec<Process>,
+    /// Keeps policy and scrubbers as the store has them.
+    _following: Following,
 }
 
 /// The lane of a session whose runs only a process that shows it takes.
@@ -73,6 +79,7 @@ impl App {
         let models = Arc::new(models);
         let agents = self.agent_resolver();
         let deployment = Deployment { store, executor, models, clock, chronicle, agents, profiles };
+        let following = self.follow_store(&deployment.executor);
         let lane = options.lanes.first().cloned().unwrap_or_else(|| SmolStr::new_static("main"));
         let worker_options = WorkerOptions { lease: LEASE, ..WorkerOptions::new(me, options.lanes) };
         let worker = Worker::new(deployment.clone(), worker_options);
@@ -85,7 +92,17 @@ impl App {
                 worker.work(stop).await
             }
         });
-        Ok(Sessions { deployment, worker, lane, stop, deserted, working, owning, lost })
+        Ok(Sessions {
+            deployment,
+            worker,
+            lane,
+            stop,
+            deserted,
+            working,
+            owning,
+            lost,
+            _following: following,
+        })
     }
 }
 
@@ -114,7 +131,7 @@ impl Sessions {
             part => part,
         };
         let parts: Vec<Part> = parts.into_iter().map(scrubbed).collect();
-        let place = (self.lane.as_str(), deployment.clock.now());
+        let place = Acceptance { lane: &self.lane, at: deployment.clock.now(), lineage: None };
         let owner = (&caller.tenant, &caller.session);
         let accepted = order(caller, asking).accept(&*deployment.store, owner, &parts, place).await;
         let accepted =
@@ -122,9 +139,16 @@ impl Sessions {
         Ok(accepted.job)
     }
 
-    /// Stops a run of this process at once; `false` where it has no such run.
-    pub fn abort(&self, run: JobId) -> bool {
-        self.worker.abort(run)
+    /// Stops every run of the caller's session, in whichever process it is: those of this one at once.
+    pub async fn stop(&self, caller: &Caller, by: &str) -> Result<(), Error> {
+        let states = vec![JobState::Pending, JobState::Leased, JobState::Parked];
+        let filter = JobFilter { session: Some(caller.session.clone()), states, ..JobFilter::default() };
+        let runs = self.deployment.store.jobs(&caller.tenant, &filter).await.map_err(unstoppable)?;
+        for run in runs.iter().map(|job| job.new.id) {
+            self.worker.abort(run);
+            cancel(&*self.deployment.store, &caller.tenant, run, by).await?;
+        }
+        Ok(())
     }
 
     /// The model that answers this caller.
@@ -172,6 +196,22 @@ pub fn workspace_session(caller: &Caller, other: Option<&str>) -> Result<Session
         .map_err(|error| Error::invalid(error.to_string()).hint("name one with `--session KIND:NAME`"))
 }
 
+/// Cancels a run and all runs below it.
+pub(super) async fn cancel(
+    store: &dyn Store,
+    tenant: &TenantId,
+    run: JobId,
+    by: &str,
+) -> Result<Cancelled, Error> {
+    let note = serde_json::json!([Part::text(format!("the run was stopped by {by}"))]);
+    let request = Cancel { at: SystemClock.now(), by: by.to_owned(), note };
+    store.cancel(tenant, run, request).await.map_err(unstoppable)
+}
+
+fn unstoppable(error: StoreError) -> Error {
+    Error::failed("the run could not be stopped").because(error).hint("try again")
+}
+
 /// A worker by itself: its runs belong to this process until their leases expire, and another process on this
 /// machine is not a later life of it.
 fn alone() -> store::Worker {
@@ -189,8 +229,10 @@ fn order(caller: &Caller, asking: Asking) -> Order {
         peer: caller.peer_kind,
         workspace: caller.workspace.clone(),
         allow: caller.request_allow.as_ref().map(|allow| allow.to_vec()),
-        asking: asking == Asking::Possible,
+        thread: None,
+        asking,
         hops: 0,
+        budget: Budget::default(),
     }
 }
 

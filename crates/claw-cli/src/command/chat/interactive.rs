@@ -7,11 +7,11 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use base64::Engine as _;
+use claw_core::MessageId;
 use claw_core::message::Part;
 use claw_core::port::Model;
 use claw_core::store::UsageFilter;
 use claw_core::tool::Caller;
-use claw_core::{JobId, MessageId};
 use claw_policy::explain::explain;
 use claw_policy::pipeline::Subject;
 use claw_registry::Asking;
@@ -21,7 +21,7 @@ use reedline::{
     Signal,
 };
 
-use super::{Chat, MOST_BYTES, Talk};
+use super::{Chat, MOST_BYTES, Talk, stop};
 use crate::cli::Session;
 use crate::command::undo;
 use crate::failure::{Failure, Outcome};
@@ -172,10 +172,10 @@ async fn welcome(session: &mut Session, talk: &Talk) -> Result<(), Failure> {
 
 /// Says something and shows the answer. Ctrl-C ends the answer, and not the program.
 async fn answer(session: &mut Session, talk: &mut Talk, parts: Vec<Part>) -> Result<(), Failure> {
-    let run = talk.sessions.send(&talk.caller, parts, Asking::Possible).await?;
+    let run = talk.sessions.send(&talk.caller, parts, Asking::Watched).await?;
     let ended = tokio::select! {
         ended = talk.view.follow(&mut session.out, run) => ended,
-        never = interrupted(&talk.sessions, run) => match never {},
+        never = interrupted(&talk.sessions, &talk.caller) => match never {},
     };
     if ended? == 130 {
         tell("stopped; what was said is kept");
@@ -183,12 +183,12 @@ async fn answer(session: &mut Session, talk: &mut Talk, parts: Vec<Part>) -> Res
     session.out.flush()
 }
 
-async fn interrupted(sessions: &Sessions, run: JobId) -> std::convert::Infallible {
+async fn interrupted(sessions: &Sessions, caller: &Caller) -> std::convert::Infallible {
     loop {
         if tokio::signal::ctrl_c().await.is_err() {
             return std::future::pending().await;
         }
-        sessions.abort(run);
+        stop(sessions, caller).await;
     }
 }
 

@@ -4,7 +4,7 @@
 //! Words come from the stream of what is being said, everything else from the conversation's log; what the stream
 //! left out is shown when the message is stored.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use anstyle::Style;
 use claw_agent::Deployment;
@@ -16,12 +16,10 @@ use claw_core::store::{
 };
 use claw_core::tool::{Block, Caller};
 use claw_core::{ApprovalId, CallId, JobId, MessageId};
-use claw_registry::{Asking, CallScrubber};
-use clawsmith::app::{App, Sessions};
+use claw_registry::CallScrubber;
+use clawsmith::app::{App, Followed, Follower, Sessions};
 use serde::Deserialize as _;
 use serde_json::json;
-use tokio::sync::broadcast::error::RecvError;
-use tokio::sync::{broadcast, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::speech::Speech;
@@ -29,8 +27,6 @@ use crate::command::tools::approve;
 use crate::failure::Failure;
 use crate::output::{Out, complain, style, tell, tell_styled};
 
-/// How many events are read at a time.
-const PAGE: usize = 200;
 /// How long nothing happens before it is said why.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(2);
 /// How many lines of a result are shown.
@@ -44,13 +40,12 @@ pub(super) struct View {
     deployment: Deployment,
     owner: Owner,
     by: String,
-    words: broadcast::Receiver<Delta>,
-    changes: watch::Receiver<u64>,
-    /// The last event that was shown.
-    seen: u64,
+    follower: Follower,
     /// How much was shown of the message that is being said.
     saying: Option<(MessageId, usize)>,
     calls: HashMap<CallId, Wanted>,
+    /// Approvals that were put to a person or announced.
+    asked: HashSet<ApprovalId>,
     speech: Speech,
     /// Whether the run that is followed has begun.
     begun: bool,
@@ -63,17 +58,21 @@ impl View {
     pub(super) async fn new(sessions: &Sessions, app: &App, caller: &Caller) -> Result<Self, Failure> {
         let (deployment, deserted) = (sessions.deployment(), sessions.deserted().clone());
         let owner = Owner { tenant: caller.tenant.clone(), session: caller.session.clone() };
-        let words = deployment.store.listen(&owner);
-        let changes = deployment.store.session_changes(&owner);
         let by = caller.user.as_ref().map_or_else(|| "cli".to_owned(), ToString::to_string);
-        let (app, deployment, saying, calls) = (app.clone(), deployment.clone(), None, HashMap::new());
-        let (seen, speech, begun) = (0, Speech::default(), false);
-        let mut view =
-            Self { app, deployment, owner, by, words, changes, seen, saying, calls, speech, begun, deserted };
-        while let Some(last) = view.events().await?.last() {
-            view.seen = last.seq;
-        }
-        Ok(view)
+        let follower = sessions.follow(owner.clone(), None).await?;
+        Ok(Self {
+            app: app.clone(),
+            deployment: deployment.clone(),
+            owner,
+            by,
+            follower,
+            saying: None,
+            calls: HashMap::new(),
+            asked: HashSet::new(),
+            speech: Speech::default(),
+            begun: false,
+            deserted,
+        })
     }
 
     /// Says who will answer.
@@ -92,71 +91,41 @@ impl View {
         Ok(())
     }
 
-    /// Shows what happens until this run is over; gives the exit code.
+    /// Shows what happens until this run is over; returns the exit code.
     pub(super) async fn follow(&mut self, out: &mut Out, run: JobId) -> Result<u8, Failure> {
+        self.open_approvals().await;
         let mut quiet = Some(tokio::time::Instant::now() + PATIENCE);
         loop {
-            if let Some(code) = self.catch_up(out, run).await? {
-                return Ok(code);
-            }
-            loop {
-                tokio::select! {
-                    biased;
-                    delta = self.words.recv() => match delta {
-                        Ok(delta) => {
-                            // What came before a message or a call's output is shown before its first piece.
-                            let is_new = match delta.source {
-                                Source::Message(of) => self.saying.is_none_or(|(message, _)| message != of),
-                                Source::Call(_) => delta.offset == 0,
-                            };
-                            if is_new && let Some(code) = self.catch_up(out, run).await? {
-                                return Ok(code);
-                            }
-                            quiet = None;
-                            self.say(out, &delta)?;
-                        }
-                        Err(RecvError::Lagged(_)) => {}
-                        Err(RecvError::Closed) => return Err(Failure::failed("the store was closed")),
-                    },
-                    () = until(quiet.filter(|_| !self.begun)) => {
+            tokio::select! {
+                followed = self.follower.next() => match followed? {
+                    Followed::Piece(piece) => {
                         quiet = None;
-                        tell("waiting for another run of this conversation to end");
+                        self.say(out, &piece)?;
                     }
-                    () = self.deserted.cancelled() => {
-                        return Err(Failure::failed("nobody works on this conversation any more")
-                            .hint("what was said is kept: start `clawsmith chat` again"));
+                    Followed::Event(event) => {
+                        self.begun |= matches!(event.what, SessionEventBody::Run { run: of, .. } if of == run);
+                        if let Some(code) = self.show(out, &event, run).await? {
+                            self.begun = false;
+                            return Ok(code);
+                        }
                     }
-                    changed = self.changes.changed() => {
-                        changed.map_err(|_| Failure::failed("the store was closed"))?;
-                        break;
-                    }
+                },
+                () = until(quiet.filter(|_| !self.begun)) => {
+                    quiet = None;
+                    tell("waiting for another run of this conversation to end");
                 }
             }
         }
     }
 
-    /// Shows what happened since it was last looked; gives the exit code where the run is over with it.
-    async fn catch_up(&mut self, out: &mut Out, run: JobId) -> Result<Option<u8>, Failure> {
-        loop {
-            let events = self.events().await?;
-            if events.is_empty() {
-                return Ok(None);
-            }
-            for event in events {
-                self.seen = event.seq;
-                self.begun |= matches!(event.what, SessionEventBody::Run { run: of, .. } if of == run);
-                if let Some(code) = self.show(out, &event, run).await? {
-                    self.begun = false;
-                    return Ok(Some(code));
-                }
+    /// Asks about the approvals that an earlier run of the session waits for.
+    async fn open_approvals(&mut self) {
+        let Ok(pending) = self.app.pending_approvals().await else { return };
+        for approval in pending {
+            if approval.request.session == self.owner.session {
+                self.approval(approval.id).await;
             }
         }
-    }
-
-    async fn events(&mut self) -> Result<Vec<SessionEvent>, Failure> {
-        let Owner { tenant, session } = &self.owner;
-        let events = self.deployment.store.events(tenant, session, self.seen, PAGE).await;
-        events.map_err(|error| Failure::failed("the conversation cannot be read").because(error))
     }
 
     /// A piece of what is being said.
@@ -261,8 +230,8 @@ impl View {
     /// A message is stored: what was not shown of it is shown now.
     fn finish(&mut self, out: &mut Out, message: MessageId, words: &str) -> Result<(), Failure> {
         // Pieces that wait are of this message, or of one before.
-        while let Ok(delta) = self.words.try_recv() {
-            self.say(out, &delta)?;
+        for piece in self.follower.pieces() {
+            self.say(out, &piece)?;
         }
         let shown = match self.saying.take() {
             Some((saying, shown)) if saying == message => shown,
@@ -302,18 +271,21 @@ impl View {
     }
 
     /// Asks the person at the terminal, or says where the question can be answered.
-    async fn approval(&self, id: ApprovalId) {
+    async fn approval(&mut self, id: ApprovalId) {
+        if !self.asked.insert(id) {
+            return;
+        }
         let Ok(Some(approval)) = self.deployment.store.approval(&self.owner.tenant, id).await else { return };
         if approval.state != ApprovalState::Pending {
             return;
         }
-        match approve::asking() {
-            Asking::Possible => tokio::select! {
+        match approve::can_ask() {
+            true => tokio::select! {
                 () = approve::put(&self.app, approval, self.by.clone()) => {}
                 // Nobody is left to do what is asked about; that is said where it is followed.
                 () = self.deserted.cancelled() => {}
             },
-            Asking::Impossible => approve::announce(&approval),
+            false => approve::announce(&approval),
         }
     }
 }

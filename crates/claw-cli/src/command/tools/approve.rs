@@ -12,7 +12,6 @@ use claw_core::event::{Event, Listener, What};
 use claw_core::port::{Clock as _, UnixMillis};
 use claw_core::store::{Approval, ApprovalState};
 use claw_host::SystemClock;
-use claw_registry::Asking;
 use clawsmith::app::{App, RuleFor, Verdict};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -28,12 +27,8 @@ const LOOKED_AFTER: Duration = Duration::from_millis(200);
 const POLLED: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 /// Whether somebody sits at a terminal who can be asked.
-pub(crate) fn asking() -> Asking {
-    if io::stdin().is_terminal() && io::stderr().is_terminal() {
-        Asking::Possible
-    } else {
-        Asking::Impossible
-    }
+pub(crate) fn can_ask() -> bool {
+    io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
 /// Hears the questions of calls.

@@ -129,13 +129,16 @@ impl CallTool {
                     move |text| live.show(text)
                 }),
                 timeout: self.timeout,
-                asking: if self.wait { Asking::Possible } else { approve::asking() },
+                asking: match self.wait || approve::can_ask() {
+                    true => Asking::Possible,
+                    false => Asking::Impossible,
+                },
             };
             let answers = async {
                 while let Some(question) = asked.recv().await {
-                    match approve::asking() {
-                        Asking::Possible => approve::put(&app, question, by.clone()).await,
-                        Asking::Impossible => approve::announce(&question),
+                    match approve::can_ask() {
+                        true => approve::put(&app, question, by.clone()).await,
+                        false => approve::announce(&question),
                     }
                 }
                 std::future::pending::<Infallible>().await
@@ -163,7 +166,7 @@ impl CallTool {
         let code = ExitCode::from(match &reply.outcome {
             Ok(_) => 0,
             Err(CallError::Failed(_)) => 1,
-            Err(CallError::Refused(_)) => 3,
+            Err(CallError::Refused(_) | CallError::Waiting(_)) => 3,
         });
         if session.out.json {
             session.out.json(&as_json(reply))?;
@@ -176,6 +179,7 @@ impl CallTool {
             }
             Ok(output) => session.out.foreign(&output.model_text())?,
             Err(CallError::Failed(error)) => complain("error", error.for_model()),
+            Err(error @ CallError::Waiting(_)) => complain("waiting", error),
             Err(CallError::Refused(refusal)) => {
                 complain(&format!("refused ({})", refusal.step.name()), refusal);
                 self.hints(executor, offer, reply, refusal).iter().for_each(tell);
@@ -289,6 +293,7 @@ fn as_json(reply: &Reply) -> Value {
         Ok(output) => ("done", "output", json!(output)),
         Err(CallError::Failed(error)) => ("failed", "error", failure(error)),
         Err(CallError::Refused(refusal)) => ("refused", "refusal", refused(refusal)),
+        Err(CallError::Waiting(waiting)) => ("waiting", "approval", json!(waiting.approval)),
     };
     json["status"] = json!(status);
     json[key] = value;

@@ -1,0 +1,147 @@
+//! Following a session: its events in order, and the pieces of what is being said and printed between them.
+//!
+//! Events are rows: following from a number works after a disconnect and from another process. Pieces live in memory;
+//! a piece that is missed is in the message or the result that is stored in the end.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use claw_core::port::Owner;
+use claw_core::store::{Delta, SessionEvent, Source, Store};
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
+use tokio::sync::{broadcast, watch};
+use tokio_util::sync::CancellationToken;
+
+use super::{Error, Sessions};
+
+/// How many events are read at a time.
+const PAGE: usize = 200;
+
+/// Something that a follower of a session is told.
+#[derive(Debug, Clone)]
+pub enum Followed {
+    /// An event.
+    Event(SessionEvent),
+    /// A piece of a message that is being said, or of the output of a running call.
+    Piece(Delta),
+}
+
+/// Follows one session.
+pub struct Follower {
+    store: Arc<dyn Store>,
+    owner: Owner,
+    pieces: broadcast::Receiver<Delta>,
+    changes: watch::Receiver<u64>,
+    deserted: CancellationToken,
+    /// The number of the last event that was read.
+    seen: u64,
+    /// Events may have come since they were last read.
+    is_behind: bool,
+    ready: VecDeque<Followed>,
+    /// A piece whose session's events are still to be read.
+    held: Option<Delta>,
+    /// The message or call that the last piece was of.
+    last: Option<Source>,
+}
+
+impl Sessions {
+    /// Follows a session from the event after `after`; from now on where it is `None`.
+    pub async fn follow(&self, owner: Owner, after: Option<u64>) -> Result<Follower, Error> {
+        let store = Arc::clone(&self.deployment().store);
+        let (pieces, changes) = (store.listen(&owner), store.session_changes(&owner));
+        let mut follower = Follower {
+            store,
+            owner,
+            pieces,
+            changes,
+            deserted: self.deserted().clone(),
+            seen: after.unwrap_or(0),
+            is_behind: true,
+            ready: VecDeque::new(),
+            held: None,
+            last: None,
+        };
+        if after.is_none() {
+            while let Some(last) = follower.page().await?.last() {
+                follower.seen = last.seq;
+            }
+        }
+        Ok(follower)
+    }
+}
+
+impl Follower {
+    /// Waits for the next event or piece. Events that came before a message or a call's output come before its first
+    /// piece. Nothing is lost if the returned future is dropped.
+    pub async fn next(&mut self) -> Result<Followed, Error> {
+        loop {
+            if let Some(next) = self.ready.pop_front() {
+                return Ok(next);
+            }
+            if self.is_behind {
+                let page = self.page().await?;
+                match page.last() {
+                    Some(last) => self.seen = last.seq,
+                    None => self.is_behind = false,
+                }
+                self.ready.extend(page.into_iter().map(Followed::Event));
+                continue;
+            }
+            if let Some(piece) = self.held.take() {
+                return Ok(Followed::Piece(piece));
+            }
+            let closed = || Error::failed("the store was closed");
+            tokio::select! {
+                biased;
+                piece = self.pieces.recv() => match piece {
+                    Ok(piece) => self.hold(piece),
+                    Err(RecvError::Lagged(_)) => {}
+                    Err(RecvError::Closed) => return Err(closed()),
+                },
+                () = self.deserted.cancelled() => {
+                    return Err(Error::failed("nobody works on this conversation any more")
+                        .hint("what was said is kept: start `clawsmith chat` again"));
+                }
+                changed = self.changes.changed() => {
+                    changed.map_err(|_| closed())?;
+                    self.is_behind = true;
+                }
+            }
+        }
+    }
+
+    fn hold(&mut self, piece: Delta) {
+        if self.last != Some(piece.source) {
+            self.last = Some(piece.source);
+            self.is_behind = true;
+        }
+        self.held = Some(piece);
+    }
+
+    /// Takes the pieces that have come and were not told yet.
+    pub fn pieces(&mut self) -> Vec<Delta> {
+        let mut pieces: Vec<Delta> = self.held.take().into_iter().collect();
+        loop {
+            match self.pieces.try_recv() {
+                Ok(piece) => pieces.push(piece),
+                Err(TryRecvError::Lagged(_)) => {}
+                Err(TryRecvError::Empty | TryRecvError::Closed) => return pieces,
+            }
+        }
+    }
+
+    async fn page(&self) -> Result<Vec<SessionEvent>, Error> {
+        let Owner { tenant, session } = &self.owner;
+        let events = self.store.events(tenant, session, self.seen, PAGE).await;
+        events.map_err(|error| Error::failed("the conversation cannot be read").because(error))
+    }
+}
+
+impl std::fmt::Debug for Follower {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Follower")
+            .field("owner", &self.owner)
+            .field("seen", &self.seen)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,52 @@
+//! Runs: agents that answer, wait or were stopped, on whichever node.
+
+use claw_core::JobId;
+use claw_core::store::{Cancelled, Job, JobFilter, Store};
+use serde::Serialize;
+
+use super::sessions::cancel;
+use super::{App, Error};
+
+/// The effect of cancelling a run.
+#[derive(Debug, Clone, Serialize)]
+pub struct CancelledRuns {
+    /// Runs that nobody worked on: they are over now.
+    pub ended: Vec<JobId>,
+    /// Runs that a worker ends as soon as it hears of it.
+    pub told: Vec<JobId>,
+    /// Runs that were over before.
+    pub over: Vec<JobId>,
+}
+
+impl App {
+    /// The runs of the tenant, newest first.
+    pub async fn runs(&self, filter: &JobFilter) -> Result<Vec<Job>, Error> {
+        let runs = self.store.jobs(self.tenant(), filter).await;
+        runs.map_err(|error| Error::failed("the runs cannot be read").because(error))
+    }
+
+    /// Finds a run by its id, or the beginning of one among the runs that are not over.
+    pub async fn find_run(&self, id: &str) -> Result<Job, Error> {
+        let unknown = || Error::invalid(format!("there is no run `{id}`")).hint("clawsmith runs list --all");
+        if let Ok(run) = id.parse::<JobId>() {
+            let found = self.store.job(self.tenant(), run).await;
+            let found = found.map_err(|error| Error::failed("the runs cannot be read").because(error))?;
+            return found.ok_or_else(unknown);
+        }
+        let (beginning, mut runs) = (id.to_lowercase(), self.runs(&JobFilter::default()).await?);
+        runs.retain(|job| !job.state.is_over() && job.new.id.to_string().starts_with(&beginning));
+        match (beginning.is_empty(), runs.len()) {
+            (false, 0 | 1) => runs.pop().ok_or_else(unknown),
+            (true, _) => Err(unknown()),
+            (false, count) => Err(Error::invalid(format!("`{id}` begins the ids of {count} runs"))
+                .hint("clawsmith runs list, and give more of the id")),
+        }
+    }
+
+    /// Cancels a run and all runs below it, wherever they are. A run keeps what it had and says so in its session.
+    pub async fn cancel_run(&self, run: JobId, by: &str) -> Result<CancelledRuns, Error> {
+        let store: &dyn Store = &*self.store;
+        let Cancelled { ended, told, over } = cancel(store, self.tenant(), run, by).await?;
+        Ok(CancelledRuns { ended, told, over })
+    }
+}
