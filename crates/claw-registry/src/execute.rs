@@ -35,7 +35,7 @@ use tokio_util::sync::CancellationToken;
 use self::abandoned::Abandoned;
 use self::bounded::{Bounds, bounded};
 use self::judge::Judged;
-use crate::guard::{self, Grant};
+use crate::guard::{self, Grant, Site};
 use crate::offer::{Offered, State};
 use crate::registry::Built;
 use crate::reply::{CallError, Refusal, Reply, Step};
@@ -420,14 +420,16 @@ impl Trip<'_> {
             run: self.request.run,
             over: AtomicBool::new(false),
         });
+        let (executor, offer, call) = (self.executor, self.offer, self.request.call);
+        let ports = guard::ports(&Site { executor, offer, call, meta, grant: &grant });
         let call = Call::new(CallParts {
-            id: self.request.call,
+            id: call,
             model_id: self.request.model_id.clone(),
             caller: Arc::clone(self.offer.caller()),
             facts: Arc::clone(&judged.place.facts),
             cancel: cancel.clone(),
             progress,
-            ports: guard::ports(self.executor, self.offer, (self.request.call, meta), &grant),
+            ports,
         });
         self.emit(|| What::CallStarted { tool: meta.name.clone() });
         let begun = Instant::now();

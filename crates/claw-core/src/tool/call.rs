@@ -11,9 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{ErrorKind, Facts, Need, ToolError};
 use crate::id::{AgentId, CallId, SessionKey, TenantId, UserId};
-use crate::port::{
-    Agents, Artifacts, Catalogue, Clock, Endpoints, Files, Ports, Processes, Sessions, Shell, Talks,
-};
+use crate::port::{Clock, Ports};
 
 /// What kind of conversation a call belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, schemars::JsonSchema)]
@@ -267,52 +265,11 @@ impl Call {
         self.0.ports.clock.as_ref()
     }
 
-    /// The files of the workspace.
-    pub fn files(&self) -> Result<&dyn Files, ToolError> {
-        self.port(self.0.ports.files.as_deref(), Need::Files)
+    pub(crate) fn ports(&self) -> &Ports {
+        &self.0.ports
     }
 
-    /// Running commands.
-    pub fn shell(&self) -> Result<&dyn Shell, ToolError> {
-        self.port(self.0.ports.shell.as_deref(), Need::Shell)
-    }
-
-    /// Commands that run in the background.
-    pub fn processes(&self) -> Result<&dyn Processes, ToolError> {
-        self.port(self.0.ports.processes.as_deref(), Need::Processes)
-    }
-
-    /// Kept results.
-    pub fn artifacts(&self) -> Result<&dyn Artifacts, ToolError> {
-        self.port(self.0.ports.artifacts.as_deref(), Need::Artifacts)
-    }
-
-    /// The configured agents.
-    pub fn agents(&self) -> Result<&dyn Agents, ToolError> {
-        self.port(self.0.ports.agents.as_deref(), Need::Agents)
-    }
-
-    /// The figures of the caller's session.
-    pub fn sessions(&self) -> Result<&dyn Sessions, ToolError> {
-        self.port(self.0.ports.sessions.as_deref(), Need::Sessions)
-    }
-
-    /// The caller's conversations.
-    pub fn talks(&self) -> Result<&dyn Talks, ToolError> {
-        self.port(self.0.ports.talks.as_deref(), Need::Talks)
-    }
-
-    /// Endpoints that configuration names.
-    pub fn endpoints(&self) -> Result<&dyn Endpoints, ToolError> {
-        self.port(self.0.ports.endpoints.as_deref(), Need::Endpoints)
-    }
-
-    /// Searching the tools themselves.
-    pub fn catalogue(&self) -> Result<&dyn Catalogue, ToolError> {
-        self.port(self.0.ports.catalogue.as_deref(), Need::Catalogue)
-    }
-
-    fn port<'a, P: ?Sized>(&self, port: Option<&'a P>, need: Need) -> Result<&'a P, ToolError> {
+    pub(crate) fn port<'a, P: ?Sized>(&self, port: Option<&'a P>, need: Need) -> Result<&'a P, ToolError> {
         port.ok_or_else(|| {
             let message = format!("this call has no `{}` port", need.name());
             ToolError::new(ErrorKind::Unavailable, message).because("the tool does not declare it in `needs`")

@@ -6,7 +6,7 @@ use std::mem;
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
-use super::{Aliases, Effect, Effects, Group, Section};
+use super::{Aliases, Effect, Effects, Group, Need, Section};
 use crate::id::ToolName;
 
 /// A tool's name, place and ceiling.
@@ -281,48 +281,4 @@ pub enum Source {
     },
     /// Defined at run time.
     Custom,
-}
-
-/// A port that a tool cannot work without.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Need {
-    /// Files of the workspace.
-    Files,
-    /// Running commands.
-    Shell,
-    /// Commands that run in the background.
-    Processes,
-    /// Running programs with credentials, which the shell port does.
-    Programs,
-    /// Kept results.
-    Artifacts,
-    /// The configured agents.
-    Agents,
-    /// The figures of the caller's session.
-    Sessions,
-    /// The caller's conversations.
-    Talks,
-    /// Endpoints that configuration names.
-    Endpoints,
-    /// Searching the tools themselves.
-    Catalogue,
-}
-
-impl Need {
-    /// The name that listings show.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Files => "files",
-            Self::Shell => "shell",
-            Self::Processes => "processes",
-            Self::Programs => "programs",
-            Self::Artifacts => "artifacts",
-            Self::Agents => "agents",
-            Self::Sessions => "sessions",
-            Self::Talks => "talks",
-            Self::Endpoints => "endpoints",
-            Self::Catalogue => "catalogue",
-        }
-    }
 }

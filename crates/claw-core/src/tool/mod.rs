@@ -48,8 +48,10 @@ pub use effect::{Effect, Effects, UnknownEffect};
 pub use erase::{AnyTool, Tool, erase};
 pub use error::{ErrorKind, ToolError};
 pub use group::{Group, Section};
-pub use meta::{Cost, Meta, Need, Profile, Source};
+pub use meta::{Cost, Meta, Profile, Source};
 pub use output::{Block, Media, Output, Usage};
 pub use plan::{Argv, Ask, Digest, Facts, Identity, Input, Origin, Plan, Script, Sight, Target};
 pub use source::{ToolSource, Unavailable};
 pub use spec::Spec;
+
+pub use crate::port::Need;

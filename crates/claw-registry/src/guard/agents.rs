@@ -5,16 +5,13 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use claw_core::TenantId;
 use claw_core::port::{AgentCard, AgentDirectory, Agents, ResolvedAgent};
-use claw_core::tool::{Caller, ToolError};
+use claw_core::tool::ToolError;
 
-use super::Grant;
+use super::{Grant, Site};
 
-pub(super) fn guard(
-    directory: Arc<dyn AgentDirectory>,
-    caller: &Caller,
-    grant: &Arc<Grant>,
-) -> Arc<dyn Agents> {
-    Arc::new(OwnAgents { directory, tenant: caller.tenant.clone(), grant: Arc::clone(grant) })
+pub(super) fn guard(site: &Site<'_>) -> Option<Arc<dyn Agents>> {
+    let directory = site.world().agents.clone()?;
+    Some(Arc::new(OwnAgents { directory, tenant: site.caller().tenant.clone(), grant: site.grant() }))
 }
 
 struct OwnAgents {

@@ -5,16 +5,13 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use claw_core::ArtifactId;
 use claw_core::port::{Artifact, ArtifactStore, Artifacts, Owner, Part};
-use claw_core::tool::{Caller, ToolError};
+use claw_core::tool::ToolError;
 
-use super::Grant;
+use super::{Grant, Site};
 
-pub(super) fn guard(
-    store: Arc<dyn ArtifactStore>,
-    caller: &Caller,
-    grant: &Arc<Grant>,
-) -> Arc<dyn Artifacts> {
-    Arc::new(OwnArtifacts { store, owner: super::owner(caller), grant: Arc::clone(grant) })
+pub(super) fn guard(site: &Site<'_>) -> Option<Arc<dyn Artifacts>> {
+    let store = site.world().artifacts.clone()?;
+    Some(Arc::new(OwnArtifacts { store, owner: super::owner(site.caller()), grant: site.grant() }))
 }
 
 struct OwnArtifacts {

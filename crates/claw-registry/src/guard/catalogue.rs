@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use claw_core::port::{Catalogue, Hit};
 
-use super::Grant;
+use super::{Grant, Site};
 use crate::Offer;
 
-pub(super) fn guard(offer: &Offer, grant: &Arc<Grant>) -> Arc<dyn Catalogue> {
-    Arc::new(OwnCatalogue { offer: offer.clone(), grant: Arc::clone(grant) })
+pub(super) fn guard(site: &Site<'_>) -> Arc<dyn Catalogue> {
+    Arc::new(OwnCatalogue { offer: site.offer.clone(), grant: site.grant() })
 }
 
 struct OwnCatalogue {

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use claw_core::TenantId;
 use claw_core::port::{EndpointAnswer, EndpointCard, EndpointHost, EndpointRequest, Endpoints};
-use claw_core::tool::{Ask, Caller, Effect, ToolError};
+use claw_core::tool::{Ask, Effect, ToolError};
 
-use super::{Grant, unplanned};
+use super::{Grant, Site, unplanned};
 
-pub(super) fn guard(host: Arc<dyn EndpointHost>, caller: &Caller, grant: &Arc<Grant>) -> Arc<dyn Endpoints> {
-    Arc::new(PlannedEndpoints { host, tenant: caller.tenant.clone(), grant: Arc::clone(grant) })
+pub(super) fn guard(site: &Site<'_>) -> Option<Arc<dyn Endpoints>> {
+    let host = site.world().endpoints.clone()?;
+    Some(Arc::new(PlannedEndpoints { host, tenant: site.caller().tenant.clone(), grant: site.grant() }))
 }
 
 struct PlannedEndpoints {

@@ -19,7 +19,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use claw_core::port::{Access, Expect, FsBridge, Owner, Place, Ports, ProgramRun, RunContext, Scope};
+use claw_core::port::{Access, Expect, FsBridge, Owner, Place, Ports, ProgramRun, RunContext, Scope, World};
 use claw_core::tool::{
     Ask, Caller, Effects, ErrorKind, Meta, Need, Plan, Progress, Secrets, Sight, Target, ToolError,
 };
@@ -66,50 +66,45 @@ impl Grant {
     }
 }
 
-/// The ports of one call: those that the tool needs, and no others.
-pub(crate) fn ports(
-    executor: &Executor,
-    offer: &Offer,
-    (call, meta): (CallId, &Meta),
-    grant: &Arc<Grant>,
-) -> Ports {
-    let world = offer.0.registry.world();
-    let caller = offer.caller();
-    let mut ports = Ports::new(Arc::clone(&world.clock));
-    for need in meta.needs.iter() {
+/// The call that ports are made for.
+pub(crate) struct Site<'a> {
+    pub(crate) executor: &'a Executor,
+    pub(crate) offer: &'a Offer,
+    pub(crate) call: CallId,
+    pub(crate) meta: &'a Meta,
+    pub(crate) grant: &'a Arc<Grant>,
+}
+
+impl Site<'_> {
+    fn world(&self) -> &World {
+        self.offer.0.registry.world()
+    }
+
+    fn caller(&self) -> &Arc<Caller> {
+        self.offer.caller()
+    }
+
+    fn grant(&self) -> Arc<Grant> {
+        Arc::clone(self.grant)
+    }
+}
+
+/// The ports of one call: those that the tool needs, and no others. One line per port; each guard gives `None` where
+/// its host is not there.
+pub(crate) fn ports(site: &Site<'_>) -> Ports {
+    let mut ports = Ports::new(Arc::clone(&site.world().clock));
+    for need in site.meta.needs.iter() {
         match need {
-            Need::Files => {
-                ports.files = world.bridge.clone().map(|bridge| {
-                    let (executor, caller, tool) = (executor.clone(), Arc::clone(caller), meta.name.clone());
-                    files::guard(bridge, files::Origin { executor, caller, call, tool }, grant)
-                });
-            }
-            Need::Shell => {
-                let programs = world.programs.clone();
-                ports.shell =
-                    world.shell.clone().map(|host| shell::guard((host, programs), executor, caller, grant));
-            }
-            Need::Processes => {
-                ports.processes =
-                    world.shell.clone().map(|host| processes::guard(host, executor, offer, grant));
-            }
-            // The shell port runs them.
-            Need::Programs => {}
-            Need::Artifacts => {
-                ports.artifacts = world.artifacts.clone().map(|store| artifacts::guard(store, caller, grant));
-            }
-            Need::Agents => {
-                ports.agents = world.agents.clone().map(|directory| agents::guard(directory, caller, grant));
-            }
-            Need::Sessions => ports.sessions = Some(sessions::guard(executor, offer, grant)),
-            Need::Talks => {
-                ports.talks =
-                    world.talks.clone().map(|host| talks::guard(host, executor, (caller, meta), grant));
-            }
-            Need::Endpoints => {
-                ports.endpoints = world.endpoints.clone().map(|host| endpoints::guard(host, caller, grant));
-            }
-            Need::Catalogue => ports.catalogue = Some(catalogue::guard(offer, grant)),
+            Need::Files => ports.files = files::guard(site),
+            Need::Shell => ports.shell = shell::guard(site),
+            Need::Processes => ports.processes = processes::guard(site),
+            Need::Programs => {} // The shell port runs them.
+            Need::Artifacts => ports.artifacts = artifacts::guard(site),
+            Need::Agents => ports.agents = agents::guard(site),
+            Need::Sessions => ports.sessions = Some(sessions::guard(site)),
+            Need::Talks => ports.talks = talks::guard(site),
+            Need::Endpoints => ports.endpoints = endpoints::guard(site),
+            Need::Catalogue => ports.catalogue = Some(catalogue::guard(site)),
         }
     }
     ports

@@ -9,25 +9,19 @@ use claw_core::port::{
 };
 use claw_core::tool::{Ask, ErrorKind, Input, Script, Target, ToolError};
 
-use super::Grant;
+use super::{Grant, Site};
 use crate::processes::Starting;
 use crate::{Executor, Offer};
 
-pub(super) fn guard(
-    host: Arc<dyn ShellHost>,
-    executor: &Executor,
-    offer: &Offer,
-    grant: &Arc<Grant>,
-) -> Arc<dyn Processes> {
-    let caller = offer.caller();
-    Arc::new(OwnProcesses {
-        host,
-        context: super::shell::context(caller, grant),
-        owner: super::owner(caller),
-        executor: executor.clone(),
-        offer: offer.clone(),
-        grant: Arc::clone(grant),
-    })
+pub(super) fn guard(site: &Site<'_>) -> Option<Arc<dyn Processes>> {
+    Some(Arc::new(OwnProcesses {
+        host: site.world().shell.clone()?,
+        context: super::shell::context(site.caller(), site.grant),
+        owner: super::owner(site.caller()),
+        executor: site.executor.clone(),
+        offer: site.offer.clone(),
+        grant: site.grant(),
+    }))
 }
 
 struct OwnProcesses {

@@ -6,11 +6,11 @@ use async_trait::async_trait;
 use claw_core::port::{SessionStatus, Sessions};
 use claw_core::tool::ToolError;
 
-use super::Grant;
+use super::{Grant, Site};
 use crate::{Executor, Offer};
 
-pub(super) fn guard(executor: &Executor, offer: &Offer, grant: &Arc<Grant>) -> Arc<dyn Sessions> {
-    Arc::new(OwnSession { executor: executor.clone(), offer: offer.clone(), grant: Arc::clone(grant) })
+pub(super) fn guard(site: &Site<'_>) -> Arc<dyn Sessions> {
+    Arc::new(OwnSession { executor: site.executor.clone(), offer: site.offer.clone(), grant: site.grant() })
 }
 
 struct OwnSession {

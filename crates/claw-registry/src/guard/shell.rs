@@ -8,28 +8,22 @@ use claw_core::TenantId;
 use claw_core::port::{ProgramHost, ProgramRun, Ran, RunContext, Shell, ShellHost};
 use claw_core::tool::{Argv, Ask, Caller, Effect, Script, Sight, ToolError};
 
-use super::Grant;
 use super::printed::{without_edges, without_escapes};
+use super::{Grant, Site};
 use crate::Executor;
 
-/// Where commands run, and where those with credentials do.
-type Hosts = (Arc<dyn ShellHost>, Option<Arc<dyn ProgramHost>>);
-
-pub(super) fn guard(
-    (host, programs): Hosts,
-    executor: &Executor,
-    caller: &Caller,
-    grant: &Arc<Grant>,
-) -> Arc<dyn Shell> {
-    let context = context(caller, grant);
+pub(super) fn guard(site: &Site<'_>) -> Option<Arc<dyn Shell>> {
+    let (host, programs) = (site.world().shell.clone()?, site.world().programs.clone());
+    let grant = site.grant();
+    let context = context(site.caller(), &grant);
     // What was seen by one is compared by that one.
     let is_login = |sight: &&Sight| sight.credential.is_some();
     let of_logins = grant.sights.iter().filter(is_login).cloned().collect();
     let others = grant.sights.iter().filter(|sight| !is_login(sight)).cloned().collect();
     let login = RunContext { sights: of_logins, ..context.clone() };
     let context = RunContext { sights: others, ..context };
-    let (executor, tenant) = (executor.clone(), caller.tenant.clone());
-    Arc::new(GuardedShell { host, programs, context, login, grant: Arc::clone(grant), executor, tenant })
+    let (executor, tenant) = (site.executor.clone(), site.caller().tenant.clone());
+    Some(Arc::new(GuardedShell { host, programs, context, login, grant, executor, tenant }))
 }
 
 /// For whom and within what the caller's commands run.

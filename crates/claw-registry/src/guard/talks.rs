@@ -9,24 +9,19 @@ use async_trait::async_trait;
 use claw_core::SessionKey;
 use claw_core::port::{Posted, Talk, TalkHost, TalkLine, TalkPage, Talks};
 use claw_core::store::Circle;
-use claw_core::tool::{Caller, Effect, Effects, Meta, ToolError};
+use claw_core::tool::{Caller, Effect, Effects, ToolError};
 
-use super::{Grant, unplanned};
+use super::{Grant, Site, unplanned};
 use crate::Executor;
 
-pub(super) fn guard(
-    host: Arc<dyn TalkHost>,
-    executor: &Executor,
-    (caller, meta): (&Arc<Caller>, &Meta),
-    grant: &Arc<Grant>,
-) -> Arc<dyn Talks> {
-    Arc::new(OwnTalks {
-        host,
-        executor: executor.clone(),
-        caller: Arc::clone(caller),
-        ceiling: meta.effects,
-        grant: Arc::clone(grant),
-    })
+pub(super) fn guard(site: &Site<'_>) -> Option<Arc<dyn Talks>> {
+    Some(Arc::new(OwnTalks {
+        host: site.world().talks.clone()?,
+        executor: site.executor.clone(),
+        caller: Arc::clone(site.caller()),
+        ceiling: site.meta.effects,
+        grant: site.grant(),
+    }))
 }
 
 struct OwnTalks {

@@ -91,7 +91,8 @@ mod tests {
 
     #[test]
     fn refuses_a_schema_nested_too_deeply_to_be_digested() {
-        let deep = (0..10_000).fold(json!({}), |inner, _| json!({ "properties": { "a": inner } }));
+        let within = |inner, _| Value::Object([("properties".to_owned(), inner)].into_iter().collect());
+        let deep = (0..10_000).fold(json!({}), within);
         assert!(matches!(Schemas::default().compile(&deep), Err(SchemaError::Excessive(_))));
         validate::dismantle(deep);
     }

@@ -34,6 +34,12 @@ struct Values {
     joining: bool,
 }
 
+/// The values of a list when their joining began.
+struct Joining {
+    values: BTreeSet<String>,
+    generation: u64,
+}
+
 impl ValueList {
     /// What hides the values of now. Takes no lock.
     pub(super) fn scrubber(&self) -> Guard<Arc<Scrubber>> {
@@ -122,27 +128,34 @@ impl ValueList {
 
     fn join(&self) {
         loop {
-            let (before, generation) = {
-                let values = self.lock();
-                (values.all.clone(), values.generation)
-            };
-            let long = compile(&before);
-            let mut values = self.lock();
-            if values.generation == generation
-                && let Ok(long) = long
-            {
-                let recent: BTreeSet<String> = values.all.difference(&before).cloned().collect();
-                // What cannot be compiled stays as it is: everything is hidden by the lists of before.
-                if let Ok(compiled) = compile(&recent) {
-                    self.scrubber.store(Arc::new(long.and(&compiled)));
-                    (values.long, values.recent) = (long, recent);
-                }
-            }
-            if values.generation == generation || values.recent.len() <= SHORT {
-                values.joining = false;
+            let begun = self.begin_join();
+            let long = compile(&begun.values);
+            if self.end_join(&begun, long) {
                 return;
             }
         }
+    }
+
+    fn begin_join(&self) -> Joining {
+        let values = self.lock();
+        Joining { values: values.all.clone(), generation: values.generation }
+    }
+
+    /// Puts the joined list in place, with what was added meanwhile beside it. Returns whether nothing is left to join.
+    fn end_join(&self, begun: &Joining, long: Result<Scrubber, SecretError>) -> bool {
+        let mut values = self.lock();
+        let is_current = values.generation == begun.generation;
+        if is_current && let Ok(long) = long {
+            let recent: BTreeSet<String> = values.all.difference(&begun.values).cloned().collect();
+            // What cannot be compiled stays as it is: everything is hidden by the lists of before.
+            if let Ok(compiled) = compile(&recent) {
+                self.scrubber.store(Arc::new(long.and(&compiled)));
+                (values.long, values.recent) = (long, recent);
+            }
+        }
+        let over = is_current || values.recent.len() <= SHORT;
+        values.joining = !over;
+        over
     }
 
     fn lock(&self) -> MutexGuard<'_, Values> {
@@ -166,4 +179,39 @@ fn compile(values: &BTreeSet<String>) -> Result<Scrubber, SecretError> {
         return Ok(Scrubber::new());
     }
     Scrubber::compile(values.iter().map(|value| secret(value)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn value(at: usize) -> String {
+        format!("value-{at:04}-of-many")
+    }
+
+    /// Changes a long list while it is being joined; gives which of the first values are shown afterwards.
+    fn shown_after(change: impl FnOnce(&Arc<ValueList>)) -> Vec<usize> {
+        let list = Arc::new(ValueList::default());
+        list.add_all((0..2 * SHORT).map(value)).unwrap();
+        let begun = list.begin_join();
+        change(&list);
+        list.end_join(&begun, compile(&begun.values));
+        let scrubber = Scrubber::clone(&list.scrubber());
+        (0..2 * SHORT + 1).filter(|at| !scrubber.knows(value(*at).as_bytes())).collect()
+    }
+
+    #[test]
+    fn refuses_to_show_a_value_that_was_added_while_the_list_was_joined() {
+        assert_eq!(shown_after(|_| {}), [2 * SHORT]);
+        assert!(shown_after(|list| list.add(&value(2 * SHORT)).unwrap()).is_empty());
+    }
+
+    #[test]
+    fn a_value_that_was_removed_while_the_list_was_joined_is_shown() {
+        assert_eq!(shown_after(|list| list.remove(&value(0)).unwrap()), [0, 2 * SHORT]);
+        let set = |list: &Arc<ValueList>| {
+            list.set((1..=2 * SHORT).map(value)).unwrap();
+        };
+        assert_eq!(shown_after(set), [0]);
+    }
 }

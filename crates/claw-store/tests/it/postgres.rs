@@ -25,7 +25,6 @@ use claw_testkit::fixture::{
     NOW, agent_setup, intent, job, job_of, key_of, outcome, process, question, refused, rule, session,
     tenant, user, worker,
 };
-use serde_json::json;
 use tokio::sync::{broadcast, watch};
 
 use self::database::{Database, Databases};

@@ -26,7 +26,7 @@ use claw_core::{CallId, ToolName};
 pub use self::diff::unified as unified_diff;
 use self::seen::Seen;
 pub(crate) use self::seen::SeenTable;
-use super::Grant;
+use super::{Grant, Site};
 use crate::Executor;
 use crate::scrub::CallScrubber;
 
@@ -34,23 +34,24 @@ use crate::scrub::CallScrubber;
 const WHOLE_BYTES: u64 = 16 * 1024 * 1024;
 
 /// Which call the port belongs to.
-pub(super) struct Origin {
-    pub(super) executor: Executor,
-    pub(super) caller: Arc<Caller>,
-    pub(super) call: CallId,
-    pub(super) tool: ToolName,
+struct Origin {
+    executor: Executor,
+    caller: Arc<Caller>,
+    call: CallId,
+    tool: ToolName,
 }
 
-pub(super) fn guard(bridge: Arc<dyn FsBridge>, origin: Origin, grant: &Arc<Grant>) -> Arc<dyn Files> {
-    let owner = super::owner(&origin.caller);
-    Arc::new(GuardedFiles {
+pub(super) fn guard(site: &Site<'_>) -> Option<Arc<dyn Files>> {
+    let bridge = site.world().bridge.clone()?;
+    let (executor, caller) = (site.executor.clone(), Arc::clone(site.caller()));
+    Some(Arc::new(GuardedFiles {
         bridge,
-        origin,
-        owner,
-        grant: Arc::clone(grant),
+        owner: super::owner(&caller),
+        origin: Origin { executor, caller, call: site.call, tool: site.meta.name.clone() },
+        grant: site.grant(),
         written: Mutex::default(),
         viewed: Mutex::default(),
-    })
+    }))
 }
 
 struct GuardedFiles {

@@ -1,0 +1,179 @@
+//! The list of ports. A new port is its file and its lines here; what a tool declares, what a deployment provides
+//! and what a call reaches are generated from them.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use super::{
+    AgentDirectory, Agents, ArtifactStore, Artifacts, Catalogue, Clock, EndpointHost, Endpoints, Files,
+    FsBridge, Processes, ProgramHost, SeenFiles, Sessions, Shell, ShellHost, TalkHost, Talks, UndoJournal,
+};
+use crate::tool::{Call, ToolError};
+
+/// Generates [`Need`], [`World`], [`Ports`] and the methods of [`Call`] that give a tool its ports.
+///
+/// - `hosts` lists the fields of [`World`]: the field and the trait that the world implements.
+/// - `ports` lists the needs. `Name "name"` is the need, as code and as listings write it. `gives field: Trait` is the
+///   guarded port that a tool gets for it. `from host else "reason"` is the host that must be there, and the reason
+///   that is shown where it is not; a need without it can be met everywhere.
+macro_rules! ports {
+    (
+        hosts { $(#[doc = $host_doc:literal] $host:ident: $host_trait:ident;)* }
+        ports { $(
+            #[doc = $doc:literal]
+            $need:ident $name:literal
+            $(gives $port:ident: $port_trait:ident)?
+            $(from $of:ident else $reason:literal)?;
+        )* }
+    ) => {
+        /// A port that a tool cannot work without.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+        #[serde(rename_all = "lowercase")]
+        pub enum Need { $(#[doc = $doc] $need,)* }
+
+        impl Need {
+            /// All needs, in the order of the list.
+            pub const ALL: &[Self] = &[$(Self::$need,)*];
+
+            /// The name that listings show.
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$need => $name,)* }
+            }
+        }
+
+        /// The real world, as one deployment has it. What is `None` is not there, and tools that need it are listed
+        /// as unavailable.
+        #[derive(Clone)]
+        pub struct World {
+            /// The clock.
+            pub clock: Arc<dyn Clock>,
+            $(#[doc = $host_doc] pub $host: Option<Arc<dyn $host_trait>>,)*
+        }
+
+        impl World {
+            /// A world with nothing but a clock.
+            pub fn new(clock: Arc<dyn Clock>) -> Self {
+                Self { clock, $($host: None,)* }
+            }
+
+            /// Why `need` cannot be met here, or `None` where it can.
+            pub fn lacks(&self, need: Need) -> Option<&'static str> {
+                match need {
+                    $($(Need::$need if self.$of.is_none() => Some($reason),)?)*
+                    _ => None,
+                }
+            }
+        }
+
+        impl fmt::Debug for World {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                let has = |there: bool| if there { "there" } else { "absent" };
+                f.debug_struct("World")
+                    $(.field(stringify!($host), &has(self.$host.is_some())))*
+                    .finish_non_exhaustive()
+            }
+        }
+
+        /// The guarded ports of one call. A port that the tool did not declare in its needs is `None`.
+        #[derive(Clone)]
+        pub struct Ports {
+            /// The clock.
+            pub clock: Arc<dyn Clock>,
+            $($(#[doc = $doc] pub $port: Option<Arc<dyn $port_trait>>,)?)*
+        }
+
+        impl Ports {
+            /// Nothing but a clock.
+            pub fn new(clock: Arc<dyn Clock>) -> Self {
+                Self { clock, $($($port: None,)?)* }
+            }
+        }
+
+        /// The ports of a call, each of which it has if its tool declares the need.
+        impl Call {
+            $($(
+                #[doc = $doc]
+                pub fn $port(&self) -> Result<&dyn $port_trait, ToolError> {
+                    self.port(self.ports().$port.as_deref(), Need::$need)
+                }
+            )?)*
+        }
+    };
+}
+
+ports! {
+    hosts {
+        /// Files.
+        bridge: FsBridge;
+        /// The journal of file changes; without it they cannot be undone.
+        undo: UndoJournal;
+        /// The files that each session has seen; without it only this process remembers.
+        seen: SeenFiles;
+        /// Commands.
+        shell: ShellHost;
+        /// Programs that run with credentials.
+        programs: ProgramHost;
+        /// Kept results.
+        artifacts: ArtifactStore;
+        /// The configured agents.
+        agents: AgentDirectory;
+        /// Conversations.
+        talks: TalkHost;
+        /// Endpoints that configuration names.
+        endpoints: EndpointHost;
+    }
+    ports {
+        /// Files of the workspace.
+        Files "files" gives files: Files from bridge else "no file bridge is set up in this build";
+        /// Running commands.
+        Shell "shell" gives shell: Shell from shell else "no shell is set up in this build";
+        /// Commands that run in the background.
+        Processes "processes" gives processes: Processes from shell else "no shell is set up in this build";
+        /// Running programs with credentials, which the shell port does.
+        Programs "programs" from programs else "no place for programs with credentials is set up";
+        /// Kept results.
+        Artifacts "artifacts" gives artifacts: Artifacts from artifacts else "no artifact store is set up";
+        /// The configured agents.
+        Agents "agents" gives agents: Agents from agents else "no agent directory is set up";
+        /// The figures of the caller's session.
+        Sessions "sessions" gives sessions: Sessions;
+        /// The caller's conversations.
+        Talks "talks" gives talks: Talks from talks else "no store of conversations is set up";
+        /// Endpoints that configuration names.
+        Endpoints "endpoints" gives endpoints: Endpoints
+            from endpoints else "no endpoint is configured; see `endpoints` in the configuration";
+        /// Searching the tools themselves.
+        Catalogue "catalogue" gives catalogue: Catalogue;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::port::UnixMillis;
+
+    struct NoTime;
+
+    impl Clock for NoTime {
+        fn now(&self) -> UnixMillis {
+            UnixMillis(0)
+        }
+    }
+
+    #[test]
+    fn an_empty_world_lacks_every_need_that_has_a_host() {
+        let world = World::new(Arc::new(NoTime));
+        let met: Vec<_> = Need::ALL.iter().filter(|need| world.lacks(**need).is_none()).collect();
+        assert_eq!(met, [&Need::Sessions, &Need::Catalogue]);
+        assert_eq!(world.lacks(Need::Processes), Some("no shell is set up in this build"));
+    }
+
+    #[test]
+    fn listings_and_configuration_call_a_need_the_same() {
+        for need in Need::ALL {
+            assert_eq!(serde_json::to_value(need).unwrap(), need.name());
+        }
+    }
+}
