@@ -1,10 +1,11 @@
 //! Tables of every step, attacks by name, and laws over generated policies.
 
-use claw_core::id::{AgentId, SessionKey};
+use claw_core::id::{AgentId, SessionKey, TenantId};
 use claw_core::tool::{Caller, Effect, Effects, Group, Meta, PeerKind, SubagentDepth};
 use serde_json::{Value, json};
 
 use super::{Policy, Subject, ToolSet, sample};
+use crate::config::{AgentTools, PolicyConfig, TenantTools};
 
 mod dice;
 mod model;
@@ -378,4 +379,48 @@ fn a_trace_is_data_for_programs() {
       }
     }
     "#);
+}
+
+/// The rules of a tenant and of its stored agents, over a deployment that denies `exec` and adds `process` again.
+fn with_tenants() -> Policy {
+    let tools = |json: serde_json::Value| serde_json::from_value::<AgentTools>(json).unwrap();
+    let mut config: PolicyConfig = serde_json::from_value(json!({
+        "tools": { "deny": ["exec", "process"], "also_allow": ["process"] },
+        "agents": { "coder": { "deny": ["edit"] } },
+    }))
+    .unwrap();
+    let stored = json!({ "deny": ["process"], "also_allow": ["exec"] });
+    let other = TenantTools {
+        allow: Some(["group:fs", "process"].map(str::to_owned).to_vec()),
+        deny: vec!["write_file".to_owned()],
+        agents: [("coder".to_owned(), tools(stored.clone()))].into(),
+    };
+    config.tenants.insert(TenantId::new("other").unwrap(), other);
+    let own = TenantTools { agents: [("coder".to_owned(), tools(stored))].into(), ..TenantTools::default() };
+    config.tenants.insert(TenantId::main(), own);
+    Policy::compile(&config).unwrap()
+}
+
+#[test]
+fn a_tenants_rules_narrow_and_hold_for_it_alone() {
+    let (policy, tools) = (with_tenants(), sample::tools());
+    let (other, third) = (TenantId::new("other").unwrap(), TenantId::new("third").unwrap());
+    let allowed = |subject: &Subject<'_>, name: &str| {
+        let verdict = policy.decide(&tools, subject).get(name).cloned().unwrap();
+        (verdict.allowed, verdict.trace.to_string())
+    };
+    let of = |tenant| Subject { tenant: Some(tenant), ..AGENT };
+    // The file's agent is that of the deployment's own tenant.
+    assert!(!allowed(&AGENT, "edit").0 && allowed(&of(&third), "edit").0);
+    assert!(!allowed(&of(&other), "write_file").0 && allowed(&of(&third), "write_file").0);
+    // What the deployment brings back, a stored deny takes away; what it denies, no stored list brings back.
+    assert!(allowed(&of(&third), "process").0);
+    let (process, why) = allowed(&of(&other), "process");
+    assert!(!process && why.contains("tenants.other.agents.coder.deny"), "{why}");
+    for tenant in [&other, &TenantId::main()] {
+        assert!(!allowed(&of(tenant), "exec").0, "{tenant}");
+    }
+    assert!(!allowed(&of(&TenantId::main()), "process").0, "a stored deny adds to the file's");
+    let unlisted = allowed(&of(&other), "session_status");
+    assert!(!unlisted.0 && unlisted.1.contains("tenants.other.allow"), "{}", unlisted.1);
 }
