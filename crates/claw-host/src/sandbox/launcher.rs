@@ -11,6 +11,7 @@ use serde::Serialize;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
 use tokio::sync::OnceCell;
+use tokio::task::spawn_blocking;
 
 use super::helper::{self, wire};
 use super::kernel::probe::Found;
@@ -77,10 +78,14 @@ pub enum Stopped {
 /// Starts commands. One for a program is enough; the helper is started with the first command.
 #[derive(Debug, Default)]
 pub struct Launcher {
-    helper: Mutex<Option<(Child, Socket)>>,
+    helper: Arc<Mutex<Helper>>,
     found: OnceCell<Found>,
     idle: Arc<Idle>,
 }
+
+/// The helper's process and the socket on which it is asked; `None` before the first command.
+#[derive(Debug, Default)]
+struct Helper(Option<(Child, Socket)>);
 
 /// How many supervisors of each sort wait for another command.
 const MOST_IDLE: usize = 4;
@@ -130,7 +135,7 @@ impl Launcher {
     }
 
     async fn probe(&self) -> Result<Found, SandboxError> {
-        let mut socket = self.ask(wire::PROBE)?;
+        let mut socket = self.ask(wire::PROBE).await?;
         let mut told = Vec::new();
         socket.read_to_end(&mut told).await.map_err(SandboxError::Helper)?;
         wire::receive_frame(told.as_slice()).map_err(SandboxError::Helper)
@@ -143,7 +148,7 @@ impl Launcher {
         let confined = launch.confinement.is_some();
         let mut control = match self.idle.take(confined) {
             Some(idle) => UnixStream::from_std(idle).map_err(SandboxError::Helper)?,
-            None => self.ask(wire::RUN)?,
+            None => self.ask(wire::RUN).await?,
         };
         let fds: Vec<BorrowedFd<'_>> = stdio.iter().map(|fd| fd.as_fd()).collect();
         wire::send_fds(&control, b'F', &fds).map_err(SandboxError::Helper)?;
@@ -160,8 +165,13 @@ impl Launcher {
 
     async fn spec(&self, launch: &Launch) -> Result<wire::Spec, SandboxError> {
         let found = self.found().await?;
-        let confined = match &launch.confinement {
-            Some(confinement) => Some(confined(found, confinement)?),
+        let confined = match launch.confinement.clone() {
+            // Follows paths, which may lead to a disk that is slow to answer.
+            Some(confinement) => {
+                let found = found.clone();
+                let confined = spawn_blocking(move || confined(&found, &confinement)).await;
+                Some(confined.map_err(|stopped| SandboxError::Helper(io::Error::other(stopped)))??)
+            }
             None => None,
         };
         Ok(wire::Spec {
@@ -176,21 +186,27 @@ impl Launcher {
         })
     }
 
-    /// A socket to a process that the helper split off for this. If the helper is gone, another is started, once.
-    fn ask(&self, request: u8) -> Result<UnixStream, SandboxError> {
+    /// A socket to a process that the helper split off for this. Asks on a thread that may block: the helper may have to
+    /// be started, and other callers may be asking it.
+    async fn ask(&self, request: u8) -> Result<UnixStream, SandboxError> {
         if !helper::is_let_in() {
             return Err(SandboxError::NoHelper);
         }
         let (ours, theirs) = wire::pair().map_err(SandboxError::Helper)?;
-        self.send(request, theirs.as_fd()).map_err(SandboxError::Helper)?;
-        drop(theirs);
+        let helper = Arc::clone(&self.helper);
+        let sent = spawn_blocking(move || {
+            helper.lock().unwrap_or_else(PoisonError::into_inner).send(request, theirs.as_fd())
+        });
+        sent.await.unwrap_or_else(|stopped| Err(io::Error::other(stopped))).map_err(SandboxError::Helper)?;
         ours.set_nonblocking(true).map_err(SandboxError::Helper)?;
         UnixStream::from_std(ours).map_err(SandboxError::Helper)
     }
+}
 
-    fn send(&self, request: u8, socket: BorrowedFd<'_>) -> io::Result<()> {
-        let mut helper = self.helper.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((child, requests)) = helper.as_mut() {
+impl Helper {
+    /// Sends a request with the socket for its answer. If the helper is gone, another is started, once.
+    fn send(&mut self, request: u8, socket: BorrowedFd<'_>) -> io::Result<()> {
+        if let Some((child, requests)) = self.0.as_mut() {
             let gone = !matches!(child.try_wait(), Ok(None));
             if !gone && wire::send_fds(&*requests, request, &[socket]).is_ok() {
                 return Ok(());
@@ -198,15 +214,14 @@ impl Launcher {
         }
         let (child, requests) = helper::start()?;
         let sent = wire::send_fds(&requests, request, &[socket]);
-        *helper = Some((child, requests));
+        self.0 = Some((child, requests));
         sent
     }
 }
 
-impl Drop for Launcher {
+impl Drop for Helper {
     fn drop(&mut self) {
-        let helper = self.helper.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if let Some((mut child, requests)) = helper.take() {
+        if let Some((mut child, requests)) = self.0.take() {
             // It ends when nobody can ask it for anything.
             drop(requests);
             let _ = child.wait();

@@ -222,16 +222,13 @@ impl LocalShell {
 #[async_trait]
 impl ShellHost for LocalShell {
     async fn look(&self, context: &RunContext, targets: &[Target]) -> Result<Vec<Sight>, ToolError> {
+        let seen = sight::look(targets, &context.workspace).await?;
         let mut sights = Vec::with_capacity(targets.len());
-        for target in targets {
+        for (target, seen) in targets.iter().zip(seen) {
             let (path, identity) = match target {
-                Target::Program { name, directory } => {
-                    sight::program(name, &context.workspace.join(directory))
-                }
-                Target::File { path } => sight::file(&context.workspace.join(path)),
                 Target::Sandbox => (Some(self.described(context)), Some(self.place(context).await?)),
-                // Whoever keeps it looks at it.
-                Target::Process { .. } => (None, None),
+                // Whoever keeps a process looks at it.
+                Target::Program { .. } | Target::File { .. } | Target::Process { .. } => seen,
             };
             sights.push(Sight { target: target.clone(), path, identity, credential: None });
         }

@@ -18,6 +18,7 @@ use claw_core::tool::{Digest, ErrorKind, Sight, Target, ToolError};
 use claw_core::{AgentId, TenantId};
 use smol_str::SmolStr;
 use tokio::sync::watch;
+use tokio::task::spawn_blocking;
 
 use super::process::Streams;
 use super::{Command, LocalShell, sight};
@@ -98,7 +99,7 @@ impl CredentialedPrograms {
             return Ok(*digest);
         }
         let file = PathBuf::from(path);
-        let read = tokio::task::spawn_blocking(move || file::digest(&file)).await;
+        let read = spawn_blocking(move || file::digest(&file)).await;
         let digest = read
             .map_err(|error| error.to_string())
             .and_then(|read| read.map_err(|error| error.to_string()))
@@ -113,22 +114,8 @@ impl CredentialedPrograms {
     async fn file(&self, context: &RunContext, run: &ProgramRun) -> Result<(String, String), ToolError> {
         let settings = &run.program.settings;
         let (name, binary) = (&run.program.place.name, settings.binary.as_str());
-        let (Some(path), Some(identity)) = sight::file(Path::new(binary)) else {
-            return Err(forbidden(format!("the file of `{name}`, `{binary}`, is not there"), TELL));
-        };
-        if run.word.contains('/') {
-            let meant = sight::file(&context.workspace.join(&run.directory).join(&run.word)).0;
-            if meant.as_deref() != Some(path.as_str()) {
-                let message = format!("`{}` is not the registered `{name}`, which is `{binary}`", run.word);
-                return Err(forbidden(message, &format!("call it as `{name}`")));
-            }
-        }
-        let absolute = std::path::absolute(binary).unwrap_or_else(|_| PathBuf::from(binary));
-        if Path::new(&path).starts_with(&context.workspace) || absolute.starts_with(&context.workspace) {
-            let message = format!("the file of `{name}` lies in the workspace, where agents can change it");
-            return Err(forbidden(message, TELL));
-        }
-        file::check(Path::new(&path)).map_err(|why| forbidden(why, TELL))?;
+        let (workspace, meant) = (context.workspace.clone(), run.clone());
+        let (path, identity) = on_thread(move || registered(&workspace, &meant)).await??;
         let digest = self.digest(&path, &identity).await?;
         if settings.digest != Some(digest) {
             let message = format!("`{binary}` is not what it was when `{name}` was registered");
@@ -144,10 +131,10 @@ impl CredentialedPrograms {
         &self,
         context: &RunContext,
         run: &ProgramRun,
-        binary: String,
+        (binary, files): (String, Vec<PathBuf>),
         variables: &[(String, String)],
     ) -> Command {
-        let argv = std::iter::once(binary.clone()).chain(run.arguments.iter().cloned()).collect();
+        let argv = std::iter::once(binary).chain(run.arguments.iter().cloned()).collect();
         let home = if context.sandboxed { HOME } else { NO_HOME };
         let mut env = vec![("HOME".to_owned(), home.to_owned())];
         env.extend(variables.iter().cloned());
@@ -158,13 +145,7 @@ impl CredentialedPrograms {
         if let Some(confinement) = &mut command.confinement {
             let reach = &mut confinement.reach;
             reach.processes = false;
-            // Its own file, and what its variables lead to, such as a file of settings.
-            let files =
-                std::iter::once(binary.as_str()).chain(variables.iter().map(|(_, value)| value.as_str()));
-            let there = |path: &&str| path.starts_with('/') && Path::new(path).is_file();
-            let system = |path: &Path| path.starts_with("/usr") || path.starts_with("/nix/store");
-            let grants = files.filter(there).filter_map(|path| Path::new(path).canonicalize().ok());
-            reach.grants.extend(grants.filter(|path| !system(path)).map(|path| Grant { path, write: false }));
+            reach.grants.extend(files.into_iter().map(|path| Grant { path, write: false }));
             // Without it `/proc` would be open.
             if !confinement.required.contains(&LayerName::Landlock) {
                 confinement.required.push(LayerName::Landlock);
@@ -178,14 +159,58 @@ impl CredentialedPrograms {
         let mut secrets = Vec::new();
         for card in self.of_tenant(tenant).await?.iter() {
             if let Some(opened) = self.source.open(&card.place).await? {
-                secrets.extend(secrets_of(&opened.variables, self.open));
+                let open = self.open;
+                let read = spawn_blocking(move || secrets_of(&opened.variables, open)).await;
+                let unread = |stopped| StoreError::Io {
+                    what: format!("could not read the files of `{}`", card.place.name),
+                    source: std::io::Error::other(stopped),
+                };
+                secrets.extend(read.map_err(unread)?);
             }
         }
         Ok(secrets)
     }
 }
 
-/// What is secret of a program's variables. Those named in `open` say where and not who.
+/// Where the registered file is and which it is. Asks the file system.
+fn registered(workspace: &Path, run: &ProgramRun) -> Result<(String, String), ToolError> {
+    let (name, binary) = (&run.program.place.name, run.program.settings.binary.as_str());
+    let (Some(path), Some(identity)) = sight::file(Path::new(binary)) else {
+        return Err(forbidden(format!("the file of `{name}`, `{binary}`, is not there"), TELL));
+    };
+    if run.word.contains('/') {
+        let meant = sight::file(&workspace.join(&run.directory).join(&run.word)).0;
+        if meant.as_deref() != Some(path.as_str()) {
+            let message = format!("`{}` is not the registered `{name}`, which is `{binary}`", run.word);
+            return Err(forbidden(message, &format!("call it as `{name}`")));
+        }
+    }
+    let absolute = std::path::absolute(binary).unwrap_or_else(|_| PathBuf::from(binary));
+    if Path::new(&path).starts_with(workspace) || absolute.starts_with(workspace) {
+        let message = format!("the file of `{name}` lies in the workspace, where agents can change it");
+        return Err(forbidden(message, TELL));
+    }
+    file::check(Path::new(&path)).map_err(|why| forbidden(why, TELL))?;
+    Ok((path, identity))
+}
+
+/// The files that a program may read beside its system's: its own, and those that its variables lead to, such as a
+/// file of settings. Asks the file system.
+fn files_of(binary: &str, variables: &[(String, String)]) -> Vec<PathBuf> {
+    let files = std::iter::once(binary).chain(variables.iter().map(|(_, value)| value.as_str()));
+    let there = |path: &&str| path.starts_with('/') && Path::new(path).is_file();
+    let system = |path: &Path| path.starts_with("/usr") || path.starts_with("/nix/store");
+    let files = files.filter(there).filter_map(|path| Path::new(path).canonicalize().ok());
+    files.filter(|path| !system(path)).collect()
+}
+
+/// Does work that may block, on a thread that may.
+async fn on_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, ToolError> {
+    spawn_blocking(work).await.map_err(ToolError::internal)
+}
+
+/// What is secret of a program's variables. Those named in `open` say where and not who, and the
+/// files that they lead to are read.
 fn secrets_of(variables: &[(String, String)], open: &[&str]) -> Vec<String> {
     let mut secrets = Vec::new();
     for (name, value) in variables {
@@ -266,11 +291,17 @@ impl ProgramHost for CredentialedPrograms {
             return Err(changed());
         }
         // Known to the scrubber before anything can print it.
-        for secret in secrets_of(&variables, self.open) {
+        let (open, binary) = (self.open, file.clone());
+        let (variables, secrets, files) = on_thread(move || {
+            let (secrets, files) = (secrets_of(&variables, open), files_of(&binary, &variables));
+            (variables, secrets, files)
+        })
+        .await?;
+        for secret in secrets {
             context.secrets.add(secret);
         }
         let context = RunContext { sights: Vec::new(), ..with_network(context) };
-        let command = self.command(&context, run, file, &variables);
+        let command = self.command(&context, run, (file, files), &variables);
         let time = Duration::from_secs(run.timeout_secs.into());
         self.shell.ran(&context, command, Some(time)).await
     }

@@ -3,15 +3,33 @@
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use claw_core::tool::Target;
+use claw_core::tool::{Target, ToolError};
+use tokio::task::spawn_blocking;
 
 use super::environment::PATH;
 
 /// Where something is, and which thing it is.
-type Seen = (Option<String>, Option<String>);
+pub(super) type Seen = (Option<String>, Option<String>);
+
+/// The file system answers for these targets, in their order; it says nothing of the others. Looks on a thread that
+/// may block: a path can lead to a disk or a server that is slow to answer.
+pub(super) async fn look(targets: &[Target], workspace: &Path) -> Result<Vec<Seen>, ToolError> {
+    let is_there = |target: &Target| matches!(target, Target::Program { .. } | Target::File { .. });
+    if !targets.iter().any(is_there) {
+        return Ok(vec![(None, None); targets.len()]);
+    }
+    let (targets, workspace) = (targets.to_vec(), workspace.to_owned());
+    let look = move |target: &Target| match target {
+        Target::Program { name, directory } => program(name, &workspace.join(directory)),
+        Target::File { path } => file(&workspace.join(path)),
+        Target::Sandbox | Target::Process { .. } => (None, None),
+    };
+    let seen = spawn_blocking(move || targets.iter().map(look).collect());
+    seen.await.map_err(ToolError::internal)
+}
 
 /// The program that a word in command position means.
-pub(super) fn program(name: &str, directory: &Path) -> Seen {
+fn program(name: &str, directory: &Path) -> Seen {
     let found = match name.contains('/') {
         true => Some(directory.join(name)),
         false => PATH.split(':').map(|place| Path::new(place).join(name)).find(is_program),
@@ -49,9 +67,32 @@ fn is_program(path: &PathBuf) -> bool {
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::{Duration, SystemTime};
 
-    use super::file;
+    use claw_core::tool::Target;
+
+    use super::{file, look};
+
+    #[tokio::test]
+    async fn other_tasks_go_on_while_files_are_looked_at() {
+        let beats = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&beats);
+        // On the one thread of this runtime: it beats only where looking does not keep that thread.
+        let heart = tokio::spawn(async move {
+            loop {
+                counted.fetch_add(1, Ordering::Relaxed);
+                tokio::task::yield_now().await;
+            }
+        });
+        let directory = tempfile::tempdir().unwrap();
+        let targets = vec![Target::File { path: "missing".into() }; 1_000];
+        let seen = look(&targets, directory.path()).await.unwrap();
+        assert_eq!(seen, vec![(None, None); 1_000]);
+        assert!(beats.load(Ordering::Relaxed) > 0);
+        heart.abort();
+    }
 
     #[test]
     fn a_file_whose_time_was_set_back_is_another_one() {
