@@ -304,8 +304,10 @@ impl Trip<'_> {
         Ok(self.finish(ran, notes).await)
     }
 
-    /// 2. Is it in the offer, and in today's decision? What is left of its ceiling? A tool that was registered anew
-    /// with the same definition is the same tool, and the call goes to the one that is registered now.
+    /// 2. Is it in the offer, and in today's decision? What is left of its ceiling?
+    ///
+    /// A tool that was registered anew with the same definition is the same tool, and the call goes to the one that is
+    /// registered now.
     fn authorise(&self) -> Result<Authorised, Refusal> {
         let meta = &self.tool.entry.meta;
         let name = &meta.name;
