@@ -137,7 +137,11 @@ async fn a_secret_of_one_tenant_is_hidden_for_it_alone() {
     let toolbox = deployment.toolbox().await;
     let scrubbed = |tenant: &TenantId| toolbox.scrubbers().for_tenant(tenant).text(value);
     assert!(!scrubbed(&other()).contains(value));
-    assert_eq!(scrubbed(&TenantId::main()), value, "it is no secret of ours, and we do not learn that it is one");
+    assert_eq!(
+        scrubbed(&TenantId::main()),
+        value,
+        "it is no secret of ours, and we do not learn that it is one"
+    );
 }
 
 /// A process that is at work hides a secret that another one sets.

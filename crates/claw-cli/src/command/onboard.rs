@@ -3,39 +3,24 @@
 //! The key itself is never in the file and never shown: it is kept sealed in the store, or a variable holds it.
 //! Nothing is written before the test was made and the person agreed.
 
-mod file;
 mod questions;
 
 use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::time::Duration;
 
-use async_trait::async_trait;
 use clap::Args;
-use claw_core::port::{Clock as _, Fault, ModelError, Models as _};
-use claw_core::store::SecretPlace;
-use claw_core::{SecretName, TenantId};
-use claw_host::SystemClock;
-use claw_llm::{KeyPlace, Keys};
 use clawsmith::app::Setup;
-use clawsmith::app::{key_in_environment, probe};
+use clawsmith::app::onboard::{self, ModelTest, ModelTestState, NewKey, NewModel, Target, TargetChange};
 use clawsmith::config::{FoundBy, NAME, Surroundings, find};
-use secrecy::SecretString;
-use serde::Serialize;
 use serde_json::json;
 use tokio::runtime::Runtime;
 
-use self::file::{Change, Target};
-use self::questions::{Answers, Key, Questions, Stop};
+use self::questions::{Questions, Stop};
 use super::tools::runtime;
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
 use crate::output::{complain, tell};
-
-/// How long the test waits for an answer to begin, in seconds.
-const PATIENCE_SECS: u32 = 60;
 
 /// What to set up; what is left out is asked for at a terminal.
 #[derive(Debug, Args)]
@@ -83,27 +68,6 @@ pub(crate) struct Onboard {
     yes: bool,
 }
 
-/// What the test said.
-#[derive(Debug, Serialize)]
-struct Verdict {
-    state: State,
-    /// In words.
-    what: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    millis: Option<u64>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-enum State {
-    Works,
-    KeyRefused,
-    NoSuchModel,
-    Unreachable,
-    /// Something else went wrong.
-    Failed,
-}
-
 impl Onboard {
     pub(crate) fn run(self, session: &mut Session) -> Outcome {
         match self.set_up(session) {
@@ -142,19 +106,19 @@ impl Onboard {
         tell_of_others(session, &target);
         let answers = questions.ask()?;
 
-        let text = file::text(&answers);
+        let text = onboard::text(&answers);
         let change = target.change(&text);
         let setup = match change {
-            Change::Add => target.with(&text, &around)?,
-            Change::Same => before,
-            Change::Clash => {
+            TargetChange::Add => target.with(&text, &around)?,
+            TargetChange::Same => before,
+            TargetChange::Clash => {
                 let mut setup = before;
                 setup.loaded.config.models = alone(&text, &around)?.loaded.config.models;
                 setup
             }
         };
         // What could never be asked is not written, tested or not.
-        setup.models(OfferedKeys::new(&around, &answers), None)?;
+        setup.check_model(&answers)?;
         let shown = target.path.display().to_string();
         show(&answers, &text, &shown, change);
         tell(format_args!(
@@ -163,33 +127,33 @@ impl Onboard {
         ));
         let verdict = match self.no_test {
             true => None,
-            false => Some(test(&runtime, &setup, &around, &answers)?),
+            false => Some(test(&runtime, &setup, &answers)?),
         };
-        let works = verdict.as_ref().is_none_or(|verdict| verdict.state == State::Works);
+        let works = verdict.as_ref().is_none_or(|verdict| verdict.state == ModelTestState::Works);
         match &verdict {
             None => tell("The key is not tested"),
             Some(verdict) if works => tell(format_args!("Tested: {}", verdict.what)),
             Some(verdict) => complain("the test failed", &verdict.what),
         }
         let agreed = match change {
-            Change::Clash => false,
+            TargetChange::Clash => false,
             _ if self.yes => true,
             _ if !terminal => works,
             _ if works => questions.confirm("Write it?", true)?,
             _ => questions.confirm("Write it all the same?", false)?,
         };
         if agreed {
-            if let Key::Given(key) = &answers.key {
-                seal(&runtime, &setup, (&answers.provider, key))?;
+            if let NewKey::Given(key) = &answers.key {
+                runtime.block_on(setup.seal_key(&answers.provider, key))?;
             }
-            if change == Change::Add {
+            if change == TargetChange::Add {
                 target.write(&text)?;
             }
         }
         if session.out.json {
             session.out.json(&json!({
                 "file": shown,
-                "written": agreed && change == Change::Add,
+                "written": agreed && change == TargetChange::Add,
                 "provider": answers.provider,
                 "model": answers.model,
                 "text": text,
@@ -198,13 +162,13 @@ impl Onboard {
             return Ok(ExitCode::from(u8::from(!agreed)));
         }
         if !agreed {
-            if change == Change::Clash {
+            if change == TargetChange::Clash {
                 session
                     .out
                     .line(format_args!("`{shown}` says something else of models, and is left as it is"))?;
                 session.out.prose("to have what was answered, write there instead:\n")?;
                 session.out.foreign(&text)?;
-                if matches!(answers.key, Key::Given(_)) {
+                if matches!(answers.key, NewKey::Given(_)) {
                     session.out.line(format_args!("\nand: clawsmith secrets set {}", answers.provider))?;
                 }
             } else if works {
@@ -215,10 +179,10 @@ impl Onboard {
             return Ok(ExitCode::from(1));
         }
         match change {
-            Change::Add => session.out.line(format_args!("wrote `{shown}`"))?,
+            TargetChange::Add => session.out.line(format_args!("wrote `{shown}`"))?,
             _ => session.out.line(format_args!("`{shown}` says so already"))?,
         }
-        if matches!(answers.key, Key::Given(_)) {
+        if matches!(answers.key, NewKey::Given(_)) {
             session.out.prose(format_args!("the key is sealed and kept as secret `{}`", answers.provider))?;
         }
         if is_of_project(session, &target) {
@@ -257,20 +221,22 @@ fn is_same(path: &Path, target: &Target, around: &Surroundings) -> bool {
 
 /// The text by itself, as a configuration.
 fn alone(text: &str, around: &Surroundings) -> Result<Setup, Failure> {
-    file::proposed(Path::new(NAME), text.to_owned(), around)
+    Ok(onboard::proposed(Path::new(NAME), text.to_owned(), around)?)
 }
 
-fn show(answers: &Answers, text: &str, shown: &str, change: Change) {
+fn show(answers: &NewModel, text: &str, shown: &str, change: TargetChange) {
     match change {
-        Change::Add => tell(format_args!("\nTo be added to `{shown}`:\n")),
-        Change::Same => tell(format_args!("\n`{shown}` says so already:\n")),
-        Change::Clash => tell(format_args!("\n`{shown}` says something else of models; this would be:\n")),
+        TargetChange::Add => tell(format_args!("\nTo be added to `{shown}`:\n")),
+        TargetChange::Same => tell(format_args!("\n`{shown}` says so already:\n")),
+        TargetChange::Clash => {
+            tell(format_args!("\n`{shown}` says something else of models; this would be:\n"))
+        }
     }
     for line in text.lines() {
         tell(format!("    {line}").trim_end());
     }
     tell("");
-    if matches!(answers.key, Key::Given(_)) && change != Change::Clash {
+    if matches!(answers.key, NewKey::Given(_)) && change != TargetChange::Clash {
         tell(format_args!(
             "The key is kept sealed as secret `{}`, in place of any that is there",
             answers.provider
@@ -279,95 +245,11 @@ fn show(answers: &Answers, text: &str, shown: &str, change: Change) {
 }
 
 /// Asks the model, once.
-fn test(runtime: &Runtime, setup: &Setup, around: &Surroundings, answers: &Answers) -> Result<Verdict, Stop> {
-    let mut setup = setup.clone();
-    let config = &mut setup.loaded.config.models;
-    config.retries = 0;
-    config.fallback = Vec::new();
-    config.first_byte_secs = config.first_byte_secs.min(PATIENCE_SECS);
-    let providers = setup.models(OfferedKeys::new(around, answers), None)?;
-    let named = (Some(answers.provider.as_str()), Some(answers.model.as_str()));
-    let asked = async {
-        let model = match providers.model(&setup.config().tenant, named.0, named.1).await {
-            Ok(model) => model,
-            Err(error) => return Verdict { state: State::Failed, what: error.message, millis: None },
-        };
-        match probe::ask(&*model).await {
-            Ok(took) => works(answers, took),
-            Err(error) => failed(answers, &error),
-        }
-    };
+fn test(runtime: &Runtime, setup: &Setup, answers: &NewModel) -> Result<ModelTest, Stop> {
     runtime.block_on(async {
         tokio::select! {
-            verdict = asked => Ok(verdict),
+            tested = setup.test_model(answers) => Ok(tested?),
             _ = tokio::signal::ctrl_c() => Err(Stop::GaveUp),
         }
     })
-}
-
-fn works(answers: &Answers, took: Duration) -> Verdict {
-    let Answers { provider, model, .. } = answers;
-    let millis = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
-    Verdict {
-        state: State::Works,
-        what: format!("`{provider}/{model}` answered in {millis} ms"),
-        millis: Some(millis),
-    }
-}
-
-fn failed(answers: &Answers, error: &ModelError) -> Verdict {
-    let Answers { provider, model, .. } = answers;
-    let (state, what) = match error.fault {
-        Fault::Unauthorised => (State::KeyRefused, format!("`{provider}` refused the key")),
-        // The only fault of this kind that a server tells.
-        Fault::NotSetUp if error.message.starts_with("status 404") => {
-            (State::NoSuchModel, format!("`{provider}` has no model `{model}`"))
-        }
-        Fault::Connection | Fault::TimedOut => {
-            (State::Unreachable, format!("`{provider}` cannot be reached"))
-        }
-        Fault::RateLimited { .. } => {
-            (State::Failed, format!("`{provider}` answers no more requests now, or its account is empty"))
-        }
-        _ => (State::Failed, format!("`{provider}/{model}` did not answer: {}", error.fault)),
-    };
-    Verdict { state, what: format!("{what}: {}", error.message), millis: None }
-}
-
-/// Seals the key under the provider's name.
-fn seal(runtime: &Runtime, setup: &Setup, (name, key): (&str, &SecretString)) -> Result<(), Failure> {
-    let name = SecretName::new(name).map_err(|error| Failure::usage(error.to_string()))?;
-    let place = SecretPlace { tenant: setup.config().tenant.clone(), agent: None, name };
-    runtime.block_on(async {
-        let app = setup.open().await?;
-        let put = app.vault().await?.put_secret(&place, key, SystemClock.now()).await;
-        app.close().await;
-        put.map_err(|error| Failure::failed(error.to_string()))
-    })
-}
-
-/// The key that was given, before it is kept, and those of the environment.
-struct OfferedKeys {
-    around: Surroundings,
-    key: Option<SecretString>,
-}
-
-impl OfferedKeys {
-    fn new(around: &Surroundings, answers: &Answers) -> Arc<Self> {
-        let key = match &answers.key {
-            Key::Given(key) => Some(key.clone()),
-            Key::None | Key::Env(_) => None,
-        };
-        Arc::new(Self { around: around.clone(), key })
-    }
-}
-
-#[async_trait]
-impl Keys for OfferedKeys {
-    async fn key(&self, _: &TenantId, place: &KeyPlace) -> Result<Option<SecretString>, String> {
-        match place {
-            KeyPlace::Env(name) => key_in_environment(&self.around, name),
-            KeyPlace::Secret(_) => Ok(self.key.clone()),
-        }
-    }
 }

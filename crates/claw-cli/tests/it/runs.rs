@@ -110,7 +110,8 @@ fn a_run_is_cancelled_from_another_process_and_keeps_what_it_had() {
         let again = place.run(&["runs", "cancel", &run]);
         assert!(again.code == 1 && again.stderr.contains("was over already"), "{}", again.shown());
         // The session goes on.
-        let next = place.chat("[[turn]]\ndo = [{ say = \"Hello.\" }]", &["-m", "hi"]).wait_with_output().unwrap();
+        let next =
+            place.chat("[[turn]]\ndo = [{ say = \"Hello.\" }]", &["-m", "hi"]).wait_with_output().unwrap();
         assert_eq!(String::from_utf8_lossy(&next.stdout), "Hello.\n");
     });
 }
@@ -168,7 +169,8 @@ fn a_parked_run_is_resumed_by_another_worker_after_a_kill() {
         assert_eq!(place.run(&["runs", "cancel", &run]).code, 0);
         assert_eq!(next.wait().unwrap().code(), Some(130));
         let calls = place.run(&["ledger", "show", "--json"]);
-        let intents = calls.json().as_array().unwrap().iter().filter(|entry| entry["event"] == "intent").count();
+        let intents =
+            calls.json().as_array().unwrap().iter().filter(|entry| entry["event"] == "intent").count();
         assert_eq!(intents, 1, "done once: {}", calls.shown());
     });
 }

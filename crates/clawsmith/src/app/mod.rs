@@ -18,6 +18,7 @@ mod follow;
 mod following;
 mod installation;
 mod models;
+pub mod onboard;
 pub mod probe;
 mod processes;
 mod runs;

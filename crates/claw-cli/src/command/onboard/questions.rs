@@ -9,6 +9,7 @@ use claw_llm::{
 };
 use claw_policy::nearest::nearest;
 use claw_policy::scrub::Scrubber;
+use clawsmith::app::onboard::{NewKey, NewModel};
 use clawsmith::config::Surroundings;
 use secrecy::{ExposeSecret as _, SecretString};
 use tokio::runtime::Runtime;
@@ -24,26 +25,6 @@ const OWN: &str = "own";
 const DEMO: &str = "demo";
 /// How many times a question is asked.
 const ATTEMPTS: usize = 3;
-
-/// What was answered.
-pub(super) struct Answers {
-    pub(super) provider: String,
-    /// How it is spoken to, where it is not known by name.
-    pub(super) kind: Option<ProviderKind>,
-    pub(super) base_url: Option<String>,
-    pub(super) model: String,
-    pub(super) key: Key,
-}
-
-/// Where the key is.
-pub(super) enum Key {
-    /// The provider needs none.
-    None,
-    /// In a variable of the environment.
-    Env(String),
-    /// Given here, to be kept sealed under the provider's name.
-    Given(SecretString),
-}
 
 /// Why there are no answers.
 pub(super) enum Stop {
@@ -77,7 +58,7 @@ pub(super) struct Questions<'a> {
 }
 
 impl Questions<'_> {
-    pub(super) fn ask(&self) -> Result<Answers, Stop> {
+    pub(super) fn ask(&self) -> Result<NewModel, Stop> {
         let provider = self.provider()?;
         if provider == DEMO {
             return Err(Stop::Demo);
@@ -87,7 +68,7 @@ impl Questions<'_> {
         let key = self.key(&provider, known.filter(|_| base_url.is_none()))?;
         let model = self.model(known)?;
         let kind = known.is_none().then_some(ProviderKind::OpenAi);
-        Ok(Answers { provider, kind, base_url, model, key })
+        Ok(NewModel { provider, kind, base_url, model, key })
     }
 
     /// A question with a yes or a no; `usual` where nothing is typed.
@@ -181,27 +162,27 @@ impl Questions<'_> {
     }
 
     /// Where the key is; `known` where its own variables hold it.
-    fn key(&self, provider: &str, known: Option<&KnownProvider>) -> Result<Key, Stop> {
+    fn key(&self, provider: &str, known: Option<&KnownProvider>) -> Result<NewKey, Stop> {
         if let Some(name) = &self.flags.key_env {
-            return variable_name(name).map(Key::Env).map_err(|message| wrong("--key-env", &message));
+            return variable_name(name).map(NewKey::Env).map_err(|message| wrong("--key-env", &message));
         }
         if self.flags.key_stdin {
             return self.given(provider);
         }
         if known.is_some_and(|known| known.key_env.is_empty()) {
-            return Ok(Key::None);
+            return Ok(NewKey::None);
         }
         if let Some(variable) = known.and_then(|known| self.variable_of(known)) {
             let asks = self.terminal && !self.flags.yes;
             if !asks || self.confirm(&format!("Use the key in `{variable}`?"), true)? {
-                return Ok(Key::Env(variable.to_owned()));
+                return Ok(NewKey::Env(variable.to_owned()));
             }
         } else if !self.terminal {
             // A server of one's own may ask for none; one that does says so in the test.
             return if known.is_some() {
                 Err(missing("--key-env NAME` or `--key-stdin"))
             } else {
-                Ok(Key::None)
+                Ok(NewKey::None)
             };
         }
         let question =
@@ -216,12 +197,12 @@ impl Questions<'_> {
         match choice {
             't' => self.given(provider),
             'n' if known.is_some() => Err(Stop::Demo),
-            'n' => Ok(Key::None),
-            _ => self.repeat("The variable's name: ", variable_name).map(Key::Env),
+            'n' => Ok(NewKey::None),
+            _ => self.repeat("The variable's name: ", variable_name).map(NewKey::Env),
         }
     }
 
-    fn given(&self, provider: &str) -> Result<Key, Stop> {
+    fn given(&self, provider: &str) -> Result<NewKey, Stop> {
         let what = format!("the key of `{provider}`");
         let key = prompt::value(self.runtime, &what, "clawsmith chat works without a key: a demo answers")?;
         let key = key.ok_or(Stop::GaveUp)?;
@@ -229,7 +210,7 @@ impl Questions<'_> {
         if text.is_empty() || text.contains(|c: char| c.is_whitespace() || c.is_control()) {
             return Err(Failure::usage("what was given is no key: one has no spaces and is one line").into());
         }
-        Ok(Key::Given(SecretString::from(text)))
+        Ok(NewKey::Given(SecretString::from(text)))
     }
 
     fn model(&self, known: Option<&KnownProvider>) -> Result<String, Stop> {
