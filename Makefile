@@ -14,7 +14,7 @@ SOAK_MUTANTS ?= 1000000
 SOAK_RACES ?= 1000000
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint fmt-check clippy rustdoc tidy deny advisories bench soak docs fmt clean setup lint-setup
+.PHONY: help run test lint fmt-check clippy small rustdoc tidy deny advisories bench soak docs fmt clean setup lint-setup
 
 help: ## List the tasks
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,7 +28,7 @@ run: setup ## Build Clawsmith and take the tour: real calls, explained
 test: setup ## Run every test, tidy checks and examples included, with a PostgreSQL and a Docker engine of its own
 	scripts/with-postgres.sh scripts/with-docker.sh $(CARGO) test --workspace
 
-lint: setup lint-setup fmt-check clippy rustdoc tidy deny ## Format, clippy, rustdoc, tidy and dependencies, warnings denied
+lint: setup lint-setup fmt-check clippy small rustdoc tidy deny ## Format, clippy, rustdoc, tidy and dependencies, warnings denied
 
 lint-setup:
 	@scripts/install-lint-deps.sh
@@ -38,6 +38,9 @@ fmt-check:
 
 clippy:
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
+
+small: ## Check the library with its default features: no SQL, no models, no agent
+	$(CARGO) check --package clawsmith --lib
 
 rustdoc:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --lib

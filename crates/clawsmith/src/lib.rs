@@ -29,6 +29,10 @@
 //! - **Who may call what** is a [`PolicyConfig`]. [`Policy::judge`] tells the verdict on one tool with the
 //!   trace that led to it; the same function decides and explains.
 //! - **What a model is sent** is [`Offer::render`] in the [`Dialect`] of its provider.
+//! - **How many calls** a session may make is a [`Limiter`]; commands that run on in the background, and the tool
+//!   `process` with them, need a [`Keeping`].
+//! - **What there is** in this build and beyond it is the [`catalogue`], by [`Section`]s in
+//!   [`Registry::list_by_section`].
 //! - **What comes back** is a [`Reply`]: an [`Output`], or why there is none.
 //! - **The world** is a [`World`]: what files, commands and clocks lead to. What you leave out is not there,
 //!   and tools that need it are listed as unavailable with the reason. Files are those of this machine
@@ -39,6 +43,12 @@
 //!   PostgreSQL with [`ToolboxBuilder::store`] and the feature `store`; [`ToolboxBuilder::everything_in`] keeps
 //!   there what concerns files as well, so that changes can be undone. Long results are kept in files with
 //!   [`ToolboxBuilder::data_dir`].
+//!
+//! # Features
+//!
+//! By default the library has the road, policy, scrubbing and the file tools, over memory. `store` adds SQLite and
+//! PostgreSQL, `models` the model providers, `agent` an agent that runs, `docker` containers as a sandbox. `app` is all of
+//! it, and the application that front ends share: configuration, sessions, approvals, undo.
 //!
 //! The examples show each: `register_tool`, `lazy_factory`, `policy_explained`, `schemas`, `agent_loop`,
 //! `store_files`.
@@ -55,27 +65,35 @@ pub use claw_core::event::{Event, Listener, What};
 pub use claw_core::port::{UnixMillis, World};
 pub use claw_core::tool::dialect::Dialect;
 pub use claw_core::tool::{
-    AnyTool, Ask, Block, Call, Caller, Cost, Effect, Effects, ErrorKind, Facts, Group, Meta, Need, Output,
-    Plan, Profile, Progress, Spec, Tool, ToolError, ToolSource, Unavailable, erase,
+    AnyTool, Ask, Block, Call, Caller, CallingModel, Cost, Digest, Effect, Effects, ErrorKind, Facts, Group,
+    Meta, Need, Output, PeerKind, Plan, Profile, Progress, Section, Spec, SubagentDepth, Tool, ToolError,
+    ToolSource, Unavailable, erase,
 };
-pub use claw_core::{AgentId, CallId, SessionKey, TenantId, ToolName, UserId};
+pub use claw_core::{
+    AgentId, ApprovalId, BootId, CallId, InvalidId, JobId, NodeId, SessionKey, TenantId, ToolName, UserId,
+};
 pub use claw_core::{port, store};
 pub use claw_host::files::{LocalFiles, MemoryFiles, RoutedFiles, Routing, StoreFiles, workspace_path};
-pub use claw_host::{FileArtifacts, MemoryArtifacts, MemoryStore, SystemClock};
+pub use claw_host::{AgentResolver, ArtifactLimits, FileArtifacts, MemoryArtifacts, MemoryStore, SystemClock};
 pub use claw_host::{sandbox, shell};
 #[cfg(feature = "models")]
 pub use claw_llm;
 pub use claw_policy::approval::ApprovalConfig;
-pub use claw_policy::config::PolicyConfig;
-pub use claw_policy::pipeline::{Policy, Subject};
+pub use claw_policy::config::{self as policy_config, PolicyConfig};
+pub use claw_policy::explain::{Explanation, explain};
+pub use claw_policy::pipeline::{Policy, PolicyError, Subject, ToolSet, Verdict};
+pub use claw_policy::rate::RateConfig;
 pub use claw_policy::scrub::Scrubber;
+pub use claw_registry::limit::Limiter;
 pub use claw_registry::{
-    AgentCommands, AgentFiles, Arguments, Asking, BoundTool, CallError, CommandRules, Context, Discovery,
-    Executor, FileRules, Limits, Listing, Offer, OfferOptions, Refusal, RegisterError, Registry, Reply,
-    Request, Scrubbers, Status, Step,
+    AgentCommands, AgentFiles, Arguments, Asking, BoundTool, CallError, CallScrubber, CommandRules, Context,
+    Discovery, Executor, Factory, FileRules, Keeping, Limits, Listing, Offer, OfferOptions, Operation,
+    OverlayScope, ProcessLimits, Recorder, Refusal, RegisterError, Registry, Reply, Request, Saying, Scrubbers,
+    SecretError, Status, Step, Version, Waiting,
 };
 #[cfg(feature = "store")]
 pub use claw_store;
+pub use claw_tools::{absent, builtin, catalogue};
 pub use toolbox::{BuildError, Toolbox, ToolboxBuilder, populate};
 
 /// The program in the README compiles and runs.

@@ -5,6 +5,7 @@
 //! this very program, executed again, with one thread and an empty environment. A program that embeds us lets it
 //! in by calling [`enter_if_asked`] first in `main`; without that no sandbox is entered, and the layers say so.
 
+#[cfg(feature = "docker")]
 pub mod docker;
 mod error;
 mod helper;

@@ -18,6 +18,7 @@ use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+#[cfg(feature = "docker")]
 use super::docker::inside;
 use super::kernel::{probe, sys};
 
@@ -33,6 +34,7 @@ static LETS_IN: AtomicBool = AtomicBool::new(false);
 /// in `main`, before there is a second thread: the helper is this program executed again, and without this call
 /// it would run the program's own `main` instead. So where it was not called, no helper is started.
 pub fn enter_if_asked() {
+    #[cfg(feature = "docker")]
     inside::enter_if_asked();
     let mut arguments = std::env::args_os();
     if arguments.next().is_some_and(|name| name == NAME) && arguments.next().is_some_and(|word| word == SERVE)
