@@ -307,14 +307,15 @@ impl Tool for Hang {
     }
 }
 
-/// Waits until it is let go on.
+/// Prints something, and waits until it is let go on.
 struct Gate(Arc<Watched>);
 
 impl Tool for Gate {
     type Args = Args;
     const META: Meta = Meta::new("gate", Group::Fs).effects(&[Effect::Write]).about("Wait.");
 
-    async fn run(&self, _: &Call, _: Args) -> Result<Output, ToolError> {
+    async fn run(&self, call: &Call, args: Args) -> Result<Output, ToolError> {
+        call.progress().tell(&args.what);
         self.0.hanging.notify_one();
         self.0.open.notified().await;
         Ok(Output::text("open"))

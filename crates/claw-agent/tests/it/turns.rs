@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use claw_core::message::Part;
 use claw_core::port::UnixMillis;
-use claw_core::store::{JobState, Role, Spender, UsageFilter};
+use claw_core::store::{JobState, Role, Source, Spender, UsageFilter, Voice};
 
 use crate::kit::{Bench, owner, parts, session, shown, tenant, text};
 
@@ -177,4 +177,40 @@ async fn what_came_while_a_run_went_on_is_answered_after_it() {
         .collect();
     assert_eq!(words[..3], ["keep it", "second", "Let me look."], "stored in the order it was said");
     bench.check_history().await;
+}
+
+#[tokio::test]
+async fn output_of_a_running_call_reaches_those_who_follow() {
+    let script = r#"
+        [[turn]]
+        when.result_of = "gate"
+        do = [{ say = "Done." }]
+
+        [[turn]]
+        do = [{ call = "gate", args = { what = "line 1\nline 2\n" } }]
+    "#;
+    let bench = Bench::new(script).await;
+    let mut heard = bench.deployment.store.listen(&owner());
+    bench.send("go").await;
+    let worker = bench.worker.clone();
+    let working = tokio::spawn(async move { worker.drain().await.unwrap() });
+    let first = heard.recv().await.unwrap();
+    assert!(matches!(first.source, Source::Call(_)), "{first:?}");
+    assert_eq!((first.voice, first.offset), (Voice::Output, 0));
+    assert_eq!(bench.deployment.store.so_far(&owner())[0].source, first.source, "it still runs");
+    bench.world.open.notify_one();
+    assert_eq!(working.await.unwrap(), 1);
+    let mut output = first.text;
+    while let Ok(more) = heard.try_recv() {
+        if more.source == first.source {
+            assert_eq!(more.offset, output.len() as u64);
+            output += &more.text;
+        }
+    }
+    assert_eq!(output, "line 1\nline 2\n");
+    assert_eq!(bench.deployment.store.so_far(&owner()), [], "its end is stored");
+    let events = bench.events().await;
+    let tools: Vec<_> = events.iter().filter(|event| event.what.kind() == "tool").map(shown).collect();
+    let states: Vec<_> = tools.iter().map(|event| &event["state"]).collect();
+    assert_eq!(states, ["started", "finished"], "output is not an event");
 }

@@ -99,8 +99,8 @@ async fn hear(
     let mut listener = PgListener::connect_with(pool).await?;
     listener.eager_reconnect(false);
     listener.listen_all([CHANNEL, streams::CHANNEL]).await?;
-    bells.ring_all();
     sessions.ring_all();
+    bells.ring_all();
     streams.joined();
     while let Some(notification) = listener.try_recv().await? {
         match notification.channel() {

@@ -62,7 +62,7 @@ impl Queue for SqliteStore {
                              SELECT next.position FROM jobs AS next
                              WHERE next.state = 'pending' AND next.lane = lanes.value AND next.visible <= $2
                                AND NOT EXISTS (
-                                   SELECT 1 FROM jobs AS older
+                                   SELECT 1 FROM jobs AS older INDEXED BY jobs_open
                                    WHERE older.state IN ('pending', 'leased', 'parked')
                                      AND older.session IS NOT NULL AND older.tenant = next.tenant
                                      AND older.session = next.session AND older.position < next.position)
@@ -122,7 +122,7 @@ impl Queue for SqliteStore {
 
     async fn reclaim(&self, worker: &Worker, now: UnixMillis) -> Result<Vec<JobId>, StoreError> {
         let reclaimed: Vec<Vec<u8>> = query_scalar(
-            "UPDATE jobs SET state = iif(attempts - parks < max_attempts, 'pending', 'dead')
+            "UPDATE jobs SET state = 'pending'
              WHERE state = 'leased' AND (until <= $1 OR node = $2 AND boot < $3) RETURNING id",
         )
         .bind(now.0)

@@ -47,8 +47,19 @@ async fn queue() {
 #[tokio::test(flavor = "multi_thread")]
 async fn session_log() {
     let databases = Databases::default();
-    conformance::session_log(async || databases.store().await).await;
+    // When a store begins to listen it wakes everyone, which the suite would take for a change.
+    let quiet = async || {
+        let store = databases.store().await;
+        listening(store.changes(Topic::Work)).await;
+        store
+    };
+    conformance::session_log(quiet).await;
     conformance::conversations(async || databases.store().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn runs() {
+    let databases = Databases::default();
     conformance::runs(async || databases.store().await).await;
     conformance::runs_in_store(async || databases.store().await).await;
 }
@@ -424,7 +435,17 @@ async fn what_is_being_said_reaches_other_nodes() {
     let call = Source::Call(CallId::new());
     let mut there = b.listen(&within);
     a.say(&within, call, Voice::Output, "line 1\n");
-    assert_eq!(heard(&mut there, 7).await, "line 1\n");
+    let output = async {
+        loop {
+            // Words of the message may still be on their way.
+            let delta = there.recv().await.unwrap();
+            if delta.source == call {
+                return (delta.voice, delta.text);
+            }
+        }
+    };
+    let output = tokio::time::timeout(STUCK, output).await.expect("it is told");
+    assert_eq!(output, (Voice::Output, "line 1\n".to_owned()));
     a.said(&within, call);
 
     a.said(&within, message);

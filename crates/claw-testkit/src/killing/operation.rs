@@ -16,6 +16,9 @@ pub enum Operation {
     FinishJob { right: Right },
     FailJob { right: Right, retry: Option<UnixMillis> },
     Reclaim { now: UnixMillis },
+    Park { right: Right, until: UnixMillis },
+    Wake { job: JobId },
+    Cancel { job: JobId },
     AcceptMessage { message: NewMessage, job: NewJob },
     SayInRun { right: Right, said: Vec<NewMessage> },
     FinishRun { right: Right, said: Vec<NewMessage> },
@@ -69,10 +72,17 @@ pub enum Reply {
         /// The lease.
         right: Option<Right>,
     },
-    /// An attempt failed.
+    /// An attempt failed or was parked.
     Failed {
         /// What became of the job.
         state: JobState,
+    },
+    /// A tree of jobs was cancelled.
+    Cancelled {
+        /// Jobs that ended at once.
+        ended: Vec<JobId>,
+        /// Jobs that have a request.
+        told: Vec<JobId>,
     },
     /// Something was given these places.
     Places {

@@ -2,10 +2,11 @@
 
 use claw_core::port::UnixMillis;
 use claw_core::store::{
-    Answer, ApprovalState, Claim, Failure, Finish, NewJob, NewMessage, Outcome, Record, Role, RunEvent,
-    SessionEventBody, StoreError, Worker,
+    Answer, ApprovalState, Cancel, Claim, Failure, Finish, NewJob, NewMessage, Outcome, Parking, Record,
+    Role, RunEvent, SessionEventBody, StoreError, Worker,
 };
 use claw_core::{ApprovalId, CallId, SessionKey};
+use serde_json::json;
 
 use super::{EXPIRY, Operation, Played, Random, Reply, Right, Step, World};
 use crate::fixture::{self, NOW};
@@ -51,7 +52,11 @@ impl<'a, S: Played> Player<'a, S> {
                 let session = self.random.pick(&self.world.sessions).expect("there are sessions").clone();
                 Operation::LogEvent { session, note: self.random.id() }
             }
-            14 => Operation::Refuse { call: self.random.id() },
+            14 if self.random.one_in(2) => Operation::Refuse { call: self.random.id() },
+            14 => {
+                let job = self.random.pick(&self.world.jobs).expect("there are jobs").id;
+                if self.random.one_in(2) { Operation::Wake { job } } else { Operation::Cancel { job } }
+            }
             15 => self.pick_answer().await,
             _ => self.pick_call(),
         }
@@ -75,6 +80,7 @@ impl<'a, S: Played> Player<'a, S> {
             1 => Operation::FailJob { right, retry: Some(now) },
             2 if self.random.one_in(2) => Operation::FailJob { right, retry: None },
             3 => Operation::FinishJob { right },
+            6 => Operation::Park { right, until },
             4 | 5 => {
                 self.rights.push(right);
                 let session = self.random.pick(&self.world.sessions).expect("there are sessions").clone();
@@ -180,6 +186,19 @@ impl<'a, S: Played> Player<'a, S> {
             Operation::Reclaim { now } => {
                 store.reclaim(&self.worker, now).await?;
                 Reply::Done
+            }
+            Operation::Park { right, until } => {
+                let parking = Parking { approvals: Vec::new(), at: NOW, until };
+                Reply::Failed { state: store.park(&right.of(&self.worker), parking).await? }
+            }
+            Operation::Wake { job } => {
+                store.wake(&world.tenant, job).await?;
+                Reply::Done
+            }
+            Operation::Cancel { job } => {
+                let cancel = Cancel { at: NOW, by: "ann".to_owned(), note: json!("cancelled") };
+                let cancelled = store.cancel(&world.tenant, job, cancel).await?;
+                Reply::Cancelled { ended: cancelled.ended, told: cancelled.told }
             }
             Operation::AcceptMessage { message, job } => {
                 let accepted = store.accept_message(message, job).await?;

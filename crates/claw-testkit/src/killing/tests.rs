@@ -3,7 +3,6 @@
 use claw_core::port::{Owner, UnixMillis};
 use claw_core::store::*;
 use claw_core::{ApprovalId, CallId, JobId, SessionKey, TenantId};
-use claw_host::MemoryStore;
 use tokio::sync::watch;
 
 use super::*;
@@ -29,10 +28,12 @@ enum Lie {
     BeginsWithoutUsing,
     ForgetsAnOutcome,
     ForgetsARefusal,
+    ForgetsAPark,
+    ForgetsACancel,
+    CancelsInSilence,
 }
 
 struct Liar {
-    calls: MemoryStore,
     work: MemoryWork,
     lie: Lie,
 }
@@ -85,6 +86,9 @@ async fn finds_every_lie() {
         (Lie::BeginsWithoutUsing, "a call began with it and does not name it"),
         (Lie::ForgetsAnOutcome, "Outcome is there 0 times; 1 told"),
         (Lie::ForgetsARefusal, "Refused is there 0 times; 1 told"),
+        (Lie::ForgetsAPark, "was parked 0 times; 1 were told"),
+        (Lie::ForgetsACancel, "was cancelled and is pending"),
+        (Lie::CancelsInSilence, "has 0 notes of its cancel, not 1"),
     ] {
         let findings = findings(lie).await;
         assert!(findings.iter().any(|finding| finding.contains(expected)), "{lie:?}: {findings:#?}");
@@ -137,48 +141,48 @@ async fn check_unclear(store: &Liar, world: &World, unclear: &[Operation], expec
 }
 
 fn store(lie: Lie) -> Liar {
-    Liar { calls: MemoryStore::new(), work: MemoryWork::new(), lie }
+    Liar { work: MemoryWork::new(), lie }
 }
 
 #[async_trait::async_trait]
 impl Ledger for Liar {
     async fn refuse(&self, record: Record) -> Result<(), StoreError> {
-        if self.lie == Lie::ForgetsARefusal { Ok(()) } else { self.calls.refuse(record).await }
+        if self.lie == Lie::ForgetsARefusal { Ok(()) } else { self.work.calls().refuse(record).await }
     }
     async fn begin_call(&self, mut record: Record) -> Result<(), StoreError> {
         if let (Lie::BeginsWithoutUsing, EntryEvent::Intent { approval, .. }) = (self.lie, &mut record.event)
         {
             *approval = None;
         }
-        match self.calls.begin_call(record).await {
+        match self.work.calls().begin_call(record).await {
             Err(StoreError::AlreadyBegun { .. }) if self.lie == Lie::BeginsTwice => Ok(()),
             answer => answer,
         }
     }
     async fn finish_call(&self, record: Record) -> Result<(), StoreError> {
-        if self.lie == Lie::ForgetsAnOutcome { Ok(()) } else { self.calls.finish_call(record).await }
+        if self.lie == Lie::ForgetsAnOutcome { Ok(()) } else { self.work.calls().finish_call(record).await }
     }
     async fn fate(&self, tenant: &TenantId, call: CallId) -> Result<Option<Outcome>, StoreError> {
-        self.calls.fate(tenant, call).await
+        self.work.calls().fate(tenant, call).await
     }
     async fn recent(&self, tenant: &TenantId, limit: usize) -> Result<Vec<Entry>, StoreError> {
-        self.calls.recent(tenant, limit).await
+        self.work.calls().recent(tenant, limit).await
     }
     async fn tally(&self, tenant: &TenantId, session: &SessionKey) -> Result<Tally, StoreError> {
-        self.calls.tally(tenant, session).await
+        self.work.calls().tally(tenant, session).await
     }
 }
 
 #[async_trait::async_trait]
 impl Approvals for Liar {
     async fn request(&self, new: NewApproval) -> Result<Approval, StoreError> {
-        self.calls.request(new).await
+        self.work.request(new).await
     }
     async fn approval(&self, tenant: &TenantId, id: ApprovalId) -> Result<Option<Approval>, StoreError> {
-        self.calls.approval(tenant, id).await
+        self.work.approval(tenant, id).await
     }
     async fn pending(&self, tenant: &TenantId, now: UnixMillis) -> Result<Vec<Approval>, StoreError> {
-        self.calls.pending(tenant, now).await
+        self.work.pending(tenant, now).await
     }
     async fn answer(
         &self,
@@ -189,7 +193,7 @@ impl Approvals for Liar {
         if self.lie == Lie::AnswersLate {
             answer.at = fixture::NOW;
         }
-        let before = self.calls.approval(tenant, id).await?.unwrap();
+        let before = self.work.approval(tenant, id).await?.unwrap();
         match (self.lie, before.state) {
             (Lie::ForgetsAnAnswer, ApprovalState::Pending) | (Lie::AnswersTwice, ApprovalState::Approved) => {
                 Ok(before)
@@ -197,7 +201,7 @@ impl Approvals for Liar {
             (Lie::ForgetsALapse, ApprovalState::Pending) if answer.at >= EXPIRY => {
                 Err(StoreError::ApprovalState { id, state: "expired" })
             }
-            _ => self.calls.answer(tenant, id, answer).await,
+            _ => self.work.answer(tenant, id, answer).await,
         }
     }
     async fn close(
@@ -206,13 +210,13 @@ impl Approvals for Liar {
         id: ApprovalId,
         state: ApprovalState,
     ) -> Result<Approval, StoreError> {
-        self.calls.close(tenant, id, state).await
+        self.work.close(tenant, id, state).await
     }
 }
 
 impl Changes for Liar {
     fn changes(&self, of: Topic) -> watch::Receiver<u64> {
-        if of == Topic::Work { self.work.changes(of) } else { self.calls.changes(of) }
+        self.work.changes(of)
     }
 }
 
@@ -328,7 +332,9 @@ impl SessionLog for Liar {
         after: u64,
         limit: usize,
     ) -> Result<Vec<Message>, StoreError> {
-        self.work.messages(tenant, session, after, limit).await
+        let mut messages = self.work.messages(tenant, session, after, limit).await?;
+        messages.retain(|message| self.lie != Lie::CancelsInSilence || message.new.role != Role::System);
+        Ok(messages)
     }
     async fn events(
         &self,
@@ -338,5 +344,23 @@ impl SessionLog for Liar {
         limit: usize,
     ) -> Result<Vec<SessionEvent>, StoreError> {
         self.work.events(tenant, session, after, limit).await
+    }
+}
+
+#[async_trait::async_trait]
+impl Runs for Liar {
+    async fn park(&self, lease: &Lease, parking: Parking) -> Result<JobState, StoreError> {
+        if self.lie == Lie::ForgetsAPark {
+            return self.work.extend(lease, parking.until).await.map(|_| JobState::Parked);
+        }
+        self.work.park(lease, parking).await
+    }
+    async fn cancel(&self, tenant: &TenantId, job: JobId, cancel: Cancel) -> Result<Cancelled, StoreError> {
+        if self.lie == Lie::ForgetsACancel {
+            let found = self.work.job(tenant, job).await?;
+            let ended = found.filter(|found| found.state == JobState::Pending).map(|_| job);
+            return Ok(Cancelled { ended: ended.into_iter().collect(), ..Cancelled::default() });
+        }
+        self.work.cancel(tenant, job, cancel).await
     }
 }

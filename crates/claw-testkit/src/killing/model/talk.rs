@@ -2,7 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use claw_core::store::{Accepted, JobState, Message, NewMessage, RunEvent, SessionEvent, SessionEventBody};
+use claw_core::store::{
+    Accepted, JobState, Message, NewMessage, Role, RunEvent, SessionEvent, SessionEventBody,
+};
 use claw_core::{JobId, MessageId};
 
 use super::super::{Operation, Reply, Right, Step};
@@ -16,7 +18,10 @@ impl Model<'_> {
         self.check_messages(seen, &stored, findings);
         self.check_runs(seen, &stored, findings);
         self.check_events(seen, findings);
-        let known = self.said().collect::<HashSet<_>>();
+        check_notes(seen, findings);
+        let is_note = |message: &&Message| message.new.role == Role::System;
+        let notes = stored.values().copied().filter(is_note).map(|message| message.new.id);
+        let known = self.said().chain(notes).collect::<HashSet<_>>();
         for id in stored.keys().filter(|id| !known.contains(*id)) {
             findings.push(format!("message {id}: nobody said it"));
         }
@@ -159,6 +164,23 @@ fn check_said(
         found(format!("was told {seqs:?} and is at {places:?}"));
     }
     places
+}
+
+/// Each cancelled run of a session has one word of the system in it, and no other run has any.
+fn check_notes(seen: &Seen, findings: &mut Vec<String>) {
+    let system = seen.messages.values().flatten().filter(|message| message.new.role == Role::System);
+    let mut notes: HashMap<JobId, usize> = HashMap::new();
+    system.for_each(|message| *notes.entry(message.run).or_default() += 1);
+    for job in seen.jobs.values() {
+        let many = notes.remove(&job.new.id).unwrap_or_default();
+        let expected = usize::from(job.state == JobState::Cancelled && job.new.session.is_some());
+        if many != expected {
+            findings.push(format!("job {}: has {many} notes of its cancel, not {expected}", job.new.id));
+        }
+    }
+    if !notes.is_empty() {
+        findings.push(format!("notes of no job: {notes:?}"));
+    }
 }
 
 /// Numbers without gaps, no id twice, and one event for each message, in the same order.

@@ -16,6 +16,10 @@ struct Said<'a> {
     claimed: Vec<u32>,
     finished: Vec<(&'a Step, Right)>,
     failed: Vec<(&'a Step, Right)>,
+    parked: Vec<(&'a Step, Right)>,
+    /// Cancels that ended it at once, or told its worker.
+    ended: usize,
+    told: usize,
 }
 
 impl Model<'_> {
@@ -26,6 +30,10 @@ impl Model<'_> {
             let nothing = Said::default();
             let said = said.get(&id).unwrap_or(&nothing);
             said.check_claims(&mut found);
+            if let Some(job) = seen.jobs.get(&id) {
+                said.check_cancels(job, self.may_be_cancelled(id), &mut found);
+                said.check_parks(job, &mut found);
+            }
             match seen.jobs.get(&id) {
                 Some(job) => said.check_present(job, &mut found),
                 None => said.check_absent(&mut found),
@@ -37,7 +45,7 @@ impl Model<'_> {
 
     /// After everything was drained: nothing is left to do.
     pub fn check_drained(&self, seen: &Seen) -> Vec<String> {
-        let left = seen.jobs.values().filter(|job| !matches!(job.state, JobState::Done | JobState::Dead));
+        let left = seen.jobs.values().filter(|job| !job.state.is_over());
         left.map(|job| format!("job {}: is {} when all is done", job.new.id, job.state.name())).collect()
     }
 
@@ -57,10 +65,23 @@ impl Model<'_> {
                 (Operation::FailJob { right, .. }, _) => {
                     said.entry(right.job).or_default().failed.push((step, *right));
                 }
+                (Operation::Park { right, .. }, _) => {
+                    said.entry(right.job).or_default().parked.push((step, *right));
+                }
+                (Operation::Cancel { .. }, Some(Reply::Cancelled { ended, told })) => {
+                    ended.iter().for_each(|job| said.entry(*job).or_default().ended += 1);
+                    told.iter().for_each(|job| said.entry(*job).or_default().told += 1);
+                }
                 _ => {}
             }
         }
         said
+    }
+
+    /// Whether a cancel of this job may have happened.
+    fn may_be_cancelled(&self, id: JobId) -> bool {
+        let cancels = |step: &Step| matches!(step.operation, Operation::Cancel { job } if job == id);
+        self.steps.iter().any(|step| cancels(step) && step.may_have_happened())
     }
 
     /// Each attempt of a job was somebody's: one who was told, or one who did not live to hear it.
@@ -89,14 +110,15 @@ impl Said<'_> {
             let told = ends.iter().filter(|(step, _)| step.happened().is_some());
             told.map(|(_, right)| right.attempt).collect::<Vec<_>>()
         };
-        let (finished, failed) = (ended(&self.finished), ended(&self.failed));
+        let (finished, mut failed) = (ended(&self.finished), ended(&self.failed));
+        failed.extend(ended(&self.parked));
         if finished.len() > 1 {
             found(format!("finished {} times, in attempts {finished:?}", finished.len()));
         }
         let mut ends: Vec<_> = finished.iter().chain(&failed).collect();
         ends.sort();
         if ends.windows(2).any(|pair| pair[0] == pair[1]) {
-            found(format!("an attempt ended twice: finished {finished:?}, failed {failed:?}"));
+            found(format!("an attempt ended twice: finished {finished:?}, failed or parked {failed:?}"));
         }
         let dead = self.failed.iter().filter(|(step, _)| is_dead(step)).map(|(_, right)| right.attempt);
         for end in finished.into_iter().chain(dead) {
@@ -143,6 +165,31 @@ impl Said<'_> {
             && !self.failed.iter().any(given_up)
         {
             found(format!("is dead after {} of {} tries", job.tries(), job.new.max_attempts));
+        }
+    }
+
+    fn check_parks(&self, job: &Job, found: &mut impl FnMut(String)) {
+        let told = self.parked.iter().filter(|(step, _)| step.happened().is_some()).count();
+        let unclear = self.parked.iter().filter(|(step, _)| step.is_unclear()).count();
+        let parks = job.parks as usize;
+        if parks < told || parks > told + unclear {
+            found(format!("was parked {parks} times; {told} were told, {unclear} may have been"));
+        }
+    }
+
+    fn check_cancels(&self, job: &Job, may_be: bool, found: &mut impl FnMut(String)) {
+        let state = job.state.name();
+        if self.ended > 1 {
+            found(format!("was cancelled {} times", self.ended));
+        }
+        if self.ended > 0 && job.state != JobState::Cancelled {
+            found(format!("was cancelled and is {state}"));
+        }
+        if self.told > 0 && job.cancel.is_none() {
+            found(format!("has no cancel request, and {} were told of one", self.told));
+        }
+        if (job.state == JobState::Cancelled || job.cancel.is_some()) && !may_be {
+            found(format!("is {state} with {:?}, and nobody cancelled it", job.cancel));
         }
     }
 
