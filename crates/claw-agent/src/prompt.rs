@@ -43,17 +43,16 @@ const FIRST_RUN: &str = "\
 This is your first run with this user. Do what stands here before all else, in the conversation; when it is done, write \
 `BOOTSTRAP.md` with nothing in it, and you will not be told again.";
 
-/// What the model of this caller is told.
-pub(crate) async fn prompt(
-    documents: &(impl Documents + ?Sized),
+/// Composes what the model of this caller is told, with these context files.
+pub(crate) fn compose(
+    mut files: Vec<(String, String)>,
     caller: &Caller,
     profile: &Profile,
     (now, reminders, programs): (UnixMillis, &[String], &[Arc<ProgramCard>]),
-) -> Result<Prompt, StoreError> {
+) -> Prompt {
     let mut stable = identity(caller, profile);
     stable.push_str("\n\n");
     stable.push_str(RULES);
-    let mut files = context_files(documents, caller, profile.kind).await?;
     if let Some(about) = of_programs(programs) {
         add_to_tools(&mut files, &about);
     }
@@ -61,7 +60,7 @@ pub(crate) async fn prompt(
         let before = if path == BOOTSTRAP { format!("{FIRST_RUN}\n\n") } else { String::new() };
         stable.push_str(&format!("\n\n## {path}\n\n{before}{}", cut(text.trim_end())));
     }
-    Ok(Prompt { stable, changing: changing(now, reminders) })
+    Prompt { stable, changing: changing(now, reminders) }
 }
 
 fn identity(caller: &Caller, profile: &Profile) -> String {
@@ -112,8 +111,8 @@ fn changing(now: UnixMillis, reminders: &[String]) -> String {
     lines.join("\n")
 }
 
-/// The files that an agent lives by, in order: a user's over the agent's own of the same name.
-async fn context_files(
+/// Reads the files that an agent lives by, in order: a user's over the agent's own of the same name.
+pub(crate) async fn context_files(
     documents: &(impl Documents + ?Sized),
     caller: &Caller,
     kind: AgentKind,

@@ -6,6 +6,7 @@
 mod act;
 mod compact;
 mod ended;
+mod known;
 mod report;
 mod think;
 
@@ -20,6 +21,7 @@ use claw_core::{JobId, MessageId, SessionKey, TenantId, UsageId};
 use claw_registry::{Offer, OfferOptions, Waiting};
 use tokio_util::sync::CancellationToken;
 
+use self::known::Known;
 pub(crate) use self::report::report;
 use self::think::Thought;
 use crate::history::results;
@@ -78,6 +80,7 @@ pub(crate) struct Run<'a> {
     squeezed: u32,
     /// Background commands whose end was told.
     told: ended::Told,
+    known: Known,
 }
 
 impl<'a> Run<'a> {
@@ -117,11 +120,18 @@ impl<'a> Run<'a> {
             over,
             squeezed,
             told: ended::Told::new(),
+            known: Known::new(&*deployment.store),
         })
     }
 
     /// Carries the run to its end, or to a call that waits for an approval.
     pub(crate) async fn go(mut self) -> Result<Went, RunError> {
+        let went = self.carry().await;
+        self.write_uses().await;
+        went
+    }
+
+    async fn carry(&mut self) -> Result<Went, RunError> {
         let offer = self.offer().await?;
         self.look_back(&offer);
         let open = self.history.open_calls();
@@ -199,10 +209,20 @@ impl<'a> Run<'a> {
     }
 
     /// What the caller may call now; those that the session was told of before come first.
-    async fn offer(&self) -> Result<Offer, RunError> {
+    async fn offer(&mut self) -> Result<Offer, RunError> {
         let (store, caller) = (&self.deployment.store, &self.caller);
-        let previous = store.offered(&caller.tenant, &caller.session).await?;
-        let uses = store.tool_uses(&caller.tenant, &caller.agent).await?;
+        let previous = match &self.known.offered {
+            Some(offered) => offered.clone(),
+            None => store.offered(&caller.tenant, &caller.session).await?,
+        };
+        let mut uses = match &self.known.uses {
+            Some(uses) => uses.clone(),
+            None => store.tool_uses(&caller.tenant, &caller.agent).await?,
+        };
+        self.known.uses.get_or_insert_with(|| uses.clone());
+        for (tool, count) in &self.known.used {
+            *uses.entry(tool.clone()).or_default() += count;
+        }
         let token_budget = self.profile.tool_tokens;
         let options = OfferOptions { previous: previous.clone(), uses, token_budget };
         let offer = self.deployment.executor.offer_with(caller.clone(), options).await;
@@ -210,6 +230,7 @@ impl<'a> Run<'a> {
         if names != previous {
             store.set_offered(&caller.tenant, &caller.session, &names).await?;
         }
+        self.known.offered = Some(names);
         Ok(offer)
     }
 
@@ -254,10 +275,10 @@ impl<'a> Run<'a> {
         let tools =
             offer.specs(|meta, error| tracing::warn!(tool = %meta.name, %error, "a tool cannot be made"));
         let now = self.deployment.clock.now();
-        let store = &*self.deployment.store;
         let programs = self.deployment.executor.programs(offer).await?;
+        let files = self.context_files().await?;
         let told = (now, reminders.as_slice(), &*programs);
-        let system = prompt::prompt(store, &self.caller, &self.profile, told).await?;
+        let system = prompt::compose(files, &self.caller, &self.profile, told);
         let turns = self.fitting(&system, &tools).await?;
         Ok(Question {
             system,
@@ -268,6 +289,17 @@ impl<'a> Run<'a> {
             thinking: self.profile.limits.thinking_tokens,
             temperature: None,
         })
+    }
+
+    async fn context_files(&mut self) -> Result<Vec<(String, String)>, RunError> {
+        self.known.forget_changed_files();
+        if let Some(files) = &self.known.files {
+            return Ok(files.clone());
+        }
+        let store = &*self.deployment.store;
+        let files = prompt::context_files(store, &self.caller, self.profile.kind).await?;
+        self.known.files = Some(files.clone());
+        Ok(files)
     }
 
     /// How often the model was asked in this run, and how many calls it wanted.

@@ -70,6 +70,7 @@ impl CallerArgs {
     /// The configuration as this caller meets it, with `--profile`.
     pub(crate) fn load(&self, session: &Session) -> Result<Setup, Failure> {
         let mut setup = session.load()?;
+        AgentId::new(&self.agent).map_err(|error| Failure::usage(format!("`--agent`: {error}")))?;
         must_be_set_up(&self.agent, &setup)?;
         self.apply(&mut setup.loaded.config);
         Ok(setup)

@@ -74,7 +74,9 @@ pub use claw_core::{
 };
 pub use claw_core::{port, store};
 pub use claw_host::files::{LocalFiles, MemoryFiles, RoutedFiles, Routing, StoreFiles, workspace_path};
-pub use claw_host::{AgentResolver, ArtifactLimits, FileArtifacts, MemoryArtifacts, MemoryStore, SystemClock};
+pub use claw_host::{
+    AgentResolver, ArtifactLimits, FileArtifacts, MemoryArtifacts, MemoryStore, SystemClock,
+};
 pub use claw_host::{sandbox, shell};
 #[cfg(feature = "models")]
 pub use claw_llm;
@@ -88,8 +90,8 @@ pub use claw_registry::limit::Limiter;
 pub use claw_registry::{
     AgentCommands, AgentFiles, Arguments, Asking, BoundTool, CallError, CallScrubber, CommandRules, Context,
     Discovery, Executor, Factory, FileRules, Keeping, Limits, Listing, Offer, OfferOptions, Operation,
-    OverlayScope, ProcessLimits, Recorder, Refusal, RegisterError, Registry, Reply, Request, Saying, Scrubbers,
-    SecretError, Status, Step, Version, Waiting,
+    OverlayScope, ProcessLimits, Recorder, Refusal, RegisterError, Registry, Reply, Request, Saying,
+    Scrubbers, SecretError, Status, Step, Version, Waiting,
 };
 #[cfg(feature = "store")]
 pub use claw_store;

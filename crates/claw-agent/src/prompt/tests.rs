@@ -1,15 +1,25 @@
 use std::sync::Arc;
 
-use claw_core::port::UnixMillis;
+use claw_core::port::{Prompt, UnixMillis};
 use claw_core::store::{
-    AgentKind, DocumentKey, Documents as _, ProgramCard, ProgramPlace, ProgramSettings, Shelf,
+    AgentKind, DocumentKey, Documents, ProgramCard, ProgramPlace, ProgramSettings, Shelf, StoreError,
 };
 use claw_core::tool::Caller;
 use claw_core::{AgentId, NodeId, ProgramName, SessionKey, UserId};
 use claw_store::SqliteStore;
 
-use super::{PROGRAMS, prompt};
+use super::{PROGRAMS, compose, context_files};
 use crate::Profile;
+
+/// The prompt with the context files that the store has.
+async fn prompt(
+    store: &(impl Documents + ?Sized),
+    caller: &Caller,
+    profile: &Profile,
+    told: (UnixMillis, &[String], &[Arc<ProgramCard>]),
+) -> Result<Prompt, StoreError> {
+    Ok(compose(context_files(store, caller, profile.kind).await?, caller, profile, told))
+}
 
 const NOW: UnixMillis = UnixMillis(1_767_225_600_000);
 

@@ -3,11 +3,12 @@
 //! What only reads is made together; every other call by itself. Results are stored as they come, so that a crash
 //! loses as few of them as can be.
 
-use claw_core::MessageId;
-use claw_core::ToolName;
+use std::collections::HashSet;
+
 use claw_core::message::{Args, Part, Told, Turn, Wanted};
 use claw_core::store::{Outcome, Role};
 use claw_core::tool::Progress;
+use claw_core::{CallId, MessageId, ToolName};
 use claw_registry::{Arguments, CallError, Offer, Reply, Request, Waiting};
 
 use super::Run;
@@ -20,22 +21,36 @@ impl Run<'_> {
     /// Makes the calls, in order; each has one result after it. Stops at a call that waits for an approval: it and
     /// those after it stay open until the run is taken up again.
     pub(super) async fn act(&mut self, offer: &Offer, calls: Vec<Wanted>) -> Result<Waits, RunError> {
-        let (_, wanted) = self.counts();
-        let before = wanted.saturating_sub(u32::try_from(calls.len()).unwrap_or(u32::MAX));
-        let left = self.profile.limits.calls.saturating_sub(before);
-        let left = usize::try_from(left).unwrap_or(usize::MAX);
-        let mut calls = calls;
-        let beyond = calls.split_off(left.min(calls.len()));
-        if !beyond.is_empty() {
-            let why = format!("{} calls may be made in one run", self.profile.limits.calls);
-            self.tell(beyond.iter().map(|wanted| result::not_made(wanted, &why)).collect()).await?;
+        let (within, beyond) = self.within_limit(calls);
+        let waits = self.make(offer, within).await?;
+        // What waits keeps those after it open.
+        if waits.is_empty() {
+            self.tell_beyond(&beyond).await?;
         }
-        self.make(offer, calls).await
+        Ok(waits)
+    }
+
+    /// Splits calls into those that the run may make and those beyond its limit.
+    fn within_limit(&self, calls: Vec<Wanted>) -> (Vec<Wanted>, Vec<Wanted>) {
+        let most = usize::try_from(self.profile.limits.calls).unwrap_or(usize::MAX);
+        let turns = self.history.of_run();
+        let first: HashSet<CallId> =
+            turns.iter().flat_map(Turn::calls).take(most).map(|wanted| wanted.call).collect();
+        calls.into_iter().partition(|wanted| first.contains(&wanted.call))
+    }
+
+    async fn tell_beyond(&mut self, beyond: &[Wanted]) -> Result<(), RunError> {
+        if beyond.is_empty() {
+            return Ok(());
+        }
+        let why = format!("{} calls may be made in one run", self.profile.limits.calls);
+        self.tell(beyond.iter().map(|wanted| result::not_made(wanted, &why)).collect()).await
     }
 
     /// Takes up the calls that have no result: what has not begun is made now, what has is told of and never
     /// repeated.
     pub(super) async fn take_up(&mut self, offer: &Offer, open: Vec<Wanted>) -> Result<Waits, RunError> {
+        let (open, beyond) = self.within_limit(open);
         let mut to_make = Vec::new();
         for wanted in open {
             match self.fate(&wanted).await? {
@@ -49,7 +64,11 @@ impl Run<'_> {
                 }
             }
         }
-        self.make(offer, to_make).await
+        let waits = self.make(offer, to_make).await?;
+        if waits.is_empty() {
+            self.tell_beyond(&beyond).await?;
+        }
+        Ok(waits)
     }
 
     /// What the ledger says of a call; `None` where it has not begun.
@@ -80,7 +99,7 @@ impl Run<'_> {
 
     /// Takes calls down the road; those that cannot be made are told so. Returns the calls that are over with their
     /// results, and the approvals that others wait for.
-    async fn made(&self, offer: &Offer, calls: &[Wanted]) -> (Vec<(Wanted, Told)>, Waits) {
+    async fn made(&mut self, offer: &Offer, calls: &[Wanted]) -> (Vec<(Wanted, Told)>, Waits) {
         let stopped = self.stopping.now.is_cancelled();
         let early = |wanted: &Wanted| match stopped {
             true => Some(result::not_made(wanted, "the run was stopped before")),
@@ -90,7 +109,7 @@ impl Run<'_> {
         let requests = calls.iter().zip(&early).filter(|(_, early)| early.is_none());
         let requests: Vec<Request> = requests.map(|(wanted, _)| self.request(wanted)).collect();
         let mut replies = self.deployment.executor.execute_batch(offer, requests).await.into_iter();
-        self.count_uses(offer, replies.as_slice()).await;
+        self.count_uses(offer, replies.as_slice());
         let (mut made, mut waits) = (Vec::with_capacity(calls.len()), Waits::new());
         for (wanted, early) in calls.iter().zip(early) {
             let told = match early.map_or_else(|| Err(replies.next()), Ok) {
@@ -149,11 +168,17 @@ impl Run<'_> {
         self.say(MessageId::new(), Turn { role: Role::Tool, parts }).await
     }
 
-    /// What an agent uses stays when tokens are short. A count that is lost harms nothing.
-    async fn count_uses(&self, offer: &Offer, replies: &[Reply]) {
+    /// Counts the tools that were used: those stay when tokens are short.
+    fn count_uses(&mut self, offer: &Offer, replies: &[Reply]) {
         let ran = replies.iter().filter(|reply| reply.refusal().is_none() && reply.waiting().is_none());
-        let name = |reply: &Reply| offer.meta(&reply.tool).map(|meta| (meta.name.clone(), 1));
-        let uses: Vec<(ToolName, u64)> = ran.filter_map(name).collect();
+        for meta in ran.filter_map(|reply| offer.meta(&reply.tool)) {
+            *self.known.used.entry(meta.name.clone()).or_default() += 1;
+        }
+    }
+
+    /// Stores how often this run used each tool. A count that is lost harms nothing.
+    pub(super) async fn write_uses(&mut self) {
+        let uses: Vec<(ToolName, u64)> = self.known.used.drain().collect();
         if uses.is_empty() {
             return;
         }

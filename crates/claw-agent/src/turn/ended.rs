@@ -18,6 +18,9 @@ pub(super) type Told = HashSet<ProcessId>;
 impl Run<'_> {
     /// Tells the agent of background commands that ended since it last heard of any.
     pub(super) async fn hear_of_ends(&mut self) -> Result<(), RunError> {
+        if !self.known.must_read_processes() {
+            return Ok(());
+        }
         let store = &self.deployment.store;
         let processes = store.processes(&self.caller.tenant, &self.caller.session).await?;
         let mut said = Vec::new();

@@ -23,7 +23,7 @@ async fn what_was_said_before_is_kept_and_marked() {
     assert!(worker.abort(job));
     stop.cancel();
     working.await.unwrap().unwrap();
-    assert_eq!(bench.state(job).await, JobState::Done);
+    assert_eq!(bench.state(job).await, JobState::Cancelled);
     assert_eq!(bench.roles().await, [Role::User, Role::Assistant, Role::System]);
     assert_eq!(bench.last_words().await, "the run was stopped here");
     let last = bench.events().await.pop().unwrap();

@@ -130,9 +130,9 @@ fn every_step_at_once() {
       +  9 agent deny: `agents.coder.deny` does not name it
       + 10 global also_allow: `tools.also_allow` does not name it
       + 11 agent also_allow: `agents.coder.also_allow` does not name it
-      + 12 subagent deny: `tools.subagents.deny` does not name it
-      + 13 leaf deny: `tools.subagents.leaf_deny` does not name it
-      - 14 request allow: `request.allow` does not name it
+      + 17 subagent deny: `tools.subagents.deny` does not name it
+      + 18 leaf deny: `tools.subagents.leaf_deny` does not name it
+      - 19 request allow: `request.allow` does not name it
 
     to allow it:
       add `web_fetch` to `request.allow`

@@ -255,7 +255,7 @@ fn a_caller_in_a_group_chat_is_held_to_the_chats_list() {
     caller.chat_id = Some("-100".into());
     assert_eq!(Subject::from(&caller).chat_group, None);
     caller.peer_kind = PeerKind::Group;
-    assert_eq!(Subject::from(&caller), IN_CHAT);
+    assert_eq!(Subject::from(&caller), Subject { tenant: Some(&caller.tenant), ..IN_CHAT });
 }
 
 /// A `group:` entry must deny even though no one told the policy about groups beforehand.
@@ -405,6 +405,7 @@ fn with_tenants() -> Policy {
 fn a_tenants_rules_narrow_and_hold_for_it_alone() {
     let (policy, tools) = (with_tenants(), sample::tools());
     let (other, third) = (TenantId::new("other").unwrap(), TenantId::new("third").unwrap());
+    let own = TenantId::main();
     let allowed = |subject: &Subject<'_>, name: &str| {
         let verdict = policy.decide(&tools, subject).get(name).cloned().unwrap();
         (verdict.allowed, verdict.trace.to_string())
@@ -417,10 +418,10 @@ fn a_tenants_rules_narrow_and_hold_for_it_alone() {
     assert!(allowed(&of(&third), "process").0);
     let (process, why) = allowed(&of(&other), "process");
     assert!(!process && why.contains("tenants.other.agents.coder.deny"), "{why}");
-    for tenant in [&other, &TenantId::main()] {
+    for tenant in [&other, &own] {
         assert!(!allowed(&of(tenant), "exec").0, "{tenant}");
     }
-    assert!(!allowed(&of(&TenantId::main()), "process").0, "a stored deny adds to the file's");
+    assert!(!allowed(&of(&own), "process").0, "a stored deny adds to the file's");
     let unlisted = allowed(&of(&other), "session_status");
     assert!(!unlisted.0 && unlisted.1.contains("tenants.other.allow"), "{}", unlisted.1);
 }

@@ -233,7 +233,7 @@ async fn intents_and_refusals_say_what_the_decision_depended_on() {
     caller.request_allow = Some(vec!["peek".to_owned()].into());
     let expected = CallContext::from(&caller);
     let offer = bench.executor.offer(caller).await;
-    bench.executor.execute(&offer, Request::new("peek", json!({ "path": "a.txt" }))).await;
+    bench.executor.execute(&offer, Request::new("peek", json!({ "file_path": "a.txt" }))).await;
     bench.executor.execute(&offer, Request::new("say", json!({}))).await;
     let entries = bench.store.recent(&TenantId::main(), 10).await.unwrap();
     let decided: Vec<_> = entries.iter().filter_map(|entry| entry.record.context.as_deref()).collect();

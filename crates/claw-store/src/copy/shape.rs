@@ -17,7 +17,7 @@ const OWN: [&str; 2] = ["_sqlx_migrations", "copy_progress"];
 /// Rows that opening a store makes by itself, by table; where there are only these, it is empty.
 const MADE_BY_OPENING: [(&str, &str); 2] = [
     ("installation", "TRUE"),
-    ("tenants", "tenant = 'main' AND name = 'main' AND created = 0 AND NOT disabled"),
+    ("tenants", "tenant = 'main' AND name = 'main' AND created = 0 AND NOT disabled AND policy = 'null'"),
 ];
 
 /// Which rows of a table somebody put there, in words that both databases read.

@@ -174,7 +174,7 @@ async fn names_a_value_that_was_changed_cut_off_or_is_plain() {
     let plain = said("it is not sealed: something wrote a plain value into the database");
     for (sql, expected) in [
         (
-            "UPDATE secrets SET value = CAST(substr(value, 1, 30) || x'00' || substr(value, 32) AS BLOB)",
+            "UPDATE secrets SET value = CAST(substr(value, 1, 30) || iif(substr(value, 31, 1) = x'00', x'01', x'00') || substr(value, 32) AS BLOB)",
             changed,
         ),
         ("UPDATE secrets SET value = substr(value, 1, length(value) - 1)", changed),

@@ -112,7 +112,10 @@ impl CallTool {
                 })?;
             }
             let hooks = Hooks { listener: Some(questions), keeping: None };
-            let toolbox = app.toolbox(hooks).await.map_err(app::Error::refusing)?;
+            let toolbox = app.toolbox(hooks).await.map_err(|error| match error.kind() {
+                app::Kind::Invalid => error,
+                _ => error.refusing(),
+            })?;
             let executor = toolbox.executor().clone();
             let options = OfferOptions { token_budget, ..OfferOptions::default() };
             let offer = executor.offer_with(caller, options).await;
