@@ -62,6 +62,7 @@ impl AccessStore for PostgresStore {
         .bind(id.as_str())
         .bind(change.name.as_deref().map(without_nul))
         .bind(change.disabled)
+        .bind(change.policy.as_ref().map(row::text).transpose()?)
         .fetch_optional(&self.pool)
         .await
         .map_err(failed(WRITE))?;
