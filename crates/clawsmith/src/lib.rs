@@ -51,7 +51,7 @@
 //! it, and the application that front ends share: configuration, sessions, approvals, undo.
 //!
 //! The examples show each: `register_tool`, `lazy_factory`, `policy_explained`, `schemas`, `agent_loop`,
-//! `store_files`.
+//! `store_files`, `front_end`.
 
 #[cfg(feature = "app")]
 pub mod app;
@@ -72,7 +72,7 @@ pub use claw_core::tool::{
 pub use claw_core::{
     AgentId, ApprovalId, BootId, CallId, InvalidId, JobId, NodeId, SessionKey, TenantId, ToolName, UserId,
 };
-pub use claw_core::{port, store};
+pub use claw_core::{message, port, store};
 pub use claw_host::files::{LocalFiles, MemoryFiles, RoutedFiles, Routing, StoreFiles, workspace_path};
 pub use claw_host::{
     AgentResolver, ArtifactLimits, FileArtifacts, MemoryArtifacts, MemoryStore, SystemClock,

@@ -2,6 +2,9 @@
 
 #[path = "../examples/agent_loop.rs"]
 mod agent_loop;
+#[cfg(feature = "app")]
+#[path = "../examples/front_end.rs"]
+mod front_end;
 #[path = "../examples/lazy_factory.rs"]
 mod lazy_factory;
 #[path = "../examples/policy_explained.rs"]
@@ -16,6 +19,12 @@ mod store_files;
 #[test]
 fn agent_loop_runs() {
     agent_loop::main().unwrap();
+}
+
+#[cfg(feature = "app")]
+#[test]
+fn front_end_runs() {
+    front_end::main().unwrap();
 }
 
 #[test]
