@@ -27,13 +27,13 @@ pub struct Deployment {
     pub clock: Arc<dyn Clock>,
     /// Writes down what calls do.
     pub chronicle: Arc<Chronicle>,
-    /// Who each agent is.
+    /// The directory of agents.
     pub agents: Arc<dyn AgentDirectory>,
-    /// What all agents have in common, and for some another model.
+    /// The profile that all agents have in common, and other models for some.
     pub profiles: Arc<Profiles>,
 }
 
-/// What all agents have in common, and for some another model.
+/// The profile that all agents have in common, and other models for some.
 #[derive(Debug, Clone, Default)]
 pub struct Profiles {
     /// The profile of an agent that nothing else is known of.

@@ -44,12 +44,12 @@ pub struct Order {
     /// How many sessions the message went through before this one; 0 where a person wrote it.
     #[serde(default)]
     pub hops: u8,
-    /// What the run and all runs that it starts may use together.
+    /// The budget of the run and all runs that it starts.
     #[serde(default, skip_serializing_if = "Budget::is_unlimited")]
     pub budget: Budget,
 }
 
-/// What a run and all runs below it may use together; `None` is no limit.
+/// The budget that a run and all runs below it share; `None` is no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Budget {
     /// Tokens, read and written.

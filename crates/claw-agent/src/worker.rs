@@ -26,7 +26,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(60);
 /// How a worker works.
 #[derive(Debug, Clone)]
 pub struct WorkerOptions {
-    /// Who it is.
+    /// The resolved agent.
     pub worker: store::Worker,
     /// The lanes that it takes runs from.
     pub lanes: Vec<SmolStr>,

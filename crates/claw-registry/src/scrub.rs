@@ -1,4 +1,4 @@
-//! What hides secrets in texts: whole ones, and those that come in pieces.
+//! Scrubbers of secrets in texts: whole ones, and those that come in pieces.
 //!
 //! [`Scrubbers`] knows the values of the deployment and of each tenant; a [`CallScrubber`] is what it gives for one
 //! call. No scrubber is changed once it is given out.

@@ -16,7 +16,7 @@ use crate::failure::{Failure, Outcome};
 use crate::opened::with_existing_app;
 use crate::output::{Cell, Table};
 
-/// What to do with runs.
+/// The operations on runs.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Runs {
     /// List the runs that are not over, newest first.
@@ -40,7 +40,7 @@ Examples:
     Cancel(Which),
 }
 
-/// Which runs to list.
+/// The runs to list.
 #[derive(Debug, Args)]
 pub(crate) struct List {
     /// Also runs that are over.
@@ -54,7 +54,7 @@ pub(crate) struct List {
     last: usize,
 }
 
-/// Which run.
+/// The run that is meant.
 #[derive(Debug, Args)]
 pub(crate) struct Which {
     /// Its id, or the beginning of one where only one run that is not over begins so.

@@ -35,7 +35,7 @@ pub struct AgentCard {
     pub id: AgentId,
     /// The name that people use.
     pub name: String,
-    /// What the agent is for.
+    /// The agent's purpose, in a sentence.
     pub about: String,
 }
 
@@ -44,7 +44,7 @@ pub struct AgentCard {
 pub struct AgentEntry {
     /// The name that people use.
     pub name: Option<String>,
-    /// What the agent is for.
+    /// The agent's purpose, in a sentence.
     pub about: Option<String>,
     /// The owner of its context files.
     pub kind: Option<AgentKind>,
@@ -79,7 +79,7 @@ pub struct ResolvedAgent {
     pub id: AgentId,
     /// The name that people use.
     pub name: String,
-    /// What the agent is for.
+    /// The agent's purpose, in a sentence.
     pub about: String,
     /// The owner of its context files.
     pub kind: AgentKind,

@@ -10,7 +10,7 @@ use super::{Approvals, JobState, Lease, Queue, SessionLog, StoreError};
 use crate::id::{ApprovalId, JobId, TenantId};
 use crate::port::UnixMillis;
 
-/// What a parked run waits for.
+/// The condition that a parked run waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parking {
     /// Approvals that must all be pending for the run to wait. Each wakes the run when it is answered or closed, if

@@ -115,7 +115,7 @@ impl Scrubbers {
         tenants
     }
 
-    /// What scrubs for a tenant.
+    /// The scrubber of a tenant.
     pub fn for_tenant(&self, tenant: &TenantId) -> CallScrubber {
         let scrubber = match self.shard(tenant).load().get(tenant) {
             Some(of_tenant) => of_tenant.over(&self.deployment),

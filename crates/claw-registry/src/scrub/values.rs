@@ -41,7 +41,7 @@ struct Joining {
 }
 
 impl ValueList {
-    /// What hides the values of now. Takes no lock.
+    /// The scrubber of the current values. Takes no lock.
     pub(super) fn scrubber(&self) -> Guard<Arc<Scrubber>> {
         self.scrubber.load()
     }

@@ -59,7 +59,7 @@ fn agent_entry(agent: &AgentConfig) -> AgentEntry {
 /// An agent with everything that is known of it.
 #[derive(Debug, Clone)]
 pub struct AgentView {
-    /// Who it is.
+    /// The resolved agent.
     pub agent: ResolvedAgent,
     /// The tool rules of the configuration file.
     pub configured: Option<AgentTools>,

@@ -62,7 +62,7 @@ pub struct Answered {
 pub struct RulePreview {
     /// Why there can be no rule; `None` where there can.
     pub impossible: Option<String>,
-    /// What the rule would cover.
+    /// The calls that the rule would cover, in words.
     pub covers: String,
     /// Commands that ran before and that it would have covered, the latest first.
     pub past: Vec<String>,

@@ -37,9 +37,9 @@ pub struct Finding {
     pub topic: &'static str,
     /// Whether it is in order.
     pub state: FindingState,
-    /// What was seen.
+    /// The observation, in words.
     pub what: String,
-    /// What to do about it.
+    /// The way to mend it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fix: Option<String>,
 }

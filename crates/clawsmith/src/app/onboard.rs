@@ -1,6 +1,6 @@
 //! Setting up a model: the answers, a test of them, and the configuration file that is written.
 //!
-//! What is in the file stays as it is, to the last comment. The key is never in it: it is kept sealed in the store, or an
+//! The file's own text stays as it is, to the last comment. The key is never in it: it is kept sealed in the store, or an
 //! environment variable holds it.
 
 use std::fs::{self, DirBuilder};
@@ -86,7 +86,7 @@ pub struct Target {
     before: Option<String>,
 }
 
-/// What writing does to the file.
+/// The effect of writing on the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TargetChange {
     /// The text is appended.
@@ -136,7 +136,7 @@ impl Target {
         proposed(&self.path, self.after(text), around)
     }
 
-    /// What writing the text would do. The file was read as a configuration before.
+    /// Tells how writing the text would change the file, which was read as a configuration before.
     pub fn change(&self, text: &str) -> TargetChange {
         let models = |text: &str| toml::from_str::<Table>(text).ok()?.remove("models");
         match self.before.as_deref().and_then(models) {
