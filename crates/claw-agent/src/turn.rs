@@ -177,8 +177,6 @@ impl<'a> Run<'a> {
             }
             self.say(id, turn).await?;
             let waits = self.act(&offer, calls).await?;
-            // Followers hear of the calls before the model speaks again.
-            self.deployment.chronicle.written().await;
             if let Some(parking) = self.parking(&waits) {
                 return Ok(Went::Parked(parking));
             }

@@ -152,7 +152,7 @@ impl Worker {
                 }
             }
             Err(error) => {
-                tracing::warn!(%error, "cancel requests could not be read; they will be read again")
+                tracing::warn!(%error, "cancel requests could not be read; they will be read again");
             }
         }
     }

@@ -1,5 +1,12 @@
 //! Two tenants with an agent `a` each: nothing of one is seen by the other.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot be set up fails loudly"
+)]
+
 use std::time::Duration;
 
 use claw_core::port::{Clock as _, Owner};

@@ -9,7 +9,7 @@ use claw_core::message::{Args, Part, Told, Turn, Wanted};
 use claw_core::store::{Outcome, Role};
 use claw_core::tool::Progress;
 use claw_core::{CallId, MessageId, ToolName};
-use claw_registry::{Arguments, CallError, Offer, Reply, Request, Waiting};
+use claw_registry::{Arguments, Offer, Reply, Request, Waiting};
 
 use super::Run;
 use crate::{Finding, RunError, result};
@@ -110,16 +110,21 @@ impl Run<'_> {
         let requests: Vec<Request> = requests.map(|(wanted, _)| self.request(wanted)).collect();
         let mut replies = self.deployment.executor.execute_batch(offer, requests).await.into_iter();
         self.count_uses(offer, replies.as_slice());
+        // Followers hear how calls went before they see the results.
+        self.deployment.chronicle.written().await;
         let (mut made, mut waits) = (Vec::with_capacity(calls.len()), Waits::new());
         for (wanted, early) in calls.iter().zip(early) {
-            let told = match early.map_or_else(|| Err(replies.next()), Ok) {
-                Ok(told) => told,
-                Err(Some(Reply { outcome: Err(CallError::Waiting(waiting)), .. })) => {
-                    waits.push(waiting);
-                    continue;
+            let reply = if early.is_none() { replies.next() } else { None };
+            if let Some(waiting) = reply.as_ref().and_then(Reply::waiting) {
+                waits.push(waiting);
+                continue;
+            }
+            let told = match (early, reply) {
+                (Some(told), _) => told,
+                (None, Some(reply)) => {
+                    result::of(wanted, &reply, offer.meta(&wanted.tool).map(|meta| &**meta))
                 }
-                Err(Some(reply)) => result::of(wanted, &reply, offer.meta(&wanted.tool).map(|meta| &**meta)),
-                Err(None) => result::not_made(wanted, "something went wrong inside Clawsmith"),
+                (None, None) => result::not_made(wanted, "something went wrong inside Clawsmith"),
             };
             made.push((wanted.clone(), told));
         }

@@ -229,7 +229,7 @@ fn show(answers: &NewModel, text: &str, shown: &str, change: TargetChange) {
         TargetChange::Add => tell(format_args!("\nTo be added to `{shown}`:\n")),
         TargetChange::Same => tell(format_args!("\n`{shown}` says so already:\n")),
         TargetChange::Clash => {
-            tell(format_args!("\n`{shown}` says something else of models; this would be:\n"))
+            tell(format_args!("\n`{shown}` says something else of models; this would be:\n"));
         }
     }
     for line in text.lines() {

@@ -49,7 +49,11 @@ pub(crate) fn join(data: &Path, place: &Place, its: Installation) -> Result<(), 
     };
     let together = its.is_new || matches!(place, Place::File(file) if file.starts_with(data));
     if !together && holds_data(data).map_err(failed)? {
-        return Err(orphaned(data, place, its.id));
+        // Another process may have joined just now, and begun to keep files.
+        return match of(data)? {
+            Some(id) if id == its.id => Ok(()),
+            _ => Err(orphaned(data, place, its.id)),
+        };
     }
     DirBuilder::new().recursive(true).mode(0o700).create(data).map_err(failed)?;
     let mut new = tempfile::NamedTempFile::new_in(data).map_err(failed)?;

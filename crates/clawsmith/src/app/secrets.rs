@@ -81,10 +81,16 @@ impl App {
         let of_before = executor.scrubbers().tenants();
         tenants.extend(of_before.into_iter().filter(|tenant| !tenants.contains(tenant)).collect::<Vec<_>>());
         for tenant in tenants {
-            let hidden = executor.scrubbers().set_for(&tenant, self.sealed(&tenant).await?);
-            let short = hidden.map_err(|error| {
-                Error::failed(format!("the secrets of tenant `{tenant}` cannot be hidden")).because(error)
-            })?;
+            let unhidden = || Error::failed(format!("the secrets of tenant `{tenant}` cannot be hidden"));
+            let values = self.sealed(&tenant).await?;
+            let hide = {
+                let (executor, tenant) = (executor.clone(), tenant.clone());
+                // Compiling many values takes a while.
+                move || executor.scrubbers().set_for(&tenant, values)
+            };
+            let hidden =
+                tokio::task::spawn_blocking(hide).await.map_err(|error| unhidden().because(error))?;
+            let short = hidden.map_err(|error| unhidden().because(error))?;
             if short > 0 {
                 tracing::warn!(%tenant, count = short, "sealed values are too short to be told from ordinary text");
             }

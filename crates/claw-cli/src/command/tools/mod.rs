@@ -48,7 +48,7 @@ pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
 fn known(name: &str) -> Result<Meta, Failure> {
     let catalogue = claw_tools::catalogue();
     let by_name = catalogue.iter().find(|meta| meta.name.as_str() == name);
-    if let Some(meta) = by_name.or_else(|| catalogue.iter().find(|meta| meta.aliases.contains(&name))) {
+    if let Some(meta) = by_name.or_else(|| catalogue.iter().find(|meta| meta.aliases.contains(name))) {
         return Ok(meta.clone());
     }
     let failure = Failure::usage(format!("there is no tool called `{name}`"));
