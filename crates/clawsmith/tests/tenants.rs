@@ -1,11 +1,6 @@
 //! Two tenants with an agent `a` each: nothing of one is seen by the other.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test that cannot be set up fails loudly"
-)]
+#![expect(clippy::unwrap_used, reason = "a test that cannot be set up fails loudly")]
 
 use std::time::Duration;
 
