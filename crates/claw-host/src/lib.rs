@@ -4,6 +4,11 @@
 //! [`MemoryStore`] forgets with the process and is what an embedder gets by default; what lasts is kept by
 //! `claw-store`.
 
+#![cfg_attr(
+    not(feature = "docker"),
+    expect(dead_code, unused_imports, reason = "the Docker sandbox shares these parts of the kernel's")
+)]
+
 mod agents;
 mod approvals;
 mod artifacts;
