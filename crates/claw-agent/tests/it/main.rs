@@ -9,6 +9,7 @@ mod kill;
 mod kit;
 mod limits;
 mod meanwhile;
+mod parking;
 mod resuming;
 mod talks;
 mod turns;

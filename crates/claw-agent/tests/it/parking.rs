@@ -1,0 +1,154 @@
+//! Calls that wait for approval: their runs are parked, and the answer sets them going again.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use claw_agent::{Acceptance, Budget, Order};
+use claw_core::SessionKey;
+use claw_core::message::Part;
+use claw_core::port::Clock as _;
+use claw_core::store::{Answer, Approval, Cancel, JobState};
+use claw_core::tool::Effect;
+use claw_policy::approval::{ApprovalConfig, EffectRule};
+use claw_registry::Asking;
+use serde_json::json;
+
+use crate::kit::{Bench, LANE, order, tenant, text};
+
+const SAVES: &str = r#"
+    [[turn]]
+    when.result_of = "save"
+    do = [{ say = "It is kept." }]
+
+    [[turn]]
+    when.said = "keep it"
+    do = [{ call = "peek", args = { what = "a" } }, { call = "save", args = { what = "b" } }]
+
+    [[turn]]
+    do = [{ say = "You said: {{said}}" }]
+"#;
+
+/// Every write is asked about.
+async fn bench() -> Bench {
+    let bench = Bench::new(SAVES).await;
+    let effects = [(Effect::Write, EffectRule::Ask)].into();
+    bench.deployment.executor.set_approvals(ApprovalConfig { effects, ..ApprovalConfig::default() });
+    bench
+}
+
+fn asks(asking: Asking) -> Order {
+    Order { asking, ..order() }
+}
+
+impl Bench {
+    async fn send_as(&self, order: &Order, session: &SessionKey, said: &str) -> claw_core::JobId {
+        let place = Acceptance { lane: LANE, at: self.clock.now(), lineage: None };
+        let owner = (&tenant(), session);
+        order.accept(&*self.deployment.store, owner, &[Part::text(said)], place).await.unwrap().job
+    }
+
+    async fn pending(&self) -> Vec<Approval> {
+        self.deployment.store.pending(&tenant(), self.clock.now()).await.unwrap()
+    }
+
+    async fn answer(&self, approval: &Approval, approve: bool) {
+        let answer = Answer { approve, by: "ann".to_owned(), at: self.clock.now() };
+        self.deployment.store.answer(&tenant(), approval.id, answer).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_yes_resumes_the_run_where_it_was() {
+    let mut bench = bench().await;
+    let job = bench.send_as(&asks(Asking::Watched), &crate::kit::session(), "keep it").await;
+    assert_eq!(bench.worker.drain().await.unwrap(), 1);
+    assert_eq!(bench.state(job).await, JobState::Parked);
+    assert_eq!(bench.world.writes.load(Ordering::SeqCst), 0);
+    let pending = bench.pending().await;
+    assert_eq!((pending.len(), pending[0].request.run), (1, Some(job)));
+    assert_eq!(bench.worker.drain().await.unwrap(), 0, "there is nothing to do until somebody answers");
+    bench.answer(&pending[0], true).await;
+    // Another program takes it up.
+    bench.restarted();
+    assert_eq!(bench.worker.drain().await.unwrap(), 1);
+    assert_eq!((bench.state(job).await, bench.last_words().await.as_str()), (JobState::Done, "It is kept."));
+    assert_eq!(bench.world.writes.load(Ordering::SeqCst), 1, "once");
+    assert_eq!(bench.results().await.iter().map(text).collect::<Vec<_>>(), ["a", "saved b"]);
+    assert_eq!(bench.run_states().await, ["began", "parked", "woken", "ended"]);
+    bench.check_history().await;
+}
+
+#[tokio::test]
+async fn a_no_and_an_approval_that_expires_are_told_to_the_model() {
+    for expires in [false, true] {
+        let bench = bench().await;
+        let job = bench.send_as(&asks(Asking::Watched), &crate::kit::session(), "keep it").await;
+        bench.worker.drain().await.unwrap();
+        match expires {
+            true => bench.clock.advance(Duration::from_secs(121)),
+            false => bench.answer(&bench.pending().await[0], false).await,
+        }
+        assert_eq!(bench.worker.drain().await.unwrap(), 1);
+        assert_eq!(bench.state(job).await, JobState::Done);
+        assert_eq!(bench.world.writes.load(Ordering::SeqCst), 0);
+        let told = text(&bench.results().await[1]);
+        assert!(told.contains(if expires { "nobody answered within" } else { "ann said no" }), "{told}");
+        bench.check_history().await;
+    }
+}
+
+/// Where nobody watches, the question stays open for `park_hours`, not for `wait_secs`.
+#[tokio::test]
+async fn an_approval_that_nobody_watches_stays_open_for_hours() {
+    let bench = bench().await;
+    bench.send_as(&asks(Asking::Unwatched), &crate::kit::session(), "keep it").await;
+    bench.worker.drain().await.unwrap();
+    bench.clock.advance(Duration::from_secs(23 * 3600));
+    assert_eq!(bench.pending().await.len(), 1);
+    bench.clock.advance(Duration::from_secs(3600));
+    assert_eq!(bench.pending().await.len(), 0);
+}
+
+#[tokio::test]
+async fn a_hundred_open_approvals_hold_up_nobody() {
+    let bench = bench().await;
+    for n in 0..100 {
+        let session = SessionKey::new(format!("cli:{n}")).unwrap();
+        bench.send_as(&asks(Asking::Unwatched), &session, "keep it").await;
+    }
+    bench.worker.drain().await.unwrap();
+    assert_eq!(bench.pending().await.len(), 100);
+    assert_eq!(bench.ask("hello").await, "You said: hello", "a session of its own is answered");
+    // A message of a session whose run waits is answered after it.
+    let session = SessionKey::new("cli:0").unwrap();
+    let later = bench.send_as(&asks(Asking::Unwatched), &session, "hello").await;
+    assert_eq!(bench.worker.drain().await.unwrap(), 0);
+    assert_eq!(bench.state(later).await, JobState::Pending);
+}
+
+#[tokio::test]
+async fn a_parked_run_that_is_cancelled_says_so_and_asks_no_more() {
+    let bench = bench().await;
+    let job = bench.send_as(&asks(Asking::Watched), &crate::kit::session(), "keep it").await;
+    bench.worker.drain().await.unwrap();
+    let note = json!([Part::text("the run was stopped by ann")]);
+    let cancel = Cancel { at: bench.clock.now(), by: "ann".to_owned(), note };
+    let cancelled = bench.deployment.store.cancel(&tenant(), job, cancel).await.unwrap();
+    assert_eq!((cancelled.ended, bench.state(job).await), (vec![job], JobState::Cancelled));
+    assert_eq!((bench.pending().await.len(), bench.worker.drain().await.unwrap()), (0, 0));
+    assert_eq!(bench.last_words().await, "the run was stopped by ann");
+    assert_eq!(bench.ask("hello").await, "You said: hello", "the session goes on");
+    bench.check_history().await;
+}
+
+#[tokio::test]
+async fn a_run_whose_budget_is_spent_comes_to_its_end() {
+    let bench = bench().await;
+    let budget = Budget { until: Some(bench.clock.now()), ..Budget::default() };
+    let order = Order { budget, ..order() };
+    bench.send_as(&order, &crate::kit::session(), "keep it").await;
+    bench.worker.drain().await.unwrap();
+    assert_eq!(bench.results().await.len(), 0, "no call is made");
+    let last = bench.run_states().await.pop();
+    assert_eq!(last.as_deref(), Some("ended"));
+}
