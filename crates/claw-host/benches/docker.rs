@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use bollard::exec::{CreateExecOptions, StartExecResults};
 use bollard::{API_DEFAULT_VERSION, Docker};
-use claw_core::port::{Program, RunContext, ShellHost as _, Start};
+use claw_core::port::{Program, RunContext, ShellHost as _, Start, WorkspaceAccess};
 use claw_core::tool::{Effects, Progress, Script, Secrets};
 use claw_host::sandbox::Launcher;
 use claw_host::sandbox::docker::{DockerOptions, DockerShell};
@@ -97,6 +97,7 @@ fn context(workspace: &Path) -> RunContext {
         sandbox_key: "bench".into(),
         sandboxed: true,
         effects: Effects::ALL,
+        access: WorkspaceAccess::Direct,
         network: false,
         hidden: Vec::new(),
         sights: Vec::new(),

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Instant;
 
-use claw_core::port::{RunContext, ShellHost as _};
+use claw_core::port::{RunContext, ShellHost as _, WorkspaceAccess};
 use claw_core::tool::{Effects, Progress, Script, Secrets};
 use claw_host::sandbox::Launcher;
 use claw_host::shell::{LocalShell, ShellOptions};
@@ -85,6 +85,7 @@ fn context(workspace: &Path, sandboxed: bool) -> RunContext {
         sandbox_key: "bench".into(),
         sandboxed,
         effects: Effects::ALL,
+        access: WorkspaceAccess::Direct,
         network: false,
         hidden: Vec::new(),
         sights: Vec::new(),

@@ -18,6 +18,7 @@ pub mod files;
 mod memory;
 pub mod sandbox;
 pub mod shell;
+pub mod transaction;
 
 pub use agents::AgentResolver;
 pub use artifacts::{ArtifactKeeping, ArtifactLimits, FileArtifacts, IndexedArtifacts, MemoryArtifacts};

@@ -3,6 +3,7 @@
 //! - [`pipeline`]: which tools a caller gets, with the trace that decided; [`explain`], [`lint`] and [`diff`]
 //!   put that into words.
 //! - [`approval`]: whether a planned call may run, must be asked about or is denied.
+//! - [`control`]: which files of a workspace make other programs run something.
 //! - [`rate`]: how many calls a session may make.
 //! - [`scrub`]: what is secret.
 //! - [`shell`]: what a shell command would do.
@@ -11,6 +12,7 @@
 
 pub mod approval;
 pub mod config;
+pub mod control;
 pub mod diff;
 pub mod entry;
 pub mod explain;

@@ -11,7 +11,7 @@ mod abandoned;
 mod bounded;
 mod judge;
 mod programs;
-mod question;
+pub(crate) mod question;
 mod remembered;
 mod telling;
 
@@ -411,6 +411,8 @@ impl Trip<'_> {
         let (progress, tail) = telling::scrubbed(self.executor, self.offer, &self.request, &secrets);
         let grant = Arc::new(Grant {
             logins: programs::logins(&judged),
+            access: judged.analysis.access(),
+            asking: self.request.asking,
             plan: judged.plan,
             sights: judged.sights,
             effects: judged.left,

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 
 use async_trait::async_trait;
-use claw_core::port::{Child, Control, Ended, Ran, RunContext, ShellHost, Size, Start};
+use claw_core::port::{Child, Control, Ended, HostRan, Ran, RunContext, ShellHost, Size, Start};
 use claw_core::tool::{Argv, Effects, ErrorKind, Script, Sight, Target, ToolError};
 use tokio::sync::watch;
 
@@ -127,7 +127,7 @@ impl ShellHost for FakeShell {
         Ok(targets.iter().map(|target| self.see(target)).collect())
     }
 
-    async fn run(&self, context: &RunContext, script: &Script) -> Result<Ran, ToolError> {
+    async fn run(&self, context: &RunContext, script: &Script) -> Result<HostRan, ToolError> {
         let run = Run {
             command: script.text.clone(),
             directory: script.directory.clone(),
@@ -135,10 +135,10 @@ impl ShellHost for FakeShell {
             sandboxed: context.sandboxed,
             effects: context.effects,
         };
-        self.reply(context, run).await
+        self.reply(context, run).await.map(HostRan::from)
     }
 
-    async fn spawn(&self, context: &RunContext, argv: &Argv) -> Result<Ran, ToolError> {
+    async fn spawn(&self, context: &RunContext, argv: &Argv) -> Result<HostRan, ToolError> {
         let run = Run {
             command: argv.argv.join(" "),
             directory: argv.directory.clone(),
@@ -146,7 +146,7 @@ impl ShellHost for FakeShell {
             sandboxed: context.sandboxed,
             effects: context.effects,
         };
-        self.reply(context, run).await
+        self.reply(context, run).await.map(HostRan::from)
     }
 
     async fn start(&self, _: &RunContext, _: &Start) -> Result<Child, ToolError> {

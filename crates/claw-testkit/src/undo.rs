@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use async_trait::async_trait;
-use claw_core::port::{Change, Contents, Owner, SeenFiles, UndoJournal, Version};
+use claw_core::port::{Change, CommandChange, Contents, Owner, SeenFiles, UndoJournal, Version};
 use claw_core::tool::ToolError;
 use claw_core::{CallId, TenantId, ToolName, UndoId};
 
@@ -69,6 +69,23 @@ impl UndoJournal for MemoryJournal {
             after: bytes(change.after),
         });
         Ok(id)
+    }
+
+    async fn record_command(&self, change: &CommandChange<'_>) -> Result<(), ToolError> {
+        let mut journal = self.0.lock().unwrap();
+        if journal.full {
+            return Err(ToolError::failed("the change cannot be journaled: no space is left"));
+        }
+        journal.changes.push(Kept {
+            id: change.id,
+            tenant: change.caller.tenant.clone(),
+            call: change.call,
+            tool: change.tool.clone(),
+            place: change.shown.to_owned(),
+            before: None,
+            after: None,
+        });
+        Ok(())
     }
 
     async fn withdraw(&self, tenant: &TenantId, id: UndoId) -> Result<(), ToolError> {

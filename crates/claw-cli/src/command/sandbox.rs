@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::{Args, Subcommand, ValueEnum};
-use claw_core::port::RunContext;
+use claw_core::port::{RunContext, WorkspaceAccess};
 use claw_core::tool::{Effect, Effects, Progress, Secrets};
 use claw_host::sandbox::docker::DockerShell;
 use claw_host::sandbox::{Grant, Launcher, Layers, Limits, Network, SandboxError, Standing};
@@ -131,6 +131,7 @@ fn place(reaching: &Reaching, session: &Session, launcher: Arc<Launcher>) -> Res
         sandbox_key: "cli".into(),
         sandboxed: true,
         effects,
+        access: WorkspaceAccess::Direct,
         network: false,
         hidden: Vec::new(),
         sights: Vec::new(),

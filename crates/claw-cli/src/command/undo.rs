@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use claw_core::port::UnixMillis;
-use claw_core::store::{Entry, EntryEvent, NewUndo, Undo as Change, UndoFilter};
+use claw_core::store::{CommandUndo, Entry, EntryEvent, NewUndo, Undo as Change, UndoFilter};
 use claw_core::{AgentId, CallId, JobId, SessionKey};
 use claw_host::files::Restored;
 use clawsmith::app::undo::{
@@ -32,8 +32,8 @@ const SHORT_DIFF: usize = 40;
 pub(crate) enum Undo {
     /// List changes, newest first, and the commands that may have changed files.
     #[command(
-        after_help = "Changes that commands made are not covered: only those of the file tools are. The \
-commands are listed as such.
+        after_help = "The changes of a command are one entry. Commands whose changes are not covered, because \
+they wrote to the workspace directly, are listed as such.
 
 Examples:
   clawsmith undo list
@@ -176,6 +176,7 @@ impl List {
             session.out.line("no change of a file is kept")?;
             return Ok(ExitCode::SUCCESS);
         }
+        let uncovered = !commands.is_empty();
         let mut rows = Vec::with_capacity(changes.len() + commands.len());
         for (Change { new, .. }, state) in changes.iter().zip(&states) {
             let is_standing = *state == ChangeState::Stands;
@@ -206,7 +207,9 @@ impl List {
         rows.into_iter().for_each(|row| row.put(&mut table, self.wide));
         session.out.table(&table)?;
         session.out.flush()?;
-        tell("note: changes that commands made are not covered");
+        if uncovered {
+            tell("note: changes of the commands marked `not covered` cannot be undone");
+        }
         Ok(ExitCode::SUCCESS)
     }
 }
@@ -228,6 +231,10 @@ fn keep_newest(changes: &mut Vec<Change>, commands: &mut Vec<Entry>, limit: usiz
 
 /// The file as the tool named it if the person is in its workspace, else with the workspace.
 fn place_of(new: &NewUndo, here: &Path) -> String {
+    if let Some(CommandUndo { files, added, removed, .. }) = &new.command {
+        let files = if *files == 1 { "1 file".to_owned() } else { format!("{files} files") };
+        return format!("{} ({files}, +{added} -{removed})", shortened(&new.shown));
+    }
     match here.starts_with(&new.workspace) || Path::new(&new.shown).is_absolute() {
         true => new.shown.clone(),
         false => Path::new(&new.workspace).join(&new.shown).display().to_string(),

@@ -9,6 +9,7 @@
 mod agents;
 mod artifacts;
 mod catalogue;
+mod changes;
 mod clock;
 mod endpoints;
 mod files;
@@ -26,6 +27,10 @@ mod undo;
 pub use agents::{AgentCard, AgentDirectory, AgentEntry, AgentSource, Agents, ResolvedAgent};
 pub use artifacts::{Artifact, ArtifactStore, Artifacts, Part};
 pub use catalogue::{Catalogue, Hit};
+pub use changes::{
+    ChangeConflict, ChangeKind, ChangedEntry, CommandChanges, FileChange, HeldChange, PendingChanges,
+    WorkspaceAccess,
+};
 pub use clock::{Clock, UnixMillis};
 pub use endpoints::{EndpointAnswer, EndpointCard, EndpointHost, EndpointRequest, Endpoints};
 pub use files::{
@@ -43,11 +48,11 @@ pub use programs::{ProgramHost, ProgramRun, Registered};
 pub use seen::SeenFiles;
 pub use sessions::{SessionStatus, Sessions, TalkFigures};
 pub use shell::{
-    Allowed, Child, Control, Ended, Program, Ran, RunContext, Shell, ShellHost, Size, Start, Stopped, gap,
-    gaps,
+    Allowed, Child, Control, Ended, HostRan, Program, Ran, RunContext, Shell, ShellHost, Size, Start,
+    Stopped, gap, gaps,
 };
 pub use talks::{Line as TalkLine, Posted, Talk, TalkHost, TalkPage, Talks, Words};
-pub use undo::{Change, Contents, UndoJournal};
+pub use undo::{Change, CommandChange, Contents, UndoJournal};
 
 use crate::id::{SessionKey, TenantId};
 

@@ -9,6 +9,7 @@ use smol_str::SmolStr;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
+use super::{CommandChanges, PendingChanges, WorkspaceAccess};
 use crate::tool::{Argv, Effects, ErrorKind, Progress, Script, Secrets, Sight, Target, ToolError};
 
 /// Running commands, as a tool sees it: exactly what the plan named, nothing else.
@@ -26,9 +27,9 @@ pub trait ShellHost: Send + Sync {
     /// Looks at what a plan leads to, where it would run, without changing anything. Answers in order.
     async fn look(&self, context: &RunContext, targets: &[Target]) -> Result<Vec<Sight>, ToolError>;
     /// Runs a script.
-    async fn run(&self, context: &RunContext, script: &Script) -> Result<Ran, ToolError>;
+    async fn run(&self, context: &RunContext, script: &Script) -> Result<HostRan, ToolError>;
     /// Runs a program.
-    async fn spawn(&self, context: &RunContext, argv: &Argv) -> Result<Ran, ToolError>;
+    async fn spawn(&self, context: &RunContext, argv: &Argv) -> Result<HostRan, ToolError>;
     /// Starts a command that is not waited for. Neither its time nor the context's `cancel` and `progress` hold for
     /// it: whoever has the child sees to its end.
     async fn start(&self, context: &RunContext, start: &Start) -> Result<Child, ToolError> {
@@ -152,6 +153,8 @@ pub struct RunContext {
     pub sandboxed: bool,
     /// The effects the policy left; the sandbox enforces the absence of the others.
     pub effects: Effects,
+    /// How a command in the sandbox sees the workspace, where the effects let it write at all.
+    pub access: WorkspaceAccess,
     /// Whether it was granted the network.
     pub network: bool,
     /// Paths that do not exist for it, as far as they are there.
@@ -185,6 +188,38 @@ pub struct Ran {
     pub stopped: Option<Stopped>,
     /// Where it ran, for people: the sandbox, or the host.
     pub place: &'static str,
+    /// What became of its changes; `None` where it wrote to the workspace directly, or could not write.
+    pub changes: Option<CommandChanges>,
+    /// Why it wrote to the workspace directly though a layer was asked for: its changes cannot be undone.
+    pub unlayered: Option<String>,
+}
+
+/// A command that has ended, as its host knows it.
+pub struct HostRan {
+    /// Its output and exit code.
+    pub ran: Ran,
+    /// Its changes, if it ran on a layer.
+    pub pending: Option<Box<dyn PendingChanges>>,
+}
+
+impl std::fmt::Debug for HostRan {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HostRan").field("ran", &self.ran).field("pending", &self.pending.is_some()).finish()
+    }
+}
+
+impl std::ops::Deref for HostRan {
+    type Target = Ran;
+
+    fn deref(&self) -> &Ran {
+        &self.ran
+    }
+}
+
+impl From<Ran> for HostRan {
+    fn from(ran: Ran) -> Self {
+        Self { ran, pending: None }
+    }
 }
 
 /// The line that stands where so many bytes of a command's output are missing.

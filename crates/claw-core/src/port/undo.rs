@@ -11,6 +11,8 @@ pub trait UndoJournal: Send + Sync {
     /// Keeps a change that is about to be made. It is durable once this returns; where it cannot be kept, the
     /// change is not made.
     async fn record(&self, change: &Change<'_>) -> Result<UndoId, ToolError>;
+    /// Keeps the changes of a command that are about to be applied. Their id is the transaction's.
+    async fn record_command(&self, change: &CommandChange<'_>) -> Result<(), ToolError>;
     /// Takes back a change that was not made after all.
     async fn withdraw(&self, tenant: &TenantId, id: UndoId) -> Result<(), ToolError>;
 }
@@ -34,6 +36,29 @@ pub struct Change<'a> {
     pub before: Option<Contents<'a>>,
     /// What it will hold; `None` where it is removed.
     pub after: Option<Contents<'a>>,
+}
+
+/// Changes that a command made as one.
+#[derive(Debug, Clone, Copy)]
+pub struct CommandChange<'a> {
+    /// Id of the transaction.
+    pub id: UndoId,
+    /// Caller of the command.
+    pub caller: &'a Caller,
+    /// Call that ran it.
+    pub call: CallId,
+    /// Run of the agent; `None` where the call was made by hand.
+    pub run: Option<JobId>,
+    /// Tool that ran it.
+    pub tool: &'a ToolName,
+    /// The command, for people.
+    pub shown: &'a str,
+    /// Number of files and links that changed.
+    pub files: u64,
+    /// Lines added and removed in text files.
+    pub lines: (u64, u64),
+    /// Bytes that are kept for undoing it.
+    pub bytes: u64,
 }
 
 /// What a file holds. Its bytes are real: they may be secret.

@@ -61,7 +61,7 @@ pub use sessions::{
 };
 pub use settings::{Layer, Settings, SettingsStore, StoredSettings, ToolSettings, overlay};
 pub use streams::{Delta, Source, Streams, Voice};
-pub use undo::{FileState, NewUndo, Undo, UndoFilter, UndoIndex};
+pub use undo::{CommandUndo, FileState, NewUndo, Undo, UndoFilter, UndoIndex};
 pub use usage::{NewUsage, Spender, Tokens, Usage, UsageFilter, UsageLine, UsageLog};
 pub use workspace_files::{DEEPEST_PATH, FileChange, FileError, LARGEST_FILE, LONGEST_PATH, WorkspaceFiles};
 

@@ -22,6 +22,39 @@ pub struct FileState {
     pub mode: Option<u32>,
 }
 
+/// The changes of a command. What was there before is kept apart, by the id of the transaction.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommandUndo {
+    /// Id of the transaction that made the changes.
+    pub transaction: UndoId,
+    /// The changes were taken back, not made.
+    #[serde(default)]
+    pub reverts: bool,
+    /// Number of files and links that changed.
+    pub files: u64,
+    /// Lines added in text files.
+    pub added: u64,
+    /// Lines removed from text files.
+    pub removed: u64,
+    /// Bytes that are kept for undoing it.
+    pub bytes: u64,
+}
+
+impl CommandUndo {
+    /// Name under which the transaction's files are kept.
+    pub fn blob(transaction: UndoId) -> Digest {
+        Digest::of_bytes(transaction.to_string().as_bytes())
+    }
+}
+
+impl NewUndo {
+    /// Blob with the state before, and its bytes.
+    pub fn kept_before(&self) -> Option<(Digest, u64)> {
+        let of_command = self.command.as_ref().map(|it| (CommandUndo::blob(it.transaction), it.bytes));
+        of_command.or_else(|| self.before.as_ref().map(|file| (file.blob, file.bytes)))
+    }
+}
+
 /// A change before it is stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewUndo {
@@ -51,6 +84,9 @@ pub struct NewUndo {
     pub before: Option<FileState>,
     /// The file after; `None` where it was removed.
     pub after: Option<FileState>,
+    /// The changes of a command, made as one; `None` for the change of one file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<CommandUndo>,
     /// When.
     pub at: UnixMillis,
 }

@@ -96,6 +96,8 @@ pub struct Script {
     pub timeout_secs: Option<u32>,
     /// Whether it runs on a terminal of its own.
     pub terminal: bool,
+    /// Whether its changes are shown and then discarded.
+    pub dry_run: bool,
 }
 
 /// What is typed into a command that runs in the background.

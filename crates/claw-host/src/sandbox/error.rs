@@ -31,6 +31,9 @@ pub enum SandboxError {
         /// What the kernel said.
         reason: String,
     },
+    /// No layer can be laid over the workspace.
+    #[error("no layer can be laid over the workspace: {0}")]
+    NoLayer(String),
     /// A path that cannot be granted.
     #[error("`{path}` cannot be granted to a sandbox: {reason}")]
     Path {

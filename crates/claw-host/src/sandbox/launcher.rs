@@ -15,6 +15,7 @@ use tokio::task::spawn_blocking;
 
 use super::helper::{self, wire};
 use super::kernel::probe::Found;
+use super::kernel::root;
 use super::{LayerName, Layers, Limits, Network, Reach, SandboxError};
 
 /// A command to be started.
@@ -158,7 +159,7 @@ impl Launcher {
         let mut running = Running { control: Some(control), told: Vec::new(), idle, confined, pid: 0 };
         match running.hear().await.map_err(SandboxError::Helper)? {
             wire::Told::Started { pid } => Ok(Running { pid, ..running }),
-            wire::Told::Failed { step, reason } => Err(SandboxError::Start { step, reason }),
+            wire::Told::Failed { step, reason } => Err(not_started(step, reason)),
             wire::Told::Ended(_) => Err(SandboxError::Helper(io::ErrorKind::UnexpectedEof.into())),
         }
     }
@@ -256,6 +257,13 @@ fn confined(found: &Found, confinement: &Confinement) -> Result<wire::Confined, 
         seccomp: found.seccomp.is_ok(),
         reach,
     })
+}
+
+fn not_started(step: String, reason: String) -> SandboxError {
+    match step == root::LAYER {
+        true => SandboxError::NoLayer(reason),
+        false => SandboxError::Start { step, reason },
+    }
 }
 
 fn unusable(step: &str, error: &io::Error) -> SandboxError {

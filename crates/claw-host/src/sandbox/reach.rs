@@ -13,6 +13,8 @@ pub struct Reach {
     pub workspace: PathBuf,
     /// Whether the workspace can be changed.
     pub write: bool,
+    /// Layer over the workspace that changes go to; `None` changes the workspace itself.
+    pub layer: Option<WorkspaceLayer>,
     /// Further paths.
     pub grants: Vec<Grant>,
     /// Paths that are not shown even where they lie inside the workspace or a grant: the store, the keys.
@@ -21,6 +23,15 @@ pub struct Reach {
     pub network: Network,
     /// Whether it can read `/proc`, where the variables of a process can be read as if they were a file.
     pub processes: bool,
+}
+
+/// Directories of a layer, on the workspace's file system. Hidden paths of the workspace are whiteouts in it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkspaceLayer {
+    /// Collects the changes.
+    pub upper: PathBuf,
+    /// Used by overlayfs itself.
+    pub work: PathBuf,
 }
 
 /// One path more that a command reaches.
@@ -135,6 +146,7 @@ impl Reach {
         Self {
             workspace: path.into(),
             write: true,
+            layer: None,
             grants: Vec::new(),
             hidden: Vec::new(),
             network: Network::None,
@@ -172,7 +184,7 @@ impl Reach {
             }
         }
         let Self { write, network, processes, .. } = *self;
-        Ok(Self { workspace, grants, hidden, write, network, processes })
+        Ok(Self { workspace, grants, hidden, layer: self.layer.clone(), write, network, processes })
     }
 }
 

@@ -5,12 +5,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use claw_core::port::{Allowed, Child, Program, Ran, RunContext, ShellHost, Size, Start};
+use claw_core::port::{
+    Allowed, Child, HostRan, Program, Ran, RunContext, ShellHost, Size, Start, WorkspaceAccess,
+};
 use claw_core::tool::{Argv, Effect, ErrorKind, Script, Sight, Target, ToolError};
 
+use super::pending::Pending;
 use super::process::{Command, Finished, Input, Process, Streams, Watch};
 use super::{OutputLimits, child, environment, sight};
 use crate::sandbox::{Confinement, Grant, Launcher, LayerName, Limits, Network, Reach, SandboxError};
+use crate::transaction::Transactions;
 
 /// The directory in a data directory that holds workspaces.
 const WORKSPACES: &str = "workspaces";
@@ -28,6 +32,8 @@ pub struct ShellOptions {
     pub hidden: Vec<PathBuf>,
     /// The layers without which no command runs in the sandbox.
     pub required: Vec<LayerName>,
+    /// Place of the layers that commands write to; without it they write to the workspace directly.
+    pub transactions: Option<Transactions>,
     /// How long a command may run on the host.
     pub host_timeout: Duration,
     /// How long a command may run in the sandbox.
@@ -46,6 +52,7 @@ impl Default for ShellOptions {
             grants: Vec::new(),
             hidden: Vec::new(),
             required: Confinement::new(Reach::workspace("/")).required,
+            transactions: None,
             host_timeout: Duration::from_secs(60),
             sandbox_timeout: Duration::from_secs(300),
             grace: Duration::from_secs(3),
@@ -104,11 +111,12 @@ impl LocalShell {
             (true, true) => Network::Host,
             (true, false) => self.options.network,
         };
-        let write = context.effects.has(Effect::Write);
+        let write = writes(context);
         let grant = |grant: &Grant| Grant { path: grant.path.clone(), write: grant.write && write };
         let reach = Reach {
             workspace: context.workspace.clone(),
             write,
+            layer: None,
             grants: self.options.grants.iter().map(grant).collect(),
             hidden: self.hidden(context),
             network,
@@ -164,7 +172,47 @@ impl LocalShell {
     ) -> Result<Ran, ToolError> {
         self.compare(context).await?;
         let finished = self.finish_within(context, command, time).await.map_err(refused)?;
-        finished.ran(if context.sandboxed { "the sandbox" } else { "the host" })
+        finished.ran(place(context))
+    }
+
+    /// Runs a command on a layer, if one is asked for and can be made; otherwise it writes to the workspace directly,
+    /// and the result says why.
+    async fn ran_on_layer(
+        &self,
+        context: &RunContext,
+        command: Command,
+        (time, dry_run): (Option<Duration>, bool),
+    ) -> Result<HostRan, ToolError> {
+        let asked = writes(context) && context.access == WorkspaceAccess::Layer;
+        let transactions = self.options.transactions.as_ref().filter(|_| asked && context.sandboxed);
+        let Some(transactions) = transactions else {
+            if dry_run && (asked || !context.sandboxed) {
+                return Err(no_dry_run("commands run without a sandbox here"));
+            }
+            return self.ran(context, command, time).await.map(HostRan::from);
+        };
+        self.compare(context).await?;
+        let unlayered = match Pending::create(transactions, context, &self.options.hidden).await {
+            Ok(pending) => {
+                let mut layered = command.clone();
+                if let Some(confinement) = &mut layered.confinement {
+                    confinement.reach.layer = Some(pending.mount());
+                }
+                match self.finish_within(context, layered, time).await {
+                    Ok(finished) => return pending.finished(finished.ran(place(context))?).await,
+                    Err(SandboxError::NoLayer(reason)) => reason,
+                    Err(error) => return Err(refused(error)),
+                }
+            }
+            Err(error) => error.to_string(),
+        };
+        if dry_run {
+            return Err(no_dry_run(&unlayered));
+        }
+        let mut ran =
+            self.finish_within(context, command, time).await.map_err(refused)?.ran(place(context))?;
+        ran.unlayered = Some(unlayered);
+        Ok(ran.into())
     }
 
     /// Refuses if something that was judged is another thing now.
@@ -189,7 +237,12 @@ impl LocalShell {
                 .to_owned();
         }
         let reach = self.confinement(context).reach;
-        let workspace = if reach.write { "workspace read and write" } else { "workspace read only" };
+        let layered = context.access == WorkspaceAccess::Layer && self.options.transactions.is_some();
+        let workspace = match (reach.write, layered) {
+            (false, _) => "workspace read only",
+            (true, false) => "workspace read and write",
+            (true, true) => "workspace read and write, changes applied when it has ended",
+        };
         let network = match reach.network {
             Network::None => "no network",
             Network::Loopback => "a network of its own",
@@ -235,7 +288,7 @@ impl ShellHost for LocalShell {
         Ok(sights)
     }
 
-    async fn run(&self, context: &RunContext, script: &Script) -> Result<Ran, ToolError> {
+    async fn run(&self, context: &RunContext, script: &Script) -> Result<HostRan, ToolError> {
         let mut command = self.scripted(context, script);
         if let Some(input) = &script.input {
             command.input = Input::Bytes(input.clone().into_bytes());
@@ -246,12 +299,12 @@ impl ShellHost for LocalShell {
             (false, false) => Streams::Together,
         };
         let time = script.timeout_secs.map(|seconds| Duration::from_secs(seconds.into()));
-        self.ran(context, command, time).await
+        self.ran_on_layer(context, command, (time, script.dry_run)).await
     }
 
-    async fn spawn(&self, context: &RunContext, argv: &Argv) -> Result<Ran, ToolError> {
+    async fn spawn(&self, context: &RunContext, argv: &Argv) -> Result<HostRan, ToolError> {
         let command = self.command(context, argv.argv.clone(), &argv.directory, &argv.env);
-        self.ran(context, command, None).await
+        self.ran_on_layer(context, command, (None, false)).await
     }
 
     async fn start(&self, context: &RunContext, start: &Start) -> Result<Child, ToolError> {
@@ -273,10 +326,25 @@ impl ShellHost for LocalShell {
             (None, true) => Streams::Apart,
             (None, false) => Streams::Together,
         };
-        let place = if context.sandboxed { "the sandbox" } else { "the host" };
         let process = Process::start(&self.launcher, command).await.map_err(refused)?;
-        Ok(child::child(process, place))
+        Ok(child::child(process, place(context)))
     }
+}
+
+/// A command that is to change nothing is not run where its changes could not be discarded.
+pub(crate) fn no_dry_run(reason: &str) -> ToolError {
+    ToolError::new(ErrorKind::Unavailable, format!("a dry run is not possible: {reason}"))
+        .try_instead("run the command without `dry_run`, or do not run it")
+}
+
+/// Returns whether a command may change the workspace.
+fn writes(context: &RunContext) -> bool {
+    context.effects.has(Effect::Write) && context.access != WorkspaceAccess::ReadOnly
+}
+
+/// Where a command runs, for people.
+const fn place(context: &RunContext) -> &'static str {
+    if context.sandboxed { "the sandbox" } else { "the host" }
 }
 
 /// The shell that reads scripts.
@@ -291,7 +359,7 @@ pub(super) fn refused(error: SandboxError) -> ToolError {
             ErrorKind::Unavailable
         }
         SandboxError::Path { .. } => ErrorKind::Invalid,
-        SandboxError::Start { .. } => ErrorKind::Failed,
+        SandboxError::Start { .. } | SandboxError::NoLayer(_) => ErrorKind::Failed,
     };
     let told = ToolError::new(kind, error.to_string());
     match std::error::Error::source(&error) {

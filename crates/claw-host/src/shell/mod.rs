@@ -4,12 +4,14 @@ mod child;
 mod environment;
 mod local;
 mod output;
+mod pending;
 mod process;
 mod programs;
 mod sight;
 mod terminal;
 
 pub(crate) use environment::environment;
+pub(crate) use local::no_dry_run;
 pub use local::{LocalShell, ShellOptions};
 pub use output::OutputLimits;
 pub(crate) use output::{Decoder, Output};

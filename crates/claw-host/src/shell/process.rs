@@ -121,6 +121,8 @@ impl Finished {
             stragglers: self.ended.stragglers,
             stopped,
             place,
+            changes: None,
+            unlayered: None,
         })
     }
 }

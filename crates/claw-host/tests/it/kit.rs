@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use claw_core::port::RunContext;
+use claw_core::port::{RunContext, WorkspaceAccess};
 use claw_core::tool::{Effects, Progress, Secrets};
 use claw_host::sandbox::{Grant, Launcher};
 use claw_host::shell::{Finished, LocalShell, ShellOptions};
@@ -80,6 +80,7 @@ pub(crate) fn context(workspace: &Path, sandboxed: bool) -> RunContext {
         sandbox_key: "test".into(),
         sandboxed,
         effects: Effects::ALL,
+        access: WorkspaceAccess::Direct,
         network: false,
         hidden: Vec::new(),
         sights: Vec::new(),

@@ -13,6 +13,7 @@ mod left_behind;
 mod shell;
 mod store_files;
 mod stores;
+mod transactions;
 mod trees;
 
 /// Runs before the test harness does: this binary is also its own sandbox helper, which must have one thread, and

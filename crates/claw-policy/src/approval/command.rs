@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use claw_core::port::{Access, ProgramRun};
+use claw_core::port::{Access, ProgramRun, WorkspaceAccess};
 use claw_core::store::ProgramCard;
 use claw_core::tool::{Ask, Effect, Effects, Input, Plan, Script};
 use schemars::JsonSchema;
@@ -134,6 +134,19 @@ impl Analysis {
     /// Effects of the plan, those that its asks imply included.
     pub(super) fn stated_effects(&self, ceiling: Effects) -> Effects {
         self.asks.iter().fold(self.effects, |all, analysed| all.and(analysed.ask.effects(ceiling)))
+    }
+
+    /// How the commands see the workspace: one that is known to read cannot change it.
+    pub fn access(&self) -> WorkspaceAccess {
+        let reads = |verdict: &Verdict| !verdict.commands.is_empty() && !verdict.effects().has(Effect::Write);
+        let may_write = |asked: &AnalysedAsk| match asked.ask {
+            Ask::Script(_) | Ask::Argv(_) | Ask::Input(_) => !asked.verdict.as_ref().is_some_and(reads),
+            Ask::Write { .. } | Ask::Host { .. } | Ask::Opaque => false,
+        };
+        match self.asks.iter().any(may_write) {
+            true => WorkspaceAccess::Layer,
+            false => WorkspaceAccess::ReadOnly,
+        }
     }
 
     /// Effects of the commands, of those left to the caller: the sandbox keeps the others away.

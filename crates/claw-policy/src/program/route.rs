@@ -52,12 +52,14 @@ impl Route {
         let name = &program.place.name;
         let alone = format!("call `credentialed_exec` with `{name}` and its arguments, and nothing else");
         // Each field has to be thought of: what the shell would do with it, the program does not get.
-        let Script { text, directory, env, input, network: _, apart, timeout_secs, terminal } = script;
+        let Script { text, directory, env, input, network: _, apart, timeout_secs, terminal, dry_run } =
+            script;
         let beside = match verdict.commands.as_slice() {
             [_] if !is_single(text) => Some("more than one plain command"),
             [_] if !env.is_empty() => Some("variables of its own"),
             [_] if input.is_some() => Some("something to read"),
             [_] if *terminal => Some("a terminal"),
+            [_] if *dry_run => Some("a wish for a dry run, which it does not know"),
             [_] => None,
             _ => Some("other commands"),
         };

@@ -200,7 +200,7 @@ fn plain(text: &str, scrubber: &CallScrubber) -> String {
 }
 
 /// Text of several lines, each indented, so that none passes for one of ours.
-fn block(text: &str, scrubber: &CallScrubber) -> String {
+pub(crate) fn block(text: &str, scrubber: &CallScrubber) -> String {
     let text = harmless(&output::cut(&scrubber.text(text), SHOWN, "cut here"));
     text.lines().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n")
 }

@@ -6,6 +6,7 @@
 mod agents;
 mod artifacts;
 mod catalogue;
+mod changes;
 mod endpoints;
 mod files;
 mod printed;
@@ -19,7 +20,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use claw_core::port::{Access, Expect, FsBridge, Owner, Place, Ports, ProgramRun, RunContext, Scope, World};
+use claw_core::port::{
+    Access, Expect, FsBridge, Owner, Place, Ports, ProgramRun, RunContext, Scope, WorkspaceAccess, World,
+};
 use claw_core::tool::{
     Ask, Caller, Effects, ErrorKind, Meta, Need, Plan, Progress, Secrets, Sight, Target, ToolError,
 };
@@ -30,7 +33,7 @@ pub(crate) use self::files::SeenTable;
 pub use self::files::unified_diff;
 pub(crate) use self::scope::scope;
 pub use self::scope::{AgentFiles, FileRules};
-use crate::{Executor, Offer};
+use crate::{Asking, Executor, Offer};
 
 /// What one call was granted.
 pub(crate) struct Grant {
@@ -40,6 +43,10 @@ pub(crate) struct Grant {
     pub(crate) sights: Vec<Sight>,
     /// What the policy left of the tool's ceiling.
     pub(crate) effects: Effects,
+    /// How its commands see the workspace.
+    pub(crate) access: WorkspaceAccess,
+    /// Whether a person can be asked while the call runs.
+    pub(crate) asking: Asking,
     pub(crate) scope: Arc<Scope>,
     /// Whether the caller's commands reach other machines without asking for it.
     pub(crate) network: bool,
@@ -190,6 +197,8 @@ fn context_to_look(
         logins: Vec::new(),
         sights: Vec::new(),
         effects,
+        access: WorkspaceAccess::Layer,
+        asking: Asking::Impossible,
         scope: Arc::default(),
         network,
         cancel: cancel.clone(),

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use claw_core::TenantId;
-use claw_core::port::{ProgramHost, ProgramRun, Ran, RunContext, Shell, ShellHost};
+use claw_core::port::{HostRan, ProgramHost, ProgramRun, Ran, RunContext, Shell, ShellHost};
 use claw_core::tool::{Argv, Ask, Caller, Effect, Script, Sight, ToolError};
 
+use super::changes::ChangeSite;
 use super::printed::{without_edges, without_escapes};
 use super::{Grant, Site};
 use crate::Executor;
@@ -23,7 +24,8 @@ pub(super) fn guard(site: &Site<'_>) -> Option<Arc<dyn Shell>> {
     let login = RunContext { sights: of_logins, ..context.clone() };
     let context = RunContext { sights: others, ..context };
     let (executor, tenant) = (site.executor.clone(), site.caller().tenant.clone());
-    Some(Arc::new(GuardedShell { host, programs, context, login, grant, executor, tenant }))
+    let site = ChangeSite::of(site);
+    Some(Arc::new(GuardedShell { host, programs, context, login, grant, executor, tenant, site }))
 }
 
 /// For whom and within what the caller's commands run.
@@ -34,6 +36,7 @@ pub(super) fn context(caller: &Caller, grant: &Grant) -> RunContext {
         sandbox_key: caller.sandbox_key.clone(),
         sandboxed: caller.sandboxed,
         effects: grant.effects,
+        access: grant.access,
         network: grant.effects.has(Effect::Network) && (grant.network || grant.plan.asks.iter().any(wished)),
         hidden: grant.scope.denied.clone(),
         sights: grant.sights.clone(),
@@ -52,6 +55,7 @@ struct GuardedShell {
     grant: Arc<Grant>,
     executor: Executor,
     tenant: TenantId,
+    site: ChangeSite,
 }
 
 impl GuardedShell {
@@ -59,6 +63,21 @@ impl GuardedShell {
     fn login(&self, is_it: impl Fn(&Ask) -> bool) -> Option<(&dyn ProgramHost, &ProgramRun)> {
         let run = self.grant.logins.iter().find_map(|(ask, run)| is_it(ask).then_some(run))?;
         Some((self.programs.as_deref()?, run))
+    }
+
+    /// The result of a command once its changes are applied, held back or discarded.
+    async fn settled(
+        &self,
+        done: Result<HostRan, ToolError>,
+        shown: &str,
+        dry_run: bool,
+    ) -> Result<Ran, ToolError> {
+        let HostRan { mut ran, pending } = done?;
+        if let Some(pending) = pending {
+            let site = &self.site;
+            ran.changes = Some(site.settle(&self.grant, pending, shown, dry_run).await?);
+        }
+        Ok(ran)
     }
 
     /// What a command printed, fit to be scrubbed.
@@ -88,7 +107,9 @@ impl Shell for GuardedShell {
         }
         let ran = match self.login(named) {
             Some((programs, run)) => programs.run(&self.login, run).await,
-            None => self.host.run(&self.context, script).await,
+            None => {
+                self.settled(self.host.run(&self.context, script).await, &script.text, script.dry_run).await
+            }
         };
         ran.map(|ran| self.cleaned(ran))
     }
@@ -102,7 +123,9 @@ impl Shell for GuardedShell {
         let ran = match self.login(named) {
             Some((programs, run)) => programs.run(&self.login, run).await,
             None if argv.credentials => Err(super::unplanned("a program with credentials".to_owned())),
-            None => self.host.spawn(&self.context, argv).await,
+            None => {
+                self.settled(self.host.spawn(&self.context, argv).await, &argv.argv.join(" "), false).await
+            }
         };
         ran.map(|ran| self.cleaned(ran))
     }

@@ -25,7 +25,7 @@ type Row = (Json<NewUndo>, Option<i64>);
 #[async_trait]
 impl UndoIndex for PostgresStore {
     async fn record_undo(&self, new: NewUndo) -> Result<(), StoreError> {
-        let (before, after) = (new.before.as_ref(), new.after.as_ref());
+        let (before, after) = (new.kept_before(), new.after.as_ref());
         query(
             "INSERT INTO undo (tenant, id, session, call, run, place, change,
                                before_blob, before_bytes, after_blob, after_bytes, at)
@@ -39,8 +39,8 @@ impl UndoIndex for PostgresStore {
         .bind(new.run.as_ref().map(|run| uuid(run.as_bytes())))
         .bind(row::place(&new.place))
         .bind(row::text(&new)?)
-        .bind(before.map(|file| file.blob.to_string()))
-        .bind(before.map(|file| row::number(file.bytes)))
+        .bind(before.map(|(blob, _)| blob.to_string()))
+        .bind(before.map(|(_, bytes)| row::number(bytes)))
         .bind(after.map(|file| file.blob.to_string()))
         .bind(after.map(|file| row::number(file.bytes)))
         .bind(new.at.0)

@@ -42,6 +42,7 @@ async fn gives_a_change_back_as_it_was_recorded(store: impl UndoIndex) {
         let new = NewUndo {
             before,
             after,
+            command: None,
             at: UnixMillis(at),
             user: Some(UserId::new("ann").unwrap()),
             run: Some(JobId::new()),
@@ -288,6 +289,7 @@ fn change(name: &str) -> NewUndo {
         shown: name.to_owned(),
         before: None,
         after: None,
+        command: None,
         at: NOW,
     }
 }

@@ -9,6 +9,7 @@ fn context(sights: Vec<Sight>) -> RunContext {
         sandbox_key: "cli:me".into(),
         sandboxed: true,
         effects: Effects::ALL,
+        access: WorkspaceAccess::Direct,
         network: false,
         hidden: Vec::new(),
         sights,

@@ -1,6 +1,6 @@
 //! `exec`: a shell command in the workspace, judged before it runs.
 
-use claw_core::port::{ProcessCard, Ran, Stopped};
+use claw_core::port::{ChangeKind, ChangedEntry, ProcessCard, Ran, Stopped};
 use claw_core::tool::{Call, Effect, Facts, Group, Meta, Need, Output, Plan, Script, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -43,6 +43,9 @@ pub(crate) struct Args {
     /// Run it on a terminal, for programs that want one.
     #[serde(default)]
     pty: bool,
+    /// Run it for real, show what it would change, and change nothing.
+    #[serde(default)]
+    dry_run: bool,
 }
 
 fn here() -> String {
@@ -67,6 +70,7 @@ impl Args {
             apart: self.split_output,
             timeout_secs: self.timeout_seconds,
             terminal: self.pty,
+            dry_run: self.dry_run,
         }
     }
 
@@ -79,6 +83,10 @@ impl Args {
         if self.split_output && (self.background || self.pty) {
             let with = if self.pty { "pty" } else { "background" };
             return Err(ToolError::invalid(format!("`split_output` does not go with `{with}`"))
+                .try_instead("leave one of them out"));
+        }
+        if self.dry_run && self.background {
+            return Err(ToolError::invalid("`dry_run` does not go with `background`")
                 .try_instead("leave one of them out"));
         }
         Ok(())
@@ -121,14 +129,19 @@ fn started(card: &ProcessCard) -> Output {
 }
 
 fn told(ran: &Ran, args: &Args) -> Output {
-    let ending = ending(ran, args);
+    let mut ending = ending(ran, args);
+    ending.extend(changed(ran, args));
     let printed = match args.split_output {
         false => printed(&ran.output),
         true => {
             format!("standard output:\n{}standard error:\n{}", printed(&ran.output), printed(&ran.errors))
         }
     };
-    let text = format!("{printed}{}", ending.iter().map(|line| format!("[{line}]\n")).collect::<String>());
+    let mut text =
+        format!("{printed}{}", ending.iter().map(|line| format!("[{line}]\n")).collect::<String>());
+    if let Some(changes) = &ran.changes {
+        text.push_str(&changes.diff);
+    }
     let mut details = json!({
         "exit": ran.exit,
         "signal": ran.signal,
@@ -137,6 +150,10 @@ fn told(ran: &Ran, args: &Args) -> Output {
         "left_out_bytes": ran.dropped,
         "place": ran.place,
     });
+    if let Some(changes) = &ran.changes {
+        details["changes"] = json!(changes);
+        details["dry_run"] = json!(args.dry_run);
+    }
     if args.split_output {
         details["stdout"] = json!(ran.output);
         details["stderr"] = json!(ran.errors);
@@ -182,6 +199,53 @@ fn ending(ran: &Ran, args: &Args) -> Vec<String> {
     }
     if ran.dropped > 0 {
         lines.push(format!("{} bytes are left out of the middle", ran.dropped));
+    }
+    lines
+}
+
+/// Most changed paths that are named.
+const NAMED: usize = 20;
+
+/// What it changed, a line each.
+fn changed(ran: &Ran, args: &Args) -> Vec<String> {
+    let mut lines = Vec::new();
+    if let Some(reason) = &ran.unlayered {
+        lines.push(format!("its changes went to the workspace directly and cannot be undone: {reason}"));
+    }
+    let Some(changes) = ran.changes.as_ref().filter(|changes| !changes.is_empty()) else { return lines };
+    if !changes.applied.is_empty() {
+        let would = if args.dry_run { ", none of them kept: this was a dry run" } else { "" };
+        lines.push(format!("{}{would}", changes.summary()));
+        let files = changes.applied.iter().filter(|change| change.entry != ChangedEntry::Directory);
+        let mut files: Vec<_> = files.collect();
+        if files.is_empty() {
+            files = changes.applied.iter().collect();
+        }
+        let more = files.len().saturating_sub(NAMED);
+        for change in files.into_iter().take(NAMED) {
+            let sign = match change.kind {
+                ChangeKind::Created => "+",
+                ChangeKind::Changed => "~",
+                ChangeKind::Deleted => "-",
+            };
+            lines.push(format!("{sign} {}", change.path.display()));
+        }
+        if more > 0 {
+            lines.push(format!("and {more} more"));
+        }
+    }
+    for held in &changes.held {
+        lines.push(format!("held back: {} ({})", held.path.display(), held.reason));
+    }
+    for conflict in &changes.conflicts {
+        let path = conflict.path.display();
+        lines.push(match &conflict.kept {
+            Some(kept) => format!(
+                "conflict: somebody else changed {path} meanwhile; theirs stays, the command's is {}",
+                kept.display()
+            ),
+            None => format!("conflict: somebody else changed {path} meanwhile; it was not deleted"),
+        });
     }
     lines
 }

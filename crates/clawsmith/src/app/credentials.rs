@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use claw_core::port::{Clock as _, ProgramHost as _, ProgramRun, RunContext};
+use claw_core::port::{Clock as _, ProgramHost as _, ProgramRun, RunContext, WorkspaceAccess};
 use claw_core::store::{ProgramCard, ProgramPlace, ProgramSettings};
 use claw_core::tool::{Argv, Digest, Effects, Progress, Secrets, ToolError};
 use claw_host::SystemClock;
@@ -144,6 +144,7 @@ impl Setup {
             sandbox_key: "cli".into(),
             sandboxed: self.config().sandbox.mode != SandboxMode::Off,
             effects: Effects::ALL,
+            access: WorkspaceAccess::Direct,
             network: true,
             hidden: Vec::new(),
             sights: Vec::new(),

@@ -34,6 +34,7 @@ use std::sync::Arc;
 
 use claw_core::TenantId;
 use claw_core::store::StoreError;
+use claw_host::transaction::Transactions;
 use claw_store::{Backend, Place, StoreOptions};
 
 pub use self::agents::{AgentView, no_agent, not_set_up, tools_of};
@@ -66,6 +67,7 @@ impl Setup {
         if options.installation.is_none() && place != Place::Memory {
             installation::join(&data, &place, store.installation())?;
         }
+        recover_transactions(&data).await;
         Ok(App { setup: Arc::new(self.clone()), store })
     }
 
@@ -101,6 +103,21 @@ impl Setup {
                 .to_owned(),
         };
         Error::failed(format!("the store at {place} cannot be opened")).because(error).hint(hint)
+    }
+}
+
+/// Finishes the changes of commands that a killed process was applying or taking back.
+async fn recover_transactions(data: &Path) {
+    let transactions = Transactions::new(&real(data));
+    let recovered = tokio::task::spawn_blocking(move || transactions.recover()).await;
+    match recovered.unwrap_or_else(|stopped| Err(std::io::Error::other(stopped))) {
+        Ok(0) => {}
+        Ok(count) => {
+            tracing::info!(count, "finished the changes of commands that a killed process had begun")
+        }
+        Err(error) => {
+            tracing::warn!(%error, "changes of commands that a killed process had begun stay unfinished")
+        }
     }
 }
 

@@ -12,6 +12,7 @@ use claw_host::files::LocalFiles;
 use claw_host::sandbox::Launcher;
 use claw_host::sandbox::docker::{DockerFiles, DockerOptions, DockerShell};
 use claw_host::shell::{LocalShell, ShellOptions};
+use claw_host::transaction::Transactions;
 use claw_registry::{AgentCommands, CommandRules};
 use claw_store::Place;
 
@@ -57,7 +58,8 @@ impl Setup {
 
     /// The options of every command.
     pub fn shell_options(&self) -> ShellOptions {
-        ShellOptions { hidden: self.hidden(), ..ShellOptions::default() }
+        let transactions = self.data_dir().ok().map(|data| Transactions::new(&real(&data)));
+        ShellOptions { hidden: self.hidden(), transactions, ..ShellOptions::default() }
     }
 
     /// The paths that no command reaches, wherever the workspace is: data, store, and the configuration, by which an

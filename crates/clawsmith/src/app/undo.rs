@@ -127,10 +127,16 @@ impl UndoLog {
         self.app.store.undos(self.app.tenant(), filter, limit).await.map_err(unreadable)
     }
 
-    /// The last calls that ran programs which may have changed files, as their intents, newest first; with `all`, those
-    /// that only read too. The journal does not cover them.
+    /// The last calls that ran programs which may have changed files and whose changes the journal does not cover, as
+    /// their intents, newest first; with `all`, those that only read too.
     pub async fn commands(&self, filter: &UndoFilter, limit: usize, all: bool) -> Result<Vec<Entry>, Error> {
         let entries = self.app.store.recent(self.app.tenant(), SEARCHED).await.map_err(unreadable)?;
+        let covered = self.changes(filter, MOST).await?;
+        let covered: HashSet<CallId> = covered
+            .iter()
+            .filter(|change| change.new.command.is_some())
+            .map(|change| change.new.call)
+            .collect();
         let wanted = |entry: &Entry| {
             let executes = match &entry.record.event {
                 EntryEvent::Intent { effects, .. } => {
@@ -138,7 +144,9 @@ impl UndoLog {
                 }
                 _ => false,
             };
-            executes && filter.session.as_ref().is_none_or(|session| *session == entry.record.session)
+            executes
+                && !covered.contains(&entry.record.call)
+                && filter.session.as_ref().is_none_or(|session| *session == entry.record.session)
         };
         Ok(entries.into_iter().rev().filter(wanted).take(limit).collect())
     }
@@ -189,7 +197,7 @@ impl UndoLog {
     }
 
     async fn none_left(&self, elsewhere: &[Change]) -> Error {
-        let none = "no change is left to undo here; what commands changed is not kept";
+        let none = "no change is left to undo here";
         for call in calls(elsewhere).into_iter().take(ELSEWHERE) {
             // One that cannot be looked at from here is nothing to point to.
             let Ok(changes) = self.of_call(call).await else { continue };
@@ -287,6 +295,7 @@ impl UndoLog {
 pub fn change_kind(new: &NewUndo) -> &'static str {
     match (&new.before, &new.after) {
         _ if new.tool.as_str() == TOOL => "undoing",
+        _ if new.command.is_some() => "command",
         (None, Some(_)) => "created",
         (Some(_), None) => "removed",
         _ => "changed",

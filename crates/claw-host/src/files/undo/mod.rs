@@ -14,13 +14,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use claw_core::port::{Change, Clock, Contents, UndoJournal, UnixMillis};
-use claw_core::store::{FileState, NewUndo, StoreError, UndoIndex};
-use claw_core::tool::{ErrorKind, ToolError};
+use claw_core::port::{Change, Clock, CommandChange, Contents, UndoJournal, UnixMillis};
+use claw_core::store::{CommandUndo, FileState, NewUndo, StoreError, UndoIndex};
+use claw_core::tool::{Digest, ErrorKind, ToolError};
 use claw_core::{TenantId, UndoId};
 
 use self::blobs::Blobs;
 pub use self::restore::{Restored, Restoring, Step, Verdict};
+use crate::transaction::Transactions;
 
 /// How long changes can be undone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +42,7 @@ impl Default for UndoLimits {
 pub struct StoredUndo {
     index: Arc<dyn UndoIndex>,
     blobs: Blobs,
+    transactions: Transactions,
     clock: Arc<dyn Clock>,
     limits: UndoLimits,
     /// How many bytes may be recorded before the limits are looked at again.
@@ -62,7 +64,8 @@ impl StoredUndo {
         limits: UndoLimits,
     ) -> Self {
         let blobs = Blobs::new(data.as_ref().join("undo"));
-        Self { index, blobs, clock, limits, room: AtomicU64::new(0), sweeping: false }
+        let transactions = Transactions::new(data.as_ref());
+        Self { index, blobs, transactions, clock, limits, room: AtomicU64::new(0), sweeping: false }
     }
 
     /// Also removes bytes that this index does not name, once a day. Only for an index that lasts and is the only
@@ -71,6 +74,11 @@ impl StoredUndo {
     pub fn sweeping(mut self) -> Self {
         self.sweeping = true;
         self
+    }
+
+    /// The transactions of commands, kept beside the bytes of files.
+    pub fn transactions(&self) -> &Transactions {
+        &self.transactions
     }
 
     /// The bytes of a state. They are real: they may be secret.
@@ -99,8 +107,7 @@ impl StoredUndo {
         let age = i64::try_from(self.limits.age.as_millis()).unwrap_or(i64::MAX);
         let oldest = UnixMillis(self.clock.now().0.saturating_sub(age));
         let free = self.index.prune_undo(oldest, self.limits.bytes).await.map_err(ToolError::internal)?;
-        let blobs = self.blobs.clone();
-        blocking(move || free.iter().try_for_each(|blob| blobs.remove(blob))).await.map_err(failed)?;
+        self.remove(free).await.map_err(failed)?;
         if self.sweeping {
             self.sweep().await.map_err(failed)?;
         }
@@ -108,23 +115,32 @@ impl StoredUndo {
         Ok(())
     }
 
+    /// Removes what is kept under these names: the bytes of files, and transactions.
+    async fn remove(&self, free: Vec<Digest>) -> io::Result<()> {
+        let (blobs, transactions) = (self.blobs.clone(), self.transactions.clone());
+        blocking(move || {
+            free.iter().try_for_each(|blob| {
+                blobs.remove(blob)?;
+                transactions.remove(blob)
+            })
+        })
+        .await
+    }
+
     /// Removes bytes that no change names, where that was not done lately. Nobody records a change meanwhile.
     async fn sweep(&self) -> io::Result<()> {
-        let (blobs, now) = (self.blobs.clone(), self.clock.now());
+        let (blobs, transactions, now) = (self.blobs.clone(), self.transactions.clone(), self.clock.now());
         let every = i64::try_from(SWEEP_EVERY.as_millis()).unwrap_or(i64::MAX);
         let kept = blocking(move || match blobs.swept()? {
             // One that lies ahead is none: a clock was set back.
             Some(at) if (0..every).contains(&now.0.saturating_sub(at.0)) => Ok(None),
-            _ => blobs.all().map(Some),
+            _ => Ok(Some([blobs.all()?, transactions.finished()?].concat())),
         });
         let Some(kept) = kept.await? else { return Ok(()) };
         let free = self.index.unnamed_undo(&kept).await.map_err(io::Error::other)?;
+        self.remove(free).await?;
         let blobs = self.blobs.clone();
-        blocking(move || {
-            free.iter().try_for_each(|blob| blobs.remove(blob))?;
-            blobs.note_swept(now)
-        })
-        .await
+        blocking(move || blobs.note_swept(now)).await
     }
 
     /// Prunes where enough was recorded since the last time, and at first.
@@ -172,12 +188,48 @@ impl UndoJournal for StoredUndo {
             shown: change.shown.to_owned(),
             before,
             after,
+            command: None,
             at: self.clock.now(),
         };
         self.index.record_undo(new).await.map_err(|error| unkept(change.shown, error))?;
         drop(lock);
         self.prune_when_due(recorded).await;
         Ok(id)
+    }
+
+    async fn record_command(&self, change: &CommandChange<'_>) -> Result<(), ToolError> {
+        let caller = change.caller;
+        let workspace = caller.workspace.to_string_lossy().into_owned();
+        let new = NewUndo {
+            id: change.id,
+            tenant: caller.tenant.clone(),
+            session: caller.session.clone(),
+            agent: caller.agent.clone(),
+            user: caller.user.clone(),
+            call: change.call,
+            run: change.run,
+            tool: change.tool.clone(),
+            place: workspace.clone(),
+            workspace,
+            shown: change.shown.to_owned(),
+            before: None,
+            after: None,
+            command: Some(CommandUndo {
+                transaction: change.id,
+                reverts: false,
+                files: change.files,
+                added: change.lines.0,
+                removed: change.lines.1,
+                bytes: change.bytes,
+            }),
+            at: self.clock.now(),
+        };
+        self.index.record_undo(new).await.map_err(|error| {
+            let message = "the command's changes cannot be kept for undoing them, so none was applied";
+            ToolError::new(ErrorKind::Unavailable, message).because(error.to_string())
+        })?;
+        self.prune_when_due(change.bytes).await;
+        Ok(())
     }
 
     async fn withdraw(&self, tenant: &TenantId, id: UndoId) -> Result<(), ToolError> {

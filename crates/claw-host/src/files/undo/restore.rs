@@ -1,11 +1,16 @@
-//! Undoing: a file is put back as it was before a change, if it still is as the change left it.
+//! Undoing: files are put back as they were before a change, if they still are as the change left them.
+
+use std::collections::HashSet;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use claw_core::port::{Change, Contents, Expect, FsBridge, Place, Scope, Stat, UndoJournal as _, Version};
-use claw_core::store::{FileState, Undo};
+use claw_core::store::{CommandUndo, FileState, NewUndo, Undo};
 use claw_core::tool::{Caller, Digest, ErrorKind, ToolError};
 use claw_core::{CallId, ToolName, UndoId};
 
 use super::StoredUndo;
+use crate::transaction::{AppliedTransaction, TransactionState};
 
 /// What undoing is recorded as.
 const TOOL: ToolName = ToolName::literal("undo");
@@ -33,6 +38,8 @@ pub struct Step {
     pub left: Option<FileState>,
     /// As it would be.
     pub target: Option<FileState>,
+    /// Paths of a command's changes that somebody changed since, relative to its workspace.
+    pub changed_since: Vec<PathBuf>,
     caller: Caller,
 }
 
@@ -75,20 +82,91 @@ pub struct Restored {
 
 impl Restoring<'_> {
     /// Looks at the files that these changes, newest first, are about. Changes nothing.
+    ///
+    /// Steps are to be taken in their order. If a newer step of the list changes a file, an older one is judged when its
+    /// turn comes.
     pub async fn look(&self, changes: Vec<Undo>) -> Result<Vec<Step>, ToolError> {
-        let mut files: Vec<Vec<Undo>> = Vec::new();
-        for change in changes {
-            let same = |file: &&mut Vec<Undo>| file.first().is_some_and(|one| same_file(one, &change));
-            match files.iter_mut().find(same) {
-                Some(file) => file.push(change),
-                None => files.push(vec![change]),
+        let mut steps: Vec<Step> = Vec::new();
+        let mut touched: HashSet<PathBuf> = HashSet::new();
+        for segment in segments(changes) {
+            let mut found = Vec::new();
+            match segment {
+                Segment::Files(files) => {
+                    for file in files {
+                        let mut step = self.look_at(file).await?;
+                        if touched.contains(Path::new(&step.newest()?.place)) {
+                            step.verdict = Verdict::Ready;
+                        }
+                        found.push(step);
+                    }
+                }
+                Segment::Command(change) => found.push(self.look_at_command(*change, &touched).await?),
             }
-        }
-        let mut steps = Vec::with_capacity(files.len());
-        for file in files {
-            steps.push(self.look_at(file).await?);
+            for step in &found {
+                let new = step.newest()?;
+                match &new.command {
+                    None => touched.extend([PathBuf::from(&new.place)]),
+                    Some(command) => touched.extend(self.paths(new, command).await?),
+                }
+            }
+            steps.extend(found);
         }
         Ok(steps)
+    }
+
+    /// Paths that a command changed.
+    async fn paths(&self, new: &NewUndo, command: &CommandUndo) -> Result<Vec<PathBuf>, ToolError> {
+        let (workspace, id) = (PathBuf::from(&new.workspace), command.transaction);
+        self.with_transaction(id, move |transaction| {
+            Ok(transaction.changes().into_iter().map(|change| workspace.join(change.path)).collect())
+        })
+        .await
+    }
+
+    async fn look_at_command(&self, change: Undo, touched: &HashSet<PathBuf>) -> Result<Step, ToolError> {
+        let Some(command) = change.new.command.clone() else {
+            return Err(ToolError::internal("no command to undo"));
+        };
+        let (workspace, touched) = (PathBuf::from(&change.new.workspace), touched.clone());
+        let looked = self.with_transaction(command.transaction, move |transaction| {
+            let state = transaction.state()?;
+            let mut changed = transaction.changed()?;
+            changed.retain(|path| !touched.contains(&workspace.join(path)));
+            Ok((state, changed))
+        });
+        let (state, changed_since) = looked.await?;
+        let verdict = match (state, command.reverts) {
+            (TransactionState::Applied, false) | (TransactionState::Reverted, true) => Verdict::Ready,
+            (TransactionState::Reverted, false) | (TransactionState::Applied, true) => Verdict::NotMade,
+            (TransactionState::Changed, false) if changed_since.is_empty() => Verdict::Ready,
+            (TransactionState::Changed, _) => Verdict::Changed,
+        };
+        let caller = caller(&change);
+        Ok(Step {
+            changes: vec![change],
+            verdict,
+            now: None,
+            left: None,
+            target: None,
+            changed_since,
+            caller,
+        })
+    }
+
+    /// Works with the transaction of a command on a thread that may block.
+    async fn with_transaction<T: Send + 'static>(
+        &self,
+        id: UndoId,
+        work: impl FnOnce(&mut AppliedTransaction) -> io::Result<T> + Send + 'static,
+    ) -> Result<T, ToolError> {
+        let transactions = self.journal.transactions.clone();
+        super::blocking(move || work(&mut transactions.open(id)?)).await.map_err(|error| {
+            let message = match error.kind() {
+                io::ErrorKind::NotFound => "what the command changed is not kept any more".to_owned(),
+                _ => format!("what the command changed cannot be looked at or undone: {error}"),
+            };
+            ToolError::new(ErrorKind::Unavailable, message).because(error)
+        })
     }
 
     async fn look_at(&self, changes: Vec<Undo>) -> Result<Step, ToolError> {
@@ -106,7 +184,8 @@ impl Restoring<'_> {
                 (at, verdict) = (new.before.clone(), Verdict::Changed);
             }
         }
-        Ok(Step { verdict, now, left, target: at, caller, changes })
+        let changed_since = Vec::new();
+        Ok(Step { verdict, now, left, target: at, changed_since, caller, changes })
     }
 
     async fn now(&self, place: &Place<'_>, path: &str) -> Result<Option<Now>, ToolError> {
@@ -147,8 +226,17 @@ impl Restoring<'_> {
             work.push((step, bytes));
         }
         let mut done: Vec<(Restored, Step, Option<Version>)> = Vec::new();
+        let mut touched = false;
         for (step, bytes) in work {
-            match self.put(call, &step, bytes.as_deref()).await {
+            let put = match step.newest()?.command.clone() {
+                Some(command) => {
+                    self.turn(call, &step, &command, force).await.map(|restored| (restored, None))
+                }
+                None if touched => self.put_again(call, &step, bytes.as_deref(), force).await,
+                None => self.put(call, &step, bytes.as_deref()).await,
+            };
+            touched |= step.newest()?.command.is_some();
+            match put {
                 Ok((restored, version)) => done.push((restored, step, version)),
                 Err(error) => return Err(self.roll_back(done, error).await),
             }
@@ -161,6 +249,67 @@ impl Restoring<'_> {
             }
         }
         Ok(done.into_iter().map(|(restored, ..)| restored).collect())
+    }
+
+    /// Takes the changes of a command back, or brings them back if they were taken back.
+    async fn turn(
+        &self,
+        call: CallId,
+        step: &Step,
+        command: &CommandUndo,
+        force: bool,
+    ) -> Result<Restored, ToolError> {
+        let (new, reverts) = (step.newest()?, command.reverts);
+        let recorded = NewUndo {
+            id: UndoId::new(),
+            call,
+            run: None,
+            tool: TOOL,
+            command: Some(CommandUndo { reverts: !reverts, ..command.clone() }),
+            at: self.journal.clock.now(),
+            ..new.clone()
+        };
+        let (id, tenant) = (recorded.id, recorded.tenant.clone());
+        self.journal.index.record_undo(recorded).await.map_err(ToolError::internal)?;
+        let turned = self.with_transaction(command.transaction, move |transaction| {
+            if reverts {
+                transaction.apply()?;
+            } else if force || transaction.changed()?.is_empty() {
+                transaction.revert(force)?;
+            } else {
+                return Ok(false);
+            }
+            Ok(true)
+        });
+        let error = match turned.await {
+            Ok(true) => return Ok(Restored { id, shown: new.shown.clone(), removed: false }),
+            Ok(false) => {
+                let message = "somebody else changed a file of the command since; nothing was undone";
+                ToolError::new(ErrorKind::Conflict, message)
+            }
+            Err(error) => error,
+        };
+        self.journal.withdraw(&tenant, id).await?;
+        Err(error)
+    }
+
+    /// Puts a file back that a step before this one may have changed: it is looked at anew.
+    async fn put_again(
+        &self,
+        call: CallId,
+        step: &Step,
+        bytes: Option<&[u8]>,
+        force: bool,
+    ) -> Result<(Restored, Option<Version>), ToolError> {
+        let again = self.look_at(step.changes.clone()).await?;
+        match again.verdict {
+            Verdict::Changed if !force => {
+                let message =
+                    format!("somebody else changed `{}` since; nothing was undone", step.newest()?.shown);
+                Err(ToolError::new(ErrorKind::Conflict, message))
+            }
+            _ => self.put(call, &again, bytes).await,
+        }
     }
 
     async fn put(
@@ -209,6 +358,23 @@ impl Restoring<'_> {
         mut error: ToolError,
     ) -> ToolError {
         for (restored, step, version) in done.into_iter().rev() {
+            if let Some(command) = step.changes.first().and_then(|change| change.new.command.clone()) {
+                let back = self.with_transaction(command.transaction, move |transaction| {
+                    if command.reverts {
+                        transaction.revert(false).map(drop)
+                    } else {
+                        transaction.apply().map(drop)
+                    }
+                });
+                if back.await.is_ok() {
+                    let _ = self.journal.withdraw(&step.caller.tenant, restored.id).await;
+                } else {
+                    error
+                        .message
+                        .push_str(&format!("; `{}` was undone before that and stays so", restored.id));
+                }
+                continue;
+            }
             let scope = (self.scope)(&step.caller);
             let expect = version.as_ref().map_or(Expect::Absent, Expect::Version);
             let place = place(&step.caller, &scope, expect);
@@ -237,7 +403,7 @@ impl Restoring<'_> {
 }
 
 impl Step {
-    fn newest(&self) -> Result<&claw_core::store::NewUndo, ToolError> {
+    fn newest(&self) -> Result<&NewUndo, ToolError> {
         let newest = self.changes.first().ok_or_else(|| ToolError::internal("no change to undo"))?;
         Ok(&newest.new)
     }
@@ -248,6 +414,31 @@ impl Now {
         let blob = Digest::of_bytes(&self.bytes);
         FileState { blob, bytes: self.bytes.len() as u64, mode: self.mode }
     }
+}
+
+/// Changes that can be looked at together: those of files between two commands, or one command.
+enum Segment {
+    Files(Vec<Vec<Undo>>),
+    Command(Box<Undo>),
+}
+
+fn segments(changes: Vec<Undo>) -> Vec<Segment> {
+    let mut segments = Vec::new();
+    for change in changes {
+        if change.new.command.is_some() {
+            segments.push(Segment::Command(Box::new(change)));
+            continue;
+        }
+        if !matches!(segments.last(), Some(Segment::Files(_))) {
+            segments.push(Segment::Files(Vec::new()));
+        }
+        let Some(Segment::Files(files)) = segments.last_mut() else { continue };
+        match files.iter_mut().find(|file| file.first().is_some_and(|one| same_file(one, &change))) {
+            Some(file) => file.push(change),
+            None => files.push(vec![change]),
+        }
+    }
+    segments
 }
 
 fn same_file(one: &Undo, other: &Undo) -> bool {

@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use claw_core::port::{
-    Confinement, Expect, FsBridge, Hits, Place, Root, RunContext, Scope, Search, Searched, Stat, Walk, Walked,
+    Confinement, Expect, FsBridge, Hits, Place, Root, RunContext, Scope, Search, Searched, Stat, Walk,
+    Walked, WorkspaceAccess,
 };
 use claw_core::redact::Redactor;
 use claw_core::tool::{Caller, Effects, Progress, Secrets, Sight, Target, ToolError};
@@ -257,6 +258,7 @@ fn context(caller: &Caller) -> RunContext {
         sandbox_key: caller.sandbox_key.clone(),
         sandboxed: true,
         effects: Effects::ALL,
+        access: WorkspaceAccess::Direct,
         network: false,
         hidden: Vec::new(),
         sights: Vec::new(),

@@ -124,7 +124,7 @@ fn refused(path: &Path, reason: &str) -> SandboxError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sandbox::{Grant, Network};
+    use crate::sandbox::Grant;
 
     #[test]
     fn what_is_hidden_is_covered_once_and_cannot_be_moved() {
@@ -136,7 +136,7 @@ mod tests {
         fs::write(workspace.join("file"), "").unwrap();
         let hidden = ["a/b/data/deep", "file", "a/b/data", "file"].map(|name| workspace.join(name)).to_vec();
         let grants = vec![Grant { path: beside.clone(), write: false }];
-        let reach = Reach { workspace, write: true, grants, hidden, network: Network::None, processes: true };
+        let reach = Reach { grants, hidden, ..Reach::workspace(workspace) };
         let mounts = Mounts::of(&reach, WorkspaceAccess::Rw, "own").unwrap();
         let targets: Vec<_> = mounts.binds.iter().map(|bind| bind.target.as_deref().unwrap()).collect();
         let beside = beside.to_str().unwrap();

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use claw_core::port::{self, Allowed, Child, Ran, RunContext, ShellHost, Size, Start};
+use claw_core::port::{self, Allowed, Child, HostRan, Ran, RunContext, ShellHost, Size, Start};
 use claw_core::tool::{Argv, Effect, ErrorKind, Script, Sight, Target, ToolError};
 
 use super::super::helper::wire::{Confined, Ending, Spec};
@@ -19,7 +19,7 @@ use super::pool::Pool;
 use super::watch::{self, Watch};
 use super::wire::{self, Order, Running, Seen, Told};
 use super::{DockerError, DockerOptions, WorkspaceAccess};
-use crate::shell::{Finished, LocalShell, Reason, environment, named};
+use crate::shell::{Finished, LocalShell, Reason, environment, named, no_dry_run};
 
 /// Where commands run, for people.
 pub(super) const PLACE: &str = "a Docker container";
@@ -223,14 +223,8 @@ impl DockerShell {
         env.retain(|(name, _)| name != "PATH" || added.iter().any(|(added, _)| added == name));
         // What all commands of a container use together is counted for it.
         let limits = Limits { memory: None, processes: None, ..self.local.options().limits.clone() };
-        let reach = Reach {
-            workspace: PathBuf::from(WORKSPACE),
-            write: container.reach.write,
-            grants: Vec::new(),
-            hidden: Vec::new(),
-            network: container.reach.network,
-            processes: true,
-        };
+        let (write, network) = (container.reach.write, container.reach.network);
+        let reach = Reach { write, network, ..Reach::workspace(WORKSPACE) };
         let confined = Confined { reach, namespaces: 0, own_proc: false, landlock: None, seccomp: true };
         let seen = context.sights.iter().filter_map(|sight| {
             let target = self.target(context, &sight.target)?;
@@ -369,18 +363,21 @@ impl ShellHost for DockerShell {
         }
     }
 
-    async fn run(&self, context: &RunContext, script: &Script) -> Result<Ran, ToolError> {
+    async fn run(&self, context: &RunContext, script: &Script) -> Result<HostRan, ToolError> {
         if !context.sandboxed {
             return self.local.run(context, script).await;
         }
-        self.ran(context, DockerCommand::script(script)).await
+        if script.dry_run {
+            return Err(no_dry_run("containers write to the workspace directly"));
+        }
+        self.ran(context, DockerCommand::script(script)).await.map(HostRan::from)
     }
 
-    async fn spawn(&self, context: &RunContext, argv: &Argv) -> Result<Ran, ToolError> {
+    async fn spawn(&self, context: &RunContext, argv: &Argv) -> Result<HostRan, ToolError> {
         if !context.sandboxed {
             return self.local.spawn(context, argv).await;
         }
-        self.ran(context, DockerCommand::argv(argv)).await
+        self.ran(context, DockerCommand::argv(argv)).await.map(HostRan::from)
     }
 
     async fn start(&self, context: &RunContext, start: &Start) -> Result<Child, ToolError> {

@@ -2,9 +2,11 @@
 //!
 //! Made inside a mount namespace of its own, so that it vanishes with its last process.
 
+use std::ffi::OsString;
 use std::fs;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
+use std::os::unix::ffi::OsStringExt as _;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 
@@ -16,12 +18,15 @@ use rustix::mount::{
 
 use super::sys;
 use crate::sandbox::Network;
-use crate::sandbox::reach::{DEVICES, RESOLVER, Reach, SYSTEM};
+use crate::sandbox::reach::{DEVICES, RESOLVER, Reach, SYSTEM, WorkspaceLayer};
 
 const READ_ONLY: u64 = 1;
 const NO_SET_ID: u64 = 2;
 const NO_DEVICES: u64 = 4;
 const NO_EXECUTE: u64 = 8;
+
+/// The step that fails where the file system or the kernel has no layers.
+pub(crate) const LAYER: &str = "lay a layer over the workspace";
 
 /// What went wrong, and while doing what.
 pub(crate) type Step<T> = Result<T, (String, io::Error)>;
@@ -57,7 +62,8 @@ pub(crate) fn enter(reach: &Reach, temporary: u64, own_proc: bool) -> Step<()> {
         mount("proc", "proc", "proc", flags, None).during("make `/proc`")?;
     }
     parts.attach()?;
-    for path in &reach.hidden {
+    let masked = |path: &&PathBuf| reach.layer.is_some() && path.starts_with(&reach.workspace);
+    for path in reach.hidden.iter().filter(|path| !masked(path)) {
         pin(path, reach).during(format!("pin what holds `{}`", path.display()))?;
         hide(path).during(format!("hide `{}`", path.display()))?;
     }
@@ -90,6 +96,7 @@ struct Parts(Vec<Part>);
 
 enum Part {
     Tree { tree: OwnedFd, path: PathBuf, directory: bool },
+    Layer { lower: OwnedFd, upper: OwnedFd, work: OwnedFd, path: PathBuf },
     Link { path: PathBuf, to: PathBuf },
 }
 
@@ -108,9 +115,23 @@ impl Parts {
         granted.extend(reach.grants.iter().map(|grant| (grant.path.as_path(), grant.write)));
         granted.sort_by_key(|(path, _)| path.components().count());
         for (path, write) in granted {
-            parts.granted(path, if write { closed } else { closed | READ_ONLY })?;
+            match &reach.layer {
+                Some(layer) if path == reach.workspace => parts.layer(path, layer)?,
+                _ => parts.granted(path, if write { closed } else { closed | READ_ONLY })?,
+            }
         }
         Ok(parts)
+    }
+
+    /// The workspace with a layer over it. Other file systems that are mounted in it are shown as they are.
+    fn layer(&mut self, path: &Path, layer: &WorkspaceLayer) -> Step<()> {
+        let open = |path: &Path| resolved(path).during(taken(path));
+        let (lower, upper, work) = (open(path)?, open(&layer.upper)?, open(&layer.work)?);
+        self.0.push(Part::Layer { lower, upper, work, path: path.to_owned() });
+        for mounted in mounted_below(path).during("list mounts")? {
+            self.granted(&mounted, NO_SET_ID | NO_DEVICES)?;
+        }
+        Ok(())
     }
 
     /// A place of the system. At the top a link stays one, as `/bin` often is; below, what it leads to is shown.
@@ -154,6 +175,19 @@ impl Parts {
         for part in self.0 {
             match part {
                 Part::Link { path, to } => symlink(to, inside(&path)).during(named(&path))?,
+                Part::Layer { lower, upper, work, path } => {
+                    place(&path, true).during(named(&path))?;
+                    let own = |fd: &OwnedFd| format!("/proc/self/fd/{}", fd.as_raw_fd());
+                    let options = format!(
+                        "userxattr,lowerdir={},upperdir={},workdir={}",
+                        own(&lower),
+                        own(&upper),
+                        own(&work)
+                    );
+                    let options = std::ffi::CString::new(options).map_err(io::Error::other).during(LAYER)?;
+                    let flags = MountFlags::NOSUID | MountFlags::NODEV;
+                    mount("layer", inside(&path), "overlay", flags, options.as_c_str()).during(LAYER)?;
+                }
                 Part::Tree { tree, path, directory } => {
                     place(&path, directory).during(named(&path))?;
                     lay(&tree, &path).during(named(&path))?;
@@ -162,6 +196,29 @@ impl Parts {
         }
         Ok(())
     }
+}
+
+/// Mount points strictly below a directory, in the order in which they were mounted.
+fn mounted_below(path: &Path) -> io::Result<Vec<PathBuf>> {
+    let table = fs::read("/proc/self/mountinfo")?;
+    let points =
+        table.split(|byte| *byte == b'\n').filter_map(|line| line.split(|byte| *byte == b' ').nth(4));
+    let points = points.map(|point| PathBuf::from(OsString::from_vec(unescaped(point))));
+    Ok(points.filter(|point| point.starts_with(path) && point != path).collect())
+}
+
+/// A path of the kernel's tables, where blanks and backslashes stand as octal numbers.
+fn unescaped(path: &[u8]) -> Vec<u8> {
+    let mut plain = Vec::with_capacity(path.len());
+    let mut rest = path;
+    while let Some((&byte, after)) = rest.split_first() {
+        let digits = after.get(..3).filter(|_| byte == b'\\');
+        let code = digits.and_then(|digits| std::str::from_utf8(digits).ok());
+        let code = code.and_then(|digits| u8::from_str_radix(digits, 8).ok());
+        plain.push(code.unwrap_or(byte));
+        rest = if code.is_some() { &after[3..] } else { after };
+    }
+    plain
 }
 
 /// Opens a path on which there must be no link.

@@ -108,17 +108,17 @@ async fn a_secret_split_where_the_call_learns_another_is_not_told() {
             &self,
             c: &claw_core::port::RunContext,
             _: &Script,
-        ) -> Result<claw_core::port::Ran, ToolError> {
+        ) -> Result<claw_core::port::HostRan, ToolError> {
             c.progress.tell(&SECRET[..60]);
             c.secrets.add("another-credential-9876");
             c.progress.tell(&SECRET[60..]);
-            Ok(claw_core::port::Ran { exit: Some(0), ..Default::default() })
+            Ok(claw_core::port::Ran { exit: Some(0), ..Default::default() }.into())
         }
         async fn spawn(
             &self,
             _: &claw_core::port::RunContext,
             _: &claw_core::tool::Argv,
-        ) -> Result<claw_core::port::Ran, ToolError> {
+        ) -> Result<claw_core::port::HostRan, ToolError> {
             unreachable!()
         }
     }

@@ -229,6 +229,7 @@ async fn files(store: &impl Store) {
             shown: ODD.to_owned(),
             before,
             after,
+            command: None,
             at: NOW,
         };
         store.record_undo(new.clone()).await.unwrap();

@@ -72,7 +72,7 @@ async fn refuses_a_variable_without_a_value() {
 fn the_plan_names_everything_that_decides() {
     let args: Args = serde_json::from_value(json!({
         "command": "make", "directory": "sub", "env": ["B=2=3", "A=1"], "stdin": "in", "timeout_seconds": 9,
-        "network": true, "split_output": true, "pty": true,
+        "network": true, "split_output": true, "pty": true, "dry_run": true,
     }))
     .unwrap();
     let plan = Exec.plan(&Facts::default(), &args);
@@ -85,6 +85,7 @@ fn the_plan_names_everything_that_decides() {
         apart: true,
         timeout_secs: Some(9),
         terminal: true,
+        dry_run: true,
     };
     assert_eq!(plan.asks, [claw_core::tool::Ask::Script(script)]);
     assert!(plan.effects.has(Effect::Network) && !plan.effects.has(Effect::Write));

@@ -1,6 +1,7 @@
 //! Changes as diffs without secrets.
 
-use claw_core::store::{FileState, NewUndo};
+use claw_core::port::{ChangeKind, ChangedEntry, FileChange};
+use claw_core::store::{CommandUndo, FileState, NewUndo};
 use claw_core::text;
 use claw_host::files::Step;
 use claw_registry::unified_diff;
@@ -19,6 +20,17 @@ pub enum FileView {
     Binary(String),
 }
 
+/// Largest file of a command's changes that is shown.
+const SHOWN: u64 = 1 << 20;
+
+const fn word(kind: ChangeKind) -> &'static str {
+    match kind {
+        ChangeKind::Created => "created",
+        ChangeKind::Changed => "changed",
+        ChangeKind::Deleted => "deleted",
+    }
+}
+
 impl FileView {
     fn size(&self) -> String {
         match self {
@@ -32,14 +44,63 @@ impl FileView {
 impl UndoLog {
     /// The diff of a change, at most `most` lines.
     pub async fn diff(&self, new: &NewUndo, most: usize) -> Result<String, Error> {
+        if let Some(command) = &new.command {
+            return self.diff_of_command(command, most).await;
+        }
         let (before, after) = (self.view(new.before.as_ref()).await?, self.view(new.after.as_ref()).await?);
         Ok(self.diff_of(&new.shown, &before, &after, most))
+    }
+
+    /// The diffs of everything that a command changed, at most `most` lines.
+    async fn diff_of_command(&self, command: &CommandUndo, most: usize) -> Result<String, Error> {
+        let (transactions, id) = (self.journal.transactions().clone(), command.transaction);
+        let read = tokio::task::spawn_blocking(move || {
+            let transaction = transactions.open(id)?;
+            let with_contents = |change: FileChange| {
+                let contents = transaction.contents(&change.path, SHOWN);
+                (change, contents)
+            };
+            Ok(transaction.changes().into_iter().map(with_contents).collect::<Vec<_>>())
+        });
+        let read = read.await.unwrap_or_else(|stopped| Err(std::io::Error::other(stopped)));
+        let changes = read.map_err(|error| {
+            Error::failed("what the command changed is not kept any more, or cannot be read").because(error)
+        })?;
+        let (mut shown, mut lines) = (String::new(), 0);
+        for (change, [before, after]) in changes {
+            let path = change.path.display().to_string();
+            let diff = match change.entry {
+                ChangedEntry::File => {
+                    let view = |there: Option<u64>, bytes: Option<Vec<u8>>| match (there, bytes) {
+                        (None, _) => FileView::Absent,
+                        (Some(_), Some(bytes)) => self.view_bytes(&bytes),
+                        (Some(size), None) => FileView::Binary(format!("{size} bytes")),
+                    };
+                    let (before, after) =
+                        (view(change.bytes_before, before), view(change.bytes_after, after));
+                    self.diff_of(&path, &before, &after, most.saturating_sub(lines))
+                }
+                ChangedEntry::Directory => format!("({} directory {path})\n", word(change.kind)),
+                ChangedEntry::Link => format!("({} link {path})\n", word(change.kind)),
+            };
+            lines += diff.lines().count();
+            shown.push_str(&self.scrubber.text(&diff));
+            if lines >= most {
+                shown.push_str("(more changes are left out)\n");
+                break;
+            }
+        }
+        Ok(shown)
     }
 
     /// Two diffs for a file that somebody else changed since: what the change made of it, and what was made of it
     /// afterwards.
     pub async fn three_ways(&self, step: &Step, most: usize) -> Result<Option<(String, String)>, Error> {
         let Some(change) = step.changes.first() else { return Ok(None) };
+        if let Some(command) = &change.new.command {
+            let since = step.changed_since.iter().map(|path| format!("({} changed)\n", path.display()));
+            return Ok(Some((self.diff_of_command(command, most).await?, since.collect())));
+        }
         let shown = &change.new.shown;
         let before = self.view(step.target.as_ref()).await?;
         let after = self.view(step.left.as_ref()).await?;

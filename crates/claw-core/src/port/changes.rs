@@ -1,0 +1,135 @@
+//! Changes that a command made on a layer over the workspace, before and after they are applied.
+
+use std::path::PathBuf;
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+
+use crate::id::UndoId;
+use crate::tool::ToolError;
+
+/// How a command sees the workspace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WorkspaceAccess {
+    /// It can be read, and nothing in it can be changed.
+    ReadOnly,
+    /// Changes go to a layer, and to the workspace when the command has ended.
+    #[default]
+    Layer,
+    /// Changes go to the workspace at once.
+    Direct,
+}
+
+/// What happened to an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ChangeKind {
+    /// It was not there before.
+    Created,
+    /// Its bytes, its mode or its times changed, or it was replaced.
+    Changed,
+    /// It is not there any more.
+    Deleted,
+}
+
+/// Kind of a changed entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ChangedEntry {
+    /// A file.
+    File,
+    /// A directory.
+    Directory,
+    /// A symbolic link.
+    Link,
+}
+
+/// One entry that a command created, changed or deleted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileChange {
+    /// Its path, relative to the workspace.
+    pub path: PathBuf,
+    /// What happened to it.
+    pub kind: ChangeKind,
+    /// What it is; for a deleted entry, what it was.
+    pub entry: ChangedEntry,
+    /// Its size before; `None` where it was not there.
+    pub bytes_before: Option<u64>,
+    /// Its size after; `None` where it is gone.
+    pub bytes_after: Option<u64>,
+    /// Its permissions, where they changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mode: Option<u32>,
+}
+
+/// Changes of a command that has ended, not yet in the workspace. Dropping them discards them.
+#[async_trait]
+pub trait PendingChanges: Send + Sync {
+    /// Id by which the changes can be undone once they are applied.
+    fn id(&self) -> UndoId;
+    /// The changes, sorted by path.
+    fn list(&self) -> &[FileChange];
+    /// Changes that are never applied: of paths that the command was not shown, and sockets.
+    fn refused(&self) -> &[PathBuf];
+    /// Bytes that are kept for undoing the changes.
+    fn kept_bytes(&self) -> u64;
+    /// Bytes of a file before and after; `None` where there is no file, or it has more than `most` bytes.
+    async fn contents(&self, path: &std::path::Path, most: u64) -> [Option<Vec<u8>>; 2];
+    /// Returns whether there is an entry at this path after the changes.
+    async fn exists(&self, path: &std::path::Path) -> bool;
+    /// Brings the changes into the workspace, all but those `held`: all of them or, if that fails, none.
+    async fn apply(&mut self, held: &[PathBuf]) -> Result<Vec<ChangeConflict>, ToolError>;
+}
+
+/// A change of an entry that somebody else changed while the command ran. Theirs stays.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChangeConflict {
+    /// The entry that somebody else changed.
+    pub path: PathBuf,
+    /// The command's version of it, beside it; `None` where the command deleted it.
+    pub kept: Option<PathBuf>,
+}
+
+/// What became of a command's changes, for whoever called it.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct CommandChanges {
+    /// Id by which the changes can be undone; `None` where there is nothing to undo.
+    pub undo: Option<UndoId>,
+    /// Changes that are in the workspace now.
+    pub applied: Vec<FileChange>,
+    /// Lines added and removed in all text files together.
+    pub lines: (u64, u64),
+    /// Unified diffs of text files, as far as they fit.
+    pub diff: String,
+    /// Changes that were held back, and why.
+    pub held: Vec<HeldChange>,
+    /// Changes of entries that somebody else changed meanwhile.
+    pub conflicts: Vec<ChangeConflict>,
+}
+
+/// A change that is not in the workspace.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeldChange {
+    /// Its path, relative to the workspace.
+    pub path: PathBuf,
+    /// Why it was held back.
+    pub reason: String,
+}
+
+impl CommandChanges {
+    /// Returns whether nothing changed and nothing was held back.
+    pub fn is_empty(&self) -> bool {
+        self.applied.is_empty() && self.held.is_empty() && self.conflicts.is_empty()
+    }
+
+    /// Says in a few words what changed: `3 files changed, +120 -4`.
+    pub fn summary(&self) -> String {
+        let files = self.applied.iter().filter(|change| change.entry != ChangedEntry::Directory).count();
+        let count = match files {
+            1 => "1 file changed".to_owned(),
+            files => format!("{files} files changed"),
+        };
+        format!("{count}, +{} -{}", self.lines.0, self.lines.1)
+    }
+}

@@ -1,0 +1,133 @@
+//! Changes of a command that has ended, until they are applied or discarded.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use claw_core::UndoId;
+use claw_core::port::{ChangeConflict, FileChange, HostRan, PendingChanges, Ran, RunContext};
+use claw_core::tool::ToolError;
+use tokio::runtime::Handle;
+use tokio::task::spawn_blocking;
+
+use crate::sandbox::WorkspaceLayer;
+use crate::transaction::{Conflict, Transaction, Transactions};
+
+/// A command's transaction. Dropping it discards the changes.
+pub(super) struct Pending {
+    id: UndoId,
+    mount: WorkspaceLayer,
+    list: Vec<FileChange>,
+    refused: Vec<PathBuf>,
+    kept_bytes: u64,
+    transaction: Arc<Mutex<Transaction>>,
+}
+
+impl Drop for Pending {
+    /// Discards the changes on a thread that may block.
+    fn drop(&mut self) {
+        let transaction = Arc::clone(&self.transaction);
+        if let Ok(runtime) = Handle::try_current() {
+            runtime.spawn_blocking(move || drop(transaction));
+        }
+    }
+}
+
+impl Pending {
+    /// Makes a layer over the workspace of this context.
+    pub(super) async fn create(
+        transactions: &Transactions,
+        context: &RunContext,
+        hidden: &[PathBuf],
+    ) -> io::Result<Self> {
+        let (transactions, workspace) = (transactions.clone(), context.workspace.clone());
+        let hidden: Vec<PathBuf> = hidden.iter().chain(&context.hidden).cloned().collect();
+        let transaction = blocking(move || transactions.create(&workspace, &hidden)).await?;
+        Ok(Self {
+            id: transaction.id(),
+            mount: WorkspaceLayer { upper: transaction.upper(), work: transaction.work() },
+            list: Vec::new(),
+            refused: Vec::new(),
+            kept_bytes: 0,
+            transaction: Arc::new(Mutex::new(transaction)),
+        })
+    }
+
+    pub(super) fn mount(&self) -> WorkspaceLayer {
+        self.mount.clone()
+    }
+
+    /// Reads what the command changed.
+    pub(super) async fn finished(mut self, ran: Ran) -> Result<HostRan, ToolError> {
+        let read = self.with(|transaction| {
+            transaction.read()?;
+            let list = transaction.changes().to_vec();
+            Ok((list, transaction.refused().to_vec(), transaction.kept_bytes()))
+        });
+        let exit = ran.exit.map_or_else(|| "a signal".to_owned(), |code| format!("exit code {code}"));
+        let (list, refused, kept_bytes) = read.await.map_err(|error| {
+            ToolError::failed(format!(
+                "the command ended with {exit}, but its changes cannot be read, so none was applied: {error}"
+            ))
+        })?;
+        (self.list, self.refused, self.kept_bytes) = (list, refused, kept_bytes);
+        Ok(HostRan { ran, pending: Some(Box::new(self)) })
+    }
+
+    /// Works with the transaction on a thread that may block.
+    async fn with<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Transaction) -> io::Result<T> + Send + 'static,
+    ) -> io::Result<T> {
+        let transaction = Arc::clone(&self.transaction);
+        blocking(move || work(&mut lock(&transaction))).await
+    }
+}
+
+fn lock(transaction: &Mutex<Transaction>) -> MutexGuard<'_, Transaction> {
+    transaction.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[async_trait]
+impl PendingChanges for Pending {
+    fn id(&self) -> UndoId {
+        self.id
+    }
+
+    fn list(&self) -> &[FileChange] {
+        &self.list
+    }
+
+    fn refused(&self) -> &[PathBuf] {
+        &self.refused
+    }
+
+    fn kept_bytes(&self) -> u64 {
+        self.kept_bytes
+    }
+
+    async fn contents(&self, path: &Path, most: u64) -> [Option<Vec<u8>>; 2] {
+        let path = path.to_owned();
+        self.with(move |transaction| Ok(transaction.contents(&path, most))).await.unwrap_or_default()
+    }
+
+    async fn exists(&self, path: &Path) -> bool {
+        let path = path.to_owned();
+        self.with(move |transaction| transaction.exists(&path)).await.unwrap_or(true)
+    }
+
+    async fn apply(&mut self, held: &[PathBuf]) -> Result<Vec<ChangeConflict>, ToolError> {
+        let held = held.to_vec();
+        let conflicts = self.with(move |transaction| transaction.apply(&held)).await.map_err(|error| {
+            ToolError::failed(format!("the command's changes cannot be applied, so none was: {error}"))
+                .try_instead("free the path or fix its permissions, then run the command again")
+        })?;
+        let told = |Conflict { path, kept }| ChangeConflict { path, kept };
+        Ok(conflicts.into_iter().map(told).collect())
+    }
+}
+
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {
+    spawn_blocking(work).await.unwrap_or_else(|stopped| Err(io::Error::other(stopped)))
+}

@@ -1,0 +1,613 @@
+//! Transactions: a command writes to a layer over the workspace, and what it changed is applied as one when it has ended.
+//!
+//! A layer is a directory below the data directory. While the command runs, overlayfs collects its changes in `upper`.
+//! Applying them exchanges each changed entry with the workspace's, so that `upper` holds what was there before: taking
+//! the changes back is exchanging again. [`manifest`] lists the operations, [`scan`] finds them, [`swap`] carries them
+//! out; a layer whose process was killed is finished or discarded by [`Transactions::recover`].
+
+mod entry;
+mod manifest;
+mod scan;
+mod swap;
+mod tree;
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, ErrorKind, Read as _};
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use claw_core::UndoId;
+use claw_core::port::{ChangeKind, ChangedEntry, FileChange};
+use claw_core::store::CommandUndo;
+use claw_core::tool::Digest;
+use rustix::fs::FlockOperation;
+
+use self::entry::{Entry, Kind, Relative, Stamp};
+use self::manifest::{Directory, Manifest, Operation, State};
+use self::scan::{Found, Scan};
+use self::swap::{Roots, Swapped};
+
+/// The directory of all layers, below the data directory.
+#[derive(Debug, Clone)]
+pub struct Transactions {
+    directory: PathBuf,
+}
+
+/// A layer that a command runs on, or has run on.
+#[derive(Debug)]
+pub struct Transaction {
+    id: UndoId,
+    path: PathBuf,
+    workspace: PathBuf,
+    /// Paths that the command is not shown, relative to the workspace.
+    hidden: Vec<PathBuf>,
+    started: Stamp,
+    found: Found,
+    changes: Vec<FileChange>,
+    /// The layer is kept when this is dropped.
+    kept: bool,
+    /// Held while the layer is in use; recovery leaves a locked layer alone.
+    _lock: File,
+}
+
+/// A change that was not applied as it is, since somebody else changed the same entry meanwhile.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Conflict {
+    /// The path that stays as the others left it.
+    pub path: PathBuf,
+    /// The command's version, beside it; `None` where the command deleted it.
+    pub kept: Option<PathBuf>,
+}
+
+/// Changes that were applied, and can be taken back.
+#[derive(Debug)]
+pub struct AppliedTransaction {
+    path: PathBuf,
+    manifest: Manifest,
+    _lock: File,
+}
+
+/// State of applied changes in the workspace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TransactionState {
+    /// The workspace is as the changes left it.
+    Applied,
+    /// The workspace is as it was before them.
+    Reverted,
+    /// Somebody else changed some of the entries since.
+    Changed,
+}
+
+impl Transactions {
+    /// Transactions below a data directory. Nothing is made before the first command.
+    pub fn new(data: &Path) -> Self {
+        Self { directory: data.join("undo").join("layers") }
+    }
+
+    /// Makes a layer over the workspace, in which the hidden paths do not exist. Fails if the data directory and the
+    /// workspace are on different file systems.
+    pub fn create(&self, workspace: &Path, hidden: &[PathBuf]) -> io::Result<Transaction> {
+        let id = UndoId::new();
+        let path = self.path(id);
+        let mut private = DirBuilder::new();
+        private.mode(0o700).recursive(true).create(&path)?;
+        let lock = lock(&path)?.ok_or(ErrorKind::WouldBlock)?;
+        let within = |path: &PathBuf| path.strip_prefix(workspace).ok().map(Path::to_owned);
+        let mut transaction = Transaction {
+            id,
+            path,
+            workspace: workspace.to_owned(),
+            hidden: hidden.iter().filter_map(within).collect(),
+            started: Stamp(0, 0),
+            found: Found::default(),
+            changes: Vec::new(),
+            kept: false,
+            _lock: lock,
+        };
+        transaction.prepare()?;
+        Ok(transaction)
+    }
+
+    /// Opens changes that were applied. `NotFound` where they are not kept any more.
+    pub fn open(&self, id: UndoId) -> io::Result<AppliedTransaction> {
+        let path = self.path(id);
+        let manifest = Manifest::read(&path)?;
+        let lock = lock(&path)?;
+        let lock =
+            lock.ok_or_else(|| io::Error::other("another process is applying or undoing these changes"))?;
+        Ok(AppliedTransaction { path, manifest, _lock: lock })
+    }
+
+    /// Finishes what a killed process left unfinished, and discards layers whose command never ended. Returns how many
+    /// were finished.
+    pub fn recover(&self) -> io::Result<usize> {
+        let entries = match fs::read_dir(&self.directory) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(0),
+            entries => entries?,
+        };
+        let mut finished = 0;
+        for entry in entries {
+            let path = entry?.path();
+            let Ok(Some(held)) = lock(&path) else { continue };
+            match Manifest::read(&path) {
+                Ok(mut manifest) => match manifest.state {
+                    State::Applying => {
+                        manifest.apply(&path)?;
+                        finished += 1;
+                    }
+                    State::Reverting => {
+                        manifest.revert(&path, false)?;
+                        finished += 1;
+                    }
+                    State::Applied | State::Reverted => {}
+                },
+                Err(error) if error.kind() == ErrorKind::NotFound => remove_whole(&path)?,
+                Err(error) => {
+                    tracing::warn!(%error, path = %path.display(), "a layer's manifest cannot be read")
+                }
+            }
+            drop(held);
+        }
+        Ok(finished)
+    }
+
+    /// Removes the layer of this name, if there is one and nobody uses it.
+    pub(crate) fn remove(&self, name: &Digest) -> io::Result<()> {
+        let path = self.directory.join(hex(name));
+        match lock(&path) {
+            Ok(Some(_held)) => remove_whole(&path),
+            Ok(None) => Ok(()),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Names of the layers that no command uses any more.
+    pub(crate) fn finished(&self) -> io::Result<Vec<Digest>> {
+        let entries = match fs::read_dir(&self.directory) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries?,
+        };
+        let named = |entry: io::Result<fs::DirEntry>| {
+            let entry = entry.ok()?;
+            lock(&entry.path()).ok()??;
+            let name = format!("sha256:{}", entry.file_name().to_str()?);
+            serde_json::from_value(name.into()).ok()
+        };
+        Ok(entries.filter_map(named).collect())
+    }
+
+    fn path(&self, id: UndoId) -> PathBuf {
+        self.directory.join(hex(&CommandUndo::blob(id)))
+    }
+}
+
+fn hex(digest: &Digest) -> String {
+    digest.to_string().trim_start_matches("sha256:").to_owned()
+}
+
+/// Locks a layer; `None` where another process holds it.
+fn lock(path: &Path) -> io::Result<Option<File>> {
+    let file = OpenOptions::new().create(true).append(true).mode(0o600).open(path.join("lock"))?;
+    match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
+        locked => Ok(locked.map(|()| Some(file))?),
+    }
+}
+
+fn remove_whole(path: &Path) -> io::Result<()> {
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return Ok(()) };
+    match entry::open_root(parent) {
+        Ok(parent) => tree::remove(parent.as_fd(), name),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+impl Transaction {
+    /// The layer's id, by which its changes are undone.
+    pub const fn id(&self) -> UndoId {
+        self.id
+    }
+
+    /// The directory in which overlayfs collects the changes.
+    pub fn upper(&self) -> PathBuf {
+        self.path.join("upper")
+    }
+
+    /// The directory that overlayfs works in.
+    pub fn work(&self) -> PathBuf {
+        self.path.join("work")
+    }
+
+    /// Makes the directories of the layer.
+    fn prepare(&mut self) -> io::Result<()> {
+        let (upper, workspace) = (self.upper(), entry::open_root(&self.workspace)?);
+        DirBuilder::new().mode(0o700).create(&upper)?;
+        DirBuilder::new().mode(0o700).create(self.work())?;
+        let layer = entry::open_root(&upper)?;
+        if rustix::fs::fstat(&layer)?.st_dev != rustix::fs::fstat(&workspace)?.st_dev {
+            let reason = "the data directory is on another file system than the workspace";
+            return Err(io::Error::new(ErrorKind::CrossesDevices, reason));
+        }
+        for hidden in &self.hidden {
+            tree::mask((layer.as_fd(), workspace.as_fd()), hidden)?;
+        }
+        // The layer's top stands for the workspace's.
+        tree::mirror(layer.as_fd(), workspace.as_fd())?;
+        let started = Entry::of(&rustix::fs::fstat(&layer)?).changed;
+        self.started = started;
+        Ok(())
+    }
+
+    /// Finds out what the command changed.
+    pub fn read(&mut self) -> io::Result<()> {
+        let (upper, lower) = (entry::open_root(&self.upper())?, entry::open_root(&self.workspace)?);
+        let layer = upper.as_fd();
+        let mut scan = Scan { layer, started: self.started, hidden: &self.hidden, found: Found::default() };
+        scan.directory((upper.as_fd(), lower.as_fd()), Path::new(""), false, 0)?;
+        self.found = scan.found;
+        self.changes = changes(&self.found.operations, &self.found.directories);
+        Ok(())
+    }
+
+    /// The changes, sorted by path.
+    pub fn changes(&self) -> &[FileChange] {
+        &self.changes
+    }
+
+    /// Changes that are never applied: of hidden paths, and sockets.
+    pub fn refused(&self) -> &[PathBuf] {
+        &self.found.refused
+    }
+
+    /// Bytes that are kept for undoing the changes.
+    pub fn kept_bytes(&self) -> u64 {
+        manifest::kept_bytes(&self.found.operations)
+    }
+
+    /// Reads at most `most` bytes of a file before and after; `None` where there is no file or it is longer.
+    pub fn contents(&self, path: &Path, most: u64) -> [Option<Vec<u8>>; 2] {
+        [&self.workspace, &self.upper()].map(|root| read_file(root, path, most))
+    }
+
+    /// Returns whether there is an entry at this path after the changes.
+    pub fn exists(&self, path: &Path) -> io::Result<bool> {
+        let mut upper = entry::open_root(&self.upper())?;
+        let mut names = path.components().map(|component| component.as_os_str()).peekable();
+        let mut opaque = false;
+        while let Some(name) = names.next() {
+            match entry::find(upper.as_fd(), name)? {
+                Some(raw) if scan::is_whiteout(&raw) => return Ok(false),
+                Some(_) if names.peek().is_none() => return Ok(true),
+                Some(raw) if Entry::of(&raw).kind != Kind::Directory => return Ok(false),
+                Some(_) => {
+                    upper = entry::open_directory(upper.as_fd(), name)?;
+                    opaque |= scan::is_opaque(upper.as_fd());
+                }
+                None => return Ok(!opaque && fs::symlink_metadata(self.workspace.join(path)).is_ok()),
+            }
+        }
+        Ok(true)
+    }
+
+    /// Applies the changes to the workspace, all but those `held`. They are kept for undoing from then on.
+    pub fn apply(&mut self, held: &[PathBuf]) -> io::Result<Vec<Conflict>> {
+        self.hold(held)?;
+        let found = std::mem::take(&mut self.found);
+        let mut manifest = Manifest {
+            state: State::Applying,
+            workspace: self.workspace.clone(),
+            stage: self.upper(),
+            operations: found.operations,
+            directories: found.directories,
+        };
+        let keeps_modes = |directory: &Directory| directory.old.0 == directory.new.0;
+        if manifest.operations.is_empty() && manifest.directories.iter().all(keeps_modes) {
+            let (workspace, stage) = manifest.roots()?;
+            let roots = Roots { workspace: workspace.as_fd(), stage: stage.as_fd() };
+            manifest.directories.iter().try_for_each(|directory| roots.set(directory, true))?;
+            return Ok(Vec::new());
+        }
+        manifest.write(&self.path, true)?;
+        self.kept = true;
+        let applied = manifest.apply(&self.path);
+        // Changes that failed and were taken back are nothing to be undone.
+        self.kept = applied.is_ok() || manifest.state != State::Reverted;
+        applied
+    }
+
+    /// Takes entries out of what is applied.
+    fn hold(&mut self, held: &[PathBuf]) -> io::Result<()> {
+        if held.is_empty() {
+            return Ok(());
+        }
+        let upper = entry::open_root(&self.upper())?;
+        self.found.operations.retain(|operation| !held.contains(&operation.path.0));
+        for operation in &mut self.found.operations {
+            let Some(new) = &mut operation.new else { continue };
+            for path in held.iter().filter(|path| path.starts_with(&operation.path.0)) {
+                let (parent, name) = entry::open_parent(upper.as_fd(), path)?;
+                tree::remove(parent.as_fd(), name)?;
+                let (top, name) = entry::open_parent(upper.as_fd(), &operation.path.0)?;
+                *new = Entry::read(top.as_fd(), name, true)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Transaction {
+    fn drop(&mut self) {
+        if !self.kept
+            && let Err(error) = remove_whole(&self.path)
+        {
+            tracing::warn!(%error, path = %self.path.display(), "a layer could not be removed");
+        }
+    }
+}
+
+impl Manifest {
+    fn roots(&self) -> io::Result<(OwnedFd, OwnedFd)> {
+        Ok((entry::open_root(&self.workspace)?, entry::open_root(&self.stage)?))
+    }
+
+    /// Carries the operations out, from wherever they stand. If one fails, those before it are taken back.
+    fn apply(&mut self, layer: &Path) -> io::Result<Vec<Conflict>> {
+        let (workspace, stage) = self.roots()?;
+        let roots = Roots { workspace: workspace.as_fd(), stage: stage.as_fd() };
+        let suffix = suffix(layer);
+        let mut conflicts = Vec::new();
+        for at in 0..self.operations.len() {
+            let operation = &mut self.operations[at];
+            let swapped = match operation.conflict {
+                true => Ok(Swapped::Conflict),
+                false => roots.apply(operation),
+            };
+            let kept = swapped.and_then(|swapped| match swapped {
+                Swapped::Done => Ok(None),
+                Swapped::Conflict => keep_beside(roots, operation, &suffix).map(Some),
+            });
+            match kept {
+                Ok(conflict) => conflicts.extend(conflict),
+                Err(error) => {
+                    let path = self.operations[at].path.0.display().to_string();
+                    self.operations.truncate(at);
+                    self.revert(layer, false)?;
+                    return Err(io::Error::new(error.kind(), format!("`{path}`: {error}")));
+                }
+            }
+        }
+        for directory in &self.directories {
+            roots.set(directory, true)?;
+        }
+        // An operation that came to nothing has nothing to be taken back.
+        self.operations.retain(|operation| operation.old.is_some() || operation.new.is_some());
+        self.state = State::Applied;
+        self.write(layer, false)?;
+        Ok(conflicts)
+    }
+
+    /// Takes the operations back, from wherever they stand. Returns those that somebody else changed since.
+    fn revert(&mut self, layer: &Path, force: bool) -> io::Result<Vec<PathBuf>> {
+        let (workspace, stage) = self.roots()?;
+        let roots = Roots { workspace: workspace.as_fd(), stage: stage.as_fd() };
+        self.state = State::Reverting;
+        self.write(layer, true)?;
+        let mut left = Vec::new();
+        for operation in self.operations.iter().rev() {
+            if roots.revert(operation, force)? == Swapped::Conflict {
+                left.push(operation.path.0.clone());
+            }
+        }
+        for directory in &self.directories {
+            roots.set(directory, false)?;
+        }
+        self.state = State::Reverted;
+        self.write(layer, false)?;
+        Ok(left)
+    }
+}
+
+/// Puts the command's version of an entry beside the one that somebody else changed. The operation is that from now on.
+fn keep_beside(roots: Roots<'_>, operation: &mut Operation, suffix: &str) -> io::Result<Conflict> {
+    let path = operation.path.0.clone();
+    operation.conflict = false;
+    operation.old = None;
+    let Some(new) = &operation.new else { return Ok(Conflict { path, kept: None }) };
+    let beside = with_suffix(&path, suffix);
+    let (stage, name) = entry::open_parent(roots.stage, &path)?;
+    let target = beside.file_name().unwrap_or(OsStr::new("")).to_owned();
+    if entry::find(stage.as_fd(), name)?.is_some_and(|raw| raw.st_ino == new.inode) {
+        rustix::fs::renameat(&stage, name, &stage, &target)?;
+    }
+    operation.path = Relative(beside.clone());
+    let kept = match roots.apply(operation)? {
+        Swapped::Done => Some(beside),
+        Swapped::Conflict => {
+            operation.new = None;
+            None
+        }
+    };
+    Ok(Conflict { path, kept })
+}
+
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.file_name().map(OsString::from).unwrap_or_default();
+    name.push(suffix);
+    path.with_file_name(name)
+}
+
+fn suffix(layer: &Path) -> String {
+    let name = layer.file_name().and_then(OsStr::to_str).unwrap_or_default();
+    format!(".from-command-{}", &name[..name.len().min(8)])
+}
+
+impl AppliedTransaction {
+    /// The changes, sorted by path.
+    pub fn changes(&self) -> Vec<FileChange> {
+        changes(&self.manifest.operations, &self.manifest.directories)
+    }
+
+    /// Bytes that are kept for taking them back.
+    pub fn kept_bytes(&self) -> u64 {
+        manifest::kept_bytes(&self.manifest.operations)
+    }
+
+    /// Compares the workspace with what the changes left.
+    pub fn state(&self) -> io::Result<TransactionState> {
+        let (workspace, _) = self.manifest.roots()?;
+        if self.changed()?.is_empty() {
+            return Ok(TransactionState::Applied);
+        }
+        for operation in &self.manifest.operations {
+            let now = read_entry(&workspace, &operation.path.0)?;
+            let same = match (&now, &operation.old) {
+                (None, None) => true,
+                (Some(now), Some(old)) => now.kind == old.kind && now.inode == old.inode,
+                _ => false,
+            };
+            if !same {
+                return Ok(TransactionState::Changed);
+            }
+        }
+        Ok(TransactionState::Reverted)
+    }
+
+    /// Paths that somebody changed since the changes were applied.
+    pub fn changed(&self) -> io::Result<Vec<PathBuf>> {
+        let (workspace, _) = self.manifest.roots()?;
+        let mut changed = Vec::new();
+        for operation in &self.manifest.operations {
+            let now = read_entry(&workspace, &operation.path.0)?;
+            let same = match (&now, &operation.new) {
+                (None, None) => true,
+                (Some(now), Some(new)) => now.holds_same(new),
+                _ => false,
+            };
+            if !same {
+                changed.push(operation.path.0.clone());
+            }
+        }
+        Ok(changed)
+    }
+
+    /// Takes the changes back. Entries that somebody else changed since stay, and are returned; with `force` they go to
+    /// the layer, and what was there before comes back.
+    pub fn revert(&mut self, force: bool) -> io::Result<Vec<PathBuf>> {
+        self.refresh()?;
+        self.manifest.revert(&self.path, force)
+    }
+
+    /// Brings changes back that were taken back.
+    pub fn apply(&mut self) -> io::Result<Vec<Conflict>> {
+        self.manifest.state = State::Applying;
+        self.manifest.write(&self.path, true)?;
+        self.manifest.apply(&self.path)
+    }
+
+    /// Follows entries that hold the same under another inode: a file that was edited and restored since.
+    fn refresh(&mut self) -> io::Result<()> {
+        let (workspace, _) = self.manifest.roots()?;
+        for operation in &mut self.manifest.operations {
+            if let Some(new) = &mut operation.new
+                && let Some(now) = read_entry(&workspace, &operation.path.0)?
+                && now.holds_same(new)
+            {
+                *new = now;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads at most `most` bytes of a file before and after; `None` where there is no file or it is longer.
+    pub fn contents(&self, path: &Path, most: u64) -> [Option<Vec<u8>>; 2] {
+        let roots = match self.manifest.state {
+            State::Applied | State::Reverting => [&self.manifest.stage, &self.manifest.workspace],
+            State::Applying | State::Reverted => [&self.manifest.workspace, &self.manifest.stage],
+        };
+        roots.map(|root| read_file(root, path, most))
+    }
+}
+
+fn read_entry(root: &OwnedFd, path: &Path) -> io::Result<Option<Entry>> {
+    let (parent, name) = match entry::open_parent(root.as_fd(), path) {
+        Err(error) if matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ENOTDIR | libc::ELOOP)) => {
+            return Ok(None);
+        }
+        opened => opened?,
+    };
+    match entry::find(parent.as_fd(), name)? {
+        Some(_) => Entry::read(parent.as_fd(), name, true).map(Some),
+        None => Ok(None),
+    }
+}
+
+fn read_file(root: &Path, path: &Path, most: u64) -> Option<Vec<u8>> {
+    let root = entry::open_root(root).ok()?;
+    let (parent, name) = entry::open_parent(root.as_fd(), path).ok()?;
+    let found = Entry::of(&entry::find(parent.as_fd(), name).ok()??);
+    if found.kind != Kind::File || found.bytes > most {
+        return None;
+    }
+    let mut bytes = Vec::new();
+    entry::open_file(parent.as_fd(), name).ok()?.take(most).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
+}
+
+/// The changes of files that operations make.
+fn changes(operations: &[Operation], directories: &[Directory]) -> Vec<FileChange> {
+    let mut list = Vec::new();
+    for Directory { path, new, .. } in
+        directories.iter().filter(|directory| directory.old.0 != directory.new.0)
+    {
+        list.push(FileChange {
+            path: path.0.clone(),
+            kind: ChangeKind::Changed,
+            entry: ChangedEntry::Directory,
+            bytes_before: Some(0),
+            bytes_after: Some(0),
+            mode: Some(new.0),
+        });
+    }
+    for operation in operations {
+        let path = &operation.path.0;
+        let is_directory =
+            |entry: &Option<Entry>| entry.as_ref().is_some_and(|entry| entry.kind == Kind::Directory);
+        if !is_directory(&operation.old) && !is_directory(&operation.new) {
+            list.push(change(path.clone(), operation.old.as_ref(), operation.new.as_ref()));
+            continue;
+        }
+        if let Some(old) = &operation.old {
+            old.each(path, &mut |path, entry| list.push(change(path, Some(entry), None)));
+        }
+        if let Some(new) = &operation.new {
+            new.each(path, &mut |path, entry| list.push(change(path, None, Some(entry))));
+        }
+    }
+    list.sort_by(|one, other| one.path.cmp(&other.path));
+    list
+}
+
+fn change(path: PathBuf, old: Option<&Entry>, new: Option<&Entry>) -> FileChange {
+    let kind = match (old, new) {
+        (None, _) => ChangeKind::Created,
+        (_, None) => ChangeKind::Deleted,
+        _ => ChangeKind::Changed,
+    };
+    let entry = match new.or(old).map(|entry| entry.kind) {
+        Some(Kind::Directory) => ChangedEntry::Directory,
+        Some(Kind::Link) => ChangedEntry::Link,
+        _ => ChangedEntry::File,
+    };
+    FileChange {
+        path,
+        kind,
+        entry,
+        bytes_before: old.map(|old| old.bytes),
+        bytes_after: new.map(|new| new.bytes),
+        mode: new.map(|new| new.mode).filter(|mode| old.is_some_and(|old| old.mode != *mode)),
+    }
+}

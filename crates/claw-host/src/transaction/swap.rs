@@ -1,0 +1,186 @@
+//! Carrying out the operations of a manifest, forwards and backwards.
+//!
+//! An operation moves inodes between the stage and the workspace by one rename, or by one exchange of two names. Nothing
+//! is missing or half written at any moment, and an operation that was done already is recognised by its inodes.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::path::Path;
+
+use rustix::fs::{AtFlags, Mode, RenameFlags, Timespec, Timestamps};
+use rustix::io::Errno;
+
+use super::entry::{self, Entry, Stamp};
+use super::manifest::{Directory, Operation};
+use super::{scan, tree};
+
+/// Roots of the two sides.
+#[derive(Clone, Copy)]
+pub(super) struct Roots<'a> {
+    pub(super) workspace: BorrowedFd<'a>,
+    pub(super) stage: BorrowedFd<'a>,
+}
+
+/// Outcome of one operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Swapped {
+    Done,
+    /// The workspace holds something else than expected; it was left alone.
+    Conflict,
+}
+
+/// A name on both sides.
+struct Names<'a> {
+    workspace: BorrowedFd<'a>,
+    stage: BorrowedFd<'a>,
+    name: &'a OsStr,
+}
+
+impl Roots<'_> {
+    /// Brings one change into the workspace.
+    pub(super) fn apply(self, operation: &Operation) -> io::Result<Swapped> {
+        if operation.new.is_some() {
+            let (parent, name) = entry::open_parent(self.stage, &operation.path.0)?;
+            tree::clear_marks(parent.as_fd(), name)?;
+        }
+        self.with_names(&operation.path.0, |names| match (&operation.old, &operation.new) {
+            (None, Some(new)) => names.push(new.inode),
+            (Some(old), Some(new)) => names.exchange(new.inode, Some(old)),
+            (Some(old), None) => names.pull(Some(old)),
+            (None, None) => Ok(Swapped::Done),
+        })
+    }
+
+    /// Takes one change back. If `force` is set, the workspace may hold something else by now, which goes to the stage.
+    pub(super) fn revert(self, operation: &Operation, force: bool) -> io::Result<Swapped> {
+        self.with_names(&operation.path.0, |names| match (&operation.old, &operation.new) {
+            (None, Some(new)) => names.pull((!force).then_some(new)),
+            (Some(old), Some(_)) if force => match names.push(old.inode)? {
+                Swapped::Done => Ok(Swapped::Done),
+                Swapped::Conflict => names.exchange(old.inode, None),
+            },
+            (Some(old), Some(new)) => names.exchange(old.inode, Some(new)),
+            (Some(old), None) => match names.push(old.inode)? {
+                Swapped::Conflict if force => names.exchange(old.inode, None),
+                swapped => Ok(swapped),
+            },
+            (None, None) => Ok(Swapped::Done),
+        })
+    }
+
+    fn with_names(
+        self,
+        path: &Path,
+        swap: impl FnOnce(&Names<'_>) -> io::Result<Swapped>,
+    ) -> io::Result<Swapped> {
+        let (stage, name) = entry::open_parent(self.stage, path)?;
+        let workspace = match entry::open_parent(self.workspace, path) {
+            Ok((workspace, _)) => workspace,
+            // Somebody removed or replaced the directory that it was in.
+            Err(error) if is_gone(&error) => return Ok(Swapped::Conflict),
+            Err(error) => return Err(error),
+        };
+        swap(&Names { workspace: workspace.as_fd(), stage: stage.as_fd(), name })
+    }
+
+    /// Gives a directory the mode and time that it is to have.
+    pub(super) fn set(self, directory: &Directory, forwards: bool) -> io::Result<()> {
+        let (mode, Stamp(seconds, nanoseconds)) = if forwards { directory.new } else { directory.old };
+        let opened = match entry::open_below(self.workspace, &directory.path.0) {
+            Err(error) if is_gone(&error) => return Ok(()),
+            opened => opened?,
+        };
+        if Entry::of(&rustix::fs::fstat(&opened)?).mode != mode {
+            rustix::fs::fchmod(&opened, Mode::from_raw_mode(mode))?;
+        }
+        let modified = Timespec { tv_sec: seconds, tv_nsec: nanoseconds };
+        let untouched = Timespec { tv_sec: 0, tv_nsec: rustix::fs::UTIME_OMIT };
+        let times = Timestamps { last_access: untouched, last_modification: modified };
+        Ok(rustix::fs::futimens(&opened, &times)?)
+    }
+}
+
+impl Names<'_> {
+    /// Moves an entry from the stage to the workspace, where there must be none.
+    fn push(&self, inode: u64) -> io::Result<Swapped> {
+        if inode_of(self.stage, self.name)? != Some(inode) {
+            let arrived = inode_of(self.workspace, self.name)? == Some(inode);
+            return Ok(if arrived { Swapped::Done } else { Swapped::Conflict });
+        }
+        let flags = RenameFlags::NOREPLACE;
+        match rustix::fs::renameat_with(self.stage, self.name, self.workspace, self.name, flags) {
+            Ok(()) => Ok(Swapped::Done),
+            Err(Errno::EXIST) => Ok(Swapped::Conflict),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Moves an entry from the workspace to the stage: the expected one, or any.
+    fn pull(&self, expected: Option<&Entry>) -> io::Result<Swapped> {
+        if expected.is_some_and(|expected| is_at(self.stage, self.name, expected)) {
+            return Ok(Swapped::Done);
+        }
+        match entry::find(self.workspace, self.name)? {
+            None => return Ok(Swapped::Done),
+            Some(_) if expected.is_some_and(|expected| !is_at(self.workspace, self.name, expected)) => {
+                return Ok(Swapped::Conflict);
+            }
+            Some(_) => {}
+        }
+        if entry::find(self.stage, self.name)?.is_some_and(|raw| scan::is_whiteout(&raw)) {
+            rustix::fs::unlinkat(self.stage, self.name, AtFlags::empty())?;
+        }
+        let flags = RenameFlags::NOREPLACE;
+        match rustix::fs::renameat_with(self.workspace, self.name, self.stage, self.name, flags) {
+            Ok(()) => {}
+            Err(Errno::NOENT) => return Ok(Swapped::Done),
+            Err(error) => return Err(error.into()),
+        }
+        if expected.is_some_and(|expected| !is_at(self.stage, self.name, expected)) {
+            // Somebody replaced it at the same moment: theirs goes back.
+            rustix::fs::renameat_with(self.stage, self.name, self.workspace, self.name, flags)?;
+            return Ok(Swapped::Conflict);
+        }
+        Ok(Swapped::Done)
+    }
+
+    /// Exchanges the entry of the stage that has inode `ours` for the workspace's, which must be the expected one if one
+    /// is given.
+    fn exchange(&self, ours: u64, expected: Option<&Entry>) -> io::Result<Swapped> {
+        if inode_of(self.stage, self.name)? != Some(ours) {
+            let arrived = inode_of(self.workspace, self.name)? == Some(ours);
+            return Ok(if arrived { Swapped::Done } else { Swapped::Conflict });
+        }
+        let swap = || {
+            let flags = RenameFlags::EXCHANGE;
+            rustix::fs::renameat_with(self.stage, self.name, self.workspace, self.name, flags)
+        };
+        match swap() {
+            Ok(()) => {}
+            Err(Errno::NOENT) => return Ok(Swapped::Conflict),
+            Err(error) => return Err(error.into()),
+        }
+        if expected.is_some_and(|expected| !is_at(self.stage, self.name, expected)) {
+            // Somebody replaced it at the same moment: theirs goes back.
+            swap()?;
+            return Ok(Swapped::Conflict);
+        }
+        Ok(Swapped::Done)
+    }
+}
+
+fn inode_of(directory: BorrowedFd<'_>, name: &OsStr) -> io::Result<Option<u64>> {
+    Ok(entry::find(directory, name)?.filter(|raw| !scan::is_whiteout(raw)).map(|raw| raw.st_ino))
+}
+
+/// Returns whether the entry of this name is the expected one, unchanged.
+fn is_at(directory: BorrowedFd<'_>, name: &OsStr, expected: &Entry) -> bool {
+    let found = entry::find(directory, name).ok().flatten().map(|raw| Entry::of(&raw));
+    found.is_some_and(|found| found.inode == expected.inode && found.modified == expected.modified)
+}
+
+/// Returns whether a directory on the way is not there, or is a link or file by now.
+fn is_gone(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ENOTDIR | libc::ELOOP | libc::EXDEV))
+}

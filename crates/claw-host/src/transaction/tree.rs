@@ -1,0 +1,124 @@
+//! Whole trees: removing them whatever their modes, and clearing overlay's marks.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd};
+use std::path::Path;
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Timespec, Timestamps};
+use rustix::io::Errno;
+
+use super::entry::{self, Entry, Stamp};
+
+/// Nesting at which a subtree is moved to the top before it is removed: each level holds a descriptor.
+const DEEP: usize = 100;
+
+/// Removes an entry and everything below it. Directories that cannot be read or written are opened up first.
+pub(super) fn remove(directory: BorrowedFd<'_>, name: &OsStr) -> io::Result<()> {
+    let mut deep = vec![name.to_owned()];
+    let mut count = 0;
+    while let Some(name) = deep.pop() {
+        remove_at(directory, &name, 0, &mut |parent, name| {
+            count += 1;
+            let moved = OsString::from(format!(".deep-{}-{count}", std::process::id()));
+            rustix::fs::renameat(parent, name, directory, &moved)?;
+            deep.push(moved);
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
+fn remove_at(
+    directory: BorrowedFd<'_>,
+    name: &OsStr,
+    depth: usize,
+    defer: &mut dyn FnMut(BorrowedFd<'_>, &OsStr) -> io::Result<()>,
+) -> io::Result<()> {
+    match rustix::fs::unlinkat(directory, name, AtFlags::empty()) {
+        Ok(()) | Err(Errno::NOENT) => return Ok(()),
+        Err(Errno::ISDIR | Errno::PERM) => {}
+        Err(error) => return Err(error.into()),
+    }
+    if depth >= DEEP {
+        return defer(directory, name);
+    }
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let handle = rustix::fs::openat(directory, name, flags, Mode::empty())?;
+    // The name may lead elsewhere by now; the handle does not.
+    let _ = rustix::fs::chmod(format!("/proc/self/fd/{}", handle.as_raw_fd()), Mode::RWXU);
+    let inside = entry::open_directory(directory, name)?;
+    for name in entry::names(inside.as_fd())? {
+        remove_at(inside.as_fd(), &name, depth + 1, defer)?;
+    }
+    Ok(rustix::fs::unlinkat(directory, name, AtFlags::REMOVEDIR)?)
+}
+
+/// Makes `path` not exist in a layer: a whiteout in copies of the directories that hold it. Nothing is done where the
+/// workspace has no such directories.
+pub(super) fn mask((layer, workspace): (BorrowedFd<'_>, BorrowedFd<'_>), path: &Path) -> io::Result<()> {
+    let Some((first, rest)) = split(path) else { return Ok(()) };
+    if rest.as_os_str().is_empty() {
+        let whiteout = rustix::fs::mknodat(layer, first, FileType::CharacterDevice, Mode::empty(), 0);
+        return match whiteout {
+            Err(Errno::EXIST) => Ok(()),
+            made => Ok(made?),
+        };
+    }
+    let Ok(below) = entry::open_directory(workspace, first) else { return Ok(()) };
+    match rustix::fs::mkdirat(layer, first, Mode::RWXU) {
+        Ok(()) | Err(Errno::EXIST) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let Ok(copy) = entry::open_directory(layer, first) else { return Ok(()) };
+    mask((copy.as_fd(), below.as_fd()), rest)?;
+    mirror(copy.as_fd(), below.as_fd())
+}
+
+fn split(path: &Path) -> Option<(&OsStr, &Path)> {
+    let mut components = path.components();
+    Some((components.next()?.as_os_str(), components.as_path()))
+}
+
+/// Gives a directory the mode and times of another one.
+pub(super) fn mirror(copy: BorrowedFd<'_>, original: BorrowedFd<'_>) -> io::Result<()> {
+    let raw = rustix::fs::fstat(original)?;
+    let Entry { mode, modified: Stamp(seconds, nanoseconds), .. } = Entry::of(&raw);
+    rustix::fs::fchmod(copy, Mode::from_raw_mode(mode))?;
+    let time = Timespec { tv_sec: seconds, tv_nsec: nanoseconds };
+    Ok(rustix::fs::futimens(copy, &Timestamps { last_access: time, last_modification: time })?)
+}
+
+/// Clears the marks that overlay left on an entry and everything below it. Marks of files that their owner cannot write
+/// stay; they mean nothing outside a layer.
+pub(super) fn clear_marks(directory: BorrowedFd<'_>, name: &OsStr) -> io::Result<()> {
+    const MARKS: [&str; 6] = [
+        "user.overlay.origin",
+        "user.overlay.opaque",
+        "user.overlay.impure",
+        "user.overlay.nlink",
+        "user.overlay.uuid",
+        "user.overlay.protattr",
+    ];
+    let Some(raw) = entry::find(directory, name)? else { return Ok(()) };
+    match FileType::from_raw_mode(raw.st_mode) {
+        FileType::Directory => {
+            let inside = entry::open_directory(directory, name)?;
+            for mark in MARKS {
+                let _ = rustix::fs::fremovexattr(&inside, mark);
+            }
+            for name in entry::names(inside.as_fd())? {
+                clear_marks(inside.as_fd(), &name)?;
+            }
+        }
+        FileType::RegularFile => {
+            if let Ok(file) = entry::open_file(directory, name) {
+                for mark in MARKS {
+                    let _ = rustix::fs::fremovexattr(&file, mark);
+                }
+            }
+        }
+        _ => {}
+    }
+    Ok(())
+}

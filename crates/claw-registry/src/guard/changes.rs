@@ -1,0 +1,298 @@
+//! Changes that a command made on its layer: checked as if file tools had made them, shown, and applied as one.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use claw_core::port::{
+    Access, ChangeKind, ChangedEntry, CommandChange, CommandChanges, FileChange, HeldChange, PendingChanges,
+};
+use claw_core::store::NewApproval;
+use claw_core::text;
+use claw_core::tool::{Digest, Effect, Effects, ToolError};
+use claw_core::{CallId, ToolName};
+use claw_policy::control::control_reason;
+use similar::{ChangeTag, TextDiff};
+
+use super::files::unified_diff;
+use super::{Grant, Site};
+use crate::execute::question;
+use crate::scrub::CallScrubber;
+use crate::{Asking, Executor, Offer, approval};
+
+/// Longest file that is compared line by line.
+const COMPARED: u64 = 1 << 20;
+/// Most bytes of all files that are compared.
+const COMPARED_IN_ALL: u64 = 16 << 20;
+/// Most lines of one file's diff.
+const DIFF_LINES: usize = 60;
+/// Most bytes of all diffs.
+const DIFF_BYTES: usize = 12 * 1024;
+/// Most characters of a command in the undo journal.
+const SHOWN: usize = 200;
+
+/// The call whose commands make changes.
+pub(super) struct ChangeSite {
+    executor: Executor,
+    offer: Offer,
+    call: CallId,
+    tool: ToolName,
+}
+
+/// Changes that are not applied, and the text that a person reads about those that wait for an answer.
+#[derive(Default)]
+struct Held {
+    changes: Vec<HeldChange>,
+    /// Paths of control files, which a person may let pass.
+    asked: Vec<(PathBuf, &'static str)>,
+}
+
+impl ChangeSite {
+    pub(super) fn of(site: &Site<'_>) -> Self {
+        Self {
+            executor: site.executor.clone(),
+            offer: site.offer.clone(),
+            call: site.call,
+            tool: site.meta.name.clone(),
+        }
+    }
+
+    /// Applies the changes of a command that may be applied, and says what became of all of them.
+    pub(super) async fn settle(
+        &self,
+        grant: &Arc<Grant>,
+        mut pending: Box<dyn PendingChanges>,
+        command: &str,
+        dry_run: bool,
+    ) -> Result<CommandChanges, ToolError> {
+        let scrubber = self.executor.scrubbers().for_call(&self.offer.caller().tenant, &grant.secrets);
+        let mut changes = CommandChanges::default();
+        (changes.lines, changes.diff) = compare(&*pending, &scrubber).await;
+        let held = self.check(grant, &*pending).await;
+        changes.held = held.changes;
+        if !dry_run
+            && !held.asked.is_empty()
+            && !self.let_pass(grant, &*pending, &held.asked, &scrubber).await?
+        {
+            let hold = |(path, why): &(PathBuf, &str)| HeldChange {
+                path: path.clone(),
+                reason: format!("{why}, and nobody has agreed to it"),
+            };
+            changes.held.extend(held.asked.iter().map(hold));
+        }
+        let paths: BTreeSet<&Path> = changes.held.iter().map(|held| held.path.as_path()).collect();
+        let applied = pending.list().iter().filter(|change| !paths.contains(change.path.as_path()));
+        changes.applied = applied.cloned().collect();
+        if dry_run {
+            return Ok(changes);
+        }
+        grant.live()?;
+        let held: Vec<PathBuf> = paths.into_iter().map(Path::to_owned).collect();
+        self.apply(grant, &mut *pending, &mut changes, (command, &held)).await?;
+        Ok(changes)
+    }
+
+    async fn apply(
+        &self,
+        grant: &Grant,
+        pending: &mut dyn PendingChanges,
+        changes: &mut CommandChanges,
+        (command, held): (&str, &[PathBuf]),
+    ) -> Result<(), ToolError> {
+        let journal = self.executor.registry().world().undo.clone();
+        let recorded = journal.filter(|_| !changes.applied.is_empty());
+        if let Some(journal) = &recorded {
+            let files = |change: &&FileChange| change.entry != ChangedEntry::Directory;
+            let shown: String = command.chars().take(SHOWN).collect();
+            let change = CommandChange {
+                id: pending.id(),
+                caller: self.offer.caller(),
+                call: self.call,
+                run: grant.run,
+                tool: &self.tool,
+                shown: &shown,
+                files: changes.applied.iter().filter(files).count() as u64,
+                lines: changes.lines,
+                bytes: pending.kept_bytes(),
+            };
+            journal.record_command(&change).await?;
+            changes.undo = Some(change.id);
+        }
+        match pending.apply(held).await {
+            Ok(conflicts) => {
+                changes
+                    .applied
+                    .retain(|change| conflicts.iter().all(|conflict| conflict.path != change.path));
+                changes.conflicts = conflicts;
+                Ok(())
+            }
+            Err(error) => {
+                if let Some(journal) = &recorded
+                    && let Err(error) = journal.withdraw(&self.offer.caller().tenant, pending.id()).await
+                {
+                    tracing::warn!(
+                        error = error.for_log(),
+                        "changes that were not made stay in the undo journal"
+                    );
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Finds the changes that the caller may not make, and those of control files.
+    async fn check(&self, grant: &Grant, pending: &dyn PendingChanges) -> Held {
+        let mut held = Held::default();
+        for path in pending.refused() {
+            let reason = "it is not to be written by tools".to_owned();
+            held.changes.push(HeldChange { path: path.clone(), reason });
+        }
+        let repositories = repositories(pending).await;
+        for change in pending.list() {
+            let workspace = &self.offer.caller().workspace;
+            let path = change.path.to_string_lossy();
+            if let Err(error) = grant.scope.resolve_text(workspace, &path, Access::Write) {
+                held.changes.push(HeldChange { path: change.path.clone(), reason: error.message });
+                continue;
+            }
+            if change.kind == ChangeKind::Deleted || change.entry == ChangedEntry::Directory {
+                continue;
+            }
+            let [before, after] = pending.contents(&change.path, COMPARED).await;
+            let repository = repositories.iter().any(|repository| change.path.starts_with(repository));
+            let reason = control_reason(&change.path, before.as_deref(), after.as_deref(), repository);
+            held.asked.extend(reason.map(|reason| (change.path.clone(), reason)));
+        }
+        held
+    }
+
+    /// Asks a person whether control files may be changed. Where nobody can be asked, they may not.
+    async fn let_pass(
+        &self,
+        grant: &Grant,
+        pending: &dyn PendingChanges,
+        asked: &[(PathBuf, &'static str)],
+        scrubber: &CallScrubber,
+    ) -> Result<bool, ToolError> {
+        // A call that has begun cannot be parked: without somebody who watches, the changes are held back.
+        if matches!(grant.asking, Asking::Impossible | Asking::Unwatched) {
+            return Ok(false);
+        }
+        let mut lines = vec!["the command ran on a layer, and would change these files now:".to_owned()];
+        let mut bound = Vec::new();
+        for (path, why) in asked {
+            let [before, after] = pending.contents(path, COMPARED).await;
+            let path = path.to_string_lossy();
+            lines.push(format!("{path}: {why}"));
+            lines.push(question::block(
+                &diff(&path, before.as_deref(), after.as_deref(), DIFF_LINES),
+                scrubber,
+            ));
+            bound.push((path.into_owned(), after.map(|bytes| Digest::of_bytes(&bytes))));
+        }
+        let (caller, now) = (self.offer.caller(), self.offer.0.registry.world().clock.now());
+        let wait = Duration::from_secs(self.executor.0.approvals.load().wait_secs.into());
+        let request = NewApproval {
+            tenant: caller.tenant.clone(),
+            session: caller.session.clone(),
+            agent: caller.agent.clone(),
+            user: caller.user.clone(),
+            call: self.call,
+            run: None,
+            digest: Digest::of(&bound),
+            tool: self.tool.clone(),
+            effects: Effects::of(&[Effect::Write]),
+            summary: lines.join("\n"),
+            reason: "the command changed files that make other programs run something".to_owned(),
+            asked: now,
+            expires: now.plus(wait),
+            remember: None,
+        };
+        match approval::ask(&self.executor, &self.offer, request, &grant.cancel).await {
+            Ok(_) => Ok(true),
+            Err(_) if grant.cancel.is_cancelled() => {
+                Err(ToolError::new(claw_core::tool::ErrorKind::Cancelled, "the call was cancelled"))
+            }
+            Err(_) => Ok(false),
+        }
+    }
+}
+
+/// Directories that the changes make git repositories without being called `.git`, or in which they change one.
+async fn repositories(pending: &dyn PendingChanges) -> Vec<PathBuf> {
+    const PARTS: [&str; 4] = ["HEAD", "config", "objects", "refs"];
+    let mut found = BTreeSet::new();
+    let mut seen = BTreeSet::new();
+    for change in pending.list().iter().filter(|change| change.kind != ChangeKind::Deleted) {
+        for directory in change.path.ancestors().skip(1).take(3) {
+            let is_part = PARTS.iter().any(|part| change.path.starts_with(directory.join(part)));
+            let is_hook = change.path.starts_with(directory.join("hooks"));
+            if !(is_part || is_hook) || !seen.insert(directory.to_owned()) {
+                continue;
+            }
+            let mut complete = true;
+            for part in ["HEAD", "objects", "refs"] {
+                complete = complete && pending.exists(&directory.join(part)).await;
+            }
+            if complete {
+                found.insert(directory.to_owned());
+            }
+        }
+    }
+    found.into_iter().collect()
+}
+
+/// Counts the lines that changed, and shows as much of them as fits.
+async fn compare(pending: &dyn PendingChanges, scrubber: &CallScrubber) -> ((u64, u64), String) {
+    let (mut lines, mut shown, mut left) = ((0, 0), String::new(), COMPARED_IN_ALL);
+    let mut omitted = 0;
+    for change in pending.list().iter().filter(|change| change.entry == ChangedEntry::File) {
+        let size = change.bytes_before.unwrap_or(0).saturating_add(change.bytes_after.unwrap_or(0));
+        if size > COMPARED * 2 || size > left {
+            omitted += 1;
+            continue;
+        }
+        left -= size;
+        let [before, after] = pending.contents(&change.path, COMPARED).await;
+        let (Some(old), Some(new)) = (as_text(before.as_deref()), as_text(after.as_deref())) else {
+            omitted += 1;
+            continue;
+        };
+        for part in TextDiff::from_lines(old.as_str(), new.as_str()).iter_all_changes() {
+            match part.tag() {
+                ChangeTag::Insert => lines.0 += 1,
+                ChangeTag::Delete => lines.1 += 1,
+                ChangeTag::Equal => {}
+            }
+        }
+        // Files of a repository's own are many, and nobody reads them.
+        let is_of_git = change.path.components().any(|part| part.as_os_str() == ".git");
+        if shown.len() < DIFF_BYTES && !is_of_git {
+            let path = change.path.to_string_lossy();
+            let (old, new) = (scrubber.file_text(&old), scrubber.file_text(&new));
+            shown.push_str(&unified_diff(&path, &old, &new, DIFF_LINES));
+        } else if !is_of_git {
+            omitted += 1;
+        }
+    }
+    if omitted > 0 && !shown.is_empty() {
+        shown.push_str(&format!("(the diffs of {omitted} more files are left out)\n"));
+    }
+    (lines, shown)
+}
+
+/// The text of a file; no file has no text, and one that is not text has none either.
+fn as_text(bytes: Option<&[u8]>) -> Option<String> {
+    match bytes {
+        None => Some(String::new()),
+        Some(bytes) => text::decode(bytes).ok().map(|text| text.text),
+    }
+}
+
+fn diff(path: &str, before: Option<&[u8]>, after: Option<&[u8]>, most: usize) -> String {
+    match (as_text(before), as_text(after)) {
+        (Some(old), Some(new)) => unified_diff(path, &old, &new, most),
+        _ => "(it is not text)\n".to_owned(),
+    }
+}
