@@ -48,8 +48,8 @@ pub struct Transaction {
     changes: Vec<FileChange>,
     /// The layer is kept when this is dropped.
     kept: bool,
-    /// Held while the layer is in use; recovery leaves a locked layer alone.
-    _lock: File,
+    /// Held until the changes are applied; recovery leaves a locked layer alone.
+    lock: Option<File>,
 }
 
 /// A change that was not applied as it is, since somebody else changed the same entry meanwhile.
@@ -104,7 +104,7 @@ impl Transactions {
             found: Found::default(),
             changes: Vec::new(),
             kept: false,
-            _lock: lock,
+            lock: Some(lock),
         };
         transaction.prepare()?;
         Ok(transaction)
@@ -316,6 +316,9 @@ impl Transaction {
         let applied = manifest.apply(&self.path);
         // Changes that failed and were taken back are nothing to be undone.
         self.kept = applied.is_ok() || manifest.state != State::Reverted;
+        if self.kept {
+            self.lock = None;
+        }
         applied
     }
 

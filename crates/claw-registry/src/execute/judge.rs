@@ -191,7 +191,8 @@ impl Trip<'_> {
             for target in &processes {
                 sights.extend(self.executor.0.processes.look(&owner, target)?);
             }
-            let (cancel, judged) = (&self.request.cancel, (plan, effects, analysis.network));
+            let (cancel, access) = (&self.request.cancel, analysis.access());
+            let judged = (plan, effects, analysis.network, access);
             sights.extend(guard::look_at_commands(self.offer, &commands, judged, cancel).await?);
             sights.extend(guard::look_at_programs(self.offer, &logins, judged, cancel).await?);
             Ok(sights)

@@ -155,8 +155,9 @@ async fn would_be(bridge: &dyn FsBridge, place: &Place<'_>, path: &str) -> Optio
     None
 }
 
-/// A plan, what the policy left of its tool's ceiling, and whether the caller's commands reach other machines.
-type Looking<'a> = (&'a Plan, Effects, bool);
+/// A plan, what the policy left of its tool's ceiling, whether the caller's commands reach other machines, and how they
+/// see the workspace.
+type Looking<'a> = (&'a Plan, Effects, bool, WorkspaceAccess);
 
 /// Has the shell look at programs that a plan leads to, where they would run.
 pub(crate) async fn look_at_commands(
@@ -189,7 +190,7 @@ pub(crate) async fn look_at_programs(
 
 fn context_to_look(
     offer: &Offer,
-    (plan, effects, network): Looking<'_>,
+    (plan, effects, network, access): Looking<'_>,
     cancel: &CancellationToken,
 ) -> RunContext {
     let looking = Grant {
@@ -197,7 +198,7 @@ fn context_to_look(
         logins: Vec::new(),
         sights: Vec::new(),
         effects,
-        access: WorkspaceAccess::Layer,
+        access,
         asking: Asking::Impossible,
         scope: Arc::default(),
         network,

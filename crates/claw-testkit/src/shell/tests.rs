@@ -1,6 +1,8 @@
 use claw_core::tool::{Progress, Secrets};
 use tokio_util::sync::CancellationToken;
 
+use claw_core::port::WorkspaceAccess;
+
 use super::*;
 
 fn context(sights: Vec<Sight>) -> RunContext {

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 use super::super::Network;
 use super::super::kernel::root::{During as _, Step};
-use super::super::kernel::{landlock, privileges, root, seccomp, sys};
+use super::super::kernel::seccomp::{self, Renaming};
+use super::super::kernel::{landlock, privileges, root, sys};
 use super::wire::{Confined, Spec};
 
 /// A command, and all that is needed to shut it in.
@@ -23,6 +24,8 @@ pub(super) struct Init<'a> {
 pub(super) struct Rules {
     landlock: Option<OwnedFd>,
     seccomp: Option<Vec<sys::Instruction>>,
+    /// Renames are handed to the process that looks after the command.
+    pub(super) hands_over: bool,
 }
 
 impl<'a> Init<'a> {
@@ -66,31 +69,39 @@ impl<'a> Init<'a> {
         }
     }
 
-    /// Makes the rules, so that nothing remains but to put them on.
-    pub(super) fn rules(&self) -> Step<Rules> {
-        let Some(held) = &self.spec.confined else { return Ok(Rules { landlock: None, seccomp: None }) };
+    /// Makes the rules, so that nothing remains but to put them on. `looks_after` says that the caller can look after
+    /// renames.
+    pub(super) fn rules(&self, looks_after: bool) -> Step<Rules> {
+        let Some(held) = &self.spec.confined else {
+            return Ok(Rules { landlock: None, seccomp: None, hands_over: false });
+        };
         let landlock = held.landlock.map(|version| landlock::rules(version, &held.reach, &self.temporary));
         let landlock = landlock.transpose().during("make the rules about files")?;
-        let seccomp = held.seccomp.then(|| seccomp::program(held.reach.network));
+        let hands_over = looks_after && held.seccomp && held.reach.layer.is_some() && sys::seccomp_can_notify();
+        let renaming = if hands_over { Renaming::HandedOver } else { Renaming::Direct };
+        let seccomp = held.seccomp.then(|| seccomp::program(held.reach.network, renaming));
         let seccomp = match seccomp {
             Some(None) => return Err(("make the filter of calls".into(), io::ErrorKind::Unsupported.into())),
             Some(program) => program,
             None => None,
         };
-        Ok(Rules { landlock, seccomp })
+        Ok(Rules { landlock, seccomp, hands_over })
     }
 }
 
 impl Rules {
-    /// Puts the rules on this process, for good.
-    pub(super) fn put_on(&self) -> Step<()> {
+    /// Puts the rules on this process, for good. Returns the descriptor on which renames are handed over, if they are.
+    pub(super) fn put_on(&self) -> Step<Option<OwnedFd>> {
         if let Some(rules) = &self.landlock {
             sys::landlock_restrict(rules).during("put the rules about files on")?;
         }
-        if let Some(program) = &self.seccomp {
-            sys::seccomp_filter(program).during("put the filter of calls on")?;
+        match &self.seccomp {
+            Some(program) if self.hands_over => {
+                sys::seccomp_filter_listening(program).during("put the filter of calls on").map(Some)
+            }
+            Some(program) => sys::seccomp_filter(program).during("put the filter of calls on").map(|()| None),
+            None => Ok(None),
         }
-        Ok(())
     }
 }
 

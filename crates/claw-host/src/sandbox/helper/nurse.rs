@@ -11,6 +11,7 @@ use rustix::process::{
     DumpableBehavior, Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process, set_dumpable_behavior,
 };
 
+use super::super::kernel::rename::Renames;
 use super::super::kernel::root::{During as _, Step};
 use super::super::kernel::sys;
 use super::init::Init;
@@ -33,7 +34,10 @@ impl Nurse<'_> {
     /// end; if it goes away, that is asking too.
     pub(super) fn see_through(&self, mut channel: &UnixStream, stdio: Stdio) -> Step<Ending> {
         let signals = sys::child_signals().during("hear of children")?;
-        let command = self.start(stdio)?;
+        let (command, listener) = self.start(stdio)?;
+        let held = self.init.spec.confined.as_ref();
+        let renames = listener.zip(held).map(|(listener, held)| Renames::new(listener, &held.reach.workspace));
+        let mut renames = renames.transpose().during("look after renames")?;
         if self.alone {
             // Nothing of this process is to be looked at from inside.
             set_dumpable_behavior(DumpableBehavior::NotDumpable).during("close the first process")?;
@@ -44,14 +48,18 @@ impl Nurse<'_> {
         let (mut ending, mut listening) = (Ending::default(), true);
         let status = loop {
             let mut waiting = vec![PollFd::from_borrowed_fd(signals.as_fd(), PollFlags::IN)];
-            if listening {
-                waiting.push(PollFd::from_borrowed_fd(channel.as_fd(), PollFlags::IN));
+            // One that is not to be waited for stands for nothing.
+            let asked = if listening { channel.as_fd() } else { signals.as_fd() };
+            waiting.push(PollFd::from_borrowed_fd(asked, PollFlags::IN));
+            if let Some(renames) = &renames {
+                waiting.push(PollFd::from_borrowed_fd(renames.listener(), PollFlags::IN));
             }
             match poll(&mut waiting, disk.as_ref().map(|_| &LOOK)) {
                 Err(rustix::io::Errno::INTR) => continue,
                 polled => polled.during("wait for the command")?,
             };
-            if waiting.get(1).is_some_and(|fd| !fd.revents().is_empty()) {
+            let renaming = waiting.get(2).map(PollFd::revents).unwrap_or_else(PollFlags::empty);
+            if listening && !waiting[1].revents().is_empty() {
                 let mut byte = [0];
                 match channel.read(&mut byte) {
                     Ok(1) if byte[0] == TERMINATE => self.signal(Signal::TERM),
@@ -61,6 +69,12 @@ impl Nurse<'_> {
                         self.signal(Signal::KILL);
                     }
                 }
+            }
+            if renaming.contains(PollFlags::IN) {
+                renames.take_if(|renames| renames.serve().is_err());
+            } else if !renaming.is_empty() {
+                // Nobody is left under the filter.
+                renames = None;
             }
             if !ending.disk && disk.as_ref().is_some_and(Disk::is_full) {
                 ending.disk = true;
@@ -82,23 +96,29 @@ impl Nurse<'_> {
     }
 
     /// Starts the command, and comes back when it runs or could not be run.
-    fn start(&self, stdio: Stdio) -> Step<Pid> {
-        let rules = if self.alone { Some(self.init.rules()?) } else { None };
+    fn start(&self, stdio: Stdio) -> Step<(Pid, Option<OwnedFd>)> {
+        let rules = if self.alone { Some(self.init.rules(true)?) } else { None };
         let (mut failure, told) = pipe().during("make a pipe")?;
+        let (ours, theirs) = wire::pair().during("make a socket")?;
+        let hands_over = rules.as_ref().is_some_and(|rules| rules.hands_over);
         let (mut told, mut stdio) = (Some(told), Some(stdio));
         let namespaces = if self.alone { 0 } else { self.init.namespaces() };
         let command = sys::fork(namespaces, || {
             let (Some(mut told), Some(stdio)) = (told.take(), stdio.take()) else { return 1 };
-            let (step, error) = target::become_command(self.init, rules, stdio);
+            let (step, error) = target::become_command(self.init, rules, stdio, &theirs);
             let _ = wire::send_frame(&mut told, &Told::Failed { step, reason: error.to_string() });
             127
         });
         let command = command.during("start a process")?;
-        drop((told, stdio));
+        drop((told, stdio, theirs));
         let mut said = Vec::new();
         failure.read_to_end(&mut said).during("wait for the start")?;
         if said.is_empty() {
-            return Ok(command);
+            let listener = match hands_over {
+                true => wire::receive_fds(&ours).during("take renames over")?,
+                false => None,
+            };
+            return Ok((command, listener.and_then(|(_, fds)| fds.into_iter().next())));
         }
         match wire::receive_frame(said.as_slice()) {
             Ok(Told::Failed { step, reason }) => Err((step, io::Error::other(reason))),

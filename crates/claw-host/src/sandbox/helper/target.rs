@@ -2,6 +2,8 @@
 
 use std::convert::Infallible;
 use std::io;
+use std::os::fd::AsFd as _;
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio as Stream};
@@ -11,16 +13,28 @@ use super::super::kernel::root::{During as _, Step};
 use super::super::kernel::{privileges, sys};
 use super::init::{Init, Rules};
 use super::supervise::Stdio;
+use super::wire;
 
-/// Becomes the command; comes back only to say why it could not. Where the sandbox was not entered by a process
+/// Becomes the command; comes back only to say why it could not. The `nurse` gets the descriptor on which renames
+/// arrive, if they are handed over. Where the sandbox was not entered by a process
 /// above, there are no `rules` yet and this one enters it.
-pub(super) fn become_command(init: &Init<'_>, rules: Option<Rules>, stdio: Stdio) -> (String, io::Error) {
-    match try_become(init, rules, stdio) {
+pub(super) fn become_command(
+    init: &Init<'_>,
+    rules: Option<Rules>,
+    stdio: Stdio,
+    nurse: &UnixStream,
+) -> (String, io::Error) {
+    match try_become(init, rules, stdio, nurse) {
         Err(failure) => failure,
     }
 }
 
-fn try_become(init: &Init<'_>, rules: Option<Rules>, stdio: Stdio) -> Step<Infallible> {
+fn try_become(
+    init: &Init<'_>,
+    rules: Option<Rules>,
+    stdio: Stdio,
+    nurse: &UnixStream,
+) -> Step<Infallible> {
     let spec = init.spec;
     sys::reset_signals();
     rustix::process::setsid().during("begin a session")?;
@@ -34,7 +48,7 @@ fn try_become(init: &Init<'_>, rules: Option<Rules>, stdio: Stdio) -> Step<Infal
                 cgroup::go_first();
             }
             init.enter()?;
-            init.rules()?
+            init.rules(false)?
         }
     };
     let at = format!("enter the directory `{}`", spec.directory.display());
@@ -62,6 +76,8 @@ fn try_become(init: &Init<'_>, rules: Option<Rules>, stdio: Stdio) -> Step<Infal
     }
     command.stdin(Stream::from(input)).stdout(Stream::from(output)).stderr(Stream::from(error));
     sys::close_on_exec_from(3).during("close descriptors")?;
-    rules.put_on()?;
+    if let Some(listener) = rules.put_on()? {
+        wire::send_fds(nurse, b'L', &[listener.as_fd()]).during("hand renames over")?;
+    }
     Err((format!("run `{program}`"), command.exec()))
 }

@@ -85,6 +85,20 @@ const REFUSED_HERE: &[libc::c_long] = &[];
 /// Calls that look as if the kernel did not know them, so that programs fall back to those the filter can judge.
 const UNKNOWN: &[libc::c_long] = &[libc::SYS_clone3, libc::SYS_openat2];
 
+/// Way of the calls that rename.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Renaming {
+    /// The kernel carries them out.
+    Direct,
+    /// They are handed to the process that looks after the command.
+    HandedOver,
+}
+
+#[cfg(target_arch = "x86_64")]
+const RENAMES: &[libc::c_long] = &[libc::SYS_rename, libc::SYS_renameat, libc::SYS_renameat2];
+#[cfg(not(target_arch = "x86_64"))]
+const RENAMES: &[libc::c_long] = &[libc::SYS_renameat, libc::SYS_renameat2];
+
 /// Bits of a file's mode by which whoever runs it becomes its owner.
 const SET_ID: u32 = 0o6000;
 const CREATES: u32 = (libc::O_CREAT | (libc::O_TMPFILE & !libc::O_DIRECTORY)) as u32;
@@ -103,7 +117,7 @@ const ALLOW: u32 = libc::SECCOMP_RET_ALLOW;
 const KILL: u32 = libc::SECCOMP_RET_KILL_PROCESS;
 
 /// The filter; `None` on a machine that it was not written for.
-pub(crate) fn program(network: Network) -> Option<Vec<Instruction>> {
+pub(crate) fn program(network: Network, renames: Renaming) -> Option<Vec<Instruction>> {
     let mut program = Program(Vec::new());
     program.load(4);
     program.unless_equal(MACHINE?, KILL);
@@ -111,6 +125,11 @@ pub(crate) fn program(network: Network) -> Option<Vec<Instruction>> {
     program.if_above(NEWEST, refuse(libc::ENOSYS));
     for call in REFUSED.iter().chain(REFUSED_HERE) {
         program.call(*call, |block| block.end(refuse(libc::EPERM)));
+    }
+    if renames == Renaming::HandedOver {
+        for call in RENAMES {
+            program.call(*call, |block| block.end(libc::SECCOMP_RET_USER_NOTIF));
+        }
     }
     for call in UNKNOWN {
         program.call(*call, |block| block.end(refuse(libc::ENOSYS)));

@@ -190,6 +190,101 @@ pub(crate) fn seccomp_filter(program: &[Instruction]) -> io::Result<()> {
         .map(drop)
 }
 
+/// Returns whether a filter can hand calls to another process, which may let them go on.
+pub(crate) fn seccomp_can_notify() -> bool {
+    const GET_ACTION_AVAIL: libc::c_long = 2;
+    let action: u32 = libc::SECCOMP_RET_USER_NOTIF;
+    // SAFETY: the kernel reads one word.
+    check(unsafe { libc::syscall(libc::SYS_seccomp, GET_ACTION_AVAIL, 0, &raw const action) }).is_ok()
+}
+
+/// Puts this process under a filter, for good; returns the descriptor on which the calls arrive that it hands over.
+pub(crate) fn seccomp_filter_listening(program: &[Instruction]) -> io::Result<OwnedFd> {
+    const NEW_LISTENER: libc::c_long = 8;
+    let length = libc::c_ushort::try_from(program.len()).map_err(io::Error::other)?;
+    let filter = libc::sock_fprog { len: length, filter: program.as_ptr().cast_mut() };
+    // SAFETY: the kernel copies `length` instructions and checks them; the descriptor belongs to nobody else.
+    unsafe {
+        let mode = libc::SECCOMP_SET_MODE_FILTER;
+        let fd = check(libc::syscall(libc::SYS_seccomp, mode, NEW_LISTENER, &raw const filter))?;
+        Ok(OwnedFd::from_raw_fd(fd as libc::c_int))
+    }
+}
+
+/// A system call that a filter handed over; its process waits for the answer.
+pub(crate) struct Notification {
+    pub(crate) id: u64,
+    pub(crate) pid: u32,
+    pub(crate) call: libc::c_int,
+    pub(crate) arguments: [u64; 6],
+}
+
+/// Answer to a system call that was handed over.
+pub(crate) enum Answer {
+    /// The kernel carries it out as if nobody had looked at it.
+    Continue,
+    /// It returns this.
+    Value(i64),
+    /// It fails with this error.
+    Error(i32),
+}
+
+#[repr(C)]
+#[derive(Default)]
+struct RawNotification {
+    id: u64,
+    pid: u32,
+    flags: u32,
+    call: libc::c_int,
+    machine: u32,
+    pointer: u64,
+    arguments: [u64; 6],
+}
+
+#[repr(C)]
+struct RawAnswer {
+    id: u64,
+    value: i64,
+    error: i32,
+    flags: u32,
+}
+
+const RECEIVE: u64 = 0xc050_2100;
+const SEND: u64 = 0xc018_2101;
+const IS_VALID: u64 = 0x4008_2102;
+
+/// Receives a call that was handed over; `None` where its process was killed meanwhile.
+pub(crate) fn receive_notification(listener: BorrowedFd<'_>) -> io::Result<Option<Notification>> {
+    let mut raw = RawNotification::default();
+    // SAFETY: the structure is zeroed, laid out as the kernel's, and lives through the call.
+    match check(unsafe { libc::ioctl(listener.as_raw_fd(), RECEIVE as _, &raw mut raw) }.into()) {
+        Ok(_) => {
+            let RawNotification { id, pid, call, arguments, .. } = raw;
+            Ok(Some(Notification { id, pid, call, arguments }))
+        }
+        Err(error) if matches!(error.raw_os_error(), Some(libc::ENOENT | libc::EINTR)) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Returns whether the process still waits for the answer.
+pub(crate) fn is_notification_valid(listener: BorrowedFd<'_>, id: u64) -> bool {
+    // SAFETY: the kernel reads one number.
+    check(unsafe { libc::ioctl(listener.as_raw_fd(), IS_VALID as _, &raw const id) }.into()).is_ok()
+}
+
+/// Answers a call that was handed over. If its process was killed, nobody hears it.
+pub(crate) fn answer_notification(listener: BorrowedFd<'_>, id: u64, answer: Answer) {
+    let (value, error, flags) = match answer {
+        Answer::Continue => (0, 0, 1),
+        Answer::Value(value) => (value, 0, 0),
+        Answer::Error(error) => (0, -error, 0),
+    };
+    let raw = RawAnswer { id, value, error, flags };
+    // SAFETY: the structure is laid out as the kernel's and lives through the call.
+    let _ = unsafe { libc::ioctl(listener.as_raw_fd(), SEND as _, &raw const raw) };
+}
+
 /// Takes all capabilities out of the sets from which an executed program could get them back.
 pub(crate) fn drop_bounding_set() -> io::Result<()> {
     for capability in 0..64 {

@@ -9,7 +9,7 @@ fn answer(network: Network, arch: u32, call: u32, arguments: [u64; 6]) -> u32 {
     data.extend(arch.to_le_bytes());
     data.extend([0; 8]);
     arguments.iter().for_each(|argument| data.extend(argument.to_le_bytes()));
-    let program = program(network).unwrap();
+    let program = program(network, Renaming::Direct).unwrap();
     let (mut at, mut held) = (0, 0_u32);
     loop {
         let Instruction { code, jt, jf, k } = program[at];
