@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use claw_core::port::ApplyMode;
 use claw_core::tool::Caller;
 use claw_core::{AgentId, TenantId};
 use claw_policy::shell::Rules;
@@ -23,6 +24,8 @@ pub struct AgentCommands {
     pub rules: Rules,
     /// Whether they reach other machines without asking for it.
     pub network: bool,
+    /// When their changes are brought into the workspace.
+    pub apply: ApplyMode,
 }
 
 impl CommandRules {

@@ -101,7 +101,12 @@ fn an_agent_cannot_say_what_holds() {
         "printf '[sandbox]\\nmode = \"off\"\\n' | tee clawsmith.toml > x; mkdir d; cp x d/clawsmith.toml",
     );
     assert!(made.stdout.contains("[exit code 0]"), "{}", made.shown());
-    assert!(home.path().join("project/d/clawsmith.toml").exists());
+    for file in ["clawsmith.toml", "d/clawsmith.toml"] {
+        assert!(made.stdout.contains(&format!("[held back: {file} ")), "{}", made.shown());
+        assert!(!home.path().join("project").join(file).exists());
+        // However it came there, it is not used.
+        home.write(&format!("project/{file}"), "[sandbox]\nmode = \"off\"\n");
+    }
     refused(&call(&home), "nobody has accepted it");
     let mut below = home.command(&["tools", "list"]);
     refused(&home.ran(below.current_dir(home.path().join("project/d"))), "nobody has accepted it");
@@ -118,11 +123,12 @@ fn an_agent_cannot_say_what_holds() {
         "rmdir state/clawsmith/trusted",
     ] {
         let ran = run(command);
-        assert!(
-            ran.stdout.contains("[exit code ") && !ran.stdout.contains("[exit code 0]"),
-            "{command}: {}",
-            ran.shown()
-        );
+        assert!(ran.stdout.contains("[exit code "), "{command}: {}", ran.shown());
+        for directory in [".config/clawsmith", "state/clawsmith/trusted"] {
+            let path = home.path().join("project").join(directory);
+            let entries = std::fs::read_dir(&path).map(Iterator::count).ok();
+            assert_eq!(entries, Some(0), "{command}: {directory}: {}", ran.shown());
+        }
     }
     assert_eq!(call(&home).code, 0);
 }

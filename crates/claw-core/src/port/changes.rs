@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use async_trait::async_trait;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::id::UndoId;
@@ -19,6 +20,19 @@ pub enum WorkspaceAccess {
     Layer,
     /// Changes go to the workspace at once.
     Direct,
+}
+
+/// When the changes of a command are brought into the workspace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ApplyMode {
+    /// When the command has ended, whatever its exit code.
+    #[default]
+    Auto,
+    /// When a person has seen the diff and agreed.
+    Review,
+    /// Only if the exit code is 0.
+    OnSuccess,
 }
 
 /// What happened to an entry.
@@ -126,9 +140,11 @@ impl CommandChanges {
     /// Says in a few words what changed: `3 files changed, +120 -4`.
     pub fn summary(&self) -> String {
         let files = self.applied.iter().filter(|change| change.entry != ChangedEntry::Directory).count();
-        let count = match files {
-            1 => "1 file changed".to_owned(),
-            files => format!("{files} files changed"),
+        let count = match (files, self.applied.len()) {
+            (0, 1) => return "1 directory changed".to_owned(),
+            (0, directories) => return format!("{directories} directories changed"),
+            (1, _) => "1 file changed".to_owned(),
+            (files, _) => format!("{files} files changed"),
         };
         format!("{count}, +{} -{}", self.lines.0, self.lines.1)
     }

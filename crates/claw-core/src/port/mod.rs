@@ -28,8 +28,8 @@ pub use agents::{AgentCard, AgentDirectory, AgentEntry, AgentSource, Agents, Res
 pub use artifacts::{Artifact, ArtifactStore, Artifacts, Part};
 pub use catalogue::{Catalogue, Hit};
 pub use changes::{
-    ChangeConflict, ChangeKind, ChangedEntry, CommandChanges, FileChange, HeldChange, PendingChanges,
-    WorkspaceAccess,
+    ApplyMode, ChangeConflict, ChangeKind, ChangedEntry, CommandChanges, FileChange, HeldChange,
+    PendingChanges, WorkspaceAccess,
 };
 pub use clock::{Clock, UnixMillis};
 pub use endpoints::{EndpointAnswer, EndpointCard, EndpointHost, EndpointRequest, Endpoints};

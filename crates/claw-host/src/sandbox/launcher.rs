@@ -47,11 +47,19 @@ pub struct Confinement {
 impl Confinement {
     /// With the layers that a sandbox is not worth its name without.
     pub fn new(reach: Reach) -> Self {
-        let required =
-            vec![LayerName::Helper, LayerName::NoNewPrivileges, LayerName::Landlock, LayerName::Seccomp];
-        Self { reach, required }
+        Self { reach, required: REQUIRED.to_vec() }
     }
 }
+
+/// Layers without which no command runs, unless a person opted out of some.
+pub const REQUIRED: [LayerName; 6] = [
+    LayerName::Helper,
+    LayerName::NoNewPrivileges,
+    LayerName::Landlock,
+    LayerName::Seccomp,
+    LayerName::Mounts,
+    LayerName::Processes,
+];
 
 /// How a command ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -255,6 +263,8 @@ fn confined(found: &Found, confinement: &Confinement) -> Result<wire::Confined, 
         own_proc: found.own_proc.is_ok(),
         landlock: found.landlock.as_ref().ok().copied(),
         seccomp: found.seccomp.is_ok(),
+        shares_files: found.mounts.is_err(),
+        shares_processes: found.processes.is_err(),
         reach,
     })
 }

@@ -16,6 +16,6 @@ mod reach;
 
 pub use error::SandboxError;
 pub use helper::enter_if_asked;
-pub use launcher::{Confinement, Ended, Launch, Launcher, Running, Stopped};
+pub use launcher::{Confinement, Ended, Launch, Launcher, REQUIRED, Running, Stopped};
 pub use layers::{Layer, LayerName, Layers, Standing};
 pub use reach::{Grant, Limits, Network, Reach, WorkspaceLayer};

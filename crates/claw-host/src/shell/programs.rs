@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use claw_core::port::{ProgramHost, ProgramRun, Ran, Registered, RunContext};
+use claw_core::port::{ProgramHost, ProgramRun, Ran, Registered, RunContext, WorkspaceAccess};
 use claw_core::store::{Credentials, OpenProgram, ProgramCard, ProgramPlace, StoreError};
 use claw_core::tool::{Digest, ErrorKind, Sight, Target, ToolError};
 use claw_core::{AgentId, TenantId};
@@ -307,9 +307,9 @@ impl ProgramHost for CredentialedPrograms {
     }
 }
 
-/// The same, for a command that reaches other machines.
+/// The same, for a command that reaches other machines. It changes the workspace directly.
 fn with_network(context: &RunContext) -> RunContext {
-    RunContext { network: true, ..context.clone() }
+    RunContext { network: true, access: WorkspaceAccess::Direct, ..context.clone() }
 }
 
 fn forbidden(message: String, advice: &str) -> ToolError {

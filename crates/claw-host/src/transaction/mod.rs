@@ -306,9 +306,11 @@ impl Transaction {
         };
         let keeps_modes = |directory: &Directory| directory.old.0 == directory.new.0;
         if manifest.operations.is_empty() && manifest.directories.iter().all(keeps_modes) {
-            let (workspace, stage) = manifest.roots()?;
-            let roots = Roots { workspace: workspace.as_fd(), stage: stage.as_fd() };
-            manifest.directories.iter().try_for_each(|directory| roots.set(directory, true))?;
+            if held.is_empty() {
+                let (workspace, stage) = manifest.roots()?;
+                let roots = Roots { workspace: workspace.as_fd(), stage: stage.as_fd() };
+                manifest.directories.iter().try_for_each(|directory| roots.set(directory, true))?;
+            }
             return Ok(Vec::new());
         }
         manifest.write(&self.path, true)?;
@@ -329,6 +331,7 @@ impl Transaction {
         }
         let upper = entry::open_root(&self.upper())?;
         self.found.operations.retain(|operation| !held.contains(&operation.path.0));
+        self.found.directories.retain(|directory| !held.contains(&directory.path.0));
         for operation in &mut self.found.operations {
             let Some(new) = &mut operation.new else { continue };
             for path in held.iter().filter(|path| path.starts_with(&operation.path.0)) {

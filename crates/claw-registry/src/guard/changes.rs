@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use claw_core::port::{
-    Access, ChangeKind, ChangedEntry, CommandChange, CommandChanges, FileChange, HeldChange, PendingChanges,
+    Access, ApplyMode, ChangeKind, ChangedEntry, CommandChange, CommandChanges, FileChange, HeldChange,
+    PendingChanges, Ran,
 };
 use claw_core::store::NewApproval;
 use claw_core::text;
@@ -29,6 +30,8 @@ const COMPARED_IN_ALL: u64 = 16 << 20;
 const DIFF_LINES: usize = 60;
 /// Most bytes of all diffs.
 const DIFF_BYTES: usize = 12 * 1024;
+/// Most files that a person is shown with their diffs.
+const SHOWN_FILES: usize = 50;
 /// Most characters of a command in the undo journal.
 const SHOWN: usize = 200;
 
@@ -63,23 +66,40 @@ impl ChangeSite {
         &self,
         grant: &Arc<Grant>,
         mut pending: Box<dyn PendingChanges>,
-        command: &str,
+        (ran, command): (&Ran, &str),
         dry_run: bool,
     ) -> Result<CommandChanges, ToolError> {
         let scrubber = self.executor.scrubbers().for_call(&self.offer.caller().tenant, &grant.secrets);
         let mut changes = CommandChanges::default();
         (changes.lines, changes.diff) = compare(&*pending, &scrubber).await;
-        let held = self.check(grant, &*pending).await;
-        changes.held = held.changes;
-        if !dry_run
-            && !held.asked.is_empty()
-            && !self.let_pass(grant, &*pending, &held.asked, &scrubber).await?
-        {
-            let hold = |(path, why): &(PathBuf, &str)| HeldChange {
-                path: path.clone(),
-                reason: format!("{why}, and nobody has agreed to it"),
+        let Held { changes: refused, asked } = self.check(grant, &*pending).await;
+        changes.held = refused;
+        if !dry_run {
+            let mode = self.executor.0.commands.load().of(self.offer.caller()).apply;
+            let failed = mode == ApplyMode::OnSuccess && ran.exit != Some(0);
+            let unasked = |why: &str, agreed: bool| match agreed {
+                true => None,
+                false => Some(format!("{why}, and nobody has agreed to it")),
             };
-            changes.held.extend(held.asked.iter().map(hold));
+            if failed {
+                let reason = "`shell.apply` is `on_success`, and the exit code is not 0";
+                self.hold_all(&*pending, &mut changes, reason);
+            } else if mode == ApplyMode::Review && !pending.list().is_empty() {
+                let all: Vec<_> =
+                    pending.list().iter().map(|change| (change.path.clone(), "changed")).collect();
+                let reason = "`shell.apply` is `review`";
+                let agreed = self.let_pass(grant, &*pending, (&all, reason), &scrubber).await?;
+                if let Some(reason) = unasked(reason, agreed) {
+                    self.hold_all(&*pending, &mut changes, &reason);
+                }
+            } else if !asked.is_empty() {
+                let reason = "the command changed files that make other programs run something";
+                let agreed = self.let_pass(grant, &*pending, (&asked, reason), &scrubber).await?;
+                for (path, why) in asked {
+                    let held = unasked(why, agreed).map(|reason| HeldChange { path, reason });
+                    changes.held.extend(held);
+                }
+            }
         }
         let paths: BTreeSet<&Path> = changes.held.iter().map(|held| held.path.as_path()).collect();
         let applied = pending.list().iter().filter(|change| !paths.contains(change.path.as_path()));
@@ -91,6 +111,11 @@ impl ChangeSite {
         let held: Vec<PathBuf> = paths.into_iter().map(Path::to_owned).collect();
         self.apply(grant, &mut *pending, &mut changes, (command, &held)).await?;
         Ok(changes)
+    }
+
+    fn hold_all(&self, pending: &dyn PendingChanges, changes: &mut CommandChanges, reason: &str) {
+        let held = |change: &FileChange| HeldChange { path: change.path.clone(), reason: reason.to_owned() };
+        changes.held = pending.list().iter().map(held).collect();
     }
 
     async fn apply(
@@ -167,12 +192,12 @@ impl ChangeSite {
         held
     }
 
-    /// Asks a person whether control files may be changed. Where nobody can be asked, they may not.
+    /// Asks a person whether these files may be changed. Where nobody can be asked, they may not.
     async fn let_pass(
         &self,
         grant: &Grant,
         pending: &dyn PendingChanges,
-        asked: &[(PathBuf, &'static str)],
+        (asked, reason): (&[(PathBuf, &'static str)], &str),
         scrubber: &CallScrubber,
     ) -> Result<bool, ToolError> {
         // A call that has begun cannot be parked: without somebody who watches, the changes are held back.
@@ -181,7 +206,7 @@ impl ChangeSite {
         }
         let mut lines = vec!["the command ran on a layer, and would change these files now:".to_owned()];
         let mut bound = Vec::new();
-        for (path, why) in asked {
+        for (path, why) in asked.iter().take(SHOWN_FILES) {
             let [before, after] = pending.contents(path, COMPARED).await;
             let path = path.to_string_lossy();
             lines.push(format!("{path}: {why}"));
@@ -191,6 +216,11 @@ impl ChangeSite {
             ));
             bound.push((path.into_owned(), after.map(|bytes| Digest::of_bytes(&bytes))));
         }
+        if asked.len() > SHOWN_FILES {
+            lines.push(format!("and {} more files", asked.len() - SHOWN_FILES));
+        }
+        // Files that do not fit are bound by the answer too.
+        bound.push((format!("{asked:?}"), None));
         let (caller, now) = (self.offer.caller(), self.offer.0.registry.world().clock.now());
         let wait = Duration::from_secs(self.executor.0.approvals.load().wait_secs.into());
         let request = NewApproval {
@@ -204,7 +234,7 @@ impl ChangeSite {
             tool: self.tool.clone(),
             effects: Effects::of(&[Effect::Write]),
             summary: lines.join("\n"),
-            reason: "the command changed files that make other programs run something".to_owned(),
+            reason: reason.to_owned(),
             asked: now,
             expires: now.plus(wait),
             remember: None,

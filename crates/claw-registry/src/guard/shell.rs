@@ -75,7 +75,7 @@ impl GuardedShell {
         let HostRan { mut ran, pending } = done?;
         if let Some(pending) = pending {
             let site = &self.site;
-            ran.changes = Some(site.settle(&self.grant, pending, shown, dry_run).await?);
+            ran.changes = Some(site.settle(&self.grant, pending, (&ran, shown), dry_run).await?);
         }
         Ok(ran)
     }

@@ -96,7 +96,11 @@ impl Setup {
         let config = self.config();
         let of = |agent: &str| {
             let rules = config.shell_rules(agent).map_err(|error| Error::invalid(error.to_string()))?;
-            Ok::<_, Error>(Arc::new(AgentCommands { rules, network: config.shell_network(agent) }))
+            Ok::<_, Error>(Arc::new(AgentCommands {
+                rules,
+                network: config.shell_network(agent),
+                apply: config.shell_apply(agent),
+            }))
         };
         let mut rules = CommandRules { all: of("")?, ..CommandRules::default() };
         for id in config.agents.keys() {

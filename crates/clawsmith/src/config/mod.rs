@@ -21,6 +21,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use claw_agent::RunLimits;
+use claw_core::port::ApplyMode;
 use claw_core::store::AgentKind;
 use claw_core::{NodeId, TenantId};
 use claw_host::ArtifactKeeping;
@@ -330,6 +331,12 @@ impl Config {
             Some(agent) => Rules::compile(&self.shell.and(&agent.shell)),
             None => Rules::compile(&self.shell),
         }
+    }
+
+    /// When the changes of an agent's commands are brought into the workspace.
+    pub fn shell_apply(&self, agent: &str) -> ApplyMode {
+        let own = self.agents.get(agent).and_then(|agent| agent.shell.apply);
+        own.or(self.shell.apply).unwrap_or_default()
     }
 
     /// Whether an agent's shell commands reach other machines without asking.

@@ -116,6 +116,8 @@ impl DockerShell {
 
     /// What a command of this context reaches, with what it is granted beside.
     fn reach(&self, context: &RunContext, beside: &[Allowed]) -> Reach {
+        // Commands of a container share it, whichever of them only read.
+        let context = &RunContext { access: port::WorkspaceAccess::Direct, ..context.clone() };
         let mut reach = self.local.confinement(context).reach;
         let write = context.effects.has(Effect::Write);
         let grant = |allowed: &Allowed| Grant { path: allowed.path.clone(), write: allowed.write && write };
@@ -225,7 +227,16 @@ impl DockerShell {
         let limits = Limits { memory: None, processes: None, ..self.local.options().limits.clone() };
         let (write, network) = (container.reach.write, container.reach.network);
         let reach = Reach { write, network, ..Reach::workspace(WORKSPACE) };
-        let confined = Confined { reach, namespaces: 0, own_proc: false, landlock: None, seccomp: true };
+        let confined = Confined {
+            reach,
+            namespaces: 0,
+            own_proc: false,
+            landlock: None,
+            seccomp: true,
+            // The container has its own.
+            shares_files: false,
+            shares_processes: false,
+        };
         let seen = context.sights.iter().filter_map(|sight| {
             let target = self.target(context, &sight.target)?;
             let identity = sight.identity.clone().filter(|identity| !identity.starts_with(&container.image));

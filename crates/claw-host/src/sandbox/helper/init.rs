@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::super::Network;
 use super::super::kernel::root::{During as _, Step};
-use super::super::kernel::seccomp::{self, Renaming};
+use super::super::kernel::seccomp::{self, Filter, Renaming};
 use super::super::kernel::{landlock, privileges, root, sys};
 use super::wire::{Confined, Spec};
 
@@ -77,9 +77,16 @@ impl<'a> Init<'a> {
         };
         let landlock = held.landlock.map(|version| landlock::rules(version, &held.reach, &self.temporary));
         let landlock = landlock.transpose().during("make the rules about files")?;
-        let hands_over = looks_after && held.seccomp && held.reach.layer.is_some() && sys::seccomp_can_notify();
+        let hands_over =
+            looks_after && held.seccomp && held.reach.layer.is_some() && sys::seccomp_can_notify();
         let renaming = if hands_over { Renaming::HandedOver } else { Renaming::Direct };
-        let seccomp = held.seccomp.then(|| seccomp::program(held.reach.network, renaming));
+        let filter = Filter {
+            network: held.reach.network,
+            renames: renaming,
+            shares_files: held.shares_files,
+            shares_processes: held.shares_processes,
+        };
+        let seccomp = held.seccomp.then(|| seccomp::program(&filter));
         let seccomp = match seccomp {
             Some(None) => return Err(("make the filter of calls".into(), io::ErrorKind::Unsupported.into())),
             Some(program) => program,

@@ -36,7 +36,8 @@ impl Nurse<'_> {
         let signals = sys::child_signals().during("hear of children")?;
         let (command, listener) = self.start(stdio)?;
         let held = self.init.spec.confined.as_ref();
-        let renames = listener.zip(held).map(|(listener, held)| Renames::new(listener, &held.reach.workspace));
+        let renames =
+            listener.zip(held).map(|(listener, held)| Renames::new(listener, &held.reach.workspace));
         let mut renames = renames.transpose().during("look after renames")?;
         if self.alone {
             // Nothing of this process is to be looked at from inside.

@@ -29,12 +29,7 @@ pub(super) fn become_command(
     }
 }
 
-fn try_become(
-    init: &Init<'_>,
-    rules: Option<Rules>,
-    stdio: Stdio,
-    nurse: &UnixStream,
-) -> Step<Infallible> {
+fn try_become(init: &Init<'_>, rules: Option<Rules>, stdio: Stdio, nurse: &UnixStream) -> Step<Infallible> {
     let spec = init.spec;
     sys::reset_signals();
     rustix::process::setsid().during("begin a session")?;

@@ -51,6 +51,10 @@ pub(crate) struct Confined {
     pub(crate) own_proc: bool,
     pub(crate) landlock: Option<u32>,
     pub(crate) seccomp: bool,
+    /// It sees the files of the machine, where sockets of other programs lie.
+    pub(crate) shares_files: bool,
+    /// It sees the processes of the machine.
+    pub(crate) shares_processes: bool,
 }
 
 /// What the helper tells of a command.

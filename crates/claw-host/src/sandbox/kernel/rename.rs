@@ -82,7 +82,8 @@ impl Renames {
         }
         let spot = |directory: i32, path: &Path| Spot::find(asked.pid, directory, path);
         let (from, to) = (spot(asked.from.0, &from)?, spot(asked.to.0, &to)?);
-        let on_layer = |spot: &Spot| rustix::fs::fstat(&spot.parent).is_ok_and(|raw| raw.st_dev == self.device);
+        let on_layer =
+            |spot: &Spot| rustix::fs::fstat(&spot.parent).is_ok_and(|raw| raw.st_dev == self.device);
         let is_directory = from.stat().is_ok_and(|raw| kind(&raw) == FileType::Directory);
         (is_directory && on_layer(&from) && on_layer(&to)).then_some((from, to))
     }
@@ -100,14 +101,19 @@ impl Renames {
             Ok(raw) if kind(&raw) != FileType::Directory => return Err(Errno::NOTDIR),
             Ok(raw) if from.stat()?.st_ino == raw.st_ino => return Ok(()),
             // One that is not empty is refused, as rename does.
-            Ok(_) => rustix::fs::unlinkat(&to.parent, &*to.name, AtFlags::REMOVEDIR).map_err(|error| match error {
-                Errno::EXIST => Errno::NOTEMPTY,
-                error => error,
-            })?,
+            Ok(_) => {
+                rustix::fs::unlinkat(&to.parent, &*to.name, AtFlags::REMOVEDIR).map_err(
+                    |error| match error {
+                        Errno::EXIST => Errno::NOTEMPTY,
+                        error => error,
+                    },
+                )?
+            }
         }
         self.count += 1;
         let copy = OsString::from(format!(".clawsmith-renaming-{}", self.count));
-        let copied = copy_entry((from.parent.as_fd(), &from.name), (to.parent.as_fd(), &copy), &mut Links::new(), 0);
+        let copied =
+            copy_entry((from.parent.as_fd(), &from.name), (to.parent.as_fd(), &copy), &mut Links::new(), 0);
         let moved = copied.and_then(|()| rustix::fs::renameat(&to.parent, &copy, &to.parent, &*to.name));
         if let Err(error) = moved {
             let _ = remove(to.parent.as_fd(), &copy, 0);
@@ -118,13 +124,19 @@ impl Renames {
 }
 
 impl Asked {
-    #[expect(clippy::cast_possible_truncation, clippy::cast_possible_wrap, reason = "the kernel truncates them too")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_possible_wrap,
+        reason = "the kernel truncates them too"
+    )]
     fn read(notification: &Notification) -> Option<Self> {
         let (pid, argument) = (notification.pid, notification.arguments);
         let at = |directory: usize, path: usize| (argument[directory] as i32, argument[path]);
         let here = |path: usize| (libc::AT_FDCWD, argument[path]);
         match libc::c_long::from(notification.call) {
-            libc::SYS_renameat2 => Some(Self { pid, from: at(0, 1), to: at(2, 3), flags: argument[4] as u32 }),
+            libc::SYS_renameat2 => {
+                Some(Self { pid, from: at(0, 1), to: at(2, 3), flags: argument[4] as u32 })
+            }
             libc::SYS_renameat => Some(Self { pid, from: at(0, 1), to: at(2, 3), flags: 0 }),
             #[cfg(target_arch = "x86_64")]
             libc::SYS_rename => Some(Self { pid, from: here(0), to: here(1), flags: 0 }),

@@ -108,7 +108,8 @@ impl Parts {
             parts.system(Path::new(path))?;
         }
         for path in DEVICES {
-            parts.add(Path::new(path), NO_SET_ID | NO_EXECUTE)?;
+            // A device on a read-only mount can be written to; its mode and owner cannot be changed.
+            parts.add(Path::new(path), NO_SET_ID | NO_EXECUTE | READ_ONLY)?;
         }
         let closed = NO_SET_ID | NO_DEVICES;
         let mut granted: Vec<(&Path, bool)> = vec![(&reach.workspace, reach.write)];

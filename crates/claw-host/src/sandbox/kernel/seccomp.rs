@@ -85,6 +85,19 @@ const REFUSED_HERE: &[libc::c_long] = &[];
 /// Calls that look as if the kernel did not know them, so that programs fall back to those the filter can judge.
 const UNKNOWN: &[libc::c_long] = &[libc::SYS_clone3, libc::SYS_openat2];
 
+/// What the filter depends on.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Filter {
+    /// Sockets of the internet that are allowed.
+    pub(crate) network: Network,
+    /// Way of the calls that rename.
+    pub(crate) renames: Renaming,
+    /// The command has no tree of files of its own: sockets of other programs lie in the one it sees.
+    pub(crate) shares_files: bool,
+    /// The command has no process namespace of its own: it can name processes outside.
+    pub(crate) shares_processes: bool,
+}
+
 /// Way of the calls that rename.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Renaming {
@@ -117,7 +130,8 @@ const ALLOW: u32 = libc::SECCOMP_RET_ALLOW;
 const KILL: u32 = libc::SECCOMP_RET_KILL_PROCESS;
 
 /// The filter; `None` on a machine that it was not written for.
-pub(crate) fn program(network: Network, renames: Renaming) -> Option<Vec<Instruction>> {
+pub(crate) fn program(options: &Filter) -> Option<Vec<Instruction>> {
+    let Filter { network, renames, .. } = *options;
     let mut program = Program(Vec::new());
     program.load(4);
     program.unless_equal(MACHINE?, KILL);
@@ -149,9 +163,15 @@ pub(crate) fn program(network: Network, renames: Renaming) -> Option<Vec<Instruc
         block.end(refuse(libc::EPERM));
     });
     modes(&mut program);
-    for call in [libc::SYS_socket, libc::SYS_socketpair] {
-        program.call(call, |block| sockets(block, network));
-    }
+    others(&mut program, options.shares_processes);
+    program.call(libc::SYS_socket, |block| {
+        if options.shares_files {
+            block.argument(0);
+            block.if_equal(libc::AF_UNIX as u32, refuse(libc::EPERM));
+        }
+        sockets(block, network);
+    });
+    program.call(libc::SYS_socketpair, |block| sockets(block, network));
     program.end(ALLOW);
     Some(program.0)
 }
@@ -170,6 +190,43 @@ fn modes(program: &mut Program) {
             program.call(call, |block| block.refuse_bits(1, SET_ID));
         }
         program.call(libc::SYS_open, |block| block.refuse_created(1, 2));
+    }
+}
+
+/// Limits and priorities are a process's own business. In a process namespace of its own a command may pin its threads,
+/// which have numbers too, but not the first process, which looks after it.
+fn others(program: &mut Program, shares_processes: bool) {
+    // Reading limits is harmless: what is refused is a pointer to new ones.
+    program.call(libc::SYS_prlimit64, |block| {
+        block.argument(0);
+        block.if_equal(0, ALLOW);
+        block.argument(2);
+        block.if_any(u32::MAX, refuse(libc::EPERM));
+        block.upper_argument(2);
+        block.if_any(u32::MAX, refuse(libc::EPERM));
+        block.end(ALLOW);
+    });
+    program.call(libc::SYS_setpriority, |block| {
+        block.argument(1);
+        block.if_equal(0, ALLOW);
+        block.end(refuse(libc::EPERM));
+    });
+    let scheduling = [
+        libc::SYS_sched_setaffinity,
+        libc::SYS_sched_setscheduler,
+        libc::SYS_sched_setparam,
+        libc::SYS_sched_setattr,
+    ];
+    for call in scheduling {
+        program.call(call, |block| {
+            block.argument(0);
+            block.if_equal(0, ALLOW);
+            if shares_processes {
+                return block.end(refuse(libc::EPERM));
+            }
+            block.if_equal(1, refuse(libc::EPERM));
+            block.end(ALLOW);
+        });
     }
 }
 
@@ -217,6 +274,12 @@ impl Program {
     /// Loads the lower half of an argument: all that the kernel looks at of flags, modes and families.
     fn argument(&mut self, index: u32) {
         let half = if cfg!(target_endian = "big") { 4 } else { 0 };
+        self.load(16 + 8 * index + half);
+    }
+
+    /// Loads the upper half of an argument.
+    fn upper_argument(&mut self, index: u32) {
+        let half = if cfg!(target_endian = "big") { 0 } else { 4 };
         self.load(16 + 8 * index + half);
     }
 

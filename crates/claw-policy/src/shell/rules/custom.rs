@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use claw_core::port::ApplyMode;
 use claw_core::tool::{Effect, Effects};
 use regex::Regex;
 use schemars::JsonSchema;
@@ -28,6 +29,9 @@ pub struct ShellConfig {
     /// Whether commands reach other machines without having to ask for it each time. Left out: they do not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network: Option<bool>,
+    /// When the changes of a command are brought into the workspace. Left out: when it has ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub apply: Option<ApplyMode>,
 }
 
 impl ShellConfig {
@@ -37,6 +41,7 @@ impl ShellConfig {
         both.off.extend(other.off.clone());
         both.rules.extend(other.rules.clone());
         both.network = other.network.or(both.network);
+        both.apply = other.apply.or(both.apply);
         both
     }
 }

@@ -2,14 +2,22 @@
 
 use super::*;
 
-/// What the filter answers to a call.
+fn filter(network: Network) -> Filter {
+    Filter { network, renames: Renaming::Direct, shares_files: false, shares_processes: false }
+}
+
+/// The answer of the filter to a call.
 fn answer(network: Network, arch: u32, call: u32, arguments: [u64; 6]) -> u32 {
+    answer_of(&filter(network), arch, call, arguments)
+}
+
+fn answer_of(filter: &Filter, arch: u32, call: u32, arguments: [u64; 6]) -> u32 {
     let mut data = Vec::new();
     data.extend(call.to_le_bytes());
     data.extend(arch.to_le_bytes());
     data.extend([0; 8]);
     arguments.iter().for_each(|argument| data.extend(argument.to_le_bytes()));
-    let program = program(network, Renaming::Direct).unwrap();
+    let program = program(filter).unwrap();
     let (mut at, mut held) = (0, 0_u32);
     loop {
         let Instruction { code, jt, jf, k } = program[at];
@@ -109,4 +117,33 @@ fn typing_into_a_terminal_is_refused() {
     check(Network::None, libc::SYS_ioctl, [0, 0x5412, 0, 0, 0, 0], REFUSE);
     check(Network::None, libc::SYS_ioctl, [0, 0x5412 | 1 << 32, 0, 0, 0, 0], REFUSE);
     check(Network::None, libc::SYS_ioctl, [0, 0x5413, 0, 0, 0, 0], ALLOW);
+}
+
+#[test]
+fn refuses_limits_and_priorities_of_others() {
+    let null = [7, 0, 0, 0, 0, 0];
+    check(Network::None, libc::SYS_prlimit64, [0, 7, 0x1000, 0, 0, 0], ALLOW);
+    check(Network::None, libc::SYS_prlimit64, null, ALLOW);
+    check(Network::None, libc::SYS_prlimit64, [1, 7, 0x1000, 0, 0, 0], REFUSE);
+    check(Network::None, libc::SYS_prlimit64, [1, 7, 0x1_0000_0000, 0, 0, 0], REFUSE);
+    check(Network::None, libc::SYS_setpriority, [0, 0, 19, 0, 0, 0], ALLOW);
+    check(Network::None, libc::SYS_setpriority, [0, 99, 19, 0, 0, 0], REFUSE);
+    check(Network::None, libc::SYS_sched_setaffinity, [99, 8, 1, 0, 0, 0], ALLOW);
+    check(Network::None, libc::SYS_sched_setaffinity, [1, 8, 1, 0, 0, 0], REFUSE);
+    let shared = Filter { shares_processes: true, ..filter(Network::None) };
+    for (pid, expected) in [(0, ALLOW), (99, REFUSE), (1, REFUSE)] {
+        for call in [libc::SYS_sched_setaffinity, libc::SYS_sched_setscheduler, libc::SYS_sched_setattr] {
+            assert_eq!(answer_of(&shared, MACHINE.unwrap(), call as u32, [pid, 0, 0, 0, 0, 0]), expected);
+        }
+    }
+}
+
+#[test]
+fn refuses_sockets_of_other_programs_where_their_files_are_seen() {
+    let unix = [libc::AF_UNIX as u64, libc::SOCK_STREAM as u64, 0, 0, 0, 0];
+    let shared = Filter { shares_files: true, ..filter(Network::Host) };
+    let machine = MACHINE.unwrap();
+    assert_eq!(answer_of(&shared, machine, libc::SYS_socket as u32, unix), REFUSE);
+    assert_eq!(answer_of(&shared, machine, libc::SYS_socketpair as u32, unix), ALLOW);
+    check(Network::None, libc::SYS_socket, unix, ALLOW);
 }
