@@ -1,4 +1,4 @@
-//! What is remembered of calls and of the images they gave, in memory: the default of an embedder, and of most tests.
+//! A store of calls and of the images they gave, in memory: the default of an embedder, and of most tests.
 //!
 //! Nothing here survives the process and nothing is chained; the stores of `claw-store` are for that. What it
 //! keeps is bounded by [`MemoryLimits`].
@@ -20,7 +20,7 @@ use crate::approvals::ApprovalTable;
 use crate::blobs::BlobTable;
 use crate::calls::{Calls, Known};
 
-/// How much a [`MemoryStore`] keeps, for each tenant.
+/// The limits of a [`MemoryStore`], for each tenant.
 #[derive(Debug, Clone, Copy)]
 pub struct MemoryLimits {
     /// Ledger entries; the oldest make room.
@@ -54,7 +54,7 @@ pub struct MemoryStore {
     unchained: Digest,
 }
 
-/// What is kept for one tenant.
+/// The ledger of one tenant.
 #[derive(Debug)]
 struct Book {
     written: u64,
