@@ -1,4 +1,4 @@
-//! What leaves a call: scrubbed first, cut after.
+//! Results of calls: scrubbed first, cut after.
 //!
 //! The whole scrubbed text is kept as an artifact before the model's copy is cut, so nothing is lost and no
 //! secret can slip through where the cut would have split it. Nothing leaves without a limit, and what is
@@ -62,10 +62,10 @@ pub(crate) fn ledger_args(args: &Value, scrubber: &CallScrubber) -> Value {
     json!({ "left_out": "too large", "bytes": text.len(), "digest": digest, "head": shorten(&text, LEDGER_HEAD) })
 }
 
-/// What is left of a result.
+/// A result as it leaves the road: scrubbed and cut.
 pub(crate) struct Capped {
     pub(crate) result: Result<Output, ToolError>,
-    /// How much of it the model reads.
+    /// The bytes of text that the model reads.
     pub(crate) bytes: u64,
     /// The error as the ledger holds it, scrubbed whatever the deployment decided for model and user.
     pub(crate) ledger_error: Option<String>,
@@ -131,7 +131,7 @@ async fn finish_error(
     error
 }
 
-/// Where the whole of what is cut goes.
+/// Keeps the whole of a cut text, and the bytes of images.
 struct Shelf<'a> {
     executor: &'a Executor,
     offer: &'a Offer,

@@ -1,4 +1,4 @@
-//! How much of a result may leave. What is given here is scrubbed already.
+//! Limits on a result. The text is scrubbed already.
 
 use claw_core::image::{self, Image};
 use claw_core::text::{self, Text};
@@ -19,7 +19,7 @@ const LABEL: usize = 256;
 /// Bytes of an address.
 const ADDRESS: usize = 4096;
 
-/// What a block adds to what the model reads.
+/// The bytes of text that a block adds for the model.
 pub(super) fn text_len(block: &Block) -> usize {
     match block {
         Block::Text { text } => text.len(),
