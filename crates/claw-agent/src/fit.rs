@@ -57,9 +57,9 @@ pub(crate) fn shorten(turns: &mut [Turn], budget: usize) {
                             cut(text, most);
                         }
                     }
-                    Block::Image { .. } => *block = Block::Text { text: "[a picture]".to_owned() },
+                    Block::Image(image) => *block = Block::Text { text: image.to_string() },
                 }),
-                Part::Image { .. } => *part = Part::text("[a picture]"),
+                Part::Image(image) => *part = Part::text(image.to_string()),
                 Part::Call(_) => {}
             }
         }
@@ -78,7 +78,7 @@ fn cut(text: &mut String, most: usize) {
 fn bytes(part: &Part) -> usize {
     match part {
         Part::Text { text } | Part::Thinking { text, .. } => text.len(),
-        Part::Image { .. } => IMAGE,
+        Part::Image(_) => IMAGE,
         Part::Call(wanted) => {
             let args = match &wanted.args {
                 Args::Json(args) => args.to_string().len(),
@@ -91,7 +91,7 @@ fn bytes(part: &Part) -> usize {
             .iter()
             .map(|block| match block {
                 Block::Text { text } => text.len(),
-                Block::Image { .. } => IMAGE,
+                Block::Image(_) => IMAGE,
                 Block::Resource { uri, text, .. } => uri.len() + text.as_ref().map_or(0, String::len),
             })
             .sum(),

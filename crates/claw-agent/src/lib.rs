@@ -13,6 +13,7 @@ mod deployment;
 mod error;
 mod fit;
 mod history;
+mod images;
 mod limits;
 mod loops;
 mod order;

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use claw_core::message::Part;
 use claw_core::port::UnixMillis;
-use claw_core::store::{Accepted, Conversations, Job, Lineage, NewJob, NewMessage, Party, Role, StoreError};
+use claw_core::store::{
+    Accepted, Blobs, Conversations, Job, Lineage, NewJob, NewMessage, Party, Role, StoreError,
+};
 use claw_core::tool::{Caller, PeerKind};
 use claw_core::{AgentId, JobId, MessageId, SessionKey, TenantId, UserId};
 use claw_registry::Asking;
@@ -13,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use smol_str::SmolStr;
 
-use crate::{Profile, RunError};
+use crate::{Profile, RunError, images};
 
 /// The queue counts attempts; how many there may be is the agent's to say, and a run that is given up has to be
 /// reported by someone who holds it.
@@ -93,15 +95,16 @@ impl Order {
         }
     }
 
-    /// Stores what was said and the job that answers it, in this lane. A conversation that is somebody else's is
-    /// refused.
+    /// Stores what was said, its images first, and the job that answers it, in this lane. A session that belongs to
+    /// somebody else is refused.
     pub async fn accept(
         &self,
-        store: &(impl Conversations + ?Sized),
+        store: &(impl Conversations + Blobs + ?Sized),
         (tenant, session): (&TenantId, &SessionKey),
         parts: &[Part],
         Acceptance { lane, at, lineage }: Acceptance<'_>,
     ) -> Result<Accepted, StoreError> {
+        images::store(store, tenant, parts, at).await?;
         let content = json(parts)?;
         let message = NewMessage {
             id: MessageId::new(),

@@ -16,6 +16,7 @@ pub(crate) fn of(wanted: &Wanted, reply: &Reply, meta: Option<&Meta>) -> Told {
     let mut content = match &reply.outcome {
         Ok(output) => {
             let mut content = output.content.clone();
+            content.iter_mut().for_each(unload);
             let notes: Vec<String> = reply.notes.iter().map(|note| format!("note: {note}")).collect();
             if !notes.is_empty() {
                 content.push(Block::Text { text: notes.join("\n") });
@@ -31,6 +32,13 @@ pub(crate) fn of(wanted: &Wanted, reply: &Reply, meta: Option<&Meta>) -> Told {
         content = marked(content, wanted.call, &reply.tool);
     }
     told(wanted, content, !reply.is_done())
+}
+
+/// A result names its images, as it is stored; the road has stored their bytes.
+fn unload(block: &mut Block) {
+    if let Block::Image(image) = block {
+        image.unload();
+    }
 }
 
 /// What the model is told of a call that was not made.
@@ -111,7 +119,7 @@ fn marked(content: Vec<Block>, call: CallId, tool: &str) -> Vec<Block> {
     let block = |block| match block {
         Block::Text { text } => Block::Text { text: mark(text) },
         Block::Resource { uri, mime, text } => Block::Resource { uri, mime, text: text.map(mark) },
-        image @ Block::Image { .. } => image,
+        image @ Block::Image(_) => image,
     };
     content.into_iter().map(block).collect()
 }

@@ -5,6 +5,7 @@
 //! rights than the message that began it all. Conversations that write to each other come to an end: a message goes
 //! through [`HOPS`] of them at most, and into none in which [`WAITING`] wait.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -153,7 +154,7 @@ fn words(part: Part) -> Option<Words> {
     Some(match part {
         Part::Text { text } => Words::Text { text },
         Part::Thinking { .. } => return None,
-        Part::Image { .. } => Words::Picture,
+        Part::Image(image) => Words::Image(image),
         Part::Call(wanted) => Words::Call {
             tool: wanted.tool,
             args: match wanted.args {
@@ -163,11 +164,12 @@ fn words(part: Part) -> Option<Words> {
         },
         Part::Result(told) => {
             let texts = told.content.iter().filter_map(|block| match block {
-                Block::Text { text } => Some(text.as_str()),
-                Block::Resource { text, .. } => text.as_deref(),
-                Block::Image { .. } => Some("[a picture]"),
+                Block::Text { text } => Some(Cow::Borrowed(text.as_str())),
+                Block::Resource { text, .. } => text.as_deref().map(Cow::Borrowed),
+                Block::Image(image) => Some(Cow::Owned(image.to_string())),
             });
-            let lines = texts.flat_map(str::lines).filter(|line| !is_mark(line));
+            let texts: Vec<Cow<'_, str>> = texts.collect();
+            let lines = texts.iter().flat_map(|text| text.lines()).filter(|line| !is_mark(line));
             let text = lines.collect::<Vec<_>>().join("\n");
             Words::Result { tool: told.tool, text, failed: told.failed }
         }

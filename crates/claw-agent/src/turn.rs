@@ -153,7 +153,7 @@ impl<'a> Run<'a> {
             let offer = self.offer().await?;
             let question = self.question(&offer).await?;
             let last = question.choice == Choice::None;
-            let (id, answer) = match self.think(&question).await {
+            let (id, answer) = match self.think(question).await {
                 Ok(Thought::Answered(id, answer)) => (id, answer),
                 Ok(Thought::Cut(id, text)) => {
                     return self.stopped(Some((id, text))).await.map(Went::Ended);

@@ -8,6 +8,7 @@
 
 pub mod event;
 pub mod id;
+pub mod image;
 pub mod message;
 pub mod port;
 pub mod redact;

@@ -1,13 +1,14 @@
 //! What messages are made of, whoever speaks and whichever provider carries them.
 //!
 //! A stored message's content is a list of these parts as JSON, so that history can be sent to another provider
-//! than the one that answered.
+//! than the one that answered. It names images and holds none of their bytes.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use smol_str::SmolStr;
 
 use crate::id::CallId;
+use crate::image::Image;
 use crate::store::Role;
 use crate::tool::Block;
 
@@ -37,13 +38,8 @@ pub enum Part {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         seal: Option<Seal>,
     },
-    /// A picture.
-    Image {
-        /// Such as `image/png`.
-        mime: SmolStr,
-        /// The bytes in base64.
-        data: String,
-    },
+    /// An image, by the digest of its bytes.
+    Image(Image),
     /// The model calls a tool.
     Call(Wanted),
     /// What came of a call.

@@ -12,6 +12,7 @@
 mod agents;
 mod approvals;
 mod artifacts;
+mod blobs;
 mod calls;
 mod clock;
 pub mod files;

@@ -1,4 +1,4 @@
-//! What is remembered of calls, in memory: the default of an embedder, and of most tests.
+//! A store of calls and of the images they gave, in memory: the default of an embedder, and of most tests.
 //!
 //! Nothing here survives the process and nothing is chained; the stores of `claw-store` are for that. What it
 //! keeps is bounded by [`MemoryLimits`].
@@ -9,17 +9,18 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use claw_core::port::UnixMillis;
 use claw_core::store::{
-    Answer, Approval, ApprovalState, Approvals, Changes, Entry, EntryEvent, Ledger, NewApproval, Outcome,
-    Record, StoreError, Tally, Topic,
+    Answer, Approval, ApprovalState, Approvals, Blob, BlobCard, BlobLimits, Blobs, Changes, Entry,
+    EntryEvent, Ledger, NewApproval, NewBlob, Outcome, Record, StoreError, Tally, Topic,
 };
 use claw_core::tool::Digest;
 use claw_core::{ApprovalId, CallId, NodeId, SessionKey, TenantId};
 use tokio::sync::watch;
 
 use crate::approvals::ApprovalTable;
+use crate::blobs::BlobTable;
 use crate::calls::{Calls, Known};
 
-/// How much a [`MemoryStore`] keeps, for each tenant.
+/// The limits of a [`MemoryStore`], for each tenant.
 #[derive(Debug, Clone, Copy)]
 pub struct MemoryLimits {
     /// Ledger entries; the oldest make room.
@@ -31,25 +32,29 @@ pub struct MemoryLimits {
     pub sessions: usize,
     /// Questions to people, of all tenants together; the oldest that are over make room.
     pub approvals: usize,
+    /// Blobs; the oldest make room.
+    pub blobs: BlobLimits,
 }
 
 impl Default for MemoryLimits {
     fn default() -> Self {
-        Self { entries: 10_000, calls: 1_000_000, sessions: 100_000, approvals: 10_000 }
+        let blobs = BlobLimits { tenant: 64 << 20, ..BlobLimits::default() };
+        Self { entries: 10_000, calls: 1_000_000, sessions: 100_000, approvals: 10_000, blobs }
     }
 }
 
-/// A ledger and approvals that live as long as the process.
+/// A ledger, approvals and blobs that live as long as the process.
 #[derive(Debug)]
 pub struct MemoryStore {
     books: Mutex<HashMap<TenantId, Book>>,
     approvals: ApprovalTable,
+    blobs: BlobTable,
     limits: MemoryLimits,
     node: NodeId,
     unchained: Digest,
 }
 
-/// What is kept for one tenant.
+/// The ledger of one tenant.
 #[derive(Debug)]
 struct Book {
     written: u64,
@@ -70,6 +75,7 @@ impl MemoryStore {
         Self {
             books: Mutex::default(),
             approvals: ApprovalTable::new(limits.approvals),
+            blobs: BlobTable::new(limits.blobs),
             limits,
             node: NodeId::local(),
             unchained: Digest::of_bytes(b""),
@@ -194,6 +200,22 @@ impl Approvals for MemoryStore {
         state: ApprovalState,
     ) -> Result<Approval, StoreError> {
         self.approvals.close(tenant, id, state)
+    }
+}
+
+#[async_trait]
+impl Blobs for MemoryStore {
+    async fn put_blob(&self, tenant: &TenantId, blob: &NewBlob, at: UnixMillis) -> Result<(), StoreError> {
+        self.blobs.put(tenant, blob, at)
+    }
+
+    async fn blob(&self, tenant: &TenantId, digest: &Digest) -> Result<Option<Blob>, StoreError> {
+        Ok(self.blobs.get(tenant, digest).map(|(blob, _)| blob))
+    }
+
+    async fn blob_card(&self, tenant: &TenantId, digest: &Digest) -> Result<Option<BlobCard>, StoreError> {
+        let card = |(blob, at): (Blob, _)| BlobCard { bytes: blob.bytes.len() as u64, mime: blob.mime, at };
+        Ok(self.blobs.get(tenant, digest).map(card))
     }
 }
 

@@ -8,7 +8,9 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
+use base64::Engine as _;
 use claw_core::CallId;
+use claw_core::image::Image;
 use claw_core::message::{Args, Part, Told, Turn};
 use claw_core::store::Role;
 use claw_core::tool::Block;
@@ -27,7 +29,7 @@ pub(crate) enum Message<'a> {
 #[derive(Debug, PartialEq)]
 pub(crate) enum Content<'a> {
     Text(Cow<'a, str>),
-    Image { mime: &'a str, data: &'a str },
+    Image { mime: &'a str, data: &'a [u8] },
 }
 
 #[derive(Debug, PartialEq)]
@@ -35,8 +37,8 @@ pub(crate) struct Outcome<'a> {
     pub(crate) call: CallId,
     pub(crate) tool: &'a str,
     pub(crate) text: String,
-    /// Pictures, as MIME type and base64.
-    pub(crate) images: Vec<(&'a str, &'a str)>,
+    /// Images, as media type and bytes.
+    pub(crate) images: Vec<(&'a str, &'a [u8])>,
     pub(crate) failed: bool,
 }
 
@@ -86,8 +88,10 @@ fn contents<'a>(turn: &'a Turn, sees: bool, prefix: &str) -> Vec<Content<'a>> {
         Part::Text { text } if text.trim().is_empty() => None,
         Part::Text { text } if prefix.is_empty() => Some(Content::Text(text.into())),
         Part::Text { text } => Some(Content::Text(format!("{prefix}{text}").into())),
-        Part::Image { mime, data } if sees => Some(Content::Image { mime, data }),
-        Part::Image { .. } => Some(Content::Text(UNSEEN.into())),
+        Part::Image(image) => Some(match shown(image, sees) {
+            Ok((mime, data)) => Content::Image { mime, data },
+            Err(text) => Content::Text(text.into()),
+        }),
         Part::Thinking { .. } | Part::Call(_) | Part::Result(_) => None,
     });
     contents.collect()
@@ -97,7 +101,7 @@ fn model<'a>(messages: &mut Vec<Message<'a>>, turn: &'a Turn, told: &HashMap<Cal
     let said = turn.parts.iter().filter(|part| match part {
         Part::Text { text } => !text.trim().is_empty(),
         Part::Thinking { .. } | Part::Call(_) => true,
-        Part::Image { .. } | Part::Result(_) => false,
+        Part::Image(_) | Part::Result(_) => false,
     });
     let said: Vec<&Part> = said.collect();
     // A thought alone says nothing to anyone.
@@ -133,8 +137,10 @@ fn outcome(told: &Told, sees: bool) -> Outcome<'_> {
             Block::Resource { uri, text, .. } => {
                 texts.push(text.as_ref().map_or_else(|| uri.clone(), |text| format!("{uri}\n{text}")));
             }
-            Block::Image { mime, data } if sees => images.push((mime.as_str(), data.as_str())),
-            Block::Image { .. } => texts.push(UNSEEN.to_owned()),
+            Block::Image(image) => match shown(image, sees) {
+                Ok(shown) => images.push(shown),
+                Err(text) => texts.push(text),
+            },
         }
     }
     texts.retain(|text| !text.is_empty());
@@ -143,6 +149,20 @@ fn outcome(told: &Told, sees: bool) -> Outcome<'_> {
         text = if images.is_empty() { "(nothing)".to_owned() } else { "(see the picture)".to_owned() };
     }
     Outcome { call: told.call, tool: &told.tool, text, images, failed: told.failed }
+}
+
+/// The type and bytes of an image; the text that stands in its place where it cannot be shown.
+fn shown(image: &Image, sees: bool) -> Result<(&str, &[u8]), String> {
+    match image.data() {
+        _ if !sees => Err(UNSEEN.to_owned()),
+        Some(data) => Ok((&image.mime, data)),
+        None => Err(image.missing()),
+    }
+}
+
+/// Bytes as every provider takes them.
+pub(crate) fn base64(data: &[u8]) -> String {
+    base64::engine::general_purpose::STANDARD.encode(data)
 }
 
 /// The arguments of a call as an object: no provider takes anything else back.

@@ -134,7 +134,7 @@ fn length(part: &Part) -> usize {
     match part {
         Part::Text { text } | Part::Thinking { text, .. } => text.len(),
         // What a picture costs depends on its size in pixels; about a thousand tokens is common.
-        Part::Image { .. } => 4_000,
+        Part::Image(_) => 4_000,
         Part::Call(wanted) => match &wanted.args {
             Args::Json(value) => wanted.tool.len() + value.to_string().len(),
             Args::Broken { text, .. } => wanted.tool.len() + text.len(),
@@ -146,7 +146,7 @@ fn length(part: &Part) -> usize {
 fn block_length(block: &Block) -> usize {
     match block {
         Block::Text { text } => text.len(),
-        Block::Image { .. } => 4_000,
+        Block::Image(_) => 4_000,
         Block::Resource { uri, text, .. } => uri.len() + text.as_ref().map_or(0, String::len),
     }
 }

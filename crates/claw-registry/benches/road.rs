@@ -1,4 +1,4 @@
-//! What the road costs: a no-op tool with a 1 KB result, called directly and down the road, by parts.
+//! Measures the road: a no-op tool with a 1 KB result, called directly and down the road, by parts.
 //!
 //! Prints `name<TAB>value<TAB>unit` lines; times are medians of many batches.
 
@@ -11,11 +11,11 @@ use std::time::Instant;
 use async_trait::async_trait;
 use claw_core::port::{Ports, UnixMillis, World};
 use claw_core::store::{
-    Answer, Approval, ApprovalState, Approvals, Bells, CallStore, Changes, Entry, Ledger, NewApproval,
-    Record, StoreError, Tally, Topic,
+    Answer, Approval, ApprovalState, Approvals, Bells, Blob, BlobCard, Blobs, CallStore, Changes, Entry,
+    Ledger, NewApproval, NewBlob, Record, StoreError, Tally, Topic,
 };
 use claw_core::tool::{
-    AnyTool, Call, CallParts, Caller, Group, Meta, Output, Progress, Tool, ToolError, erase,
+    AnyTool, Call, CallParts, Caller, Digest, Group, Meta, Output, Progress, Tool, ToolError, erase,
 };
 use claw_core::{AgentId, ApprovalId, CallId, NodeId, SessionKey, TenantId};
 use claw_host::{MemoryStore, SystemClock};
@@ -91,6 +91,19 @@ impl Approvals for NoStore {
     }
     async fn close(&self, _: &TenantId, id: ApprovalId, _: ApprovalState) -> Result<Approval, StoreError> {
         Err(StoreError::ApprovalState { id, state: "missing" })
+    }
+}
+
+#[async_trait]
+impl Blobs for NoStore {
+    async fn put_blob(&self, _: &TenantId, _: &NewBlob, _: UnixMillis) -> Result<(), StoreError> {
+        Ok(())
+    }
+    async fn blob(&self, _: &TenantId, _: &Digest) -> Result<Option<Blob>, StoreError> {
+        Ok(None)
+    }
+    async fn blob_card(&self, _: &TenantId, _: &Digest) -> Result<Option<BlobCard>, StoreError> {
+        Ok(None)
     }
 }
 

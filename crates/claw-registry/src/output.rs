@@ -1,15 +1,17 @@
-//! What leaves a call: scrubbed first, cut after.
+//! Results of calls: scrubbed first, cut after.
 //!
 //! The whole scrubbed text is kept as an artifact before the model's copy is cut, so nothing is lost and no
 //! secret can slip through where the cut would have split it. Nothing leaves without a limit, and what is
-//! left out is said.
+//! left out is said. Images are stored by their digests before anything names them.
 
 mod caps;
 mod cut;
 mod scrub;
 
 use claw_core::CallId;
-use claw_core::tool::{Digest, Output, ToolError};
+use claw_core::image::Image;
+use claw_core::store::{NewBlob, StoreError};
+use claw_core::tool::{Block, Digest, Output, ToolError};
 use serde_json::{Value, json};
 
 pub(crate) use self::cut::cut;
@@ -60,10 +62,10 @@ pub(crate) fn ledger_args(args: &Value, scrubber: &CallScrubber) -> Value {
     json!({ "left_out": "too large", "bytes": text.len(), "digest": digest, "head": shorten(&text, LEDGER_HEAD) })
 }
 
-/// What is left of a result.
+/// A result as it leaves the road: scrubbed and cut.
 pub(crate) struct Capped {
     pub(crate) result: Result<Output, ToolError>,
-    /// How much of it the model reads.
+    /// The bytes of text that the model reads.
     pub(crate) bytes: u64,
     /// The error as the ledger holds it, scrubbed whatever the deployment decided for model and user.
     pub(crate) ledger_error: Option<String>,
@@ -103,7 +105,7 @@ async fn finish_output(
     shelf: &Shelf<'_>,
 ) -> Output {
     scrub::output(&mut output, scrubber);
-    caps::pictures(&mut output.content, scrubber);
+    caps::images(&mut output.content, scrubber);
     // First, so that the newest artifact is what the model reads.
     if let Some(deliverable) = output.deliverable.take() {
         output.deliverable = Some(shelf.cut(deliverable, limit.saturating_mul(4)).await);
@@ -113,6 +115,7 @@ async fn finish_output(
         caps::fold(&mut output.content, text);
     }
     caps::output(&mut output, limit);
+    shelf.store_images(&mut output.content).await;
     output
 }
 
@@ -128,7 +131,7 @@ async fn finish_error(
     error
 }
 
-/// Where the whole of what is cut goes.
+/// Keeps the whole of a cut text, and the bytes of images.
 struct Shelf<'a> {
     executor: &'a Executor,
     offer: &'a Offer,
@@ -143,6 +146,35 @@ impl Shelf<'_> {
         }
         let kept = self.keep(&text).await;
         cut(&text, limit, &kept)
+    }
+
+    /// Stores the bytes of images, so that messages can name them. An image that cannot be stored becomes a line.
+    async fn store_images(&self, content: &mut [Block]) {
+        for block in content {
+            let Block::Image(image) = block else { continue };
+            if let Err(why) = self.store_image(image).await {
+                let (mime, bytes) = (&image.mime, image.bytes);
+                *block = Block::Text {
+                    text: format!("[image {mime}, {bytes} bytes, could not be stored: {why}]"),
+                };
+            }
+        }
+    }
+
+    async fn store_image(&self, image: &Image) -> Result<(), String> {
+        let Some(blob) = NewBlob::of_image(image) else { return Ok(()) };
+        let (tenant, now) = (&self.offer.caller().tenant, self.offer.0.registry.world().clock.now());
+        let stored = match blob {
+            Ok(blob) => self.executor.0.store.put_blob(tenant, &blob, now).await,
+            Err(error) => Err(error),
+        };
+        stored.map_err(|error| match error {
+            StoreError::Refused { why, .. } => why,
+            error => {
+                tracing::error!(%error, call = %self.call, "an image could not be stored");
+                "the store failed; make the call again later".to_owned()
+            }
+        })
     }
 
     /// Keeps the whole text and says where it is; `result_read` becomes callable.

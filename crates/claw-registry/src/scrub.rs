@@ -9,6 +9,7 @@ mod values;
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use claw_core::image::Image;
 use claw_core::redact::{Redaction, Redactor};
 use claw_core::tool::Secrets;
 use claw_policy::scrub::{Scrubber, Stream, Value as SecretValue, ValueError};
@@ -52,6 +53,11 @@ impl CallScrubber {
     /// What may be seen of a file's text, as the tools show it.
     pub fn file_text(&self, text: &str) -> String {
         claw_core::text::mask(text, &self.for_output()).text
+    }
+
+    /// Whether an image that a person shows may be stored and sent; one whose bytes are not at hand is not judged here.
+    pub fn passes_image(&self, image: &Image) -> bool {
+        image.data().is_none_or(|data| self.for_output().passes(data))
     }
 
     /// A text without its secrets.
@@ -136,10 +142,25 @@ impl OutputScrubber<'_> {
         if self.open { value } else { self.scrubber.json(&value) }
     }
 
-    /// Whether bytes in base64 may be shown: they cannot be scrubbed, so they hold no known value or stay here.
-    pub(crate) fn passes(&self, base64: &str) -> bool {
-        self.open || self.scrubber.scrubber.as_ref().is_some_and(|known| !known.knows(base64.as_bytes()))
+    /// Whether bytes that are not text may be shown. They cannot be scrubbed, so they pass whole or not at all: no
+    /// known value may be in them, and no readable part that would be scrubbed, such as a comment in an image.
+    pub(crate) fn passes(&self, bytes: &[u8]) -> bool {
+        let is_clean = |scrubber: &Scrubber| {
+            let is_kept = |part: &str| matches!(scrubber.scrub(part), Cow::Borrowed(_));
+            !scrubber.knows(bytes) && readable(bytes).all(is_kept)
+        };
+        self.open || self.scrubber.scrubber.as_ref().is_some_and(is_clean)
     }
+}
+
+/// The shortest run of characters that counts as readable; compressed data has shorter ones everywhere.
+const READABLE: usize = 12;
+
+/// The runs of readable characters in bytes.
+fn readable(bytes: &[u8]) -> impl Iterator<Item = &str> {
+    let is_other = |byte: &u8| !matches!(byte, b' '..=b'~' | b'\t' | b'\r' | b'\n');
+    let runs = bytes.split(is_other).filter(|run| run.len() >= READABLE);
+    runs.filter_map(|run| std::str::from_utf8(run).ok())
 }
 
 /// What is hidden in a view of a file is what its text would be scrubbed of.

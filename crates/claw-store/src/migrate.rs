@@ -58,6 +58,7 @@ const PAIRS: &[Pair] = &[
     pair!(21, "search", "0021_search.sql"),
     pair!(22, "runs", "0022_runs.sql"),
     pair!(23, "tenant_rules", "0023_tenant_rules.sql"),
+    pair!(24, "blobs", "0024_blobs.sql"),
 ];
 
 /// Every step, in order.

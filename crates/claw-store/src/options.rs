@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use claw_core::InstallationId;
+use claw_core::store::BlobLimits;
 
 /// What a store is opened with. The defaults fit a machine with one gigabyte of memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,6 +20,8 @@ pub struct StoreOptions {
     pub statement_timeout: Duration,
     /// How long to wait for a connection; on SQLite that is how long a write waits for those before it.
     pub acquire_timeout: Duration,
+    /// The most bytes of a blob, and of all blobs of a tenant.
+    pub blobs: BlobLimits,
     /// The installation that this node is part of, if it knows. The store of another is not opened, and none
     /// is made: what this installation had stored is elsewhere.
     pub installation: Option<InstallationId>,
@@ -33,6 +36,7 @@ impl Default for StoreOptions {
             connections: 16,
             statement_timeout: Duration::from_secs(30),
             acquire_timeout: Duration::from_secs(10),
+            blobs: BlobLimits::default(),
             installation: None,
         }
     }

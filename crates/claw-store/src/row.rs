@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 
 use claw_core::port::{UnixMillis, Version};
 use claw_core::store::{
-    AccessRole, Agent, Answer, Approval, ApprovalState, KEY_USE_EVERY, KeyScopes, Layer, NewKey, NewMessage,
-    ProcessEnd, Rule, SessionEventBody, StoreError, StoredSettings, Tally,
+    AccessRole, Agent, Answer, Approval, ApprovalState, Blob, BlobCard, KEY_USE_EVERY, KeyScopes, Layer,
+    NewKey, NewMessage, ProcessEnd, Rule, SessionEventBody, StoreError, StoredSettings, Tally,
 };
 use claw_core::tool::Digest;
 use claw_core::{AgentId, ApprovalId, JobId, RuleId, TenantId, ToolName, UserId};
@@ -96,6 +96,19 @@ pub(crate) fn counts(uses: &[(ToolName, u64)]) -> BTreeMap<&str, i64> {
 pub(crate) fn version(bytes: Vec<u8>) -> Result<Version, StoreError> {
     let text = String::from_utf8(bytes).map_err(|error| damaged("the state of a file", error))?;
     Ok(Version(text.into()))
+}
+
+/// A blob from its columns; bytes that its digest does not name are damage.
+pub(crate) fn blob(digest: &Digest, (mime, bytes): (String, Vec<u8>)) -> Result<Blob, StoreError> {
+    if Digest::of_bytes(&bytes) != *digest {
+        return Err(damaged(&format!("the blob `{digest}`"), "its bytes have another digest"));
+    }
+    Ok(Blob { mime: mime.into(), bytes: bytes.into() })
+}
+
+/// A blob without its bytes, from its columns.
+pub(crate) fn blob_card((mime, size, at): (String, i64, i64)) -> Result<BlobCard, StoreError> {
+    Ok(BlobCard { mime: mime.into(), bytes: count(size)?, at: UnixMillis(at) })
 }
 
 /// What a place is looked for by: a path can be longer than an index takes, and hold any character.

@@ -17,6 +17,9 @@ use serde_json::{Map, Value, json};
 /// 2026-01-01T00:00:00Z.
 pub const NOW: UnixMillis = UnixMillis(1_767_225_600_000);
 
+/// An image: one transparent pixel.
+pub const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0\x1f\x15\xc4\x89\0\0\0\rIDATx\x9cc\xfc\xff\xff?\x03\0\x08\xfc\x02\xfe\xa7\x9a\xa0\xa0\0\0\0\0IEND\xaeB`\x82";
+
 /// The main tenant, in session `cli:me`.
 pub fn owner() -> Owner {
     Owner { tenant: TenantId::main(), session: session("cli:me") }

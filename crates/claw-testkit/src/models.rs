@@ -13,6 +13,9 @@ use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use base64::Engine as _;
+use claw_core::image::Image;
+use claw_core::message::Part;
 use claw_core::port::{Fault, Question};
 use claw_core::store::Tokens;
 use claw_llm::{Scene, Script, Step};
@@ -21,6 +24,14 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
 use http::{Connection, Received};
+
+/// An image as providers are sent it: its media type, and its bytes in base64.
+fn image(mime: &Value, data: &Value) -> Result<Part, String> {
+    let mime = mime.as_str().ok_or("an image without a type")?;
+    let data = data.as_str().ok_or("an image without data")?;
+    let data = base64::engine::general_purpose::STANDARD.decode(data);
+    Ok(Part::Image(Image::new(mime, data.map_err(|error| format!("an image that is no base64: {error}"))?)))
+}
 
 /// How a server behaves besides what its script says.
 #[derive(Debug, Clone, Default)]

@@ -7,9 +7,10 @@ use std::sync::Mutex;
 use async_trait::async_trait;
 use claw_core::port::UnixMillis;
 use claw_core::store::{
-    Answer, Approval, ApprovalState, Approvals, CallStore, Changes, Entry, Ledger, NewApproval, Outcome,
-    Record, StoreError, Tally, Topic,
+    Answer, Approval, ApprovalState, Approvals, Blob, BlobCard, Blobs, CallStore, Changes, Entry, Ledger,
+    NewApproval, NewBlob, Outcome, Record, StoreError, Tally, Topic,
 };
+use claw_core::tool::Digest;
 use claw_core::{ApprovalId, CallId, SessionKey, TenantId};
 use tokio::sync::watch;
 
@@ -28,6 +29,9 @@ pub enum StoreMethod {
     Pending,
     Answer,
     Close,
+    PutBlob,
+    Blob,
+    BlobCard,
 }
 
 /// Passes everything on to the store it wraps, except what it was told to fail.
@@ -115,6 +119,19 @@ impl<S: CallStore> Approvals for FailingStore<S> {
         state: ApprovalState,
     ) -> Result<Approval, StoreError> {
         self.pass(StoreMethod::Close)?.close(tenant, id, state).await
+    }
+}
+
+#[async_trait]
+impl<S: CallStore> Blobs for FailingStore<S> {
+    async fn put_blob(&self, tenant: &TenantId, blob: &NewBlob, at: UnixMillis) -> Result<(), StoreError> {
+        self.pass(StoreMethod::PutBlob)?.put_blob(tenant, blob, at).await
+    }
+    async fn blob(&self, tenant: &TenantId, digest: &Digest) -> Result<Option<Blob>, StoreError> {
+        self.pass(StoreMethod::Blob)?.blob(tenant, digest).await
+    }
+    async fn blob_card(&self, tenant: &TenantId, digest: &Digest) -> Result<Option<BlobCard>, StoreError> {
+        self.pass(StoreMethod::BlobCard)?.blob_card(tenant, digest).await
     }
 }
 

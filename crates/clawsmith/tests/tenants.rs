@@ -4,6 +4,8 @@
 
 use std::time::Duration;
 
+use claw_core::image::Image;
+use claw_core::message::Part;
 use claw_core::port::{Clock as _, Owner};
 use claw_core::store::{
     AgentKind, AgentSetup, DocumentKey, RunEnd, RunEvent, SecretPlace, SessionEventBody, Shelf, Tenant,
@@ -12,7 +14,7 @@ use claw_core::{AgentId, JobId, SecretName, SessionKey, TenantId, UserId};
 use claw_host::SystemClock;
 use clawsmith::app::{App, Followed, Hooks, SessionsOptions, Setup};
 use clawsmith::config::Surroundings;
-use clawsmith::{Caller, Request, Toolbox};
+use clawsmith::{Asking, Caller, Request, Toolbox};
 use secrecy::SecretString;
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
@@ -144,6 +146,24 @@ async fn a_secret_of_one_tenant_is_hidden_for_it_alone() {
         value,
         "it is no secret of ours, and we do not learn that it is one"
     );
+}
+
+#[tokio::test]
+async fn an_image_with_a_secret_is_sent_by_nobody_whose_secret_it_is() {
+    let deployment = Deployment::new().await;
+    let sessions = deployment.app.sessions(SessionsOptions::default()).await.unwrap();
+    let value = "hunter2-and-more";
+    sessions.deployment().executor.scrubbers().add_for(&other(), value).unwrap();
+    let png = [&b"\x89PNG\r\n\x1a\n\0"[..], value.as_bytes(), b"\0"].concat();
+    let send = async |tenant: &TenantId, image: Image| {
+        sessions.send(&deployment.caller(tenant), vec![Part::Image(image)], Asking::Impossible).await
+    };
+    let refused = send(&other(), Image::new("image/png", png.clone())).await.unwrap_err();
+    assert!(refused.to_string().contains("holds a secret"), "{refused}");
+    send(&TenantId::main(), Image::new("image/png", png)).await.unwrap();
+    let lies = send(&TenantId::main(), Image::new("image/png", &b"text"[..])).await.unwrap_err();
+    assert!(format!("{lies:?}").contains("claimed to be"), "{lies:?}");
+    sessions.end().await.unwrap();
 }
 
 /// A process that is at work hides a secret that another one sets.

@@ -68,7 +68,7 @@ impl Run<'_> {
         let answer = tokio::select! {
             biased;
             () = self.stopping.now.cancelled() => return Ok(()),
-            answer = self.model.ask(&question, &unheard) => answer,
+            answer = self.ask(question, &unheard) => answer,
         };
         let answer = match answer {
             Ok(answer) => answer,

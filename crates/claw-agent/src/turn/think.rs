@@ -3,12 +3,12 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use claw_core::MessageId;
-use claw_core::port::{Answer, Ear, Owner, Piece, Question};
+use claw_core::port::{Answer, Ear, ModelError, Owner, Piece, Question};
 use claw_core::store::{Store, Voice};
 use claw_registry::{CallScrubber, Saying};
 
 use super::Run;
-use crate::RunError;
+use crate::{RunError, images};
 
 /// What came of asking.
 pub(super) enum Thought {
@@ -20,7 +20,7 @@ pub(super) enum Thought {
 
 impl Run<'_> {
     /// Asks the model. Stopping the run drops the request.
-    pub(super) async fn think(&self, question: &Question) -> Result<Thought, RunError> {
+    pub(super) async fn think(&self, question: Question) -> Result<Thought, RunError> {
         let ear = Listening::new(self);
         let spent = self.deployment.clock.now().since(self.began);
         // A last answer may take a tenth more than what was left.
@@ -29,7 +29,7 @@ impl Run<'_> {
             biased;
             () = self.stopping.now.cancelled() => None,
             () = tokio::time::sleep(left) => None,
-            answer = self.model.ask(question, &ear) => Some(answer),
+            answer = self.ask(question, &ear) => Some(answer),
         };
         let (id, text) = ear.end();
         match answer {
@@ -45,6 +45,14 @@ impl Run<'_> {
                 Ok(Thought::Cut(id, text))
             }
         }
+    }
+}
+
+impl Run<'_> {
+    /// Puts a question to the model, with the images that its turns name.
+    pub(super) async fn ask(&self, mut question: Question, ear: &dyn Ear) -> Result<Answer, ModelError> {
+        images::load(&*self.deployment.store, &self.caller.tenant, &mut question.turns).await;
+        self.model.ask(&question, ear).await
     }
 }
 

@@ -5,6 +5,7 @@
 mod aborting;
 mod compacting;
 mod ended;
+mod images;
 mod kill;
 mod kit;
 mod limits;

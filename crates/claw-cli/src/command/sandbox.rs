@@ -161,7 +161,7 @@ impl Place {
             return docker::finish(docker, self, argv).await;
         }
         let shell = LocalShell::new(Arc::clone(&self.launcher), self.options.clone());
-        let command = shell.command(&self.context, argv.to_vec(), "", &[]);
+        let command = shell.command(&self.context, argv.to_vec(), "", &[]).await;
         let finished = shell.finish(&self.context, command).await;
         finished.map_err(|error| match (&error, argv.first()) {
             // The sandbox stood; what was to run in it is not there.

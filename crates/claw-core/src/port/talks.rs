@@ -6,6 +6,7 @@ use smol_str::SmolStr;
 
 use super::{Owner, TalkFigures, UnixMillis};
 use crate::id::{SessionKey, TenantId};
+use crate::image::Image;
 use crate::store::{Circle, Role};
 use crate::tool::{Caller, PeerKind, ToolError};
 
@@ -98,11 +99,11 @@ pub struct Line {
 pub enum Words {
     /// Words.
     Text {
-        /// They.
+        /// The text.
         text: String,
     },
-    /// A picture.
-    Picture,
+    /// An image.
+    Image(Image),
     /// A tool was called.
     Call {
         /// Which.

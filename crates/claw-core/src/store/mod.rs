@@ -9,6 +9,7 @@ mod access;
 mod agents;
 mod approvals;
 mod artifacts;
+mod blobs;
 mod changes;
 mod conversations;
 mod documents;
@@ -37,6 +38,7 @@ pub use access::{
 pub use agents::{Agent, AgentKind, AgentSetup, AgentStore};
 pub use approvals::{Answer, Approval, ApprovalState, Approvals, NewApproval, Suggestion};
 pub use artifacts::{ArtifactIndex, KeptArtifact};
+pub use blobs::{Blob, BlobCard, BlobLimits, Blobs, NewBlob};
 pub use changes::{Bells, Changes, SessionBells, Topic};
 pub use conversations::{Circle, Conversation, ConversationPage, Conversations, Party};
 pub use documents::{Document, DocumentCard, DocumentKey, Documents, Found, Passage, PassageQuery, Shelf};
@@ -116,10 +118,10 @@ impl<S> Store for S where
 {
 }
 
-/// Everything the road remembers calls by.
-pub trait CallStore: Ledger + Approvals {}
+/// Everything the road remembers calls by, and the images that they give.
+pub trait CallStore: Ledger + Approvals + Blobs {}
 
-impl<S: Ledger + Approvals> CallStore for S {}
+impl<S: Ledger + Approvals + Blobs> CallStore for S {}
 
 /// A store that could not do what it was asked.
 #[derive(Debug, thiserror::Error)]

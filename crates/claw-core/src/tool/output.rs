@@ -1,10 +1,13 @@
 //! What a call gives back.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use smol_str::SmolStr;
 
 use crate::id::ArtifactId;
+use crate::image::Image;
 
 /// The result of a call that worked.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
@@ -44,13 +47,8 @@ pub enum Block {
         /// The words.
         text: String,
     },
-    /// A picture.
-    Image {
-        /// Such as `image/png`.
-        mime: SmolStr,
-        /// The bytes in base64.
-        data: String,
-    },
+    /// An image. A tool gives it with its bytes; the road stores them and passes the image on by its digest.
+    Image(Image),
     /// Something that can be fetched.
     Resource {
         /// Where.
@@ -103,10 +101,9 @@ impl Output {
         Ok(Self { details: Some(value), ..Self::text(text) })
     }
 
-    /// A picture, its bytes in base64.
-    pub fn image(mime: impl Into<SmolStr>, base64: impl Into<String>) -> Self {
-        let block = Block::Image { mime: mime.into(), data: base64.into() };
-        Self { content: vec![block], ..Self::default() }
+    /// An image of these bytes.
+    pub fn image(mime: impl Into<SmolStr>, bytes: impl Into<Arc<[u8]>>) -> Self {
+        Self { content: vec![Block::Image(Image::new(mime, bytes))], ..Self::default() }
     }
 
     /// Work that goes on in the background under a handle.
@@ -142,8 +139,8 @@ impl Output {
         self
     }
 
-    /// All the words for the model, a line between blocks; a picture as a short mark, a resource as a mark
-    /// and its text.
+    /// All the words for the model, a line between blocks; an image as one line with its type and size, a
+    /// resource as a mark and its text.
     pub fn model_text(&self) -> String {
         let mut text = String::new();
         for block in &self.content {
@@ -152,7 +149,7 @@ impl Output {
             }
             match block {
                 Block::Text { text: words } => text.push_str(words),
-                Block::Image { mime, .. } => text.push_str(&format!("[image {mime}]")),
+                Block::Image(image) => text.push_str(&image.to_string()),
                 Block::Resource { uri, text: words, .. } => {
                     text.push_str(&format!("[resource {uri}]"));
                     if let Some(words) = words {

@@ -87,6 +87,8 @@ pub enum Stopped {
 /// Starts commands. One for a program is enough; the helper is started with the first command.
 #[derive(Debug, Default)]
 pub struct Launcher {
+    /// Locked only while a request is sent, or the helper started: each answer comes on a socket of its own, so no
+    /// command waits for another's start.
     helper: Arc<Mutex<Helper>>,
     found: OnceCell<Found>,
     idle: Arc<Idle>,

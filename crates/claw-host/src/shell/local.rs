@@ -9,6 +9,7 @@ use claw_core::port::{
     Allowed, Child, HostRan, Program, Ran, RunContext, ShellHost, Size, Start, WorkspaceAccess,
 };
 use claw_core::tool::{Argv, Effect, ErrorKind, Script, Sight, Target, ToolError};
+use tokio::sync::OnceCell;
 
 use super::pending::Pending;
 use super::process::{Command, Finished, Input, Process, Streams, Watch};
@@ -19,7 +20,7 @@ use crate::transaction::Transactions;
 /// The directory in a data directory that holds workspaces.
 const WORKSPACES: &str = "workspaces";
 
-/// What holds for every command of a shell.
+/// The options of every command of a shell.
 #[derive(Debug, Clone)]
 pub struct ShellOptions {
     /// How much a command may use.
@@ -75,7 +76,7 @@ impl LocalShell {
     }
 
     /// A command as this shell runs it: with the environment, the limits and the sandbox of the context.
-    pub fn command(
+    pub async fn command(
         &self,
         context: &RunContext,
         argv: Vec<String>,
@@ -83,34 +84,42 @@ impl LocalShell {
         env: &[(String, String)],
     ) -> Command {
         let directory = context.workspace.join(directory);
+        let confinement = match context.sandboxed {
+            true => Some(self.confinement(context).await),
+            false => None,
+        };
         Command {
             argv,
             env: environment::environment(|name| std::env::var(name).ok(), &context.workspace, env),
             directory,
             limits: self.options.limits.clone(),
-            confinement: context.sandboxed.then(|| self.confinement(context)),
+            confinement,
             input: Input::Closed,
             streams: Streams::Together,
         }
     }
 
     /// A script as this shell runs it.
-    fn scripted(&self, context: &RunContext, script: &Script) -> Command {
-        let argv = vec![interpreter().to_owned(), "-c".to_owned(), script.text.clone()];
-        self.command(context, argv, &script.directory, &script.env)
+    async fn scripted(&self, context: &RunContext, script: &Script) -> Command {
+        let argv = vec![interpreter().await.to_owned(), "-c".to_owned(), script.text.clone()];
+        self.command(context, argv, &script.directory, &script.env).await
     }
 
-    /// What holds for every command.
+    /// The options of every command.
     pub(crate) const fn options(&self) -> &ShellOptions {
         &self.options
     }
 
-    pub(crate) fn confinement(&self, context: &RunContext) -> Confinement {
-        let network = match (context.effects.has(Effect::Network), context.network) {
+    /// The network that a command of this context has.
+    fn network(&self, context: &RunContext) -> Network {
+        match (context.effects.has(Effect::Network), context.network) {
             (false, _) => Network::None,
             (true, true) => Network::Host,
             (true, false) => self.options.network,
-        };
+        }
+    }
+
+    pub(crate) async fn confinement(&self, context: &RunContext) -> Confinement {
         let write = writes(context);
         let grant = |grant: &Grant| Grant { path: grant.path.clone(), write: grant.write && write };
         let reach = Reach {
@@ -118,16 +127,16 @@ impl LocalShell {
             write,
             layer: None,
             grants: self.options.grants.iter().map(grant).collect(),
-            hidden: self.hidden(context),
-            network,
+            hidden: self.hidden(context).await,
+            network: self.network(context),
             processes: true,
         };
         Confinement { reach, required: self.options.required.clone() }
     }
 
-    /// What a command never reaches. A data directory with the workspace in it is not shown as it is: nothing but
+    /// The paths that a command never reaches. A data directory with the workspace in it is not shown as it is: nothing but
     /// that workspace is.
-    fn hidden(&self, context: &RunContext) -> Vec<PathBuf> {
+    async fn hidden(&self, context: &RunContext) -> Vec<PathBuf> {
         let granted = |path: &Path| self.options.grants.iter().any(|grant| path.starts_with(&grant.path));
         let shown = |path: &&PathBuf| {
             let workspaces = path.join(WORKSPACES);
@@ -136,8 +145,8 @@ impl LocalShell {
         };
         let mut hidden: Vec<PathBuf> = self.options.hidden.iter().filter(shown).cloned().collect();
         // What is not there cannot be read; what must not be made either is in the options.
-        let there = context.hidden.iter().filter(|path| path.starts_with(&context.workspace));
-        hidden.extend(there.filter(|path| path.exists()).cloned());
+        let inside = context.hidden.iter().filter(|path| path.starts_with(&context.workspace));
+        hidden.extend(sight::existing(inside.cloned().collect()).await);
         hidden
     }
 
@@ -236,14 +245,13 @@ impl LocalShell {
             return "no sandbox: it reaches what this program reaches, and could answer this question itself"
                 .to_owned();
         }
-        let reach = self.confinement(context).reach;
         let layered = context.access == WorkspaceAccess::Layer && self.options.transactions.is_some();
-        let workspace = match (reach.write, layered) {
+        let workspace = match (writes(context), layered) {
             (false, _) => "workspace read only",
             (true, false) => "workspace read and write",
             (true, true) => "workspace read and write, changes applied when it has ended",
         };
-        let network = match reach.network {
+        let network = match self.network(context) {
             Network::None => "no network",
             Network::Loopback => "a network of its own",
             Network::Host => "the network of this machine",
@@ -267,8 +275,8 @@ impl LocalShell {
         }
         let works: Vec<_> = LayerName::ALL.into_iter().filter(|name| layers.works(*name)).collect();
         let works: Vec<_> = works.iter().map(|name| name.name()).collect();
-        let reach = self.confinement(context).reach;
-        Ok(format!("kernel write={} network={:?} {}", reach.write, reach.network, works.join("+")))
+        let (write, network) = (context.effects.has(Effect::Write), self.network(context));
+        Ok(format!("kernel write={write} network={network:?} {}", works.join("+")))
     }
 }
 
@@ -289,7 +297,7 @@ impl ShellHost for LocalShell {
     }
 
     async fn run(&self, context: &RunContext, script: &Script) -> Result<HostRan, ToolError> {
-        let mut command = self.scripted(context, script);
+        let mut command = self.scripted(context, script).await;
         if let Some(input) = &script.input {
             command.input = Input::Bytes(input.clone().into_bytes());
         }
@@ -303,7 +311,7 @@ impl ShellHost for LocalShell {
     }
 
     async fn spawn(&self, context: &RunContext, argv: &Argv) -> Result<HostRan, ToolError> {
-        let command = self.command(context, argv.argv.clone(), &argv.directory, &argv.env);
+        let command = self.command(context, argv.argv.clone(), &argv.directory, &argv.env).await;
         self.ran_on_layer(context, command, (None, false)).await
     }
 
@@ -311,8 +319,8 @@ impl ShellHost for LocalShell {
         self.compare(context).await?;
         let context = &RunContext { network: context.network || start.network, ..context.clone() };
         let mut command = match &start.program {
-            Program::Script(script) => self.scripted(context, script),
-            Program::Argv(argv) => self.command(context, argv.argv.clone(), &argv.directory, &argv.env),
+            Program::Script(script) => self.scripted(context, script).await,
+            Program::Argv(argv) => self.command(context, argv.argv.clone(), &argv.directory, &argv.env).await,
         };
         if let Some(confinement) = &mut command.confinement {
             let write = confinement.reach.write;
@@ -347,9 +355,14 @@ const fn place(context: &RunContext) -> &'static str {
     if context.sandboxed { "the sandbox" } else { "the host" }
 }
 
-/// The shell that reads scripts.
-fn interpreter() -> &'static str {
-    if Path::new("/bin/bash").exists() { "/bin/bash" } else { "/bin/sh" }
+/// The shell that reads scripts. Looked for once.
+async fn interpreter() -> &'static str {
+    static FOUND: OnceCell<&'static str> = OnceCell::const_new();
+    let find = || async {
+        let bash = sight::existing(vec![PathBuf::from("/bin/bash")]).await;
+        if bash.is_empty() { "/bin/sh" } else { "/bin/bash" }
+    };
+    FOUND.get_or_init(find).await
 }
 
 /// A command that could not be started, in the words of a tool.

@@ -1,5 +1,6 @@
 //! One command that runs: what it is given, what it prints, how it ends.
 
+use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -10,6 +11,8 @@ use claw_core::port::{Ran, Stopped as RanStopped};
 use claw_core::tool::{ErrorKind, Progress, ToolError};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::unix::pipe::{Receiver, Sender};
+use tokio::sync::OnceCell;
+use tokio::task::spawn_blocking;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -149,7 +152,7 @@ impl Process {
             step: "make its pipes".to_owned(),
             reason: error.to_string(),
         };
-        let pipes = Pipes::new(&command.input, command.streams).map_err(failed)?;
+        let pipes = Pipes::new(&command.input, command.streams).await.map_err(failed)?;
         let launch = Launch {
             argv: command.argv,
             env: command.env,
@@ -302,14 +305,14 @@ struct Pipes {
 }
 
 impl Pipes {
-    fn new(input: &Input, streams: Streams) -> io::Result<Self> {
+    async fn new(input: &Input, streams: Streams) -> io::Result<Self> {
         if let Streams::Terminal(size) = streams {
             let (terminal, theirs) = Terminal::open(size)?;
             let (input, output) = (Some(terminal.end()?), terminal.end()?);
             return Ok(Self { theirs, input, output, errors: None, terminal: Some(terminal) });
         }
         let (stdin, input) = match input {
-            Input::Closed => (std::fs::File::open("/dev/null")?.into(), None),
+            Input::Closed => (null().await?, None),
             Input::Bytes(_) | Input::Piped => pipe().map(|(read, write)| (read, Some(write)))?,
         };
         let (output, stdout) = pipe()?;
@@ -319,6 +322,13 @@ impl Pipes {
         };
         Ok(Self { theirs: [stdin, stdout, stderr], input, output, errors, terminal: None })
     }
+}
+
+/// A descriptor that reads nothing. The device is opened once, on a thread that may block.
+async fn null() -> io::Result<OwnedFd> {
+    static NULL: OnceCell<File> = OnceCell::const_new();
+    let open = || async { spawn_blocking(|| File::open("/dev/null")).await.map_err(io::Error::other)? };
+    Ok(NULL.get_or_try_init(open).await?.try_clone()?.into())
 }
 
 fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {

@@ -127,7 +127,7 @@ impl CredentialedPrograms {
     }
 
     /// The command as it runs, with its credentials.
-    fn command(
+    async fn command(
         &self,
         context: &RunContext,
         run: &ProgramRun,
@@ -138,7 +138,7 @@ impl CredentialedPrograms {
         let home = if context.sandboxed { HOME } else { NO_HOME };
         let mut env = vec![("HOME".to_owned(), home.to_owned())];
         env.extend(variables.iter().cloned());
-        let mut command = self.shell.command(context, argv, &run.directory, &env);
+        let mut command = self.shell.command(context, argv, &run.directory, &env).await;
         if run.apart {
             command.streams = Streams::Apart;
         }
@@ -301,7 +301,7 @@ impl ProgramHost for CredentialedPrograms {
             context.secrets.add(secret);
         }
         let context = RunContext { sights: Vec::new(), ..with_network(context) };
-        let command = self.command(&context, run, (file, files), &variables);
+        let command = self.command(&context, run, (file, files), &variables).await;
         let time = Duration::from_secs(run.timeout_secs.into());
         self.shell.ran(&context, command, Some(time)).await
     }

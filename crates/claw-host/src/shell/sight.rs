@@ -1,4 +1,4 @@
-//! What a command leads to: which file a name means now, and which thing that file is.
+//! Looks at the files that a command leads to: the path that a name means now, and the identity of the file there.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use tokio::task::spawn_blocking;
 
 use super::environment::PATH;
 
-/// Where something is, and which thing it is.
+/// The path of a file, and its identity.
 pub(super) type Seen = (Option<String>, Option<String>);
 
 /// The file system answers for these targets, in their order; it says nothing of the others. Looks on a thread that
@@ -26,6 +26,16 @@ pub(super) async fn look(targets: &[Target], workspace: &Path) -> Result<Vec<See
     };
     let seen = spawn_blocking(move || targets.iter().map(look).collect());
     seen.await.map_err(ToolError::internal)
+}
+
+/// Keeps the paths that exist. Looks on a thread that may block; if that fails, all of them are kept.
+pub(super) async fn existing(paths: Vec<PathBuf>) -> Vec<PathBuf> {
+    if paths.is_empty() {
+        return paths;
+    }
+    let all = paths.clone();
+    let looked = spawn_blocking(move || paths.into_iter().filter(|path| path.exists()).collect());
+    looked.await.unwrap_or(all)
 }
 
 /// The program that a word in command position means.
@@ -73,7 +83,16 @@ mod tests {
 
     use claw_core::tool::Target;
 
-    use super::{file, look};
+    use super::{existing, file, look};
+
+    #[tokio::test]
+    async fn only_paths_that_exist_are_kept() {
+        let directory = tempfile::tempdir().unwrap();
+        let (there, absent) = (directory.path().join("there"), directory.path().join("absent"));
+        fs::write(&there, "").unwrap();
+        assert_eq!(existing(vec![absent, there.clone()]).await, [there]);
+        assert!(existing(Vec::new()).await.is_empty());
+    }
 
     #[tokio::test]
     async fn other_tasks_go_on_while_files_are_looked_at() {

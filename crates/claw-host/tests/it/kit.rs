@@ -43,7 +43,7 @@ impl Kit {
     pub(crate) async fn finish(&self, argv: &[&str]) -> Finished {
         let shell = self.shell();
         let argv = argv.iter().map(|word| (*word).to_owned()).collect();
-        let command = shell.command(&self.context, argv, "", &[]);
+        let command = shell.command(&self.context, argv, "", &[]).await;
         shell.finish(&self.context, command).await.unwrap()
     }
 

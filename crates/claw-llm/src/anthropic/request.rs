@@ -112,7 +112,8 @@ fn content(content: &Content<'_>) -> Value {
     }
 }
 
-fn image(mime: &str, data: &str) -> Value {
+fn image(mime: &str, data: &[u8]) -> Value {
+    let data = history::base64(data);
     json!({ "type": "image", "source": { "type": "base64", "media_type": mime, "data": data } })
 }
 
@@ -134,7 +135,7 @@ fn spoken(part: &Part) -> Option<Value> {
         Part::Call(Wanted { call, tool, args, .. }) => Some(json!({
             "type": "tool_use", "id": history::call_id(*call), "name": tool, "input": history::arguments(args),
         })),
-        Part::Image { .. } | Part::Result(_) => None,
+        Part::Image(_) | Part::Result(_) => None,
     }
 }
 

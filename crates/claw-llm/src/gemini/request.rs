@@ -68,7 +68,8 @@ fn content(content: &Content<'_>) -> Value {
     }
 }
 
-fn image(mime: &str, data: &str) -> Value {
+fn image(mime: &str, data: &[u8]) -> Value {
+    let data = history::base64(data);
     json!({ "inlineData": { "mimeType": mime, "data": data } })
 }
 
@@ -99,7 +100,7 @@ fn spoken(parts: &[&Part], signatures: bool) -> Vec<Value> {
                 sent.push(part);
             }
             // Thoughts are told, not taken back; what is wanted back is with the calls.
-            Part::Thinking { .. } | Part::Image { .. } | Part::Result(_) => {}
+            Part::Thinking { .. } | Part::Image(_) | Part::Result(_) => {}
         }
     }
     sent

@@ -1,4 +1,5 @@
 use claw_core::CallId;
+use claw_core::image::Image;
 use claw_core::message::{Args, Part, Turn};
 use claw_core::store::Role;
 use serde_json::json;
@@ -65,11 +66,20 @@ fn what_is_empty_is_left_out() {
 
 #[test]
 fn pictures_become_words_for_who_does_not_see() {
-    let picture = Part::Image { mime: "image/png".into(), data: "AAAA".to_owned() };
-    let turns = [Turn { role: Role::User, parts: vec![picture] }];
+    let picture = Image::new("image/png", &b"\x89PNG"[..]);
+    let turns = [Turn { role: Role::User, parts: vec![Part::Image(picture)] }];
     assert_eq!(shape(&turns), ["user picture"]);
     let [Message::User(said)] = &messages(&turns, false)[..] else { panic!("one message") };
     assert_eq!(said[..], [Content::Text("[a picture; this model does not see pictures]".into())]);
+}
+
+#[test]
+fn an_image_whose_bytes_are_not_at_hand_becomes_words() {
+    let mut picture = Image::new("image/png", &b"\x89PNG"[..]);
+    picture.unload();
+    let expected = format!("user {}", picture.missing());
+    let turns = [Turn { role: Role::User, parts: vec![Part::Image(picture)] }];
+    assert_eq!(shape(&turns), [expected]);
 }
 
 #[test]

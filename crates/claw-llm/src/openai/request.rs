@@ -73,7 +73,8 @@ fn contents(said: &[Content<'_>]) -> Value {
     blocks.collect()
 }
 
-fn image(mime: &str, data: &str) -> Value {
+fn image(mime: &str, data: &[u8]) -> Value {
+    let data = history::base64(data);
     json!({ "type": "image_url", "image_url": { "url": format!("data:{mime};base64,{data}") } })
 }
 
@@ -93,7 +94,7 @@ fn model(quirks: &OpenAi, parts: &[&Part], current: bool) -> Value {
                     "function": { "name": wanted.tool, "arguments": arguments },
                 }));
             }
-            Part::Image { .. } | Part::Result(_) => {}
+            Part::Image(_) | Part::Result(_) => {}
         }
     }
     let content = if texts.is_empty() { Value::Null } else { texts.join("\n").into() };

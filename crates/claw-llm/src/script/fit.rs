@@ -43,7 +43,7 @@ impl<'a> Conversation<'a> {
         Self {
             question,
             said: last.map(|turn| turn.words()).unwrap_or_default(),
-            image: last.is_some_and(|turn| turn.parts.iter().any(|p| matches!(p, Part::Image { .. }))),
+            image: last.is_some_and(|turn| turn.parts.iter().any(|p| matches!(p, Part::Image(_)))),
             round: since.iter().filter(|turn| turn.role == Role::Assistant).count(),
             results: since.iter().skip(answered).flat_map(heard).collect(),
             all: since.iter().flat_map(heard).collect(),
@@ -56,7 +56,7 @@ fn text_of(blocks: &[Block]) -> String {
     let texts = blocks.iter().filter_map(|block| match block {
         Block::Text { text } => Some(text.as_str()),
         Block::Resource { text, .. } => text.as_deref(),
-        Block::Image { .. } => None,
+        Block::Image(_) => None,
     });
     let lines = texts.flat_map(str::lines).filter(|line| !is_mark(line));
     lines.collect::<Vec<_>>().join("\n")

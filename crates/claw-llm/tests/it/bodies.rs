@@ -1,5 +1,6 @@
 //! What each provider is sent, word for word.
 
+use claw_core::image::Image;
 use claw_core::message::{Args, Part, Seal, Told, Turn, Wanted};
 use claw_core::port::{Prompt, Question};
 use claw_core::store::Role;
@@ -26,7 +27,7 @@ fn told(n: u8, tool: &str, content: Vec<Block>, failed: bool) -> Part {
 
 /// A conversation with everything that can be in one, untidy as a crash leaves it.
 fn question() -> Question {
-    let picture = || Block::Image { mime: "image/png".into(), data: "iVBORw0KGgo=".to_owned() };
+    let picture = || Block::Image(Image::new("image/png", &b"\x89PNG\r\n\x1a\n"[..]));
     let text = |text: &str| Block::Text { text: text.to_owned() };
     let seal = Some(Seal { provider: "anthropic".into(), value: "signed 2 bytes".to_owned() });
     let turns = vec![
@@ -35,7 +36,7 @@ fn question() -> Question {
             role: Role::User,
             parts: vec![
                 Part::text("What is in this picture?"),
-                Part::Image { mime: "image/jpeg".into(), data: "/9j/4AAQ".to_owned() },
+                Part::Image(Image::new("image/jpeg", &b"\xff\xd8\xff\xe0\0\x10"[..])),
             ],
         },
         Turn::text(Role::User, "And in `a.png`?"),

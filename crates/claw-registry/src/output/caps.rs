@@ -1,5 +1,7 @@
-//! How much of a result may leave. What is given here is scrubbed already.
+//! Limits on a result. The text is scrubbed already.
 
+use claw_core::image::{self, Image};
+use claw_core::text::{self, Text};
 use claw_core::tool::{Block, Output, ToolError};
 use serde_json::{Value, json};
 use smol_str::SmolStr;
@@ -8,48 +10,53 @@ use super::cut::{cut, shorten};
 use super::{ADVICE, REASON};
 use crate::scrub::OutputScrubber;
 
-/// Blocks, pictures among them, and files to deliver.
+/// Blocks, images among them, and files to deliver.
 const BLOCKS: usize = 100;
-/// Bytes of base64 of all pictures together.
-const PICTURES: usize = 8 * 1024 * 1024;
+/// Bytes of all images together.
+const IMAGES: usize = 8 * 1024 * 1024;
 /// Bytes of a type, a handle, a name.
 const LABEL: usize = 256;
 /// Bytes of an address.
 const ADDRESS: usize = 4096;
 
-/// What a block adds to what the model reads.
+/// The bytes of text that a block adds for the model.
 pub(super) fn text_len(block: &Block) -> usize {
     match block {
         Block::Text { text } => text.len(),
-        Block::Image { .. } => 0,
+        Block::Image(_) => 0,
         Block::Resource { uri, text, .. } => uri.len() + text.as_ref().map_or(0, String::len),
     }
 }
 
-/// Puts a line in place of pictures that are too large, no pictures, or hold a secret.
-pub(super) fn pictures(content: &mut [Block], scrubber: OutputScrubber<'_>) {
-    let mut left = PICTURES;
+/// Puts text in place of blocks that claim to be images and are too large, are not, or hold a secret.
+pub(super) fn images(content: &mut [Block], scrubber: OutputScrubber<'_>) {
+    let mut left = IMAGES;
     for block in content {
-        let Block::Image { mime, data } = block else { continue };
-        let bytes = data.len();
-        let why = if bytes > left {
-            format!("are too many: all pictures together may have {PICTURES}")
-        } else if !is_base64(data) {
-            "are no base64".to_owned()
-        } else if !scrubber.passes(data) {
-            "hold a secret".to_owned()
-        } else {
-            left -= bytes;
-            continue;
-        };
-        let mime = shorten(mime, LABEL);
-        *block = Block::Text { text: format!("[picture {mime} left out; its {bytes} bytes {why}]") };
+        let Block::Image(image) = block else { continue };
+        match checked(image, left, scrubber) {
+            Ok(bytes) => left -= bytes,
+            Err(text) => *block = Block::Text { text },
+        }
     }
 }
 
-fn is_base64(data: &str) -> bool {
-    let one = |byte: u8| byte.is_ascii_alphanumeric() || b"+/-_=\r\n".contains(&byte);
-    data.bytes().all(one)
+/// The size of an image that may be shown; else the text that stands in its place.
+fn checked(image: &Image, left: usize, scrubber: OutputScrubber<'_>) -> Result<usize, String> {
+    let (mime, bytes) = (shorten(&image.mime, LABEL), image.bytes);
+    let left_out = |why: String| Err(format!("[image {mime} left out; its {bytes} bytes {why}]"));
+    let Some(data) = image.data() else { return left_out("did not come with it".to_owned()) };
+    if data.len() > left {
+        return left_out(format!("are too many: all images together may have {IMAGES}"));
+    }
+    // Text is scrubbed as text, whatever it is called.
+    if let Ok(Text { mut text, .. }) = text::decode(data) {
+        scrubber.in_place(&mut text);
+        return Err(format!("[not an image {mime}, but text]\n{text}"));
+    }
+    if let Err(wrong) = image::check_image(&image.mime, data) {
+        return left_out(format!("are {}, and not what it claims to be", wrong.found));
+    }
+    if scrubber.passes(data) { Ok(data.len()) } else { left_out("hold a secret".to_owned()) }
 }
 
 /// All the words of an output that the model should read as one text: they are too many, they come in too many
@@ -68,9 +75,9 @@ pub(super) fn to_be_folded(output: &Output, limit: usize, scrubber: OutputScrubb
     (texts > limit || blocks.len() > BLOCKS || scrubbed != whole).then_some(scrubbed)
 }
 
-/// Puts one text in place of all words; pictures stay behind it.
+/// Puts one text in place of all words; images stay behind it.
 pub(super) fn fold(content: &mut Vec<Block>, text: String) {
-    content.retain(|block| matches!(block, Block::Image { .. }));
+    content.retain(|block| matches!(block, Block::Image(_)));
     content.insert(0, Block::Text { text });
 }
 
@@ -81,7 +88,7 @@ pub(super) fn output(output: &mut Output, limit: usize) {
     for block in &mut output.content {
         match block {
             Block::Text { .. } => {}
-            Block::Image { mime, data: _ } => label(mime),
+            Block::Image(image) => label(&mut image.mime),
             Block::Resource { uri, mime, text: _ } => {
                 shorten_in_place(uri, ADDRESS);
                 mime.iter_mut().for_each(label);

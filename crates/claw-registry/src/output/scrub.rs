@@ -10,7 +10,7 @@ pub(super) fn output(output: &mut Output, scrubber: OutputScrubber<'_>) {
         match block {
             Block::Text { text } => scrubber.in_place(text),
             // Bytes cannot be scrubbed; they pass whole or not at all.
-            Block::Image { mime, data: _ } => label(mime, scrubber),
+            Block::Image(image) => label(&mut image.mime, scrubber),
             Block::Resource { uri, mime, text } => {
                 scrubber.in_place(uri);
                 mime.iter_mut().for_each(|mime| label(mime, scrubber));

@@ -57,26 +57,61 @@ fn the_ledger_holds_small_arguments_whole_and_the_head_of_large_ones() {
     assert!(held.to_string().len() < LEDGER_ARGS);
 }
 
-fn image(data: &str) -> Block {
-    Block::Image { mime: "image/png".into(), data: data.to_owned() }
+/// The beginning of a PNG, and what follows it.
+fn png(rest: &[u8]) -> Block {
+    Block::Image(Image::new("image/png", [b"\x89PNG\r\n\x1a\n\0\0", rest].concat()))
 }
 
 #[test]
-fn pictures_that_are_too_large_or_hold_a_secret_are_left_out() {
+fn images_that_are_too_large_or_hold_a_secret_are_left_out() {
     let scrubber = scrubber();
-    // `geheim-4711-é-xyzzy-0815` in base64, one byte into a group.
-    let hiding = "eGdlaGVpbS00NzExLcOpLXh5enp5LTA4MTU=";
-    let large = "A".repeat(5 << 20);
-    let mut content = [image(&large), image(&large), image("AAAA"), image(hiding), image(SECRET)];
-    caps::pictures(&mut content, scrubber.for_output());
+    let large = vec![0; 5 << 20];
+    let key = b"\0comment\0aws_secret_access_key = wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY\0";
+    let mut unnamed = Image::new("image/png", &b"x"[..]);
+    unnamed.unload();
+    let mut content = [
+        png(&large),
+        png(&large),
+        png(b"\0fine, a comment\0"),
+        png(format!("\0{SECRET}\0").as_bytes()),
+        png(key),
+        Block::Image(unnamed),
+    ];
+    caps::images(&mut content, scrubber.for_output());
     let mut output = Output::default();
     output.content = content.to_vec();
     insta::assert_snapshot!(output.model_text(), @"
-    [image image/png]
-    [picture image/png left out; its 5242880 bytes are too many: all pictures together may have 8388608]
-    [image image/png]
-    [picture image/png left out; its 36 bytes hold a secret]
-    [picture image/png left out; its 25 bytes are no base64]
+    [image image/png, 5242890 bytes]
+    [image image/png left out; its 5242890 bytes are too many: all images together may have 8388608]
+    [image image/png, 27 bytes]
+    [image image/png left out; its 37 bytes hold a secret]
+    [image image/png left out; its 84 bytes hold a secret]
+    [image image/png left out; its 1 bytes did not come with it]
+    ");
+}
+
+#[test]
+fn text_that_claims_to_be_an_image_is_scrubbed_as_text() {
+    let scrubber = scrubber();
+    let claimed = |mime: &str, bytes: &[u8]| Block::Image(Image::new(mime, bytes));
+    let mut content = [
+        claimed("image/png", SECRET.as_bytes()),
+        claimed("image/gif", format!("GIF89a {SECRET}").as_bytes()),
+        claimed("image/jpeg", b"\x89PNG\r\n\x1a\n\0\0"),
+        claimed("text/plain", b"\x89PNG\r\n\x1a\n\0\0"),
+        claimed("image/png", b"\0\x01\x02"),
+    ];
+    caps::images(&mut content, scrubber.for_output());
+    let mut output = Output::default();
+    output.content = content.to_vec();
+    insta::assert_snapshot!(output.model_text(), @"
+    [not an image image/png, but text]
+    [REDACTED]
+    [not an image image/gif, but text]
+    GIF89a [REDACTED]
+    [image image/jpeg left out; its 10 bytes are image/png, and not what it claims to be]
+    [image text/plain left out; its 10 bytes are image/png, and not what it claims to be]
+    [image image/png left out; its 3 bytes are application/octet-stream, and not what it claims to be]
     ");
 }
 
@@ -103,7 +138,7 @@ fn everything_has_a_limit() {
     let resource = Block::Resource { uri: large.clone(), mime: Some(large.clone().into()), text: None };
     let mut output = Output::pending(large.clone(), "x").for_user(large.clone()).with_details(json!(large));
     output.content.extend(vec![resource; 5]);
-    output.content.extend(vec![Block::Image { mime: large.clone().into(), data: String::new() }; 500]);
+    output.content.extend(vec![Block::Image(Image::new(large.clone(), &b""[..])); 500]);
     output.media = vec![media; 500];
     output.usage =
         Some(Usage { provider: large.clone().into(), model: large.clone().into(), ..Usage::default() });

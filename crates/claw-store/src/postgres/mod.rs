@@ -8,6 +8,7 @@ mod access;
 mod agents;
 mod approvals;
 mod artifacts;
+mod blobs;
 mod changes;
 mod conversations;
 mod documents;
@@ -35,7 +36,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use claw_core::NodeId;
-use claw_core::store::StoreError;
+use claw_core::store::{BlobLimits, StoreError};
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions, PgRow, PgTransaction};
 use sqlx::{ConnectOptions as _, Connection as _, Decode, Postgres, Row as _, Type};
 use uuid::Uuid;
@@ -63,6 +64,7 @@ pub struct PostgresStore {
     listener: Listener,
     wire: Wire,
     installation: Installation,
+    blob_limits: BlobLimits,
 }
 
 impl PostgresStore {
@@ -93,7 +95,7 @@ impl PostgresStore {
             .connect_lazy_with(connect.clone());
         let wire = Wire::start(pool.clone());
         let listener = Listener::start(connect, wire.ours());
-        Ok(Self { pool, node, listener, wire, installation })
+        Ok(Self { pool, node, listener, wire, installation, blob_limits: options.blobs })
     }
 
     async fn begin(&self, what: &'static str) -> Result<PgTransaction<'static>, StoreError> {

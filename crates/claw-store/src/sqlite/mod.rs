@@ -8,6 +8,7 @@ mod access;
 mod agents;
 mod approvals;
 mod artifacts;
+mod blobs;
 mod changes;
 mod connections;
 mod conversations;
@@ -41,7 +42,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use claw_core::NodeId;
-use claw_core::store::{Bells, SessionBells, StoreError};
+use claw_core::store::{Bells, BlobLimits, SessionBells, StoreError};
 use sqlx::ConnectOptions as _;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 
@@ -74,6 +75,7 @@ pub struct SqliteStore {
     hub: Hub,
     tail: Option<Tail>,
     installation: Installation,
+    blob_limits: BlobLimits,
 }
 
 impl SqliteStore {
@@ -104,6 +106,7 @@ impl SqliteStore {
             hub: Hub::default(),
             tail: None,
             installation,
+            blob_limits: options.blobs,
         })
     }
 
@@ -119,7 +122,8 @@ impl SqliteStore {
         let tail = connections(connect, 1, options);
         let tail = Tail::follow(tail, Arc::clone(&bells), Arc::clone(&session_bells));
         let (tail, hub) = (Some(tail.await.map_err(failed(OPEN))?), Hub::default());
-        Ok(Self { node, writer, readers, bells, session_bells, hub, tail, installation })
+        let blob_limits = options.blobs;
+        Ok(Self { node, writer, readers, bells, session_bells, hub, tail, installation, blob_limits })
     }
 
     /// Counts the transactions that were committed and the syncs that they shared; both are 0 in memory.

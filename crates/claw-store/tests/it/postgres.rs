@@ -18,8 +18,8 @@ use claw_core::store::{
 use claw_core::{AgentId, CallId, JobId, MessageId, NodeId, TenantId, ToolName};
 use claw_host::SystemClock;
 use claw_host::files::StoreFiles;
-use claw_store::PostgresStore;
 use claw_store::chain::Fault;
+use claw_store::{PostgresStore, StoreOptions};
 use claw_testkit::conformance;
 use claw_testkit::fixture::{
     NOW, agent_setup, intent, job, job_of, key_of, outcome, process, question, refused, rule, session,
@@ -80,6 +80,14 @@ async fn offers() {
 async fn rules() {
     let databases = Databases::default();
     conformance::rules(async || databases.store().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn blobs() {
+    let databases = Databases::default();
+    let make = async |blobs| databases.store_with(&StoreOptions { blobs, ..StoreOptions::default() }).await;
+    conformance::blobs(make).await;
+    conformance::blob_room(make).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

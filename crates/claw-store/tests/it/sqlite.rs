@@ -8,14 +8,16 @@ use std::time::Duration;
 
 use claw_core::port::Owner;
 use claw_core::store::{
-    AccessStore as _, Answer, ApiKey, Approvals as _, Changes as _, Layer, Ledger as _, NewJob, Outcome,
-    Queue as _, SessionLog as _, Settings, SettingsStore as _, StoreError, Topic,
+    AccessStore as _, Answer, ApiKey, Approvals as _, Blobs as _, Changes as _, Layer, Ledger as _, NewBlob,
+    NewJob, Outcome, Queue as _, SessionLog as _, Settings, SettingsStore as _, StoreError, Topic,
 };
 use claw_core::{CallId, NodeId, TenantId, ToolName};
 use claw_store::chain::Fault;
 use claw_store::{SqliteStore, StoreOptions};
 use claw_testkit::conformance;
-use claw_testkit::fixture::{NOW, intent, job, job_of, key_of, message, outcome, question, refused, session};
+use claw_testkit::fixture::{
+    NOW, PNG, intent, job, job_of, key_of, message, outcome, question, refused, session,
+};
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{AssertSqlSafe, ConnectOptions as _, SqliteConnection};
 use tempfile::TempDir;
@@ -39,8 +41,13 @@ impl Files {
     }
 
     async fn next(&self) -> SqliteStore {
+        self.next_with(&StoreOptions::default()).await
+    }
+
+    async fn next_with(&self, options: &StoreOptions) -> SqliteStore {
         self.1.set(self.1.get() + 1);
-        open(&self.0.path().join(format!("{}.db", self.1.get()))).await
+        let path = self.0.path().join(format!("{}.db", self.1.get()));
+        SqliteStore::open_with(&path, NodeId::local(), options).await.unwrap()
     }
 }
 
@@ -159,6 +166,26 @@ async fn keeps_files_of_workspaces() {
     conformance::workspace_files(memory).await;
     let files = Files::new();
     conformance::workspace_files(async || files.next().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keeps_blobs() {
+    let files = Files::new();
+    let make = async |blobs| files.next_with(&StoreOptions { blobs, ..StoreOptions::default() }).await;
+    conformance::blobs(make).await;
+    conformance::blob_room(make).await;
+}
+
+#[tokio::test]
+async fn a_blob_whose_bytes_were_changed_is_damage() {
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("claw.db");
+    let (store, blob) = (open(&path).await, NewBlob::new("image/png", PNG).unwrap());
+    store.put_blob(&TenantId::main(), &blob, NOW).await.unwrap();
+    let sql = "UPDATE blobs SET bytes = zeroblob(size)";
+    sqlx::query(sql).execute(&mut beside(&path).await).await.unwrap();
+    let error = store.blob(&TenantId::main(), &blob.digest()).await.unwrap_err();
+    assert!(matches!(error, StoreError::Damaged { .. }), "{error}");
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@
 //! Whoever adds an aggregate adds its operations, how a player picks them, and a file in `model`. Documents are
 //! not played yet.
 
-use claw_core::store::{CallStore, Runs};
+use claw_core::store::{Approvals, Ledger, Runs};
 
 mod model;
 mod operation;
@@ -27,9 +27,9 @@ pub use round::{Brief, Report, Round, play_if_briefed};
 pub use world::{EXPIRY, World};
 
 /// The part of a store that is played with.
-pub trait Played: CallStore + Runs {}
+pub trait Played: Ledger + Approvals + Runs {}
 
-impl<S: CallStore + Runs> Played for S {}
+impl<S: Ledger + Approvals + Runs> Played for S {}
 
 #[cfg(test)]
 mod tests;

@@ -219,9 +219,7 @@ impl Reader {
                 }
                 ("user", "image") => {
                     let source = &block["source"];
-                    let mime = source["media_type"].as_str().ok_or("a picture without a type")?.into();
-                    let data = source["data"].as_str().ok_or("a picture without data")?.to_owned();
-                    parts.push(Part::Image { mime, data });
+                    parts.push(super::image(&source["media_type"], &source["data"])?);
                 }
                 ("user", "tool_result") => results.push(self.result(block)?),
                 ("assistant", "thinking") => {

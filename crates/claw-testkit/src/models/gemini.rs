@@ -149,11 +149,7 @@ fn read(part: &Value, role: &str, open: &mut Vec<(CallId, String)>) -> Result<Pa
         return Ok(Part::text(text));
     }
     if let Some(data) = part.get("inlineData") {
-        let mime = data["mimeType"].as_str().ok_or("a picture without a type")?.into();
-        return Ok(Part::Image {
-            mime,
-            data: data["data"].as_str().ok_or("a picture without data")?.to_owned(),
-        });
+        return super::image(&data["mimeType"], &data["data"]);
     }
     let call = part.get("functionCall").filter(|_| role == "model").ok_or("a part of no known kind")?;
     let tool = call["name"].as_str().ok_or("a call without a name")?.to_owned();

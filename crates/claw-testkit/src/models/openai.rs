@@ -223,7 +223,7 @@ fn block(block: &Value) -> Option<Part> {
         "image_url" => {
             let (mime, data) =
                 block["image_url"]["url"].as_str()?.strip_prefix("data:")?.split_once(";base64,")?;
-            Some(Part::Image { mime: mime.into(), data: data.to_owned() })
+            super::image(&mime.into(), &data.into()).ok()
         }
         _ => None,
     }

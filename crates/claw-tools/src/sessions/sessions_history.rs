@@ -79,7 +79,7 @@ fn shown(line: &TalkLine, tools: bool) -> Result<Option<String>, ToolError> {
 fn piece(words: &Words, tools: bool) -> Option<String> {
     match words {
         Words::Text { text } => Some(cut(text, TEXT_BYTES)),
-        Words::Picture => Some("[a picture]".to_owned()),
+        Words::Image(image) => Some(image.to_string()),
         Words::Call { tool, args } => {
             tools.then(|| format!("[called {tool} with {}]", cut(args, CALL_BYTES)))
         }

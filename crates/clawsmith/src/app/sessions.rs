@@ -127,10 +127,14 @@ impl Sessions {
         let deployment = &self.deployment;
         let scrubber = deployment.executor.scrubbers().for_tenant(&caller.tenant);
         let scrubbed = |part| match part {
-            Part::Text { text } => Part::text(scrubber.said(&text)),
-            part => part,
+            Part::Text { text } => Ok(Part::text(scrubber.said(&text))),
+            Part::Image(image) if !scrubber.passes_image(&image) => {
+                let hint = "an image cannot be scrubbed; send one without it";
+                Err(Error::invalid(format!("the image ({} bytes) holds a secret", image.bytes)).hint(hint))
+            }
+            part => Ok(part),
         };
-        let parts: Vec<Part> = parts.into_iter().map(scrubbed).collect();
+        let parts = parts.into_iter().map(scrubbed).collect::<Result<Vec<Part>, Error>>()?;
         let place = Acceptance { lane: &self.lane, at: deployment.clock.now(), lineage: None };
         let owner = (&caller.tenant, &caller.session);
         let accepted = order(caller, asking).accept(&*deployment.store, owner, &parts, place).await;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use claw_core::store::StoreError;
+use claw_core::store::{BlobLimits, StoreError};
 use claw_store::{Place, StoreOptions};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
@@ -33,6 +33,12 @@ pub struct StoreConfig {
     /// How long to wait for a connection, in seconds; with SQLite, for the writes before one's own.
     #[schemars(range(min = 1))]
     pub acquire_timeout_secs: u32,
+    /// The largest blob (an image, a result or an attachment), in MiB.
+    #[schemars(range(min = 1, max = 512))]
+    pub blob_mib: u32,
+    /// The most that all blobs of one tenant may take together, in MiB.
+    #[schemars(range(min = 1))]
+    pub tenant_blobs_mib: u32,
 }
 
 /// Where a store is. It may hold a password: it is shown, printed and written without it.
@@ -83,6 +89,10 @@ impl StoreConfig {
             connections: self.connections,
             statement_timeout: Duration::from_secs(self.statement_timeout_secs.into()),
             acquire_timeout: Duration::from_secs(self.acquire_timeout_secs.into()),
+            blobs: BlobLimits {
+                blob: u64::from(self.blob_mib) << 20,
+                tenant: u64::from(self.tenant_blobs_mib) << 20,
+            },
             installation: None,
         }
     }
@@ -91,6 +101,7 @@ impl StoreConfig {
 impl Default for StoreConfig {
     fn default() -> Self {
         let options = StoreOptions::default();
+        let mebibytes = |bytes: u64| u32::try_from(bytes >> 20).unwrap_or(u32::MAX);
         let seconds = |time: Duration| u32::try_from(time.as_secs()).unwrap_or(u32::MAX);
         Self {
             url: None,
@@ -100,6 +111,8 @@ impl Default for StoreConfig {
             connections: options.connections,
             statement_timeout_secs: seconds(options.statement_timeout),
             acquire_timeout_secs: seconds(options.acquire_timeout),
+            blob_mib: mebibytes(options.blobs.blob),
+            tenant_blobs_mib: mebibytes(options.blobs.tenant),
         }
     }
 }

@@ -6,8 +6,8 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::process::ExitCode;
 
-use base64::Engine as _;
 use claw_core::MessageId;
+use claw_core::image::{self, Image};
 use claw_core::message::Part;
 use claw_core::port::Model;
 use claw_core::store::UsageFilter;
@@ -250,12 +250,9 @@ fn picture(workspace: &Path, path: &str) -> Result<Part, Failure> {
         return Err(unread().hint(format!("it has {size} bytes, more than {MOST_PICTURE}")));
     }
     let bytes = std::fs::read(&path).map_err(|error| unread().because(error))?;
-    match infer::get(&bytes).filter(|kind| kind.matcher_type() == infer::MatcherType::Image) {
-        Some(kind) => {
-            let data = base64::engine::general_purpose::STANDARD.encode(&bytes);
-            Ok(Part::Image { mime: kind.mime_type().into(), data })
-        }
-        None => Err(unread().hint("it is no picture")),
+    match image::type_of(&bytes) {
+        mime if image::IMAGE_TYPES.contains(&mime) => Ok(Part::Image(Image::new(mime, bytes))),
+        other => Err(unread().hint(format!("it is {other}; models read {}", image::IMAGE_TYPES.join(", ")))),
     }
 }
 

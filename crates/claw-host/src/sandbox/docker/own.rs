@@ -5,6 +5,8 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+use tokio::task::spawn_blocking;
+
 use super::DockerError;
 use super::inside;
 
@@ -18,14 +20,21 @@ pub(super) struct Own {
     pub(super) files: Vec<(PathBuf, String)>,
     /// What begins every command line inside.
     argv: Vec<String>,
+    /// Which files these are: a container with others is not the same.
+    pub(super) identity: Vec<String>,
 }
 
 impl Own {
-    /// Finds them in this process: what is mapped into it is what it needs.
-    pub(super) fn find() -> Result<Self, DockerError> {
+    /// Finds them in this process: what is mapped into it is what it needs. Looks on a thread that may block.
+    pub(super) async fn find() -> Result<Self, DockerError> {
         if !super::super::helper::is_let_in() {
             return Err(DockerError::Own(super::super::SandboxError::NoHelper.to_string()));
         }
+        let found = spawn_blocking(Self::look).await;
+        found.unwrap_or_else(|stopped| Err(DockerError::Own(stopped.to_string())))
+    }
+
+    fn look() -> Result<Self, DockerError> {
         let unreadable = |error: std::io::Error| DockerError::Own(error.to_string());
         let program = fs::read_link("/proc/self/exe").map_err(unreadable)?;
         let maps = fs::read_to_string("/proc/self/maps").map_err(unreadable)?;
@@ -64,21 +73,18 @@ impl Own {
             Some(loader) => vec![loader, "--library-path".into(), LIBRARIES.into(), inside::PROGRAM.into()],
             None => vec![inside::PROGRAM.into()],
         };
-        Ok(Self { files, argv })
+        let identity = files.iter().map(|(path, _)| identity(path)).collect();
+        Ok(Self { files, argv, identity })
     }
 
     /// A command line for this program inside.
     pub(super) fn argv(&self, words: &[&str]) -> Vec<String> {
         self.argv.iter().cloned().chain(words.iter().map(|word| (*word).to_owned())).collect()
     }
+}
 
-    /// Which files these are: a container with others is not the same.
-    pub(super) fn identity(&self) -> Vec<String> {
-        let of = |(path, _): &(PathBuf, String)| {
-            let found = fs::metadata(path).ok();
-            let found = found.map(|at| format!("{}:{}:{}:{}", at.dev(), at.ino(), at.size(), at.mtime()));
-            format!("{} {}", path.display(), found.unwrap_or_default())
-        };
-        self.files.iter().map(of).collect()
-    }
+fn identity(path: &Path) -> String {
+    let found = fs::metadata(path).ok();
+    let found = found.map(|at| format!("{}:{}:{}:{}", at.dev(), at.ino(), at.size(), at.mtime()));
+    format!("{} {}", path.display(), found.unwrap_or_default())
 }

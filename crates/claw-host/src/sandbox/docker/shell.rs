@@ -6,6 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use claw_core::port::{self, Allowed, Child, HostRan, Ran, RunContext, ShellHost, Size, Start};
 use claw_core::tool::{Argv, Effect, ErrorKind, Script, Sight, Target, ToolError};
+use tokio::task::spawn_blocking;
 
 use super::super::helper::wire::{Confined, Ending, Spec};
 use super::super::{Ended, Grant, Limits, Network, Reach, SandboxError, Stopped};
@@ -109,16 +110,16 @@ impl DockerShell {
         context: &RunContext,
         order: &Order,
     ) -> Result<(Ear, Mouth), DockerError> {
-        let own = Own::find()?;
+        let own = Own::find().await?;
         let container = self.container(context, &own).await?;
         self.pool.order(&own, &container, order).await
     }
 
     /// What a command of this context reaches, with what it is granted beside.
-    fn reach(&self, context: &RunContext, beside: &[Allowed]) -> Reach {
+    async fn reach(&self, context: &RunContext, beside: &[Allowed]) -> Reach {
         // Commands of a container share it, whichever of them only read.
         let context = &RunContext { access: port::WorkspaceAccess::Direct, ..context.clone() };
-        let mut reach = self.local.confinement(context).reach;
+        let mut reach = self.local.confinement(context).await.reach;
         let write = context.effects.has(Effect::Write);
         let grant = |allowed: &Allowed| Grant { path: allowed.path.clone(), write: allowed.write && write };
         reach.grants.extend(beside.iter().map(grant));
@@ -132,21 +133,24 @@ impl DockerShell {
 
     async fn container(&self, context: &RunContext, own: &Own) -> Result<Container, DockerError> {
         let image = self.engine.image(&self.options.image).await?;
-        self.container_of(context, own, image, &[])
+        self.container_of(context, own, image, &[]).await
     }
 
-    pub(super) fn container_of(
+    pub(super) async fn container_of(
         &self,
         context: &RunContext,
         own: &Own,
         image: Image,
         beside: &[Allowed],
     ) -> Result<Container, DockerError> {
-        let reach = self.reach(context, beside);
-        let reach = match self.options.workspace {
-            WorkspaceAccess::None => reach.resolved_around(reach.workspace.clone())?,
-            WorkspaceAccess::Ro | WorkspaceAccess::Rw => reach.resolved()?,
+        let (reach, access) = (self.reach(context, beside).await, self.options.workspace);
+        // Follows paths, which may lead to a disk that is slow to answer.
+        let resolve = move || match access {
+            WorkspaceAccess::None => reach.resolved_around(reach.workspace.clone()),
+            WorkspaceAccess::Ro | WorkspaceAccess::Rw => reach.resolved(),
         };
+        let reach =
+            spawn_blocking(resolve).await.map_err(|stopped| DockerError::Own(stopped.to_string()))??;
         Container::new(Making {
             options: &self.options,
             limits: &self.local.options().limits,
@@ -164,7 +168,7 @@ impl DockerShell {
         context: &RunContext,
         command: DockerCommand,
     ) -> Result<Finished, DockerError> {
-        let own = Own::find()?;
+        let own = Own::find().await?;
         let container = self.container(context, &own).await?;
         self.finish_in(context, &own, &container, command).await
     }
@@ -286,7 +290,7 @@ impl DockerShell {
     }
 
     async fn ran(&self, context: &RunContext, command: DockerCommand) -> Result<Ran, ToolError> {
-        let own = Own::find().map_err(refused)?;
+        let own = Own::find().await.map_err(refused)?;
         let container = self.container(context, &own).await.map_err(refused)?;
         self.compare(context, &container)?;
         let finished = self.finish_in(context, &own, &container, command).await;
@@ -335,7 +339,7 @@ impl DockerShell {
     }
 
     async fn looked(&self, context: &RunContext, targets: &[Target]) -> Result<Vec<Sight>, DockerError> {
-        let own = Own::find()?;
+        let own = Own::find().await?;
         let container = self.container(context, &own).await?;
         let inside: Vec<_> = targets.iter().filter_map(|target| self.target(context, target)).collect();
         let mut seen = Vec::new();

@@ -15,12 +15,12 @@ use super::{DockerCommand, DockerError, DockerShell};
 impl DockerShell {
     /// Starts it where it was judged to run, with what it is granted beside.
     pub(super) async fn started(&self, context: &RunContext, start: &Start) -> Result<Child, ToolError> {
-        let own = Own::find().map_err(refused)?;
+        let own = Own::find().await.map_err(refused)?;
         let image = self.engine.image(&self.options.image).await.map_err(refused)?;
-        let judged = self.container_of(context, &own, image.clone(), &[]).map_err(refused)?;
+        let judged = self.container_of(context, &own, image.clone(), &[]).await.map_err(refused)?;
         self.compare(context, &judged)?;
         let context = &RunContext { network: context.network || start.network, ..context.clone() };
-        let container = self.container_of(context, &own, image, &start.paths).map_err(refused)?;
+        let container = self.container_of(context, &own, image, &start.paths).await.map_err(refused)?;
         let mut command = match &start.program {
             Program::Script(script) => DockerCommand::script(script),
             Program::Argv(argv) => DockerCommand::argv(argv),

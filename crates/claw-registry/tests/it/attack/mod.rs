@@ -5,6 +5,7 @@ mod arguments;
 mod caps;
 mod decision;
 mod floods;
+mod images;
 mod names;
 mod panics;
 mod plans;

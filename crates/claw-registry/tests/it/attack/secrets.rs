@@ -72,7 +72,7 @@ async fn every_text_of_an_output_is_scrubbed() {
             mime: Some(SECRET.into()),
             text: Some(SECRET.into()),
         });
-        output.content.push(Block::Image { mime: SECRET.into(), data: String::new() });
+        output.content.push(Block::Image(claw_core::image::Image::new(SECRET, &b"\0"[..])));
         output.for_user = Some(SECRET.into());
         output.deliverable = Some(SECRET.into());
         output.pending = Some(SECRET.into());

@@ -2,8 +2,8 @@
 
 use claw_core::port::{Artifact, Expect, Owner, UnixMillis, Version};
 use claw_core::store::{
-    AccessRole, ApiKey, Claim, DocumentKey, FileChange, FileState, KeptArtifact, KeyScope, Layer, NewJob,
-    NewKey, NewMessage, NewProcess, NewRule, NewUndo, NewUsage, Party, Passage, ProcessEnd, Program,
+    AccessRole, ApiKey, Claim, DocumentKey, FileChange, FileState, KeptArtifact, KeyScope, Layer, NewBlob,
+    NewJob, NewKey, NewMessage, NewProcess, NewRule, NewUndo, NewUsage, Party, Passage, ProcessEnd, Program,
     ProgramCard, ProgramPlace, ProgramSettings, RuleScope, Sealed, SecretPlace, Shelf, Store, Summary,
     Tenant, Tokens, User,
 };
@@ -13,8 +13,8 @@ use claw_core::{
     UndoId, UsageId, UserId,
 };
 use claw_testkit::fixture::{
-    NOW, agent, agent_setup, digest, job, job_of, key_of, message, object, owner, process, rule, session,
-    tenant, user, worker,
+    NOW, PNG, agent, agent_setup, digest, job, job_of, key_of, message, object, owner, process, rule,
+    session, tenant, user, worker,
 };
 use serde_json::json;
 
@@ -34,6 +34,7 @@ pub(super) async fn fill(store: &impl Store) {
     rules_and_processes(store).await;
     files(store).await;
     workspace(store).await;
+    blobs(store).await;
     conversations(store).await;
 }
 
@@ -237,6 +238,15 @@ async fn files(store: &impl Store) {
             (None, _) => drop(store.mark_undone(&new.tenant, new.id, NOW).await.unwrap()),
             (_, None) => store.withdraw_undo(&new.tenant, new.id).await.unwrap(),
             _ => {}
+        }
+    }
+}
+
+async fn blobs(store: &impl Store) {
+    let every_byte: Vec<u8> = (0..=255).cycle().take(2_000_000).collect();
+    for of in [TenantId::main(), tenant("other")] {
+        for (mime, bytes) in [("image/png", PNG), ("text/plain", b""), ("a/b", &every_byte)] {
+            store.put_blob(&of, &NewBlob::new(mime, bytes).unwrap(), UnixMillis(i64::MIN)).await.unwrap();
         }
     }
 }

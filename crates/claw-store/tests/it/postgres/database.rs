@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::{env, thread};
 
 use claw_core::NodeId;
-use claw_store::PostgresStore;
+use claw_store::{PostgresStore, StoreOptions};
 use sqlx::postgres::{PgConnectOptions, PgConnection, Postgres};
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _, Transaction};
 use tokio::time::timeout;
@@ -26,8 +26,12 @@ pub(crate) struct Databases(Mutex<Vec<Database>>);
 
 impl Databases {
     pub(crate) async fn store(&self) -> PostgresStore {
+        self.store_with(&StoreOptions::default()).await
+    }
+
+    pub(crate) async fn store_with(&self, options: &StoreOptions) -> PostgresStore {
         let database = Database::create().await;
-        let store = database.store("local").await;
+        let store = PostgresStore::connect_with(&database.url(), NodeId::local(), options).await.unwrap();
         self.0.lock().unwrap().push(database);
         store
     }

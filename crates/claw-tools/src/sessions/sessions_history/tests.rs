@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use claw_core::image::Image;
 use claw_core::port::UnixMillis;
 use claw_core::tool::ErrorKind;
 
@@ -12,7 +13,11 @@ fn fixture() -> Fixture {
     let call = Words::Call { tool: "exec".into(), args: r#"{"command":"ls"}"#.into() };
     let result = Words::Result { tool: "exec".into(), text: "a.txt".into(), failed: false };
     let lines = vec![
-        line(1, Role::User, vec![said("list the files"), Words::Picture]),
+        line(
+            1,
+            Role::User,
+            vec![said("list the files"), Words::Image(Image::new("image/png", &b"four"[..]))],
+        ),
         line(2, Role::Assistant, vec![call]),
         line(3, Role::Tool, vec![result]),
         line(4, Role::Assistant, vec![said(&"é".repeat(3_000))]),
@@ -26,7 +31,9 @@ fn fixture() -> Fixture {
 async fn shows_what_was_said() {
     let shown = text(fixture().run::<SessionsHistory>(json!({ "session_key": "cli:mine" })).await);
     assert!(
-        shown.starts_with("#1 user, 2026-11-15T08:30:00Z:\nlist the files\n[a picture]\n\n#4 agent,"),
+        shown.starts_with(
+            "#1 user, 2026-11-15T08:30:00Z:\nlist the files\n[image image/png, 4 bytes]\n\n#4 agent,"
+        ),
         "{shown}"
     );
     assert!(shown.ends_with("é [cut after 4000 of 6000 bytes]"), "{shown}");
