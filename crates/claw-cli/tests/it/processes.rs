@@ -418,6 +418,13 @@ async fn nothing_outlives_its_owner() {
         let id = desk.start(json!({ "command": "echo ready; sleep 999", "env": mark, "pty": pty })).await;
         desk.wait(&id, "ready").await;
     }
+    // One that is just becoming another program shows no environment.
+    for _ in 0..100 {
+        if processes_with(&word) >= 2 {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
     assert!(processes_with(&word) >= 2);
     let Desk { executor, store, .. } = desk;
     assert_eq!(executor.end_processes().await, 2);

@@ -15,6 +15,8 @@ pub struct Reach {
     pub write: bool,
     /// Layer over the workspace that changes go to; `None` changes the workspace itself.
     pub layer: Option<WorkspaceLayer>,
+    /// Directory of this machine that is its `/tmp`; `None` gives it one of its own, gone with it.
+    pub temporary: Option<PathBuf>,
     /// Further paths.
     pub grants: Vec<Grant>,
     /// Paths that are not shown even where they lie inside the workspace or a grant: the store, the keys.
@@ -147,6 +149,7 @@ impl Reach {
             workspace: path.into(),
             write: true,
             layer: None,
+            temporary: None,
             grants: Vec::new(),
             hidden: Vec::new(),
             network: Network::None,
@@ -184,7 +187,11 @@ impl Reach {
             }
         }
         let Self { write, network, processes, .. } = *self;
-        Ok(Self { workspace, grants, hidden, layer: self.layer.clone(), write, network, processes })
+        // What a command leaves in a `/tmp` that lasts must not decide where something is shown to the next one.
+        let in_tmp = |path: &Path| path.starts_with("/tmp") || path.starts_with("/var/tmp");
+        let is_clear = !in_tmp(&workspace) && !grants.iter().any(|grant| in_tmp(&grant.path));
+        let (layer, temporary) = (self.layer.clone(), self.temporary.clone().filter(|_| is_clear));
+        Ok(Self { workspace, grants, hidden, layer, temporary, write, network, processes })
     }
 }
 

@@ -13,7 +13,7 @@ use tokio::sync::OnceCell;
 
 use super::pending::Pending;
 use super::process::{Command, Finished, Input, Process, Streams, Watch};
-use super::{OutputLimits, child, environment, sight};
+use super::{OutputLimits, child, environment, scratch, sight};
 use crate::sandbox::{Confinement, Grant, Launcher, LayerName, Limits, Network, Reach, SandboxError};
 use crate::transaction::Transactions;
 
@@ -35,6 +35,8 @@ pub struct ShellOptions {
     pub required: Vec<LayerName>,
     /// Place of the layers that commands write to; without it they write to the workspace directly.
     pub transactions: Option<Transactions>,
+    /// Place of the `/tmp` of each session; without it every command has one of its own.
+    pub temporary: Option<PathBuf>,
     /// How long a command may run on the host.
     pub host_timeout: Duration,
     /// How long a command may run in the sandbox.
@@ -54,6 +56,7 @@ impl Default for ShellOptions {
             hidden: Vec::new(),
             required: Confinement::new(Reach::workspace("/")).required,
             transactions: None,
+            temporary: None,
             host_timeout: Duration::from_secs(60),
             sandbox_timeout: Duration::from_secs(300),
             grace: Duration::from_secs(3),
@@ -126,6 +129,7 @@ impl LocalShell {
             workspace: context.workspace.clone(),
             write,
             layer: None,
+            temporary: self.temporary(context).await,
             grants: self.options.grants.iter().map(grant).collect(),
             hidden: self.hidden(context).await,
             network: self.network(context),
@@ -148,6 +152,19 @@ impl LocalShell {
         let inside = context.hidden.iter().filter(|path| path.starts_with(&context.workspace));
         hidden.extend(sight::existing(inside.cloned().collect()).await);
         hidden
+    }
+
+    /// The `/tmp` of the context's session. Without it the command has one of its own, which is no reason not to run.
+    async fn temporary(&self, context: &RunContext) -> Option<PathBuf> {
+        let (root, key) = (self.options.temporary.clone()?, context.sandbox_key.clone());
+        let made = tokio::task::spawn_blocking(move || scratch::directory(&root, &key)).await;
+        match made.unwrap_or_else(|stopped| Err(std::io::Error::other(stopped))) {
+            Ok(directory) => Some(directory),
+            Err(error) => {
+                tracing::warn!(%error, "the `/tmp` of a session cannot be made");
+                None
+            }
+        }
     }
 
     /// Runs a command to its end, within the time that this shell gives it.
@@ -270,8 +287,11 @@ impl LocalShell {
             self.options.required.iter().find_map(|layer| Some((*layer, layers.missing(*layer)?)))
         {
             let missing = SandboxError::Missing { layer, reason: reason.to_owned() };
-            return Err(refused(missing)
-                .try_instead("use another tool; `clawsmith sandbox status` tells people more"));
+            let refused = refused(missing);
+            return Err(match refused.advice {
+                Some(_) => refused,
+                None => refused.try_instead("use another tool; `clawsmith sandbox status` tells people more"),
+            });
         }
         let works: Vec<_> = LayerName::ALL.into_iter().filter(|name| layers.works(*name)).collect();
         let works: Vec<_> = works.iter().map(|name| name.name()).collect();
@@ -365,6 +385,11 @@ async fn interpreter() -> &'static str {
     FOUND.get_or_init(find).await
 }
 
+/// Advice where the kernel gives no namespaces to this user.
+const NO_NAMESPACES: &str = "use another tool; a person can allow user namespaces on this machine (sysctl \
+     `user.max_user_namespaces`, `kernel.unprivileged_userns_clone`, `kernel.apparmor_restrict_unprivileged_userns`), use \
+     containers (`sandbox.backend = \"docker\"`), or give the layer up (`sandbox.allow_missing`)";
+
 /// A command that could not be started, in the words of a tool.
 pub(super) fn refused(error: SandboxError) -> ToolError {
     let kind = match &error {
@@ -374,7 +399,10 @@ pub(super) fn refused(error: SandboxError) -> ToolError {
         SandboxError::Path { .. } => ErrorKind::Invalid,
         SandboxError::Start { .. } | SandboxError::NoLayer(_) => ErrorKind::Failed,
     };
-    let told = ToolError::new(kind, error.to_string());
+    let mut told = ToolError::new(kind, error.to_string());
+    if let SandboxError::Missing { layer: LayerName::Mounts | LayerName::Processes, .. } = &error {
+        told = told.try_instead(NO_NAMESPACES);
+    }
     match std::error::Error::source(&error) {
         Some(source) => told.because(source),
         None => told,

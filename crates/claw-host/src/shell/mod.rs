@@ -7,6 +7,7 @@ mod output;
 mod pending;
 mod process;
 mod programs;
+mod scratch;
 mod sight;
 mod terminal;
 

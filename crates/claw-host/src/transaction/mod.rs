@@ -197,7 +197,8 @@ fn lock(path: &Path) -> io::Result<Option<File>> {
     }
 }
 
-fn remove_whole(path: &Path) -> io::Result<()> {
+/// Removes a directory with everything in it, whatever its modes.
+pub(crate) fn remove_whole(path: &Path) -> io::Result<()> {
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return Ok(()) };
     match entry::open_root(parent) {
         Ok(parent) => tree::remove(parent.as_fd(), name),

@@ -99,6 +99,13 @@ fn attack(name: &str, with: &str) -> io::Result<()> {
             let pid = with.parse().map_err(io::Error::other)?;
             call(|| unsafe { libc::kill(pid, libc::SIGKILL) }.into())
         }
+        "limit_first" => call(|| unsafe {
+            let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+            libc::prlimit(1, libc::RLIMIT_NOFILE, &raw const none, std::ptr::null_mut()).into()
+        }),
+        "priority_first" => call(|| unsafe { libc::setpriority(libc::PRIO_PROCESS, 1, 19) }.into()),
+        "device_mode" => call(|| unsafe { libc::chmod(c"/dev/full".as_ptr(), 0o600) }.into()),
+        "device_owner" => call(|| unsafe { libc::chown(c"/dev/null".as_ptr(), 0, 0) }.into()),
         "descriptors" => descriptors(),
         "core" => limit(libc::RLIMIT_CORE),
         "more_files" => limit(libc::RLIMIT_NOFILE),

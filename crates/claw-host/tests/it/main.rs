@@ -26,6 +26,7 @@ static FIRST: extern "C" fn() = {
         claw_host::sandbox::enter_if_asked();
         attacker::attack_if_asked();
         left_behind::own_if_asked();
+        transactions::apply_if_asked();
         docker::own_if_asked();
     }
     first

@@ -1,6 +1,7 @@
 //! Commands on a layer: what they change is applied as one, and taken back as one.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _};
@@ -216,6 +217,27 @@ async fn somebody_elses_change_stays_and_ours_is_kept_beside_it() {
 }
 
 #[tokio::test]
+async fn what_is_moved_to_tmp_is_there_for_the_next_command_of_the_session() {
+    let mut layered = Layered::new();
+    // A workspace in `/tmp` would have a `/tmp` of its own for every command.
+    let outside = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let (workspace, data) = (outside.path().join("workspace"), outside.path().join("data"));
+    fs::create_dir(&workspace).unwrap();
+    fs::write(workspace.join("data"), "precious").unwrap();
+    layered.kit.context.workspace = workspace.clone();
+    layered.kit.options.grants.clear();
+    layered.kit.options.transactions = Some(Transactions::new(&data));
+    layered.kit.options.temporary = Some(data.join("sandbox"));
+    layered.changes("mv data /tmp/x").await.apply(&[]).await.unwrap();
+    assert!(!workspace.join("data").exists());
+    assert_eq!(layered.run("cat /tmp/x").await.output, "precious");
+    let mut other = layered.kit.context.clone();
+    other.sandbox_key = "another session".into();
+    std::mem::swap(&mut layered.kit.context, &mut other);
+    assert_eq!(layered.run("ls -A /tmp").await.output, "", "another session has its own");
+}
+
+#[tokio::test]
 async fn no_link_leads_out_of_the_workspace() {
     let layered = Layered::new();
     layered.write("d/file", "before");
@@ -341,4 +363,78 @@ proptest! {
             Ok(())
         })?;
     }
+}
+
+/// Makes and applies many changes in a process of its own, which a test kills.
+pub(crate) fn apply_if_asked() {
+    let arguments: Vec<String> = std::env::args().collect();
+    let [_, asked, workspace, data] = arguments.as_slice() else { return };
+    if asked != "apply-a-transaction" {
+        return;
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let mut layered = Layered::new();
+        layered.kit.context.workspace = workspace.into();
+        layered.kit.options.transactions = Some(Transactions::new(Path::new(data)));
+        let mut pending = layered.changes(MANY).await;
+        println!("ready");
+        pending.apply(&[]).await.unwrap();
+    });
+    std::process::exit(0);
+}
+
+/// Creates, replaces and deletes files and directories, a thousand in all.
+const MANY: &str = "for i in $(seq 300); do echo $i > new$i; echo more >> old$i; done; \
+    for i in $(seq 301 500); do rm old$i; done; rm -r d; mkdir -p e/f; for i in $(seq 200); do echo $i > e/f/$i; done";
+
+#[test]
+fn a_kill_at_any_point_of_applying_ends_with_all_changes_or_none() {
+    let (mut all, mut none, mut finished) = (0, 0, 0);
+    for round in 0..24_u64 {
+        let (workspace, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let root = workspace.path().canonicalize().unwrap();
+        for i in 1..=500 {
+            fs::write(root.join(format!("old{i}")), "old\n").unwrap();
+        }
+        fs::create_dir(root.join("d")).unwrap();
+        fs::write(root.join("d/file"), "x").unwrap();
+        let before = tree(&root, Times::Set);
+        let mut player = std::process::Command::new(std::env::current_exe().unwrap())
+            .args([OsStr::new("apply-a-transaction"), root.as_os_str(), data.path().as_os_str()])
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut said = String::new();
+        let mut output = std::io::BufReader::new(player.stdout.take().unwrap());
+        std::io::BufRead::read_line(&mut output, &mut said).unwrap();
+        assert_eq!(said, "ready\n");
+        std::thread::sleep(std::time::Duration::from_micros(round * round * 150));
+        player.kill().unwrap();
+        player.wait().unwrap();
+        finished += Transactions::new(data.path()).recover().unwrap();
+        let now = tree(&root, Times::Set);
+        if now == before {
+            none += 1;
+            continue;
+        }
+        all += 1;
+        let count = |prefix: &str| {
+            fs::read_dir(&root)
+                .unwrap()
+                .filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().starts_with(prefix))
+                .count()
+        };
+        assert_eq!((count("new"), count("old"), root.join("d").exists()), (300, 300, false), "round {round}");
+        assert_eq!(fs::read_dir(root.join("e/f")).unwrap().count(), 200);
+        for i in 1..=300 {
+            assert_eq!(fs::read_to_string(root.join(format!("old{i}"))).unwrap(), "old\nmore\n");
+        }
+        assert_eq!(fs::read_dir(data.path().join("undo/layers")).unwrap().count(), 1);
+    }
+    // Kills before, in the middle and after are among them.
+    assert!(
+        none > 0 && all > finished,
+        "{none} with none, {all} with all, {finished} of them finished later"
+    );
 }

@@ -275,7 +275,7 @@ async fn sandbox(setup: &Setup) -> Vec<Finding> {
         }];
     }
     let layers = Launcher::default().layers().await;
-    let required = ShellOptions::default().required;
+    let required = setup.config().sandbox.required();
     let mut findings = Vec::new();
     for layer in layers.iter() {
         if let Standing::Missing(why) = &layer.standing {

@@ -59,7 +59,9 @@ impl Setup {
     /// The options of every command.
     pub fn shell_options(&self) -> ShellOptions {
         let transactions = self.data_dir().ok().map(|data| Transactions::new(&real(&data)));
-        ShellOptions { hidden: self.hidden(), transactions, ..ShellOptions::default() }
+        let temporary = self.data_dir().ok().map(|data| real(&data).join("sandbox"));
+        let required = self.config().sandbox.required();
+        ShellOptions { hidden: self.hidden(), transactions, temporary, required, ..ShellOptions::default() }
     }
 
     /// The paths that no command reaches, wherever the workspace is: data, store, and the configuration, by which an

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use claw_host::sandbox::docker::{DockerOptions, SOCKET, WorkspaceAccess};
+use claw_host::sandbox::{LayerName, REQUIRED};
 use claw_policy::sandbox::{SandboxMode, SandboxScope, Sandboxing};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,11 +17,34 @@ pub struct SandboxConfig {
     pub mode: SandboxMode,
     /// What the sandbox is made of.
     pub backend: SandboxBackend,
+    /// Layers of the kernel sandbox that commands may run without where this machine has none: what they hold is not held
+    /// then, and changes of commands cannot be undone.
+    pub allow_missing: Vec<OptionalLayer>,
     /// The containers, where `backend` is `docker`.
     pub docker: DockerConfig,
 }
 
+/// A required layer of the kernel sandbox that a person may give up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum OptionalLayer {
+    /// A tree of files of its own.
+    Mounts,
+    /// A process namespace of its own.
+    Processes,
+}
+
 impl SandboxConfig {
+    /// The layers without which no command runs.
+    pub fn required(&self) -> Vec<LayerName> {
+        let given_up = |layer: &LayerName| match layer {
+            LayerName::Mounts => self.allow_missing.contains(&OptionalLayer::Mounts),
+            LayerName::Processes => self.allow_missing.contains(&OptionalLayer::Processes),
+            _ => false,
+        };
+        REQUIRED.into_iter().filter(|layer| !given_up(layer)).collect()
+    }
+
     /// What it says of callers.
     pub fn sandboxing(&self) -> Sandboxing {
         Sandboxing { mode: self.mode, scope: self.docker.scope }

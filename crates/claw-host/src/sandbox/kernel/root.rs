@@ -47,6 +47,7 @@ pub(crate) fn enter(reach: &Reach, temporary: u64, own_proc: bool) -> Step<()> {
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
         .during("keep mounts apart")?;
     let parts = Parts::take(reach)?;
+    let lasting = reach.temporary.as_deref().map(Parts::temporary).transpose()?;
     let base = ["/tmp", "/var/tmp", "/run", "/mnt"].into_iter().find(|path| Path::new(path).is_dir());
     let base =
         base.ok_or_else(|| ("find a place for the root".to_owned(), io::ErrorKind::NotFound.into()))?;
@@ -54,9 +55,15 @@ pub(crate) fn enter(reach: &Reach, temporary: u64, own_proc: bool) -> Step<()> {
     mount("sandbox", base, "tmpfs", flags, c"mode=0755,size=1m").during("make the root")?;
     std::env::set_current_dir(base).during("enter the root")?;
     skeleton().during("fill the root")?;
-    let size = std::ffi::CString::new(format!("mode=1777,size={temporary}")).map_err(io::Error::other);
-    let size = size.during("size `/tmp`")?;
-    mount("tmp", "tmp", "tmpfs", flags, size.as_c_str()).during("make `/tmp`")?;
+    match lasting {
+        Some(tree) => lay(&tree, Path::new("/tmp")).during("show the session's `/tmp`")?,
+        None => {
+            let size =
+                std::ffi::CString::new(format!("mode=1777,size={temporary}")).map_err(io::Error::other);
+            let size = size.during("size `/tmp`")?;
+            mount("tmp", "tmp", "tmpfs", flags, size.as_c_str()).during("make `/tmp`")?;
+        }
+    }
     if own_proc {
         let flags = flags | MountFlags::NOEXEC | MountFlags::RDONLY;
         mount("proc", "proc", "proc", flags, None).during("make `/proc`")?;
@@ -133,6 +140,16 @@ impl Parts {
             self.granted(&mounted, NO_SET_ID | NO_DEVICES)?;
         }
         Ok(())
+    }
+
+    /// The directory that is to be `/tmp`.
+    fn temporary(path: &Path) -> Step<OwnedFd> {
+        let mut parts = Self(Vec::new());
+        parts.granted(path, NO_SET_ID | NO_DEVICES)?;
+        match parts.0.pop() {
+            Some(Part::Tree { tree, .. }) => Ok(tree),
+            _ => Err((taken(path), io::ErrorKind::NotFound.into())),
+        }
     }
 
     /// A place of the system. At the top a link stays one, as `/bin` often is; below, what it leads to is shown.

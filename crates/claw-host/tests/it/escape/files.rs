@@ -184,3 +184,16 @@ async fn refuses_devices() {
     kit.refuses("mknod", "", &[libc::EPERM, libc::EACCES]).await;
     kit.refuses("tiocsti", "", &[libc::EPERM]).await;
 }
+
+#[tokio::test]
+async fn device_nodes_of_the_machine_stay_as_they_are() {
+    use std::os::unix::fs::MetadataExt as _;
+    let before = std::fs::metadata("/dev/full").unwrap();
+    let kit = Kit::new();
+    for attack in ["device_mode", "device_owner"] {
+        kit.refuses(attack, "", &[libc::EROFS, libc::EPERM, libc::EACCES]).await;
+    }
+    let finished = kit.script("chmod 600 /dev/full; echo x > /dev/null && head -c 1 /dev/zero | wc -c").await;
+    assert!(finished.output.ends_with("1\n"), "devices still work: {finished:?}");
+    assert_eq!(std::fs::metadata("/dev/full").unwrap().mode(), before.mode());
+}

@@ -82,3 +82,13 @@ async fn refuses_the_terminal_of_the_program() {
     assert_eq!(numbers[3], "0", "no terminal: {finished:?}");
     assert_eq!(numbers[2], numbers[4], "{finished:?}");
 }
+
+#[tokio::test]
+async fn the_supervisor_cannot_be_blinded() {
+    let kit = Kit::new();
+    for attack in ["limit_first", "priority_first"] {
+        kit.refuses(attack, "", &[libc::EPERM]).await;
+    }
+    let finished = kit.script("prlimit --pid 1 --nofile=0:0; echo ran").await;
+    assert!(finished.output.ends_with("ran\n") && finished.ended.exit == Some(0), "{finished:?}");
+}
