@@ -8,7 +8,7 @@ pub const TOKENS: &[(&str, u32)] = &[
     ("credentialed_exec", 157),
     ("datetime", 317),
     ("edit", 256),
-    ("exec", 309),
+    ("exec", 338),
     ("glob", 159),
     ("list_files", 146),
     ("openai_compat_call", 162),

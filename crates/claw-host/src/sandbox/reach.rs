@@ -34,6 +34,8 @@ pub struct WorkspaceLayer {
     pub upper: PathBuf,
     /// Used by overlayfs itself.
     pub work: PathBuf,
+    /// Directories of the workspace that are written directly.
+    pub direct: Vec<PathBuf>,
 }
 
 /// One path more that a command reaches.

@@ -13,12 +13,15 @@ use tokio::sync::OnceCell;
 
 use super::pending::Pending;
 use super::process::{Command, Finished, Input, Process, Streams, Watch};
-use super::{OutputLimits, child, environment, scratch, sight};
+use super::{OutputLimits, child, environment, generated, scratch, sight};
 use crate::sandbox::{Confinement, Grant, Launcher, LayerName, Limits, Network, Reach, SandboxError};
 use crate::transaction::Transactions;
 
 /// The directory in a data directory that holds workspaces.
 const WORKSPACES: &str = "workspaces";
+
+/// Names of directories that tools fill with generated files.
+pub const GENERATED: [&str; 6] = ["target", "node_modules", ".venv", "venv", "build", "dist"];
 
 /// The options of every command of a shell.
 #[derive(Debug, Clone)]
@@ -35,6 +38,8 @@ pub struct ShellOptions {
     pub required: Vec<LayerName>,
     /// Place of the layers that commands write to; without it they write to the workspace directly.
     pub transactions: Option<Transactions>,
+    /// Names of directories with generated files: where git ignores one, commands write to it directly.
+    pub direct: Vec<String>,
     /// Place of the `/tmp` of each session; without it every command has one of its own.
     pub temporary: Option<PathBuf>,
     /// How long a command may run on the host.
@@ -56,6 +61,7 @@ impl Default for ShellOptions {
             hidden: Vec::new(),
             required: Confinement::new(Reach::workspace("/")).required,
             transactions: None,
+            direct: GENERATED.map(str::to_owned).to_vec(),
             temporary: None,
             host_timeout: Duration::from_secs(60),
             sandbox_timeout: Duration::from_secs(300),
@@ -154,6 +160,16 @@ impl LocalShell {
         hidden
     }
 
+    /// Directories of the workspace that the command writes to directly.
+    async fn generated(&self, context: &RunContext, command: &Command) -> Vec<PathBuf> {
+        let (workspace, names) = (context.workspace.clone(), self.options.direct.clone());
+        let start = command.directory.strip_prefix(&workspace).unwrap_or(Path::new("")).to_owned();
+        let found = tokio::task::spawn_blocking(move || {
+            generated::find(&workspace, &start.to_string_lossy(), &names)
+        });
+        found.await.unwrap_or_default()
+    }
+
     /// The `/tmp` of the context's session. Without it the command has one of its own, which is no reason not to run.
     async fn temporary(&self, context: &RunContext) -> Option<PathBuf> {
         let (root, key) = (self.options.temporary.clone()?, context.sandbox_key.clone());
@@ -218,7 +234,9 @@ impl LocalShell {
             return self.ran(context, command, time).await.map(HostRan::from);
         };
         self.compare(context).await?;
-        let unlayered = match Pending::create(transactions, context, &self.options.hidden).await {
+        // A dry run writes nowhere.
+        let direct = if dry_run { Vec::new() } else { self.generated(context, &command).await };
+        let unlayered = match Pending::create(transactions, context, (&self.options.hidden, direct)).await {
             Ok(pending) => {
                 let mut layered = command.clone();
                 if let Some(confinement) = &mut layered.confinement {

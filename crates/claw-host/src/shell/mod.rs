@@ -2,6 +2,7 @@
 
 mod child;
 mod environment;
+mod generated;
 mod local;
 mod output;
 mod pending;
@@ -13,7 +14,7 @@ mod terminal;
 
 pub(crate) use environment::environment;
 pub(crate) use local::no_dry_run;
-pub use local::{LocalShell, ShellOptions};
+pub use local::{GENERATED, LocalShell, ShellOptions};
 pub use output::OutputLimits;
 pub(crate) use output::{Decoder, Output};
 pub use process::{Command, Finished, Input, Process, Reason, Streams};

@@ -39,14 +39,14 @@ impl Pending {
     pub(super) async fn create(
         transactions: &Transactions,
         context: &RunContext,
-        hidden: &[PathBuf],
+        (hidden, direct): (&[PathBuf], Vec<PathBuf>),
     ) -> io::Result<Self> {
         let (transactions, workspace) = (transactions.clone(), context.workspace.clone());
         let hidden: Vec<PathBuf> = hidden.iter().chain(&context.hidden).cloned().collect();
         let transaction = blocking(move || transactions.create(&workspace, &hidden)).await?;
         Ok(Self {
             id: transaction.id(),
-            mount: WorkspaceLayer { upper: transaction.upper(), work: transaction.work() },
+            mount: WorkspaceLayer { upper: transaction.upper(), work: transaction.work(), direct },
             list: Vec::new(),
             refused: Vec::new(),
             kept_bytes: 0,

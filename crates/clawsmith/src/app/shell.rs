@@ -61,7 +61,15 @@ impl Setup {
         let transactions = self.data_dir().ok().map(|data| Transactions::new(&real(&data)));
         let temporary = self.data_dir().ok().map(|data| real(&data).join("sandbox"));
         let required = self.config().sandbox.required();
-        ShellOptions { hidden: self.hidden(), transactions, temporary, required, ..ShellOptions::default() }
+        let direct = self.config().sandbox.direct.clone();
+        ShellOptions {
+            hidden: self.hidden(),
+            transactions,
+            direct,
+            temporary,
+            required,
+            ..ShellOptions::default()
+        }
     }
 
     /// The paths that no command reaches, wherever the workspace is: data, store, and the configuration, by which an

@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use claw_host::sandbox::docker::{DockerOptions, SOCKET, WorkspaceAccess};
 use claw_host::sandbox::{LayerName, REQUIRED};
+use claw_host::shell::GENERATED;
 use claw_policy::sandbox::{SandboxMode, SandboxScope, Sandboxing};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What holds shell commands while they run.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SandboxConfig {
     /// Whose commands run in a sandbox.
@@ -20,8 +21,23 @@ pub struct SandboxConfig {
     /// Layers of the kernel sandbox that commands may run without where this machine has none: what they hold is not held
     /// then, and changes of commands cannot be undone.
     pub allow_missing: Vec<OptionalLayer>,
+    /// Names of directories with generated files. Where git ignores one, commands write to it directly: its changes are
+    /// not held back and cannot be undone.
+    pub direct: Vec<String>,
     /// The containers, where `backend` is `docker`.
     pub docker: DockerConfig,
+}
+
+impl Default for SandboxConfig {
+    fn default() -> Self {
+        Self {
+            mode: SandboxMode::default(),
+            backend: SandboxBackend::default(),
+            allow_missing: Vec::new(),
+            direct: GENERATED.map(str::to_owned).to_vec(),
+            docker: DockerConfig::default(),
+        }
+    }
 }
 
 /// A required layer of the kernel sandbox that a person may give up.

@@ -69,7 +69,10 @@ pub(crate) fn enter(reach: &Reach, temporary: u64, own_proc: bool) -> Step<()> {
         mount("proc", "proc", "proc", flags, None).during("make `/proc`")?;
     }
     parts.attach()?;
-    let masked = |path: &&PathBuf| reach.layer.is_some() && path.starts_with(&reach.workspace);
+    let masked = |path: &&PathBuf| {
+        let is_direct = |layer: &WorkspaceLayer| layer.direct.iter().any(|direct| path.starts_with(direct));
+        path.starts_with(&reach.workspace) && reach.layer.as_ref().is_some_and(|layer| !is_direct(layer))
+    };
     for path in reach.hidden.iter().filter(|path| !masked(path)) {
         pin(path, reach).during(format!("pin what holds `{}`", path.display()))?;
         hide(path).during(format!("hide `{}`", path.display()))?;
@@ -136,8 +139,9 @@ impl Parts {
         let open = |path: &Path| resolved(path).during(taken(path));
         let (lower, upper, work) = (open(path)?, open(&layer.upper)?, open(&layer.work)?);
         self.0.push(Part::Layer { lower, upper, work, path: path.to_owned() });
-        for mounted in mounted_below(path).during("list mounts")? {
-            self.granted(&mounted, NO_SET_ID | NO_DEVICES)?;
+        let mounted = mounted_below(path).during("list mounts")?;
+        for path in mounted.iter().chain(&layer.direct) {
+            self.granted(path, NO_SET_ID | NO_DEVICES)?;
         }
         Ok(())
     }

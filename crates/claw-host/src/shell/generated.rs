@@ -1,0 +1,67 @@
+//! Directories with generated files, which commands write to directly: a build costs what it costs, and nobody undoes it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use ignore::gitignore::Gitignore;
+
+/// Finds the directories of these names that exist and hold generated files: in the workspace's top, and on the way from
+/// there to the directory that a command starts in.
+pub(super) fn find(workspace: &Path, start: &str, names: &[String]) -> Vec<PathBuf> {
+    let start = workspace.join(start);
+    let on_the_way = start.ancestors().filter(|above| above.starts_with(workspace) && *above != workspace);
+    let mut found = Vec::new();
+    for parent in on_the_way.chain([workspace]) {
+        for name in names.iter().filter(|name| !name.contains('/')) {
+            let path = parent.join(name);
+            let is_directory = fs::symlink_metadata(&path).is_ok_and(|there| there.is_dir());
+            if is_directory && is_generated(workspace, parent, name) {
+                found.push(path);
+            }
+        }
+    }
+    found
+}
+
+/// Returns whether git ignores a directory, or it says itself that it can be made again.
+fn is_generated(workspace: &Path, parent: &Path, name: &str) -> bool {
+    let path = parent.join(name);
+    let ignores = |directory: &Path| {
+        let (rules, _) = Gitignore::new(directory.join(".gitignore"));
+        path.strip_prefix(directory).is_ok_and(|path| rules.matched(path, true).is_ignore())
+    };
+    let above = parent.ancestors().take_while(|above| above.starts_with(workspace));
+    let says_so = || {
+        path.join("CACHEDIR.TAG").is_file()
+            || fs::read_to_string(path.join(".gitignore"))
+                .is_ok_and(|text| text.lines().any(|line| line == "*"))
+    };
+    above.into_iter().any(ignores) || says_so()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_what_git_ignores_and_what_says_that_it_is_generated() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path();
+        for directory in
+            ["target", "node_modules", ".venv", "sub/node_modules", "sub/target", "other/target", "build"]
+        {
+            fs::create_dir_all(root.join(directory)).unwrap();
+        }
+        fs::write(root.join(".gitignore"), "/target\nnode_modules/\n").unwrap();
+        fs::write(root.join(".venv/.gitignore"), "*\n").unwrap();
+        fs::write(root.join("sub/target/CACHEDIR.TAG"), "").unwrap();
+        let names = ["target", "node_modules", ".venv", "build", "missing", "a/b"].map(str::to_owned);
+        let mut found = find(root, "sub", &names);
+        found.sort();
+        let expected = [".venv", "node_modules", "sub/node_modules", "sub/target", "target"];
+        assert_eq!(found, expected.map(|path| root.join(path)));
+        assert_eq!(find(root, ".", &names).len(), 3);
+        std::os::unix::fs::symlink("/etc", root.join("sub/.venv")).unwrap();
+        assert_eq!(find(root, "sub", &names).len(), 5, "a link is no directory");
+    }
+}
