@@ -145,7 +145,7 @@ impl Transactions {
                 },
                 Err(error) if error.kind() == ErrorKind::NotFound => remove_whole(&path)?,
                 Err(error) => {
-                    tracing::warn!(%error, path = %path.display(), "a layer's manifest cannot be read")
+                    tracing::warn!(%error, path = %path.display(), "a layer's manifest cannot be read");
                 }
             }
             drop(held);
@@ -248,7 +248,7 @@ impl Transaction {
         let (upper, lower) = (entry::open_root(&self.upper())?, entry::open_root(&self.workspace)?);
         let layer = upper.as_fd();
         let mut scan = Scan { layer, started: self.started, hidden: &self.hidden, found: Found::default() };
-        scan.directory((upper.as_fd(), lower.as_fd()), Path::new(""), false, 0)?;
+        scan.directory((upper.as_fd(), lower.as_fd()), Path::new(""), (false, 0))?;
         self.found = scan.found;
         self.changes = changes(&self.found.operations, &self.found.directories);
         Ok(())

@@ -38,13 +38,12 @@ impl Scan<'_> {
         &mut self,
         (upper, lower): Sides<'_>,
         path: &Path,
-        opaque: bool,
-        depth: usize,
+        (opaque, depth): (bool, usize),
     ) -> io::Result<()> {
         entry::within_depth(depth)?;
         let names = entry::names(upper)?;
         for name in &names {
-            self.entry((upper, lower), name, &path.join(name), opaque, depth)?;
+            self.entry((upper, lower), name, &path.join(name), (opaque, depth))?;
         }
         if opaque {
             for name in entry::names(lower)?.iter().filter(|name| names.binary_search(name).is_err()) {
@@ -66,8 +65,7 @@ impl Scan<'_> {
         (upper, lower): Sides<'_>,
         name: &OsStr,
         path: &Path,
-        opaque: bool,
-        depth: usize,
+        (opaque, depth): (bool, usize),
     ) -> io::Result<()> {
         let Some(raw) = entry::find(upper, name)? else { return Ok(()) };
         let below = entry::find(lower, name)?;
@@ -88,7 +86,7 @@ impl Scan<'_> {
                 let upper = entry::open_directory(upper, name)?;
                 let lower = entry::open_directory(lower, name)?;
                 let opaque = opaque || is_opaque(upper.as_fd());
-                self.directory((upper.as_fd(), lower.as_fd()), path, opaque, depth + 1)
+                self.directory((upper.as_fd(), lower.as_fd()), path, (opaque, depth + 1))
             }
             (kind, Some(old)) if kind == old.kind && kind != Kind::Directory => {
                 let new = Entry::of(&raw);

@@ -113,10 +113,10 @@ async fn recover_transactions(data: &Path) {
     match recovered.unwrap_or_else(|stopped| Err(std::io::Error::other(stopped))) {
         Ok(0) => {}
         Ok(count) => {
-            tracing::info!(count, "finished the changes of commands that a killed process had begun")
+            tracing::info!(count, "finished the changes of commands that a killed process had begun");
         }
         Err(error) => {
-            tracing::warn!(%error, "changes of commands that a killed process had begun stay unfinished")
+            tracing::warn!(%error, "changes of commands that a killed process had begun stay unfinished");
         }
     }
 }

@@ -102,12 +102,8 @@ impl Renames {
             Ok(raw) if from.stat()?.st_ino == raw.st_ino => return Ok(()),
             // One that is not empty is refused, as rename does.
             Ok(_) => {
-                rustix::fs::unlinkat(&to.parent, &*to.name, AtFlags::REMOVEDIR).map_err(
-                    |error| match error {
-                        Errno::EXIST => Errno::NOTEMPTY,
-                        error => error,
-                    },
-                )?
+                let removed = rustix::fs::unlinkat(&to.parent, &*to.name, AtFlags::REMOVEDIR);
+                removed.map_err(|error| if error == Errno::EXIST { Errno::NOTEMPTY } else { error })?;
             }
         }
         self.count += 1;
@@ -124,11 +120,7 @@ impl Renames {
 }
 
 impl Asked {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_possible_wrap,
-        reason = "the kernel truncates them too"
-    )]
+    #[expect(clippy::cast_possible_truncation, reason = "the kernel truncates them too")]
     fn read(notification: &Notification) -> Option<Self> {
         let (pid, argument) = (notification.pid, notification.arguments);
         let at = |directory: usize, path: usize| (argument[directory] as i32, argument[path]);
