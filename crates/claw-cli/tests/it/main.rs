@@ -36,6 +36,7 @@ mod tables;
 mod terminal;
 mod tools;
 mod tour;
+mod transactions;
 mod trust;
 mod undo;
 
