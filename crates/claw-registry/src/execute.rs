@@ -16,8 +16,8 @@ mod remembered;
 mod telling;
 
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use claw_core::event::What;
@@ -422,6 +422,7 @@ impl Trip<'_> {
             progress: progress.clone(),
             secrets: secrets.clone(),
             run: self.request.run,
+            changed: Mutex::default(),
             over: AtomicBool::new(false),
         });
         let (executor, offer, call) = (self.executor, self.offer, self.request.call);
@@ -472,7 +473,8 @@ impl Trip<'_> {
         abandoned.ended(outcome, micros);
         let capped = output::finish(executor, self.offer, call, ran.result, &scrubber).await;
         let (bytes, error) = (capped.bytes, capped.ledger_error);
-        let line = self.line(EntryEvent::Outcome { outcome, micros, bytes, error });
+        let changes = ran.grant.changed.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let line = self.line(EntryEvent::Outcome { outcome, micros, bytes, error, changes });
         if let Err(error) = executor.0.store.finish_call(line).await {
             tracing::error!(%error, %call, "an outcome could not be written");
             let note = "the outcome of this call could not be recorded; the ledger shows it as unknown";

@@ -64,6 +64,7 @@ impl<S: CallStore + ?Sized> Recorder<'_, S> {
             micros: u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX),
             bytes: 0,
             error: done.as_ref().err().map(|error| self.scrubber.text(&error.message)),
+            changes: None,
         };
         self.store.finish_call(self.record(&operation, outcome)).await?;
         Ok(done)

@@ -55,7 +55,7 @@ pub fn intent(call: CallId, what: &str, approval: Option<ApprovalId>) -> Record 
 /// The end of such a call.
 pub fn outcome(call: CallId, outcome: Outcome) -> Record {
     let error = (outcome == Outcome::Failed).then(|| "exit code 1".to_owned());
-    record(call, EntryEvent::Outcome { outcome, micros: 1_500, bytes: 12, error })
+    record(call, EntryEvent::Outcome { outcome, micros: 1_500, bytes: 12, error, changes: None })
 }
 
 /// The refusal of such a call.

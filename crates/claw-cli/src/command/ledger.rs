@@ -101,8 +101,9 @@ fn row(table: &mut Table, entry: &Entry) {
             let approved = if approval.is_some() { " (approved)" } else { "" };
             (Cell::new("intent"), format!("effects: {effects}{approved}; {args}"))
         }
-        EntryEvent::Outcome { outcome, micros, bytes, error } => {
-            let took = format!("{:.1} ms, {bytes} bytes", *micros as f64 / 1000.0);
+        EntryEvent::Outcome { outcome, micros, bytes, error, changes } => {
+            let changed = changes.as_ref().map_or_else(String::new, |it| format!(", {} changes", it.count));
+            let took = format!("{:.1} ms, {bytes} bytes{changed}", *micros as f64 / 1000.0);
             let what = error.as_ref().map_or_else(|| took.clone(), |error| format!("{took}; {error}"));
             match outcome {
                 CallOutcome::Done => (Cell::good("done"), what),

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::{Args, Subcommand, ValueEnum};
-use claw_core::port::{RunContext, WorkspaceAccess};
+use claw_core::port::{FileChange, RunContext, WorkspaceAccess};
 use claw_core::tool::{Effect, Effects, Progress, Secrets};
 use claw_host::sandbox::docker::DockerShell;
 use claw_host::sandbox::{Grant, Launcher, Layers, Limits, Network, SandboxError, Standing};
@@ -41,6 +41,7 @@ Examples:
     /// Run a command in it. The exit code is the command's, 128 and the signal's number where one ended it.
     #[command(after_help = "Examples:
   clawsmith sandbox run -- ls -la
+  clawsmith sandbox run --discard -- make install DESTDIR=out
   clawsmith sandbox run --read-only --network loopback -- make test
   clawsmith sandbox run --grant /opt/toolchain --timeout 600 -- sh -c 'cc --version'")]
     Run(Run),
@@ -82,6 +83,9 @@ pub(crate) enum Talk {
 pub(crate) struct Run {
     #[command(flatten)]
     reaching: Reaching,
+    /// Show what it changed, and change nothing.
+    #[arg(long, conflicts_with = "read_only")]
+    discard: bool,
     /// Seconds until it is ended.
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     timeout: u64,
@@ -183,6 +187,13 @@ impl Place {
                 .hint("clawsmith sandbox status")
                 .refusing(),
         })
+    }
+
+    async fn finish_discarding(&self, argv: &[String]) -> Result<(Finished, Vec<FileChange>), Failure> {
+        let shell = LocalShell::new(Arc::clone(&self.launcher), self.options.clone());
+        let command = shell.command(&self.context, argv.to_vec(), "", &[]).await;
+        let done = shell.finish_discarding(&self.context, command).await;
+        done.map_err(|error| Failure::failed("the command did not run").because(error).refusing())
     }
 
     async fn script(&self, text: &str) -> Result<Finished, Failure> {
@@ -394,6 +405,11 @@ async fn cost(place: &Place) -> Result<f64, Failure> {
 impl Run {
     async fn run(self, session: &mut Session) -> Outcome {
         let mut place = place(&self.reaching, session, Arc::default())?;
+        if self.discard && place.docker.is_some() {
+            return Err(Failure::usage(
+                "`--discard` needs the kernel sandbox, and `sandbox.backend` is `docker`",
+            ));
+        }
         place.options.sandbox_timeout = Duration::from_secs(self.timeout);
         if let Some(docker) = place.docker.take() {
             let local = LocalShell::new(Arc::clone(&place.launcher), place.options.clone());
@@ -408,9 +424,13 @@ impl Run {
         if !session.out.json {
             place.context.progress = Progress::to(show);
         }
-        let finished = place.finish(&self.command).await?;
+        let (finished, changes) = match self.discard {
+            true => place.finish_discarding(&self.command).await?,
+            false => (place.finish(&self.command).await?, Vec::new()),
+        };
         if session.out.json {
             session.out.json(&json!({
+                "discarded": changes,
                 "exit": finished.ended.exit,
                 "signal": finished.ended.signal,
                 "stopped": stopped(&finished),
@@ -421,6 +441,9 @@ impl Run {
         } else {
             if let Some(why) = stopped(&finished) {
                 tell(format_args!("stopped: {why}"));
+            }
+            for change in &changes {
+                tell(format_args!("discarded: {}", visible(&change.path.to_string_lossy())));
             }
             if finished.ended.stragglers > 0 {
                 tell(format_args!("{} processes that it left running were ended", finished.ended.stragglers));

@@ -176,7 +176,6 @@ impl List {
             session.out.line("no change of a file is kept")?;
             return Ok(ExitCode::SUCCESS);
         }
-        let uncovered = !commands.is_empty();
         let mut rows = Vec::with_capacity(changes.len() + commands.len());
         for (Change { new, .. }, state) in changes.iter().zip(&states) {
             let is_standing = *state == ChangeState::Stands;
@@ -207,7 +206,7 @@ impl List {
         rows.into_iter().for_each(|row| row.put(&mut table, self.wide));
         session.out.table(&table)?;
         session.out.flush()?;
-        if uncovered {
+        if !commands.is_empty() {
             tell("note: changes of the commands marked `not covered` cannot be undone");
         }
         Ok(ExitCode::SUCCESS)

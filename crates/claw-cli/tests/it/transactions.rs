@@ -197,3 +197,34 @@ fn what_is_changed_is_scrubbed_in_results_and_the_journal() {
         assert!(!ran.stdout.contains("hunter2"), "{words:?}: {}", ran.shown());
     }
 }
+
+#[test]
+fn names_that_are_not_text_do_no_harm() {
+    let home = Home::new();
+    let ran = exec(&home, "touch \"$(printf 'a\\377b')\" \"$(printf 'c\\nd')\" \"$(printf 'e\\033[31mf')\"");
+    assert!(ran.code == 0 && ran.stdout.contains("[3 files changed"), "{}", ran.shown());
+    assert!(!ran.stdout.contains('\u{1b}'), "{}", ran.shown());
+    assert_eq!(fs::read_dir(project(&home, "")).unwrap().count(), 3);
+    for words in [&["undo", "show", "--last"][..], &["undo", "show", "--last", "--json"], &["undo", "apply", "--last"]] {
+        let ran = home.run(words);
+        assert!(ran.code == 0 && !ran.stdout.contains('\u{1b}'), "{words:?}: {}", ran.shown());
+    }
+    assert_eq!(fs::read_dir(project(&home, "")).unwrap().count(), 0);
+}
+
+#[test]
+fn the_ledger_has_what_a_command_changed() {
+    let home = Home::new();
+    assert_eq!(exec(&home, "echo x > a.txt").code, 0);
+    let ledger = home.run(&["ledger", "show", "--json"]);
+    assert!(ledger.stdout.contains("\"paths\":[\"a.txt\"]"), "{}", ledger.shown());
+    assert_eq!(home.run(&["ledger", "verify"]).code, 0);
+}
+
+#[test]
+fn a_command_by_hand_can_be_discarded() {
+    let home = Home::new();
+    let ran = home.run(&["sandbox", "run", "--discard", "--", "sh", "-c", "echo x > a.txt; cat a.txt"]);
+    assert!(ran.code == 0 && ran.stdout == "x\n" && ran.stderr.contains("discarded: a.txt"), "{}", ran.shown());
+    assert!(!project(&home, "a.txt").exists());
+}

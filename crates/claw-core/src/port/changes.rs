@@ -1,10 +1,10 @@
 //! Changes that a command made on a layer over the workspace, before and after they are applied.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::id::UndoId;
 use crate::tool::ToolError;
@@ -63,6 +63,7 @@ pub enum ChangedEntry {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileChange {
     /// Its path, relative to the workspace.
+    #[serde(serialize_with = "lossy")]
     pub path: PathBuf,
     /// What happened to it.
     pub kind: ChangeKind,
@@ -89,9 +90,9 @@ pub trait PendingChanges: Send + Sync {
     /// Bytes that are kept for undoing the changes.
     fn kept_bytes(&self) -> u64;
     /// Bytes of a file before and after; `None` where there is no file, or it has more than `most` bytes.
-    async fn contents(&self, path: &std::path::Path, most: u64) -> [Option<Vec<u8>>; 2];
+    async fn contents(&self, path: &Path, most: u64) -> [Option<Vec<u8>>; 2];
     /// Returns whether there is an entry at this path after the changes.
-    async fn exists(&self, path: &std::path::Path) -> bool;
+    async fn exists(&self, path: &Path) -> bool;
     /// Brings the changes into the workspace, all but those `held`: all of them or, if that fails, none.
     async fn apply(&mut self, held: &[PathBuf]) -> Result<Vec<ChangeConflict>, ToolError>;
 }
@@ -100,8 +101,10 @@ pub trait PendingChanges: Send + Sync {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChangeConflict {
     /// The entry that somebody else changed.
+    #[serde(serialize_with = "lossy")]
     pub path: PathBuf,
     /// The command's version of it, beside it; `None` where the command deleted it.
+    #[serde(serialize_with = "lossy_if_any")]
     pub kept: Option<PathBuf>,
 }
 
@@ -126,6 +129,7 @@ pub struct CommandChanges {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeldChange {
     /// Its path, relative to the workspace.
+    #[serde(serialize_with = "lossy")]
     pub path: PathBuf,
     /// Why it was held back.
     pub reason: String,
@@ -148,4 +152,14 @@ impl CommandChanges {
         };
         format!("{count}, +{} -{}", self.lines.0, self.lines.1)
     }
+}
+
+/// Writes a path for people: bytes that are not UTF-8 are replaced.
+fn lossy<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&path.to_string_lossy())
+}
+
+#[expect(clippy::ref_option, reason = "the signature is that of `serialize_with`")]
+fn lossy_if_any<S: Serializer>(path: &Option<PathBuf>, serializer: S) -> Result<S::Ok, S::Error> {
+    path.as_ref().map(|path| path.to_string_lossy()).serialize(serializer)
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use smol_str::SmolStr;
 
 use super::StoreError;
-use crate::id::{AgentId, ApprovalId, CallId, NodeId, SessionKey, TenantId, ToolName, UserId};
+use crate::id::{AgentId, ApprovalId, CallId, NodeId, SessionKey, TenantId, ToolName, UndoId, UserId};
 use crate::port::UnixMillis;
 use crate::tool::{Caller, Digest, Effects, PeerKind, SubagentDepth};
 
@@ -108,7 +108,23 @@ pub enum Event {
         /// The error, if it failed.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         error: Option<String>,
+        /// The changes that its command made in the workspace, if it ran on a layer and made any.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        changes: Option<Box<ChangeRecord>>,
     },
+}
+
+/// Changes of a command, as the ledger keeps them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChangeRecord {
+    /// Id by which they can be undone.
+    pub undo: UndoId,
+    /// Number of changed entries.
+    pub count: u64,
+    /// Digest of the whole list, with sizes and modes.
+    pub digest: Digest,
+    /// The first paths, scrubbed.
+    pub paths: Vec<String>,
 }
 
 /// How a call ended.

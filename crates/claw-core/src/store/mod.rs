@@ -42,7 +42,7 @@ pub use blobs::{Blob, BlobCard, BlobLimits, Blobs, NewBlob};
 pub use changes::{Bells, Changes, SessionBells, Topic};
 pub use conversations::{Circle, Conversation, ConversationPage, Conversations, Party};
 pub use documents::{Document, DocumentCard, DocumentKey, Documents, Found, Passage, PassageQuery, Shelf};
-pub use ledger::{CallContext, Entry, Event as EntryEvent, Ledger, Outcome, Record, Tally};
+pub use ledger::{CallContext, ChangeRecord, Entry, Event as EntryEvent, Ledger, Outcome, Record, Tally};
 pub use offers::Offers;
 pub use processes::{NewProcess, Process, ProcessEnd, Processes};
 pub use programs::{Credentials, OpenProgram, Program, ProgramCard, ProgramPlace, ProgramSettings, Programs};

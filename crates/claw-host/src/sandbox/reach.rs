@@ -36,6 +36,8 @@ pub struct WorkspaceLayer {
     pub work: PathBuf,
     /// Directories of the workspace that are written directly.
     pub direct: Vec<PathBuf>,
+    /// Nothing can be changed: the layer only hides paths.
+    pub read_only: bool,
 }
 
 /// One path more that a command reaches.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use claw_core::port::{
-    Allowed, Child, HostRan, Program, Ran, RunContext, ShellHost, Size, Start, WorkspaceAccess,
+    Allowed, Child, FileChange, HostRan, Program, Ran, RunContext, ShellHost, Size, Start, WorkspaceAccess,
 };
 use claw_core::tool::{Argv, Effect, ErrorKind, Script, Sight, Target, ToolError};
 use tokio::sync::OnceCell;
@@ -14,7 +14,9 @@ use tokio::sync::OnceCell;
 use super::pending::Pending;
 use super::process::{Command, Finished, Input, Process, Streams, Watch};
 use super::{OutputLimits, child, environment, generated, scratch, sight};
-use crate::sandbox::{Confinement, Grant, Launcher, LayerName, Limits, Network, Reach, SandboxError};
+use crate::sandbox::{
+    Confinement, Grant, Launcher, LayerName, Limits, Network, Reach, SandboxError, WorkspaceLayer,
+};
 use crate::transaction::Transactions;
 
 /// The directory in a data directory that holds workspaces.
@@ -183,6 +185,25 @@ impl LocalShell {
         }
     }
 
+    /// Runs a command on a layer that is discarded, within the time that this shell gives it; returns what it would have
+    /// changed.
+    pub async fn finish_discarding(
+        &self,
+        context: &RunContext,
+        mut command: Command,
+    ) -> Result<(Finished, Vec<FileChange>), SandboxError> {
+        let none = || SandboxError::NoLayer("there is no data directory".to_owned());
+        let transactions = self.options.transactions.as_ref().ok_or_else(none)?;
+        let pending = Pending::create(transactions, context, (&self.options.hidden, Vec::new())).await;
+        let pending = pending.map_err(|error| SandboxError::NoLayer(error.to_string()))?;
+        if let Some(confinement) = &mut command.confinement {
+            confinement.reach.layer = Some(pending.mount());
+        }
+        let finished = self.finish_within(context, command, None).await?;
+        let changes = pending.changes().await.map_err(|error| SandboxError::NoLayer(error.to_string()))?;
+        Ok((finished, changes))
+    }
+
     /// Runs a command to its end, within the time that this shell gives it.
     pub async fn finish(&self, context: &RunContext, command: Command) -> Result<Finished, SandboxError> {
         self.finish_within(context, command, None).await
@@ -217,6 +238,34 @@ impl LocalShell {
         finished.ran(place(context))
     }
 
+    /// Runs a command that does not write to a layer. If it only reads, denied paths are hidden by a layer all the same: they
+    /// stay hidden when somebody replaces or creates them meanwhile.
+    async fn ran_masked(
+        &self,
+        context: &RunContext,
+        command: Command,
+        time: Option<Duration>,
+    ) -> Result<Ran, ToolError> {
+        let is_inside = |path: &PathBuf| path.starts_with(&context.workspace);
+        let hides = self.options.hidden.iter().chain(&context.hidden).any(is_inside);
+        let transactions = self.options.transactions.as_ref();
+        let reads = context.sandboxed && !writes(context) && hides;
+        if let Some(transactions) = transactions.filter(|_| reads)
+            && let Ok(mask) = Pending::create(transactions, context, (&self.options.hidden, Vec::new())).await
+        {
+            self.compare(context).await?;
+            let mut masked = command.clone();
+            if let Some(confinement) = &mut masked.confinement {
+                confinement.reach.layer = Some(WorkspaceLayer { read_only: true, ..mask.mount() });
+            }
+            match self.finish_within(context, masked, time).await {
+                Err(SandboxError::NoLayer(_)) => {}
+                finished => return finished.map_err(refused)?.ran(place(context)),
+            }
+        }
+        self.ran(context, command, time).await
+    }
+
     /// Runs a command on a layer, if one is asked for and can be made; otherwise it writes to the workspace directly,
     /// and the result says why.
     async fn ran_on_layer(
@@ -231,7 +280,7 @@ impl LocalShell {
             if dry_run && (asked || !context.sandboxed) {
                 return Err(no_dry_run("commands run without a sandbox here"));
             }
-            return self.ran(context, command, time).await.map(HostRan::from);
+            return self.ran_masked(context, command, time).await.map(HostRan::from);
         };
         self.compare(context).await?;
         // A dry run writes nowhere.

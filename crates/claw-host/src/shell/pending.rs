@@ -46,7 +46,12 @@ impl Pending {
         let transaction = blocking(move || transactions.create(&workspace, &hidden)).await?;
         Ok(Self {
             id: transaction.id(),
-            mount: WorkspaceLayer { upper: transaction.upper(), work: transaction.work(), direct },
+            mount: WorkspaceLayer {
+                upper: transaction.upper(),
+                work: transaction.work(),
+                direct,
+                read_only: false,
+            },
             list: Vec::new(),
             refused: Vec::new(),
             kept_bytes: 0,
@@ -56,6 +61,15 @@ impl Pending {
 
     pub(super) fn mount(&self) -> WorkspaceLayer {
         self.mount.clone()
+    }
+
+    /// Reads what the command changed, to be shown.
+    pub(super) async fn changes(&self) -> io::Result<Vec<FileChange>> {
+        self.with(|transaction| {
+            transaction.read()?;
+            Ok(transaction.changes().to_vec())
+        })
+        .await
     }
 
     /// Reads what the command changed.

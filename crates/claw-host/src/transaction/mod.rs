@@ -2,7 +2,7 @@
 //!
 //! A layer is a directory below the data directory. While the command runs, overlayfs collects its changes in `upper`.
 //! Applying them exchanges each changed entry with the workspace's, so that `upper` holds what was there before: taking
-//! the changes back is exchanging again. [`manifest`] lists the operations, [`scan`] finds them, [`swap`] carries them
+//! the changes back is exchanging again. `manifest` lists the operations, `scan` finds them, `swap` carries them
 //! out; a layer whose process was killed is finished or discarded by [`Transactions::recover`].
 
 mod entry;

@@ -170,6 +170,36 @@ async fn a_denied_path_stays_hidden_when_it_is_replaced_while_a_command_runs() {
 }
 
 #[tokio::test]
+async fn a_denied_path_stays_hidden_from_a_command_that_only_reads() {
+    let mut layered = Layered::new();
+    layered.write(".env", "SECRET=1");
+    layered.kit.context.hidden = [".env", "later"].map(|path| layered.workspace().join(path)).to_vec();
+    layered.kit.context.access = WorkspaceAccess::ReadOnly;
+    let workspace = layered.workspace();
+    let replace = tokio::spawn(async move {
+        for _ in 0..60 {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            for path in [".env", "later"] {
+                fs::write(workspace.join("saved"), "SECRET=2").unwrap();
+                fs::rename(workspace.join("saved"), workspace.join(path)).unwrap();
+            }
+        }
+    });
+    let ran = layered.run("for i in 1 2 3 4 5 6; do sleep 0.1; cat .env later; ls -A; done 2>&1; echo x > new").await;
+    replace.abort();
+    assert!(!ran.output.contains("SECRET") && !ran.output.contains("\n.env"), "{}", ran.output);
+    assert!(ran.output.contains("Read-only file system") && ran.pending.is_none(), "{}", ran.output);
+}
+
+#[tokio::test]
+async fn space_cannot_be_set_aside_without_writing_it() {
+    let layered = Layered::new();
+    let ran = layered.run("for i in $(seq 40); do fallocate -l 4G f$i & done; wait; du -s . | cut -f1").await;
+    let kept: u64 = ran.output.lines().last().unwrap().parse().unwrap();
+    assert!(kept < 1024, "{}", ran.output);
+}
+
+#[tokio::test]
 async fn a_denied_path_is_not_written() {
     let mut layered = Layered::new();
     layered.write(".env", "SECRET=1");

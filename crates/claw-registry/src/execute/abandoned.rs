@@ -62,7 +62,7 @@ impl Watch {
     async fn write(self) {
         let (outcome, micros) = self.ended.unwrap_or((Outcome::Failed, 0));
         let error = self.ended.is_none().then(|| "its caller went away while it ran".to_owned());
-        let end = EntryEvent::Outcome { outcome, micros, bytes: 0, error };
+        let end = EntryEvent::Outcome { outcome, micros, bytes: 0, error, changes: None };
         let line = self.executor.line(&self.offer, self.call, self.tool.name.as_str(), end);
         if let Err(error) = self.executor.store().finish_call(line).await {
             tracing::error!(%error, call = %self.call, "the outcome of an abandoned call could not be written");

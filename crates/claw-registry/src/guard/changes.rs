@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use claw_core::port::{
     Access, ApplyMode, ChangeKind, ChangedEntry, CommandChange, CommandChanges, FileChange, HeldChange,
     PendingChanges, Ran,
 };
-use claw_core::store::NewApproval;
+use claw_core::store::{ChangeRecord, NewApproval};
 use claw_core::text;
 use claw_core::tool::{Digest, Effect, Effects, ToolError};
 use claw_core::{CallId, ToolName};
@@ -32,6 +32,8 @@ const DIFF_LINES: usize = 60;
 const DIFF_BYTES: usize = 12 * 1024;
 /// Most files that a person is shown with their diffs.
 const SHOWN_FILES: usize = 50;
+/// Most paths that the ledger keeps of one command.
+const RECORDED: usize = 100;
 /// Most characters of a command in the undo journal.
 const SHOWN: usize = 200;
 
@@ -150,6 +152,7 @@ impl ChangeSite {
                     .applied
                     .retain(|change| conflicts.iter().all(|conflict| conflict.path != change.path));
                 changes.conflicts = conflicts;
+                self.note(grant, changes);
                 Ok(())
             }
             Err(error) => {
@@ -164,6 +167,20 @@ impl ChangeSite {
                 Err(error)
             }
         }
+    }
+
+    /// Keeps the list of changes for the ledger.
+    fn note(&self, grant: &Grant, changes: &CommandChanges) {
+        let Some(undo) = changes.undo else { return };
+        let scrubber = self.executor.scrubbers().for_call(&self.offer.caller().tenant, &grant.secrets);
+        let paths = changes.applied.iter().take(RECORDED);
+        let record = ChangeRecord {
+            undo,
+            count: changes.applied.len() as u64,
+            digest: Digest::of(&changes.applied),
+            paths: paths.map(|change| scrubber.text(&change.path.to_string_lossy())).collect(),
+        };
+        *grant.changed.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(record));
     }
 
     /// Finds the changes that the caller may not make, and those of control files.

@@ -17,12 +17,13 @@ mod shell;
 mod talks;
 
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 use claw_core::port::{
     Access, Expect, FsBridge, Owner, Place, Ports, ProgramRun, RunContext, Scope, WorkspaceAccess, World,
 };
+use claw_core::store::ChangeRecord;
 use claw_core::tool::{
     Ask, Caller, Effects, ErrorKind, Meta, Need, Plan, Progress, Secrets, Sight, Target, ToolError,
 };
@@ -55,6 +56,8 @@ pub(crate) struct Grant {
     pub(crate) secrets: Secrets,
     /// The agent's run that the call is part of.
     pub(crate) run: Option<JobId>,
+    /// Changes that its commands made, for the ledger.
+    pub(crate) changed: Mutex<Option<Box<ChangeRecord>>>,
     /// Set when the call is over.
     pub(crate) over: AtomicBool,
 }
@@ -206,6 +209,7 @@ fn context_to_look(
         progress: Progress::silent(),
         secrets: Secrets::default(),
         run: None,
+        changed: Mutex::default(),
         over: AtomicBool::new(false),
     };
     shell::context(offer.caller(), &looking)

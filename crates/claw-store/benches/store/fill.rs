@@ -159,7 +159,13 @@ fn chain(entries: usize) -> (Vec<Line>, Head) {
             user: None,
             call,
             tool: "read_file".to_owned(),
-            event: EntryEvent::Outcome { outcome: Outcome::Done, micros: 1_234, bytes: 2_048, error: None },
+            event: EntryEvent::Outcome {
+                outcome: Outcome::Done,
+                micros: 1_234,
+                bytes: 2_048,
+                error: None,
+                changes: None,
+            },
         };
         debug_assert_eq!(Columns::of(&record).event, "outcome");
         let (text, next) = head.next(&node, &record).unwrap();

@@ -228,7 +228,8 @@ impl Disk {
     fn new(init: &Init<'_>, most: u64) -> Self {
         let held = init.spec.confined.as_ref();
         let path = held.map_or(&init.spec.directory, |held| &held.reach.workspace).clone();
-        let floor = free(&path).map_or(0, |free| free.saturating_sub(most));
+        // Half of what is free stays, however large the limit is.
+        let floor = free(&path).map_or(0, |free| free.saturating_sub(most).max(free / 2));
         Self { path, floor }
     }
 

@@ -106,7 +106,7 @@ struct Parts(Vec<Part>);
 
 enum Part {
     Tree { tree: OwnedFd, path: PathBuf, directory: bool },
-    Layer { lower: OwnedFd, upper: OwnedFd, work: OwnedFd, path: PathBuf },
+    Layer { lower: OwnedFd, upper: OwnedFd, work: OwnedFd, path: PathBuf, read_only: bool },
     Link { path: PathBuf, to: PathBuf },
 }
 
@@ -138,10 +138,12 @@ impl Parts {
     fn layer(&mut self, path: &Path, layer: &WorkspaceLayer) -> Step<()> {
         let open = |path: &Path| resolved(path).during(taken(path));
         let (lower, upper, work) = (open(path)?, open(&layer.upper)?, open(&layer.work)?);
-        self.0.push(Part::Layer { lower, upper, work, path: path.to_owned() });
+        let read_only = layer.read_only;
+        self.0.push(Part::Layer { lower, upper, work, path: path.to_owned(), read_only });
+        let attributes = NO_SET_ID | NO_DEVICES | if read_only { READ_ONLY } else { 0 };
         let mounted = mounted_below(path).during("list mounts")?;
         for path in mounted.iter().chain(&layer.direct) {
-            self.granted(path, NO_SET_ID | NO_DEVICES)?;
+            self.granted(path, attributes)?;
         }
         Ok(())
     }
@@ -197,17 +199,18 @@ impl Parts {
         for part in self.0 {
             match part {
                 Part::Link { path, to } => symlink(to, inside(&path)).during(named(&path))?,
-                Part::Layer { lower, upper, work, path } => {
+                Part::Layer { lower, upper, work, path, read_only } => {
                     place(&path, true).during(named(&path))?;
                     let own = |fd: &OwnedFd| format!("/proc/self/fd/{}", fd.as_raw_fd());
-                    let options = format!(
-                        "userxattr,lowerdir={},upperdir={},workdir={}",
-                        own(&lower),
-                        own(&upper),
-                        own(&work)
-                    );
+                    let (lower, upper, work) = (own(&lower), own(&upper), own(&work));
+                    let mut flags = MountFlags::NOSUID | MountFlags::NODEV;
+                    let options = if read_only {
+                        flags |= MountFlags::RDONLY;
+                        format!("userxattr,lowerdir={upper}:{lower}")
+                    } else {
+                        format!("userxattr,lowerdir={lower},upperdir={upper},workdir={work}")
+                    };
                     let options = std::ffi::CString::new(options).map_err(io::Error::other).during(LAYER)?;
-                    let flags = MountFlags::NOSUID | MountFlags::NODEV;
                     mount("layer", inside(&path), "overlay", flags, options.as_c_str()).during(LAYER)?;
                 }
                 Part::Tree { tree, path, directory } => {

@@ -164,6 +164,13 @@ pub(crate) fn program(options: &Filter) -> Option<Vec<Instruction>> {
     });
     modes(&mut program);
     others(&mut program, options.shares_processes);
+    // Space that is set aside at once is noticed when it is gone; programs that may not write instead.
+    program.call(libc::SYS_fallocate, |block| {
+        block.argument(1);
+        block.if_equal(0, refuse(libc::EOPNOTSUPP));
+        block.if_equal(libc::FALLOC_FL_KEEP_SIZE as u32, refuse(libc::EOPNOTSUPP));
+        block.end(ALLOW);
+    });
     program.call(libc::SYS_socket, |block| {
         if options.shares_files {
             block.argument(0);

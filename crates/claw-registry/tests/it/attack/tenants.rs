@@ -226,7 +226,7 @@ async fn a_call_id_from_the_future_is_not_run_again_after_a_restart() {
     ledger
         .finish_call(record(
             ahead,
-            EntryEvent::Outcome { outcome: Outcome::Done, micros: 1, bytes: 1, error: None },
+            EntryEvent::Outcome { outcome: Outcome::Done, micros: 1, bytes: 1, error: None, changes: None },
         ))
         .await
         .unwrap();
