@@ -29,7 +29,7 @@ pub use artifacts::{Artifact, ArtifactStore, Artifacts, Part};
 pub use catalogue::{Catalogue, Hit};
 pub use changes::{
     ApplyMode, ChangeConflict, ChangeKind, ChangedEntry, CommandChanges, FileChange, HeldChange,
-    PendingChanges, WorkspaceAccess,
+    PendingChanges, WorkspaceAccess, shown_path,
 };
 pub use clock::{Clock, UnixMillis};
 pub use endpoints::{EndpointAnswer, EndpointCard, EndpointHost, EndpointRequest, Endpoints};

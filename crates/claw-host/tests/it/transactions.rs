@@ -185,7 +185,9 @@ async fn a_denied_path_stays_hidden_from_a_command_that_only_reads() {
             }
         }
     });
-    let ran = layered.run("for i in 1 2 3 4 5 6; do sleep 0.1; cat .env later; ls -A; done 2>&1; echo x > new").await;
+    let ran = layered
+        .run("for i in 1 2 3 4 5 6; do sleep 0.1; cat .env later; ls -A; done 2>&1; echo x > new")
+        .await;
     replace.abort();
     assert!(!ran.output.contains("SECRET") && !ran.output.contains("\n.env"), "{}", ran.output);
     assert!(ran.output.contains("Read-only file system") && ran.pending.is_none(), "{}", ran.output);

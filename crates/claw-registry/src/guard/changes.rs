@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use claw_core::port::{
     Access, ApplyMode, ChangeKind, ChangedEntry, CommandChange, CommandChanges, FileChange, HeldChange,
-    PendingChanges, Ran,
+    PendingChanges, Ran, shown_path,
 };
 use claw_core::store::{ChangeRecord, NewApproval};
 use claw_core::text;
@@ -178,7 +178,7 @@ impl ChangeSite {
             undo,
             count: changes.applied.len() as u64,
             digest: Digest::of(&changes.applied),
-            paths: paths.map(|change| scrubber.text(&change.path.to_string_lossy())).collect(),
+            paths: paths.map(|change| scrubber.text(&shown_path(&change.path))).collect(),
         };
         *grant.changed.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(record));
     }
@@ -225,13 +225,13 @@ impl ChangeSite {
         let mut bound = Vec::new();
         for (path, why) in asked.iter().take(SHOWN_FILES) {
             let [before, after] = pending.contents(path, COMPARED).await;
-            let path = path.to_string_lossy();
+            let path = shown_path(path);
             lines.push(format!("{path}: {why}"));
             lines.push(question::block(
                 &diff(&path, before.as_deref(), after.as_deref(), DIFF_LINES),
                 scrubber,
             ));
-            bound.push((path.into_owned(), after.map(|bytes| Digest::of_bytes(&bytes))));
+            bound.push((path, after.map(|bytes| Digest::of_bytes(&bytes))));
         }
         if asked.len() > SHOWN_FILES {
             lines.push(format!("and {} more files", asked.len() - SHOWN_FILES));
@@ -316,7 +316,7 @@ async fn compare(pending: &dyn PendingChanges, scrubber: &CallScrubber) -> ((u64
         // Files of a repository's own are many, and nobody reads them.
         let is_of_git = change.path.components().any(|part| part.as_os_str() == ".git");
         if shown.len() < DIFF_BYTES && !is_of_git {
-            let path = change.path.to_string_lossy();
+            let path = shown_path(&change.path);
             let (old, new) = (scrubber.file_text(&old), scrubber.file_text(&new));
             shown.push_str(&unified_diff(&path, &old, &new, DIFF_LINES));
         } else if !is_of_git {

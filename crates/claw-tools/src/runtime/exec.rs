@@ -1,6 +1,6 @@
 //! `exec`: a shell command in the workspace, judged before it runs.
 
-use claw_core::port::{ChangeKind, ChangedEntry, ProcessCard, Ran, Stopped};
+use claw_core::port::{ChangeKind, ChangedEntry, ProcessCard, Ran, Stopped, shown_path};
 use claw_core::tool::{Call, Effect, Facts, Group, Meta, Need, Output, Plan, Script, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -228,21 +228,21 @@ fn changed(ran: &Ran, args: &Args) -> Vec<String> {
                 ChangeKind::Changed => "~",
                 ChangeKind::Deleted => "-",
             };
-            lines.push(format!("{sign} {}", change.path.display()));
+            lines.push(format!("{sign} {}", shown_path(&change.path)));
         }
         if more > 0 {
             lines.push(format!("and {more} more"));
         }
     }
     for held in &changes.held {
-        lines.push(format!("held back: {} ({})", held.path.display(), held.reason));
+        lines.push(format!("held back: {} ({})", shown_path(&held.path), held.reason));
     }
     for conflict in &changes.conflicts {
-        let path = conflict.path.display();
+        let path = shown_path(&conflict.path);
         lines.push(match &conflict.kept {
             Some(kept) => format!(
                 "conflict: somebody else changed {path} meanwhile; theirs stays, the command's is {}",
-                kept.display()
+                shown_path(kept)
             ),
             None => format!("conflict: somebody else changed {path} meanwhile; it was not deleted"),
         });

@@ -1,6 +1,6 @@
 //! Changes as diffs without secrets.
 
-use claw_core::port::{ChangeKind, ChangedEntry, FileChange};
+use claw_core::port::{ChangeKind, ChangedEntry, FileChange, shown_path};
 use claw_core::store::{CommandUndo, FileState, NewUndo};
 use claw_core::text;
 use claw_host::files::Step;
@@ -68,7 +68,7 @@ impl UndoLog {
         })?;
         let (mut shown, mut lines) = (String::new(), 0);
         for (change, [before, after]) in changes {
-            let path = change.path.display().to_string();
+            let path = shown_path(&change.path);
             let diff = match change.entry {
                 ChangedEntry::File => {
                     let view = |there: Option<u64>, bytes: Option<Vec<u8>>| match (there, bytes) {
@@ -98,7 +98,7 @@ impl UndoLog {
     pub async fn three_ways(&self, step: &Step, most: usize) -> Result<Option<(String, String)>, Error> {
         let Some(change) = step.changes.first() else { return Ok(None) };
         if let Some(command) = &change.new.command {
-            let since = step.changed_since.iter().map(|path| format!("({} changed)\n", path.display()));
+            let since = step.changed_since.iter().map(|path| format!("({} changed)\n", shown_path(path)));
             return Ok(Some((self.diff_of_command(command, most).await?, since.collect())));
         }
         let shown = &change.new.shown;
