@@ -14,6 +14,7 @@ use claw_core::port::{RunContext, ShellHost as _, WorkspaceAccess};
 use claw_core::tool::{Effects, Progress, Script, Secrets};
 use claw_host::sandbox::Launcher;
 use claw_host::shell::{LocalShell, ShellOptions};
+use claw_host::transaction::Transactions;
 use tokio_util::sync::CancellationToken;
 
 const RUNS: usize = 200;
@@ -29,8 +30,12 @@ async fn run() {
     let workspace = tempfile::tempdir().unwrap();
     let place = workspace.path().canonicalize().unwrap();
     let launcher = Arc::new(Launcher::new());
-    let shell = Arc::new(LocalShell::new(launcher, ShellOptions::default()));
+    let data = tempfile::tempdir().unwrap();
+    let transactions = Some(Transactions::new(data.path()));
+    let shell = Arc::new(LocalShell::new(launcher, ShellOptions { transactions, ..ShellOptions::default() }));
     let (host, inside) = (context(&place, false), context(&place, true));
+    let reading = RunContext { access: WorkspaceAccess::ReadOnly, ..inside.clone() };
+    let layered = RunContext { access: WorkspaceAccess::Layer, ..inside.clone() };
     let script = Script { text: "true".into(), directory: String::new(), ..Script::default() };
     // The helper is started and the layers are probed once for a program.
     let begun = Instant::now();
@@ -38,7 +43,7 @@ async fn run() {
     println!("first command of a program, helper and probing included\t{:.2}\tms", millis(begun));
 
     let bwrap = Command::new("bwrap").arg("--version").stdout(Stdio::null()).status().is_ok();
-    let mut times: [Vec<f64>; 4] = Default::default();
+    let mut times: [Vec<f64>; 6] = Default::default();
     for _ in 0..RUNS {
         let begun = Instant::now();
         bare(&place);
@@ -54,14 +59,24 @@ async fn run() {
             bubblewrap(&place);
             times[3].push(millis(begun));
         }
+        let begun = Instant::now();
+        shell.run(&reading, &script).await.unwrap();
+        times[4].push(millis(begun));
+        let begun = Instant::now();
+        let mut pending = shell.run(&layered, &script).await.unwrap().pending.unwrap();
+        pending.apply(&[]).await.unwrap();
+        times[5].push(millis(begun));
     }
-    let [bare, host, sandbox, bwrapped] = times.map(median);
+    let [bare, host, sandbox, bwrapped, reading, layered] = times.map(median);
     println!("bare bash -c true\t{bare:.2}\tms");
     println!("exec true on the host\t{host:.2}\tms");
     println!("exec true on the host / bare\t{:.2}\tx", host / bare);
     println!("exec true in the kernel sandbox\t{sandbox:.2}\tms");
     println!("exec true in the kernel sandbox / bare\t{:.2}\tx", sandbox / bare);
+    println!("exec true in the kernel sandbox, reading\t{reading:.2}\tms");
+    println!("exec true on a layer, applied\t{layered:.2}\tms");
     if bwrap {
+        println!("exec true on a layer / bwrap\t{:.2}\tx", layered / bwrapped);
         println!("bwrap with the same namespaces, bash -c true\t{bwrapped:.2}\tms");
         println!("exec true in the kernel sandbox / bwrap\t{:.2}\tx", sandbox / bwrapped);
     } else {

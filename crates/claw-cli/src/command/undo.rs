@@ -341,8 +341,12 @@ impl Work {
             session.out.json(&scrubber.json(&json!({ "call": call, "undone": rows })))?;
             return Ok(ExitCode::SUCCESS);
         }
-        for Restored { id, shown, removed } in &restored {
-            let what = if *removed { "removed" } else { "put back" };
+        for Restored { id, shown, removed, command } in &restored {
+            let what = match (removed, command) {
+                (true, _) => "removed",
+                (_, true) => "took back the changes of",
+                _ => "put back",
+            };
             session.out.foreign(&scrubber.text(&format!("{what} `{shown}` ({id})")))?;
         }
         Ok(ExitCode::SUCCESS)

@@ -78,6 +78,8 @@ pub struct Restored {
     pub shown: String,
     /// Whether it is gone now.
     pub removed: bool,
+    /// The changes of a command were taken back, not those of one file.
+    pub command: bool,
 }
 
 impl Restoring<'_> {
@@ -282,7 +284,7 @@ impl Restoring<'_> {
             Ok(true)
         });
         let error = match turned.await {
-            Ok(true) => return Ok(Restored { id, shown: new.shown.clone(), removed: false }),
+            Ok(true) => return Ok(Restored { id, shown: new.shown.clone(), removed: false, command: true }),
             Ok(false) => {
                 let message = "somebody else changed a file of the command since; nothing was undone";
                 ToolError::new(ErrorKind::Conflict, message)
@@ -341,7 +343,8 @@ impl Restoring<'_> {
         };
         match written {
             Ok(stat) => {
-                let restored = Restored { id, shown: new.shown.clone(), removed: bytes.is_none() };
+                let restored =
+                    Restored { id, shown: new.shown.clone(), removed: bytes.is_none(), command: false };
                 Ok((restored, stat.map(|stat| stat.version)))
             }
             Err(error) => {
