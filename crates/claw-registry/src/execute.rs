@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 
 use claw_core::event::What;
 use claw_core::store::{CallContext, EntryEvent, Outcome, Record, StoreError};
-use claw_core::tool::{Call, CallParts, Cost, Effects, Need, Output, Progress, Secrets, ToolError};
+use claw_core::tool::{Call, CallParts, Cost, Effect, Effects, Need, Output, Progress, Secrets, ToolError};
 use claw_core::{CallId, JobId, ToolName};
 use claw_policy::nearest::nearest;
 use claw_policy::pipeline::Subject;
@@ -412,6 +412,7 @@ impl Trip<'_> {
         let grant = Arc::new(Grant {
             logins: programs::logins(&judged),
             access: judged.analysis.access(),
+            writes: judged.effects.has(Effect::Write),
             asking: self.request.asking,
             plan: judged.plan,
             sights: judged.sights,

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{ApprovalConfig, Circumstances, Judgement};
 use crate::program::{Route, as_script};
-use crate::shell::{Argument, Decision, Finding, Invocation, Rules, Verdict, is_builtin};
+use crate::shell::{Argument, Decision, Finding, Invocation, Rules, Simple, Verdict, is_builtin};
 
 /// Which commands run that no rule denies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -136,9 +136,10 @@ impl Analysis {
         self.asks.iter().fold(self.effects, |all, analysed| all.and(analysed.ask.effects(ceiling)))
     }
 
-    /// How the commands see the workspace: one that is known to read cannot change it.
+    /// How the commands see the workspace: one that can do nothing but read cannot change it.
     pub fn access(&self) -> WorkspaceAccess {
-        let reads = |verdict: &Verdict| !verdict.commands.is_empty() && !verdict.effects().has(Effect::Write);
+        let reads =
+            |verdict: &Verdict| !verdict.commands.is_empty() && verdict.commands.iter().all(only_reads);
         let may_write = |asked: &AnalysedAsk| match asked.ask {
             Ask::Script(_) | Ask::Argv(_) | Ask::Input(_) => !asked.verdict.as_ref().is_some_and(reads),
             Ask::Write { .. } | Ask::Host { .. } | Ask::Opaque => false,
@@ -162,6 +163,89 @@ impl Analysis {
             false => all,
         };
         all.common(left)
+    }
+}
+
+/// Programs that write no file, whatever their arguments.
+const READERS: &[&str] = &[
+    "[",
+    "basename",
+    "cat",
+    "cd",
+    "cmp",
+    "comm",
+    "cut",
+    "diff",
+    "dirname",
+    "du",
+    "echo",
+    "egrep",
+    "expr",
+    "false",
+    "fgrep",
+    "file",
+    "fold",
+    "grep",
+    "head",
+    "id",
+    "jq",
+    "ls",
+    "md5sum",
+    "nl",
+    "od",
+    "paste",
+    "printf",
+    "pwd",
+    "readlink",
+    "realpath",
+    "rev",
+    "seq",
+    "sha1sum",
+    "sha256sum",
+    "sleep",
+    "stat",
+    "tac",
+    "tail",
+    "test",
+    "tr",
+    "tree",
+    "true",
+    "type",
+    "uname",
+    "wc",
+    "which",
+    "whoami",
+];
+/// Commands of git that write no file unless they are told to by an option.
+const GIT_READERS: &[&str] = &[
+    "blame",
+    "cat-file",
+    "describe",
+    "diff",
+    "grep",
+    "log",
+    "ls-files",
+    "rev-parse",
+    "shortlog",
+    "show",
+    "status",
+];
+
+/// Returns whether a simple command can do nothing but read. In doubt it runs on a layer, where it can do both.
+fn only_reads(simple: &Simple) -> bool {
+    let Some((program, arguments)) = simple.argv.split_first() else { return false };
+    if simple.effects.has(Effect::Write) {
+        return false;
+    }
+    let Some(program) = program.known() else { return false };
+    let known: Option<Vec<&str>> = arguments.iter().map(Argument::known).collect();
+    match (program, known) {
+        ("git", Some(words)) => {
+            let writes = |word: &&str| word.starts_with("--out") || word.starts_with("-o");
+            words.first().is_some_and(|command| GIT_READERS.contains(command))
+                && !words.iter().any(|word| writes(&word))
+        }
+        (program, _) => READERS.contains(&program),
     }
 }
 

@@ -13,6 +13,7 @@ use claw_core::store::{ChangeRecord, NewApproval};
 use claw_core::text;
 use claw_core::tool::{Digest, Effect, Effects, ToolError};
 use claw_core::{CallId, ToolName};
+use claw_policy::approval::EffectRule;
 use claw_policy::control::control_reason;
 use similar::{ChangeTag, TextDiff};
 
@@ -86,11 +87,11 @@ impl ChangeSite {
             if failed {
                 let reason = "`shell.apply` is `on_success`, and the exit code is not 0";
                 self.hold_all(&*pending, &mut changes, reason);
-            } else if mode == ApplyMode::Review && !pending.list().is_empty() {
+            } else if let Some(reason) = self.review(grant, mode).filter(|_| !pending.list().is_empty()) {
                 let all: Vec<_> =
                     pending.list().iter().map(|change| (change.path.clone(), "changed")).collect();
-                let reason = "`shell.apply` is `review`";
-                let agreed = self.let_pass(grant, &*pending, (&all, reason), &scrubber).await?;
+                let denied = !grant.writes && self.rule_of_writing() == Some(EffectRule::Deny);
+                let agreed = !denied && self.let_pass(grant, &*pending, (&all, reason), &scrubber).await?;
                 if let Some(reason) = unasked(reason, agreed) {
                     self.hold_all(&*pending, &mut changes, &reason);
                 }
@@ -115,9 +116,26 @@ impl ChangeSite {
         Ok(changes)
     }
 
+    /// Why a person has to agree to all changes; `None` where nobody has to.
+    fn review(&self, grant: &Grant, mode: ApplyMode) -> Option<&'static str> {
+        match (mode, grant.writes, self.rule_of_writing()) {
+            (ApplyMode::Review, ..) => Some("`shell.apply` is `review`"),
+            // The text of the command did not say that it writes, so no rule about writing was looked at before it ran.
+            (_, false, Some(EffectRule::Ask | EffectRule::Deny)) => {
+                Some("`approvals.effects.write` does not allow it, and its text did not say that it writes")
+            }
+            _ => None,
+        }
+    }
+
+    /// What the approvals say about writing.
+    fn rule_of_writing(&self) -> Option<EffectRule> {
+        self.executor.0.approvals.load().effects.get(&Effect::Write).copied()
+    }
+
     fn hold_all(&self, pending: &dyn PendingChanges, changes: &mut CommandChanges, reason: &str) {
         let held = |change: &FileChange| HeldChange { path: change.path.clone(), reason: reason.to_owned() };
-        changes.held = pending.list().iter().map(held).collect();
+        changes.held.extend(pending.list().iter().map(held));
     }
 
     async fn apply(

@@ -46,6 +46,8 @@ pub(crate) struct Grant {
     pub(crate) effects: Effects,
     /// How its commands see the workspace.
     pub(crate) access: WorkspaceAccess,
+    /// Whether the call was judged as one that writes.
+    pub(crate) writes: bool,
     /// Whether a person can be asked while the call runs.
     pub(crate) asking: Asking,
     pub(crate) scope: Arc<Scope>,
@@ -202,6 +204,7 @@ fn context_to_look(
         sights: Vec::new(),
         effects,
         access,
+        writes: true,
         asking: Asking::Impossible,
         scope: Arc::default(),
         network,

@@ -54,7 +54,7 @@ pub(crate) fn enter(reach: &Reach, temporary: u64, own_proc: bool) -> Step<()> {
     let flags = MountFlags::NOSUID | MountFlags::NODEV;
     mount("sandbox", base, "tmpfs", flags, c"mode=0755,size=1m").during("make the root")?;
     std::env::set_current_dir(base).during("enter the root")?;
-    skeleton().during("fill the root")?;
+    skeleton(reach).during("fill the root")?;
     match lasting {
         Some(tree) => lay(&tree, Path::new("/tmp")).during("show the session's `/tmp`")?,
         None => {
@@ -85,13 +85,18 @@ pub(crate) fn enter(reach: &Reach, temporary: u64, own_proc: bool) -> Step<()> {
 }
 
 /// What is there in every sandbox and comes from nowhere.
-fn skeleton() -> io::Result<()> {
+fn skeleton(reach: &Reach) -> io::Result<()> {
     let mut public = fs::DirBuilder::new();
     public.mode(0o755);
     for path in ["tmp", "proc", "dev", "etc", "run", "var", ".hidden"] {
         public.create(path)?;
     }
-    symlink("/tmp", "var/tmp")?;
+    // What is shown below it needs a directory; a link would lead elsewhere while the tree is made.
+    let mut shown = reach.grants.iter().map(|grant| &grant.path).chain([&reach.workspace]);
+    match shown.any(|path| path.starts_with("/var/tmp")) {
+        true => public.create("var/tmp")?,
+        false => symlink("/tmp", "var/tmp")?,
+    }
     symlink("/tmp", "dev/shm")?;
     for (name, to) in [("fd", "fd"), ("stdin", "fd/0"), ("stdout", "fd/1"), ("stderr", "fd/2")] {
         symlink(format!("/proc/self/{to}"), format!("dev/{name}"))?;
