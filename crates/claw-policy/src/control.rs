@@ -4,32 +4,46 @@
 
 use std::path::Path;
 
+/// What else is known of a changed entry.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Entry {
+    /// It lies in a git directory that is not called `.git`.
+    pub repository: bool,
+    /// It is a symbolic link.
+    pub link: bool,
+}
+
 /// Why a changed file is held back; `None` for an ordinary file. `after` is the file's content, if it is a file that is
-/// not too large; `repository` says that the file's directory is a git directory without being called `.git`.
+/// not too large.
 pub fn control_reason(
     path: &Path,
     before: Option<&[u8]>,
     after: Option<&[u8]>,
-    repository: bool,
+    Entry { repository, link }: Entry,
 ) -> Option<&'static str> {
     let names: Vec<String> =
         path.components().map(|part| part.as_os_str().to_string_lossy().to_ascii_lowercase()).collect();
     let (name, parents) = names.split_last()?;
-    if name == "clawsmith.toml" || parents.iter().any(|parent| parent == ".clawsmith") {
+    if name == "clawsmith.toml" || names.iter().any(|name| name == ".clawsmith") {
         return Some("it configures Clawsmith");
     }
     if name == ".git" {
+        return Some("it tells git where to find its configuration and hooks");
+    }
+    if name == "commondir" {
         return Some("it tells git where to find its configuration and hooks");
     }
     let in_git = parents.iter().any(|parent| parent == ".git");
     if !in_git && !repository {
         return None;
     }
+    if link {
+        return Some("it is a link in a repository, and git follows it");
+    }
     let parent = parents.last().map_or("", String::as_str);
     match (parent, name.as_str()) {
         ("hooks", hook) if !hook.ends_with(".sample") => Some("git runs it as a hook"),
         ("info", "attributes") => Some("it makes git run filters and drivers"),
-        (_, "commondir") => Some("it tells git where to find its configuration and hooks"),
         (_, "config" | "config.worktree") => match after.and_then(|after| harmless_config(before, after)) {
             Some(true) => None,
             _ => Some("it can make git run programs"),
@@ -45,7 +59,7 @@ fn harmless_config(before: Option<&[u8]>, after: &[u8]) -> Option<bool> {
     Some(new.iter().all(|setting| known.contains(setting) || is_harmless(setting)))
 }
 
-/// A setting: its section, its key and its value.
+/// A setting: the header of its section, its key and its value.
 type Setting = (String, String, String);
 
 fn settings(bytes: &[u8]) -> Option<Vec<Setting>> {
@@ -56,8 +70,8 @@ fn settings(bytes: &[u8]) -> Option<Vec<Setting>> {
             continue;
         }
         if let Some(header) = line.strip_prefix('[') {
-            let header = header.strip_suffix(']')?;
-            section = header.split([' ', '"']).next()?.to_ascii_lowercase();
+            header.strip_suffix(']').filter(|header| !header.contains([']', '[', '#', ';', '\\', '=']))?;
+            line.clone_into(&mut section);
             continue;
         }
         // A line that goes on below could hide anything.
@@ -70,7 +84,8 @@ fn settings(bytes: &[u8]) -> Option<Vec<Setting>> {
     Some(found)
 }
 
-fn is_harmless((section, key, value): &Setting) -> bool {
+fn is_harmless((header, key, value): &Setting) -> bool {
+    let section = header.trim_matches(['[', ']']).split([' ', '"']).next().unwrap_or("").to_ascii_lowercase();
     const CORE: &[&str] = &[
         "repositoryformatversion",
         "filemode",
@@ -103,7 +118,7 @@ mod tests {
     use super::*;
 
     fn reason(path: &str, after: &str) -> Option<&'static str> {
-        control_reason(Path::new(path), None, Some(after.as_bytes()), false)
+        control_reason(Path::new(path), None, Some(after.as_bytes()), Entry::default())
     }
 
     #[test]
@@ -120,6 +135,8 @@ mod tests {
             (".git/config.worktree", "[core]\n\thooksPath = /tmp\n"),
             (".git/modules/x/config", "[core]\n\tsshCommand = x\n"),
             (".git/info/attributes", "* filter=x"),
+            (".git/config", "[core] fsmonitor = \"touch /tmp/x\" #]\n"),
+            ("sub/commondir", "../c"),
             (".git", "gitdir: /tmp/evil"),
             (".GIT/hooks/pre-commit", ""),
             ("clawsmith.toml", ""),
@@ -127,12 +144,18 @@ mod tests {
         ] {
             assert!(reason(path, text).is_some(), "{path}: {text}");
         }
-        assert!(control_reason(Path::new("bare/config"), None, Some(b"[core]\nfsmonitor=x"), true).is_some());
-        assert!(control_reason(Path::new("bare/hooks/x"), None, Some(b""), true).is_some());
-        assert!(
-            control_reason(Path::new(".git/config"), None, None, false).is_some(),
-            "too large to be read"
-        );
+        let bare = Entry { repository: true, link: false };
+        assert!(control_reason(Path::new("bare/config"), None, Some(b"[core]\nfsmonitor=x"), bare).is_some());
+        assert!(control_reason(Path::new("bare/hooks/x"), None, Some(b""), bare).is_some());
+        let none = Entry::default();
+        assert!(control_reason(Path::new(".git/config"), None, None, none).is_some(), "too large to be read");
+        let link = Entry { repository: false, link: true };
+        for path in [".git/hooks", ".git/modules", ".clawsmith", "sub/.git"] {
+            assert!(control_reason(Path::new(path), None, None, link).is_some(), "{path}");
+        }
+        let known = b"[includeIf \"gitdir:/nowhere/\"]\npath = x\n";
+        let after = b"[includeIf \"gitdir:/**\"]\npath = x\n";
+        assert!(control_reason(Path::new(".git/config"), Some(known), Some(after), none).is_some());
     }
 
     #[test]
@@ -154,6 +177,9 @@ mod tests {
         }
         let known = b"[alias]\n\tst = !sh\n";
         let after = b"[alias]\n\tst = !sh\n[branch \"x\"]\n\tremote = origin\n";
-        assert_eq!(control_reason(Path::new(".git/config"), Some(known), Some(after), false), None);
+        assert_eq!(
+            control_reason(Path::new(".git/config"), Some(known), Some(after), Entry::default()),
+            None
+        );
     }
 }

@@ -411,7 +411,7 @@ impl Trip<'_> {
         let (progress, tail) = telling::scrubbed(self.executor, self.offer, &self.request, &secrets);
         let grant = Arc::new(Grant {
             logins: programs::logins(&judged),
-            access: judged.analysis.access(),
+            access: self.access(&judged.analysis),
             writes: judged.effects.has(Effect::Write),
             asking: self.request.asking,
             plan: judged.plan,

@@ -96,7 +96,36 @@ fn a_planted_repository_does_not_arrive_with_its_configuration() {
          printf '[core]\\n\\tbare = false\\n\\tworktree = .\\n\\tfsmonitor = touch /tmp/evil\\n' > docs/config",
     );
     assert!(ran.stdout.contains("[held back: docs/config "), "{}", ran.shown());
-    assert!(project(&home, "docs/HEAD").exists() && !project(&home, "docs/config").exists());
+    assert!(!project(&home, "docs/config").exists());
+}
+
+#[test]
+fn a_repository_planted_in_two_calls_or_by_links_is_held_back() {
+    let home = Home::new();
+    let write = |command: &str| {
+        home.write("project/e.py", command);
+        exec(&home, "python3 e.py")
+    };
+    write(
+        "import os; os.mkdir('sub'); open('sub/config', 'w').write('[core]\\nbare=false\\nfsmonitor=touch x\\n')",
+    );
+    let ran = write(
+        "import os\n[os.mkdir('sub/' + d) for d in ('objects', 'refs')]\nopen('sub/HEAD', 'w').write('ref: refs/heads/main')",
+    );
+    assert!(ran.stdout.contains("[held back: sub/HEAD "), "{}", ran.shown());
+    assert!(!project(&home, "sub/HEAD").exists());
+    let ran = write("open('sub/commondir', 'w').write('../c')");
+    assert!(ran.stdout.contains("[held back: sub/commondir "), "{}", ran.shown());
+
+    git(&home, &["init", "-q", "."]);
+    let ran = write(
+        "import os, shutil; os.mkdir('h'); open('h/pre-commit', 'w').write('x')\n\
+         shutil.rmtree('.git/hooks'); os.symlink('../h', '.git/hooks')",
+    );
+    assert!(ran.stdout.contains("[held back: .git/hooks "), "{}", ran.shown());
+    assert!(!project(&home, ".git/hooks").is_symlink());
+    let ran = write("open('.git/config', 'a').write('[core] fsmonitor = \"touch x\" #]\\n')");
+    assert!(ran.stdout.contains("[held back: .git/config "), "{}", ran.shown());
 }
 
 #[test]

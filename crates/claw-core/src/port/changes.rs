@@ -15,9 +15,12 @@ use crate::tool::ToolError;
 pub enum WorkspaceAccess {
     /// It can be read, and nothing in it can be changed.
     ReadOnly,
-    /// Changes go to a layer, and to the workspace when the command has ended.
+    /// Changes go to a layer, and to the workspace when the command has ended. Where there is no layer, and in directories
+    /// with generated files, they go to the workspace at once.
     #[default]
     Layer,
+    /// Changes go to a layer, all of them. Where there is none, the command is refused.
+    OnlyLayer,
     /// Changes go to the workspace at once.
     Direct,
 }
@@ -93,6 +96,8 @@ pub trait PendingChanges: Send + Sync {
     async fn contents(&self, path: &Path, most: u64) -> [Option<Vec<u8>>; 2];
     /// Returns whether there is an entry at this path after the changes.
     async fn exists(&self, path: &Path) -> bool;
+    /// Returns whether changes are in the workspace, as far as they could be brought there.
+    fn is_applied(&self) -> bool;
     /// Brings the changes into the workspace, all but those `held`: all of them or, if that fails, none.
     async fn apply(&mut self, held: &[PathBuf]) -> Result<Vec<ChangeConflict>, ToolError>;
 }

@@ -23,20 +23,15 @@ pub(super) fn find(workspace: &Path, start: &str, names: &[String]) -> Vec<PathB
     found
 }
 
-/// Returns whether git ignores a directory, or it says itself that it can be made again.
+/// Returns whether git ignores a directory. One that is a repository itself is not generated.
 fn is_generated(workspace: &Path, parent: &Path, name: &str) -> bool {
     let path = parent.join(name);
     let ignores = |directory: &Path| {
         let (rules, _) = Gitignore::new(directory.join(".gitignore"));
         path.strip_prefix(directory).is_ok_and(|path| rules.matched(path, true).is_ignore())
     };
-    let above = parent.ancestors().take_while(|above| above.starts_with(workspace));
-    let says_so = || {
-        path.join("CACHEDIR.TAG").is_file()
-            || fs::read_to_string(path.join(".gitignore"))
-                .is_ok_and(|text| text.lines().any(|line| line == "*"))
-    };
-    above.into_iter().any(ignores) || says_so()
+    let is_repository = [".git", "HEAD"].iter().any(|part| fs::symlink_metadata(path.join(part)).is_ok());
+    !is_repository && parent.ancestors().take_while(|above| above.starts_with(workspace)).any(ignores)
 }
 
 #[cfg(test)]
@@ -44,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn finds_what_git_ignores_and_what_says_that_it_is_generated() {
+    fn finds_what_git_ignores() {
         let root = tempfile::tempdir().unwrap();
         let root = root.path();
         for directory in
@@ -52,16 +47,19 @@ mod tests {
         {
             fs::create_dir_all(root.join(directory)).unwrap();
         }
-        fs::write(root.join(".gitignore"), "/target\nnode_modules/\n").unwrap();
-        fs::write(root.join(".venv/.gitignore"), "*\n").unwrap();
+        fs::write(root.join(".gitignore"), "/target\nnode_modules/\n.venv\n").unwrap();
+        // A command could have written these.
+        fs::write(root.join("build/.gitignore"), "*\n").unwrap();
         fs::write(root.join("sub/target/CACHEDIR.TAG"), "").unwrap();
         let names = ["target", "node_modules", ".venv", "build", "missing", "a/b"].map(str::to_owned);
         let mut found = find(root, "sub", &names);
         found.sort();
-        let expected = [".venv", "node_modules", "sub/node_modules", "sub/target", "target"];
+        let expected = [".venv", "node_modules", "sub/node_modules", "target"];
         assert_eq!(found, expected.map(|path| root.join(path)));
         assert_eq!(find(root, ".", &names).len(), 3);
         std::os::unix::fs::symlink("/etc", root.join("sub/.venv")).unwrap();
-        assert_eq!(find(root, "sub", &names).len(), 5, "a link is no directory");
+        assert_eq!(find(root, "sub", &names).len(), 4, "a link is no directory");
+        fs::create_dir(root.join("target/.git")).unwrap();
+        assert_eq!(find(root, ".", &names).len(), 2, "a repository is not generated");
     }
 }

@@ -274,17 +274,21 @@ impl LocalShell {
         command: Command,
         (time, dry_run): (Option<Duration>, bool),
     ) -> Result<HostRan, ToolError> {
-        let asked = writes(context) && context.access == WorkspaceAccess::Layer;
+        let only = context.access == WorkspaceAccess::OnlyLayer;
+        let asked = writes(context) && (only || context.access == WorkspaceAccess::Layer);
         let transactions = self.options.transactions.as_ref().filter(|_| asked && context.sandboxed);
         let Some(transactions) = transactions else {
             if dry_run && (asked || !context.sandboxed) {
                 return Err(no_dry_run("commands run without a sandbox here"));
             }
+            if only && context.sandboxed {
+                return Err(no_layer("there is no data directory"));
+            }
             return self.ran_masked(context, command, time).await.map(HostRan::from);
         };
         self.compare(context).await?;
-        // A dry run writes nowhere.
-        let direct = if dry_run { Vec::new() } else { self.generated(context, &command).await };
+        // A dry run writes nowhere, and what is held back until somebody agreed neither.
+        let direct = if dry_run || only { Vec::new() } else { self.generated(context, &command).await };
         let unlayered = match Pending::create(transactions, context, (&self.options.hidden, direct)).await {
             Ok(pending) => {
                 let mut layered = command.clone();
@@ -301,6 +305,9 @@ impl LocalShell {
         };
         if dry_run {
             return Err(no_dry_run(&unlayered));
+        }
+        if only {
+            return Err(no_layer(&unlayered));
         }
         let mut ran =
             self.finish_within(context, command, time).await.map_err(refused)?.ran(place(context))?;
@@ -329,7 +336,8 @@ impl LocalShell {
             return "no sandbox: it reaches what this program reaches, and could answer this question itself"
                 .to_owned();
         }
-        let layered = context.access == WorkspaceAccess::Layer && self.options.transactions.is_some();
+        let on_layer = matches!(context.access, WorkspaceAccess::Layer | WorkspaceAccess::OnlyLayer);
+        let layered = on_layer && self.options.transactions.is_some();
         let workspace = match (writes(context), layered) {
             (false, _) => "workspace read only",
             (true, false) => "workspace read and write",
@@ -430,6 +438,13 @@ impl ShellHost for LocalShell {
 pub(crate) fn no_dry_run(reason: &str) -> ToolError {
     ToolError::new(ErrorKind::Unavailable, format!("a dry run is not possible: {reason}"))
         .try_instead("run the command without `dry_run`, or do not run it")
+}
+
+/// Changes that are to be looked at before they are made cannot be held back without a layer.
+fn no_layer(reason: &str) -> ToolError {
+    let message = format!("changes of commands are to be held back here, and no layer can be made: {reason}");
+    ToolError::new(ErrorKind::Unavailable, message)
+        .try_instead("use the file tools; a person can set `shell.apply`")
 }
 
 /// Returns whether a command may change the workspace.

@@ -42,8 +42,18 @@ impl Pending {
         (hidden, direct): (&[PathBuf], Vec<PathBuf>),
     ) -> io::Result<Self> {
         let (transactions, workspace) = (transactions.clone(), context.workspace.clone());
-        let hidden: Vec<PathBuf> = hidden.iter().chain(&context.hidden).cloned().collect();
-        let transaction = blocking(move || transactions.create(&workspace, &hidden)).await?;
+        let mut hidden: Vec<PathBuf> = hidden.iter().chain(&context.hidden).cloned().collect();
+        let created = blocking(move || {
+            // A path that leads through a link is hidden where it leads to.
+            let real: Vec<PathBuf> = hidden.iter().filter_map(|path| real(path)).collect();
+            hidden.extend(real);
+            hidden.sort_unstable();
+            hidden.dedup();
+            let holds_hidden = |path: &PathBuf| hidden.iter().any(|hidden| hidden.starts_with(path));
+            let direct: Vec<PathBuf> = direct.into_iter().filter(|path| !holds_hidden(path)).collect();
+            Ok((transactions.create(&workspace, &hidden)?, direct))
+        });
+        let (transaction, direct) = created.await?;
         Ok(Self {
             id: transaction.id(),
             mount: WorkspaceLayer {
@@ -99,6 +109,12 @@ impl Pending {
     }
 }
 
+/// Where a path leads, by the links in the directories on its way.
+fn real(path: &Path) -> Option<PathBuf> {
+    let real = path.parent()?.canonicalize().ok()?.join(path.file_name()?);
+    (real != path).then_some(real)
+}
+
 fn lock(transaction: &Mutex<Transaction>) -> MutexGuard<'_, Transaction> {
     transaction.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -124,6 +140,10 @@ impl PendingChanges for Pending {
     async fn contents(&self, path: &Path, most: u64) -> [Option<Vec<u8>>; 2] {
         let path = path.to_owned();
         self.with(move |transaction| Ok(transaction.contents(&path, most))).await.unwrap_or_default()
+    }
+
+    fn is_applied(&self) -> bool {
+        lock(&self.transaction).is_kept()
     }
 
     async fn exists(&self, path: &Path) -> bool {

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 /// Largest file whose digest is kept: larger ones cannot be changed by file tools either.
-const MOST_HASHED: u64 = 16 << 20;
+pub(super) const MOST_HASHED: u64 = 16 << 20;
 
 /// Deepest nesting of directories.
 const MOST_DEPTH: usize = 200;
@@ -42,7 +42,7 @@ pub(super) struct Entry {
     pub(super) modified: Stamp,
     /// Last change of its metadata or its place, which nobody can set.
     pub(super) changed: Stamp,
-    /// Digest of the bytes of a file that is not too large.
+    /// Digest of the bytes of a file that is not too large, or of a link's target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) digest: Option<Digest>,
     /// Entries of a directory.
@@ -92,6 +92,10 @@ impl Entry {
             Kind::File if hash && entry.bytes <= MOST_HASHED => {
                 entry.digest = digest(directory, name).ok();
             }
+            Kind::Link => {
+                let target = rustix::fs::readlinkat(directory, name, Vec::new())?;
+                entry.digest = Some(Digest::of_bytes(target.as_bytes()));
+            }
             Kind::Directory => {
                 within_depth(depth)?;
                 let inside = open_directory(directory, name)?;
@@ -140,7 +144,7 @@ impl Entry {
                     self.inode == other.inode && self.modified == other.modified && self.bytes == other.bytes
                 }
             },
-            Kind::Link => self.inode == other.inode || self.bytes == other.bytes,
+            Kind::Link => self.digest == other.digest,
             Kind::Directory => {
                 self.below.len() == other.below.len()
                     && self

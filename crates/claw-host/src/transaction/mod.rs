@@ -131,19 +131,9 @@ impl Transactions {
         for entry in entries {
             let path = entry?.path();
             let Ok(Some(held)) = lock(&path) else { continue };
-            match Manifest::read(&path) {
-                Ok(mut manifest) => match manifest.state {
-                    State::Applying => {
-                        manifest.apply(&path)?;
-                        finished += 1;
-                    }
-                    State::Reverting => {
-                        manifest.revert(&path, false)?;
-                        finished += 1;
-                    }
-                    State::Applied | State::Reverted => {}
-                },
-                Err(error) if error.kind() == ErrorKind::NotFound => remove_whole(&path)?,
+            match recover_one(&path) {
+                Ok(was_unfinished) => finished += usize::from(was_unfinished),
+                // One that cannot be finished does not stand in the way of the others.
                 Err(error) => {
                     tracing::warn!(%error, path = %path.display(), "a layer's manifest cannot be read");
                 }
@@ -157,7 +147,11 @@ impl Transactions {
     pub(crate) fn remove(&self, name: &Digest) -> io::Result<()> {
         let path = self.directory.join(hex(name));
         match lock(&path) {
-            Ok(Some(_held)) => remove_whole(&path),
+            // One that is unfinished is needed to finish it.
+            Ok(Some(_held)) => match Manifest::read(&path).map(|manifest| manifest.state) {
+                Ok(State::Applying | State::Reverting) => Ok(()),
+                _ => remove_whole(&path),
+            },
             Ok(None) => Ok(()),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
             Err(error) => Err(error),
@@ -186,6 +180,21 @@ impl Transactions {
 
 fn hex(digest: &Digest) -> String {
     digest.to_string().trim_start_matches("sha256:").to_owned()
+}
+
+/// Finishes one layer; returns whether it was unfinished.
+fn recover_one(path: &Path) -> io::Result<bool> {
+    let mut manifest = match Manifest::read(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return remove_whole(path).map(|()| false),
+        manifest => manifest?,
+    };
+    match manifest.state {
+        State::Applied | State::Reverted => return Ok(false),
+        _ if !manifest.workspace.is_dir() => return remove_whole(path).map(|()| true),
+        State::Applying => drop(manifest.apply(path)?),
+        State::Reverting => drop(manifest.revert(path, false)?),
+    }
+    Ok(true)
 }
 
 /// Locks a layer; `None` where another process holds it.
@@ -229,7 +238,7 @@ impl Transaction {
         DirBuilder::new().mode(0o700).create(&upper)?;
         DirBuilder::new().mode(0o700).create(self.work())?;
         let layer = entry::open_root(&upper)?;
-        if rustix::fs::fstat(&layer)?.st_dev != rustix::fs::fstat(&workspace)?.st_dev {
+        if !tree::on_one_mount(layer.as_fd(), workspace.as_fd())? {
             let reason = "the data directory is on another file system than the workspace";
             return Err(io::Error::new(ErrorKind::CrossesDevices, reason));
         }
@@ -262,6 +271,11 @@ impl Transaction {
     /// Changes that are never applied: of hidden paths, and sockets.
     pub fn refused(&self) -> &[PathBuf] {
         &self.found.refused
+    }
+
+    /// Returns whether the layer stays: its changes are in the workspace, or some of them are.
+    pub fn is_kept(&self) -> bool {
+        self.kept
     }
 
     /// Bytes that are kept for undoing the changes.
@@ -310,7 +324,7 @@ impl Transaction {
             if held.is_empty() {
                 let (workspace, stage) = manifest.roots()?;
                 let roots = Roots { workspace: workspace.as_fd(), stage: stage.as_fd() };
-                manifest.directories.iter().try_for_each(|directory| roots.set(directory, true))?;
+                manifest.set_directories(roots, true);
             }
             return Ok(Vec::new());
         }
@@ -387,14 +401,21 @@ impl Manifest {
                 }
             }
         }
-        for directory in &self.directories {
-            roots.set(directory, true)?;
-        }
+        self.set_directories(roots, true);
         // An operation that came to nothing has nothing to be taken back.
         self.operations.retain(|operation| operation.old.is_some() || operation.new.is_some());
         self.state = State::Applied;
         self.write(layer, false)?;
         Ok(conflicts)
+    }
+
+    /// Gives directories their modes and times. Those of other owners cannot be given any, which undoes nothing.
+    fn set_directories(&self, roots: Roots<'_>, forwards: bool) {
+        for directory in &self.directories {
+            if let Err(error) = roots.set(directory, forwards) {
+                tracing::debug!(%error, path = %directory.path.0.display(), "a directory keeps its mode and time");
+            }
+        }
     }
 
     /// Takes the operations back, from wherever they stand. Returns those that somebody else changed since.
@@ -409,9 +430,7 @@ impl Manifest {
                 left.push(operation.path.0.clone());
             }
         }
-        for directory in &self.directories {
-            roots.set(directory, false)?;
-        }
+        self.set_directories(roots, false);
         self.state = State::Reverted;
         self.write(layer, false)?;
         Ok(left)

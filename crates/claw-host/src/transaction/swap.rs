@@ -91,8 +91,10 @@ impl Roots<'_> {
             Err(error) if is_gone(&error) => return Ok(()),
             opened => opened?,
         };
-        if Entry::of(&rustix::fs::fstat(&opened)?).mode != mode {
-            rustix::fs::fchmod(&opened, Mode::from_raw_mode(mode))?;
+        // A mode that the command left alone, or that somebody else changed, stays.
+        let (from, to) = if forwards { (directory.old.0, mode) } else { (directory.new.0, mode) };
+        if from != to && Entry::of(&rustix::fs::fstat(&opened)?).mode == from {
+            rustix::fs::fchmod(&opened, Mode::from_raw_mode(to))?;
         }
         let modified = Timespec { tv_sec: seconds, tv_nsec: nanoseconds };
         let untouched = Timespec { tv_sec: 0, tv_nsec: rustix::fs::UTIME_OMIT };

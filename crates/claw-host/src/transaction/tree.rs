@@ -54,8 +54,18 @@ fn remove_at(
     Ok(rustix::fs::unlinkat(directory, name, AtFlags::REMOVEDIR)?)
 }
 
+/// Returns whether entries can be renamed from one directory to the other: they are on one mount of one file system.
+pub(super) fn on_one_mount(one: BorrowedFd<'_>, other: BorrowedFd<'_>) -> io::Result<bool> {
+    use rustix::fs::{StatxFlags, statx};
+    let mount = |directory: BorrowedFd<'_>| {
+        let found = statx(directory, "", AtFlags::EMPTY_PATH, StatxFlags::MNT_ID)?;
+        Ok::<_, Errno>((found.stx_dev_major, found.stx_dev_minor, found.stx_mnt_id))
+    };
+    Ok(mount(one)? == mount(other)?)
+}
+
 /// Makes `path` not exist in a layer: a whiteout in copies of the directories that hold it. Nothing is done where the
-/// workspace has no such directories.
+/// workspace has a file on the way.
 pub(super) fn mask((layer, workspace): (BorrowedFd<'_>, BorrowedFd<'_>), path: &Path) -> io::Result<()> {
     let Some((first, rest)) = split(path) else { return Ok(()) };
     if rest.as_os_str().is_empty() {
@@ -65,7 +75,14 @@ pub(super) fn mask((layer, workspace): (BorrowedFd<'_>, BorrowedFd<'_>), path: &
             made => Ok(made?),
         };
     }
-    let Ok(below) = entry::open_directory(workspace, first) else { return Ok(()) };
+    // Where a directory on the way is not there yet, that is what does not exist.
+    let below = match entry::open_directory(workspace, first) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return mask((layer, workspace), Path::new(first));
+        }
+        Err(_) => return Ok(()),
+        Ok(below) => below,
+    };
     match rustix::fs::mkdirat(layer, first, Mode::RWXU) {
         Ok(()) | Err(Errno::EXIST) => {}
         Err(error) => return Err(error.into()),

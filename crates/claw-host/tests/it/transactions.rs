@@ -141,21 +141,24 @@ async fn a_denied_path_stays_hidden_when_it_is_replaced_while_a_command_runs() {
     layered.write(".env", "SECRET=1");
     layered.write("sub/.env", "SECRET=2");
     layered.write("sub/other", "x");
-    let hidden = [".env", "sub/.env", "later/.env", "later.env"].map(|path| layered.workspace().join(path));
+    std::os::unix::fs::symlink("sub", layered.workspace().join("link")).unwrap();
+    let hidden =
+        [".env", "link/.env", "later/deep/.env", "later.env"].map(|path| layered.workspace().join(path));
     layered.kit.context.hidden = hidden.to_vec();
     let workspace = layered.workspace();
     // Replaces the files by renaming, as an editor saves, while the command waits for it.
     let replace = tokio::spawn(async move {
         while !workspace.join("ready").exists() && !workspace.join("sub").join("ready").exists() {
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-            for path in [".env", "sub/.env", "later.env"] {
+            fs::create_dir_all(workspace.join("later/deep")).unwrap();
+            for path in [".env", "sub/.env", "later.env", "later/deep/.env"] {
                 fs::write(workspace.join("saved"), "SECRET=3").unwrap();
                 fs::rename(workspace.join("saved"), workspace.join(path)).unwrap();
             }
         }
     });
     let HostRan { ran, pending } = layered
-        .run("for i in 1 2 3 4 5 6 7 8; do sleep 0.1; cat .env sub/.env later.env; ls -A . sub; done 2>&1; rm -r sub")
+        .run("for i in 1 2 3 4 5 6 7 8; do sleep 0.1; cat .env sub/.env later.env later/deep/.env; ls -A . sub; done 2>&1; rm -r sub")
         .await;
     replace.abort();
     assert!(!ran.output.contains("SECRET"), "{}", ran.output);
@@ -282,6 +285,43 @@ async fn no_link_leads_out_of_the_workspace() {
     let outcome = pending.apply(&[]).await;
     assert_eq!(fs::read_to_string(outside.join("file")).unwrap(), "outside", "{outcome:?}");
     assert_eq!(fs::read_dir(&outside).unwrap().count(), 1, "{outcome:?}");
+}
+
+#[tokio::test]
+async fn a_rename_lends_no_identity() {
+    let layered = Layered::new();
+    layered.write("d/lent", "x");
+    fs::set_permissions(layered.workspace().join("d/lent"), fs::Permissions::from_mode(0o4755)).unwrap();
+    layered.changes("python3 -c \"import os; os.rename('d', 'e')\"").await.apply(&[]).await.unwrap();
+    let mode = fs::metadata(layered.workspace().join("e/lent")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o7777, 0o755);
+}
+
+#[tokio::test]
+async fn a_rename_that_takes_long_can_be_ended() {
+    let mut layered = Layered::new();
+    layered.kit.options.sandbox_timeout = std::time::Duration::from_millis(1500);
+    fs::create_dir(layered.workspace().join("d")).unwrap();
+    for i in 0..6 {
+        fs::write(layered.workspace().join(format!("d/{i}")), vec![7; 200 << 20]).unwrap();
+    }
+    let begun = std::time::Instant::now();
+    let ran = layered.run("python3 -c \"import os; os.rename('d', 'e')\"; sleep 60").await;
+    assert_eq!(ran.stopped, Some(claw_core::port::Stopped::Time));
+    assert!(begun.elapsed() < std::time::Duration::from_secs(30), "{:?}", begun.elapsed());
+}
+
+#[tokio::test]
+async fn one_layer_that_cannot_be_finished_does_not_stop_the_others() {
+    let layered = Layered::new();
+    let layers = layered.data.path().join("undo/layers");
+    for name in ["a", "b", "c"] {
+        fs::create_dir_all(layers.join(name)).unwrap();
+    }
+    fs::write(layers.join("b/manifest.json"), "no manifest").unwrap();
+    assert_eq!(layered.transactions().recover().unwrap(), 0);
+    let left: Vec<_> = fs::read_dir(&layers).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, ["b"], "what has no manifest was never applied");
 }
 
 /// Which times of a tree are compared.

@@ -242,8 +242,7 @@ fn only_reads(simple: &Simple) -> bool {
     match (program, known) {
         ("git", Some(words)) => {
             let writes = |word: &&str| word.starts_with("--out") || word.starts_with("-o");
-            words.first().is_some_and(|command| GIT_READERS.contains(command))
-                && !words.iter().any(writes)
+            words.first().is_some_and(|command| GIT_READERS.contains(command)) && !words.iter().any(writes)
         }
         (program, _) => READERS.contains(&program),
     }

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use claw_core::ApprovalId;
-use claw_core::port::{Registered, Scope};
+use claw_core::port::{ApplyMode, Registered, Scope, WorkspaceAccess};
 use claw_core::store::{NewApproval, Suggestion};
-use claw_core::tool::{Digest, Effects, Identity, Input, Plan, Sight, Target, ToolError};
-use claw_policy::approval::{self as policy, AnalysedAsk, Analysis, Circumstances, Judgement};
+use claw_core::tool::{Digest, Effect, Effects, Identity, Input, Plan, Sight, Target, ToolError};
+use claw_policy::approval::{self as policy, AnalysedAsk, Analysis, Circumstances, EffectRule, Judgement};
 use claw_policy::shell::Rules;
 use serde_json::Value;
 
@@ -122,6 +122,19 @@ impl Trip<'_> {
         policy::judge(&self.executor.0.approvals.load(), &circumstances)
     }
 
+    /// How the commands of a call see the workspace. Where their changes are to be looked at before they are made, only a
+    /// layer will do.
+    pub(super) fn access(&self, analysis: &Analysis) -> WorkspaceAccess {
+        let mode = self.executor.0.commands.load().of(self.offer.caller()).apply;
+        let of_writing = self.executor.0.approvals.load().effects.get(&Effect::Write).copied();
+        let looked_at =
+            mode != ApplyMode::Auto || matches!(of_writing, Some(EffectRule::Ask | EffectRule::Deny));
+        match analysis.access() {
+            WorkspaceAccess::Layer if looked_at => WorkspaceAccess::OnlyLayer,
+            access => access,
+        }
+    }
+
     /// What files the call may reach by the rules of now.
     pub(super) fn scope(&self, place: &Place) -> Scope {
         let rules = self.executor.0.files.load();
@@ -191,7 +204,7 @@ impl Trip<'_> {
             for target in &processes {
                 sights.extend(self.executor.0.processes.look(&owner, target)?);
             }
-            let (cancel, access) = (&self.request.cancel, analysis.access());
+            let (cancel, access) = (&self.request.cancel, self.access(analysis));
             let judged = (plan, effects, analysis.network, access);
             sights.extend(guard::look_at_commands(self.offer, &commands, judged, cancel).await?);
             sights.extend(guard::look_at_programs(self.offer, &logins, judged, cancel).await?);

@@ -14,7 +14,7 @@ use claw_core::text;
 use claw_core::tool::{Digest, Effect, Effects, ToolError};
 use claw_core::{CallId, ToolName};
 use claw_policy::approval::EffectRule;
-use claw_policy::control::control_reason;
+use claw_policy::control::{Entry, control_reason};
 use similar::{ChangeTag, TextDiff};
 
 use super::files::unified_diff;
@@ -174,7 +174,7 @@ impl ChangeSite {
                 Ok(())
             }
             Err(error) => {
-                if let Some(journal) = &recorded
+                if let Some(journal) = recorded.as_ref().filter(|_| !pending.is_applied())
                     && let Err(error) = journal.withdraw(&self.offer.caller().tenant, pending.id()).await
                 {
                     tracing::warn!(
@@ -209,6 +209,9 @@ impl ChangeSite {
             held.changes.push(HeldChange { path: path.clone(), reason });
         }
         let repositories = repositories(pending).await;
+        for repository in &repositories {
+            held.asked.extend(completing(pending, repository).await);
+        }
         for change in pending.list() {
             let workspace = &self.offer.caller().workspace;
             let path = change.path.to_string_lossy();
@@ -221,7 +224,8 @@ impl ChangeSite {
             }
             let [before, after] = pending.contents(&change.path, COMPARED).await;
             let repository = repositories.iter().any(|repository| change.path.starts_with(repository));
-            let reason = control_reason(&change.path, before.as_deref(), after.as_deref(), repository);
+            let entry = Entry { repository, link: change.entry == ChangedEntry::Link };
+            let reason = control_reason(&change.path, before.as_deref(), after.as_deref(), entry);
             held.asked.extend(reason.map(|reason| (change.path.clone(), reason)));
         }
         held
@@ -284,6 +288,24 @@ impl ChangeSite {
     }
 }
 
+/// Entries by which a directory becomes a repository whose configuration or hooks, there already, make git run programs.
+async fn completing(pending: &dyn PendingChanges, repository: &Path) -> Vec<(PathBuf, &'static str)> {
+    let is_created = |path: &Path| {
+        let is_it = |change: &FileChange| change.path == path && change.kind == ChangeKind::Created;
+        pending.list().iter().any(is_it)
+    };
+    let config = repository.join("config");
+    let [before, after] = pending.contents(&config, COMPARED).await;
+    let entry = Entry { repository: true, link: false };
+    let runs = pending.exists(&config).await
+        && control_reason(&config, None, after.or(before).as_deref(), entry).is_some();
+    let hooks = repository.join("hooks");
+    let hooked = pending.exists(&hooks).await && !is_created(&hooks);
+    let parts = ["HEAD", "objects", "refs"].map(|part| repository.join(part));
+    let created = parts.into_iter().filter(|part| (runs || hooked) && is_created(part));
+    created.map(|part| (part, "it makes the directory a git repository")).collect()
+}
+
 /// Directories that the changes make git repositories without being called `.git`, or in which they change one.
 async fn repositories(pending: &dyn PendingChanges) -> Vec<PathBuf> {
     const PARTS: [&str; 4] = ["HEAD", "config", "objects", "refs"];
@@ -291,6 +313,9 @@ async fn repositories(pending: &dyn PendingChanges) -> Vec<PathBuf> {
     let mut seen = BTreeSet::new();
     for change in pending.list().iter().filter(|change| change.kind != ChangeKind::Deleted) {
         for directory in change.path.ancestors().skip(1).take(3) {
+            if directory.components().any(|part| part.as_os_str().eq_ignore_ascii_case(".git")) {
+                continue;
+            }
             let is_part = PARTS.iter().any(|part| change.path.starts_with(directory.join(part)));
             let is_hook = change.path.starts_with(directory.join("hooks"));
             if !(is_part || is_hook) || !seen.insert(directory.to_owned()) {

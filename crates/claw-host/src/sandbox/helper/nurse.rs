@@ -87,6 +87,9 @@ impl Nurse<'_> {
                 break status;
             }
         };
+        if let Some(renames) = &mut renames {
+            renames.end();
+        }
         ending.exit = status.exit_status();
         ending.signal = status.terminating_signal();
         // Orphans become children of this process, so without children there is nobody.

@@ -29,6 +29,8 @@ pub(crate) struct Renames {
     /// The device of the layer.
     device: u64,
     count: u64,
+    /// Processes that move directories.
+    workers: Vec<rustix::process::Pid>,
 }
 
 /// A rename, as a process asked for it.
@@ -48,27 +50,44 @@ struct Spot {
 impl Renames {
     pub(crate) fn new(listener: OwnedFd, workspace: &Path) -> rustix::io::Result<Self> {
         let device = rustix::fs::stat(workspace)?.st_dev;
-        Ok(Self { listener, device, count: 0 })
+        Ok(Self { listener, device, count: 0, workers: Vec::new() })
     }
 
     pub(crate) fn listener(&self) -> BorrowedFd<'_> {
         self.listener.as_fd()
     }
 
-    /// Answers one request. `Err` once nobody is left to ask.
+    /// Answers one request. `Err` once nobody is left to ask. A directory is moved by a process of its own, so that this
+    /// one can end the command meanwhile.
     pub(crate) fn serve(&mut self) -> io::Result<()> {
         let Some(notification) = sys::receive_notification(self.listener.as_fd())? else { return Ok(()) };
-        let answer = self.answer(&notification);
-        sys::answer_notification(self.listener.as_fd(), notification.id, answer);
+        let id = notification.id;
+        let found = Asked::read(&notification).and_then(|asked| Some((asked.flags, self.spots(&asked, id)?)));
+        let Some((flags, (from, to))) = found else {
+            sys::answer_notification(self.listener.as_fd(), id, Answer::Continue);
+            return Ok(());
+        };
+        self.count += 1;
+        let worker = sys::fork(0, || {
+            let answer = match self.rename(&from, &to, flags) {
+                Ok(()) => Answer::Value(0),
+                Err(error) => Answer::Error(error.raw_os_error()),
+            };
+            sys::answer_notification(self.listener.as_fd(), id, answer);
+            0
+        });
+        match worker {
+            Ok(worker) => self.workers.push(worker),
+            Err(_) => sys::answer_notification(self.listener.as_fd(), id, Answer::Continue),
+        }
         Ok(())
     }
 
-    fn answer(&mut self, notification: &Notification) -> Answer {
-        let Some(asked) = Asked::read(notification) else { return Answer::Continue };
-        let Some((from, to)) = self.spots(&asked, notification.id) else { return Answer::Continue };
-        match self.rename(&from, &to, asked.flags) {
-            Ok(()) => Answer::Value(0),
-            Err(error) => Answer::Error(error.raw_os_error()),
+    /// Ends the processes that still move directories: nobody waits for them any more.
+    pub(crate) fn end(&mut self) {
+        for worker in self.workers.drain(..) {
+            let _ = rustix::process::kill_process(worker, rustix::process::Signal::KILL);
+            let _ = rustix::process::waitpid(Some(worker), rustix::process::WaitOptions::empty());
         }
     }
 
@@ -88,7 +107,7 @@ impl Renames {
         (is_directory && on_layer(&from) && on_layer(&to)).then_some((from, to))
     }
 
-    fn rename(&mut self, from: &Spot, to: &Spot, flags: u32) -> rustix::io::Result<()> {
+    fn rename(&self, from: &Spot, to: &Spot, flags: u32) -> rustix::io::Result<()> {
         let flags = RenameFlags::from_bits_retain(flags);
         match rustix::fs::renameat_with(&from.parent, &*from.name, &to.parent, &*to.name, flags) {
             Err(Errno::XDEV) if flags.difference(RenameFlags::NOREPLACE).is_empty() => {}
@@ -106,7 +125,7 @@ impl Renames {
                 removed.map_err(|error| if error == Errno::EXIST { Errno::NOTEMPTY } else { error })?;
             }
         }
-        self.count += 1;
+        movable((from.parent.as_fd(), &from.name), self.device, 0)?;
         let copy = OsString::from(format!(".clawsmith-renaming-{}", self.count));
         let copied =
             copy_entry((from.parent.as_fd(), &from.name), (to.parent.as_fd(), &copy), &mut Links::new(), 0);
@@ -180,6 +199,22 @@ fn kind(raw: &Stat) -> FileType {
     FileType::from_raw_mode(raw.st_mode)
 }
 
+/// Refuses a tree that a copy would not be the same as: with entries of other owners, or on other mounts.
+fn movable((directory, name): At<'_>, device: u64, depth: usize) -> rustix::io::Result<()> {
+    let raw = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    let own = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+    if raw.st_dev != device || (raw.st_uid, raw.st_gid) != own || depth > MOST_DEPTH {
+        return Err(Errno::XDEV);
+    }
+    if kind(&raw) == FileType::Directory {
+        let inside = open_directory((directory, name))?;
+        for name in names(inside.as_fd())? {
+            movable((inside.as_fd(), &name), device, depth + 1)?;
+        }
+    }
+    Ok(())
+}
+
 /// Files with several names that were copied, by their inodes.
 type Links = std::collections::HashMap<u64, (OwnedFd, OsString)>;
 
@@ -189,7 +224,8 @@ type At<'a> = (BorrowedFd<'a>, &'a OsStr);
 /// Copies an entry with all below it: bytes, modes, times, links and attributes.
 fn copy_entry(from: At<'_>, to: At<'_>, links: &mut Links, depth: usize) -> rustix::io::Result<()> {
     let raw = rustix::fs::statat(from.0, from.1, AtFlags::SYMLINK_NOFOLLOW)?;
-    let mode = Mode::from_raw_mode(raw.st_mode & 0o7777);
+    // This process is under no filter, so what the filter refuses must not be done here: no mode lends an identity.
+    let mode = Mode::from_raw_mode(raw.st_mode & 0o1777);
     if kind(&raw) != FileType::Directory && raw.st_nlink > 1 {
         if let Some((directory, name)) = links.get(&raw.st_ino) {
             return rustix::fs::linkat(directory, &**name, to.0, to.1, AtFlags::empty());
@@ -211,7 +247,7 @@ fn copy_entry(from: At<'_>, to: At<'_>, links: &mut Links, depth: usize) -> rust
             rustix::fs::futimens(&target, &times(&raw))
         }
         FileType::RegularFile => {
-            let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
             let source = rustix::fs::openat(from.0, from.1, flags, Mode::empty())?;
             let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
             let target = rustix::fs::openat(to.0, to.1, flags, Mode::RUSR | Mode::WUSR)?;

@@ -201,12 +201,16 @@ pub(crate) fn seccomp_can_notify() -> bool {
 /// Puts this process under a filter, for good; returns the descriptor on which the calls arrive that it hands over.
 pub(crate) fn seccomp_filter_listening(program: &[Instruction]) -> io::Result<OwnedFd> {
     const NEW_LISTENER: libc::c_long = 8;
+    // A signal does not interrupt a call that was received: its outcome would be lost. Since Linux 5.19.
+    const WAIT_KILLABLE: libc::c_long = 32;
     let length = libc::c_ushort::try_from(program.len()).map_err(io::Error::other)?;
     let filter = libc::sock_fprog { len: length, filter: program.as_ptr().cast_mut() };
     // SAFETY: the kernel copies `length` instructions and checks them; the descriptor belongs to nobody else.
     unsafe {
         let mode = libc::SECCOMP_SET_MODE_FILTER;
-        let fd = check(libc::syscall(libc::SYS_seccomp, mode, NEW_LISTENER, &raw const filter))?;
+        let listen =
+            |flags: libc::c_long| check(libc::syscall(libc::SYS_seccomp, mode, flags, &raw const filter));
+        let fd = listen(NEW_LISTENER | WAIT_KILLABLE).or_else(|_| listen(NEW_LISTENER))?;
         Ok(OwnedFd::from_raw_fd(fd as libc::c_int))
     }
 }
