@@ -118,7 +118,14 @@ impl Scan<'_> {
         if holds_hidden {
             self.discard_hidden(upper, name, path)?;
         }
-        let new = Entry::read(upper, name, true)?;
+        let new = match Entry::read(upper, name, true) {
+            // What cannot be looked at cannot be checked; the rest is applied.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                self.found.refused.push(path.to_owned());
+                return Ok(());
+            }
+            new => new?,
+        };
         // A file that somebody else deleted meanwhile looks like one that was never there: it is created again.
         let conflict = old.as_ref().is_some_and(|old| old.changed_after(self.started));
         let path = Relative(path.to_owned());

@@ -5,10 +5,10 @@
 
 use std::ffi::OsStr;
 use std::io;
-use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{AtFlags, Mode, RenameFlags, Timespec, Timestamps};
+use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, Timespec, Timestamps};
 use rustix::io::Errno;
 
 use super::entry::{self, Entry, Stamp};
@@ -104,6 +104,26 @@ impl Roots<'_> {
 }
 
 impl Names<'_> {
+    /// Renames from one side to the other. A directory that its owner may not write is opened up for that moment.
+    fn rename(
+        &self,
+        (from, to): (BorrowedFd<'_>, BorrowedFd<'_>),
+        flags: RenameFlags,
+    ) -> rustix::io::Result<()> {
+        let rename = || rustix::fs::renameat_with(from, self.name, to, self.name, flags);
+        match rename() {
+            Err(Errno::ACCESS) => {}
+            renamed => return renamed,
+        }
+        let opened: Vec<Opened> = [(from, None), (to, None), (from, Some(self.name)), (to, Some(self.name))]
+            .into_iter()
+            .filter_map(|(directory, name)| Opened::up(directory, name))
+            .collect();
+        let renamed = rename();
+        opened.iter().for_each(Opened::close);
+        renamed
+    }
+
     /// Moves an entry from the stage to the workspace, where there must be none.
     fn push(&self, inode: u64) -> io::Result<Swapped> {
         if inode_of(self.stage, self.name)? != Some(inode) {
@@ -111,7 +131,7 @@ impl Names<'_> {
             return Ok(if arrived { Swapped::Done } else { Swapped::Conflict });
         }
         let flags = RenameFlags::NOREPLACE;
-        match rustix::fs::renameat_with(self.stage, self.name, self.workspace, self.name, flags) {
+        match self.rename((self.stage, self.workspace), flags) {
             Ok(()) => Ok(Swapped::Done),
             Err(Errno::EXIST) => Ok(Swapped::Conflict),
             Err(error) => Err(error.into()),
@@ -134,14 +154,14 @@ impl Names<'_> {
             rustix::fs::unlinkat(self.stage, self.name, AtFlags::empty())?;
         }
         let flags = RenameFlags::NOREPLACE;
-        match rustix::fs::renameat_with(self.workspace, self.name, self.stage, self.name, flags) {
+        match self.rename((self.workspace, self.stage), flags) {
             Ok(()) => {}
             Err(Errno::NOENT) => return Ok(Swapped::Done),
             Err(error) => return Err(error.into()),
         }
         if expected.is_some_and(|expected| !is_at(self.stage, self.name, expected)) {
             // Somebody replaced it at the same moment: theirs goes back.
-            rustix::fs::renameat_with(self.stage, self.name, self.workspace, self.name, flags)?;
+            self.rename((self.stage, self.workspace), flags)?;
             return Ok(Swapped::Conflict);
         }
         Ok(Swapped::Done)
@@ -156,7 +176,7 @@ impl Names<'_> {
         }
         let swap = || {
             let flags = RenameFlags::EXCHANGE;
-            rustix::fs::renameat_with(self.stage, self.name, self.workspace, self.name, flags)
+            self.rename((self.stage, self.workspace), flags)
         };
         match swap() {
             Ok(()) => {}
@@ -169,6 +189,37 @@ impl Names<'_> {
             return Ok(Swapped::Conflict);
         }
         Ok(Swapped::Done)
+    }
+}
+
+/// A directory that its owner may write for a moment.
+struct Opened {
+    handle: OwnedFd,
+    mode: Mode,
+}
+
+impl Opened {
+    /// Opens a directory up, or the one of this name in it; `None` where there is nothing to be opened up.
+    fn up(directory: BorrowedFd<'_>, name: Option<&OsStr>) -> Option<Self> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let handle =
+            rustix::fs::openat(directory, name.unwrap_or(OsStr::new(".")), flags, Mode::empty()).ok()?;
+        let mode = Mode::from_raw_mode(rustix::fs::fstat(&handle).ok()?.st_mode & 0o7777);
+        if mode.contains(Mode::RWXU) {
+            return None;
+        }
+        let opened = Self { handle, mode };
+        rustix::fs::chmod(opened.path(), mode | Mode::RWXU).ok()?;
+        Some(opened)
+    }
+
+    fn close(&self) {
+        let _ = rustix::fs::chmod(self.path(), self.mode);
+    }
+
+    /// The directory by its handle, wherever it was moved to.
+    fn path(&self) -> String {
+        format!("/proc/self/fd/{}", self.handle.as_raw_fd())
     }
 }
 

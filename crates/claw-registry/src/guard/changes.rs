@@ -205,7 +205,7 @@ impl ChangeSite {
     async fn check(&self, grant: &Grant, pending: &dyn PendingChanges) -> Held {
         let mut held = Held::default();
         for path in pending.refused() {
-            let reason = "it is not to be written by tools".to_owned();
+            let reason = "tools may not write it, or it cannot be read".to_owned();
             held.changes.push(HeldChange { path: path.clone(), reason });
         }
         let repositories = repositories(pending).await;
