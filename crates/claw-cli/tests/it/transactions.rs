@@ -129,6 +129,26 @@ fn a_repository_planted_in_two_calls_or_by_links_is_held_back() {
 }
 
 #[test]
+fn what_is_held_back_is_shown_to_a_person_and_applied_if_they_agree() {
+    let home = Home::with_config("[shell]\napply = \"review\"\n");
+    let args = json!({ "command": "echo one > a.txt; ln -s /etc/passwd link" }).to_string();
+    for agrees in [false, true] {
+        let call = crate::approvals::Waiting::start(&home, &["exec", &args]);
+        assert!(!project(&home, "a.txt").exists());
+        let shown = home.run(&["approvals", "show", &call.id]);
+        for part in ["`shell.apply` is `review`", "+one", "link: changed (symbolic link"] {
+            assert!(shown.stdout.contains(part), "{part}: {}", shown.shown());
+        }
+        let answer = if agrees { "approve" } else { "deny" };
+        assert_eq!(home.run(&["approvals", answer, &call.id]).code, 0);
+        let ended = call.end();
+        assert_eq!(ended.code, 0, "{}", ended.shown());
+        assert_eq!(project(&home, "a.txt").exists(), agrees, "{}", ended.shown());
+        assert_eq!(ended.stdout.contains("held back"), !agrees, "{}", ended.shown());
+    }
+}
+
+#[test]
 fn everyday_git_works_on_a_layer() {
     let home = Home::new();
     let commands = "git init -q -b main . && git config user.name A && git config user.email a@example.com && \

@@ -247,12 +247,11 @@ impl ChangeSite {
         let mut bound = Vec::new();
         for (path, why) in asked.iter().take(SHOWN_FILES) {
             let [before, after] = pending.contents(path, COMPARED).await;
+            let change = pending.list().iter().find(|change| change.path == *path);
             let path = shown_path(path);
-            lines.push(format!("{path}: {why}"));
-            lines.push(question::block(
-                &diff(&path, before.as_deref(), after.as_deref(), DIFF_LINES),
-                scrubber,
-            ));
+            lines.push(format!("{path}: {why}{}", change.map(described).unwrap_or_default()));
+            let shown = diff(&path, before.as_deref(), after.as_deref(), DIFF_LINES);
+            lines.push(question::block(&shown, scrubber));
             bound.push((path, after.map(|bytes| Digest::of_bytes(&bytes))));
         }
         if asked.len() > SHOWN_FILES {
@@ -286,6 +285,20 @@ impl ChangeSite {
             Err(_) => Ok(false),
         }
     }
+}
+
+/// What a diff may not show of a change: its kind, its size and its mode.
+fn described(change: &FileChange) -> String {
+    let what = match (change.kind, change.entry) {
+        (ChangeKind::Deleted, _) => return " (deleted)".to_owned(),
+        (_, ChangedEntry::Directory) => "directory",
+        (_, ChangedEntry::Link) => "symbolic link",
+        (_, ChangedEntry::File) => "file",
+    };
+    let size = change.bytes_after.map(|bytes| format!(", {bytes} bytes")).unwrap_or_default();
+    let mode = change.mode.map(|mode| format!(", mode {mode:o}")).unwrap_or_default();
+    let large = if change.bytes_after > Some(COMPARED) { ", too large to be shown" } else { "" };
+    format!(" ({what}{size}{mode}{large})")
 }
 
 /// Entries by which a directory becomes a repository whose configuration or hooks, there already, make git run programs.
