@@ -112,6 +112,11 @@ fn the_schema() {
           "description": "Directory to start in, relative to the workspace.",
           "type": "string"
         },
+        "dry_run": {
+          "default": false,
+          "description": "Run it for real, show what it would change, and change nothing.",
+          "type": "boolean"
+        },
         "env": {
           "default": [],
           "description": "Variables to set, each as `NAME=value`.",
