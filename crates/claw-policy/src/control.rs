@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-/// What else is known of a changed entry.
+/// Further facts about a changed entry.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Entry {
     /// It lies in a git directory that is not called `.git`.
@@ -13,7 +13,7 @@ pub struct Entry {
     pub link: bool,
 }
 
-/// Why a changed file is held back; `None` for an ordinary file. `after` is the file's content, if it is a file that is
+/// Returns why a changed file is held back; `None` for an ordinary file. `after` is the file's content, if it is a file that is
 /// not too large.
 pub fn control_reason(
     path: &Path,

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use crate::id::UndoId;
 use crate::tool::ToolError;
 
-/// How a command sees the workspace.
+/// A command's access to the workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WorkspaceAccess {
@@ -25,7 +25,7 @@ pub enum WorkspaceAccess {
     Direct,
 }
 
-/// When the changes of a command are brought into the workspace.
+/// The moment at which the changes of a command are brought into the workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ApplyMode {
@@ -38,7 +38,7 @@ pub enum ApplyMode {
     OnSuccess,
 }
 
-/// What happened to an entry.
+/// Kind of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ChangeKind {
@@ -68,9 +68,9 @@ pub struct FileChange {
     /// Its path, relative to the workspace.
     #[serde(serialize_with = "lossy")]
     pub path: PathBuf,
-    /// What happened to it.
+    /// Kind of the change.
     pub kind: ChangeKind,
-    /// What it is; for a deleted entry, what it was.
+    /// Kind of the entry; for a deleted one, its kind before.
     pub entry: ChangedEntry,
     /// Its size before; `None` where it was not there.
     pub bytes_before: Option<u64>,
@@ -113,7 +113,7 @@ pub struct ChangeConflict {
     pub kept: Option<PathBuf>,
 }
 
-/// What became of a command's changes, for whoever called it.
+/// The outcome of a command's changes: applied, held back or in conflict.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct CommandChanges {
     /// Id by which the changes can be undone; `None` where there is nothing to undo.
@@ -136,7 +136,7 @@ pub struct HeldChange {
     /// Its path, relative to the workspace.
     #[serde(serialize_with = "lossy")]
     pub path: PathBuf,
-    /// Why it was held back.
+    /// The reason for holding it back.
     pub reason: String,
 }
 

@@ -153,7 +153,7 @@ pub struct RunContext {
     pub sandboxed: bool,
     /// The effects the policy left; the sandbox enforces the absence of the others.
     pub effects: Effects,
-    /// How a command in the sandbox sees the workspace, where the effects let it write at all.
+    /// Access to the workspace in the sandbox, where the effects let the command write at all.
     pub access: WorkspaceAccess,
     /// Whether it was granted the network.
     pub network: bool,
@@ -188,9 +188,9 @@ pub struct Ran {
     pub stopped: Option<Stopped>,
     /// Where it ran, for people: the sandbox, or the host.
     pub place: &'static str,
-    /// What became of its changes; `None` where it wrote to the workspace directly, or could not write.
+    /// The outcome of its changes; `None` where it wrote to the workspace directly, or could not write.
     pub changes: Option<CommandChanges>,
-    /// Why it wrote to the workspace directly though a layer was asked for: its changes cannot be undone.
+    /// The reason why no layer could be made: it wrote to the workspace directly, and its changes cannot be undone.
     pub unlayered: Option<String>,
 }
 

@@ -109,7 +109,7 @@ impl Pending {
     }
 }
 
-/// Where a path leads, by the links in the directories on its way.
+/// Resolves the links in the directories on the way to a path; `None` where there are none.
 fn real(path: &Path) -> Option<PathBuf> {
     let real = path.parent()?.canonicalize().ok()?.join(path.file_name()?);
     (real != path).then_some(real)

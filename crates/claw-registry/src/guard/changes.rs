@@ -104,6 +104,7 @@ impl ChangeSite {
                 }
             }
         }
+        hold_with_directories(&*pending, &mut changes.held);
         let paths: BTreeSet<&Path> = changes.held.iter().map(|held| held.path.as_path()).collect();
         let applied = pending.list().iter().filter(|change| !paths.contains(change.path.as_path()));
         changes.applied = applied.cloned().collect();
@@ -116,7 +117,7 @@ impl ChangeSite {
         Ok(changes)
     }
 
-    /// Why a person has to agree to all changes; `None` where nobody has to.
+    /// The reason why a person has to agree to all changes; `None` where nobody has to.
     fn review(&self, grant: &Grant, mode: ApplyMode) -> Option<&'static str> {
         match (mode, grant.writes, self.rule_of_writing()) {
             (ApplyMode::Review, ..) => Some("`shell.apply` is `review`"),
@@ -128,7 +129,7 @@ impl ChangeSite {
         }
     }
 
-    /// What the approvals say about writing.
+    /// The rule of the approvals about writing.
     fn rule_of_writing(&self) -> Option<EffectRule> {
         self.executor.0.approvals.load().effects.get(&Effect::Write).copied()
     }
@@ -222,9 +223,13 @@ impl ChangeSite {
             if change.kind == ChangeKind::Deleted || change.entry == ChangedEntry::Directory {
                 continue;
             }
-            let [before, after] = pending.contents(&change.path, COMPARED).await;
             let repository = repositories.iter().any(|repository| change.path.starts_with(repository));
             let entry = Entry { repository, link: change.entry == ChangedEntry::Link };
+            // Most files are ordinary whatever they hold, and are not read for this.
+            if control_reason(&change.path, None, None, entry).is_none() {
+                continue;
+            }
+            let [before, after] = pending.contents(&change.path, COMPARED).await;
             let reason = control_reason(&change.path, before.as_deref(), after.as_deref(), entry);
             held.asked.extend(reason.map(|reason| (change.path.clone(), reason)));
         }
@@ -287,7 +292,27 @@ impl ChangeSite {
     }
 }
 
-/// What a diff may not show of a change: its kind, its size and its mode.
+/// Holds back the deletion of a whole directory if the deletion of something in it is held back.
+fn hold_with_directories(pending: &dyn PendingChanges, held: &mut Vec<HeldChange>) {
+    let is_deleted = |change: &&FileChange| change.kind == ChangeKind::Deleted;
+    let holds = |change: &&FileChange| {
+        change.entry == ChangedEntry::Directory && held.iter().any(|held| held.path.starts_with(&change.path))
+    };
+    let kept: Vec<&Path> =
+        pending.list().iter().filter(is_deleted).filter(holds).map(|change| change.path.as_path()).collect();
+    let below = |change: &&FileChange| kept.iter().any(|kept| change.path.starts_with(kept));
+    let reason = "its directory holds something that may not be deleted";
+    let more: Vec<HeldChange> = pending
+        .list()
+        .iter()
+        .filter(below)
+        .filter(|change| held.iter().all(|held| held.path != change.path))
+        .map(|change| HeldChange { path: change.path.clone(), reason: reason.to_owned() })
+        .collect();
+    held.extend(more);
+}
+
+/// The parts of a change that a diff may not show: its kind, its size and its mode.
 fn described(change: &FileChange) -> String {
     let what = match (change.kind, change.entry) {
         (ChangeKind::Deleted, _) => return " (deleted)".to_owned(),

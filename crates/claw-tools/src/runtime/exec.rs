@@ -206,7 +206,7 @@ fn ending(ran: &Ran, args: &Args) -> Vec<String> {
 /// Most changed paths that are named.
 const NAMED: usize = 20;
 
-/// What it changed, a line each.
+/// The lines about its changes.
 fn changed(ran: &Ran, args: &Args) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(reason) = &ran.unlayered {

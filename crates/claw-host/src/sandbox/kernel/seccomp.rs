@@ -85,7 +85,7 @@ const REFUSED_HERE: &[libc::c_long] = &[];
 /// Calls that look as if the kernel did not know them, so that programs fall back to those the filter can judge.
 const UNKNOWN: &[libc::c_long] = &[libc::SYS_clone3, libc::SYS_openat2];
 
-/// What the filter depends on.
+/// Settings of the filter.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Filter {
     /// Sockets of the internet that are allowed.
