@@ -11,7 +11,7 @@ use claw_core::store::{Message, Role, SessionLog, StoreError};
 use claw_core::{CallId, JobId, SessionKey, TenantId};
 use serde::Deserialize as _;
 
-use crate::result;
+use crate::{fit, result};
 
 /// How many messages are read at a time.
 const PAGE: usize = 500;
@@ -21,11 +21,30 @@ const PAGE: usize = 500;
 pub struct History {
     /// What stands for what was said before all else.
     summary: Option<String>,
-    earlier: Vec<Turn>,
-    /// How many of the earlier turns a new summary can stand for, and their last message.
-    coverable: (usize, u64),
-    /// Those of the run itself, its question first.
+    /// The runs before, the oldest first.
+    earlier: Vec<Earlier>,
+    /// Turns of the run itself, its question first.
     run: Vec<Turn>,
+}
+
+/// A run that was asked for before.
+#[derive(Debug, Clone, PartialEq)]
+struct Earlier {
+    turns: Vec<Turn>,
+    /// The last message that a summary of this run and all before it stands for; `None` where messages of others are
+    /// between theirs, or one of them is not over.
+    upto: Option<u64>,
+}
+
+/// Some earlier runs, to be summed up in one go.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Chunk {
+    /// What the model reads: the summary before, then the runs.
+    pub(crate) turns: Vec<Turn>,
+    /// How many runs these are.
+    pub(crate) runs: usize,
+    /// The last message that their summary stands for.
+    pub(crate) upto: u64,
 }
 
 impl History {
@@ -50,23 +69,24 @@ impl History {
     pub fn of(messages: Vec<Message>, run: JobId) -> Self {
         let mut order: Vec<JobId> = Vec::new();
         let mut runs: HashMap<JobId, Vec<Message>> = HashMap::new();
-        let seqs: Vec<(u64, JobId)> = messages.iter().map(|message| (message.seq, message.run)).collect();
         for message in messages {
             if !runs.contains_key(&message.run) {
                 order.push(message.run);
             }
             runs.entry(message.run).or_default().push(message);
         }
-        order.truncate(order.iter().position(|id| *id == run).unwrap_or(order.len()));
-        let upto = reach(&seqs, &order, &runs);
+        let at = order.iter().position(|id| *id == run).unwrap_or(order.len());
+        let first = |id: &JobId| runs.get(id).and_then(|messages| messages.first()).map(|first| first.seq);
+        let begins: Vec<Option<u64>> = order.iter().map(first).collect();
         let mut history = Self::default();
-        for id in order {
-            let messages = runs.remove(&id).unwrap_or_default();
-            let is_covered = messages.iter().all(|message| message.seq <= upto);
-            history.earlier.extend(settled(turns(messages)));
-            if is_covered {
-                history.coverable = (history.earlier.len(), upto);
-            }
+        let (mut last, mut all_over) = (0, true);
+        for (id, next) in order.iter().take(at).zip(begins.iter().skip(1).chain([&None])) {
+            let messages = runs.remove(id).unwrap_or_default();
+            let end = messages.last();
+            last = end.map_or(last, |end| end.seq.max(last));
+            all_over &= end.is_some_and(|end| end.new.role != Role::User);
+            let upto = (all_over && next.is_none_or(|next| next > last)).then_some(last);
+            history.earlier.push(Earlier { turns: settled(turns(messages)), upto });
         }
         history.run = turns(runs.remove(&run).unwrap_or_default());
         history
@@ -74,22 +94,69 @@ impl History {
 
     /// As a model reads it.
     pub fn turns(&self) -> Vec<Turn> {
-        joined(self.before().iter().chain(&self.earlier).chain(&self.run))
+        let earlier = self.earlier.iter().flat_map(|run| &run.turns);
+        joined(self.before().iter().chain(earlier).chain(&self.run))
     }
 
-    /// What a new summary can stand for, and its last message; `None` where there is nothing.
-    pub(crate) fn coverable(&self) -> Option<(Vec<Turn>, u64)> {
-        let (count, upto) = self.coverable;
-        let turns = self.before().into_iter().chain(self.earlier.iter().take(count).cloned());
-        let turns: Vec<Turn> = turns.collect();
-        (count > 0).then(|| (joined(turns.iter()), upto))
+    /// As a model reads it that can read so many tokens: the oldest runs are left out.
+    pub(crate) fn turns_within(&self, tokens: usize) -> Vec<Turn> {
+        let own = fit::tokens(&self.run) + self.before().map_or(0, |before| fit::tokens(&[before]));
+        let mut left = tokens.saturating_sub(own);
+        let fits = |run: &&Earlier| {
+            let size = fit::tokens(&run.turns);
+            let fits = size <= left;
+            left = left.saturating_sub(size);
+            fits
+        };
+        let kept = self.earlier.iter().rev().take_while(fits).count();
+        let out = self.earlier.len() - kept;
+        let note = (out > 0 && self.summary.is_none())
+            .then(|| Turn::text(Role::User, format!("[{out} earlier questions and answers are left out]")));
+        let earlier = self.earlier.iter().skip(out).flat_map(|run| &run.turns);
+        joined(self.before().iter().chain(&note).chain(earlier).chain(&self.run))
     }
 
-    /// Puts a summary in the place of what it stands for.
-    pub(crate) fn summarised(&mut self, text: String) {
+    /// How many tokens a summary could stand for.
+    pub(crate) fn coverable(&self) -> usize {
+        let count = self.earlier.iter().rposition(|run| run.upto.is_some()).map_or(0, |last| last + 1);
+        self.earlier.iter().take(count).map(|run| fit::tokens(&run.turns)).sum()
+    }
+
+    /// The oldest runs of about so many tokens that one summary can stand for; `None` where there are none.
+    pub(crate) fn chunk(&self, tokens: usize) -> Option<Chunk> {
+        let (mut size, mut chunk) = (0, None);
+        for (at, run) in self.earlier.iter().enumerate() {
+            size += fit::tokens(&run.turns);
+            if size > tokens && chunk.is_some() {
+                break;
+            }
+            chunk = run.upto.map(|upto| (at + 1, upto)).or(chunk);
+        }
+        let (runs, upto) = chunk?;
+        let turns = self.earlier.iter().take(runs).flat_map(|run| &run.turns);
+        Some(Chunk { turns: joined(self.before().iter().chain(turns)), runs, upto })
+    }
+
+    /// Puts a summary in the place of the oldest runs.
+    pub(crate) fn summarised(&mut self, runs: usize, text: String) {
         self.summary = Some(text);
-        self.earlier.drain(..self.coverable.0.min(self.earlier.len()));
-        self.coverable = (0, 0);
+        self.earlier.drain(..runs.min(self.earlier.len()));
+    }
+
+    /// Leaves out the oldest runs without a summary, as long as more than `tokens` could be summed up; returns how
+    /// many.
+    pub(crate) fn leave_out(&mut self, tokens: usize) -> usize {
+        let mut size = self.coverable();
+        let mut out = 0;
+        for (at, run) in self.earlier.iter().enumerate() {
+            if size <= tokens {
+                break;
+            }
+            size = size.saturating_sub(fit::tokens(&run.turns));
+            out = if run.upto.is_some() { at + 1 } else { out };
+        }
+        self.earlier.drain(..out);
+        out
     }
 
     fn before(&self) -> Option<Turn> {
@@ -111,30 +178,6 @@ impl History {
     pub(crate) fn say(&mut self, turn: Turn) {
         push(&mut self.run, turn);
     }
-}
-
-/// How far runs that are over reach from the beginning, with nothing of others between them.
-fn reach(seqs: &[(u64, JobId)], earlier: &[JobId], runs: &HashMap<JobId, Vec<Message>>) -> u64 {
-    let earlier: HashSet<&JobId> = earlier.iter().collect();
-    let is_over = |run: &JobId| {
-        let last = runs.get(run).and_then(|messages| messages.last());
-        earlier.contains(run) && last.is_some_and(|last| last.new.role != Role::User)
-    };
-    let (mut open, mut upto) = (HashMap::new(), 0);
-    for (seq, run) in seqs {
-        if !is_over(run) {
-            break;
-        }
-        let left = open.entry(*run).or_insert_with(|| runs.get(run).map_or(0, Vec::len));
-        *left = left.saturating_sub(1);
-        if *left == 0 {
-            open.remove(run);
-        }
-        if open.is_empty() {
-            upto = *seq;
-        }
-    }
-    upto
 }
 
 /// All messages of a conversation after one.

@@ -281,10 +281,14 @@ impl Worker {
         }
     }
 
+    /// How often the run may be tried. Where the store is away, that is left to the job itself.
     async fn attempts(&self, job: &Job) -> u16 {
         let Ok((order, _)) = crate::Order::of(job) else { return 0 };
-        let profile = self.0.deployment.profile(&job.new.tenant, &order.agent).await;
-        profile.map_or(1, |profile| profile.limits.attempts)
+        match self.0.deployment.profile(&job.new.tenant, &order.agent).await {
+            Ok(profile) => profile.limits.attempts,
+            Err(error) if error.is_transient() => job.new.max_attempts,
+            Err(_) => 1,
+        }
     }
 
     fn tell(&self, job: &Job, state: RunEvent) {

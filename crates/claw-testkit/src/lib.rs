@@ -18,6 +18,8 @@ pub mod killing;
 mod listener;
 #[cfg(feature = "models")]
 pub mod models;
+#[cfg(feature = "postgres")]
+pub mod postgres;
 mod programs;
 mod settings;
 mod shell;

@@ -9,8 +9,9 @@ use std::sync::{Mutex, MutexGuard};
 use async_trait::async_trait;
 use claw_core::port::{Owner, UnixMillis};
 use claw_core::store::{
-    Accepted, Bells, Changes, Claim, Failure, Job, JobFilter, JobState, LaneCount, Lease, Message, NewJob,
-    NewMessage, Queue, SessionBells, SessionEvent, SessionEventBody, StoreError, Summary, Topic, Worker,
+    Accepted, Bells, Changes, Claim, Failure, Job, JobFilter, JobState, LONGEST_LEASE, LaneCount, Lease,
+    Message, NewJob, NewMessage, Queue, SessionBells, SessionEvent, SessionEventBody, StoreError, Summary,
+    Topic, Worker,
 };
 use claw_core::{JobId, MessageId, SessionKey, TenantId};
 use claw_host::MemoryStore;
@@ -201,7 +202,7 @@ impl Queue for MemoryWork {
     async fn reclaim(&self, worker: &Worker, now: UnixMillis) -> Result<Vec<JobId>, StoreError> {
         let is_over = |lease: &Lease| {
             let earlier = lease.worker.node == worker.node && lease.worker.boot < worker.boot;
-            lease.until <= now || earlier
+            lease.until <= now || lease.until > now.plus(LONGEST_LEASE) || earlier
         };
         let mut ids = Vec::new();
         for job in &mut self.state().jobs {
@@ -212,6 +213,18 @@ impl Queue for MemoryWork {
         }
         self.ring_work();
         Ok(ids)
+    }
+
+    async fn release(&self, tenant: &TenantId, id: JobId, now: UnixMillis) -> Result<bool, StoreError> {
+        let mut state = self.state();
+        let is_it = |job: &&mut Job| job.new.id == id && job.new.tenant == *tenant;
+        let is_open = |job: &&mut Job| matches!(job.state, JobState::Leased | JobState::Pending);
+        let Some(job) = state.jobs.iter_mut().find(is_it).filter(is_open) else { return Ok(false) };
+        (job.state, job.lease) = (JobState::Pending, None);
+        job.new.visible = job.new.visible.min(now);
+        drop(state);
+        self.ring_work();
+        Ok(true)
     }
 
     async fn wake(&self, tenant: &TenantId, job: JobId) -> Result<bool, StoreError> {

@@ -1,7 +1,8 @@
-//! A conversation that the model can no longer read whole: old results are left out, old runs are summed up.
+//! A conversation that the model can no longer read whole: old results are left out, old runs are summed up in parts
+//! that the model can read.
 //!
 //! The summary is the model's own work. It stands for messages that stay in the store; where it cannot be made, the
-//! run goes on with what fits.
+//! oldest runs are left out and the run goes on with what fits.
 
 use claw_core::message::{Part, Turn};
 use claw_core::port::{Choice, Piece, Prompt, Question};
@@ -10,11 +11,14 @@ use claw_core::tool::Spec;
 use claw_core::tool::dialect::{Dialect, estimate_tokens};
 
 use super::Run;
+use crate::history::Chunk;
 use crate::{RunError, fit};
 
 const ASK: &str = "Sum up the conversation above for yourself, so that you can go on without it: what the user wants \
 and has said about how, what was done and found (with names, paths and figures), what was decided and why, and what \
 is left to do. Leave out what no longer matters. Answer with the summary alone.";
+/// The most parts that are summed up in one run; what is older is left out.
+const PARTS: usize = 8;
 
 impl Run<'_> {
     /// The conversation, so that the model can read it.
@@ -24,13 +28,15 @@ impl Run<'_> {
         if fit::tokens(&turns) <= budget {
             return Ok(turns);
         }
-        if let Some((earlier, upto)) = self.history.coverable()
-            && fit::tokens(&earlier) > budget / 3
-        {
-            self.sum_up(earlier, upto, (system, tools, budget)).await?;
+        if self.history.coverable() > budget / 3 {
+            self.sum_up((system, tools, budget)).await?;
             turns = self.history.turns();
         }
         fit::trim(&mut turns, budget);
+        if fit::tokens(&turns) > budget {
+            turns = self.history.turns_within(budget);
+            fit::trim(&mut turns, budget);
+        }
         if self.squeezed > 0 {
             fit::shorten(&mut turns, budget);
         }
@@ -50,12 +56,33 @@ impl Run<'_> {
         left.max(context / 8) >> self.squeezed
     }
 
-    async fn sum_up(
-        &mut self,
+    /// Sums up the earlier runs, in parts that the model can read. Where that fails, the rest stays as it is.
+    async fn sum_up(&mut self, told: (&Prompt, &[Spec], usize)) -> Result<(), RunError> {
+        // The summary of the parts before is read with each part.
+        let part = told.2 / 2;
+        let left_out = self.history.leave_out(part.saturating_mul(PARTS));
+        if left_out > 0 {
+            tracing::warn!(run = %self.lease.job, left_out, "the oldest questions and answers are left out");
+        }
+        while let Some(chunk) = self.history.chunk(part) {
+            let Chunk { turns, runs, upto } = chunk;
+            let Some(text) = self.summary_of(turns, told).await? else { return Ok(()) };
+            let (owner, at) = ((&self.caller.tenant, &self.caller.session), self.deployment.clock.now());
+            let summary = Summary { upto, text: text.clone(), at };
+            self.deployment.store.summarise(self.lease, owner, summary).await?;
+            let event = SessionEventBody::Run { run: self.lease.job, state: RunEvent::Summarised { upto } };
+            self.deployment.chronicle.tell(owner.0, owner.1, event);
+            self.history.summarised(runs, text);
+        }
+        Ok(())
+    }
+
+    /// Asks the model for a summary; `None` where it gives none, or the run is stopped.
+    async fn summary_of(
+        &self,
         mut turns: Vec<Turn>,
-        upto: u64,
         (system, tools, budget): (&Prompt, &[Spec], usize),
-    ) -> Result<(), RunError> {
+    ) -> Result<Option<String>, RunError> {
         fit::trim(&mut turns, budget);
         fit::shorten(&mut turns, budget);
         match turns.last_mut() {
@@ -67,27 +94,21 @@ impl Run<'_> {
         let unheard = |_: Piece<'_>| {};
         let answer = tokio::select! {
             biased;
-            () = self.stopping.now.cancelled() => return Ok(()),
+            () = self.stopping.now.cancelled() => return Ok(None),
             answer = self.ask(question, &unheard) => answer,
         };
         let answer = match answer {
             Ok(answer) => answer,
             Err(error) => {
                 tracing::warn!(run = %self.lease.job, %error, "the conversation could not be summed up");
-                return Ok(());
+                return Ok(None);
             }
         };
         self.pay(&answer).await;
         let text = Turn { role: Role::Assistant, parts: self.scrubbed(answer.parts) }.words();
-        if text.trim().is_empty() {
-            return Ok(());
-        }
-        let (owner, at) = ((&self.caller.tenant, &self.caller.session), self.deployment.clock.now());
-        let summary = Summary { upto, text: text.clone(), at };
-        self.deployment.store.summarise(self.lease, owner, summary).await?;
-        let event = SessionEventBody::Run { run: self.lease.job, state: RunEvent::Summarised { upto } };
-        self.deployment.chronicle.tell(owner.0, owner.1, event);
-        self.history.summarised(text);
-        Ok(())
+        // A quarter of what the model can read, at four bytes a token.
+        let text = text.trim();
+        let text = &text[..text.floor_char_boundary(budget)];
+        Ok((!text.is_empty()).then(|| text.to_owned()))
     }
 }

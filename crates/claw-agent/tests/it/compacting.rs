@@ -1,8 +1,18 @@
 //! A conversation that grows beyond what the model can read.
 
-use claw_agent::History;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
-use crate::kit::{Bench, parts, session, tenant};
+use async_trait::async_trait;
+use claw_agent::History;
+use claw_core::MessageId;
+use claw_core::message::Part;
+use claw_core::port::{Answer, Clock as _, Ear, Fault, Model, ModelCard, ModelError, Prices, Question, Stop};
+use claw_core::store::{Claim, Finish, NewMessage, Role, Tokens};
+use claw_testkit::fixture;
+
+use crate::kit::{Bench, LANE, OneModel, parts, session, tenant};
 
 /// Reads little; sums up when it is asked to.
 const SMALL: &str = r#"
@@ -86,4 +96,93 @@ async fn a_model_that_says_it_is_too_long_is_asked_with_less() {
     .await;
     assert_eq!(bench.ask(&"word ".repeat(10_000)).await, "Now it fits.");
     assert_eq!(bench.run_states().await, ["began", "ended"]);
+}
+
+/// A session of many short messages, as long as its answers.
+async fn long_session(bench: &Bench, questions: usize) {
+    let store = &bench.deployment.store;
+    for n in 0..questions {
+        let accepted = bench.send(&format!("{n} {}", "crab ".repeat(20))).await;
+        let now = bench.clock.now();
+        let (worker, until) = (fixture::worker("before"), now.plus(Duration::from_secs(60)));
+        let claim = Claim { worker, lanes: vec![LANE.into()], now, until };
+        let (job, lease) = store.claim(claim).await.unwrap().unwrap();
+        assert_eq!(job.new.id, accepted.job);
+        let content = serde_json::to_value([Part::text("You said so.")]).unwrap();
+        let (id, role, at) = (MessageId::new(), Role::Assistant, now);
+        let answer = NewMessage { id, tenant: tenant(), session: session(), role, content, at };
+        store.finish_run(&lease, Finish::done(vec![answer])).await.unwrap();
+    }
+}
+
+/// Answers, and refuses what is longer than it can read.
+struct Strict {
+    card: ModelCard,
+    sums_up: bool,
+    longest: AtomicUsize,
+    summaries: AtomicUsize,
+}
+
+#[async_trait]
+impl Model for Strict {
+    fn card(&self) -> &ModelCard {
+        &self.card
+    }
+
+    async fn ask(&self, question: &Question, _: &dyn Ear) -> Result<Answer, ModelError> {
+        let (provider, model) = (self.card.provider.clone(), self.card.model.clone());
+        let words: usize = question.turns.iter().map(|turn| turn.words().len()).sum();
+        self.longest.fetch_max(words.div_ceil(4), Ordering::Relaxed);
+        if words.div_ceil(4) as u64 > self.card.context {
+            let message = format!("{words} bytes are too many");
+            return Err(ModelError { provider, model, fault: Fault::TooLong, message });
+        }
+        let is_summary = question.turns.last().unwrap().words().contains("Sum up the conversation");
+        if is_summary && !self.sums_up {
+            let message = "no".to_owned();
+            return Err(ModelError { provider, model, fault: Fault::Unavailable, message });
+        }
+        let said = if is_summary { "They talked about crabs." } else { "Here I am." };
+        self.summaries.fetch_add(is_summary.into(), Ordering::Relaxed);
+        let (parts, tokens) = (vec![Part::text(said)], Tokens::default());
+        Ok(Answer { parts, stop: Stop::Done, tokens, provider, model, cost: 0 })
+    }
+}
+
+async fn ask_in_a_long_session(questions: usize, sums_up: bool) -> (Bench, Arc<Strict>) {
+    let mut bench = Bench::new("[[turn]]\ndo = [{ say = \"hi\" }]").await;
+    long_session(&bench, questions).await;
+    let card = ModelCard {
+        provider: "test".into(),
+        model: "strict".into(),
+        context: 32_000,
+        output: 1_000,
+        images: false,
+        prices: Prices::default(),
+        demo: true,
+    };
+    let (longest, summaries) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let model = Arc::new(Strict { card, sums_up, longest, summaries });
+    bench.deployment.models = Arc::new(OneModel(model.clone()));
+    bench.restarted();
+    assert_eq!(bench.ask("are you there?").await, "Here I am.");
+    (bench, model)
+}
+
+#[tokio::test]
+async fn a_long_session_of_short_messages_is_summed_up_in_parts() {
+    let (bench, model) = ask_in_a_long_session(2_400, true).await;
+    let summary = bench.deployment.store.summary(&tenant(), &session()).await.unwrap().unwrap();
+    assert_eq!(summary.upto, 4_800, "all that was said before");
+    assert!(model.summaries.load(Ordering::Relaxed) > 1, "in parts");
+    assert!(model.longest.load(Ordering::Relaxed) <= 32_000, "none is longer than the model can read");
+    let before = model.summaries.load(Ordering::Relaxed);
+    assert_eq!(bench.ask("and now?").await, "Here I am.");
+    assert_eq!(model.summaries.load(Ordering::Relaxed), before, "once is enough");
+}
+
+#[tokio::test]
+async fn a_long_session_stays_usable_though_it_cannot_be_summed_up() {
+    let (_, model) = ask_in_a_long_session(2_400, false).await;
+    assert!(model.longest.load(Ordering::Relaxed) <= 32_000, "the oldest are left out");
 }

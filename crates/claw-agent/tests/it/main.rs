@@ -10,6 +10,7 @@ mod kill;
 mod kit;
 mod limits;
 mod meanwhile;
+mod order;
 mod parking;
 mod resuming;
 mod talks;

@@ -38,6 +38,15 @@ Examples:
   clawsmith runs cancel 019b7611"
     )]
     Cancel(Which),
+    /// Take a run from a worker that does not answer, so that another takes it up at once.
+    #[command(
+        after_help = "The worker that had it can store nothing more of it. A run that waits to be tried \
+again waits no longer. What was done is not done again.
+
+Examples:
+  clawsmith runs release 019b7611"
+    )]
+    Release(Which),
 }
 
 /// The runs to list.
@@ -67,6 +76,7 @@ impl Runs {
             Self::List(list) => list.run(session),
             Self::Show(which) => which.show(session),
             Self::Cancel(which) => which.cancel(session),
+            Self::Release(which) => which.release(session),
         }
     }
 }
@@ -164,6 +174,26 @@ impl Which {
         if cancelled.ended.is_empty() && cancelled.told.is_empty() {
             let failure = Failure::failed(format!("run `{run}` was over already; nothing was stopped"));
             return Err(failure.hint(format!("clawsmith runs show {run}")));
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn release(&self, session: &mut Session) -> Outcome {
+        let setup = session.load()?;
+        let released = with_existing_app(&setup, async |app| {
+            let run = app.find_run(&self.id).await?.new.id;
+            Ok((run, app.release_run(run).await?))
+        })?;
+        let (run, is_released) = released.ok_or_else(|| self.unknown())?;
+        if !is_released {
+            let why = "it is over, or waits for an approval";
+            let failure = Failure::failed(format!("run `{run}` was not released: {why}"));
+            return Err(failure.hint(format!("clawsmith runs show {run}")));
+        }
+        if session.out.json {
+            session.out.json(&json!({ "run": run, "released": true }))?;
+        } else {
+            session.out.line(format_args!("run {run} can be taken up by any worker now"))?;
         }
         Ok(ExitCode::SUCCESS)
     }

@@ -23,7 +23,6 @@ mod help;
 mod ledger;
 mod onboard;
 mod policy;
-mod postgres;
 mod processes;
 mod routing;
 mod rules;

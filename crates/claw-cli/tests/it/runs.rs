@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::harness::{Home, Ran};
-use crate::postgres::Database;
+use claw_testkit::postgres::Database;
 
 /// How long a test waits for what another process does.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -47,7 +47,8 @@ pub use offers::Offers;
 pub use processes::{NewProcess, Process, ProcessEnd, Processes};
 pub use programs::{Credentials, OpenProgram, Program, ProgramCard, ProgramPlace, ProgramSettings, Programs};
 pub use queue::{
-    CancelRequest, Claim, Failure, Job, JobFilter, JobState, LaneCount, Lease, Lineage, NewJob, Queue, Worker,
+    CancelRequest, Claim, Failure, Job, JobFilter, JobState, LONGEST_LEASE, LaneCount, Lease, Lineage,
+    NewJob, Queue, Worker,
 };
 pub use rules::{NewRule, Rule, RuleScope, Rules};
 pub use runs::{Cancel, Cancelled, Parking, Runs};

@@ -6,6 +6,8 @@
 //!
 //! Parking and cancelling touch approvals and sessions too; they are in [`Runs`](super::Runs).
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -14,6 +16,9 @@ use smol_str::SmolStr;
 use super::{Changes, StoreError};
 use crate::id::{BootId, JobId, NodeId, SessionKey, TenantId};
 use crate::port::UnixMillis;
+
+/// The longest that a lease can hold without being extended. One that ends later was given by a clock that was wrong.
+pub const LONGEST_LEASE: Duration = Duration::from_secs(3600);
 
 /// Work to be accepted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -241,9 +246,13 @@ pub trait Queue: Changes {
     async fn finish_job(&self, lease: &Lease) -> Result<(), StoreError>;
     /// Gives a job back: to be tried again then, or dead.
     async fn fail_job(&self, lease: &Lease, failure: Failure) -> Result<JobState, StoreError>;
-    /// Makes claimable what nobody works on: leases that ended by `now`, and all leases of earlier boots of
-    /// this worker's node. Gives their ids.
+    /// Makes claimable what nobody works on: leases that ended by `now`, all leases of earlier boots of this
+    /// worker's node, and leases that end more than [`LONGEST_LEASE`] from `now`. Gives their ids.
     async fn reclaim(&self, worker: &Worker, now: UnixMillis) -> Result<Vec<JobId>, StoreError>;
+    /// Takes a job from whoever has it and makes it claimable by `now`, whatever time it was to wait for. A worker
+    /// that had it cannot finish it any more. `false`, and nothing changed, where this tenant has no job of that id
+    /// that is leased or pending.
+    async fn release(&self, tenant: &TenantId, job: JobId, now: UnixMillis) -> Result<bool, StoreError>;
     /// Makes a parked job claimable at once. `false`, and nothing changed, where this tenant has no parked job of
     /// that id.
     async fn wake(&self, tenant: &TenantId, job: JobId) -> Result<bool, StoreError>;

@@ -1,6 +1,7 @@
 //! A PostgreSQL database as one side of a copy.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use claw_core::store::StoreError;
@@ -19,6 +20,7 @@ use super::sql::{self, Words, quoted};
 use super::value::{Row, Value};
 use super::{COPY, put_there, refused, schema};
 use crate::chain::ChainReport;
+use crate::postgres::connections::Link;
 use crate::postgres::failure::failed;
 use crate::postgres::{self, ledger};
 use crate::{migrate, row};
@@ -45,6 +47,8 @@ const WORDS: Words = Words {
 /// What holds on a connection that copies: it may take its time, and sorts in memory what it can.
 const SETTINGS: [(&str, &str); 3] =
     [("statement_timeout", "0"), ("idle_in_transaction_session_timeout", "0"), ("work_mem", "65536")];
+/// How long the next row of a chain that is verified may take.
+const PATIENCE: Duration = Duration::from_secs(600);
 /// One copy at a time into a database: the lock of whoever writes. A server may take a moment to see that a
 /// client is gone.
 const LOCK: [&str; 4] = [
@@ -90,8 +94,8 @@ impl PostgresSide {
     async fn connect(url: &str) -> Result<Self, StoreError> {
         let options = postgres::read(url)?;
         let label = label(&options);
-        let connection = PgConnection::connect_with(&options.options(SETTINGS)).await;
-        Ok(Self { label, connection: connection.map_err(failed(COPY))?, counted: BTreeMap::new() })
+        let connection = postgres::open(&options.options(SETTINGS)).await?;
+        Ok(Self { label, connection, counted: BTreeMap::new() })
     }
 
     /// Whether the database holds a store of exactly our schema, finished.
@@ -205,7 +209,7 @@ impl Side for PostgresSide {
     }
 
     async fn chains(&mut self) -> Result<Vec<ChainReport>, StoreError> {
-        ledger::verify_all(&mut self.connection).await
+        ledger::verify_all(&mut Link::new(&mut self.connection, PATIENCE)).await
     }
 }
 

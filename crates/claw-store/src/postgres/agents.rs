@@ -4,10 +4,10 @@ use async_trait::async_trait;
 use claw_core::port::UnixMillis;
 use claw_core::store::{Agent, AgentSetup, AgentStore, StoreError, Topic};
 use claw_core::{AgentId, TenantId};
-use sqlx::postgres::PgConnection;
 use sqlx::{query_as, query_scalar};
 
 use super::PostgresStore;
+use super::connections::Link;
 use super::failure::failed;
 use crate::row;
 
@@ -121,11 +121,7 @@ impl AgentStore for PostgresStore {
 }
 
 /// Says which version an agent has now.
-async fn stale(
-    connection: &mut PgConnection,
-    tenant: &TenantId,
-    id: &AgentId,
-) -> Result<StoreError, StoreError> {
+async fn stale(connection: &mut Link<'_>, tenant: &TenantId, id: &AgentId) -> Result<StoreError, StoreError> {
     let now = query_scalar("SELECT version FROM agents WHERE tenant = $1 AND id = $2 AND setup IS NOT NULL")
         .bind(tenant.as_str())
         .bind(id.as_str())

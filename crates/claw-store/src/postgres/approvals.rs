@@ -6,11 +6,12 @@ use claw_core::store::{
     Answer, Approval, ApprovalState, Approvals, EntryEvent, Lease, NewApproval, Record, StoreError, Topic,
 };
 use claw_core::{ApprovalId, JobId, TenantId};
-use sqlx::postgres::{PgExecutor, PgRow, PgTransaction};
+use sqlx::postgres::{PgExecutor, PgRow};
 use sqlx::types::Json;
 use sqlx::{query, query_scalar};
 use uuid::Uuid;
 
+use super::connections::Transaction;
 use super::failure::failed;
 use super::{PostgresStore, get, queue, uuid, without_nul};
 use crate::row::{self, is_lapsed, missing, wrong_state};
@@ -157,7 +158,7 @@ impl PostgresStore {
 /// Answers a question, or makes it expired where its time is over, and wakes its run; `None`, and nothing changed,
 /// where there is none that waits for an answer.
 pub(super) async fn answer(
-    transaction: &mut PgTransaction<'_>,
+    transaction: &mut Transaction,
     tenant: &TenantId,
     id: ApprovalId,
     answer: &Answer,
@@ -190,7 +191,7 @@ pub(super) async fn answer(
 /// Locks the run that an approval wakes. It comes before the approval itself, as in parking: whichever of the two comes
 /// later sees what the other one did.
 async fn lock_run(
-    transaction: &mut PgTransaction<'_>,
+    transaction: &mut Transaction,
     tenant: &TenantId,
     id: ApprovalId,
 ) -> Result<(), StoreError> {
@@ -207,7 +208,7 @@ async fn lock_run(
 }
 
 /// Wakes the run that waits for an approval.
-async fn wake_run(transaction: &mut PgTransaction<'_>, approval: &Approval) -> Result<(), StoreError> {
+async fn wake_run(transaction: &mut Transaction, approval: &Approval) -> Result<(), StoreError> {
     if let Some(run) = approval.request.run {
         queue::wake(&mut **transaction, &approval.request.tenant, run).await?;
     }
@@ -258,7 +259,7 @@ pub(super) async fn cancel_of_runs(
 
 /// Marks the approval that an intent names used, in the transaction that writes the intent; `false`, and nothing
 /// changed, where its time is over.
-pub(super) async fn spend(transaction: &mut PgTransaction<'_>, intent: &Record) -> Result<bool, StoreError> {
+pub(super) async fn spend(transaction: &mut Transaction, intent: &Record) -> Result<bool, StoreError> {
     let EntryEvent::Intent { approval: Some(id), digest, .. } = &intent.event else { return Ok(true) };
     // What is about something else is as good as not there.
     let found = query(
@@ -292,7 +293,7 @@ pub(super) async fn spend(transaction: &mut PgTransaction<'_>, intent: &Record) 
 }
 
 /// Lets one transaction at a time put a question of this call: the first has no row yet to be locked.
-async fn lock_call(transaction: &mut PgTransaction<'_>, new: &NewApproval) -> Result<(), StoreError> {
+async fn lock_call(transaction: &mut Transaction, new: &NewApproval) -> Result<(), StoreError> {
     query("SELECT pg_advisory_xact_lock(hashtextextended(concat_ws(' ', $1, $2, $3, $4), 0))")
         .bind(new.tenant.as_str())
         .bind(new.session.as_str())
@@ -305,7 +306,7 @@ async fn lock_call(transaction: &mut PgTransaction<'_>, new: &NewApproval) -> Re
 }
 
 /// Ends what the same call asked and may no longer use: the time is over, or it asks otherwise now.
-async fn end_others(transaction: &mut PgTransaction<'_>, new: &NewApproval) -> Result<(), StoreError> {
+async fn end_others(transaction: &mut Transaction, new: &NewApproval) -> Result<(), StoreError> {
     query(
         "UPDATE approvals SET state = CASE WHEN expires <= $6 THEN 'expired' ELSE 'cancelled' END
          WHERE tenant = $1 AND session = $2 AND agent = $3 AND call = $4 AND state IN ('pending', 'approved')
@@ -325,10 +326,7 @@ async fn end_others(transaction: &mut PgTransaction<'_>, new: &NewApproval) -> R
 
 /// The question of the same call about the same thing, unless it was cancelled. A statement of its own, so that
 /// it sees an answer for which [`end_others`] had to wait.
-async fn find(
-    transaction: &mut PgTransaction<'_>,
-    new: &NewApproval,
-) -> Result<Option<Approval>, StoreError> {
+async fn find(transaction: &mut Transaction, new: &NewApproval) -> Result<Option<Approval>, StoreError> {
     let found = query(
         "SELECT id, state, answered_by, request FROM approvals
          WHERE tenant = $1 AND session = $2 AND agent = $3 AND call = $4 AND digest = $5
@@ -345,7 +343,7 @@ async fn find(
     found.as_ref().map(approval).transpose()
 }
 
-async fn insert(transaction: &mut PgTransaction<'_>, new: NewApproval) -> Result<Approval, StoreError> {
+async fn insert(transaction: &mut Transaction, new: NewApproval) -> Result<Approval, StoreError> {
     let id = ApprovalId::new();
     query(
         "INSERT INTO approvals (id, tenant, session, agent, call, digest, state, request, asked, expires, run)

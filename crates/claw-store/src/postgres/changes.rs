@@ -1,7 +1,8 @@
 //! What changed, told from node to node.
 //!
 //! The tables announce changes themselves: triggers send `topic tenant` on one channel, at commit, and
-//! `sessions tenant session` for events. Here one task listens. Whenever it begins to, something may have been missed, so everyone is woken.
+//! `sessions tenant session` for events. Here one task listens. Whenever it begins to, something may have been missed,
+//! so everyone is woken.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,6 +15,7 @@ use tokio::sync::watch::Receiver;
 use tokio::task::AbortHandle;
 
 use super::PostgresStore;
+use super::connections::close;
 use super::streams::{self, Ours};
 
 /// As in the migrations.
@@ -47,7 +49,7 @@ impl Listener {
     /// Ends the task and closes its connection.
     pub(super) async fn close(&self) {
         self.task.abort();
-        self.pool.close().await;
+        close(&self.pool).await;
     }
 }
 

@@ -6,9 +6,9 @@ use claw_core::store::{
     StoreError, Topic,
 };
 use claw_core::{SessionKey, TenantId};
-use sqlx::postgres::PgTransaction;
 use sqlx::query_scalar;
 
+use super::connections::Transaction;
 use super::failure::failed;
 use super::{PostgresStore, queue, sessions};
 use crate::conversations::{self as shared, ACCEPT, READ, Row};
@@ -78,7 +78,7 @@ impl Conversations for PostgresStore {
 
 /// Stores a message of this party and the job that answers it; `None`, and nothing stored, where its id is known.
 pub(super) async fn accept(
-    transaction: &mut PgTransaction<'_>,
+    transaction: &mut Transaction,
     party: &Party,
     message: &NewMessage,
     job: &NewJob,

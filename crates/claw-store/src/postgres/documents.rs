@@ -6,9 +6,10 @@ use claw_core::store::{
     Document, DocumentCard, DocumentKey, Documents, Found, Passage, PassageQuery, Shelf, StoreError, Topic,
 };
 use claw_core::{AgentId, TenantId, UserId};
-use sqlx::postgres::{PgConnection, PgRow};
+use sqlx::postgres::PgRow;
 use sqlx::{AssertSqlSafe, query, query_as, query_scalar};
 
+use super::connections::Link;
 use super::failure::failed;
 use super::{PostgresStore, get};
 use crate::document::{self, Standing, check_path, user};
@@ -203,7 +204,7 @@ impl Documents for PostgresStore {
         .bind(&weights)
         .bind(asked.tenant.as_str())
         .bind(row::number(asked.limit))
-        .fetch_all(&mut *connection)
+        .fetch_all(&mut connection)
         .await
         .map_err(failed(SEARCH))?;
         rows.iter().map(found).collect()
@@ -211,7 +212,7 @@ impl Documents for PostgresStore {
 }
 
 /// The row of a document, if it ever had one, held until the end of the transaction.
-async fn standing(connection: &mut PgConnection, key: &DocumentKey) -> Result<Option<Standing>, StoreError> {
+async fn standing(connection: &mut Link<'_>, key: &DocumentKey) -> Result<Option<Standing>, StoreError> {
     let row = query_as(
         "SELECT id, owner, version, text IS NOT NULL FROM documents
          WHERE tenant = $1 AND agent = $2 AND for_user = $3 AND shelf = $4 AND path = $5
@@ -230,7 +231,7 @@ async fn standing(connection: &mut PgConnection, key: &DocumentKey) -> Result<Op
 
 /// Makes the first version of a document; `false`, and nothing made, where another has made it.
 async fn create(
-    connection: &mut PgConnection,
+    connection: &mut Link<'_>,
     key: &DocumentKey,
     text: &str,
     at: UnixMillis,
@@ -263,7 +264,7 @@ async fn create(
 }
 
 /// Takes away what was indexed of a document; gives how many passages.
-async fn forget(connection: &mut PgConnection, standing: &Standing) -> Result<i64, sqlx::Error> {
+async fn forget(connection: &mut Link<'_>, standing: &Standing) -> Result<i64, sqlx::Error> {
     let forgotten =
         query("DELETE FROM passages WHERE document = $1").bind(standing.id).execute(connection).await?;
     Ok(row::number(forgotten.rows_affected()))
@@ -272,7 +273,7 @@ async fn forget(connection: &mut PgConnection, standing: &Standing) -> Result<i6
 /// Counts passages of whose document it is. Everyone who writes for this owner changes this row, so it comes
 /// last.
 async fn count_passages(
-    connection: &mut PgConnection,
+    connection: &mut Link<'_>,
     standing: &Standing,
     more: i64,
 ) -> Result<(), sqlx::Error> {
@@ -288,7 +289,7 @@ async fn count_passages(
 }
 
 async fn insert(
-    connection: &mut PgConnection,
+    connection: &mut Link<'_>,
     key: &DocumentKey,
     standing: &Standing,
     passages: &[Passage],
@@ -317,7 +318,7 @@ async fn insert(
 }
 
 /// Whose documents are searched, with how many passages each has.
-async fn owners(connection: &mut PgConnection, asked: &PassageQuery) -> Result<Vec<(i64, u64)>, StoreError> {
+async fn owners(connection: &mut Link<'_>, asked: &PassageQuery) -> Result<Vec<(i64, u64)>, StoreError> {
     let rows: Vec<(i64, i64)> = query_as(
         "SELECT id, passages FROM document_owners
          WHERE tenant = $1 AND agent = $2 AND for_user IN ('', $3) AND passages > 0",
@@ -333,7 +334,7 @@ async fn owners(connection: &mut PgConnection, asked: &PassageQuery) -> Result<V
 
 /// The words that are searched for, with how many passages have each. One alone is not counted.
 async fn telling(
-    connection: &mut PgConnection,
+    connection: &mut Link<'_>,
     owners: &[i64],
     asked: Vec<String>,
     passages: u64,
@@ -354,7 +355,7 @@ async fn telling(
 /// How many passages have each word, counted up to `most`. Where the sample has twice as many as it had if there
 /// were `most`, and some more, there are as many: the whole list would be read before the first of it is counted.
 async fn count(
-    connection: &mut PgConnection,
+    connection: &mut Link<'_>,
     owners: &[i64],
     words: Vec<String>,
     most: u64,

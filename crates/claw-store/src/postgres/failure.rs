@@ -1,5 +1,7 @@
 //! What the database says, in our words: whether trying again may help, and never a value of a row.
 
+use std::io::ErrorKind;
+
 use claw_core::store::StoreError;
 use sqlx::Error;
 use sqlx::error::DatabaseError;
@@ -11,6 +13,9 @@ pub(crate) fn failed(what: &'static str) -> impl Fn(Error) -> StoreError {
     move |error| {
         let (why, transient) = match error {
             Error::Database(error) => said(&*error),
+            Error::Io(error) if error.kind() == ErrorKind::TimedOut => {
+                (format!("{error}; see whether it is up, and not stopped or cut off"), true)
+            }
             Error::Io(error) => (format!("the connection was lost ({})", error.kind()), true),
             Error::Protocol(_) | Error::WorkerCrashed | Error::PoolClosed => {
                 ("the connection was lost".to_owned(), true)

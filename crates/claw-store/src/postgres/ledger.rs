@@ -3,11 +3,11 @@
 use async_trait::async_trait;
 use claw_core::store::{Entry, EntryEvent, Ledger, Outcome, Record, StoreError, Tally, Topic};
 use claw_core::{CallId, SessionKey, TenantId};
-use sqlx::postgres::{PgConnection, PgTransaction};
 use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
 
 use super::approvals::spend;
+use super::connections::{Link, Transaction};
 use super::failure::{failed, is_taken};
 use super::{PostgresStore, uuid};
 use crate::chain::{ChainReport, Columns, Head, Walk};
@@ -66,7 +66,7 @@ impl Ledger for PostgresStore {
             query_scalar("SELECT 1 FROM ledger WHERE tenant = $1 AND call = $2 AND event = 'intent'")
                 .bind(tenant.as_str())
                 .bind(uuid(call.as_bytes()))
-                .fetch_optional(&mut *connection)
+                .fetch_optional(&mut connection)
                 .await
                 .map_err(failed(READ))?;
         match begun {
@@ -109,7 +109,7 @@ impl PostgresStore {
     }
 
     /// Adds a line to this node's chain. `false`, and nothing added, where the call has such a line already.
-    async fn append(&self, transaction: &mut PgTransaction<'_>, record: &Record) -> Result<bool, StoreError> {
+    async fn append(&self, transaction: &mut Transaction, record: &Record) -> Result<bool, StoreError> {
         let head = self.lock_head(transaction, &record.tenant).await?;
         let (line, next) = head.next(&self.node, record)?;
         let columns = Columns::of(record);
@@ -143,11 +143,7 @@ impl PostgresStore {
     }
 
     /// Where this node's chain ends. Nobody else appends to it until the transaction is over.
-    async fn lock_head(
-        &self,
-        transaction: &mut PgTransaction<'_>,
-        tenant: &TenantId,
-    ) -> Result<Head, StoreError> {
+    async fn lock_head(&self, transaction: &mut Transaction, tenant: &TenantId) -> Result<Head, StoreError> {
         let start = Head::start();
         let (count, hash): (i64, String) = query_as(
             "INSERT INTO ledger_head (tenant, node, count, head) VALUES ($1, $2, $3, $4)
@@ -166,7 +162,7 @@ impl PostgresStore {
 }
 
 /// Checks every chain; whoever asks has begun a transaction, or is alone.
-pub(crate) async fn verify_all(connection: &mut PgConnection) -> Result<Vec<ChainReport>, StoreError> {
+pub(crate) async fn verify_all(connection: &mut Link<'_>) -> Result<Vec<ChainReport>, StoreError> {
     let chains: Vec<Chain> = query_as(
         "SELECT tenant, node, count, head
          FROM ledger_head FULL JOIN (SELECT DISTINCT tenant, node FROM ledger) AS chain USING (tenant, node)
@@ -183,7 +179,7 @@ pub(crate) async fn verify_all(connection: &mut PgConnection) -> Result<Vec<Chai
 }
 
 /// What became of a call that has begun.
-async fn fate(connection: &mut PgConnection, tenant: &TenantId, call: CallId) -> Result<Outcome, StoreError> {
+async fn fate(connection: &mut Link<'_>, tenant: &TenantId, call: CallId) -> Result<Outcome, StoreError> {
     let outcome: Option<String> =
         query_scalar("SELECT outcome FROM ledger WHERE tenant = $1 AND call = $2 AND event = 'outcome'")
             .bind(tenant.as_str())
@@ -196,7 +192,7 @@ async fn fate(connection: &mut PgConnection, tenant: &TenantId, call: CallId) ->
 
 /// Walks along one chain, a page of entries at a time.
 async fn check(
-    connection: &mut PgConnection,
+    connection: &mut Link<'_>,
     (tenant, node, count, hash): &Chain,
 ) -> Result<ChainReport, StoreError> {
     type Row = (i64, i64, String, Uuid, String, Option<String>, String);

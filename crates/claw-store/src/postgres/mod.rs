@@ -10,6 +10,7 @@ mod approvals;
 mod artifacts;
 mod blobs;
 mod changes;
+pub(crate) mod connections;
 mod conversations;
 mod documents;
 pub(crate) mod failure;
@@ -37,11 +38,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use claw_core::NodeId;
 use claw_core::store::{BlobLimits, StoreError};
-use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions, PgRow, PgTransaction};
+use sqlx::postgres::{PgConnectOptions, PgConnection, PgPoolOptions, PgRow};
 use sqlx::{ConnectOptions as _, Connection as _, Decode, Postgres, Row as _, Type};
 use uuid::Uuid;
 
 use self::changes::Listener;
+use self::connections::{Connections, Transaction, in_time};
 use self::failure::{failed, refused};
 pub(crate) use self::schema::{bring_up_to_date, exists, status};
 use self::streams::Wire;
@@ -59,7 +61,7 @@ const IDLE: Duration = Duration::from_secs(300);
 /// A store in a PostgreSQL database.
 #[derive(Debug)]
 pub struct PostgresStore {
-    pool: PgPool,
+    pool: Connections,
     node: NodeId,
     listener: Listener,
     wire: Wire,
@@ -95,10 +97,11 @@ impl PostgresStore {
             .connect_lazy_with(connect.clone());
         let wire = Wire::start(pool.clone());
         let listener = Listener::start(connect, wire.ours());
+        let pool = Connections::new(pool, options.statement_timeout);
         Ok(Self { pool, node, listener, wire, installation, blob_limits: options.blobs })
     }
 
-    async fn begin(&self, what: &'static str) -> Result<PgTransaction<'static>, StoreError> {
+    async fn begin(&self, what: &'static str) -> Result<Transaction, StoreError> {
         self.pool.begin().await.map_err(failed(what))
     }
 }
@@ -130,10 +133,19 @@ async fn prepare(
     connect: &PgConnectOptions,
     options: &StoreOptions,
 ) -> Result<(Vec<Step>, Installation), StoreError> {
-    let mut connection = PgConnection::connect_with(connect).await.map_err(failed(OPEN))?;
+    let mut connection = open_within(connect, options.acquire_timeout).await?;
     let prepared = schema::prepare(&mut connection, options).await?;
     connection.close().await.map_err(failed(OPEN))?;
     Ok(prepared)
+}
+
+/// Opens a connection of its own, to a server that answers.
+pub(crate) async fn open(connect: &PgConnectOptions) -> Result<PgConnection, StoreError> {
+    open_within(connect, StoreOptions::default().acquire_timeout).await
+}
+
+async fn open_within(connect: &PgConnectOptions, patience: Duration) -> Result<PgConnection, StoreError> {
+    in_time(patience, PgConnection::connect_with(connect)).await.map_err(failed(OPEN))
 }
 
 /// How to reach the database that `url` names.

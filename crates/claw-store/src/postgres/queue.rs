@@ -6,15 +6,16 @@
 use async_trait::async_trait;
 use claw_core::port::UnixMillis;
 use claw_core::store::{
-    Claim, Failure, Job, JobEnd, JobFilter, JobState, LaneCount, Lease, NewJob, Queue, StoreError, Topic,
-    Worker,
+    Claim, Failure, Job, JobEnd, JobFilter, JobState, LONGEST_LEASE, LaneCount, Lease, NewJob, Queue,
+    StoreError, Topic, Worker,
 };
 use claw_core::{JobId, SessionKey, TenantId};
-use sqlx::postgres::{PgConnection, PgExecutor, PgRow};
+use sqlx::postgres::{PgExecutor, PgRow};
 use sqlx::types::Json;
 use sqlx::{Postgres, query, query_as, query_scalar};
 use uuid::Uuid;
 
+use super::connections::Link;
 use super::failure::{failed, is_taken, refused};
 use super::{PostgresStore, get, uuid, without_nul};
 use crate::{row, runs};
@@ -111,7 +112,7 @@ impl Queue for PostgresStore {
             "UPDATE jobs SET state = 'pending', node = NULL, boot = NULL, until = NULL
              WHERE id IN (
                  SELECT id FROM jobs
-                 WHERE state = 'leased' AND (until <= $3 OR (node = $1 AND boot < $2))
+                 WHERE state = 'leased' AND (until <= $3 OR until > $4 OR (node = $1 AND boot < $2))
                  FOR UPDATE SKIP LOCKED
              )
              RETURNING id",
@@ -119,6 +120,7 @@ impl Queue for PostgresStore {
         .bind(worker.node.as_str())
         .bind(uuid(worker.boot.as_bytes()))
         .bind(now.0)
+        .bind(now.plus(LONGEST_LEASE).0)
         .fetch_all(&self.pool)
         .await
         .map_err(failed(WRITE))?;
@@ -126,6 +128,21 @@ impl Queue for PostgresStore {
             self.listener.bells.ring(Topic::Work);
         }
         ids.iter().map(|id| row::id("a job's id", id.as_bytes())).collect()
+    }
+
+    async fn release(&self, tenant: &TenantId, job: JobId, now: UnixMillis) -> Result<bool, StoreError> {
+        let released = query(
+            "UPDATE jobs SET state = 'pending', visible = least(visible, $3), node = NULL, boot = NULL, until = NULL
+             WHERE id = $1 AND tenant = $2 AND state IN ('leased', 'pending')",
+        )
+        .bind(uuid(job.as_bytes()))
+        .bind(tenant.as_str())
+        .bind(now.0)
+        .execute(&self.pool)
+        .await
+        .map_err(failed(WRITE))?;
+        self.listener.bells.ring(Topic::Work);
+        Ok(released.rows_affected() > 0)
     }
 
     async fn wake(&self, tenant: &TenantId, job: JobId) -> Result<bool, StoreError> {
@@ -249,7 +266,7 @@ impl PostgresStore {
 
 /// Keeps the parent of a job as it is until the transaction ends, so that no cancel passes between the two. Comes
 /// before any session is locked.
-pub(super) async fn lock_parent(connection: &mut PgConnection, job: &NewJob) -> Result<(), StoreError> {
+pub(super) async fn lock_parent(connection: &mut Link<'_>, job: &NewJob) -> Result<(), StoreError> {
     let Some(lineage) = job.lineage else { return Ok(()) };
     query("SELECT FROM jobs WHERE tenant = $1 AND id = $2 FOR SHARE")
         .bind(job.tenant.as_str())
@@ -262,7 +279,7 @@ pub(super) async fn lock_parent(connection: &mut PgConnection, job: &NewJob) -> 
 
 /// Stores a job, unless it was accepted before. It takes over the cancel request of its parent. Jobs of one session are
 /// numbered one at a time, so that the order of their positions is the order of their commits.
-pub(super) async fn accept(connection: &mut PgConnection, job: &NewJob) -> Result<(), StoreError> {
+pub(super) async fn accept(connection: &mut Link<'_>, job: &NewJob) -> Result<(), StoreError> {
     let accepted = query(
         "INSERT INTO jobs (id, tenant, lane, session, priority, payload, accepted, visible, max_attempts, state,
                            parent, root, depth, cancel_at, cancel_by)

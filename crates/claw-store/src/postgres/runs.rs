@@ -3,10 +3,10 @@
 use async_trait::async_trait;
 use claw_core::store::{Cancel, Cancelled, JobState, Lease, Parking, Runs, StoreError, Topic};
 use claw_core::{JobId, TenantId};
-use sqlx::postgres::PgTransaction;
 use sqlx::{query, query_as};
 use uuid::Uuid;
 
+use super::connections::Transaction;
 use super::failure::failed;
 use super::{PostgresStore, approvals, queue, sessions, uuid, without_nul};
 use crate::row;
@@ -52,7 +52,7 @@ impl Runs for PostgresStore {
 /// Locks a job and all its descendants, generation by generation: a child that is being accepted holds its parent, so
 /// it is there when its generation is looked for.
 async fn lock_tree(
-    transaction: &mut PgTransaction<'_>,
+    transaction: &mut Transaction,
     tenant: &TenantId,
     job: JobId,
 ) -> Result<Vec<Member>, StoreError> {
@@ -89,11 +89,7 @@ async fn lock_tree(
 }
 
 /// Ends jobs that nobody holds; those that are leased get the request. The first request stands.
-async fn request(
-    transaction: &mut PgTransaction<'_>,
-    jobs: &[JobId],
-    cancel: &Cancel,
-) -> Result<(), StoreError> {
+async fn request(transaction: &mut Transaction, jobs: &[JobId], cancel: &Cancel) -> Result<(), StoreError> {
     let ids: Vec<Uuid> = jobs.iter().map(|id| uuid(id.as_bytes())).collect();
     query(
         "UPDATE jobs SET state = CASE WHEN state = 'leased' THEN state ELSE 'cancelled' END,

@@ -1,5 +1,7 @@
 //! The schema of a database, whose database it is, and how it stands.
 
+use std::time::Duration;
+
 use claw_core::InstallationId;
 use claw_core::port::UnixMillis;
 use claw_core::store::StoreError;
@@ -8,8 +10,9 @@ use sqlx::postgres::PgConnection;
 use sqlx::{AssertSqlSafe, Connection as _, query, query_scalar};
 use uuid::Uuid;
 
-use super::failure::failed;
-use super::{OPEN, read, uuid};
+use super::connections::in_time;
+use super::failure::{failed, refused};
+use super::{OPEN, open, read, uuid};
 use crate::copy;
 use crate::installation::{self, Installation};
 use crate::migrate::{self, Step};
@@ -18,6 +21,10 @@ use crate::row;
 use crate::status::{Schema, Status, TableStatus};
 
 const READ: &str = "could not read how the store stands";
+/// How long to wait for another node that changes the schema.
+const CHANGING: Duration = Duration::from_secs(600);
+/// How long reading the state of the schema may take.
+const READING: Duration = Duration::from_secs(30);
 
 /// Brings the schema up to date, while nobody else does; says what it did. A store of another installation than
 /// is wanted, or one into which a copy is unfinished, is left as it is.
@@ -27,7 +34,19 @@ pub(super) async fn prepare(
 ) -> Result<(Vec<Step>, Installation), StoreError> {
     let migrating = |error| migrate::failed(error, failed(OPEN));
     // Held twice while the migrations run, which take the same lock; it ends with the connection at the latest.
-    connection.lock().await.map_err(migrating)?;
+    let locked = tokio::time::timeout(CHANGING, connection.lock()).await;
+    locked
+        .map_err(|_| {
+            refused(
+                OPEN,
+                &format!(
+                    "another node has been changing its schema for {} s; wait for it, or end it",
+                    CHANGING.as_secs(),
+                ),
+            )
+        })?
+        .map_err(migrating)?;
+    check_encoding(connection).await?;
     refuse_unfinished(connection).await?;
     let found = owner(connection).await?;
     installation::check(options.installation, found)?;
@@ -50,7 +69,7 @@ pub(crate) async fn bring_up_to_date(connection: &mut PgConnection) -> Result<()
 
 /// Whether the database that `url` names holds a store.
 pub(crate) async fn exists(url: &str) -> Result<bool, StoreError> {
-    let mut connection = PgConnection::connect_with(&read(url)?).await.map_err(failed(OPEN))?;
+    let mut connection = open(&read(url)?).await?;
     let has = has(&mut connection, "_sqlx_migrations").await?;
     connection.close().await.map_err(failed(READ))?;
     Ok(has)
@@ -58,7 +77,7 @@ pub(crate) async fn exists(url: &str) -> Result<bool, StoreError> {
 
 /// How the database that `url` names stands; `None` where it holds no store.
 pub(crate) async fn status(url: &str) -> Result<Option<Status>, StoreError> {
-    let mut connection = PgConnection::connect_with(&read(url)?).await.map_err(failed(OPEN))?;
+    let mut connection = open(&read(url)?).await?;
     if !has(&mut connection, "_sqlx_migrations").await? {
         return Ok(None);
     }
@@ -123,11 +142,26 @@ async fn settle(connection: &mut PgConnection) -> Result<InstallationId, StoreEr
 }
 
 async fn has(connection: &mut PgConnection, table: &str) -> Result<bool, StoreError> {
-    query_scalar("SELECT to_regclass($1) IS NOT NULL")
-        .bind(table)
-        .fetch_one(connection)
-        .await
-        .map_err(failed(READ))
+    let has = query_scalar("SELECT to_regclass($1) IS NOT NULL").bind(table);
+    in_time(READING, has.fetch_one(connection)).await.map_err(failed(READ))
+}
+
+/// Refuses a database whose text is not UTF-8: it could not keep what people and models write.
+async fn check_encoding(connection: &mut PgConnection) -> Result<(), StoreError> {
+    let encoding: String =
+        in_time(READING, query_scalar("SELECT current_setting('server_encoding')").fetch_one(connection))
+            .await
+            .map_err(failed(READ))?;
+    if encoding == "UTF8" {
+        return Ok(());
+    }
+    Err(refused(
+        OPEN,
+        &format!(
+            "the database keeps text as {encoding}, not as UTF8, and cannot hold every character; make one with \
+         `createdb --encoding UTF8 --template template0 NAME`",
+        ),
+    ))
 }
 
 async fn tables(connection: &mut PgConnection) -> Result<Vec<TableStatus>, StoreError> {

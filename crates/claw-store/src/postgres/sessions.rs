@@ -8,12 +8,13 @@ use claw_core::store::{
 };
 use claw_core::{JobId, SessionKey, TenantId};
 use serde_json::Value;
-use sqlx::postgres::{PgExecutor, PgTransaction};
+use sqlx::postgres::PgExecutor;
 use sqlx::types::Json;
 use sqlx::{query, query_as, query_scalar};
 use tokio::sync::watch;
 use uuid::Uuid;
 
+use super::connections::Transaction;
 use super::failure::failed;
 use super::{PostgresStore, conversations, queue, uuid};
 use crate::{row, runs};
@@ -211,7 +212,7 @@ type Parent = (String, Option<String>);
 
 /// Locks the parent that an announcement is for. Comes before the child's job is ended.
 async fn lock_parent(
-    transaction: &mut PgTransaction<'_>,
+    transaction: &mut Transaction,
     announce: &Announce,
 ) -> Result<Option<Parent>, StoreError> {
     let found = query_as("SELECT state, session FROM jobs WHERE tenant = $1 AND id = $2 FOR UPDATE")
@@ -226,7 +227,7 @@ async fn lock_parent(
 
 /// Locks the sessions of these messages in the order of their keys, as everyone does who writes to several.
 async fn lock_sessions(
-    transaction: &mut PgTransaction<'_>,
+    transaction: &mut Transaction,
     messages: impl Iterator<Item = &NewMessage> + Send,
 ) -> Result<(), StoreError> {
     let (tenants, sessions): (Vec<&str>, Vec<&str>) =
@@ -245,7 +246,7 @@ async fn lock_sessions(
 
 /// Stores the announcement of a run that ended; wakes its parent, or accepts a job that answers.
 async fn announce(
-    transaction: &mut PgTransaction<'_>,
+    transaction: &mut Transaction,
     parent: Option<Parent>,
     announce: &Announce,
 ) -> Result<Accepted, StoreError> {
@@ -314,7 +315,7 @@ pub(super) fn message(tenant: &TenantId, session: &SessionKey, row: Row) -> Resu
 
 /// Adds what was said in a run, in order; gives its places.
 async fn say_all(
-    transaction: &mut PgTransaction<'_>,
+    transaction: &mut Transaction,
     lease: &Lease,
     said: &[NewMessage],
 ) -> Result<Vec<u64>, StoreError> {
@@ -331,7 +332,7 @@ async fn say_all(
 /// Adds a message and the event that tells of it, and gives its place. `None`, and nothing added, where a
 /// message of this id is there already.
 pub(super) async fn say(
-    transaction: &mut PgTransaction<'_>,
+    transaction: &mut Transaction,
     message: &NewMessage,
     job: JobId,
 ) -> Result<Option<u64>, StoreError> {
@@ -379,7 +380,7 @@ pub(super) async fn say(
 
 /// The answer of the first time to a message that is there.
 pub(super) async fn accepted(
-    transaction: &mut PgTransaction<'_>,
+    transaction: &mut Transaction,
     message: &NewMessage,
 ) -> Result<Accepted, StoreError> {
     let (seq, job): (i64, Uuid) = query_as("SELECT seq, job FROM messages WHERE tenant = $1 AND id = $2")

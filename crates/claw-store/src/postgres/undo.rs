@@ -7,11 +7,12 @@ use claw_core::port::UnixMillis;
 use claw_core::store::{NewUndo, StoreError, Undo, UndoFilter, UndoIndex};
 use claw_core::tool::Digest;
 use claw_core::{TenantId, UndoId};
-use sqlx::postgres::{PgConnection, Postgres};
+use sqlx::postgres::Postgres;
 use sqlx::types::Json;
 use sqlx::{QueryBuilder, query, query_as, query_scalar};
 use uuid::Uuid;
 
+use super::connections::Link;
 use super::failure::failed;
 use super::{PostgresStore, uuid};
 use crate::row;
@@ -152,7 +153,7 @@ const UNNAMED: &str = "SELECT blob FROM unnest($1::text[]) AS named (blob)
        AND NOT EXISTS (SELECT 1 FROM undo WHERE after_blob = blob)";
 
 /// The newest change that, with all newer ones, names more than `bytes`, each blob counted once.
-async fn too_much(connection: &mut PgConnection, bytes: u64) -> Result<Option<(i64, Uuid)>, StoreError> {
+async fn too_much(connection: &mut Link<'_>, bytes: u64) -> Result<Option<(i64, Uuid)>, StoreError> {
     query_as(
         "WITH named (blob, bytes, at, id) AS (
              SELECT before_blob, before_bytes, at, id FROM undo

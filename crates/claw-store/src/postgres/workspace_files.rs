@@ -5,10 +5,10 @@ use async_trait::async_trait;
 use claw_core::TenantId;
 use claw_core::port::{Stat, UnixMillis};
 use claw_core::store::{FileChange, FileError, StoreError, WorkspaceFiles};
-use sqlx::postgres::{PgConnection, PgTransaction};
 use sqlx::{query, query_as};
 
 use super::PostgresStore;
+use super::connections::{Link, Transaction};
 use super::failure::failed;
 use crate::row;
 use crate::workspace::{self, Below, Growth, Missing, Standing, Way};
@@ -141,11 +141,7 @@ impl WorkspaceFiles for PostgresStore {
 
 impl PostgresStore {
     /// Begins to write a tenant's files, after whoever else does; what stands on the way to a path.
-    async fn hold(
-        &self,
-        tenant: &TenantId,
-        way: Way,
-    ) -> Result<(PgTransaction<'static>, Standing), StoreError> {
+    async fn hold(&self, tenant: &TenantId, way: Way) -> Result<(Transaction, Standing), StoreError> {
         let mut transaction = self.begin(WRITE).await?;
         query("SELECT pg_advisory_xact_lock(hashtextextended('clawsmith: files ' || $1, 0))")
             .bind(tenant.as_str())
@@ -166,7 +162,7 @@ impl PostgresStore {
 
 /// Whether there is room for a change.
 async fn check_room(
-    connection: &mut PgConnection,
+    connection: &mut Link<'_>,
     change: &FileChange<'_>,
     growth: Growth,
 ) -> Result<(), FileError> {
@@ -191,7 +187,7 @@ async fn check_room(
 
 /// Makes directories.
 async fn make(
-    connection: &mut PgConnection,
+    connection: &mut Link<'_>,
     tenant: &TenantId,
     missing: &Missing,
     at: UnixMillis,

@@ -6,8 +6,8 @@
 use async_trait::async_trait;
 use claw_core::port::UnixMillis;
 use claw_core::store::{
-    Claim, Failure, Job, JobEnd, JobFilter, JobState, LaneCount, Lease, NewJob, Queue, StoreError, Topic,
-    Worker,
+    Claim, Failure, Job, JobEnd, JobFilter, JobState, LONGEST_LEASE, LaneCount, Lease, NewJob, Queue,
+    StoreError, Topic, Worker,
 };
 use claw_core::{JobId, TenantId};
 use sqlx::query::Query;
@@ -123,11 +123,12 @@ impl Queue for SqliteStore {
     async fn reclaim(&self, worker: &Worker, now: UnixMillis) -> Result<Vec<JobId>, StoreError> {
         let reclaimed: Vec<Vec<u8>> = query_scalar(
             "UPDATE jobs SET state = 'pending'
-             WHERE state = 'leased' AND (until <= $1 OR node = $2 AND boot < $3) RETURNING id",
+             WHERE state = 'leased' AND (until <= $1 OR until > $4 OR node = $2 AND boot < $3) RETURNING id",
         )
         .bind(now.0)
         .bind(worker.node.as_str())
         .bind(&worker.boot.as_bytes()[..])
+        .bind(now.plus(LONGEST_LEASE).0)
         .fetch_all(&self.writer)
         .await
         .map_err(failed(WRITE))?;
@@ -135,6 +136,21 @@ impl Queue for SqliteStore {
             self.bells.ring(Topic::Work);
         }
         reclaimed.iter().map(|id| row::id("a job's id", id)).collect()
+    }
+
+    async fn release(&self, tenant: &TenantId, job: JobId, now: UnixMillis) -> Result<bool, StoreError> {
+        let released = query(
+            "UPDATE jobs SET state = 'pending', visible = min(visible, $3)
+             WHERE id = $1 AND tenant = $2 AND state IN ('leased', 'pending')",
+        )
+        .bind(&job.as_bytes()[..])
+        .bind(tenant.as_str())
+        .bind(now.0)
+        .execute(&self.writer)
+        .await
+        .map_err(failed(WRITE))?;
+        self.bells.ring(Topic::Work);
+        Ok(released.rows_affected() > 0)
     }
 
     async fn wake(&self, tenant: &TenantId, job: JobId) -> Result<bool, StoreError> {

@@ -246,6 +246,9 @@ impl Queue for Liar {
     async fn reclaim(&self, worker: &Worker, now: UnixMillis) -> Result<Vec<JobId>, StoreError> {
         self.work.reclaim(worker, now).await
     }
+    async fn release(&self, tenant: &TenantId, job: JobId, now: UnixMillis) -> Result<bool, StoreError> {
+        self.work.release(tenant, job, now).await
+    }
     async fn wake(&self, tenant: &TenantId, job: JobId) -> Result<bool, StoreError> {
         self.work.wake(tenant, job).await
     }

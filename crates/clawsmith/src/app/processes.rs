@@ -77,8 +77,13 @@ pub(crate) async fn lost(data: &Path, store: &Arc<dyn Backend>) -> Vec<Process> 
         if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
             continue;
         }
-        let later = Worker { node, boot: BootId::new() };
-        match store.lose_processes(&later, SystemClock.now()).await {
+        let (later, now) = (Worker { node, boot: BootId::new() }, SystemClock.now());
+        // Its runs are taken up at once, not when their leases end.
+        if let Err(error) = store.reclaim(&later, now).await {
+            tracing::error!(%error, "runs of a program that is gone could not be taken over yet");
+            continue;
+        }
+        match store.lose_processes(&later, now).await {
             Ok(lost) => {
                 all.extend(lost);
                 let _ = fs::remove_file(entry.path());

@@ -1,7 +1,9 @@
 //! Runs: agents that answer, wait or were stopped, on whichever node.
 
 use claw_core::JobId;
+use claw_core::port::Clock as _;
 use claw_core::store::{Cancelled, Job, JobFilter, Store};
+use claw_host::SystemClock;
 use serde::Serialize;
 
 use super::sessions::cancel;
@@ -48,5 +50,12 @@ impl App {
         let store: &dyn Store = &*self.store;
         let Cancelled { ended, told, over } = cancel(store, self.tenant(), run, by).await?;
         Ok(CancelledRuns { ended, told, over })
+    }
+
+    /// Takes a run from whoever has it, so that any worker can take it up now. `false` where it is over, or waits for
+    /// an approval.
+    pub async fn release_run(&self, run: JobId) -> Result<bool, Error> {
+        let released = self.store.release(self.tenant(), run, SystemClock.now()).await;
+        released.map_err(|error| Error::failed("the run could not be released").because(error))
     }
 }

@@ -39,8 +39,12 @@ impl Databases {
 
 impl Database {
     pub(crate) async fn create() -> Self {
+        Self::create_with("").await
+    }
+
+    pub(crate) async fn create_with(options: &str) -> Self {
         let name = format!("clawtest_{}", Uuid::now_v7().simple());
-        execute(&server(), format!("CREATE DATABASE {name}")).await;
+        execute(&server(), format!("CREATE DATABASE {name} {options}")).await;
         Self { name }
     }
 

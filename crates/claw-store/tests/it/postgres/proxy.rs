@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tempfile::TempDir;
 use tokio::io::copy_bidirectional;
 use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 
 /// What PostgreSQL calls its socket; the port is part of the name.
@@ -16,13 +17,15 @@ pub(crate) struct Proxy {
     directory: TempDir,
     server: Arc<PathBuf>,
     running: Option<AbortHandle>,
+    frozen: watch::Sender<bool>,
 }
 
 impl Proxy {
     /// Begins to pass on to the server whose socket is in `server`.
     pub(crate) fn start(server: PathBuf) -> Self {
         let directory = tempfile::Builder::new().prefix("claw").tempdir_in("/tmp").unwrap();
-        let mut proxy = Self { directory, server: Arc::new(server), running: None };
+        let mut proxy =
+            Self { directory, server: Arc::new(server), running: None, frozen: watch::Sender::new(false) };
         proxy.mend();
         proxy
     }
@@ -40,22 +43,33 @@ impl Proxy {
         std::fs::remove_file(self.directory.path().join(SOCKET)).unwrap();
     }
 
+    /// Keeps every connection open and passes nothing on, as a server that is stopped.
+    pub(crate) fn freeze(&self) {
+        self.frozen.send_replace(true);
+    }
+
     /// The server is back.
     pub(crate) fn mend(&mut self) {
         let listener = UnixListener::bind(self.directory.path().join(SOCKET)).unwrap();
         let server = Arc::clone(&self.server);
-        self.running = Some(tokio::spawn(pass_on(listener, server)).abort_handle());
+        self.running = Some(tokio::spawn(pass_on(listener, server, self.frozen.subscribe())).abort_handle());
     }
 }
 
 /// The connections live in the task, so they end with it.
-async fn pass_on(listener: UnixListener, server: Arc<PathBuf>) {
+async fn pass_on(listener: UnixListener, server: Arc<PathBuf>, frozen: watch::Receiver<bool>) {
     let mut connections = JoinSet::new();
     while let Ok((mut client, _)) = listener.accept().await {
-        let server = server.join(SOCKET);
+        let (server, mut frozen) = (server.join(SOCKET), frozen.clone());
         connections.spawn(async move {
             let mut server = UnixStream::connect(server).await?;
-            copy_bidirectional(&mut client, &mut server).await
+            tokio::select! {
+                biased;
+                _ = frozen.wait_for(|frozen| *frozen) => {}
+                passed = copy_bidirectional(&mut client, &mut server) => return passed,
+            }
+            // Both ends stay open.
+            std::future::pending().await
         });
     }
 }

@@ -12,6 +12,8 @@ pub(super) async fn suite<S: Queue + 'static>(make: &impl AsyncFn() -> S) {
     leaves_a_late_lease_to_its_holder_until_it_is_reclaimed(make().await).await;
     reclaims_what_ran_out_on_any_node(make().await).await;
     reclaims_what_earlier_boots_of_the_node_held(make().await).await;
+    reclaims_what_a_clock_that_was_a_day_ahead_leased(make().await).await;
+    releases_a_job_whoever_has_it(make().await).await;
     finishes_a_job_once(make().await).await;
     keeps_the_last_error(make().await).await;
     gives_up_after_the_last_attempt(make().await).await;
@@ -122,6 +124,37 @@ async fn reclaims_what_ran_out_on_any_node(store: impl Queue) {
     store.finish_job(&lease).await.unwrap();
     store.finish_job(&kept).await.unwrap();
     assert_eq!(store.reclaim(&ben, UnixMillis(i64::MAX)).await.unwrap(), [], "what is done is left alone");
+}
+
+async fn reclaims_what_a_clock_that_was_a_day_ahead_leased(store: impl Queue) {
+    let (ann, ben) = (worker("a"), worker("b"));
+    let tomorrow = NOW.plus(Duration::from_secs(24 * 3600));
+    let ahead = NewJob { accepted: tomorrow, visible: tomorrow, ..job_of("cli:me") };
+    store.enqueue(ahead.clone()).await.unwrap();
+    let lease = take(&store, &ann, tomorrow).await.unwrap().1;
+    assert_eq!(store.reclaim(&ben, NOW).await.unwrap(), [ahead.id], "no lease holds for a day");
+    check_lost(store.finish_job(&lease).await, ahead.id);
+}
+
+async fn releases_a_job_whoever_has_it(store: impl Queue) {
+    let (ann, ben) = (worker("a"), worker("b"));
+    let tenant = TenantId::main();
+    store.enqueue(job_of("cli:me")).await.unwrap();
+    let (taken, lease) = take(&store, &ann, NOW).await.unwrap();
+    let id = taken.new.id;
+    let other = TenantId::new("other").unwrap();
+    assert!(!store.release(&other, id, NOW).await.unwrap(), "another tenant's is out of reach");
+    assert!(store.release(&tenant, id, NOW).await.unwrap());
+    check_lost(store.finish_job(&lease).await, id);
+    let (_, lease) = take(&store, &ben, NOW).await.expect("it can be claimed at once");
+    assert_eq!(lease.attempt, 2);
+    store.fail_job(&lease, again(NOW.plus(LEASE * 100))).await.unwrap();
+    assert!(take(&store, &ben, NOW).await.is_none(), "it waits");
+    assert!(store.release(&tenant, id, NOW).await.unwrap());
+    let (_, lease) = take(&store, &ben, NOW).await.expect("it waits no longer");
+    store.finish_job(&lease).await.unwrap();
+    assert!(!store.release(&tenant, id, NOW).await.unwrap(), "what is done stays done");
+    assert!(!store.release(&tenant, JobId::new(), NOW).await.unwrap());
 }
 
 async fn reclaims_what_earlier_boots_of_the_node_held(store: impl Queue) {

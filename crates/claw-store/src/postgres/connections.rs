@@ -1,0 +1,226 @@
+//! Connections to the server, with a bound on each wait for its answer.
+//!
+//! A server that is frozen, or behind a network that drops packets, keeps its connections open and answers nothing:
+//! the driver would wait for ever. Here each answer must come in time, row by row.
+
+use std::ops::{Deref, DerefMut};
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use futures_util::future::BoxFuture;
+use futures_util::stream::{self, BoxStream};
+use sqlx::pool::PoolConnection;
+use sqlx::postgres::{
+    PgConnection, PgPool, PgQueryResult, PgRow, PgStatement, PgTransaction, PgTypeInfo, Postgres,
+};
+use sqlx::{Either, Error, Execute, Executor, SqlStr};
+use tokio::time::timeout;
+
+/// How much longer than the server's own limit on a statement an answer may take.
+const GRACE: Duration = Duration::from_secs(2);
+/// How long closing waits for connections whose callers gave up.
+const CLOSING: Duration = Duration::from_secs(2);
+
+/// A pool of connections. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(super) struct Connections {
+    pool: PgPool,
+    patience: Duration,
+}
+
+impl Connections {
+    /// Bounds the waits for connections of this pool, whose server ends a statement after `statement_timeout`.
+    pub(super) fn new(pool: PgPool, statement_timeout: Duration) -> Self {
+        Self { pool, patience: statement_timeout + GRACE }
+    }
+
+    /// Lends a connection. The pool bounds the wait for it.
+    pub(super) async fn acquire(&self) -> Result<Link<'static>, Error> {
+        let kind = Kind::Pooled(self.pool.acquire().await?);
+        Ok(Link { kind, patience: self.patience })
+    }
+
+    /// Begins a transaction.
+    pub(super) async fn begin(&self) -> Result<Transaction, Error> {
+        let begun = in_time(self.patience, self.pool.begin()).await?;
+        Ok(Transaction(Link { kind: Kind::Begun(begun), patience: self.patience }))
+    }
+
+    /// Begins a transaction with a statement of its own.
+    pub(super) async fn begin_with(&self, statement: &'static str) -> Result<Transaction, Error> {
+        let begun = in_time(self.patience, self.pool.begin_with(statement)).await?;
+        Ok(Transaction(Link { kind: Kind::Begun(begun), patience: self.patience }))
+    }
+
+    /// Closes every connection.
+    pub(super) async fn close(&self) {
+        close(&self.pool).await;
+    }
+}
+
+/// Closes every connection of a pool; one that does not come back in time is left to the server.
+pub(super) async fn close(pool: &PgPool) {
+    if timeout(CLOSING, pool.close()).await.is_err() {
+        tracing::warn!("connections to the store did not end in time and are left");
+    }
+}
+
+/// One connection, as long as its caller has it.
+#[derive(Debug)]
+pub(crate) struct Link<'a> {
+    kind: Kind<'a>,
+    patience: Duration,
+}
+
+#[derive(Debug)]
+enum Kind<'a> {
+    Pooled(PoolConnection<Postgres>),
+    Begun(PgTransaction<'static>),
+    Lent(&'a mut PgConnection),
+}
+
+impl<'a> Link<'a> {
+    /// Bounds the waits on a connection that is no pool's.
+    pub(crate) const fn new(connection: &'a mut PgConnection, patience: Duration) -> Self {
+        Self { kind: Kind::Lent(connection), patience }
+    }
+
+    fn parts(&mut self) -> (&mut PgConnection, Duration) {
+        let connection = match &mut self.kind {
+            Kind::Pooled(connection) => &mut **connection,
+            Kind::Begun(transaction) => &mut **transaction,
+            Kind::Lent(connection) => connection,
+        };
+        (connection, self.patience)
+    }
+}
+
+/// A transaction; without [`commit`](Self::commit) it is taken back.
+#[derive(Debug)]
+pub(super) struct Transaction(Link<'static>);
+
+impl Transaction {
+    pub(super) async fn commit(self) -> Result<(), Error> {
+        let Link { kind, patience } = self.0;
+        match kind {
+            Kind::Begun(transaction) => in_time(patience, transaction.commit()).await,
+            Kind::Pooled(_) | Kind::Lent(_) => Ok(()),
+        }
+    }
+
+    pub(super) async fn rollback(self) -> Result<(), Error> {
+        let Link { kind, patience } = self.0;
+        match kind {
+            Kind::Begun(transaction) => in_time(patience, transaction.rollback()).await,
+            Kind::Pooled(_) | Kind::Lent(_) => Ok(()),
+        }
+    }
+}
+
+impl Deref for Transaction {
+    type Target = Link<'static>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl DerefMut for Transaction {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.0
+    }
+}
+
+/// The failure of a server that does not answer.
+fn silent(patience: Duration) -> Error {
+    let why = format!("no answer from the server within {} s", patience.as_secs());
+    Error::Io(std::io::Error::new(std::io::ErrorKind::TimedOut, why))
+}
+
+/// Waits for an answer, but not for longer than `patience`.
+pub(super) async fn in_time<T>(
+    patience: Duration,
+    answer: impl Future<Output = Result<T, Error>>,
+) -> Result<T, Error> {
+    timeout(patience, answer).await.unwrap_or_else(|_| Err(silent(patience)))
+}
+
+type Step = Result<Either<PgQueryResult, PgRow>, Error>;
+
+/// Ends a stream with an error where the next row does not come in time.
+fn each_in_time(patience: Duration, rows: BoxStream<'_, Step>) -> BoxStream<'_, Step> {
+    stream::unfold(Some(rows), move |rows| async move {
+        let mut rows = rows?;
+        match timeout(patience, rows.next()).await {
+            Ok(row) => row.map(|row| (row, Some(rows))),
+            Err(_) => Some((Err(silent(patience)), None)),
+        }
+    })
+    .boxed()
+}
+
+impl<'c> Executor<'c> for &'c mut Link<'_> {
+    type Database = Postgres;
+
+    fn fetch_many<'e, 'q: 'e, E>(self, query: E) -> BoxStream<'e, Step>
+    where
+        'c: 'e,
+        E: 'q + Execute<'q, Postgres>,
+    {
+        let (connection, patience) = self.parts();
+        each_in_time(patience, connection.fetch_many(query))
+    }
+
+    fn fetch_optional<'e, 'q: 'e, E>(self, query: E) -> BoxFuture<'e, Result<Option<PgRow>, Error>>
+    where
+        'c: 'e,
+        E: 'q + Execute<'q, Postgres>,
+    {
+        let (connection, patience) = self.parts();
+        Box::pin(in_time(patience, connection.fetch_optional(query)))
+    }
+
+    fn prepare_with<'e>(
+        self,
+        sql: SqlStr,
+        parameters: &'e [PgTypeInfo],
+    ) -> BoxFuture<'e, Result<PgStatement, Error>>
+    where
+        'c: 'e,
+    {
+        let (connection, patience) = self.parts();
+        Box::pin(in_time(patience, connection.prepare_with(sql, parameters)))
+    }
+}
+
+/// One statement on any connection of the pool.
+impl<'c> Executor<'c> for &'c Connections {
+    type Database = Postgres;
+
+    fn fetch_many<'e, 'q: 'e, E>(self, query: E) -> BoxStream<'e, Step>
+    where
+        'c: 'e,
+        E: 'q + Execute<'q, Postgres>,
+    {
+        each_in_time(self.patience, (&self.pool).fetch_many(query))
+    }
+
+    fn fetch_optional<'e, 'q: 'e, E>(self, query: E) -> BoxFuture<'e, Result<Option<PgRow>, Error>>
+    where
+        'c: 'e,
+        E: 'q + Execute<'q, Postgres>,
+    {
+        Box::pin(in_time(self.patience, (&self.pool).fetch_optional(query)))
+    }
+
+    fn prepare_with<'e>(
+        self,
+        sql: SqlStr,
+        parameters: &'e [PgTypeInfo],
+    ) -> BoxFuture<'e, Result<PgStatement, Error>>
+    where
+        'c: 'e,
+    {
+        Box::pin(in_time(self.patience, (&self.pool).prepare_with(sql, parameters)))
+    }
+}
