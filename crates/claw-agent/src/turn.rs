@@ -158,6 +158,7 @@ impl<'a> Run<'a> {
                 Ok(Thought::Cut(id, text)) => {
                     return self.stopped(Some((id, text))).await.map(Went::Ended);
                 }
+                Ok(Thought::Late(id, text)) => return self.late(id, text).await.map(Went::Ended),
                 Err(RunError::Model(error)) if error.fault == Fault::TooLong && self.squeezed < SQUEEZES => {
                     tracing::info!(run = %self.lease.job, %error, "the conversation is shortened");
                     self.squeezed += 1;
@@ -317,7 +318,7 @@ impl<'a> Run<'a> {
         if made >= limits.calls {
             return Ok(Some(format!("{} calls may be made in one run", limits.calls)));
         }
-        if self.deployment.clock.now().since(self.began) >= limits.time() {
+        if self.time_left().is_zero() {
             return Ok(Some(format!("it may take {} seconds", limits.seconds)));
         }
         if let Some(why) = self.beyond_budget().await? {
@@ -425,15 +426,28 @@ impl<'a> Run<'a> {
 
     /// Someone stopped the run; what was said until then is kept and marked.
     async fn stopped(&self, partial: Option<(MessageId, String)>) -> Result<End, RunError> {
-        self.stopping.check()?;
-        let mut said = Vec::new();
-        let id = partial.as_ref().map_or_else(MessageId::new, |(id, _)| *id);
-        if let Some((_, text)) = partial.filter(|(_, text)| !text.is_empty()) {
-            said.push(self.message(id, &Turn::text(Role::Assistant, text))?);
-        }
-        said.push(self.note("the run was stopped here")?);
+        let (id, text) = partial.unwrap_or_else(|| (MessageId::new(), String::new()));
+        let said = self.cut(id, text, "the run was stopped here")?;
         self.finish(id, Finish::cancelled(said)).await?;
         Ok(End::Stopped)
+    }
+
+    /// The run's time is up; what was said until then is kept and marked.
+    async fn late(&self, id: MessageId, text: String) -> Result<End, RunError> {
+        let seconds = self.profile.limits.seconds;
+        let said = self.cut(id, text, &format!("the run ends here: it may take {seconds} seconds"))?;
+        self.finish(id, Finish::done(said)).await?;
+        Ok(End::Limited)
+    }
+
+    /// The words of an answer that was cut, if there are any, and why.
+    fn cut(&self, id: MessageId, text: String, why: &str) -> Result<Vec<NewMessage>, RunError> {
+        let mut said = Vec::new();
+        if !text.is_empty() {
+            said.push(self.message(id, &Turn::text(Role::Assistant, text))?);
+        }
+        said.push(self.note(why)?);
+        Ok(said)
     }
 
     async fn finish(&self, id: MessageId, finish: Finish) -> Result<(), RunError> {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use claw_core::port::{Answer, Ear, Fault, Model, ModelCard, ModelError, Piece, Question};
 use claw_core::redact::PLACEHOLDER;
-use claw_net::{Client, HeaderName, HeaderValue, Method, Request, Response, Times, Url, header};
+use claw_net::{Bytes, Client, HeaderName, HeaderValue, Method, Request, Response, Times, Url, header};
 use secrecy::{ExposeSecret as _, SecretString};
 
 use crate::fault::{self, Trouble};
@@ -18,6 +18,8 @@ use crate::wire::Wire;
 
 /// An answer longer than this is none.
 const MOST_BYTES: u64 = 64 * 1024 * 1024;
+/// How long to wait for what may follow a whole answer, such as what it cost.
+const TAIL: Duration = Duration::from_secs(1);
 /// How much of a refusal is read.
 const MOST_REFUSAL: usize = 64 * 1024;
 
@@ -105,6 +107,13 @@ impl Remote {
         }
         let mut gather = Gather::new(ear);
         let mut reader = self.wire.reader();
+        if is_page(&response) {
+            let url = self.wire.url(&self.base, &self.card.model);
+            let message = format!(
+                "`{url}` answers with a web page, not with a model's answer; check the URL of the provider"
+            );
+            return Err(Trouble::new(Fault::NotSetUp, message));
+        }
         if is_json(&response) {
             let body = response.bytes().await?;
             let text = std::str::from_utf8(&body).map_err(|_| Trouble::garbled("the answer is not UTF-8"))?;
@@ -112,7 +121,7 @@ impl Remote {
         } else {
             let (mut events, mut ready) = (Events::default(), Vec::new());
             let garbled = |error: crate::sse::NoEvents| Trouble::garbled(error.to_string());
-            while let Some(chunk) = response.chunk().await? {
+            while let Some(chunk) = next(&mut response, reader.is_whole()).await? {
                 events.take(&chunk, &mut ready).map_err(garbled)?;
                 for data in ready.drain(..) {
                     reader.event(&data, &mut gather)?;
@@ -219,6 +228,20 @@ async fn refusal(response: &mut Response) -> Trouble {
     }
     body.truncate(MOST_REFUSAL);
     fault::of_status(status, after, &body)
+}
+
+/// The next bytes of an answer. One that is whole counts, though its connection breaks or stays open.
+async fn next(response: &mut Response, is_whole: bool) -> Result<Option<Bytes>, Trouble> {
+    if is_whole {
+        let next = tokio::time::timeout(TAIL, response.chunk()).await;
+        return Ok(next.ok().and_then(Result::ok).flatten());
+    }
+    Ok(response.chunk().await?)
+}
+
+/// Proxies and wrong paths answer with pages for people.
+fn is_page(response: &Response) -> bool {
+    response.header("content-type").is_some_and(|kind| kind.trim_start().starts_with("text/html"))
 }
 
 /// Some servers do not stream, whatever they are asked.

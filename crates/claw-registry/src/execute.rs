@@ -62,6 +62,8 @@ pub struct Request {
     pub progress: Progress,
     /// How long the tool may run; the tool's or the deployment's limit where none is given.
     pub timeout: Option<Duration>,
+    /// How much time its caller has left: the tool may not run for longer, whatever its own limit is.
+    pub within: Option<Duration>,
     /// Whether a person can be asked.
     pub asking: Asking,
 }
@@ -119,6 +121,7 @@ impl Request {
             cancel: CancellationToken::new(),
             progress: Progress::silent(),
             timeout: None,
+            within: None,
             asking: Asking::default(),
         }
     }
@@ -490,7 +493,9 @@ impl Trip<'_> {
     fn bounds(&self) -> Bounds {
         let own = self.tool.entry.meta.timeout_secs.map(|seconds| Duration::from_secs(seconds.into()));
         let limits = &self.executor.0.limits;
-        Bounds { limit: self.request.timeout.or(own).unwrap_or(limits.timeout), grace: limits.grace }
+        let limit = self.request.timeout.or(own).unwrap_or(limits.timeout);
+        let limit = self.request.within.map_or(limit, |left| limit.min(left));
+        Bounds { limit, grace: limits.grace }
     }
 
     fn line(&self, event: EntryEvent) -> Record {

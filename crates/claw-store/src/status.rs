@@ -19,6 +19,9 @@ pub struct Status {
     pub schema: Schema,
     /// Whose it is; `None` where it was never opened by a Clawsmith that knows of installations.
     pub installation: Option<InstallationId>,
+    /// Where an unfinished copy into it reads from: until it is finished, the store is not opened.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub copying_from: Option<String>,
     /// SQLite: how the file is kept safe while it is written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub journal: Option<Journal>,

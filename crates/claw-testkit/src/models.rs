@@ -48,6 +48,10 @@ pub struct Manners {
     pub unstreamed: bool,
     /// The stream ends before the answer does, as if all were well.
     pub unfinished: bool,
+    /// The connection stays open after the answer.
+    pub left_open: bool,
+    /// Every request is answered with a web page and status 200.
+    pub page: bool,
 }
 
 /// A request as it arrived.
@@ -156,6 +160,9 @@ async fn serve(
     };
     let asked = note(&request, wire);
     heard.lock().expect("no panic").push(asked.clone());
+    if manners.page {
+        return connection.answer(200, ("text/html; charset=utf-8", &[]), "<html>Welcome</html>").await;
+    }
     let refused = |status: u16, message: &str| (status, wire.refusal(status, message).to_string());
     if let Some((key, status)) = manners.refused_keys.iter().find(|(key, _)| Some(key) == asked.key.as_ref())
     {
@@ -200,6 +207,9 @@ async fn serve(
             Event::Hang => return connection.hang().await,
             Event::Reset => return connection.reset(),
         }
+    }
+    if manners.left_open {
+        return connection.hang().await;
     }
     connection.end().await
 }

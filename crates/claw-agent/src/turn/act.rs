@@ -4,6 +4,7 @@
 //! loses as few of them as can be.
 
 use std::collections::HashSet;
+use std::time::Duration;
 
 use claw_core::message::{Args, Part, Told, Turn, Wanted};
 use claw_core::store::{Outcome, Role};
@@ -13,6 +14,9 @@ use claw_registry::{Arguments, Offer, Reply, Request, Waiting};
 
 use super::Run;
 use crate::{Finding, RunError, result};
+
+/// A call may take this long, however late it is made.
+const SHORTEST_CALL: Duration = Duration::from_secs(1);
 
 /// The approvals that calls of a run wait for.
 pub(super) type Waits = Vec<Waiting>;
@@ -145,6 +149,7 @@ impl Run<'_> {
             cancel: self.stopping.now.child_token(),
             progress: Progress::silent(),
             timeout: None,
+            within: Some(self.time_left().max(SHORTEST_CALL)),
             asking: self.order.asking,
         }
     }

@@ -1,6 +1,7 @@
 //! Asking the model, and telling what it says while it says it.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use claw_core::MessageId;
 use claw_core::port::{Answer, Ear, ModelError, Owner, Piece, Question};
@@ -16,19 +17,30 @@ pub(super) enum Thought {
     Answered(MessageId, Answer),
     /// It was stopped; this is what it had said.
     Cut(MessageId, String),
+    /// The run's time was up; this is what it had said.
+    Late(MessageId, String),
 }
 
 impl Run<'_> {
+    /// How much of the run's time is left.
+    pub(super) fn time_left(&self) -> Duration {
+        let spent = self.deployment.clock.now().since(self.began);
+        self.profile.limits.time().saturating_sub(spent)
+    }
+
     /// Asks the model. Stopping the run drops the request.
     pub(super) async fn think(&self, question: Question) -> Result<Thought, RunError> {
         let ear = Listening::new(self);
-        let spent = self.deployment.clock.now().since(self.began);
         // A last answer may take a tenth more than what was left.
-        let left = self.profile.limits.time().saturating_sub(spent) + self.profile.limits.time() / 10;
+        let left = self.time_left() + self.profile.limits.time() / 10;
+        let mut is_late = false;
         let answer = tokio::select! {
             biased;
             () = self.stopping.now.cancelled() => None,
-            () = tokio::time::sleep(left) => None,
+            () = tokio::time::sleep(left) => {
+                is_late = true;
+                None
+            }
             answer = self.ask(question, &ear) => Some(answer),
         };
         let (id, text) = ear.end();
@@ -42,7 +54,7 @@ impl Run<'_> {
                 self.stopping
                     .check()
                     .inspect_err(|_| self.deployment.store.said(&self.owner(), id.into()))?;
-                Ok(Thought::Cut(id, text))
+                Ok(if is_late { Thought::Late(id, text) } else { Thought::Cut(id, text) })
             }
         }
     }

@@ -94,3 +94,28 @@ async fn a_run_in_circles_is_warned_and_then_stopped() {
     check_limited(&bench.events().await);
     bench.check_history().await;
 }
+
+#[tokio::test]
+async fn the_time_of_a_run_holds_for_a_tool_that_runs() {
+    let script = r#"
+        [[turn]]
+        when.result_of = "hang"
+        do = [{ say = "It took too long." }]
+
+        [[turn]]
+        do = [{ call = "hang", args = { what = "x" } }]
+    "#;
+    let bench = Bench::with(script, RunLimits { seconds: 1, ..patient() }).await;
+    assert_eq!(bench.ask("go").await, "It took too long.");
+    let results = bench.results().await;
+    assert!(results[0].failed && text(&results[0]).contains("longer than 1 s"), "{}", text(&results[0]));
+}
+
+#[tokio::test]
+async fn a_model_that_takes_longer_than_the_run_may_is_told_from_one_that_was_stopped() {
+    let script = "[[turn]]\ndo = [{ say = \"I think\" }, { hang = true }]";
+    let bench = Bench::with(script, RunLimits { seconds: 1, ..patient() }).await;
+    assert_eq!(bench.ask("go").await, "the run ends here: it may take 1 seconds");
+    check_limited(&bench.events().await);
+    bench.check_history().await;
+}

@@ -44,7 +44,7 @@ A message that is one of the words of a conversation (`/undo`, `/cost`, `/tools`
 Where a call needs an approval you are asked on a terminal; elsewhere it is refused, unless `--wait` lets it \
 wait for `clawsmith approvals`. Ctrl-C ends the run: what was said is kept.
 
-Exit codes: 0 answered, 1 the run failed, 2 usage, 130 stopped.
+Exit codes: 0 answered, 1 the run failed, 2 usage, 4 a limit ended the run, 130 stopped.
 
 Examples:
   clawsmith chat

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use claw_core::message::Part;
 use claw_core::port::{Answer, Fault, ModelError, Stop};
 use claw_llm::{ModelsConfig, ProviderKind};
 use claw_testkit::models::{Manners, ModelServer};
@@ -112,6 +113,33 @@ async fn a_stream_that_ends_too_soon_is_no_answer() {
         let error = answer.unwrap_err();
         assert_eq!(error.fault, Fault::Connection, "{kind:?}");
         assert!(error.message.contains("ended before the answer did"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_whole_answer_counts_though_the_connection_stays_open() {
+    for kind in KINDS {
+        let server = ModelServer::start(
+            "[[turn]]\ndo = [{ say = 'hello' }]",
+            Manners { left_open: true, ..Manners::default() },
+        )
+        .await;
+        let limits = ModelsConfig { idle_secs: 600, ..config(kind, &server) };
+        let (answer, _) = ask(&*model_of(limits, &[("KEY", "key-1")]).await, &asked("go")).await;
+        assert_eq!(answer.unwrap().parts, [Part::text("hello")], "{kind:?}");
+        assert_eq!(server.asked().len(), 1, "{kind:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_web_page_is_named_as_such() {
+    for kind in KINDS {
+        let server =
+            ModelServer::start("[[turn]]\ndo = []", Manners { page: true, ..Manners::default() }).await;
+        let (answer, _) = ask_at(kind, &server, &asked("go")).await;
+        let error = answer.unwrap_err();
+        assert!(error.message.contains("answers with a web page"), "{error}");
+        assert_eq!(server.asked().len(), 1, "{kind:?}: trying again does not help");
     }
 }
 

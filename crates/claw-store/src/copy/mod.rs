@@ -26,7 +26,7 @@ use self::shape::{Kind, Part, Plan, Table, plan};
 use self::side::{Source, Target};
 use self::sqlite::SqliteSide;
 use self::state::{Header, Mark, Reached};
-pub(crate) use self::state::{PROGRESS, UNFINISHED, refuse_unfinished};
+pub(crate) use self::state::{PROGRESS, UNFINISHED, refuse_unfinished, source};
 use self::value::{Row, Value};
 use crate::chain::ChainReport;
 use crate::place::Place;

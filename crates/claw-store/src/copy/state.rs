@@ -58,13 +58,16 @@ pub(crate) struct Reached {
     pub(crate) done: bool,
 }
 
+/// The place that an unfinished copy reads from.
+pub(crate) fn source(state: Option<String>) -> Result<Option<String>, StoreError> {
+    let header = |state: String| row::json::<Header>("the state of a copy", &state);
+    Ok(state.map(header).transpose()?.map(|header| header.from))
+}
+
 /// Refuses a store into which a copy is unfinished.
 pub(crate) fn refuse_unfinished(state: Option<String>) -> Result<(), StoreError> {
-    let Some(state) = state else { return Ok(()) };
-    let header: Header = row::json("the state of a copy", &state)?;
-    let why = format!(
-        "a copy from `{}` into it is not finished; repeat the `clawsmith db copy` that began it",
-        header.from
-    );
+    let Some(from) = source(state)? else { return Ok(()) };
+    let why =
+        format!("a copy from `{from}` into it is not finished; repeat the `clawsmith db copy` that began it");
     Err(StoreError::Database { what: "could not open the store", why, transient: false })
 }

@@ -95,6 +95,7 @@ pub(crate) async fn status(url: &str) -> Result<Option<Status>, StoreError> {
         version: version.map_err(failed(READ))?,
         schema: Schema::of(&versions(&mut connection).await?),
         installation: owner(&mut connection).await?,
+        copying_from: copy::source(unfinished(&mut connection).await?)?,
         journal: None,
         clock: Some(UnixMillis(clock)),
         bytes: row::count(bytes)?,
@@ -105,11 +106,15 @@ pub(crate) async fn status(url: &str) -> Result<Option<Status>, StoreError> {
 }
 
 async fn refuse_unfinished(connection: &mut PgConnection) -> Result<(), StoreError> {
+    copy::refuse_unfinished(unfinished(connection).await?)
+}
+
+/// What is being copied into it, where that is not finished.
+async fn unfinished(connection: &mut PgConnection) -> Result<Option<String>, StoreError> {
     if !has(connection, copy::PROGRESS).await? {
-        return Ok(());
+        return Ok(None);
     }
-    let unfinished = query_scalar(copy::UNFINISHED).fetch_optional(connection).await;
-    copy::refuse_unfinished(unfinished.map_err(failed(OPEN))?)
+    query_scalar(copy::UNFINISHED).fetch_optional(connection).await.map_err(failed(OPEN))
 }
 
 /// The versions that were applied.

@@ -6,11 +6,11 @@
 //! A connection that writes to a file shares its syncs: a commit, a statement or a look returns once everything that
 //! it did or saw of this process is on the disk, and does not keep the connection while it waits for that.
 
-use std::fmt;
-use std::mem;
 use std::ops::{Deref, DerefMut};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::os::unix::fs::MetadataExt as _;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
+use std::{fmt, io, mem};
 
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream};
@@ -41,6 +41,8 @@ struct Shared {
     free: Semaphore,
     idle: Mutex<Vec<Idle>>,
     durable: Durable,
+    /// The file that the first connection opened: its device and its number there.
+    opened: OnceLock<(u64, u64)>,
 }
 
 /// How rows that were written or seen come to be on the disk.
@@ -84,12 +86,21 @@ impl Connections {
     fn with(connect: SqliteConnectOptions, (most, patience): (u32, Duration), durable: Durable) -> Self {
         let most = most.max(1);
         let free = Semaphore::new(usize::try_from(most).unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS));
-        Self(Arc::new(Shared { connect, most, patience, free, idle: Mutex::default(), durable }))
+        Self(Arc::new(Shared {
+            connect,
+            most,
+            patience,
+            free,
+            idle: Mutex::default(),
+            durable,
+            opened: OnceLock::new(),
+        }))
     }
 
     /// Lends a connection, after those who asked before.
     pub(super) async fn acquire(&self) -> Result<Lent<'_>, Error> {
         let using = Using::of(self)?;
+        self.check_file()?;
         let permit = match self.0.free.try_acquire() {
             Ok(permit) => permit,
             Err(_) => {
@@ -122,10 +133,27 @@ impl Connections {
 
     async fn connect(&self) -> Result<SqliteConnection, Error> {
         let mut connection = self.0.connect.connect().await?;
+        if let Ok(file) = std::fs::metadata(self.0.connect.get_filename()) {
+            self.0.opened.get_or_init(|| (file.dev(), file.ino()));
+        }
         if let Some(log) = self.log() {
             log.attach(&mut connection).await?;
         }
         Ok(connection)
+    }
+
+    /// Refuses to write to a file that is not under its name any more: nobody would find what is written.
+    fn check_file(&self) -> Result<(), Error> {
+        let (Some(_), Some(opened)) = (self.log(), self.0.opened.get()) else { return Ok(()) };
+        let path = self.0.connect.get_filename();
+        if std::fs::metadata(path).is_ok_and(|file| (file.dev(), file.ino()) == *opened) {
+            return Ok(());
+        }
+        let why = format!(
+            "`{}` was removed or replaced while it was open; start the program again, with a backup if need be",
+            path.display()
+        );
+        Err(Error::Io(io::Error::new(io::ErrorKind::NotFound, why)))
     }
 
     /// Waits until everything that could be seen of this process's commits is on the disk.

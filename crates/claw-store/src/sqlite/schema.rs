@@ -6,7 +6,7 @@ use std::time::Duration;
 use claw_core::InstallationId;
 use claw_core::store::StoreError;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
-use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, query, query_scalar};
+use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, query, query_as, query_scalar};
 
 use super::OPEN;
 use super::connections::Connections;
@@ -26,6 +26,13 @@ pub(super) async fn prepare(
     writer: &Connections,
     options: &StoreOptions,
 ) -> Result<(Vec<Step>, Installation), StoreError> {
+    // Whoever finds nothing to do waits for nobody.
+    let mut looking = writer.acquire().await.map_err(failed(OPEN))?;
+    let ready = ready(&mut looking, options).await?;
+    drop(looking);
+    if let Some(id) = ready {
+        return Ok((Vec::new(), Installation { id, is_new: false }));
+    }
     let mut transaction = writer.begin("BEGIN EXCLUSIVE").await.map_err(failed(OPEN))?;
     refuse_unfinished(&mut transaction).await?;
     let found = owner(&mut transaction).await?;
@@ -39,6 +46,30 @@ pub(super) async fn prepare(
     };
     transaction.commit().await.map_err(failed(OPEN))?;
     Ok((migrate::applied(&before, &after), installation))
+}
+
+/// The installation of a store that is up to date; `None` where there is something to do. Changes nothing.
+async fn ready(
+    connection: &mut SqliteConnection,
+    options: &StoreOptions,
+) -> Result<Option<InstallationId>, StoreError> {
+    if !has(connection, "_sqlx_migrations").await? {
+        return Ok(None);
+    }
+    let applied: Vec<(i64, Vec<u8>)> =
+        query_as("SELECT version, checksum FROM _sqlx_migrations WHERE success ORDER BY version")
+            .fetch_all(&mut *connection)
+            .await
+            .map_err(failed(READ))?;
+    let known = migrate::sqlite();
+    let known = known.iter().map(|step| (step.version, &*step.checksum));
+    if !applied.iter().map(|(version, checksum)| (*version, &**checksum)).eq(known) {
+        return Ok(None);
+    }
+    refuse_unfinished(connection).await?;
+    let found = owner(connection).await?;
+    installation::check(options.installation, found)?;
+    Ok(found)
 }
 
 /// Brings the schema up to date, all of it or nothing, and nothing else: whose store it is comes with its rows.
@@ -68,6 +99,7 @@ async fn look(path: &Path) -> Result<Status, StoreError> {
     let applied = versions(&mut connection).await?;
     let installation = owner(&mut connection).await?;
     let tables = tables(&mut connection).await?;
+    let copying_from = copy::source(unfinished(&mut connection).await?)?;
     let journal = Journal { mode, bytes: size(&beside(path, "-wal")) };
     connection.close().await.map_err(failed(READ))?;
     Ok(Status {
@@ -75,6 +107,7 @@ async fn look(path: &Path) -> Result<Status, StoreError> {
         version,
         schema: Schema::of(&applied),
         installation,
+        copying_from,
         journal: Some(journal),
         clock: None,
         bytes: size(path),
@@ -88,11 +121,15 @@ async fn apply(connection: &mut SqliteConnection) -> Result<(), StoreError> {
 }
 
 async fn refuse_unfinished(connection: &mut SqliteConnection) -> Result<(), StoreError> {
+    copy::refuse_unfinished(unfinished(connection).await?)
+}
+
+/// What is being copied into it, where that is not finished.
+async fn unfinished(connection: &mut SqliteConnection) -> Result<Option<String>, StoreError> {
     if !has(connection, copy::PROGRESS).await? {
-        return Ok(());
+        return Ok(None);
     }
-    let unfinished = query_scalar(copy::UNFINISHED).fetch_optional(connection).await;
-    copy::refuse_unfinished(unfinished.map_err(failed(OPEN))?)
+    query_scalar(copy::UNFINISHED).fetch_optional(connection).await.map_err(failed(OPEN))
 }
 
 /// The versions that were applied.

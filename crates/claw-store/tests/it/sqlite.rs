@@ -19,7 +19,7 @@ use claw_testkit::fixture::{
     NOW, PNG, intent, job, job_of, key_of, message, outcome, question, refused, session,
 };
 use sqlx::sqlite::SqliteConnectOptions;
-use sqlx::{AssertSqlSafe, ConnectOptions as _, SqliteConnection};
+use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _, SqliteConnection};
 use tempfile::TempDir;
 use tokio::sync::watch;
 use tokio::time::timeout;
@@ -394,4 +394,34 @@ async fn opens_by_url() {
         assert_eq!(store.lanes(&TenantId::main()).await.unwrap()[0].pending, 1);
     }
     assert!(path.exists());
+}
+
+#[tokio::test]
+async fn a_file_that_is_removed_while_it_is_open_is_noticed() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("claw.db");
+    let store = SqliteStore::open(&path, NodeId::local()).await.unwrap();
+    store.enqueue(job()).await.unwrap();
+    std::fs::remove_file(&path).unwrap();
+    let error = store.enqueue(job()).await.unwrap_err();
+    let source = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
+    assert!(
+        format!("{error} {source}").contains("was removed or replaced while it was open"),
+        "{error} {source}"
+    );
+}
+
+#[tokio::test]
+async fn whoever_only_reads_does_not_wait_for_a_writer() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("claw.db");
+    let store = SqliteStore::open(&path, NodeId::local()).await.unwrap();
+    let kept = job();
+    store.enqueue(kept.clone()).await.unwrap();
+    let mut writer = SqliteConnection::connect(path.to_str().unwrap()).await.unwrap();
+    writer.execute("BEGIN IMMEDIATE").await.unwrap();
+    let reader = timeout(Duration::from_secs(4), SqliteStore::open(&path, NodeId::local()));
+    let reader = reader.await.expect("it does not wait").unwrap();
+    assert_eq!(reader.job(&kept.tenant, kept.id).await.unwrap().unwrap().new, kept);
+    writer.execute("ROLLBACK").await.unwrap();
 }

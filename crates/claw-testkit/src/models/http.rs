@@ -58,8 +58,18 @@ impl Connection {
         headers: &[(&str, String)],
         body: &str,
     ) -> io::Result<()> {
+        self.answer(status, ("application/json", headers), body).await
+    }
+
+    /// A whole answer of any type.
+    pub(super) async fn answer(
+        &mut self,
+        status: u16,
+        (kind, headers): (&str, &[(&str, String)]),
+        body: &str,
+    ) -> io::Result<()> {
         let mut head = format!(
-            "HTTP/1.1 {status} Status\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n",
+            "HTTP/1.1 {status} Status\r\ncontent-type: {kind}\r\ncontent-length: {}\r\nconnection: close\r\n",
             body.len()
         );
         for (name, value) in headers {

@@ -52,6 +52,10 @@ fn print(session: &mut Session, place: &Place, status: &Status) -> Result<(), Fa
     for (name, value) in lines {
         session.out.line(format_args!("{name:<14}{value}"))?;
     }
+    if let Some(from) = &status.copying_from {
+        let advice = "it is not opened before; repeat the `clawsmith db copy` that began it";
+        session.out.line(format_args!("{:<14}from {from}, not finished: {advice}", "copy"))?;
+    }
     session.out.line("")?;
     let mut table = Table::new(["table", "rows"]);
     for row in &status.tables {
