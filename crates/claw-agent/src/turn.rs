@@ -277,7 +277,11 @@ impl<'a> Run<'a> {
         let programs = self.deployment.executor.programs(offer).await?;
         let files = self.context_files().await?;
         let told = (now, reminders.as_slice(), &*programs);
-        let system = prompt::compose(files, &self.caller, &self.profile, told);
+        let bridge = &self.deployment.executor.registry().world().bridge;
+        let is_reached = |path: &str| {
+            bridge.as_ref().is_none_or(|bridge| bridge.document(&self.caller, path.as_ref()).is_some())
+        };
+        let system = prompt::compose(files, &self.caller, &self.profile, told, is_reached);
         let turns = self.fitting(&system, &tools).await?;
         Ok(Question {
             system,

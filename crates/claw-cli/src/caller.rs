@@ -34,7 +34,7 @@ pub(crate) struct CallerArgs {
     #[arg(long, value_name = "NAME")]
     channel: Option<String>,
     /// The group chat it came from.
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", allow_hyphen_values = true)]
     chat: Option<String>,
     /// The collection of tools to start from, instead of the configured one.
     #[arg(long, value_name = "NAME", value_enum)]

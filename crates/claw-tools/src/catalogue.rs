@@ -72,7 +72,7 @@ const ABSENT: &[Meta] = &[
     core("message", Group::Messaging)
         .effects(&[Read, Message])
         .about("Send a message or a file to a chat of a channel."),
-    core("whatsapp_login", Group::Messaging)
+    core("whatsapp_login", Group::Automation)
         .effects(&[Write, Network, Admin])
         .about("Link this installation to a WhatsApp account."),
     core("delegate", Group::Delegation)

@@ -42,8 +42,12 @@ pub(crate) fn size(bytes: u64) -> String {
     format!("{value:.digits$}{}", UNITS[unit])
 }
 
-/// A time to the minute, in UTC.
+/// A time to the minute, in UTC, or `-` where it is not known.
 pub(crate) fn time(at: UnixMillis) -> String {
+    // Nothing was changed then: the time is not known.
+    if at.0 <= 0 {
+        return format!("{:16}", "-");
+    }
     Timestamp::from_millisecond(at.0)
         .map_or_else(|_| "unknown".to_owned(), |at| at.strftime("%Y-%m-%d %H:%M").to_string())
 }

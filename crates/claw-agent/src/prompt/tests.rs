@@ -18,7 +18,7 @@ async fn prompt(
     profile: &Profile,
     told: (UnixMillis, &[String], &[Arc<ProgramCard>]),
 ) -> Result<Prompt, StoreError> {
-    Ok(compose(context_files(store, caller, profile.kind).await?, caller, profile, told))
+    Ok(compose(context_files(store, caller, profile.kind).await?, caller, profile, told, |_| true))
 }
 
 const NOW: UnixMillis = UnixMillis(1_767_225_600_000);

@@ -61,6 +61,9 @@ pub(crate) struct Chat {
     /// directory].
     #[arg(long, value_name = "DIR")]
     workspace: Option<PathBuf>,
+    /// Work in the agent's own workspace for this user, below the data directory.
+    #[arg(long, conflicts_with = "workspace")]
+    managed: bool,
     /// Play this script instead of asking a model.
     #[arg(long, value_name = "FILE")]
     script: Option<PathBuf>,
@@ -75,20 +78,28 @@ pub(crate) struct Chat {
 impl Chat {
     pub(crate) fn run(self, session: &mut Session) -> Outcome {
         let setup = self.caller.load(session)?;
-        let workspace = workspace(self.workspace.as_deref(), &session.around)?;
+        let workspace = match self.managed {
+            true => PathBuf::from("/"),
+            false => workspace(self.workspace.as_deref(), &session.around)?,
+        };
         let mut caller = self.caller.caller(setup.config(), &session.around, &workspace)?;
-        if !self.caller.names_session() {
-            caller.session = workspace_session(&caller, None)?;
-            caller.channel = "cli".into();
-            setup.config().sandbox.sandboxing().apply(&mut caller);
-        }
         let text = match self.is_interactive(session) {
             true => None,
             false => Some(self.message()?),
         };
-        with_app(&setup, async |app| match text {
-            Some(text) => self.ask(session, app, (caller, text)).await,
-            None => interactive::run(&self, session, app, caller).await,
+        with_app(&setup, async |app| {
+            if self.managed {
+                caller.workspace = setup.managed_workspace(&caller)?;
+            }
+            if !self.caller.names_session() {
+                caller.session = workspace_session(&caller, None)?;
+                caller.channel = "cli".into();
+                setup.config().sandbox.sandboxing().apply(&mut caller);
+            }
+            match text {
+                Some(text) => self.ask(session, app, (caller, text)).await,
+                None => interactive::run(&self, session, app, caller).await,
+            }
         })
     }
 

@@ -25,7 +25,7 @@ fn is_found_by_flag_variable_project_and_home() {
 #[test]
 fn shows_every_key_and_who_set_it() {
     let home =
-        Home::with_config("[tools]\ndeny = [\"exec\"]\n\n[settings.datetime]\nzone = \"Europe/Paris\"\n");
+        Home::with_config("[tools]\ndeny = [\"exec\"]\n\n[settings.datetime]\ntimezone = \"Europe/Paris\"\n");
     let variables = [
         ("CLAWSMITH_TOOLS__PROFILE", "coding"),
         ("CLAWSMITH_LIMITS__RATE__HEAVY", "3"),

@@ -428,3 +428,63 @@ fn a_developers_own_context_file_is_a_file_and_a_managed_one_a_document() {
     let ran = run("read_file", read, &[]);
     assert!(ran.stdout.contains("mine"), "routed everywhere where that is said: {}", ran.shown());
 }
+
+const REMEMBERS: &str = r#"
+[[turn]]
+when.system = "They like crabs"
+when.result_of = "exec"
+do = [{ say = "seen: {{result}}" }]
+
+[[turn]]
+when.system = "They like crabs"
+do = [{ call = "exec", args = { command = "echo other > MEMORY.md" } }]
+
+[[turn]]
+do = [
+    { call = "write_file", args = { path = "MEMORY.md", content = "They like crabs." } },
+    { call = "write_file", args = { path = "BOOTSTRAP.md", content = "" } },
+]
+"#;
+
+#[test]
+fn in_a_project_the_prompt_shows_what_the_file_tools_write() {
+    let home = Home::new();
+    home.write("script.toml", REMEMBERS);
+    let mut set = home.command(&["agent", "files", "set", "default", "BOOTSTRAP.md"]);
+    let ran = home.ran(set.write_stdin("Ask for a name."));
+    assert_eq!(ran.code, 0, "{}", ran.shown());
+    let script = home.path().join("script.toml");
+    let chat = |more: &[&str]| {
+        home.run(&[&["chat", "-m", "go", "--script", script.to_str().unwrap()], more].concat())
+    };
+    let ran = chat(&[]);
+    assert!(!ran.shown().contains("has not read it"), "the shown file needs no reading: {}", ran.shown());
+    assert!(ran.stdout.contains("is not your document of that name"), "the model is told: {}", ran.shown());
+    assert_eq!(fs::read_to_string(home.path().join("project/MEMORY.md")).unwrap(), "other\n");
+    let ran = chat(&[]);
+    assert!(ran.stdout.contains("seen: "), "it remembers what it wrote: {}", ran.shown());
+    let ran = home.run(&["agent", "files", "list", "default"]);
+    assert!(!ran.stdout.contains("BOOTSTRAP.md  user"), "the first run is over: {}", ran.shown());
+}
+
+#[test]
+fn a_managed_chat_gives_each_user_a_workspace() {
+    let home = Home::new();
+    let write = "[[turn]]\nwhen.result_of = \"write_file\"\ndo = [{ say = \"wrote\" }]\n\n[[turn]]\ndo = [{ call = \"write_file\", args = { path = \"notes.txt\", content = \"mine\" } }]\n";
+    home.write("script.toml", write);
+    let script = home.path().join("script.toml");
+    for user in ["ann", "ben"] {
+        let ran = home.run(&[
+            "chat",
+            "-m",
+            "go",
+            "--managed",
+            "--user",
+            user,
+            "--script",
+            script.to_str().unwrap(),
+        ]);
+        assert_eq!(ran.code, 0, "{}", ran.shown());
+        assert!(home.data().join(format!("workspaces/main/default/user-{user}/notes.txt")).exists());
+    }
+}

@@ -113,10 +113,15 @@ fn each_end_has_its_exit_code() {
         assert!(ran.stdout.contains(says) || ran.stderr.contains(says), "{}", ran.shown());
     }
     check(&home, &["datetime", "--args", r#"{"action": "now", "format": "%Y"}"#], 0, "UTC");
-    check(&home, &["datetime", "--args", r#"{"action": "now", "zone": "Mars/Base"}"#], 1, "is no time zone");
     check(
         &home,
-        &["datetime", "--args", r#"{"action": "now", "zone": "Mars/Base"}"#, "--json"],
+        &["datetime", "--args", r#"{"action": "now", "timezone": "Mars/Base"}"#],
+        1,
+        "is no time zone",
+    );
+    check(
+        &home,
+        &["datetime", "--args", r#"{"action": "now", "timezone": "Mars/Base"}"#, "--json"],
         1,
         "\"failed\"",
     );

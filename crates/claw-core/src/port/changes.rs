@@ -128,6 +128,9 @@ pub struct CommandChanges {
     pub held: Vec<HeldChange>,
     /// Changes of entries that somebody else changed meanwhile.
     pub conflicts: Vec<ChangeConflict>,
+    /// Changes of files whose paths lead file tools to documents of the agent: what was changed is not what they read.
+    #[serde(serialize_with = "all_lossy", skip_serializing_if = "Vec::is_empty", default)]
+    pub beside_documents: Vec<PathBuf>,
 }
 
 /// A change that is not in the workspace.
@@ -176,6 +179,10 @@ pub fn shown_path(path: &Path) -> String {
 /// Writes a path for people: bytes that are not UTF-8 are replaced.
 fn lossy<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&path.to_string_lossy())
+}
+
+fn all_lossy<S: Serializer>(paths: &[PathBuf], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(paths.iter().map(|path| path.to_string_lossy()))
 }
 
 #[expect(clippy::ref_option, reason = "the signature is that of `serialize_with`")]

@@ -54,6 +54,11 @@ pub trait FsBridge: Send + Sync {
     fn confinement(&self) -> Confinement {
         Confinement::Text
     }
+    /// Returns the use of the document that file tools reach at this path of the caller's workspace instead of a file;
+    /// `None` where they reach a file.
+    fn document(&self, _caller: &Caller, _path: &Path) -> Option<DocumentUse> {
+        None
+    }
     /// What is at `path`; `None` where nothing is.
     async fn stat(&self, place: &Place<'_>, path: &str) -> Result<Option<Stat>, ToolError>;
     /// The bytes of a file, and what was at the path when they were read.
@@ -104,6 +109,15 @@ pub trait FsBridge: Send + Sync {
     ) -> Result<Searched, ToolError> {
         Err(unsupported(format!("searching `{}`", search.within.path)))
     }
+}
+
+/// How an agent knows a document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DocumentUse {
+    /// Each prompt shows it.
+    InPrompt,
+    /// The agent reads it when it wants to.
+    OnRequest,
 }
 
 /// How well a bridge keeps to a scope.

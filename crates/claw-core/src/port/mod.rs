@@ -34,9 +34,9 @@ pub use changes::{
 pub use clock::{Clock, UnixMillis};
 pub use endpoints::{EndpointAnswer, EndpointCard, EndpointHost, EndpointRequest, Endpoints};
 pub use files::{
-    Access, Binary, Confinement, Entry, EntryKind, Expect, Files, From, FsBridge, Hits, Line, Order, Place,
-    Quota, Reading, Root, Scope, Search, Searched, Splice, Stat, Version, View, Walk, Walked, Window,
-    WriteMode, Written,
+    Access, Binary, Confinement, DocumentUse, Entry, EntryKind, Expect, Files, From, FsBridge, Hits, Line,
+    Order, Place, Quota, Reading, Root, Scope, Search, Searched, Splice, Stat, Version, View, Walk, Walked,
+    Window, WriteMode, Written,
 };
 pub use generated::Generated;
 pub use list::{Need, Ports, World};

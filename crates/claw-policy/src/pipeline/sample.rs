@@ -88,4 +88,4 @@ const TOOLS: &[Meta] = &[
 ];
 
 const ABSENT: &[Meta] =
-    &[tool("canvas", Group::Ui, &[Write]), tool("whatsapp_login", Group::Messaging, &[Network, Admin])];
+    &[tool("canvas", Group::Ui, &[Write]), tool("whatsapp_login", Group::Automation, &[Network, Admin])];

@@ -28,6 +28,9 @@ pub use verdict::{Argument, Decision, Finding, Simple, Span, Verdict};
 
 use walk::Walker;
 
+/// What is said of a command whose analysis failed.
+pub(crate) const PANICKED: &str = "the analysis failed";
+
 /// The longest command that is read, in bytes.
 pub const LONGEST: usize = 64 * 1024;
 
@@ -47,7 +50,7 @@ pub fn analyse(command: &str, rules: &Rules) -> Verdict {
     }));
     let (mut findings, mut commands) = judged.unwrap_or_else(|_| {
         let mut walker = Walker::new(rules, command);
-        walker.hit("unknown.syntax", None);
+        walker.hit("unknown.syntax", Some(PANICKED));
         (walker.findings, Vec::new())
     });
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.verdict));

@@ -108,6 +108,11 @@ impl ChangeSite {
         let paths: BTreeSet<&Path> = changes.held.iter().map(|held| held.path.as_path()).collect();
         let applied = pending.list().iter().filter(|change| !paths.contains(change.path.as_path()));
         changes.applied = applied.cloned().collect();
+        if let Some(bridge) = &self.executor.registry().world().bridge {
+            let caller = self.offer.caller();
+            let paths = changes.applied.iter().map(|change| change.path.clone());
+            changes.beside_documents = paths.filter(|path| bridge.document(caller, path).is_some()).collect();
+        }
         if dry_run {
             return Ok(changes);
         }

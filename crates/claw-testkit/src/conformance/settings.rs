@@ -47,7 +47,7 @@ async fn lays_a_tenants_settings_over_everyones(store: impl SettingsStore) {
     put(&store, &everyone, &DATETIME, json!({ "zone": "Europe/Paris" })).await;
     put(&store, &ours(), &ToolName::literal("own"), json!({ "on": true })).await;
     let expected = json!({
-        "datetime": { "zone": "Europe/Paris" },
+        "datetime": { "timezone": "Europe/Paris" },
         "exec": { "a": 1, "b": { "x": 9 }, "c": null, "d": 4 },
         "own": { "on": true },
     });

@@ -21,27 +21,29 @@ pub(crate) struct DateTime;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Args {
-    /// `convert` shows `time` in `to_zone`; `add` adds `span` to `time`; `difference` goes from `time` to
+    /// `convert` shows `time` in `to_timezone`; `add` adds `span` to `time`; `difference` goes from `time` to
     /// `until`.
+    #[serde(default)]
     action: Action,
-    /// RFC 3339, RFC 2822, `2026-03-29 14:30`, `2026-03-29`, `14:30` or Unix seconds; in `zone` if it has no
-    /// offset. Default: now.
+    /// RFC 3339, RFC 2822, `2026-03-29 14:30`, `2026-03-29`, `14:30` or Unix seconds; in `timezone` if it has
+    /// no offset. Default: now.
     time: Option<String>,
     /// As `time`; for `difference`.
     until: Option<String>,
     /// Such as `1 month 2 days`, `-90 minutes` or `P1Y`; for `add`.
     span: Option<String>,
     /// IANA name such as `Europe/Paris`, or offset such as `+05:30`.
-    zone: Option<String>,
+    timezone: Option<String>,
     /// For `convert`.
-    to_zone: Option<String>,
+    to_timezone: Option<String>,
     /// `rfc3339`, `rfc2822`, `unix` or strftime such as `%A %d %B %Y`.
     format: Option<String>,
 }
 
-#[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum Action {
+    #[default]
     Now,
     Convert,
     Add,
@@ -58,7 +60,7 @@ impl Tool for DateTime {
     async fn run(&self, call: &Call, mut args: Args) -> Result<Output, ToolError> {
         let now =
             Timestamp::from_second(call.clock().now().0.div_euclid(1000)).map_err(ToolError::internal)?;
-        let reading = Reading::new(now, args.zone.take(), &call.facts().settings)?;
+        let reading = Reading::new(now, args.timezone.take(), &call.facts().settings)?;
         match Command::try_from(args)? {
             Command::Now { format } => show::moment(&reading.now(), &format),
             Command::Convert { time, to_zone, format } => {
@@ -94,9 +96,11 @@ impl TryFrom<Args> for Command {
         let format = Format::new(args.format)?;
         Ok(match args.action {
             Action::Now => Self::Now { format },
-            Action::Convert => {
-                Self::Convert { time: required(args.time, "convert", "time")?, to_zone: args.to_zone, format }
-            }
+            Action::Convert => Self::Convert {
+                time: required(args.time, "convert", "time")?,
+                to_zone: args.to_timezone,
+                format,
+            },
             Action::Add => {
                 Self::Add { time: args.time, span: span(&required(args.span, "add", "span")?)?, format }
             }
@@ -112,7 +116,7 @@ impl Args {
     fn refuse_strays(&self) -> Result<(), ToolError> {
         let (action, takes): (_, &[_]) = match self.action {
             Action::Now => ("now", &["format"]),
-            Action::Convert => ("convert", &["time", "to_zone", "format"]),
+            Action::Convert => ("convert", &["time", "to_timezone", "format"]),
             Action::Add => ("add", &["time", "span", "format"]),
             Action::Difference => ("difference", &["time", "until"]),
         };
@@ -120,7 +124,7 @@ impl Args {
             ("time", &self.time),
             ("until", &self.until),
             ("span", &self.span),
-            ("to_zone", &self.to_zone),
+            ("to_timezone", &self.to_timezone),
             ("format", &self.format),
         ];
         match given.iter().find(|(name, value)| value.is_some() && !takes.contains(name)) {

@@ -60,8 +60,8 @@ fn the_catalogue_in_full() {
     memory: memory_get memory_search
     sessions: session_status sessions_history sessions_list sessions_send spawn subagents
     knowledge: knowledge_graph_search skill_search
-    automation: cron datetime gateway
-    messaging: create_forum_topic message whatsapp_login
+    automation: cron datetime gateway whatsapp_login
+    messaging: create_forum_topic message
     delegation: delegate delegate_search evaluate_loop handoff
     teams: team_message team_tasks
     media_gen: create_audio create_image create_video tts

@@ -234,6 +234,13 @@ fn changed(ran: &Ran, args: &Args) -> Vec<String> {
             lines.push(format!("and {more} more"));
         }
     }
+    for path in &changes.beside_documents {
+        let path = shown_path(path);
+        lines.push(format!(
+            "note: the file {path} is not your document of that name, which the file tools reach there; \
+             write that with write_file"
+        ));
+    }
     for held in &changes.held {
         lines.push(format!("held back: {} ({})", shown_path(&held.path), held.reason));
     }

@@ -1,5 +1,7 @@
 //! Composition: the one place where the concrete parts of a deployment meet.
 
+use std::fs;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -7,7 +9,8 @@ use claw_agent::StoredTalks;
 use claw_core::AgentId;
 use claw_core::event::Listener;
 use claw_core::port::{FsBridge, Quota, World};
-use claw_host::files::{RoutedFiles, Routing, StoredSeen, StoredUndo};
+use claw_core::tool::Caller;
+use claw_host::files::{RoutedFiles, Routing, StoredSeen, StoredUndo, workspace_path};
 use claw_host::shell::{CredentialedPrograms, NoCredentials};
 use claw_host::{ArtifactLimits, FileArtifacts, IndexedArtifacts, SystemClock};
 use claw_llm::EnvKeys;
@@ -55,6 +58,18 @@ impl Setup {
     /// The directory of the workspaces that we create.
     pub fn workspaces(&self) -> Result<PathBuf, Error> {
         Ok(real(&self.data_dir()?).join(FileRules::WORKSPACES))
+    }
+
+    /// The agent's own workspace for the caller's user, below the data directory; made where it is missing. The data
+    /// directory must be there: a path through a link is known only then.
+    pub fn managed_workspace(&self, caller: &Caller) -> Result<PathBuf, Error> {
+        let base = self.workspaces()?;
+        let workspace = workspace_path(&base, &caller.tenant, &caller.agent, caller.user.as_ref());
+        let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&workspace);
+        made.map_err(|error| {
+            Error::failed(format!("`{}` cannot be made", workspace.display())).because(error)
+        })?;
+        Ok(workspace)
     }
 
     /// The files that agents may reach. Data directory and store are never among them.

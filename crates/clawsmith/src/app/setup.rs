@@ -76,10 +76,18 @@ impl Setup {
 
     /// The directory that everything is kept in.
     pub fn data_dir(&self) -> Result<PathBuf, Error> {
-        self.loaded.data_dir(&self.around).ok_or_else(|| {
+        let hint = "set `CLAWSMITH_DATA_DIR` to a directory";
+        let directory = self.loaded.data_dir(&self.around).ok_or_else(|| {
             Error::invalid("there is no place for data: neither `data_dir` nor a home directory is set")
-                .hint("set `CLAWSMITH_DATA_DIR` to a directory")
-        })
+                .hint(hint)
+        })?;
+        match self.around.home() {
+            Some(home) if directory.starts_with(home) && !home.exists() => {
+                Err(Error::invalid(format!("the home directory `{}` does not exist", home.display()))
+                    .hint(hint))
+            }
+            _ => Ok(directory),
+        }
     }
 
     /// The place of the store.

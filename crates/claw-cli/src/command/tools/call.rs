@@ -2,7 +2,6 @@
 
 use std::convert::Infallible;
 use std::io::Read;
-use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -11,7 +10,6 @@ use std::time::Duration;
 use clap::Args;
 use claw_core::CallId;
 use claw_core::tool::{Output, Progress, ToolError};
-use claw_host::files::workspace_path;
 use claw_policy::explain::explain;
 use claw_policy::pipeline::Subject;
 use claw_registry::{
@@ -43,7 +41,7 @@ Exit codes: 0 done, 1 the tool reported an error, 2 usage, 3 refused.
 
 Examples:
   clawsmith tools call exec '{\"command\": \"ls -l\"}'
-  clawsmith tools call datetime --args '{\"action\": \"now\", \"zone\": \"Europe/Paris\"}'
+  clawsmith tools call datetime --args '{\"timezone\": \"Europe/Paris\"}'
   clawsmith tools call agents_list --agent researcher --json
   echo '{\"action\": \"now\"}' | clawsmith tools call datetime --args -
   clawsmith tools call datetime --args @arguments.json --timeout 5
@@ -102,14 +100,7 @@ impl CallTool {
         let (executor, offer, reply) = runtime()?.block_on(async {
             let app = setup.open().await.map_err(app::Error::refusing)?;
             if self.managed {
-                // Only now is it known where the data directory really is: it may just have been made.
-                let base = setup.workspaces()?;
-                caller.workspace = workspace_path(&base, &caller.tenant, &caller.agent, caller.user.as_ref());
-                let mut private = std::fs::DirBuilder::new();
-                private.recursive(true).mode(0o700).create(&caller.workspace).map_err(|error| {
-                    let what = format!("`{}` cannot be made", caller.workspace.display());
-                    Failure::failed(what).because(error)
-                })?;
+                caller.workspace = setup.managed_workspace(&caller)?;
             }
             let hooks = Hooks { listener: Some(questions), keeping: None };
             let toolbox = app.toolbox(hooks).await.map_err(|error| match error.kind() {
@@ -132,6 +123,7 @@ impl CallTool {
                     move |text| live.show(text)
                 }),
                 timeout: self.timeout,
+                within: None,
                 asking: match self.wait || approve::can_ask() {
                     true => Asking::Possible,
                     false => Asking::Impossible,

@@ -22,8 +22,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use claw_core::port::{
-    Access, AgentDirectory, Clock, Confinement, FsBridge, Generated, Place, Reading, Scope, Search, Searched,
-    Stat, UnixMillis, Version, Walk, Walked, Window,
+    Access, AgentDirectory, Clock, Confinement, DocumentUse, FsBridge, Generated, Place, Reading, Scope,
+    Search, Searched, Stat, UnixMillis, Version, Walk, Walked, Window,
 };
 use claw_core::redact::Redactor;
 use claw_core::store::{AgentStore, Documents, Shelf};
@@ -35,6 +35,11 @@ use crate::AgentResolver;
 /// Context files, at the root of a workspace.
 const CONTEXT: [&str; 7] =
     ["SOUL.md", "IDENTITY.md", "AGENTS.md", "TOOLS.md", "HEARTBEAT.md", "USER.md", shelf::BOOTSTRAP];
+/// Context files that are the agent's own in whichever workspace it works. Its other names belong to the project in a
+/// workspace that is not routed.
+const OWN: [&str; 5] = ["SOUL.md", "IDENTITY.md", "HEARTBEAT.md", "USER.md", shelf::BOOTSTRAP];
+/// The one that no prompt of a conversation shows.
+const UNSHOWN: &str = "HEARTBEAT.md";
 /// Files that the system writes for agents to read.
 const GENERATED: [&str; 2] = ["TEAM.md", "DELEGATION.md"];
 /// What an agent remembers: a document, another name of it, and a directory of documents.
@@ -44,7 +49,8 @@ const MEMORIES: &str = "memory";
 /// How long a name may be, in bytes, as on a disk.
 const LONGEST_NAME: usize = 255;
 
-/// Which workspaces are routed.
+/// The workspaces in which all names of context files and memory lead to documents. Elsewhere, only names that are the
+/// agent's own do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Routing {
     /// Those below this directory, such as [`workspace_path`](super::workspace_path) makes.
@@ -112,24 +118,25 @@ impl RoutedFiles {
 
     /// Where a path leads.
     async fn route(&self, place: &Place<'_>, path: &str, access: Access) -> Result<Route, ToolError> {
-        if !self.is_routed(place.caller) {
-            return Ok(Route::Elsewhere);
-        }
+        let is_routed = self.is_routed(place.caller);
         // What is out of reach is not judged here: it is told as of any file.
         let Ok(full) = place.scope.resolve_text(place.directory, path, access) else {
             return Ok(Route::Elsewhere);
         };
         let below = full.strip_prefix(&place.caller.workspace).ok().and_then(Path::to_str);
         let Some(below) = below else { return Ok(Route::Elsewhere) };
-        if CONTEXT.contains(&below) {
+        if OWN.contains(&below) || is_routed && CONTEXT.contains(&below) {
             return Ok(Route::Document { shelf: Shelf::Context, path: below.to_owned() });
+        }
+        let memory = |path: &str| Route::Document { shelf: Shelf::Memory, path: path.to_owned() };
+        if below == MEMORY || is_routed && below == MEMORY_TOO {
+            return Ok(memory(MEMORY));
+        }
+        if !is_routed {
+            return Ok(Route::Elsewhere);
         }
         if let Some(name) = GENERATED.into_iter().find(|name| *name == below) {
             return Ok(Route::Generated(name));
-        }
-        let memory = |path: &str| Route::Document { shelf: Shelf::Memory, path: path.to_owned() };
-        if below == MEMORY || below == MEMORY_TOO {
-            return Ok(memory(MEMORY));
         }
         if below == MEMORIES {
             return Ok(Route::Memories(below.to_owned()));
@@ -153,13 +160,17 @@ impl RoutedFiles {
         Ok(if listed.keys().any(inside) { Route::Memories(below.to_owned()) } else { memory(below) })
     }
 
+    /// The names at the root of the caller's workspace that lead to documents.
+    fn names(&self, caller: &Caller) -> impl Iterator<Item = &'static str> {
+        let is_routed = self.is_routed(caller);
+        let all = CONTEXT.into_iter().chain(GENERATED).chain([MEMORY_TOO, MEMORIES]);
+        OWN.into_iter().chain([MEMORY]).chain(all.filter(move |name| is_routed && !OWN.contains(name)))
+    }
+
     /// The same scope without the names that lead to documents: on the disk they exist for nobody.
     fn scope(&self, place: &Place<'_>) -> Option<Scope> {
-        if !self.is_routed(place.caller) {
-            return None;
-        }
         let mut scope = place.scope.clone();
-        let names = CONTEXT.into_iter().chain(GENERATED).chain([MEMORY, MEMORY_TOO, MEMORIES]);
+        let names = self.names(place.caller);
         scope.denied.extend(names.map(|name| place.caller.workspace.join(name)));
         Some(scope)
     }
@@ -194,6 +205,17 @@ impl RoutedFiles {
 impl FsBridge for RoutedFiles {
     fn confinement(&self) -> Confinement {
         self.files.confinement()
+    }
+
+    fn document(&self, caller: &Caller, path: &Path) -> Option<DocumentUse> {
+        let below = path.strip_prefix(&caller.workspace).unwrap_or(path);
+        let name = below.iter().next()?.to_str()?;
+        let is_file = below.iter().nth(1).is_none();
+        if !self.names(caller).any(|routed| routed == name) || (!is_file && name != MEMORIES) {
+            return None;
+        }
+        let is_shown = name == MEMORY || CONTEXT.contains(&name) && name != UNSHOWN;
+        Some(if is_shown { DocumentUse::InPrompt } else { DocumentUse::OnRequest })
     }
 
     async fn stat(&self, place: &Place<'_>, path: &str) -> Result<Option<Stat>, ToolError> {

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use claw_core::port::{Access, Entry, EntryKind, Place, Search, Searched, UnixMillis, Walk, Walked};
+use claw_core::port::{
+    Access, Entry, EntryKind, FsBridge as _, Place, Search, Searched, UnixMillis, Walk, Walked,
+};
 use claw_core::redact::Redactor;
 use claw_core::store::Shelf;
 use claw_core::tool::{ErrorKind, ToolError};
@@ -31,9 +33,6 @@ enum Part {
 
 impl RoutedFiles {
     async fn part(&self, place: &Place<'_>, path: &str) -> Result<Part, ToolError> {
-        if !self.is_routed(place.caller) {
-            return Ok(Part::Files);
-        }
         let full = match place.scope.resolve_text(place.directory, path, Access::Read) {
             Ok(full) => full,
             // It is told as of any file.
@@ -58,7 +57,7 @@ impl RoutedFiles {
         };
         for shelf in [Shelf::Context, Shelf::Memory] {
             for (path, card) in self.shelves.list(place.caller, shelf).await? {
-                if !reached(&path) {
+                if !reached(&path) || self.document(place.caller, Path::new(&path)).is_none() {
                     continue;
                 }
                 let text = if texts {
@@ -71,7 +70,8 @@ impl RoutedFiles {
                 seen.add(path, card.bytes, card.at, text);
             }
         }
-        for name in GENERATED.into_iter().filter(|name| reached(name)) {
+        let generated = GENERATED.into_iter().filter(|name| reached(name) && self.is_routed(place.caller));
+        for name in generated {
             if let Some((text, stat)) = self.generated(place.caller, name).await? {
                 seen.add(name.to_owned(), stat.size, stat.modified, Some(text));
             }

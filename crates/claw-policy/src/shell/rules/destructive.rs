@@ -48,7 +48,7 @@ pub(super) fn judge(walker: &mut Walker<'_>, seen: &Seen<'_>) {
         "crontab" if seen.short('r') => {
             walker.hit("persistence.schedule", None);
         }
-        "dd" => walker.hit("disk.raw-copy", None),
+        "dd" if !seen.only_asks_for_help() => walker.hit("disk.raw-copy", None),
         "mkswap" | "wipefs" | "fdisk" | "sfdisk" | "cfdisk" | "gdisk" | "sgdisk" | "parted"
         | "blkdiscard" | "hdparm" | "badblocks" | "cryptsetup" | "pvcreate" | "vgremove" | "lvremove"
         | "pvremove" | "zpool" | "mdadm" | "diskutil" | "newfs" | "swapoff" | "tune2fs" | "debugfs"
@@ -59,7 +59,9 @@ pub(super) fn judge(walker: &mut Walker<'_>, seen: &Seen<'_>) {
                 walker.hit("disk.format", None);
             }
         }
-        name if name == "mkfs" || name.starts_with("mkfs.") || name.starts_with("mke2fs") => {
+        name if (name == "mkfs" || name.starts_with("mkfs.") || name.starts_with("mke2fs"))
+            && !seen.only_asks_for_help() =>
+        {
             walker.hit("disk.format", None);
         }
         _ => {}
@@ -385,7 +387,6 @@ pub(super) fn is_wide(path: &str) -> bool {
         "c:",
         "c:\\",
         "..",
-        "*",
         ".*",
     ];
     system.contains(&path)

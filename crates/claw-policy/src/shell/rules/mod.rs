@@ -57,6 +57,11 @@ impl Seen<'_> {
         self.arguments().iter().map(Argument::text).take_while(|text| *text != "--")
     }
 
+    /// Whether the program is asked what it does, and nothing else.
+    fn only_asks_for_help(&self) -> bool {
+        matches!(self.arguments(), [one] if matches!(one.known(), Some("--help" | "--version")))
+    }
+
     /// The arguments that are no options.
     fn operands(&self) -> impl Iterator<Item = &str> {
         let mut dashes = false;

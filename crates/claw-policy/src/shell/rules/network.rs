@@ -47,6 +47,12 @@ pub(super) fn judge(walker: &mut Walker<'_>, seen: &Seen<'_>) {
         "scp" | "rsync" | "sftp" | "rclone" | "ftp" | "lftp" | "tftp" if sends_secret(seen) => {
             walker.hit("exfiltration.secrets", None);
         }
+        "scp" | "rsync" | "sftp" | "rclone" | "ftp" | "lftp" | "tftp" | "aws" | "gsutil" | "gcloud"
+        | "s3cmd" | "az"
+            if uploads(seen) =>
+        {
+            walker.hit("exfiltration.upload", None);
+        }
         "dig" | "nslookup" | "host" | "ping"
             if seen
                 .arguments()
@@ -71,6 +77,29 @@ fn sends_secret(seen: &Seen<'_>) -> bool {
             && (i == 0 || arguments[i - 1].text() != "-i")
             && !argument.text().starts_with("-i")
     })
+}
+
+/// Whether files of this machine go to another one, or may.
+fn uploads(seen: &Seen<'_>) -> bool {
+    let remote = |path: &str| {
+        let host = path.split('/').next().unwrap_or("");
+        path.contains("://") || host.contains(':') || path.contains('\0')
+    };
+    let to = || seen.operands().last().is_some_and(remote);
+    match seen.name {
+        "scp" | "rsync" => to(),
+        "rclone" => {
+            matches!(seen.verb(), "copy" | "copyto" | "sync" | "bisync" | "move" | "moveto" | "rcat") && to()
+        }
+        "aws" | "gsutil" | "gcloud" => {
+            seen.any(|word| matches!(word, "cp" | "mv" | "sync" | "rsync" | "put-object"))
+                && (to() || seen.has("put-object"))
+        }
+        "s3cmd" => matches!(seen.verb(), "put" | "sync" | "mv" | "cp") && to(),
+        "az" => seen.any(|word| matches!(word, "upload" | "upload-batch" | "sync")),
+        // They take what to send from their input, or from a person.
+        _ => !seen.only_asks_for_help(),
+    }
 }
 
 fn is_null(input: &Input) -> bool {

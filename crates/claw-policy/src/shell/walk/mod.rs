@@ -550,6 +550,10 @@ impl<'r> Walker<'r> {
     }
 
     fn pipeline(&mut self, commands: &[Command], environment: &mut Environment, input: &Input) -> Output {
+        let outer = match input {
+            Input::Unknown { fetched, decoded } => (*fetched, *decoded),
+            _ => (false, false),
+        };
         let mut input = input.clone();
         let mut output = None;
         let first = self.commands.len();
@@ -558,7 +562,13 @@ impl<'r> Walker<'r> {
             output = self.command(command, &mut environment.clone(), &input);
             input = match &output {
                 Some(text) => Input::Text(text.clone()),
-                None => self.unknown_input(first),
+                // What comes into a group passes on through the commands in it.
+                None => match self.unknown_input(first) {
+                    Input::Unknown { fetched, decoded } => {
+                        Input::Unknown { fetched: fetched || outer.0, decoded: decoded || outer.1 }
+                    }
+                    known => known,
+                },
             };
         }
         self.parallel -= 1;

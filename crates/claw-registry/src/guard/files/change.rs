@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::{Arc, PoisonError};
 
-use claw_core::port::{Change, Contents, Expect, Splice, Stat, Version, WriteMode, Written};
+use claw_core::port::{Change, Contents, DocumentUse, Expect, Splice, Stat, Version, WriteMode, Written};
 use claw_core::redact::PLACEHOLDER;
 use claw_core::text::{self, Encoding, Masked, Text};
 use claw_core::tool::{Digest, ErrorKind, ToolError};
@@ -100,7 +100,11 @@ impl GuardedFiles {
         text: &str,
     ) -> Result<Rewrite<'a>, ToolError> {
         let old = self.masked(path, &current.bytes).ok();
-        let Some(seen) = self.seen(target).await else {
+        let in_prompt = self.bridge.document(&self.origin.caller, target) == Some(DocumentUse::InPrompt);
+        // Whatever each prompt shows need not be read.
+        let shown = || Seen { version: current.stat.version.clone(), redacted: true, text: None };
+        let seen = if in_prompt { Some(shown()) } else { self.seen(target).await };
+        let Some(seen) = seen else {
             let message = format!("`{path}` exists, and this session has not read it");
             return Err(ToolError::new(ErrorKind::Conflict, message)
                 .try_instead("read it first, then overwrite or edit it"));

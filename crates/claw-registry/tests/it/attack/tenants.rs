@@ -467,13 +467,20 @@ async fn held_what_a_model_reads() {
     let mut config = PolicyConfig::default();
     config.tools.deny = vec!["sh".into()];
     let bench = Bench::new(Setup { policy: config, ..Setup::default() });
-    println!("hidden: {}", bench.call("sh", json!({"command": "ls"})).await.model_text());
-    println!("missing: {}", bench.call("peek", json!({})).await.model_text());
-    println!("type: {}", bench.call("say", json!({"text": ["a"]})).await.model_text());
-    println!("crash: {}", bench.call("crash", json!({})).await.model_text());
-    println!("unplanned: {}", bench.call("rogue", json!({"attempt": "write"})).await.model_text());
-    println!("outside: {}", bench.call("save", json!({"file_path": "../x"})).await.model_text());
-    println!("float: {}", bench.call("say", json!({"text": "a", "times": 1.0})).await.model_text());
-    println!("exp: {}", bench.call("say", json!({"text": "a", "times": "1e1"})).await.model_text());
-    println!("negative: {}", bench.call("say", json!({"text": "a", "times": -1})).await.model_text());
+    let mut read = String::new();
+    for (tool, args) in [
+        ("sh", json!({"command": "ls"})),
+        ("peek", json!({})),
+        ("say", json!({"text": ["a"]})),
+        ("crash", json!({})),
+        ("rogue", json!({"attempt": "write"})),
+        ("save", json!({"file_path": "../x"})),
+        ("say", json!({"text": "a", "times": 1.0})),
+        ("say", json!({"text": "a", "times": "1e1"})),
+        ("say", json!({"text": "a", "times": -1})),
+    ] {
+        let said = bench.call(tool, args.clone()).await.model_text().to_string();
+        read.push_str(&format!("{tool} {args}\n    {}\n", said.replace('\n', "\n    ")));
+    }
+    insta::assert_snapshot!(read);
 }

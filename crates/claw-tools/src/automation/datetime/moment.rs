@@ -42,11 +42,11 @@ pub(super) struct Reading {
 impl Reading {
     /// In the zone that the call names, else in that of the settings, else in UTC.
     pub(super) fn new(now: Timestamp, asked: Option<String>, settings: &Value) -> Result<Self, ToolError> {
-        let zone = match (&asked, settings.get("zone").and_then(Value::as_str)) {
+        let zone = match (&asked, settings.get("timezone").and_then(Value::as_str)) {
             (Some(name), _) => zone::find(name)?,
             (None, Some(name)) => zone::find(name).map_err(|error| ToolError {
                 kind: ErrorKind::Unavailable,
-                ..error.because("it stands as `zone` in the settings of `datetime`")
+                ..error.because("it stands as `timezone` in the settings of `datetime`")
             })?,
             (None, None) => TimeZone::UTC,
         };

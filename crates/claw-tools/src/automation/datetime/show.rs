@@ -72,7 +72,7 @@ pub(super) fn moment(moment: &Moment, format: &Format) -> Result<Output, ToolErr
         "written": written,
         "time": rfc3339(at),
         "unix": at.timestamp().as_second(),
-        "zone": zone,
+        "timezone": zone,
         "abbreviation": here.abbreviation(),
         "offset": offset,
         "daylight_saving": here.dst().is_dst(),

@@ -24,7 +24,7 @@ async fn tells_the_time_of_the_calls_clock() {
     Sunday, week 2026-W46, day 319 of 365
     UTC, +00:00
     ");
-    let output = run(json!({ "action": "now", "zone": "America/New_York" })).await.unwrap();
+    let output = run(json!({ "action": "now", "timezone": "America/New_York" })).await.unwrap();
     insta::assert_snapshot!(output.model_text(), @"
     2026-11-15T03:30:00-05:00
     Sunday, week 2026-W46, day 319 of 365
@@ -44,7 +44,7 @@ async fn tells_the_time_of_the_calls_clock() {
       "unix": 1794731400,
       "weekday": "Sunday",
       "written": "2026-11-15T03:30:00-05:00",
-      "zone": "America/New_York"
+      "timezone": "America/New_York"
     }
     "#);
 }
@@ -53,12 +53,12 @@ async fn tells_the_time_of_the_calls_clock() {
 async fn the_settings_may_name_a_zone() {
     let in_zone = |zone: &str| {
         let mut fixture = Fixture::new();
-        fixture.caller.config = std::sync::Arc::new(json!({ "datetime": { "zone": zone } }));
+        fixture.caller.config = std::sync::Arc::new(json!({ "datetime": { "timezone": zone } }));
         fixture
     };
     let now = in_zone("Asia/Tokyo").run::<DateTime>(json!({ "action": "now" })).await;
     assert!(text(now).starts_with("2026-11-15T17:30:00+09:00"));
-    let asked = json!({ "action": "now", "zone": "UTC" });
+    let asked = json!({ "action": "now", "timezone": "UTC" });
     assert!(text(in_zone("Asia/Tokyo").run::<DateTime>(asked.clone()).await).starts_with("2026-11-15T08:30"));
     assert!(text(in_zone("Asia/Tokio").run::<DateTime>(asked).await).starts_with("2026-11-15T08:30"));
     let wrong = in_zone("Asia/Tokio").run::<DateTime>(json!({ "action": "now" })).await;
@@ -89,26 +89,26 @@ async fn reads_times_in_many_forms() {
 #[tokio::test]
 async fn converts_between_zones() {
     fn convert(time: &str, zone: &str, to_zone: &str) -> Value {
-        json!({ "action": "convert", "time": time, "zone": zone, "to_zone": to_zone })
+        json!({ "action": "convert", "time": time, "timezone": zone, "to_timezone": to_zone })
     }
     check(convert("2026-07-01 12:00", "Europe/Paris", "Asia/Tokyo"), "2026-07-01T19:00:00+09:00").await;
     check(convert("2026-07-01T12:00Z", "Europe/Paris", "+05:30"), "2026-07-01T17:30:00+05:30").await;
-    let shown = json!({ "action": "convert", "time": "2026-07-01T12:00Z", "zone": "europe/paris" });
+    let shown = json!({ "action": "convert", "time": "2026-07-01T12:00Z", "timezone": "europe/paris" });
     check(shown, "2026-07-01T14:00:00+02:00").await;
 }
 
 #[tokio::test]
 async fn east_of_utc_is_plus() {
     for zone in ["+2", "+02", "+02:00", "UTC+2", "gmt+02:00"] {
-        check(json!({ "action": "now", "zone": zone }), "2026-11-15T10:30:00+02:00").await;
+        check(json!({ "action": "now", "timezone": zone }), "2026-11-15T10:30:00+02:00").await;
     }
-    check(json!({ "action": "now", "zone": "UTC-3:30" }), "2026-11-15T05:00:00-03:30").await;
+    check(json!({ "action": "now", "timezone": "UTC-3:30" }), "2026-11-15T05:00:00-03:30").await;
 }
 
 #[tokio::test]
 async fn adds_by_the_calendar() {
     fn add(time: &str, span: &str) -> Value {
-        json!({ "action": "add", "time": time, "span": span, "zone": "Europe/Paris" })
+        json!({ "action": "add", "time": time, "span": span, "timezone": "Europe/Paris" })
     }
     for (time, span, expected) in [
         ("2026-01-31", "1 month", "2026-02-28T00:00:00+01:00"),
@@ -156,7 +156,7 @@ async fn measures_both_ways() {
 
 #[tokio::test]
 async fn says_when_a_time_of_day_occurs_twice_or_never() {
-    let paris = |time: &str| json!({ "action": "convert", "time": time, "zone": "Europe/Paris" });
+    let paris = |time: &str| json!({ "action": "convert", "time": time, "timezone": "Europe/Paris" });
     insta::assert_snapshot!(text(run(paris("2026-03-29 02:30")).await), @"
     2026-03-29T03:30:00+02:00
     Sunday, week 2026-W13, day 88 of 365
@@ -187,7 +187,7 @@ async fn writes_as_asked() {
 
 #[tokio::test]
 async fn a_zone_without_changes_tells_of_none() {
-    let details = run(json!({ "action": "now", "zone": "Asia/Tokyo" })).await.unwrap().details.unwrap();
+    let details = run(json!({ "action": "now", "timezone": "Asia/Tokyo" })).await.unwrap().details.unwrap();
     assert_eq!(details["next_change"], Value::Null);
     assert_eq!(details["daylight_saving"], false);
 }
@@ -196,12 +196,12 @@ async fn a_zone_without_changes_tells_of_none() {
 async fn errors_say_what_to_try() {
     let mut told = String::new();
     for args in [
-        json!({ "action": "now", "zone": "Europe/Pariss" }),
-        json!({ "action": "now", "zone": "New York" }),
-        json!({ "action": "now", "zone": "Tokio" }),
-        json!({ "action": "now", "zone": "the moon" }),
-        json!({ "action": "now", "zone": "" }),
-        json!({ "action": "now", "zone": "EST5EDT,M3.2.0,M11.1.0" }),
+        json!({ "action": "now", "timezone": "Europe/Pariss" }),
+        json!({ "action": "now", "timezone": "New York" }),
+        json!({ "action": "now", "timezone": "Tokio" }),
+        json!({ "action": "now", "timezone": "the moon" }),
+        json!({ "action": "now", "timezone": "" }),
+        json!({ "action": "now", "timezone": "EST5EDT,M3.2.0,M11.1.0" }),
         json!({ "action": "now", "span": "1 day" }),
         json!({ "action": "now", "format": "iso" }),
         json!({ "action": "now", "format": "%Y %!" }),
@@ -249,9 +249,9 @@ async fn holds_at_the_ends_of_the_calendar() {
     let (first, last) = ("-009999-01-02T01:59:59Z", "9999-12-30T22:00:00Z");
     for zone in ["UTC", "Pacific/Kiritimati", "Pacific/Niue", "+25", "-25", "Europe/Paris"] {
         for time in [first, last] {
-            run(json!({ "action": "convert", "time": time, "zone": zone })).await.unwrap();
+            run(json!({ "action": "convert", "time": time, "timezone": zone })).await.unwrap();
         }
-        run(json!({ "action": "difference", "time": first, "until": last, "zone": zone })).await.unwrap();
+        run(json!({ "action": "difference", "time": first, "until": last, "timezone": zone })).await.unwrap();
     }
 }
 
@@ -262,7 +262,7 @@ fn spec() {
       "additionalProperties": false,
       "properties": {
         "action": {
-          "description": "`convert` shows `time` in `to_zone`; `add` adds `span` to `time`; `difference` goes from `time` to\n`until`.",
+          "description": "`convert` shows `time` in `to_timezone`; `add` adds `span` to `time`; `difference` goes from `time` to\n`until`.",
           "enum": [
             "now",
             "convert",
@@ -286,13 +286,20 @@ fn spec() {
           ]
         },
         "time": {
-          "description": "RFC 3339, RFC 2822, `2026-03-29 14:30`, `2026-03-29`, `14:30` or Unix seconds; in `zone` if it has no\noffset. Default: now.",
+          "description": "RFC 3339, RFC 2822, `2026-03-29 14:30`, `2026-03-29`, `14:30` or Unix seconds; in `timezone` if it has\nno offset. Default: now.",
           "type": [
             "string",
             "null"
           ]
         },
-        "to_zone": {
+        "timezone": {
+          "description": "IANA name such as `Europe/Paris`, or offset such as `+05:30`.",
+          "type": [
+            "string",
+            "null"
+          ]
+        },
+        "to_timezone": {
           "description": "For `convert`.",
           "type": [
             "string",
@@ -301,13 +308,6 @@ fn spec() {
         },
         "until": {
           "description": "As `time`; for `difference`.",
-          "type": [
-            "string",
-            "null"
-          ]
-        },
-        "zone": {
-          "description": "IANA name such as `Europe/Paris`, or offset such as `+05:30`.",
           "type": [
             "string",
             "null"
