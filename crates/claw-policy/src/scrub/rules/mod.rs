@@ -6,10 +6,13 @@
 mod hex;
 mod jwt;
 mod key;
+mod line;
 mod pair;
 mod pem;
 mod pem_line;
+mod plain;
 mod prefixed;
+mod setting;
 mod tail;
 mod url;
 mod value;
@@ -17,6 +20,8 @@ mod value;
 use super::view::View;
 
 pub(super) use pem::held_line_start;
+#[cfg(test)]
+pub(super) use plain::is_any_value;
 pub(super) use tail::Tail;
 #[cfg(test)]
 pub(super) use value::is_variable;
@@ -94,7 +99,12 @@ pub(super) enum Rule {
     PemEnd,
     /// A key word of this length.
     Pair(usize),
+    /// The port of a line of `.pgpass`, with its colons.
+    Pgpass,
 }
+
+/// The port of PostgreSQL in a line of `.pgpass`.
+const PGPASS: &str = ":5432:";
 
 /// The literals in lower case, none a prefix of another, each with what it may start.
 pub(super) fn literals() -> Vec<(String, Rule)> {
@@ -109,6 +119,8 @@ pub(super) fn literals() -> Vec<(String, Rule)> {
         "credential",
         "dsn=",
         "virtual_",
+        "masterauth",
+        "psk",
         "private=",
     ];
     const OTHERS: &[(&str, Rule)] = &[
@@ -120,6 +132,7 @@ pub(super) fn literals() -> Vec<(String, Rule)> {
         ("://", Rule::Url),
         ("-----begin ", Rule::PemBegin),
         ("-----end ", Rule::PemEnd),
+        (PGPASS, Rule::Pgpass),
     ];
     let prefixed = prefixed::FORMS.iter().enumerate();
     prefixed
@@ -141,9 +154,17 @@ impl Rule {
             Self::Url => url::password(view, at),
             Self::PemBegin => pem::begin(view, at),
             Self::PemEnd => pem::end(view, at),
+            Self::Pgpass => setting::pgpass(view, at, PGPASS.len()),
             Self::Pair(word) => pair::pair(view, at, word),
         }
     }
+}
+
+/// Whether the word after `word` may be a secret, with nothing but a blank between them; `before` is what stands
+/// before on the line.
+pub(super) fn takes_next_word(word: &[u8], before: &[u8]) -> bool {
+    let netrc = before.is_empty() || memchr::memmem::find(before, b"login ").is_some();
+    word == b"password" && netrc || key::is_directive(word)
 }
 
 /// The secret that a long run without blanks starts at `at`, if it does. No literal announces these.
