@@ -9,8 +9,9 @@ use claw_core::port::Clock as _;
 use claw_core::store::{KeyUse, SecretPlace, StoreError};
 use claw_core::{AgentId, SecretName};
 use claw_host::SystemClock;
+use claw_policy::scrub::Weakness;
 use claw_store::vault::{Progress, Retired, Rotated};
-use clawsmith::config::{Config, SHORTEST_SECRET};
+use clawsmith::config::Config;
 use secrecy::ExposeSecret as _;
 use serde_json::json;
 
@@ -116,12 +117,8 @@ impl Named {
             put.map_err(failed)
         })?;
         // Blanks at its ends are no part of what is looked for.
-        if value.expose_secret().trim().len() < SHORTEST_SECRET {
-            tell(format_args!(
-                "warning: the value of `{}` is too short to be recognised, so it is not taken out of what tools print; \
-                 use one of at least {SHORTEST_SECRET} bytes",
-                place.name
-            ));
+        if let Some(weakness) = Weakness::of(value.expose_secret().trim()) {
+            tell(format_args!("warning: the value of `{}` {weakness}", place.name));
         }
         if session.out.json {
             session.out.json(&json!({ "set": place }))?;

@@ -63,6 +63,24 @@ fn warns_of_a_value_too_short_to_be_recognised() {
 }
 
 #[test]
+fn warns_of_a_value_that_can_be_guessed() {
+    let home = Home::new();
+    for (value, why) in [
+        ("swordfish", Some("is written like a word")),
+        ("123456", Some("is a number")),
+        ("ababababab", Some("has only 2 different characters")),
+        (VALUE, None),
+    ] {
+        let ran = set(&home, &["TOKEN"], value);
+        let warning = why.map(|why| format!("warning: the value of `TOKEN` {why} and can be guessed"));
+        let warns = warning.is_some_and(|warning| ran.stderr.contains(&warning));
+        assert_eq!((ran.code, warns), (0, why.is_some()), "{}", ran.shown());
+        assert_eq!(why.is_none(), ran.stderr.is_empty(), "{}", ran.stderr);
+        assert!(!ran.stderr.contains(value), "{}", ran.stderr);
+    }
+}
+
+#[test]
 fn a_kept_value_is_hidden_wherever_it_turns_up() {
     let home = Home::new();
     set(&home, &["TOKEN"], format!("{VALUE}\n"));

@@ -75,6 +75,27 @@ const FRAGMENTS: &[&str] = &[
     "VIRTUAL_HOST",
     "credential",
     "db_pass",
+    "db.password",
+    "requirepass ",
+    "masterauth ",
+    "psk",
+    "login bob password ",
+    "self.",
+    "export ",
+    "swordfish",
+    "letmein;",
+    ":5432:",
+    "db:5432:app:bob:",
+    "define('",
+    "[client]\n",
+    "user = bob\n",
+    "user=bob ",
+    "host=db;",
+    "|",
+    "|-\n",
+    "password: |\n  ",
+    "secret: >\r\n    ",
+    "\n    ",
     "Authorization",
     "Bearer",
     "Basic",
@@ -171,6 +192,12 @@ const KEYS: &[&str] = &[
     "Authorization",
     "--token",
     "let secret: &str",
+    "\npassword",
+    "\n  db.password",
+    "\n12\tPOSTGRES_PASSWORD",
+    "\na/b.env:3:api_key",
+    "\n[a]\n  secret",
+    "x=1 password",
     "sha256",
     "digest",
     "https",
@@ -195,6 +222,15 @@ const SIGNS: &[&str] = &[
     ": '",
 ];
 const VALUES: &[&str] = &[
+    "swordfish",
+    "swordfish\n",
+    "letmein # x\n",
+    "letmein user=x",
+    "abc;b=c\n",
+    "x7(Kq]9{w\n",
+    "|\n  one\n  two\nthree",
+    ">-\n\n    one\n",
+    "password\n",
     "hunter2",
     "abcd1234efgh5678",
     "abcd1234efgh5678\"",
@@ -228,6 +264,30 @@ const LINES: &[&str] = &[
     "",
 ];
 const BREAKS: &[&str] = &["\n", "\n", "\n", "\n", "\r\n", "\\n", "\\n\" +\n", "\"\n", " ", ""];
+
+/// Settings whose value is to be put in place of `{}`, each a line of its own.
+pub(super) fn settings() -> impl Strategy<Value = String> {
+    let places =
+        ["", "export ", "# ", "    12\t", "7:", "a/b.conf:", "a/b.conf:12:", "+", "\u{20}\u{20}- ", "ENV "];
+    let keys =
+        ["password", "db_password", "DB_PASSWORD", "app.db.password", "clientSecret", "api_key", "psk"];
+    let one = prop::sample::select;
+    let signs = ["={}", "={} ", "={} # note", "=\"{}\""];
+    let line = (one(places.to_vec()), one(keys.to_vec()), one(signs.to_vec()))
+        .prop_map(|(place, key, sign)| format!("\n{place}{key}{sign}\n"));
+    let spaced = [
+        "\npassword = {}\n",
+        "\ndb.password = {}\n",
+        "\n    POSTGRES_PASSWORD: {}\n",
+        "\n  password: {}\n",
+        "\nx=1 password={} y=2\n",
+        "\nrequirepass {}\n",
+        "\nlogin bob\npassword {}\n",
+        "\n[a]\n\tuser = bob\n\tsecret = {}\n",
+        "\n  password: |\n    {}\n  user: x\n",
+    ];
+    prop_oneof![line, one(spaced.to_vec()).prop_map(str::to_owned)]
+}
 
 /// One of each, joined.
 fn pick(

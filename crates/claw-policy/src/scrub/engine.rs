@@ -157,7 +157,10 @@ fn words_end(text: &[u8], line_start: usize) -> usize {
         let after = letters.iter().rposition(|byte| !b",.;!?)".contains(byte)).map_or(0, |last| last + 1);
         let is_letter = |byte: &u8| byte.is_ascii_alphabetic() || *byte == b'\'';
         let letters = letters.get(..after).unwrap_or_default();
-        if letters.len() > LETTERS || !letters.iter().all(is_letter) {
+        if letters.len() > LETTERS
+            || !letters.iter().all(is_letter)
+            || rules::takes_next_word(letters, text.get(line_start..end).unwrap_or_default())
+        {
             break;
         }
         end += word.len() + 1;

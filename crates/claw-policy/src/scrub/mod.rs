@@ -17,6 +17,7 @@
 mod dynamic;
 mod encoding;
 mod engine;
+mod guess;
 mod prefilter;
 mod report;
 mod rules;
@@ -38,6 +39,7 @@ use claw_core::redact::{PLACEHOLDER, Redaction, Redactor};
 use dynamic::Dictionary;
 use engine::{LINE, Pass};
 
+pub use guess::Weakness;
 pub use report::Report;
 pub use stream::Stream;
 pub use values::{Value, ValueError};

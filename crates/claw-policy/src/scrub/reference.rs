@@ -150,6 +150,7 @@ impl Reference {
         let by_literal = match literal {
             Some((_, rule @ (Rule::Pair(_) | Rule::PemBegin | Rule::PemEnd))) => rule.judge(&view, at),
             Some((_, Rule::Url)) => url(text, floor, at),
+            Some((_, Rule::Pgpass)) => pgpass(text, floor, at),
             _ => self.regular(text, floor, at),
         };
         by_literal.or_else(|| match self.long_hex(text, floor, at) {
@@ -208,6 +209,25 @@ fn url(text: &[u8], floor: Option<usize>, at: usize) -> Option<Secret> {
     }
     let start = at + 3 + password.start();
     Some(Secret { start, end: start + password.len(), tail: Tail::None, kind: "" })
+}
+
+/// A line of `.pgpass` whose port is at `at`; what is no password there is judged by the rules themselves.
+fn pgpass(text: &[u8], floor: Option<usize>, at: usize) -> Option<Secret> {
+    if at == 0 || floor == Some(at) || !Regex::new("(?-u)^[-\\w.*]").unwrap().is_match(&text[at - 1..]) {
+        return None;
+    }
+    let line = Regex::new(
+        r##"(?s-u)^:5432:[\x21-\x7e\x80-\xff&&[^"'`\\:()\[\]{}<>,;|/]]{1,64}:[\x21-\x7e\x80-\xff&&[^"'`\\:()\[\]{}<>,;|/]]{1,64}:([\x21-\x7e\x80-\xff&&[^"'`\\]]+)(?:[ \t]{0,8}(?:[\n\r]|\\[nr]|$)|[ \t]{1,8}[#;])"##,
+    )
+    .unwrap();
+    let password = line.captures(&text[at..])?.get(1)?;
+    let start = at + password.start();
+    rules::is_any_value(password.as_bytes()).then_some(Secret {
+        start,
+        end: start + password.len(),
+        tail: Tail::None,
+        kind: "",
+    })
 }
 
 /// All forms of a value, from the base64 crate and `format!`.

@@ -71,6 +71,8 @@ pub(super) static BASE64_URL_DOT: Class = bytes(b"-0-9a-zA-Z_.");
 /// A text as a rule may see it.
 pub(super) struct View<'t> {
     text: &'t [u8],
+    /// Where the rule starts.
+    at: usize,
     lowest: usize,
     floor: Option<usize>,
     past_end: Cell<bool>,
@@ -80,7 +82,7 @@ impl<'t> View<'t> {
     /// Shows `text` to a rule that starts at `at`; `floor` is where the last redaction ended, if there was one.
     pub(super) fn new(text: &'t [u8], floor: Option<usize>, at: usize) -> Self {
         let lowest = at.saturating_sub(BEHIND).max(floor.unwrap_or(0));
-        Self { text, lowest, floor, past_end: Cell::new(false) }
+        Self { text, at, lowest, floor, past_end: Cell::new(false) }
     }
 
     /// Whether a look went past the end, so that more text could change the verdict.
@@ -116,6 +118,15 @@ impl<'t> View<'t> {
 
     pub(super) fn follows(&self, at: usize, class: &Class) -> bool {
         self.before(at).is_some_and(|byte| class[byte as usize])
+    }
+
+    /// Whether a redaction ended at `at`, now or in an earlier scrubbing.
+    pub(super) fn follows_redaction(&self, at: usize) -> bool {
+        let start = at.saturating_sub(PLACEHOLDER.len());
+        // A second scrubbing sees no floor and must see the whole placeholder.
+        self.at.saturating_sub(at) + PLACEHOLDER.len() <= BEHIND
+            && (self.floor == Some(at)
+                || start >= self.lowest && self.slice(start..at) == PLACEHOLDER.as_bytes())
     }
 
     pub(super) fn starts_with(&self, at: usize, literal: &[u8]) -> bool {

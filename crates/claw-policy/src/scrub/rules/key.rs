@@ -22,6 +22,8 @@ pub(super) enum Family {
 }
 
 const PASSWORD: &[&str] = &["password", "passwd", "passphrase", "pwd", "secret"];
+/// Settings of Redis, which have no sign before their value.
+const DIRECTIVES: &[&str] = &["requirepass", "masterauth"];
 /// Ends of words written together: `dbpassword`, `xapikey`.
 const TOGETHER_PASSWORD: &[&str] = &["password", "passwd", "passphrase", "clientsecret"];
 const TOGETHER_TOKEN: &[&str] = &[
@@ -63,6 +65,35 @@ const KEY_OWNERS: &[&str] = &[
     "ssh",
     "root",
     "session",
+    "symmetric",
+];
+/// What comes before `pass`, `token` and `key` where they name nothing but a secret.
+const PASS_OWNERS: &[&str] = &[
+    "db", "database", "smtp", "mail", "email", "imap", "user", "mysql", "postgres", "pg", "root", "admin",
+    "ftp", "sftp", "ssh", "proxy", "redis", "http", "auth", "login", "key", "store", "api", "app", "mongo",
+    "rabbitmq", "mqtt", "ldap", "bind", "vpn", "wifi", "rpc",
+];
+const TOKEN_OWNERS: &[&str] = &[
+    "access", "auth", "refresh", "bot", "api", "bearer", "session", "secret", "github", "gitlab", "slack",
+    "npm", "vault", "deploy", "user", "service", "root", "admin", "personal", "registry", "telegram",
+    "discord", "hf", "web", "app", "private",
+];
+const PLAIN_KEY_OWNERS: &[&str] = &[
+    "api",
+    "secret",
+    "access",
+    "private",
+    "auth",
+    "encryption",
+    "signing",
+    "master",
+    "aes",
+    "hmac",
+    "jwt",
+    "license",
+    "consumer",
+    "webhook",
+    "cipher",
     "symmetric",
 ];
 /// What comes before `key` in the name of something public.
@@ -160,24 +191,20 @@ const TRAILING: &[&str] = &[
 /// What `key` names, if a secret; `upper` says that it has no lower-case letter.
 pub(super) fn family(key: &[u8], upper: bool) -> Option<Family> {
     let mut lower = [0_u8; LONGEST];
-    let lower = lower.get_mut(..key.len())?;
-    lower.copy_from_slice(key);
-    lower.make_ascii_lowercase();
-    let mut words = Words::new(key, lower);
-    let mut last = words.next_back()?;
-    while TRAILING.iter().any(|word| last == word.as_bytes()) || last.iter().all(u8::is_ascii_digit) {
-        last = words.next_back()?;
-    }
-    let last = last.trim_ascii_end_digits();
-    let before = words.next_back().unwrap_or_default();
+    let lower = lowered(key, &mut lower)?;
+    let (last, before) = deciding(key, lower)?;
     let is = |list: &[&str], word: &[u8]| list.iter().any(|known| word == known.as_bytes());
     let ends = |list: &[&str]| list.iter().any(|known| last.ends_with(known.as_bytes()));
     match last {
         _ if lower.starts_with(b"virtual_") && upper => {
             (!lower.starts_with(b"virtual_env")).then_some(Family::Virtual)
         }
-        _ if is(PASSWORD, last) || ends(TOGETHER_PASSWORD) => Some(Family::Password),
+        _ if is(PASSWORD, last) || is(DIRECTIVES, last) || ends(TOGETHER_PASSWORD) => Some(Family::Password),
         b"pass" if upper || !before.is_empty() => Some(Family::Password),
+        // In TLS and in headers of C it is one of many names.
+        b"psk" if before.is_empty() || !upper && is(&["wpa", "wifi", "wlan"], before) => {
+            Some(Family::Password)
+        }
         b"token" if is(TOKEN_OF_DATA, before) => None,
         b"token" | b"credential" | b"credentials" | b"bearer" => Some(Family::Token),
         b"authorization" => Some(Family::Authorization),
@@ -187,6 +214,51 @@ pub(super) fn family(key: &[u8], upper: bool) -> Option<Family> {
         _ if ends(TOGETHER_TOKEN) => Some(Family::Token),
         _ => None,
     }
+}
+
+/// Whether `key` is a directive with a secret after it.
+pub(super) fn is_directive(key: &[u8]) -> bool {
+    DIRECTIVES.iter().any(|known| key.eq_ignore_ascii_case(known.as_bytes()))
+}
+
+/// Whether any word after `key` of `family` in a line of configuration is its value. `token`, `credentials` and
+/// `render_pass` name too much else.
+pub(super) fn takes_any_word(key: &[u8], family: Family, upper: bool) -> bool {
+    // The most frequent key in code.
+    if key == b"token" {
+        return false;
+    }
+    let mut lower = [0_u8; LONGEST];
+    let words = lowered(key, &mut lower).and_then(|lower| deciding(key, lower));
+    let Some((last, before)) = words else { return false };
+    let is_owner = |owners: &[&str]| owners.iter().any(|owner| before == owner.as_bytes());
+    match (family, last) {
+        (Family::Password, b"pass") => upper || is_owner(PASS_OWNERS),
+        (Family::Password, _) => true,
+        (Family::Token, b"token") => upper || is_owner(TOKEN_OWNERS),
+        (Family::Token, b"key") => upper || is_owner(PLAIN_KEY_OWNERS),
+        (Family::Token, b"credential" | b"credentials" | b"bearer") => false,
+        (Family::Token, _) => true,
+        _ => false,
+    }
+}
+
+/// `key` in lower case, unless it is longer than any that is looked at.
+fn lowered<'b>(key: &[u8], buffer: &'b mut [u8; LONGEST]) -> Option<&'b [u8]> {
+    let lower = buffer.get_mut(..key.len())?;
+    lower.copy_from_slice(key);
+    lower.make_ascii_lowercase();
+    Some(lower)
+}
+
+/// The word of `key` that decides what it names, and the word before it.
+fn deciding<'k>(key: &'k [u8], lower: &'k [u8]) -> Option<(&'k [u8], &'k [u8])> {
+    let mut words = Words::new(key, lower);
+    let mut last = words.next_back()?;
+    while TRAILING.iter().any(|word| last == word.as_bytes()) || last.iter().all(u8::is_ascii_digit) {
+        last = words.next_back()?;
+    }
+    Some((last.trim_ascii_end_digits(), words.next_back().unwrap_or_default()))
 }
 
 /// The words of a key, split at signs and at humps.

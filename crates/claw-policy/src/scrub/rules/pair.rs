@@ -3,14 +3,16 @@
 //! The key stays readable, the value goes. What stands after the key must be written like a value; code that
 //! computes one (`lexer.next()`, `process.env.X`) stays.
 
+use std::ops::Range;
+
 use super::{
     Secret, Tail,
     key::{self, Family},
-    kind,
+    kind, setting,
     tail::quoted_step,
-    value::{self, Style},
+    value::{self, Style, is_url},
 };
-use crate::scrub::view::{ALNUM, BASE64_PAD, BASE64_URL, BLANK, Class, View, bytes, printable_but};
+use crate::scrub::view::{ALNUM, BASE64_PAD, BASE64_URL, BLANK, Class, View, WORD, bytes, printable_but};
 
 /// How much of a value is looked at.
 const VALUE: usize = 256;
@@ -18,17 +20,19 @@ const VALUE: usize = 256;
 const BLANKS: usize = 8;
 
 static KEY: Class = BASE64_URL;
-static KEY_BEFORE: Class = bytes(b"-0-9a-zA-Z_.");
+pub(super) static KEY_BEFORE: Class = bytes(b"-0-9a-zA-Z_.");
 static TYPE: Class = bytes(b"0-9a-zA-Z_ &:<>|?*");
 
 /// What a bare value is made of.
 static BARE: Class = printable_but(b"\"'`,;()[]{}<>&|\\");
+/// What ends a bare value in any text, and not in a line of configuration.
+static SIGN_IN_VALUE: Class = bytes(b",;()[]{}<>&|");
 
 /// A value as it is written.
-struct Written {
-    start: usize,
+pub(super) struct Written {
+    pub(super) start: usize,
     /// Where the part that was looked at ends.
-    end: usize,
+    pub(super) end: usize,
     style: Style,
     tail: Tail,
 }
@@ -44,17 +48,25 @@ pub(super) fn pair(view: &View<'_>, at: usize, word: usize) -> Option<Secret> {
     let key = view.slice(key_start..key_end);
     let upper = !key.iter().any(u8::is_ascii_lowercase);
     let Some(sign) = sign else {
-        return after_blank(view, key, key_end);
+        return after_blank(view, key_start..key_end);
     };
     let family = key::family(key, upper)?;
     if family == Family::Authorization {
         return credentials(view, sign.value).or_else(|| plain(view, Family::Token, &sign, upper));
     }
-    plain(view, family, &sign, upper)
+    let found = plain(view, family, &sign, upper);
+    if found.as_ref().is_some_and(|secret| !view.is(secret.end, &SIGN_IN_VALUE)) {
+        return found;
+    }
+    // In a line of configuration any word is a value, and a sign is a part of it.
+    let key = setting::Key { start: key_start, end: key_end, text: key, family, upper };
+    setting::value(view, &key, &sign).or(found)
 }
 
-/// What follows a key that is followed by a blank: `Bearer ...`, `--password ...`.
-fn after_blank(view: &View<'_>, key: &[u8], key_end: usize) -> Option<Secret> {
+/// What follows a key that is followed by a blank: `Bearer ...`, `--password ...`, `requirepass ...`.
+fn after_blank(view: &View<'_>, range: Range<usize>) -> Option<Secret> {
+    let key_end = range.end;
+    let key = view.slice(range.clone());
     if key.eq_ignore_ascii_case(b"bearer") {
         let start = view.run(key_end, BLANKS, &BLANK);
         let written = bare(view, start)?;
@@ -64,10 +76,10 @@ fn after_blank(view: &View<'_>, key: &[u8], key_end: usize) -> Option<Secret> {
         return secret.then(|| written.secret(kind::AUTHORIZATION));
     }
     if !key.starts_with(b"-") {
-        return None;
+        return setting::directive(view, key, range.start, view.run(key_end, BLANKS, &BLANK));
     }
     let family = key::family(key, false)?;
-    let sign = Sign { value: view.run(key_end, BLANKS, &BLANK), tight: false, equals: false };
+    let sign = Sign { value: view.run(key_end, BLANKS, &BLANK), tight: false, equals: false, plain: false };
     plain(view, family, &sign, false)
 }
 
@@ -89,10 +101,6 @@ fn plain(view: &View<'_>, family: Family, sign: &Sign, upper: bool) -> Option<Se
         kind::PAIR
     };
     Some(written.secret(kind))
-}
-
-fn is_url(value: &[u8]) -> bool {
-    memchr::memmem::find(value, b"://").is_some()
 }
 
 /// A scheme and its credentials: `Bearer ...`, `Basic ...`.
@@ -125,12 +133,14 @@ fn credentials(view: &View<'_>, at: usize) -> Option<Secret> {
 }
 
 /// What stands between a key and its value.
-struct Sign {
+pub(super) struct Sign {
     /// Where the value starts.
-    value: usize,
+    pub(super) value: usize,
     /// No blanks around.
-    tight: bool,
-    equals: bool,
+    pub(super) tight: bool,
+    pub(super) equals: bool,
+    /// `=` or `:` alone, as configuration has it.
+    pub(super) plain: bool,
 }
 
 impl Sign {
@@ -142,16 +152,25 @@ impl Sign {
             _ => key_end,
         };
         let at = view.run(closed, BLANKS, &BLANK);
-        let (after, equals) = match (view.get(at)?, view.get(at + 1)) {
+        let (after, equals, plain) = match (view.get(at)?, view.get(at + 1)) {
             (b'=', Some(b'=' | b'~')) | (b':', Some(b':')) => return None,
-            (b'=', Some(b'>')) | (b':', Some(b'=')) => (at + 2, true),
-            (b'=', _) => (at + 1, true),
-            (b':', _) => typed(view, at + 1).map_or((at + 1, false), |after| (after, true)),
+            (b'=', Some(b'>')) | (b':', Some(b'=')) => (at + 2, true, false),
+            (b'=', _) => (at + 1, true, true),
+            (b':', _) => typed(view, at + 1).map_or((at + 1, false, true), |after| (after, true, false)),
+            (b',', _) if closed > key_end && in_define(view, key_end) => (at + 1, true, false),
             _ => return None,
         };
         let value = view.run(after, BLANKS, &BLANK);
-        Some(Self { value, tight: at == closed && value == after, equals })
+        Some(Self { value, tight: at == closed && value == after, equals, plain })
     }
+}
+
+/// Whether the quoted key that ends at `key_end` is PHP's: `define('DB_PASSWORD', '...')`.
+fn in_define(view: &View<'_>, key_end: usize) -> bool {
+    let quote = view.run_before(key_end, key::LONGEST, &WORD);
+    let open = view.run_before(quote.saturating_sub(1), 2, &BLANK);
+    let define = open.saturating_sub(b"define(".len());
+    define >= view.lowest() && view.slice(define..open) == b"define("
 }
 
 /// Where the `=` of `: Type = value` ends.
@@ -189,7 +208,7 @@ impl Written {
         }
     }
 
-    fn secret(self, kind: &'static str) -> Secret {
+    pub(super) fn secret(self, kind: &'static str) -> Secret {
         Secret { start: self.start, end: self.end, tail: self.tail, kind }
     }
 }
@@ -201,7 +220,7 @@ fn bare(view: &View<'_>, start: usize) -> Option<Written> {
     (!view.starts_with_placeholder(end)).then_some(Written { start, end, style, tail: Tail::Run(&BARE) })
 }
 
-fn quoted(view: &View<'_>, start: usize, quote: u8, escaped: bool) -> Written {
+pub(super) fn quoted(view: &View<'_>, start: usize, quote: u8, escaped: bool) -> Written {
     let mut end = start;
     while end < start + VALUE {
         match quoted_step(view, end, quote, escaped) {

@@ -2,7 +2,7 @@
 //!
 //! Tails have no upper length: a stream swallows them byte by byte and keeps none of it.
 
-use super::pem;
+use super::{line, pem};
 use crate::scrub::view::{Class, View};
 
 /// The rest of a secret.
@@ -16,6 +16,8 @@ pub(in crate::scrub) enum Tail {
     Quoted { quote: u8, escaped: bool },
     /// The body lines of a PEM block.
     Pem,
+    /// The lines of a block of YAML: those indented deeper than its key.
+    Block { indent: usize, numbered: bool },
 }
 
 impl Tail {
@@ -32,6 +34,9 @@ impl Tail {
                 steps(text, at, last, |view, end| quoted_step(view, end, *quote, *escaped))
             }
             Self::Pem => steps(text, at, last, pem::body_step),
+            Self::Block { indent, numbered } => {
+                steps(text, at, last, |view, end| line::block_step(view, end, *indent, *numbered))
+            }
         }
     }
 }

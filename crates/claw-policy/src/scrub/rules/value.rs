@@ -21,7 +21,7 @@ pub(super) enum Style {
 }
 
 /// Words that stand for a missing or described value.
-const WORDS: &[&str] = &[
+const ABSENT: &[&str] = &[
     "none",
     "null",
     "nil",
@@ -51,16 +51,6 @@ const WORDS: &[&str] = &[
     "any",
     "default",
     "auto",
-    "password",
-    "passwd",
-    "passphrase",
-    "secret",
-    "token",
-    "apikey",
-    "value",
-    "key",
-    "bearer",
-    "basic",
     "hidden",
     "redacted",
     "masked",
@@ -72,12 +62,6 @@ const WORDS: &[&str] = &[
     "enabled",
     "forgot",
     "reset",
-    "username",
-    "email",
-    "credentials",
-    "credential",
-    "private",
-    "public",
     "generated",
     "stdin",
     "env",
@@ -87,6 +71,25 @@ const WORDS: &[&str] = &[
     "incorrect",
     "wrong",
     "valid",
+];
+/// Words that name a value.
+const NAMED: &[&str] = &[
+    "password",
+    "passwd",
+    "passphrase",
+    "secret",
+    "token",
+    "apikey",
+    "value",
+    "key",
+    "bearer",
+    "basic",
+    "username",
+    "email",
+    "credentials",
+    "credential",
+    "private",
+    "public",
 ];
 /// Parts that give a made-up value away.
 const MADE_UP: &[&str] = &[
@@ -176,7 +179,7 @@ pub(super) fn is_secret(value: &[u8], family: Family, style: Style) -> bool {
 }
 
 /// Whether a part of `value` is filled in later, or was redacted before.
-fn is_filled_in(value: &[u8]) -> bool {
+pub(super) fn is_filled_in(value: &[u8]) -> bool {
     let has = |part: &[u8]| memchr::memmem::find(value, part).is_some();
     is_variable(value) || has(b"${") || has(b"$(") || has(b"{{") || has(PLACEHOLDER.as_bytes())
 }
@@ -234,9 +237,22 @@ fn humps(piece: &[u8]) -> Option<usize> {
     (!piece.first()?.is_ascii_digit() || piece.len() <= 3).then_some(count)
 }
 
-fn is_made_up(value: &[u8]) -> bool {
-    is_listed(value, WORDS)
-        || value.split(|byte| !byte.is_ascii_alphanumeric()).any(|piece| is_listed(piece, MADE_UP))
+/// Whether `value` is a word for a missing or described value.
+pub(super) fn is_absent(value: &[u8]) -> bool {
+    is_listed(value, ABSENT)
+}
+
+pub(super) fn is_url(value: &[u8]) -> bool {
+    memchr::memmem::find(value, b"://").is_some()
+}
+
+pub(super) fn is_made_up(value: &[u8]) -> bool {
+    is_absent(value) || is_listed(value, NAMED) || is_example(value)
+}
+
+/// `your-token`, `changeme`, `abc...`: to be replaced by a value.
+pub(super) fn is_example(value: &[u8]) -> bool {
+    value.split(|byte| !byte.is_ascii_alphanumeric()).any(|piece| is_listed(piece, MADE_UP))
         || memchr::memmem::find(value, b"...").is_some()
 }
 
@@ -249,7 +265,7 @@ fn is_prose(value: &[u8]) -> bool {
 }
 
 /// `/run/secrets/name`, `./key.pem`, `~/.ssh/id`, `C:\keys`.
-fn is_path(value: &[u8]) -> bool {
+pub(super) fn is_path(value: &[u8]) -> bool {
     let (rooted, segments) = match value {
         [b'.', b'/', rest @ ..] | [b'~', b'/', rest @ ..] | [b'.', b'.', b'/', rest @ ..] => (true, rest),
         [b'/', rest @ ..] => (rest.contains(&b'/'), rest),
@@ -262,7 +278,7 @@ fn is_path(value: &[u8]) -> bool {
 }
 
 /// `auth.password.label`: letters, with a dot between them.
-fn is_dotted_name(value: &[u8]) -> bool {
+pub(super) fn is_dotted_name(value: &[u8]) -> bool {
     value.contains(&b'.')
         && value.iter().all(|byte| byte.is_ascii_alphabetic() || b"._".contains(byte))
         && value.first().is_some_and(u8::is_ascii_alphabetic)
@@ -270,7 +286,7 @@ fn is_dotted_name(value: &[u8]) -> bool {
 }
 
 /// `CHANGE_THIS`: a constant's name.
-fn is_screaming(value: &[u8]) -> bool {
+pub(super) fn is_screaming(value: &[u8]) -> bool {
     value.contains(&b'_') && value.iter().all(|byte| byte.is_ascii_uppercase() || *byte == b'_')
 }
 
@@ -280,7 +296,7 @@ fn is_code(value: &[u8]) -> bool {
 }
 
 /// `4096`, `1.5`, `8529u32`, `0x8009030D`.
-fn is_number(value: &[u8]) -> bool {
+pub(super) fn is_number(value: &[u8]) -> bool {
     const TYPES: &[&str] =
         &["u8", "u16", "u32", "u64", "usize", "i8", "i16", "i32", "i64", "isize", "f32", "f64", "UL", "L"];
     let untyped = TYPES.iter().find_map(|name| value.strip_suffix(name.as_bytes())).unwrap_or(value);
@@ -300,6 +316,6 @@ fn has_sign(value: &[u8]) -> bool {
     !value.iter().all(u8::is_ascii_alphanumeric)
 }
 
-fn is_listed(word: &[u8], list: &[&str]) -> bool {
+pub(super) fn is_listed(word: &[u8], list: &[&str]) -> bool {
     list.iter().any(|known| word.eq_ignore_ascii_case(known.as_bytes()))
 }

@@ -109,6 +109,20 @@ proptest! {
         every_law(&text, &cuts)?;
     }
 
+    /// Whatever stands above and below, and however a tool numbers the lines.
+    #[test]
+    fn settings_are_hidden_in_any_text(
+        before in corpus::texts(),
+        setting in corpus::settings(),
+        value in "z[a-y]{7,12}",
+        after in corpus::texts(),
+    ) {
+        let line = setting.replace("{}", &value);
+        let text = [&before, line.as_bytes(), &after].concat();
+        let scrubbed = show(&Scrubber::new().scrub_bytes(&text));
+        prop_assert!(!scrubbed.contains(&value), "{scrubbed}");
+    }
+
     #[test]
     fn hold_for_noise(text in prop::collection::vec(any::<u8>(), 0..200)) {
         every_law(&text, &[])?;

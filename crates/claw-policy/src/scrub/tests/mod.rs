@@ -2,6 +2,7 @@
 
 mod laws;
 mod redacted;
+mod settings;
 mod stays;
 mod values;
 
@@ -64,7 +65,8 @@ fn a_prompt_is_seen_before_its_line_ends_and_half_a_secret_is_not() {
     }
     check_seen("key AKIAIOSFOD", "key ");
     check_seen("say open-ses", "say ");
-    check_seen("password = hunter", "password ");
+    check_seen("password = hunter", "");
+    check_seen("the password = hunter", "the password ");
     for begun in ["https://ana:hunter", "https://ana:", "password: hunter$", "123456789:"] {
         check_seen(begun, "");
     }
@@ -76,6 +78,8 @@ fn plain_words_are_passed_on_before_their_line_ends() {
     check_passed("first line\nThe second ", "first line\nThe second ");
     check_passed("the token is abc1 and ", "the token is ");
     check_passed("set password: correct horse ", "set ");
+    check_passed("machine here login bob password letmein ", "machine here login bob ");
+    check_passed("requirepass foobared ", "");
     check_passed("see https://user:pass@host and ", "see ");
     check_passed("abcdefghijklmnopqrst uvw ", "");
 }

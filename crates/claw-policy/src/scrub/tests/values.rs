@@ -3,7 +3,7 @@
 use base64::Engine as _;
 
 use super::{
-    super::{Scrubber, Value, ValueError},
+    super::{Scrubber, Value, ValueError, Weakness},
     in_pieces,
 };
 
@@ -152,4 +152,32 @@ fn every_kind_that_is_found_is_listed() {
     let text = super::super::corpus::realistic(20_000, 1);
     Scrubber::new().scrub_reporting(text.as_bytes(), &mut report);
     assert!(report.total() > 0 && report.iter().all(|(kind, _)| names.contains(&kind)));
+}
+
+#[test]
+fn values_that_can_be_guessed_are_told() {
+    let weak = |value: &str| Weakness::of(value);
+    assert_eq!(weak("12345"), Some(Weakness::NotRecognised));
+    assert_eq!(weak("abababababab"), Some(Weakness::FewCharacters(2)));
+    assert_eq!(weak("------------------------"), Some(Weakness::FewCharacters(1)));
+    assert_eq!(weak("31415926535"), Some(Weakness::Number));
+    for word in ["swordfish", "Swordfish", "SWORDFISH", "hunter2", "letmein!", "Swordfish2024!", "пароль"]
+    {
+        assert_eq!(weak(word), Some(Weakness::Word), "{word}");
+    }
+    for short in ["P@ssw0rd!", "a1b2c3d4", "x7(Kq]9"] {
+        assert_eq!(weak(short), Some(Weakness::Short), "{short}");
+    }
+    for strong in [
+        "hunter2-and-more",
+        "ghp_abcdefghijklmnopqrstuvwxyz0123456789",
+        "550e8400-e29b-41d4-a716-446655440000",
+        "correct horse battery staple",
+        "wJalrXUtnFEMI",
+        "271828182845904523536",
+    ] {
+        assert_eq!(weak(strong), None, "{strong}");
+    }
+    let told = Weakness::Word.to_string();
+    assert!(told.contains("can be guessed") && told.contains("at least 16 characters"), "{told}");
 }

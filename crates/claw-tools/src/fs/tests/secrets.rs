@@ -44,6 +44,47 @@ async fn reading_hides_and_editing_keeps() {
 }
 
 #[tokio::test]
+async fn plain_words_in_configuration_are_hidden_and_edits_keep_them() {
+    for (path, old, new) in [
+        (
+            "my.cnf",
+            "[client]\nuser = bob\npassword = swordfish\n",
+            "[client]\nuser = eve\npassword = swordfish\n",
+        ),
+        (".env", "DB_USER=bob\nDB_PASSWORD=swordfish\n", "DB_PASSWORD=swordfish\nDB_USER=eve\n"),
+        (
+            "compose.yml",
+            "environment:\n  DB_USER: bob\n  POSTGRES_PASSWORD: swordfish\n",
+            "environment:\n  DB_USER: eve\n  POSTGRES_PASSWORD: swordfish\n",
+        ),
+        (
+            "app.properties",
+            "db.user=bob\ndb.password = swordfish\n",
+            "db.user=eve\ndb.password = swordfish\n",
+        ),
+        ("redis.conf", "port 1\nrequirepass swordfish\n", "port 2\nrequirepass swordfish\n"),
+        (
+            "a.yml",
+            "user: bob\npassword: |\n  swordfish\n  fish\n",
+            "user: eve\npassword: |\n  swordfish\n  fish\n",
+        ),
+    ] {
+        let road = Road::new(&[(path, old.as_bytes())]);
+        let shown =
+            |text: &str| text.replace("swordfish\n  fish", "[REDACTED]").replace("swordfish", "[REDACTED]");
+        let read = road.call("read_file", json!({ "path": path })).await;
+        let found = road.call("search", json!({ "pattern": "(?i)pass", "context": 2, "all": true })).await;
+        let edit = json!({ "path": path, "edits": [{ "old": shown(old), "new": shown(new) }] });
+        let edited = road.call("edit", edit).await;
+        for reply in [&read, &found, &edited] {
+            assert!(done(reply).contains("[REDACTED]"), "{}", reply.model_text());
+            assert!(!reply.model_text().contains("swordfish"), "{}", reply.model_text());
+        }
+        assert_eq!(road.text(path), new);
+    }
+}
+
+#[tokio::test]
 async fn writing_whole_keeps_what_lines_up() {
     let road = road(&config());
     done(&road.call("read_file", json!({ "path": "c.toml" })).await);

@@ -1,0 +1,73 @@
+//! Values that somebody can guess. A guess that a command prints comes back as `[REDACTED]`, so whoever can run
+//! commands can find such a value by trying; only a value with too many possibilities is safe from that.
+
+use std::{collections::BTreeSet, fmt};
+
+use super::dynamic::SHORTEST;
+
+/// The fewest characters of a value that is not called short.
+const SHORT: usize = 10;
+/// From this length on even a value of letters alone has too many possibilities.
+const LONG: usize = 20;
+/// The fewest different characters.
+const DIFFERENT: usize = 5;
+
+/// Why a secret value protects less than it should. The value itself is not told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Weakness {
+    /// It has too few bytes to be told from ordinary text: it is not redacted at all.
+    NotRecognised,
+    /// It has few characters.
+    Short,
+    /// It has this many different characters.
+    FewCharacters(usize),
+    /// It is a number.
+    Number,
+    /// It is a word, or one with a few digits or signs at its end.
+    Word,
+}
+
+impl Weakness {
+    /// What is weak about `value`, if anything is.
+    pub fn of(value: &str) -> Option<Self> {
+        let different = value.chars().collect::<BTreeSet<_>>().len();
+        let word = value.trim_end_matches(|c: char| !c.is_alphabetic());
+        // `Swordfish2024!`, not `wJalrXUtnFEMI`.
+        let is_word = word.chars().all(char::is_alphabetic)
+            && (word.chars().skip(1).all(char::is_lowercase) || word.chars().all(char::is_uppercase));
+        match value.chars().count() {
+            _ if value.len() < SHORTEST => Some(Self::NotRecognised),
+            _ if different < DIFFERENT => Some(Self::FewCharacters(different)),
+            length if length >= LONG => None,
+            _ if value.chars().all(|c| c.is_ascii_digit()) => Some(Self::Number),
+            _ if is_word => Some(Self::Word),
+            length if length < SHORT => Some(Self::Short),
+            _ => None,
+        }
+    }
+}
+
+/// What follows "the value of `NAME`".
+impl fmt::Display for Weakness {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotRecognised => {
+                return write!(
+                    f,
+                    "is too short to be recognised, so it is not taken out of what tools print; use one of at least \
+                     {SHORTEST} bytes"
+                );
+            }
+            Self::Short => write!(f, "is short")?,
+            Self::FewCharacters(count) => write!(f, "has only {count} different characters")?,
+            Self::Number => write!(f, "is a number")?,
+            Self::Word => write!(f, "is written like a word")?,
+        }
+        write!(
+            f,
+            " and can be guessed: a command that prints guesses shows by `[REDACTED]` which one is right; use a random \
+             value of at least 16 characters"
+        )
+    }
+}

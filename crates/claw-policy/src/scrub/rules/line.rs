@@ -1,0 +1,226 @@
+//! The line around a setting, as tools print it: numbered, after a file's name, with a diff's sign, or with its line
+//! break written `\n`.
+
+use crate::scrub::view::{BLANK, Class, DIGIT, View, bytes, printable_but};
+
+/// How much of a line is looked at before its key.
+const BEFORE: usize = 200;
+/// How many lines are looked at for the head of a section.
+const SECTION: usize = 12;
+/// How many empty lines a block of YAML may have in a row.
+const EMPTY_LINES: usize = 4;
+/// The deepest indentation looked at.
+const DEEPEST: usize = 64;
+
+/// Words that stand before a setting: in a shell, in a Dockerfile, for Redis.
+const LEADS: &[&str] = &[
+    "export",
+    "set",
+    "setx",
+    "local",
+    "readonly",
+    "declare",
+    "typeset",
+    "env",
+    "arg",
+    "run",
+    "-e",
+    "-x",
+    "--env",
+    "--build-arg",
+    "-",
+    "config",
+];
+
+/// What a file's name is made of where it stands before a line.
+static NAME: Class = printable_but(b"\"'`=(){}<>,;:");
+/// A line of settings in a section: no sign of code.
+static SETTING: Class = printable_but(b"\"'`(){}[],\\");
+
+/// The line of a setting.
+pub(super) struct Line {
+    pub(super) start: usize,
+    /// The blanks before its first word, without what a tool put before.
+    pub(super) indent: usize,
+    pub(super) numbered: bool,
+}
+
+/// The line whose first word starts at `at`; `comments` may hold one too.
+pub(super) fn of(view: &View<'_>, at: usize, comments: bool) -> Option<Line> {
+    let start = start_of(view, at)?;
+    let (tool, numbered) = tool_prefix(view.slice(start..at));
+    let text = view.slice(start + tool..at);
+    let indent = text.iter().take_while(|byte| BLANK[**byte as usize]).count();
+    let mut rest = text.get(indent..)?;
+    if comments && let [b'#' | b';', after @ ..] = rest {
+        rest = after.trim_ascii_start();
+    }
+    // The quote before a quoted key.
+    if let [before @ .., b'"' | b'\''] = rest {
+        rest = before;
+    }
+    let mut words = rest.split(|byte| BLANK[*byte as usize]).filter(|word| !word.is_empty());
+    let is_lead = |word: &[u8]| LEADS.iter().any(|lead| word.eq_ignore_ascii_case(lead.as_bytes()));
+    (words.clone().count() <= 3 && words.all(is_lead)).then_some(Line { start, indent, numbered })
+}
+
+/// Whether nothing but a comment follows on the line.
+pub(super) fn ends(view: &View<'_>, at: usize) -> bool {
+    let blank = view.run(at, 8, &BLANK);
+    match view.get(blank) {
+        None | Some(b'\n' | b'\r') => true,
+        Some(b'#' | b';') => blank > at,
+        Some(b'\\') => matches!(view.get(blank + 1), Some(b'n' | b'r')),
+        _ => false,
+    }
+}
+
+/// Where the line after the break at `at` starts.
+pub(super) fn after_break(view: &View<'_>, at: usize) -> Option<usize> {
+    match view.get(at)? {
+        b'\n' => Some(at + 1),
+        b'\r' if view.get(at + 1) == Some(b'\n') => Some(at + 2),
+        _ => None,
+    }
+}
+
+/// Where the text of the line at `start`, or of the next that is not empty, starts if it is indented deeper.
+pub(super) fn deeper(view: &View<'_>, start: usize, indent: usize, numbered: bool) -> Option<usize> {
+    let mut start = start;
+    for _ in 0..=EMPTY_LINES {
+        let text = if numbered { after_number(view, start)? } else { start };
+        let first = view.run(text, DEEPEST, &BLANK);
+        match after_break(view, first) {
+            Some(next) => start = next,
+            None => return (view.get(first).is_some() && first - text > indent).then_some(first),
+        }
+    }
+    None
+}
+
+/// The next position inside a block of YAML, or nothing at its end.
+pub(super) fn block_step(view: &View<'_>, at: usize, indent: usize, numbered: bool) -> Option<usize> {
+    match after_break(view, at) {
+        Some(next) => deeper(view, next, indent, numbered),
+        None => view.get(at).map(|_| at + 1),
+    }
+}
+
+/// Whether the line at `start` is in a section: above it are settings, and above them is `[name]` or a hidden value.
+pub(super) fn in_section(view: &View<'_>, start: usize) -> bool {
+    static SECTION_NAME: Class = bytes(b"-0-9a-zA-Z_. :\"");
+    let mut start = start;
+    for _ in 0..SECTION {
+        let end = match (view.before(start), view.before(start.saturating_sub(1))) {
+            (Some(b'\n'), Some(b'\r')) => start - 2,
+            (Some(b'\n'), _) => start - 1,
+            _ => return false,
+        };
+        if view.follows_redaction(end) {
+            return true;
+        }
+        if view.before(end) == Some(b']') {
+            let name = view.run_before(end - 1, 64, &SECTION_NAME);
+            return view.before(name) == Some(b'[') && starts_line(view, name - 1);
+        }
+        start = view.run_before(end, BEFORE, &SETTING_OR_BLANK);
+        let line = view.slice(start..end);
+        let number = number(line).unwrap_or(0);
+        let line = line[number..].trim_ascii();
+        let comment = matches!(line.first(), None | Some(b'#' | b';'));
+        if !(comment || line.contains(&b'=') && line.last() != Some(&b';')) {
+            return false;
+        }
+    }
+    false
+}
+
+/// Whether nothing but blanks and a number stand before `at` on its line.
+fn starts_line(view: &View<'_>, at: usize) -> bool {
+    let blank = view.run_before(at, 8, &BLANK);
+    match view.before(blank) {
+        None | Some(b'\n') => true,
+        Some(byte) => byte.is_ascii_digit() && blank < at,
+    }
+}
+
+static SETTING_OR_BLANK: Class = {
+    let mut set = SETTING;
+    set[b' ' as usize] = true;
+    set[b'\t' as usize] = true;
+    set
+};
+
+/// Whether the word before the one at `at` is the name after `login`, as in `.netrc`.
+pub(super) fn follows_login(view: &View<'_>, at: usize) -> bool {
+    let end = match of(view, at, false) {
+        Some(line) if view.before(line.start) == Some(b'\n') => line.start - 1,
+        Some(_) => return false,
+        None => at,
+    };
+    let (name, after_name) = word_before(view, end);
+    let (login, after_login) = word_before(view, name);
+    if name == after_name || after_login == name || view.slice(login..after_login) != b"login" {
+        return false;
+    }
+    let (host, after_host) = word_before(view, login);
+    let (machine, after_machine) = word_before(view, host);
+    of(view, login, false).is_some()
+        || view.slice(host..after_host) == b"default"
+        || view.slice(machine..after_machine) == b"machine"
+}
+
+/// Where the word before `at` on its line starts and ends.
+fn word_before(view: &View<'_>, at: usize) -> (usize, usize) {
+    let end = view.run_before(at, 8, &BLANK);
+    (view.run_before(end, DEEPEST, &NAME), end)
+}
+
+/// Where the line that holds the byte before `at` starts; nothing where something redacted stands before it.
+fn start_of(view: &View<'_>, at: usize) -> Option<usize> {
+    let mut start = at;
+    while at - start < BEFORE {
+        match view.before(start) {
+            None | Some(b'\n' | b'\r') => return Some(start),
+            Some(b'n') if view.before(start - 1) == Some(b'\\') => return Some(start),
+            Some(b'[' | b']') => return None,
+            Some(_) => start -= 1,
+        }
+    }
+    None
+}
+
+/// How long what a tool printed before a line is: a file's name, a number, a diff's sign. Whether there is a number.
+fn tool_prefix(text: &[u8]) -> (usize, bool) {
+    let name = text.iter().take_while(|byte| NAME[**byte as usize]).count();
+    let is_name = text.get(name) == Some(&b':') && text[..name].iter().any(|byte| b"./".contains(byte));
+    let named = if is_name { name + 1 } else { 0 };
+    let number = number(&text[named..]);
+    let at = named + number.unwrap_or(0);
+    let sign = matches!(text.get(at), Some(b'+' | b'-' | b'>' | b'<')) && text.get(at + 1) != Some(&b'-');
+    (at + usize::from(sign), number.is_some())
+}
+
+/// How long a line's number and the sign after it are.
+fn number(text: &[u8]) -> Option<usize> {
+    let blanks = text.iter().take_while(|byte| BLANK[**byte as usize]).count();
+    let digits = text[blanks..].iter().take(7).take_while(|byte| DIGIT[**byte as usize]).count();
+    let sign = blanks + digits;
+    match text.get(sign) {
+        Some(b'\t') if digits > 0 => Some(sign + 1),
+        // Padded numbers have a blank behind their sign.
+        Some(b':' | b'-' | b'|') if digits > 0 => {
+            let blank = blanks > 0 && text.get(sign + 1) == Some(&b' ');
+            Some(sign + 1 + usize::from(blank))
+        }
+        _ => None,
+    }
+}
+
+/// Where the text after the number of the line at `start` starts.
+fn after_number(view: &View<'_>, start: usize) -> Option<usize> {
+    let digits = view.run(view.run(start, 12, &BLANK), 7, &DIGIT);
+    // Whatever the sign and the blank behind it are, they must have been looked at.
+    view.get(digits + 1)?;
+    number(view.slice(start..digits + 2)).map(|length| start + length)
+}

@@ -1,0 +1,373 @@
+//! Configuration and code side by side: in the first any word after a secret's key goes, the second stays.
+
+use super::check;
+
+/// What stands between `«` and `»` goes, the rest stays.
+#[track_caller]
+fn check_marked(marked: &str) {
+    let mut expected = String::new();
+    for (i, part) in marked.split(['«', '»']).enumerate() {
+        expected.push_str(if i % 2 == 0 { part } else { "[REDACTED]" });
+    }
+    check(&marked.replace(['«', '»'], ""), &expected);
+}
+
+/// Settings as files of many programs have them, one line each.
+const LINES: &[&str] = &[
+    // The words of the issue.
+    "password = «hunter2»",
+    "db.password = «swordfish»",
+    "POSTGRES_PASSWORD: «swordfish»",
+    "host=db password=«letmein» user=x",
+    "requirepass «foobared»",
+    // .env
+    "DB_PASSWORD=«root»",
+    "MYSQL_ROOT_PASSWORD=«secret»",
+    "POSTGRES_PASSWORD=«password»",
+    "SMTP_PASS=«mail»",
+    "export DB_PASSWORD=«abc»",
+    "db_password=«swordfish»",
+    "SECRET_KEY=«swordfish»",
+    "API_TOKEN=«letmein»",
+    "TOKEN=«letmein»",
+    "PASSWORD=«12345678»",
+    "PASSWORD=«sword.fish»",
+    "REDIS_PASSWORD=«swordfish» # the cache",
+    "#DB_PASSWORD=«swordfish»",
+    // my.cnf, php.ini, odbc.ini, pip.conf, .pypirc
+    "password=«letmein»",
+    "password = «letmein»",
+    "password\t=\t«letmein»",
+    "Password = «letmein»",
+    "PWD = «letmein»",
+    "; password = «letmein»",
+    "mysqli.default_pw_password = «letmein»",
+    "client-secret = «letmein»",
+    "password = «x7(Kq]9{w»",
+    "password = «correct,horse;battery»",
+    "password = «corrèct»",
+    // .properties
+    "spring.datasource.password=«swordfish»",
+    "spring.datasource.hikari.data-source-properties.password=«swordfish»",
+    "spring.datasource.password = «swordfish»",
+    "javax.net.ssl.keyStorePassword=«changeit»",
+    "user.password=«sword.fish»",
+    // YAML, compose
+    "password: «swordfish»",
+    "  password: «swordfish»",
+    "  password: «123456»",
+    "  password: «super_secret»",
+    "  password: «super-secret-password»",
+    "  password: «Swordfish»",
+    "  - password: «swordfish»",
+    "      POSTGRES_PASSWORD: «postgres»",
+    "      MYSQL_PASSWORD: «password»",
+    "      - POSTGRES_PASSWORD=«postgres»",
+    "      - MYSQL_ROOT_PASSWORD=«root»",
+    "  password: «swordfish» # of the database",
+    "  \"password\": «swordfish»",
+    "  client_secret: «swordfish»",
+    "  clientSecret: «swordfish»",
+    "  api_key: «swordfish»",
+    "  auth_token: «letmein»",
+    "  smtp_pass: «mail»",
+    "  password: \"«abc»\"",
+    "  api_key: \"«swordfish»\"",
+    // TOML, HCL
+    "password = \"«abc»\"",
+    "api_key = \"«swordfish»\"",
+    "access_token = '«letmein»'",
+    // JSON
+    "  \"password\": \"«abc»\",",
+    "  \"api_key\": \"«swordfish»\",",
+    "  \"apiKey\": \"«swordfish»\"",
+    "  \"db.password\": \"«swordfish»\",",
+    // redis.conf, sentinel.conf
+    "# requirepass «foobared»",
+    "masterauth «swordfish»",
+    "requirepass \"«swordfish»\"",
+    "CONFIG SET requirepass «swordfish»",
+    "sentinel.requirepass=«swordfish»",
+    // .pgpass, .netrc
+    "localhost:5432:mydb:bob:«swordfish»",
+    "*:5432:*:bob:«swordfish»",
+    "machine example.org login bob password «swordfish»",
+    "default login anonymous password «swordfish»",
+    // Connection strings
+    "host=localhost port=5432 dbname=app user=bob password=«swordfish»",
+    "\"host=localhost password=«swordfish» user=bob\"",
+    "Server=db;Database=app;User Id=sa;Password=«letmein»;",
+    "Server=db;Uid=sa;Pwd=«letmein»;Encrypt=yes",
+    "jdbc:mysql://db:3306/app?user=bob&password=«swordfish»",
+    "jdbc:postgresql://db/app?password=«swordfish»&user=bob",
+    "jdbc:sqlserver://db:1433;user=sa;password=«letmein»",
+    "mysql --user=root --password=«letmein» app",
+    // wpa_supplicant.conf, wp-config.php
+    "\tpsk=\"«swordfish»\"",
+    "\tpsk=«swordfish»",
+    "wpa_passphrase=«swordfish»",
+    "define('DB_PASSWORD', '«swordfish»');",
+    "define( 'DB_PASSWORD', '«swordfish»' );",
+    // Dockerfile, Makefile, shell
+    "ENV POSTGRES_PASSWORD=«root»",
+    "ARG DB_PASSWORD=«root»",
+    "docker run -e MYSQL_USER=x -e MYSQL_PASSWORD=«letmein» mysql",
+    "password=«swordfish»",
+    "  local password=«swordfish»",
+    "DB_PASSWORD = «swordfish»",
+    // As tools print a line.
+    "    12\tpassword = «swordfish»",
+    "    12: password = «swordfish»",
+    "    12- password: «swordfish»",
+    "12:password = «swordfish»",
+    "conf/my.cnf:password = «swordfish»",
+    "conf/my.cnf:12:password=«swordfish»",
+    "+password = «swordfish»",
+    "-  password: «swordfish»",
+    "> POSTGRES_PASSWORD=«root»",
+    "{\"text\":\"user = bob\\npassword = «swordfish»\\nport = 1\"}",
+    // What a command prints.
+    "Password: «swordfish»",
+    "Secret: «swordfish»",
+];
+
+/// Whole files.
+const FILES: &[&str] = &[
+    "[client]\nuser = bob\npassword = «swordfish»\nhost = db\n\n[mysqldump]\npassword=«letmein»\n",
+    "[smtp]\n\tuser = bob\n\tpassword = «swordfish»\n\tapi_key = «opensesame»\n\tsecret = «letmein»\n",
+    "[global]\r\n   workgroup = HOME\r\n   ldap.password = «swordfish»\r\n",
+    "[MyDSN]\nDriver = PostgreSQL\nServername = db\nUserName = bob\nPassword = «swordfish»\nPort = 5432\n",
+    "[global]\nindex-url = https://bob:«swordfish»@pypi.example.org/simple\n",
+    "[server-login]\nusername: bob\npassword: «swordfish»\n",
+    "services:\n  db:\n    image: postgres:16\n    environment:\n      POSTGRES_USER: app\n      \
+     POSTGRES_PASSWORD: «swordfish»\n      POSTGRES_DB: app\n    ports:\n      - \"127.0.0.1:5432:5432\"\n",
+    "services:\n  db:\n    environment:\n      - MYSQL_USER=app\n      - MYSQL_PASSWORD=«swordfish»\n",
+    "apiVersion: v1\nkind: Secret\nmetadata:\n  name: db\nstringData:\n  username: bob\n  password: «swordfish»\n",
+    "apiVersion: v1\nkind: Secret\ndata:\n  password: «c3dvcmRmaXNo»\n",
+    "spring:\n  datasource:\n    url: jdbc:postgresql://db/app\n    username: bob\n    password: «swordfish»\n",
+    "production:\n  adapter: postgresql\n  username: bob\n  password: «swordfish»\n  pool: 5\n",
+    "machine example.org\n  login bob\n  password «swordfish»\nmachine other.org\nlogin eve\npassword «letmein»\n",
+    "# host:port:database:user:password\ndb.internal:5432:app:bob:«swordfish»\n",
+    "network={\n\tssid=\"home\"\n\tpsk=\"«swordfish»\"\n}\n",
+    "{\n  \"host\": \"db\",\n  \"password\": \"«swordfish»\",\n  \"port\": 5432\n}\n",
+    "[database]\nhost = \"db\"\npassword = \"«swordfish»\"\n\n[api]\napi_key = \"«letmein»\"\n",
+    "resource \"aws_db_instance\" \"db\" {\n  username = \"bob\"\n  password = \"«swordfish»\"\n}\n",
+    // Blocks of YAML.
+    "password: |\n  «swordfish»\nuser: bob\n",
+    "db:\n  password: >-\n    «correct horse\n    battery staple»\n  user: bob\n",
+    "db:\n  password: |\n\n    «correct\n\n    horse»\n\n  user: bob\n",
+    "db:\r\n  secret: |-\r\n    «correct horse»\r\n  user: bob\r\n",
+    "password: |\n  «swordfish»",
+    "     1\tdb:\n     2\t  password: |\n     3\t    «correct\n     4\t    horse»\n     5\t  user: bob\n",
+    // A key's markers stay.
+    "private_key: |\n  -----BEGIN RSA PRIVATE KEY-----\n  \
+     «MIIEpAIBAAKCAQEA0Z3VS5JJcds3xfn/ygWyF8PbnGy0AHB7MaVYqmJ1dXCaGZ7x»\n  -----END RSA PRIVATE KEY-----\n",
+];
+
+/// Code, prose and settings without a secret.
+const STAYS: &[&str] = &[
+    // The words of the issue.
+    "self.password = password",
+    "let password = args.password.clone();",
+    // Rust
+    "    password: String,",
+    "    pub password: Option<SecretString>,",
+    "    password: password.into(),",
+    "    password,",
+    "    let secret = value;",
+    "    self.secret = secret;",
+    "    Family::Password => Style::Quoted,",
+    "    Password => hidden",
+    "    Some(password) => password",
+    "    if password == stored {",
+    "const PASSWORD: &str = PLACEHOLDER;",
+    "    password = rest",
+    "    secret = read",
+    "        password: hash",
+    "//! password: what a person types",
+    "    api_key: ApiKey",
+    // Python
+    "self.password = hashed",
+    "user.password = hashed",
+    "password = password",
+    "password = pw",
+    "password = user_password",
+    "password = args.password",
+    "password = getpass.getpass()",
+    "password = sys.argv[1]",
+    "password = None",
+    "    password = swordfish",
+    "    password: str",
+    "    password: str = None",
+    "    password: Optional[str] = None",
+    "    password: SecretStr",
+    "    password=password",
+    "    password=password,",
+    "    password=pw)",
+    "    password=settings.DB_PASSWORD",
+    "    password=args.password,",
+    "    secret=secret_value,",
+    "connect(host=host, password=pw, user=user)",
+    "connect(host, password=pw)",
+    "\"password\": password,",
+    "'password': form.password",
+    "def login(user, password=None, token=None):",
+    "assert password == expected",
+    "token = response",
+    "token = next",
+    "token = tokens",
+    "credentials = creds",
+    "render_pass = shadow",
+    "    first_pass: fast",
+    // JavaScript, TypeScript
+    "  password: string",
+    "  password?: string;",
+    "  password: hashedPassword",
+    "  password: req.body.password,",
+    "  password: user.password",
+    "  token: jwt,",
+    "  secret: jwtConstants.secret,",
+    "  secret: Buffer",
+    "  credentials: include",
+    "const { password } = req.body;",
+    "this.password = newPassword",
+    "this.password = pw;",
+    "password = e.target.value;",
+    "  password: z.string().min(8),",
+    "  password: { type: String, required: true },",
+    "  passwordField = newField;",
+    // Go, Java, C, C#, Kotlin, Swift, Ruby, PHP
+    "password := cfg.Password",
+    "\tPassword string `json:\"password\"`",
+    "\tPassword: cfg.Password,",
+    "\tpassword = strings.TrimSpace(line)",
+    "this.password = password;",
+    "private String password;",
+    "String password = request.getPassword();",
+    "user->password = strdup(pw);",
+    "password = buf;",
+    "char *password = argv[1];",
+    "#define PASSWORD_MAX 64",
+    "val password: String",
+    "let token: Token",
+    "@password = password",
+    "password = params[:password]",
+    "$password = $row['password'];",
+    "$this->password = $password;",
+    // Shell
+    "password=$1",
+    "password=\"$1\"",
+    "PASSWORD=${PASSWORD:-none}",
+    "read -rs password",
+    "PASSWORD=$(pass show db)",
+    "PWD=/root",
+    "PWD=/srv",
+    "OLDPWD=/",
+    "password_file=secret.txt",
+    // SQL, GraphQL, protobuf, HCL
+    "  password VARCHAR(255) NOT NULL,",
+    "WHERE user = $1 AND password = $2",
+    "SELECT password FROM users",
+    "UPDATE users SET password = crypt($1, salt)",
+    "  password: String!",
+    "  string password = 1;",
+    "  password = var.db_password",
+    "  password = random_password.db.result",
+    "  token    = local.token",
+    // YAML, INI and others without a secret
+    "password: ${DB_PASSWORD}",
+    "password: ${{ secrets.DB_PASSWORD }}",
+    "password: {{ db_password }}",
+    "password: !vault |",
+    "password: !secret db_password",
+    "password:",
+    "password: ",
+    "password =",
+    "PASSWORD=",
+    "password: null",
+    "password: ~",
+    "password: true",
+    "password: \"\"",
+    "password = ''",
+    "password: <your password>",
+    "password: <password>",
+    "password = changeme",
+    "password: your_password",
+    "password: \"********\"",
+    "password: /run/secrets/db",
+    "POSTGRES_PASSWORD_FILE: /run/secrets/db",
+    "      secretKeyRef:",
+    "      secretName: db",
+    "token_limit: 4000",
+    "max_tokens = 4096",
+    "password_min_length=8",
+    "password_hash: bcrypt",
+    "password-algorithm = argon2id",
+    "requirepass",
+    "masterauth <master-password>",
+    "PasswordAuthentication no",
+    "127.0.0.1:5432:5432",
+    "- \"5432:5432\"",
+    // Prose and what programs print
+    "Password: ",
+    "Password: required",
+    "Password: incorrect",
+    "password: must have 8 characters",
+    "The password: swordfish was wrong",
+    "- password: the password of the user",
+    "| password | string | the password of the user |",
+    "* **password**: the user's password",
+    "`password: swordfish` is hidden",
+    "password swordfish",
+    "password reset",
+    "the requirepass option is set",
+    "my login is bob, password unknown",
+    "usage: login --password=PASSWORD",
+    "  --password PASSWORD  the password",
+    "user=bob password=? host=db",
+    "containing login and password for ftp",
+    "               owner_secret: str):",
+    "               owner_secret=None):",
+    "               access_token=request.owner):",
+    "pub const WPA_PSK: ALGORITHM = DOT11_WPA_PSK;",
+    "    offered_psk: hello",
+    "level=info msg=ok token=expired user=5",
+    "password=[REDACTED]",
+    "password: |\n  [REDACTED]\nuser: bob",
+    "password: |\nuser: bob",
+    "script: |\n  password reset\n  done",
+];
+
+#[test]
+fn plain_words_after_a_secrets_key_go() {
+    for line in LINES {
+        check_marked(line);
+        check_marked(&format!("a = 1\n{line}\nb = 2\n"));
+    }
+}
+
+#[test]
+fn whole_files_are_hidden_line_by_line() {
+    for file in FILES {
+        check_marked(file);
+    }
+}
+
+#[test]
+fn code_prose_and_settings_without_a_secret_stay() {
+    for line in STAYS {
+        check(line, line);
+        let among = format!("a = 1\n{line}\nb = 2\n");
+        check(&among, &among);
+        let numbered = format!("    12\t{line}");
+        check(&numbered, &numbered);
+    }
+}
+
+#[test]
+fn indented_settings_go_in_a_section_alone() {
+    check_marked("[smtp]\n  # mail\n  user = bob\n  password = «swordfish»\n");
+    check_marked("def f():\n    user = bob\n    password = swordfish\n");
+    check_marked("x = [1]\n    password = swordfish\n");
+    check_marked("if (a[0])\n    password = swordfish\n");
+}

@@ -1,0 +1,369 @@
+//! Access over a network: who a key belongs to, what may be done with it, and as whom its calls are made.
+//!
+//! A front end shows a key to the [`Door`] and gets a [`Visitor`]. What a visitor may do is one table,
+//! [`Permission::needs`]; as whom a visitor calls is decided by [`App::caller_of`], never by the request.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use claw_agent::Peer;
+use claw_core::port::{Clock as _, UnixMillis};
+use claw_core::store::{
+    AccessRole, Admitted, ApiKey, Key, KeyScope, KeyScopes, NewKey, Topic, User,
+};
+use claw_core::tool::{Caller, Digest};
+use claw_core::{AgentId, JobId, KeyId, SessionKey, TenantId, UserId};
+use claw_host::SystemClock;
+use claw_store::Backend;
+use tokio::sync::watch;
+
+use super::{App, Error};
+
+/// How long a key that was found good is not looked up again. A change of access is heard of sooner.
+const REMEMBERED: Duration = Duration::from_secs(1);
+/// The most keys that are remembered.
+const MOST_REMEMBERED: usize = 10_000;
+/// The channel of calls that come over a network.
+pub const CHANNEL: &str = "http";
+
+/// Something that can be done over a network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Permission {
+    /// See which tools an agent has.
+    ReadTools,
+    /// Call tools.
+    CallTools,
+    /// Read one's own sessions and runs, and follow them.
+    ReadSessions,
+    /// Send messages, and stop one's own runs.
+    WriteSessions,
+    /// See the questions that calls wait for.
+    ReadApprovals,
+    /// Answer questions.
+    AnswerApprovals,
+    /// See agents.
+    ReadAgents,
+    /// Read the ledger, usage and changes that can be undone.
+    ReadLedger,
+    /// See and change keys, users and tenants.
+    ManageAccess,
+    /// Act as another user, in another channel or in a group.
+    ActForOthers,
+}
+
+impl Permission {
+    /// Every permission.
+    pub const ALL: [Self; 10] = [
+        Self::ReadTools,
+        Self::CallTools,
+        Self::ReadSessions,
+        Self::WriteSessions,
+        Self::ReadApprovals,
+        Self::AnswerApprovals,
+        Self::ReadAgents,
+        Self::ReadLedger,
+        Self::ManageAccess,
+        Self::ActForOthers,
+    ];
+
+    /// The scope that a key needs and the role that its user needs: both.
+    pub const fn needs(self) -> (KeyScope, AccessRole) {
+        match self {
+            Self::ReadTools => (KeyScope::ReadTools, AccessRole::Viewer),
+            Self::CallTools => (KeyScope::CallTools, AccessRole::Operator),
+            Self::ReadSessions => (KeyScope::ReadSessions, AccessRole::Viewer),
+            Self::WriteSessions => (KeyScope::WriteSessions, AccessRole::Operator),
+            Self::ReadApprovals => (KeyScope::ReadApprovals, AccessRole::Viewer),
+            Self::AnswerApprovals => (KeyScope::AnswerApprovals, AccessRole::Operator),
+            Self::ReadAgents => (KeyScope::ReadAgents, AccessRole::Viewer),
+            Self::ReadLedger => (KeyScope::ReadLedger, AccessRole::Operator),
+            Self::ManageAccess | Self::ActForOthers => (KeyScope::Admin, AccessRole::Admin),
+        }
+    }
+}
+
+/// Somebody who came in with a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Visitor {
+    /// The key.
+    pub key: KeyId,
+    /// The tenant that the key leads into.
+    pub tenant: TenantId,
+    /// The user that the key belongs to; `None` for a program that acts for nobody.
+    pub user: Option<UserId>,
+    /// The role of the user. A key without a user has that of an operator, or of an admin with the scope `admin`.
+    pub role: AccessRole,
+    /// The scopes of the key.
+    pub scopes: KeyScopes,
+}
+
+impl Visitor {
+    /// Checks that the visitor may do this. The error names what is missing.
+    pub fn may(&self, permission: Permission) -> Result<(), Error> {
+        let (scope, role) = permission.needs();
+        if !self.scopes.allow(scope) {
+            return Err(Error::invalid(format!("this key does not have the scope `{scope}`"))
+                .hint("use a key that has it: `clawsmith api-keys create --scope`")
+                .refusing());
+        }
+        if self.role < role {
+            return Err(Error::invalid(format!(
+                "this needs the role `{role}`, and the key's user has the role `{}`",
+                self.role
+            ))
+            .hint("ask an administrator")
+            .refusing());
+        }
+        Ok(())
+    }
+
+    /// The name that answers and changes are recorded with.
+    pub fn name(&self) -> String {
+        self.user.as_ref().map_or_else(|| format!("key:{}", self.key), ToString::to_string)
+    }
+}
+
+impl From<Admitted> for Visitor {
+    fn from(Admitted { key, tenant, user, scopes }: Admitted) -> Self {
+        let (user, role) = match user {
+            Some((user, role)) => (Some(user), role),
+            None if scopes.allow(KeyScope::Admin) => (None, AccessRole::Admin),
+            None => (None, AccessRole::Operator),
+        };
+        Self { key, tenant, user, role, scopes }
+    }
+}
+
+/// Checks keys, and remembers good ones for a moment. Cheap to share.
+pub struct Door {
+    store: Arc<dyn Backend>,
+    known: Mutex<Known>,
+}
+
+struct Known {
+    visitors: HashMap<Digest, (Instant, Arc<Visitor>)>,
+    changes: watch::Receiver<u64>,
+}
+
+impl Door {
+    /// Returns the visitor that comes with this key; `None` where the key is worth nothing.
+    pub async fn admit(&self, key: &str) -> Result<Option<Arc<Visitor>>, Error> {
+        let Ok(key) = key.parse::<ApiKey>() else { return Ok(None) };
+        let hash = key.hash();
+        if let Some(visitor) = self.known(&hash) {
+            return Ok(Some(visitor));
+        }
+        let admitted = self.store.authenticate(&hash, SystemClock.now()).await;
+        let Some(admitted) = admitted? else { return Ok(None) };
+        let visitor = Arc::new(Visitor::from(admitted));
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.visitors.len() >= MOST_REMEMBERED {
+            known.visitors.clear();
+        }
+        known.visitors.insert(hash, (Instant::now(), Arc::clone(&visitor)));
+        Ok(Some(visitor))
+    }
+
+    fn known(&self, hash: &Digest) -> Option<Arc<Visitor>> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.changes.has_changed().unwrap_or(true) {
+            known.changes.mark_unchanged();
+            known.visitors.clear();
+        }
+        let (since, visitor) = known.visitors.get(hash)?;
+        (since.elapsed() < REMEMBERED).then(|| Arc::clone(visitor))
+    }
+}
+
+/// A key to be made.
+#[derive(Debug, Clone)]
+pub struct KeyRequest {
+    /// The user that it belongs to.
+    pub user: UserId,
+    /// The role that the user gets if there is no such user yet.
+    pub role: AccessRole,
+    /// What it is for, for people.
+    pub label: String,
+    /// What may be done with it.
+    pub scopes: KeyScopes,
+    /// How long it holds; `None` for ever.
+    pub lasts: Option<Duration>,
+}
+
+/// The wish of a visitor to call or to talk.
+#[derive(Debug, Clone, Default)]
+pub struct CallerWish<'a> {
+    /// The agent; the deployment's `default` where none is named.
+    pub agent: Option<&'a str>,
+    /// A session of the visitor's own that goes on; a fresh one where none is named.
+    pub session: Option<&'a str>,
+}
+
+impl App {
+    /// A door of this deployment, for all its tenants.
+    pub fn door(&self) -> Door {
+        let changes = self.store.changes(Topic::Access);
+        Door {
+            store: Arc::clone(&self.store),
+            known: Mutex::new(Known { visitors: HashMap::new(), changes }),
+        }
+    }
+
+    /// Makes a key of this tenant, and its user where there is none. The key itself is returned once and kept nowhere.
+    pub async fn create_key(&self, request: KeyRequest) -> Result<(ApiKey, NewKey), Error> {
+        let now = SystemClock.now();
+        let mut random = [0; 32];
+        rustix::rand::getrandom(&mut random[..], rustix::rand::GetRandomFlags::empty())
+            .ok()
+            .filter(|count| *count == random.len())
+            .ok_or_else(|| Error::failed("the system gave no random bytes").hint("try again"))?;
+        let key = ApiKey::from_random(random);
+        let (tenant, user) = (self.tenant().clone(), request.user);
+        if self.store.user(&tenant, &user).await?.is_none() {
+            let (id, name, role) = (user.clone(), user.to_string(), request.role);
+            let added = User { tenant: tenant.clone(), id, name, role, created: now, disabled: false };
+            self.store.add_user(added).await?;
+        }
+        let new = NewKey {
+            id: KeyId::new(),
+            hash: key.hash(),
+            tenant,
+            user: Some(user),
+            label: request.label,
+            scopes: request.scopes,
+            created: now,
+            expires: request.lasts.map(|lasts| now.plus(lasts)),
+        };
+        self.store.add_key(new.clone()).await?;
+        Ok((key, new))
+    }
+
+    /// The keys of this tenant, oldest first.
+    pub async fn api_keys(&self) -> Result<Vec<Key>, Error> {
+        Ok(self.store.keys(self.tenant()).await?)
+    }
+
+    /// Revokes the key of this id, or the one whose id begins so.
+    pub async fn revoke_key(&self, id: &str) -> Result<Key, Error> {
+        let keys = self.api_keys().await?;
+        let beginning = id.to_lowercase();
+        let found: Vec<&Key> =
+            keys.iter().filter(|key| key.new.id.to_string().starts_with(&beginning)).collect();
+        let hint = "clawsmith api-keys list";
+        let key = match (beginning.is_empty(), &found[..]) {
+            (false, [key]) => key.new.id,
+            (true, _) | (false, []) => {
+                return Err(Error::invalid(format!("there is no key `{id}`")).hint(hint));
+            }
+            (false, several) => {
+                let message = format!("`{id}` begins the ids of {} keys", several.len());
+                return Err(Error::invalid(message).hint(hint));
+            }
+        };
+        let revoked = self.store.revoke_key(self.tenant(), key, SystemClock.now()).await?;
+        revoked.ok_or_else(|| Error::invalid(format!("there is no key `{id}`")).hint(hint))
+    }
+
+    /// The users of this tenant.
+    pub async fn users(&self) -> Result<Vec<User>, Error> {
+        Ok(self.store.users(self.tenant()).await?)
+    }
+
+    /// Builds the caller that a visitor acts as: tenant and user are the key's, the workspace is the agent's own for that
+    /// user, and the channel is never `cli`. A session that is named must be the visitor's own.
+    pub async fn caller_of(&self, visitor: &Visitor, wish: &CallerWish<'_>) -> Result<Caller, Error> {
+        let app = self.of_tenant(&visitor.tenant);
+        let name = wish.agent.unwrap_or("default");
+        let agent = AgentId::new(name).map_err(|error| Error::invalid(format!("`{name}`: {error}")))?;
+        if name != "default" {
+            app.must_have_agent(name).await?;
+        }
+        let session = session_of(visitor, &agent, wish.session)?;
+        let mut caller = Caller::new(agent, session, "/");
+        caller.tenant = visitor.tenant.clone();
+        caller.user = visitor.user.clone();
+        caller.channel = CHANNEL.into();
+        self.setup().config().sandbox.sandboxing().apply(&mut caller);
+        caller.workspace = self.setup().managed_workspace(&caller)?;
+        caller.config = Arc::new(self.setup().config().tool_settings());
+        Ok(caller)
+    }
+}
+
+/// The session that is named, if it is the visitor's own; a fresh one where none is.
+fn session_of(visitor: &Visitor, agent: &AgentId, named: Option<&str>) -> Result<SessionKey, Error> {
+    let user = visitor.name();
+    let key = |chat: Option<&str>| claw_agent::key(agent, CHANNEL, Peer::Direct { user: &user, chat });
+    let invalid = |error: claw_core::InvalidId| Error::invalid(error.to_string());
+    let Some(named) = named else {
+        return key(Some(&JobId::new().to_string())).map_err(invalid);
+    };
+    let own = key(None).map_err(invalid)?;
+    let rest = named.strip_prefix(own.as_str());
+    if rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(':')) {
+        return SessionKey::new(named).map_err(invalid);
+    }
+    Err(Error::invalid(format!("there is no session `{}` of yours with the agent `{agent}`", shortened(named)))
+        .hint("leave it out for a fresh one"))
+}
+
+fn shortened(text: &str) -> String {
+    text.chars().take(100).collect()
+}
+
+impl std::fmt::Debug for Door {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Door").finish_non_exhaustive()
+    }
+}
+
+/// Whether a key can be used now.
+pub fn is_good(key: &Key, now: UnixMillis) -> bool {
+    key.revoked.is_none() && key.new.expires.is_none_or(|expires| expires > now)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn visitor(user: &str) -> Visitor {
+        Visitor {
+            key: KeyId::new(),
+            tenant: TenantId::main(),
+            user: Some(UserId::new(user).unwrap()),
+            role: AccessRole::Viewer,
+            scopes: "tools:read tools:call".parse().unwrap(),
+        }
+    }
+
+    #[test]
+    fn a_session_of_somebody_else_is_refused() {
+        let agent = AgentId::new("a").unwrap();
+        let ann = visitor("ann");
+        let own = session_of(&ann, &agent, None).unwrap();
+        assert!(own.as_str().starts_with("agent:a:http:direct:ann:"), "{own}");
+        assert_eq!(session_of(&ann, &agent, Some(own.as_str())).unwrap(), own);
+        for foreign in [
+            "agent:a:http:direct:annabel",
+            "agent:a:http:direct:ben:1",
+            "agent:b:http:direct:ann:1",
+            "agent:a:cli:direct:ann",
+            "agent:a:http:group:ann",
+            "cli:ann",
+            "",
+        ] {
+            assert!(session_of(&ann, &agent, Some(foreign)).is_err(), "{foreign}");
+        }
+    }
+
+    #[test]
+    fn a_scope_without_the_role_and_a_role_without_the_scope_are_not_enough() {
+        let viewer = visitor("ann");
+        assert!(viewer.may(Permission::ReadTools).is_ok());
+        let error = viewer.may(Permission::CallTools).unwrap_err();
+        assert!(error.message().contains("needs the role `operator`"), "{error}");
+        let error = viewer.may(Permission::ReadLedger).unwrap_err();
+        assert!(error.message().contains("does not have the scope `ledger:read`"), "{error}");
+    }
+}
