@@ -76,6 +76,11 @@ enum Command {
     /// See the runs of agents, and stop one in whichever process it is.
     #[command(subcommand)]
     Runs(commands::runs::Runs),
+    /// Serve agents and tools over HTTP.
+    Serve(commands::serve::Serve),
+    /// Make, list and revoke the keys that programs come in with.
+    #[command(subcommand)]
+    ApiKeys(commands::api_keys::ApiKeys),
     /// See what holds commands, try it, and run one in it.
     #[command(subcommand)]
     Sandbox(commands::sandbox::Sandbox),
@@ -178,6 +183,8 @@ fn execute(cli: Cli) -> Outcome {
         Command::Shell(shell) => shell.run(&mut session),
         Command::Approvals(approvals) => approvals.run(&mut session),
         Command::Runs(runs) => runs.run(&mut session),
+        Command::Serve(serve) => serve.run(&mut session),
+        Command::ApiKeys(keys) => keys.run(&mut session),
         Command::Sandbox(sandbox) => sandbox.run(&mut session),
         Command::Secrets(secrets) => secrets.run(&mut session),
         Command::Credentials(credentials) => credentials.run(&mut session),

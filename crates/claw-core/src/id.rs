@@ -212,6 +212,11 @@ macro_rules! uuid_id {
                 Self(Uuid::now_v7())
             }
 
+            /// The id that these sixteen bytes are, most significant first.
+            pub const fn from_bytes(bytes: [u8; 16]) -> Self {
+                Self(Uuid::from_bytes(bytes))
+            }
+
             /// The sixteen bytes, most significant first.
             pub fn as_bytes(&self) -> &[u8; 16] {
                 self.0.as_bytes()

@@ -1,6 +1,7 @@
 //! The subcommands, one file each.
 
 pub(crate) mod agent;
+pub(crate) mod api_keys;
 pub(crate) mod approvals;
 pub(crate) mod chat;
 pub(crate) mod completions;
@@ -16,6 +17,7 @@ pub(crate) mod runs;
 pub(crate) mod sandbox;
 pub(crate) mod scrub;
 pub(crate) mod secrets;
+pub(crate) mod serve;
 pub(crate) mod shell;
 pub(crate) mod tools;
 pub(crate) mod tour;

@@ -9,9 +9,7 @@ use std::time::{Duration, Instant};
 
 use claw_agent::Peer;
 use claw_core::port::{Clock as _, UnixMillis};
-use claw_core::store::{
-    AccessRole, Admitted, ApiKey, Key, KeyScope, KeyScopes, NewKey, Topic, User,
-};
+use claw_core::store::{AccessRole, Admitted, ApiKey, Key, KeyScope, KeyScopes, NewKey, Topic, User};
 use claw_core::tool::{Caller, Digest};
 use claw_core::{AgentId, JobId, KeyId, SessionKey, TenantId, UserId};
 use claw_host::SystemClock;
@@ -116,6 +114,11 @@ impl Visitor {
             .refusing());
         }
         Ok(())
+    }
+
+    /// The session of this key, if it is one of the visitor's own with this agent.
+    pub fn own_session(&self, agent: &AgentId, session: &str) -> Result<SessionKey, Error> {
+        session_of(self, agent, Some(session))
     }
 
     /// The name that answers and changes are recorded with.
@@ -304,8 +307,11 @@ fn session_of(visitor: &Visitor, agent: &AgentId, named: Option<&str>) -> Result
     if rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(':')) {
         return SessionKey::new(named).map_err(invalid);
     }
-    Err(Error::invalid(format!("there is no session `{}` of yours with the agent `{agent}`", shortened(named)))
-        .hint("leave it out for a fresh one"))
+    Err(Error::invalid(format!(
+        "there is no session `{}` of yours with the agent `{agent}`",
+        shortened(named)
+    ))
+    .hint("leave it out for a fresh one"))
 }
 
 fn shortened(text: &str) -> String {

@@ -8,6 +8,7 @@
 //! line, a gateway, a program of yours) holds arguments, transport and rendering; it asks an [`App`] for the rest.
 //! Nothing here prints, reads a terminal or speaks a protocol.
 
+pub mod access;
 mod agents;
 mod approvals;
 mod compose;
@@ -54,6 +55,7 @@ pub use claw_agent::ModelChoice;
 pub struct App {
     setup: Arc<Setup>,
     store: Arc<dyn Backend>,
+    tenant: TenantId,
 }
 
 impl Setup {
@@ -68,7 +70,7 @@ impl Setup {
             installation::join(&data, &place, store.installation())?;
         }
         recover_transactions(&data).await;
-        Ok(App { setup: Arc::new(self.clone()), store })
+        Ok(App { setup: Arc::new(self.clone()), store, tenant: self.tenant().clone() })
     }
 
     /// Opens the store if there is one; `None`, and nothing created, where there is none.
@@ -132,9 +134,16 @@ impl App {
         &self.store
     }
 
-    /// The deployment's own tenant.
+    /// The tenant whose data this application works with; the deployment's own, unless
+    /// [`of_tenant`](Self::of_tenant) named another.
     pub fn tenant(&self) -> &TenantId {
-        self.setup.tenant()
+        &self.tenant
+    }
+
+    /// The same application for another tenant.
+    #[must_use]
+    pub fn of_tenant(&self, tenant: &TenantId) -> Self {
+        Self { tenant: tenant.clone(), ..self.clone() }
     }
 
     /// Closes the store.

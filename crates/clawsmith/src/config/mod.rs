@@ -17,6 +17,7 @@ mod store;
 mod trust;
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -88,6 +89,8 @@ pub struct Config {
     pub files: FilesConfig,
     /// What is secret.
     pub scrub: ScrubConfig,
+    /// How `clawsmith serve` is reached.
+    pub gateway: GatewayConfig,
     /// Settings of single tools, by the tool's name; each tool says what it takes.
     pub settings: BTreeMap<String, Map<String, Value>>,
 }
@@ -180,6 +183,19 @@ pub enum ContextFiles {
     Store,
 }
 
+/// How `clawsmith serve` is reached.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct GatewayConfig {
+    /// The address and port that it listens on: a loopback address. Others reach it through a proxy on this machine that
+    /// speaks TLS.
+    #[schemars(with = "String")]
+    pub listen: SocketAddr,
+    /// The names by which a proxy passes requests on, besides loopback ones: a request with another `Host` or `Origin` is
+    /// refused.
+    pub hosts: Vec<String>,
+}
+
 /// How far calls may go.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -244,6 +260,7 @@ impl Default for Config {
             runs: RunLimits::default(),
             files: FilesConfig::default(),
             scrub: ScrubConfig::default(),
+            gateway: GatewayConfig::default(),
             settings: BTreeMap::new(),
         }
     }
@@ -283,6 +300,12 @@ impl FilesConfig {
     /// How long changes can be undone.
     pub fn undo_limits(&self) -> UndoLimits {
         UndoLimits { age: days(self.undo_days), bytes: mib(self.undo_mib) }
+    }
+}
+
+impl Default for GatewayConfig {
+    fn default() -> Self {
+        Self { listen: SocketAddr::from(([127, 0, 0, 1], 7373)), hosts: Vec::new() }
     }
 }
 

@@ -1,0 +1,177 @@
+//! `clawsmith api-keys`: the keys that programs come in with.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Args, Subcommand, ValueEnum};
+use claw_core::UserId;
+use claw_core::port::Clock as _;
+use claw_core::store::{AccessRole, Key, KeyScope, KeyScopes};
+use claw_host::SystemClock;
+use clawsmith::app::access::{KeyRequest, is_good};
+use serde_json::json;
+
+use super::ledger::time;
+use crate::caller;
+use crate::cli::Session;
+use crate::failure::{Failure, Outcome};
+use crate::opened::{with_app, with_existing_app};
+use crate::output::{Cell, Table, tell};
+
+/// The operations on keys.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ApiKeys {
+    /// Make a key. It is shown once and kept nowhere.
+    #[command(
+        after_help = "What can be done with a key is what its scopes and the role of its user both allow.
+
+Examples:
+  clawsmith api-keys create --user ann
+  clawsmith api-keys create --user ci --scope tools:read,tools:call --days 30 --label pipeline
+  clawsmith api-keys create --user ops --role admin --scope admin"
+    )]
+    Create(Create),
+    /// List the keys: whose they are, what for, and whether they hold.
+    List,
+    /// Revoke a key for good.
+    #[command(after_help = "Examples:
+  clawsmith api-keys revoke 019b7611")]
+    Revoke(Which),
+}
+
+/// The key to make.
+#[derive(Debug, Args)]
+pub(crate) struct Create {
+    /// The user that it belongs to [default: `$USER`]; a user that is not there yet is added.
+    #[arg(long, value_name = "ID")]
+    user: Option<String>,
+    /// The role of a user that is added.
+    #[arg(long, value_name = "ROLE", value_enum, default_value_t = Role::Operator)]
+    role: Role,
+    /// What may be done with it, such as `tools:call` [default: to see and call tools, to talk, and to see and answer
+    /// questions].
+    #[arg(long, value_name = "SCOPE", value_delimiter = ',')]
+    scope: Vec<KeyScope>,
+    /// What it is for.
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    label: String,
+    /// For how many days it holds [default: until it is revoked].
+    #[arg(long, value_name = "N")]
+    days: Option<u32>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Role {
+    Viewer,
+    Operator,
+    Admin,
+    Owner,
+}
+
+/// The key that is meant.
+#[derive(Debug, Args)]
+pub(crate) struct Which {
+    /// Its id, or the beginning of one.
+    id: String,
+}
+
+/// The scopes of a key that names none.
+const USUAL: [KeyScope; 7] = [
+    KeyScope::ReadAgents,
+    KeyScope::AnswerApprovals,
+    KeyScope::ReadApprovals,
+    KeyScope::ReadSessions,
+    KeyScope::WriteSessions,
+    KeyScope::CallTools,
+    KeyScope::ReadTools,
+];
+
+impl ApiKeys {
+    pub(crate) fn run(self, session: &mut Session) -> Outcome {
+        match self {
+            Self::Create(create) => create.run(session),
+            Self::List => list(session),
+            Self::Revoke(which) => which.run(session),
+        }
+    }
+}
+
+impl Create {
+    fn run(self, session: &mut Session) -> Outcome {
+        let setup = session.load()?;
+        let user = match &self.user {
+            Some(user) => UserId::new(user),
+            None => caller::user_of(&session.around),
+        };
+        let user = user.map_err(|error| Failure::usage(format!("`--user`: {error}")))?;
+        let scopes: KeyScopes = match self.scope.is_empty() {
+            true => USUAL.into_iter().collect(),
+            false => self.scope.into_iter().collect(),
+        };
+        let role = match self.role {
+            Role::Viewer => AccessRole::Viewer,
+            Role::Operator => AccessRole::Operator,
+            Role::Admin => AccessRole::Admin,
+            Role::Owner => AccessRole::Owner,
+        };
+        let lasts = self.days.map(|days| Duration::from_secs(u64::from(days) * 86_400));
+        let request = KeyRequest { user, role, label: self.label, scopes, lasts };
+        let (key, new) = with_app(&setup, async |app| Ok(app.create_key(request).await?))?;
+        if session.out.json {
+            session.out.json(
+                &json!({ "key": key.reveal(), "id": new.id, "user": new.user, "scopes": new.scopes }),
+            )?;
+        } else {
+            session.out.line(key.reveal())?;
+            tell("this is shown once: keep it; programs send it as `Authorization: Bearer KEY`");
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn list(session: &mut Session) -> Outcome {
+    let setup = session.load()?;
+    let keys = with_existing_app(&setup, async |app| Ok(app.api_keys().await?))?.unwrap_or_default();
+    if session.out.json {
+        session.out.json(&keys)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if keys.is_empty() {
+        session.out.line("no keys; `clawsmith api-keys create --user NAME` makes one")?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut table = Table::new(["id", "user", "state", "scopes", "label", "last used"]);
+    for key in &keys {
+        table.row([
+            Cell::strong(key.new.id),
+            Cell::new(key.new.user.as_ref().map_or("-", |user| user.as_str())),
+            state(key),
+            Cell::new(&key.new.scopes),
+            Cell::new(&key.new.label),
+            Cell::quiet(key.last_used.map_or_else(|| "never".to_owned(), time)),
+        ]);
+    }
+    session.out.table(&table)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn state(key: &Key) -> Cell {
+    match (is_good(key, SystemClock.now()), key.revoked) {
+        (true, _) => Cell::good("good"),
+        (false, Some(_)) => Cell::bad("revoked"),
+        (false, None) => Cell::warning("expired"),
+    }
+}
+
+impl Which {
+    fn run(&self, session: &mut Session) -> Outcome {
+        let setup = session.load()?;
+        let revoked = with_existing_app(&setup, async |app| Ok(app.revoke_key(&self.id).await?))?;
+        let key = revoked.ok_or_else(|| Failure::usage(format!("there is no key `{}`", self.id)))?;
+        match session.out.json {
+            true => session.out.json(&key)?,
+            false => session.out.line(format_args!("key {} is revoked", key.new.id))?,
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}

@@ -1,0 +1,80 @@
+//! `clawsmith serve`: agents and tools over HTTP, until it is told to stop.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use claw_gateway::GatewayOptions;
+use serde_json::json;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::cli::Session;
+use crate::failure::{Failure, Outcome};
+use crate::opened::with_app;
+use crate::output::tell;
+
+/// Where to listen.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Every request needs a key: `clawsmith api-keys create` makes one. SIGTERM and Ctrl-C end it: \
+requests that run are finished, and what is left of a run is taken up by the next start.
+
+Examples:
+  clawsmith serve
+  clawsmith serve --listen 127.0.0.1:8080"
+)]
+pub(crate) struct Serve {
+    /// The loopback address and port, instead of `gateway.listen`; port 0 takes a free one.
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    listen: Option<SocketAddr>,
+    /// Play this script instead of asking a model.
+    #[arg(long, value_name = "FILE")]
+    script: Option<PathBuf>,
+}
+
+impl Serve {
+    pub(crate) fn run(self, session: &mut Session) -> Outcome {
+        let setup = session.load()?;
+        let address = self.listen.unwrap_or(setup.config().gateway.listen);
+        if !address.ip().is_loopback() {
+            let failure = Failure::usage(format!(
+                "`{address}` is no loopback address, and without TLS keys could be read"
+            ));
+            return Err(failure.hint(
+                "listen on 127.0.0.1 and let a proxy on this machine speak TLS; name it in `gateway.hosts`",
+            ));
+        }
+        let options = GatewayOptions { hosts: setup.config().gateway.hosts.clone(), script: self.script };
+        with_app(&setup, async |app| {
+            let listener = TcpListener::bind(address).await.map_err(|error| {
+                Failure::failed(format!("cannot listen on {address}"))
+                    .because(error)
+                    .hint("choose another with `--listen`")
+            })?;
+            let bound = listener.local_addr().unwrap_or(address);
+            if app.api_keys().await?.is_empty() {
+                tell("there is no key yet: `clawsmith api-keys create --user NAME` makes one");
+            }
+            match session.out.json {
+                true => session.out.json_line(&json!({ "listening": format!("http://{bound}") }))?,
+                false => session.out.line(format_args!("listening on http://{bound}"))?,
+            }
+            claw_gateway::serve(app.clone(), listener, options, stopped()).await?;
+            Ok(ExitCode::SUCCESS)
+        })
+    }
+}
+
+/// Waits for SIGTERM or Ctrl-C.
+async fn stopped() {
+    let Ok(mut terminate) = signal(SignalKind::terminate()) else {
+        return drop(tokio::signal::ctrl_c().await);
+    };
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = tokio::signal::ctrl_c() => {}
+    }
+    tell("ending; requests that run are finished");
+}

@@ -1,0 +1,145 @@
+//! What stands before every handler: the names that a request may use, and the key that it must show.
+
+use std::sync::Arc;
+
+use axum::extract::{FromRequestParts, Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
+use clawsmith::app::access::{Permission, Visitor};
+
+use crate::Gateway;
+use crate::error::{ApiError, is_openai};
+
+/// The visitor of a request, put there by [`admit`].
+#[derive(Clone)]
+pub(crate) struct Who(pub(crate) Arc<Visitor>);
+
+impl Who {
+    /// Checks that the visitor may do this.
+    pub(crate) fn may(&self, permission: Permission) -> Result<(), ApiError> {
+        self.0.may(permission).map_err(ApiError::from)
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Who {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+        parts.extensions.get::<Self>().cloned().ok_or_else(no_key)
+    }
+}
+
+fn no_key() -> ApiError {
+    ApiError::new(
+        StatusCode::UNAUTHORIZED,
+        "no_key",
+        "this needs a key: send `Authorization: Bearer claw_...`",
+    )
+    .hint("`clawsmith api-keys create` makes one")
+}
+
+/// Refuses a request whose `Host` or `Origin` is not this gateway's: a page of another site that a browser was led to.
+pub(crate) async fn check_origin(State(gateway): State<Gateway>, request: Request, next: Next) -> Response {
+    let path = request.uri().path().to_owned();
+    match origin_fault(&gateway.0.hosts, request.headers(), request.uri().host()) {
+        None => next.run(request).await,
+        Some(what) => {
+            let error = ApiError::new(StatusCode::FORBIDDEN, "foreign_host", what)
+                .hint("name the host in `gateway.hosts`, or use the gateway's own address");
+            shaped(error, &path)
+        }
+    }
+}
+
+fn origin_fault(hosts: &[String], headers: &HeaderMap, in_uri: Option<&str>) -> Option<String> {
+    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).or(in_uri).unwrap_or("");
+    let is_own = |name: &str| hosts.iter().any(|own| own.eq_ignore_ascii_case(without_port(name)));
+    if !is_own(host) {
+        return Some(format!("the host `{}` is not one of this gateway's", shown(host)));
+    }
+    let origin = headers.get(header::ORIGIN)?;
+    let origin = origin.to_str().unwrap_or("");
+    let name = origin.split_once("://").map_or("", |(_, name)| name);
+    (!is_own(name)).then(|| format!("the origin `{}` is not one of this gateway's", shown(origin)))
+}
+
+/// The name of `name:port`; an IPv6 address keeps its brackets.
+fn without_port(host: &str) -> &str {
+    match host.rfind(':') {
+        Some(at) if !host[at..].contains(']') => &host[..at],
+        _ => host,
+    }
+}
+
+fn shown(text: &str) -> String {
+    text.chars().take(100).collect()
+}
+
+/// Lets a request in that shows a good key.
+pub(crate) async fn admit(State(gateway): State<Gateway>, mut request: Request, next: Next) -> Response {
+    let path = request.uri().path().to_owned();
+    let key = bearer(request.headers()).map(str::to_owned);
+    let admitted = match &key {
+        None => Err(no_key()),
+        Some(key) => match gateway.0.door.admit(key).await {
+            Ok(Some(visitor)) => Ok(visitor),
+            Ok(None) => Err(ApiError::new(
+                StatusCode::UNAUTHORIZED,
+                "bad_key",
+                "this key is unknown, revoked or expired, or its user is disabled",
+            )
+            .hint("`clawsmith api-keys list` shows the keys there are")),
+            Err(error) => Err(error.into()),
+        },
+    };
+    match admitted {
+        Ok(visitor) => {
+            request.extensions_mut().insert(Who(visitor));
+            next.run(request).await
+        }
+        Err(error) => shaped(error, &path),
+    }
+}
+
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, key) = value.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| key.trim())
+}
+
+fn shaped(error: ApiError, path: &str) -> Response {
+    if is_openai(path) { error.as_openai().into_response() } else { error.into_response() }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(host: &str, origin: Option<&'static str>, refused: bool) {
+        let hosts = ["localhost", "127.0.0.1", "[::1]"].map(str::to_owned);
+        let mut headers = HeaderMap::new();
+        headers.insert(header::HOST, HeaderValue::from_str(host).unwrap());
+        if let Some(origin) = origin {
+            headers.insert(header::ORIGIN, HeaderValue::from_static(origin));
+        }
+        assert_eq!(origin_fault(&hosts, &headers, None).is_some(), refused, "{host} {origin:?}");
+    }
+
+    #[test]
+    fn a_page_of_another_site_is_refused() {
+        check("127.0.0.1:7373", None, false);
+        check("LOCALHOST:7373", Some("http://localhost:7373"), false);
+        check("[::1]:7373", Some("http://[::1]:7373"), false);
+        check("evil.example:7373", None, true);
+        check("127.0.0.1.evil.example", None, true);
+        check("", None, true);
+        check("localhost:7373", Some("https://evil.example"), true);
+        check("localhost:7373", Some("null"), true);
+        check("localhost:7373", Some("http://localhost.evil.example"), true);
+    }
+}
