@@ -20,7 +20,7 @@ use super::pool::Pool;
 use super::watch::{self, Watch};
 use super::wire::{self, Order, Running, Seen, Told};
 use super::{DockerError, DockerOptions, WorkspaceAccess};
-use crate::shell::{Finished, LocalShell, Reason, environment, named, no_dry_run};
+use crate::shell::{Finished, LocalShell, Reason, TEMPORARY, environment, is_writable, named, no_dry_run};
 
 /// Where commands run, for people.
 pub(super) const PLACE: &str = "a Docker container";
@@ -363,7 +363,13 @@ impl DockerShell {
                     (path, identity)
                 }
             };
-            Sight { target: target.clone(), path, identity, credential: None }
+            let mut writable: Vec<PathBuf> = TEMPORARY.iter().map(PathBuf::from).collect();
+            writable.push(PathBuf::from(WORKSPACE));
+            writable.extend(
+                container.reach.grants.iter().filter(|grant| grant.write).map(|grant| grant.path.clone()),
+            );
+            let writable = is_writable(target, path.as_deref(), Path::new(WORKSPACE), &writable);
+            Sight { target: target.clone(), path, identity, credential: None, writable }
         };
         Ok(targets.iter().map(sight).collect())
     }
