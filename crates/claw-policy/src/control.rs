@@ -225,4 +225,18 @@ mod tests {
             None
         );
     }
+
+    #[test]
+    fn refuses_all_settings_but_harmless_ones() {
+        let planted = "[core]\n\tbare = false\n\tfsmonitor = ./x\n\tfilemode = true # y\n[user]\nname = A B\n\
+            [include]\n\tpath = x\n[url \"https://evil/\"]\n\tinsteadOf = https://github.com/\n\
+            [http]\n\tproxy = http://evil\n[http \"https://github.com/a\"]\n\tsslVerify = false\n\
+            [remote \"origin\"] uploadpack = x\n\turl = https://lost/\n\
+            [remote \"origin\"]\n\turl = https://github.com/a\n\tproxy = x\n\turl = \"https://b/#1\"\n\turl = ext::sh\n\
+            [branch \"main\"]\n\tmerge = refs/heads/\\\n\tremote = origin\n[extensions]\n\tworktreeConfig = true\n";
+        let kept = "[core]\n\tbare = false\n[user]\n\tname = A B\n[remote \"origin\"]\n\turl = https://github.com/a\n\
+            [remote \"origin\"]\n\turl = \"https://b/#1\"\n[branch \"main\"]\n\tremote = origin\n";
+        assert_eq!(harmless_settings(planted.as_bytes()), kept);
+        assert_eq!(harmless_settings(b"url = x\n\xff"), "");
+    }
 }

@@ -100,8 +100,7 @@ pub(super) enum Errand {
 
 /// What a call of a program wants.
 pub(super) fn errand(run: &ProgramRun) -> Errand {
-    let words = run.arguments.iter().map(String::as_str);
-    let command = words.skip_while(|word| BEFORE.contains(word)).next();
+    let command = run.arguments.iter().map(String::as_str).find(|word| !BEFORE.contains(word));
     match command {
         _ if !has_token(run) => Errand::Local,
         Some("clone") => Errand::Clone,
