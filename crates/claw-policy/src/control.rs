@@ -59,6 +59,45 @@ fn harmless_config(before: Option<&[u8]>, after: &[u8]) -> Option<bool> {
     Some(new.iter().all(|setting| known.contains(setting) || is_harmless(setting)))
 }
 
+/// Returns the settings of a git configuration that make git run nothing and send nothing elsewhere, as a configuration.
+/// A line that is not plainly one setting, or the header of a section, is left out.
+pub fn harmless_settings(config: &[u8]) -> String {
+    let text = String::from_utf8_lossy(config);
+    let (mut section, mut kept) = (String::new(), String::new());
+    for line in text.lines().map(str::trim) {
+        if line.starts_with('[') {
+            section = header(line).unwrap_or_default().to_owned();
+        } else if let Some((key, value)) = line.split_once('=').filter(|_| !section.is_empty())
+            && let setting = (section.clone(), key.trim().to_ascii_lowercase(), value.trim().to_owned())
+            && is_word(&setting.1)
+            && is_plain(&setting.2)
+            && is_harmless(&setting)
+        {
+            kept.push_str(&format!("{}\n\t{} = {}\n", setting.0, setting.1, setting.2));
+        }
+    }
+    kept
+}
+
+/// Returns whether a text is the name of a setting.
+fn is_word(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphabetic())
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
+}
+
+/// Returns whether git reads a value as it is written.
+fn is_plain(value: &str) -> bool {
+    let bare = value.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+    let special: &[char] = if bare.is_some() { &['\\', '"'] } else { &['\\', '"', '#', ';'] };
+    !bare.unwrap_or(value).contains(|c: char| c.is_control() || special.contains(&c))
+}
+
+/// The line, if it is the header of a section and nothing else.
+fn header(line: &str) -> Option<&str> {
+    let name = line.strip_prefix('[')?.strip_suffix(']')?;
+    (!name.contains([']', '[', '#', ';', '\\', '='])).then_some(line)
+}
+
 /// A setting: the header of its section, its key and its value.
 type Setting = (String, String, String);
 
@@ -69,9 +108,8 @@ fn settings(bytes: &[u8]) -> Option<Vec<Setting>> {
         if line.is_empty() || line.starts_with(['#', ';']) {
             continue;
         }
-        if let Some(header) = line.strip_prefix('[') {
-            header.strip_suffix(']').filter(|header| !header.contains([']', '[', '#', ';', '\\', '=']))?;
-            line.clone_into(&mut section);
+        if line.starts_with('[') {
+            header(line)?.clone_into(&mut section);
             continue;
         }
         // A line that goes on below could hide anything.
@@ -96,6 +134,8 @@ fn is_harmless((header, key, value): &Setting) -> bool {
         "symlinks",
         "autocrlf",
         "eol",
+        "sparsecheckout",
+        "sparsecheckoutcone",
     ];
     let is_address = matches!(key.as_str(), "url" | "pushurl");
     match section.as_str() {
@@ -103,7 +143,10 @@ fn is_harmless((header, key, value): &Setting) -> bool {
         "user" => matches!(key.as_str(), "name" | "email"),
         "branch" => matches!(key.as_str(), "remote" | "merge" | "rebase" | "description"),
         "remote" | "submodule" if is_address => !value.contains("::") && !value.starts_with('-'),
-        "remote" => matches!(key.as_str(), "fetch" | "tagopt" | "prune"),
+        "remote" => {
+            matches!(key.as_str(), "fetch" | "push" | "tagopt" | "prune" | "promisor" | "partialclonefilter")
+        }
+        "extensions" => matches!(key.as_str(), "objectformat" | "partialclone" | "refstorage" | "noop"),
         "submodule" => matches!(key.as_str(), "active" | "branch"),
         "init" => key == "defaultbranch",
         "pull" => matches!(key.as_str(), "rebase" | "ff"),
@@ -181,5 +224,19 @@ mod tests {
             control_reason(Path::new(".git/config"), Some(known), Some(after), Entry::default()),
             None
         );
+    }
+
+    #[test]
+    fn refuses_all_settings_but_harmless_ones() {
+        let planted = "[core]\n\tbare = false\n\tfsmonitor = ./x\n\tfilemode = true # y\n[user]\nname = A B\n\
+            [include]\n\tpath = x\n[url \"https://evil/\"]\n\tinsteadOf = https://github.com/\n\
+            [http]\n\tproxy = http://evil\n[http \"https://github.com/a\"]\n\tsslVerify = false\n\
+            [remote \"origin\"] uploadpack = x\n\turl = https://lost/\n\
+            [remote \"origin\"]\n\turl = https://github.com/a\n\tproxy = x\n\turl = \"https://b/#1\"\n\turl = ext::sh\n\
+            [branch \"main\"]\n\tmerge = refs/heads/\\\n\tremote = origin\n[extensions]\n\tworktreeConfig = true\n";
+        let kept = "[core]\n\tbare = false\n[user]\n\tname = A B\n[remote \"origin\"]\n\turl = https://github.com/a\n\
+            [remote \"origin\"]\n\turl = \"https://b/#1\"\n[branch \"main\"]\n\tremote = origin\n";
+        assert_eq!(harmless_settings(planted.as_bytes()), kept);
+        assert_eq!(harmless_settings(b"url = x\n\xff"), "");
     }
 }

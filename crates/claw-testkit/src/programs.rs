@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use claw_core::port::{ProgramHost, ProgramRun, Ran, Registered, RunContext, UnixMillis};
+use claw_core::port::{HostRan, ProgramHost, ProgramRun, Ran, Registered, RunContext, UnixMillis};
 use claw_core::store::{ProgramCard, ProgramPlace, ProgramSettings, StoreError};
 use claw_core::tool::{ErrorKind, Sight, Target, ToolError};
 use claw_core::{AgentId, ProgramName, TenantId};
@@ -64,10 +64,16 @@ impl ProgramHost for FakePrograms {
         let target = Target::Program { name: run.word.clone(), directory: run.directory.clone() };
         let identity = Some(self.identity.lock().unwrap().clone());
         let credential = Some(run.program.place.name.as_str().into());
-        Ok(vec![Sight { target, path: Some(run.program.settings.binary.clone()), identity, credential }])
+        Ok(vec![Sight {
+            target,
+            path: Some(run.program.settings.binary.clone()),
+            identity,
+            credential,
+            writable: false,
+        }])
     }
 
-    async fn run(&self, context: &RunContext, run: &ProgramRun) -> Result<Ran, ToolError> {
+    async fn run(&self, context: &RunContext, run: &ProgramRun) -> Result<HostRan, ToolError> {
         if self.look(context, run).await? != context.sights {
             return Err(ToolError::new(ErrorKind::Conflict, "it changed since the call was judged"));
         }
@@ -76,6 +82,6 @@ impl ProgramHost for FakePrograms {
         self.runs.lock().unwrap().push(words);
         let output = format!("the token is {}\n", self.value);
         context.progress.tell(&output);
-        Ok(Ran { exit: Some(0), output, ..Ran::default() })
+        Ok(Ran { exit: Some(0), output, ..Ran::default() }.into())
     }
 }

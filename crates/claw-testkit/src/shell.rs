@@ -93,7 +93,13 @@ impl FakeShell {
         };
         let swapped = self.swapped.lock().unwrap();
         let swapped = swapped.iter().rev().find(|(other, _)| other == target).map(|(_, now)| now.clone());
-        Sight { target: target.clone(), path, identity: swapped.or(Some(identity)), credential: None }
+        Sight {
+            target: target.clone(),
+            path,
+            identity: swapped.or(Some(identity)),
+            credential: None,
+            writable: false,
+        }
     }
 
     async fn reply(&self, context: &RunContext, run: Run) -> Result<Ran, ToolError> {

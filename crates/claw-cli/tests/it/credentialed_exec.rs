@@ -39,6 +39,9 @@ fn install(home: &Home) {
 fn add(home: &Home, words: &[&str]) {
     let binary = home.path().join("bin/gh");
     let words = [&["credentials", "add", "gh", "--binary", binary.to_str().unwrap()], words].concat();
+    // What the stub runs.
+    let helpers = ["base64", "cat", "od", "sleep", "tr"].iter().flat_map(|helper| ["--helper", helper]);
+    let words: Vec<&str> = words.into_iter().chain(helpers).collect();
     let ran = home.ran(home.command(&words).write_stdin(TOKEN));
     assert_eq!(ran.code, 0, "{}", ran.shown());
 }
@@ -468,7 +471,6 @@ fn refuses_a_rule_for_the_plain_program_in_place_of_one_for_its_credentials() {
     let strict = "[approvals]\nsecurity = \"allowlist\"\n";
     let home = with_config(strict);
     assert_eq!(home.run(&["credentials", "remove", "gh"]).code, 0);
-    let binary = home.path().join("bin/gh");
     let approve = |tool: &str, command: &str| {
         let args = json!({ "command": command }).to_string();
         let call = Waiting::start(&home, &[tool, &args]);
@@ -478,11 +480,14 @@ fn refuses_a_rule_for_the_plain_program_in_place_of_one_for_its_credentials() {
         approved.stdout
     };
     // A yes to the program without credentials...
-    approve("exec", &format!("{} pr", binary.display()));
-    add(&home, &[]);
+    approve("exec", "/usr/bin/expr 1 + 1");
+    assert_eq!(sh(&home, "/usr/bin/expr 1 + 1").code, 0);
+    let words = ["credentials", "add", "expr", "--binary", "/usr/bin/expr", "--env", "EXPR_TOKEN"];
+    assert_eq!(home.ran(home.command(&words).write_stdin(TOKEN)).code, 0);
     // ...is none to it with them.
-    refused(&sh(&home, &format!("{} pr", binary.display())), "needs an approval");
-    refused(&gh(&home, &format!("{} pr", binary.display())), "needs an approval");
+    refused(&sh(&home, "/usr/bin/expr 1 + 1"), "needs an approval");
+    refused(&gh(&home, "/usr/bin/expr 1 + 1"), "needs an approval");
+    add(&home, &[]);
     let said = approve("credentialed_exec", "gh pr list a/b.txt");
     assert!(said.contains("/bin/gh pr list a/b.txt (with the credentials of gh)"), "{said}");
     assert_eq!(gh(&home, "gh pr list a/b.txt").code, 0);

@@ -124,7 +124,7 @@ impl FsBridge for Flat {
     async fn look(&self, place: &Place<'_>, path: &str) -> Result<Sight, ToolError> {
         let identity = self.stat(place, path).await?.map(|stat| stat.version.0.to_string());
         let target = Target::File { path: path.to_owned() };
-        Ok(Sight { target, path: Some(Self::key(place, path)), identity, credential: None })
+        Ok(Sight { target, path: Some(Self::key(place, path)), identity, credential: None, writable: false })
     }
 }
 

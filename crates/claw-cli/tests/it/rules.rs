@@ -63,7 +63,8 @@ fn a_yes_for_good_covers_the_same_command_and_nothing_beside_it() {
 
     let id = rules[0]["id"].as_str().unwrap();
     let revoked = home.run(&["approvals", "revoke", id]);
-    assert_eq!(revoked.stdout, format!("revoked: `/usr/bin/ls -l` ({id})\n"));
+    let sandbox = "the kernel sandbox: workspace read only, no network";
+    assert_eq!(revoked.stdout, format!("revoked: `/usr/bin/ls -l`; in {sandbox} ({id})\n"));
     asks(&home, "ls -l");
     assert_eq!(home.run(&["approvals", "rules"]).stdout, "no rule is remembered\n");
     assert!(home.run(&["approvals", "rules", "--all"]).stdout.contains("revoked"));
@@ -106,18 +107,24 @@ fn what_asked_once_need_not_ask_again() {
 }
 
 #[test]
-fn refuses_a_program_that_was_swapped_since() {
+fn refuses_a_rule_for_a_program_that_could_be_swapped_before_it_runs() {
     let home = strict();
     let run = home.write("project/run", "#!/bin/sh\necho one\n");
     let mode = |path: &std::path::Path| {
         std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     };
     mode(&run);
-    approve(&home, "./run a", &[]);
-    assert_eq!(sh(&home, "./run a").stdout, "one\n[exit code 0]\n");
-    asks(&home, "cd / && ./run a");
-    mode(&home.write("project/other", "#!/bin/sh\necho two\n"));
-    std::fs::rename(home.path().join("project/other"), &run).unwrap();
+    // It could be swapped at any moment, so that a yes holds once.
+    let call = Waiting::start(&home, &["exec", &json!({ "command": "./run a" }).to_string()]);
+    let shown = home.run(&["approvals", "show", &call.id]).stdout;
+    assert!(
+        shown.contains("always     not possible: the agent can change the program that it runs"),
+        "{shown}"
+    );
+    let refused = home.run(&["approvals", "approve", &call.id, "--always"]);
+    assert!(refused.code == 1 && refused.stderr.contains("no rule can be given"), "{}", refused.shown());
+    assert_eq!(home.run(&["approvals", "approve", &call.id]).code, 0);
+    assert_eq!(call.end().stdout, "one\n[exit code 0]\n");
     asks(&home, "./run a");
 }
 
@@ -131,7 +138,7 @@ fn a_question_shows_what_would_be_remembered() {
     call.end();
     let call = waiting("cat src/b.txt");
     let shown = home.run(&["approvals", "show", &call.id]).stdout;
-    assert!(shown.contains("always     would cover `/usr/bin/cat <path>`\n"), "{shown}");
+    assert!(shown.contains("always     would cover `/usr/bin/cat <path>`; in the kernel sandbox: workspace read only, no network\n"), "{shown}");
     assert!(shown.contains("it would have covered `cat src/a.txt; true`, which ran before\n"), "{shown}");
     assert_eq!(home.run(&["approvals", "deny", &call.id]).code, 0);
     call.end();

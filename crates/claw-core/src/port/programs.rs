@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::{Ran, RunContext};
+use super::{HostRan, RunContext};
 use crate::id::{AgentId, TenantId};
 use crate::store::{ProgramCard, StoreError};
 use crate::tool::{Sight, ToolError};
@@ -41,5 +41,5 @@ pub trait ProgramHost: Send + Sync {
     /// that file is not the one that was registered. Every sight names the credential.
     async fn look(&self, context: &RunContext, run: &ProgramRun) -> Result<Vec<Sight>, ToolError>;
     /// Runs it, where all is as it was seen.
-    async fn run(&self, context: &RunContext, run: &ProgramRun) -> Result<Ran, ToolError>;
+    async fn run(&self, context: &RunContext, run: &ProgramRun) -> Result<HostRan, ToolError>;
 }

@@ -33,6 +33,11 @@ pub struct ProgramSettings {
     /// What that file held when it was registered. One that holds something else is not run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<Digest>,
+    /// The programs that it may run beside itself: names in the system's `PATH`, absolute paths, or paths that start with
+    /// `../` and are relative to the directory of its file. A directory stands for every file below it. Entries that do
+    /// not exist are ignored. The kernel refuses everything else.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub helpers: Vec<String>,
     /// Calls whose arguments match one of these patterns are refused.
     #[serde(default)]
     pub deny_args: Vec<String>,
@@ -56,6 +61,7 @@ impl ProgramSettings {
         Self {
             binary: binary.into(),
             digest: None,
+            helpers: Vec::new(),
             deny_args: Vec::new(),
             deny_verbose: Vec::new(),
             timeout_secs: timeout(),

@@ -235,6 +235,8 @@ pub struct Sight {
     pub identity: Option<String>,
     /// The registered credential that would be used.
     pub credential: Option<SmolStr>,
+    /// Commands of the agent can change it, or change where its name leads: it may be another thing a moment later.
+    pub writable: bool,
 }
 
 /// Everything that decides what a call would do, and for whom: what an approval binds.

@@ -134,6 +134,7 @@ impl FsBridge for MemoryFiles {
             path: Some(full.display().to_string()),
             identity: tree.nodes.get(&full).map(|node| node.stat().version.0.to_string()),
             credential: None,
+            writable: false,
         })
     }
 

@@ -112,6 +112,7 @@ pub(super) fn look(request: &Request) -> Result<Sight, Failure> {
         path,
         identity,
         credential: None,
+        writable: false,
     };
     // Step by step, since the kernel does not say where it went.
     let found = match request.find_stepwise(&reach) {

@@ -210,6 +210,7 @@ impl FsBridge for StoreFiles {
             path: Some(full),
             identity: stat.map(|stat| stat.version.0.to_string()),
             credential: None,
+            writable: false,
         })
     }
 

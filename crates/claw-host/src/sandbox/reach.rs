@@ -25,6 +25,20 @@ pub struct Reach {
     pub network: Network,
     /// Whether it can read `/proc`, where the variables of a process can be read as if they were a file.
     pub processes: bool,
+    /// The files that it can execute.
+    pub execute: Execute,
+}
+
+/// The files that a command can execute.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Execute {
+    /// Every file that it can read.
+    #[default]
+    Any,
+    /// These files, and those below these directories. The workspace, `/tmp` and grants that hold none of them are
+    /// mounted such that nothing in them can be mapped as code either, so a program loader runs nothing from there.
+    Only(Vec<PathBuf>),
 }
 
 /// Directories of a layer, on the workspace's file system. Hidden paths of the workspace are whiteouts in it.
@@ -158,6 +172,7 @@ impl Reach {
             hidden: Vec::new(),
             network: Network::None,
             processes: true,
+            execute: Execute::Any,
         }
     }
 
@@ -195,7 +210,13 @@ impl Reach {
         let in_tmp = |path: &Path| path.starts_with("/tmp") || path.starts_with("/var/tmp");
         let is_clear = !in_tmp(&workspace) && !grants.iter().any(|grant| in_tmp(&grant.path));
         let (layer, temporary) = (self.layer.clone(), self.temporary.clone().filter(|_| is_clear));
-        Ok(Self { workspace, grants, hidden, layer, temporary, write, network, processes })
+        let execute = match &self.execute {
+            Execute::Any => Execute::Any,
+            Execute::Only(files) => {
+                Execute::Only(files.iter().map(|file| resolve(file)).collect::<Result<_, _>>()?)
+            }
+        };
+        Ok(Self { workspace, grants, hidden, layer, temporary, write, network, processes, execute })
     }
 }
 

@@ -15,7 +15,7 @@ use super::pending::Pending;
 use super::process::{Command, Finished, Input, Process, Streams, Watch};
 use super::{OutputLimits, child, environment, generated, scratch, sight};
 use crate::sandbox::{
-    Confinement, Grant, Launcher, LayerName, Limits, Network, Reach, SandboxError, WorkspaceLayer,
+    Confinement, Execute, Grant, Launcher, LayerName, Limits, Network, Reach, SandboxError, WorkspaceLayer,
 };
 use crate::transaction::Transactions;
 
@@ -116,6 +116,14 @@ impl LocalShell {
         self.command(context, argv, &script.directory, &script.env).await
     }
 
+    /// The directories that commands of agents can write to, as they are inside of the sandbox.
+    pub(super) fn writable(&self, context: &RunContext) -> Vec<PathBuf> {
+        let grants = self.options.grants.iter().filter(|grant| grant.write);
+        let grants = grants.map(|grant| grant.path.canonicalize().unwrap_or_else(|_| grant.path.clone()));
+        let temporary = sight::TEMPORARY.iter().map(PathBuf::from);
+        std::iter::once(context.workspace.clone()).chain(temporary).chain(grants).collect()
+    }
+
     /// The options of every command.
     pub(crate) const fn options(&self) -> &ShellOptions {
         &self.options
@@ -142,6 +150,7 @@ impl LocalShell {
             hidden: self.hidden(context).await,
             network: self.network(context),
             processes: true,
+            execute: Execute::Any,
         };
         Confinement { reach, required: self.options.required.clone() }
     }
@@ -268,7 +277,7 @@ impl LocalShell {
 
     /// Runs a command on a layer, if one is asked for and can be made; otherwise it writes to the workspace directly,
     /// and the result says why.
-    async fn ran_on_layer(
+    pub(super) async fn ran_on_layer(
         &self,
         context: &RunContext,
         command: Command,
@@ -386,7 +395,9 @@ impl ShellHost for LocalShell {
                 // Whoever keeps a process looks at it.
                 Target::Program { .. } | Target::File { .. } | Target::Process { .. } => seen,
             };
-            sights.push(Sight { target: target.clone(), path, identity, credential: None });
+            let writable =
+                sight::is_writable(target, path.as_deref(), &context.workspace, &self.writable(context));
+            sights.push(Sight { target: target.clone(), path, identity, credential: None, writable });
         }
         Ok(sights)
     }

@@ -18,7 +18,9 @@ pub use local::{GENERATED, LocalShell, ShellOptions};
 pub use output::OutputLimits;
 pub(crate) use output::{Decoder, Output};
 pub use process::{Command, Finished, Input, Process, Reason, Streams};
-pub use programs::{CredentialedPrograms, NoCredentials, check_program, digest_program};
-pub(crate) use sight::named;
+pub use programs::{
+    CredentialedPrograms, Harmless, NoCredentials, ProgramRules, check_program, digest_program,
+};
+pub(crate) use sight::{TEMPORARY, is_writable, named};
 pub(crate) use terminal::END;
 pub use terminal::Terminal;

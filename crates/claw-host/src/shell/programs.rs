@@ -1,10 +1,13 @@
 //! Registered programs, run with their credentials: without a shell, in a sandbox of their own with the network.
 //!
 //! What runs is the registered file and no other: it is where it was, holds what it held, and nobody but its owner or
-//! root can change it. Its home is empty, so that no configuration which an agent wrote is taken for the user's, and
-//! `/proc` is closed to it, so that it cannot be made to read its own variables as a file.
+//! root can change it. The kernel lets it execute itself and its helpers and nothing else, so that nothing an agent
+//! planted runs. Its home and its `/tmp` are empty and its own, so that no configuration which an agent wrote is taken
+//! for the user's, and `/proc` is closed to it, so that it cannot be made to read its own variables as a file.
 
+mod executables;
 mod file;
+mod git;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -12,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use claw_core::port::{ProgramHost, ProgramRun, Ran, Registered, RunContext, WorkspaceAccess};
+use claw_core::port::{HostRan, ProgramHost, ProgramRun, Registered, RunContext, WorkspaceAccess};
 use claw_core::store::{Credentials, OpenProgram, ProgramCard, ProgramPlace, StoreError};
 use claw_core::tool::{Digest, ErrorKind, Sight, Target, ToolError};
 use claw_core::{AgentId, TenantId};
@@ -20,11 +23,13 @@ use smol_str::SmolStr;
 use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 
+use self::git::{Errand, Login};
 use super::process::Streams;
 use super::{Command, LocalShell, sight};
-use crate::sandbox::{Grant, LayerName};
+use crate::sandbox::{Execute, Grant, LayerName};
 
 pub use self::file::{check as check_program, digest as digest_program};
+pub use self::git::Harmless;
 
 /// The home of a program in its sandbox, where `/tmp` is its own and empty.
 const HOME: &str = "/tmp";
@@ -43,7 +48,16 @@ pub struct CredentialedPrograms {
     known: Mutex<HashMap<TenantId, Known>>,
     /// What files held, by where and which they are.
     digests: Mutex<HashMap<(String, String), Digest>>,
-    open: &'static [&'static str],
+    rules: ProgramRules,
+}
+
+/// What the policy says of registered programs.
+#[derive(Debug, Clone, Copy)]
+pub struct ProgramRules {
+    /// Variables that are no secrets: a region, a host.
+    pub open: &'static [&'static str],
+    /// The harmless settings of a git configuration.
+    pub harmless: Harmless,
 }
 
 /// A source without programs, for where there is no store.
@@ -73,10 +87,10 @@ struct Known {
 }
 
 impl CredentialedPrograms {
-    /// Programs of this source, run by this shell. The variables named in `open` are no secrets: a region, a host.
-    pub fn new(shell: LocalShell, source: Arc<dyn Credentials>, open: &'static [&'static str]) -> Self {
+    /// Programs of this source, run by this shell.
+    pub fn new(shell: LocalShell, source: Arc<dyn Credentials>, rules: ProgramRules) -> Self {
         let changes = source.changes();
-        Self { shell, source, changes, known: Mutex::default(), digests: Mutex::default(), open }
+        Self { shell, source, changes, known: Mutex::default(), digests: Mutex::default(), rules }
     }
 
     async fn of_tenant(&self, tenant: &TenantId) -> Result<Arc<[Arc<ProgramCard>]>, StoreError> {
@@ -114,8 +128,8 @@ impl CredentialedPrograms {
     async fn file(&self, context: &RunContext, run: &ProgramRun) -> Result<(String, String), ToolError> {
         let settings = &run.program.settings;
         let (name, binary) = (&run.program.place.name, settings.binary.as_str());
-        let (workspace, meant) = (context.workspace.clone(), run.clone());
-        let (path, identity) = on_thread(move || registered(&workspace, &meant)).await??;
+        let (workspace, meant, writable) = (context.workspace.clone(), run.clone(), self.writable(context));
+        let (path, identity) = on_thread(move || registered(&workspace, &meant, &writable)).await??;
         let digest = self.digest(&path, &identity).await?;
         if settings.digest != Some(digest) {
             let message = format!("`{binary}` is not what it was when `{name}` was registered");
@@ -126,18 +140,19 @@ impl CredentialedPrograms {
         Ok((path, format!("{identity} {digest} {}", run.program.at.0)))
     }
 
+    /// The directories that commands of agents can write to. A `/tmp` of this machine is none of theirs.
+    fn writable(&self, context: &RunContext) -> Vec<PathBuf> {
+        let is_temporary =
+            |path: &PathBuf| sight::TEMPORARY.iter().any(|temporary| path == Path::new(temporary));
+        self.shell.writable(context).into_iter().filter(|path| !is_temporary(path)).collect()
+    }
+
     /// The command as it runs, with its credentials.
-    async fn command(
-        &self,
-        context: &RunContext,
-        run: &ProgramRun,
-        (binary, files): (String, Vec<PathBuf>),
-        variables: &[(String, String)],
-    ) -> Command {
-        let argv = std::iter::once(binary).chain(run.arguments.iter().cloned()).collect();
+    async fn command(&self, context: &RunContext, run: &ProgramRun, opened: &Opened) -> Command {
+        let argv = std::iter::once(&opened.binary).chain(&run.arguments).cloned().collect();
         let home = if context.sandboxed { HOME } else { NO_HOME };
         let mut env = vec![("HOME".to_owned(), home.to_owned())];
-        env.extend(variables.iter().cloned());
+        env.extend(opened.login.variables.iter().cloned());
         let mut command = self.shell.command(context, argv, &run.directory, &env).await;
         if run.apart {
             command.streams = Streams::Apart;
@@ -145,10 +160,15 @@ impl CredentialedPrograms {
         if let Some(confinement) = &mut command.confinement {
             let reach = &mut confinement.reach;
             reach.processes = false;
-            reach.grants.extend(files.into_iter().map(|path| Grant { path, write: false }));
-            // Without it `/proc` would be open.
-            if !confinement.required.contains(&LayerName::Landlock) {
-                confinement.required.push(LayerName::Landlock);
+            // The session's has what its other commands left there.
+            reach.temporary = None;
+            reach.execute = Execute::Only(opened.executables.clone());
+            reach.grants.extend(opened.files.iter().map(|path| Grant { path: path.clone(), write: false }));
+            // Without them `/proc` would be open, `/tmp` everybody's, and planted files could be run.
+            for layer in [LayerName::Landlock, LayerName::Mounts] {
+                if !confinement.required.contains(&layer) {
+                    confinement.required.push(layer);
+                }
             }
         }
         command
@@ -159,7 +179,7 @@ impl CredentialedPrograms {
         let mut secrets = Vec::new();
         for card in self.of_tenant(tenant).await?.iter() {
             if let Some(opened) = self.source.open(&card.place).await? {
-                let open = self.open;
+                let open = self.rules.open;
                 let read = spawn_blocking(move || secrets_of(&opened.variables, open)).await;
                 let unread = |stopped| StoreError::Io {
                     what: format!("could not read the files of `{}`", card.place.name),
@@ -173,7 +193,11 @@ impl CredentialedPrograms {
 }
 
 /// Where the registered file is and which it is. Asks the file system.
-fn registered(workspace: &Path, run: &ProgramRun) -> Result<(String, String), ToolError> {
+fn registered(
+    workspace: &Path,
+    run: &ProgramRun,
+    writable: &[PathBuf],
+) -> Result<(String, String), ToolError> {
     let (name, binary) = (&run.program.place.name, run.program.settings.binary.as_str());
     let (Some(path), Some(identity)) = sight::file(Path::new(binary)) else {
         return Err(forbidden(format!("the file of `{name}`, `{binary}`, is not there"), TELL));
@@ -186,12 +210,48 @@ fn registered(workspace: &Path, run: &ProgramRun) -> Result<(String, String), To
         }
     }
     let absolute = std::path::absolute(binary).unwrap_or_else(|_| PathBuf::from(binary));
-    if Path::new(&path).starts_with(workspace) || absolute.starts_with(workspace) {
-        let message = format!("the file of `{name}` lies in the workspace, where agents can change it");
+    let is_inside =
+        |directory: &&PathBuf| Path::new(&path).starts_with(directory) || absolute.starts_with(directory);
+    if let Some(directory) = writable.iter().find(is_inside) {
+        let place = match directory == workspace {
+            true => "the workspace".to_owned(),
+            false => format!("`{}`", directory.display()),
+        };
+        let message = format!("the file of `{name}` lies in {place}, where agents can change it");
         return Err(forbidden(message, TELL));
     }
     file::check(Path::new(&path)).map_err(|why| forbidden(why, TELL))?;
     Ok((path, identity))
+}
+
+/// A program that is about to run, with its credentials.
+struct Opened {
+    binary: String,
+    /// What it reads beside its system's files.
+    files: Vec<PathBuf>,
+    executables: Vec<PathBuf>,
+    login: Login,
+}
+
+impl Opened {
+    /// Asks the file system.
+    fn new(
+        binary: String,
+        run: &ProgramRun,
+        (workspace, writable): (&Path, &[PathBuf]),
+        (variables, harmless): (Vec<(String, String)>, Harmless),
+    ) -> Result<Self, ToolError> {
+        let helpers = &run.program.settings.helpers;
+        let executables = executables::of(Path::new(&binary), helpers, writable)
+            .map_err(|why| forbidden(format!("`{}` cannot run: {why}", run.program.place.name), TELL))?;
+        let mut files = files_of(&binary, &variables);
+        files.extend(executables.iter().filter(|path| !is_of_system(path)).cloned());
+        let login = Login::new(run, workspace, variables, harmless)?;
+        files.extend(login.common.iter().map(|common| common.path.clone()));
+        files.sort();
+        files.dedup();
+        Ok(Self { binary, files, executables, login })
+    }
 }
 
 /// The files that a program may read beside its system's: its own, and those that its variables lead to, such as a
@@ -199,9 +259,13 @@ fn registered(workspace: &Path, run: &ProgramRun) -> Result<(String, String), To
 fn files_of(binary: &str, variables: &[(String, String)]) -> Vec<PathBuf> {
     let files = std::iter::once(binary).chain(variables.iter().map(|(_, value)| value.as_str()));
     let there = |path: &&str| path.starts_with('/') && Path::new(path).is_file();
-    let system = |path: &Path| path.starts_with("/usr") || path.starts_with("/nix/store");
     let files = files.filter(there).filter_map(|path| Path::new(path).canonicalize().ok());
-    files.filter(|path| !system(path)).collect()
+    files.filter(|path| !is_of_system(path)).collect()
+}
+
+/// Returns whether every sandbox shows the file.
+fn is_of_system(path: &Path) -> bool {
+    path.starts_with("/usr") || path.starts_with("/nix/store")
 }
 
 /// Does work that may block, on a thread that may.
@@ -253,7 +317,7 @@ impl ProgramHost for CredentialedPrograms {
     }
 
     async fn look(&self, context: &RunContext, run: &ProgramRun) -> Result<Vec<Sight>, ToolError> {
-        let context = with_network(context);
+        let context = in_its_sandbox(context, run);
         let (path, identity) = self.file(&context, run).await?;
         let place = self.shell.place(&context).await?;
         let credential = Some(SmolStr::new(run.program.place.name.as_str()));
@@ -263,11 +327,15 @@ impl ProgramHost for CredentialedPrograms {
             path: Some(self.shell.described(&context)),
             identity: Some(place),
             credential: credential.clone(),
+            writable: false,
         };
-        Ok(vec![sandbox, Sight { target, path: Some(path), identity: Some(identity), credential }])
+        Ok(vec![
+            sandbox,
+            Sight { target, path: Some(path), identity: Some(identity), credential, writable: false },
+        ])
     }
 
-    async fn run(&self, context: &RunContext, run: &ProgramRun) -> Result<Ran, ToolError> {
+    async fn run(&self, context: &RunContext, run: &ProgramRun) -> Result<HostRan, ToolError> {
         let name = &run.program.place.name;
         let changed = || {
             let message = format!("the program `{name}` changed since the call was judged");
@@ -291,25 +359,39 @@ impl ProgramHost for CredentialedPrograms {
             return Err(changed());
         }
         // Known to the scrubber before anything can print it.
-        let (open, binary) = (self.open, file.clone());
-        let (variables, secrets, files) = on_thread(move || {
-            let (secrets, files) = (secrets_of(&variables, open), files_of(&binary, &variables));
-            (variables, secrets, files)
+        let (rules, meant, workspace) = (self.rules, run.clone(), context.workspace.clone());
+        let writable = self.writable(context);
+        let (secrets, opened) = on_thread(move || {
+            let secrets = secrets_of(&variables, rules.open);
+            let places = (workspace.as_path(), writable.as_slice());
+            (secrets, Opened::new(file, &meant, places, (variables, rules.harmless)))
         })
         .await?;
         for secret in secrets {
             context.secrets.add(secret);
         }
-        let context = RunContext { sights: Vec::new(), ..with_network(context) };
-        let command = self.command(&context, run, (file, files), &variables).await;
+        let opened = opened?;
+        if let Some(secret) = &opened.login.secret {
+            context.secrets.add(secret.clone());
+        }
+        let context = RunContext { sights: Vec::new(), ..in_its_sandbox(context, run) };
+        let command = self.command(&context, run, &opened).await;
         let time = Duration::from_secs(run.timeout_secs.into());
-        self.shell.ran(&context, command, Some(time)).await
+        let ran = self.shell.ran_on_layer(&context, command, (Some(time), false)).await;
+        // Nothing of it goes before the program has ended.
+        drop(opened);
+        ran
     }
 }
 
-/// The same, for a command that reaches other machines. It changes the workspace directly.
-fn with_network(context: &RunContext) -> RunContext {
-    RunContext { network: true, access: WorkspaceAccess::Direct, ..context.clone() }
+/// The same, for a command that reaches other machines. It changes the workspace directly, unless it makes a repository
+/// whose configuration nobody may write meanwhile.
+fn in_its_sandbox(context: &RunContext, run: &ProgramRun) -> RunContext {
+    let access = match git::errand(run) {
+        Errand::Clone => WorkspaceAccess::OnlyLayer,
+        Errand::Local | Errand::Remote => WorkspaceAccess::Direct,
+    };
+    RunContext { network: true, access, ..context.clone() }
 }
 
 fn forbidden(message: String, advice: &str) -> ToolError {

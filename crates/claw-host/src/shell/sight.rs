@@ -42,9 +42,14 @@ pub(super) async fn existing(paths: Vec<PathBuf>) -> Vec<PathBuf> {
 fn program(name: &str, directory: &Path) -> Seen {
     let found = match name.contains('/') {
         true => Some(directory.join(name)),
-        false => PATH.split(':').map(|place| Path::new(place).join(name)).find(is_program),
+        false => in_path(name),
     };
     found.map_or((None, None), |path| file(&path))
+}
+
+/// The program of this name that a command finds.
+pub(super) fn in_path(name: &str) -> Option<PathBuf> {
+    PATH.split(':').map(|place| Path::new(place).join(name)).find(is_program)
 }
 
 /// A file, wherever links lead.
@@ -58,6 +63,23 @@ pub(super) fn file(path: &Path) -> Seen {
         format!("{device}:{inode}:{size}:{changed}:{touched}")
     });
     (Some(path.display().to_string()), identity)
+}
+
+/// Where every command has a place of its own to write to.
+pub(crate) const TEMPORARY: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
+
+/// Returns whether a program lies in one of these directories, or is found by a name that leads through one: whoever
+/// writes there decides what runs.
+pub(crate) fn is_writable(
+    target: &Target,
+    path: Option<&str>,
+    workspace: &Path,
+    writable: &[PathBuf],
+) -> bool {
+    let Target::Program { name, directory } = target else { return false };
+    let named = name.contains('/').then(|| workspace.join(directory).join(name));
+    let is_inside = |path: &Path| writable.iter().any(|directory| path.starts_with(directory));
+    named.is_some_and(|named| is_inside(&named)) || path.is_some_and(|path| is_inside(Path::new(path)))
 }
 
 /// A target, for people.

@@ -107,6 +107,7 @@ fn attack(name: &str, with: &str) -> io::Result<()> {
         "device_mode" => call(|| unsafe { libc::chmod(c"/dev/full".as_ptr(), 0o600) }.into()),
         "device_owner" => call(|| unsafe { libc::chown(c"/dev/null".as_ptr(), 0, 0) }.into()),
         "descriptors" => descriptors(),
+        "execute" => execute(with),
         "core" => limit(libc::RLIMIT_CORE),
         "more_files" => limit(libc::RLIMIT_NOFILE),
         "no_new_privileges" => call(|| match unsafe { libc::prctl(libc::PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) } {
@@ -124,6 +125,13 @@ fn call(call: impl FnOnce() -> libc::c_long) -> io::Result<()> {
 fn fail(error: i32) -> libc::c_long {
     unsafe { *libc::__errno_location() = error };
     -1
+}
+
+/// Runs a program with its arguments, which blanks take apart.
+fn execute(command: &str) -> io::Result<()> {
+    let mut words = command.split(' ');
+    let ended = std::process::Command::new(words.next().unwrap_or_default()).args(words).status()?;
+    if ended.success() { Ok(()) } else { Err(io::ErrorKind::Other.into()) }
 }
 
 fn abstract_socket(name: &str) -> io::Result<()> {

@@ -10,6 +10,7 @@ mod escape;
 mod files;
 mod kit;
 mod left_behind;
+mod programs;
 mod shell;
 mod store_files;
 mod stores;

@@ -3,6 +3,8 @@
 use claw_core::port::{ShellHost as _, Stopped};
 use claw_core::tool::{Argv, ErrorKind, Progress, Script, Target};
 
+use claw_host::sandbox::Grant;
+
 use crate::kit::Kit;
 
 fn script(text: &str) -> Script {
@@ -17,6 +19,34 @@ async fn exit_code_and_signal_are_always_reported() {
         assert_eq!((ran.exit, ran.signal, ran.output.as_str()), (Some(7), None, "out\nerr\nout\n"));
         let ran = shell.run(&kit.context, &script("kill -USR1 $$")).await.unwrap();
         assert_eq!((ran.exit, ran.signal), (None, Some(10)));
+    }
+}
+
+#[tokio::test]
+async fn refuses_to_take_a_program_that_an_agent_can_swap_for_a_fixed_one() {
+    let mut kit = Kit::new();
+    let granted = kit.outside.path().canonicalize().unwrap();
+    kit.options.grants.push(Grant { path: granted.clone(), write: true });
+    std::fs::copy("/bin/true", kit.workspace.path().join("tool")).unwrap();
+    std::fs::copy("/bin/true", granted.join("tool")).unwrap();
+    std::os::unix::fs::symlink("/bin/true", kit.workspace.path().join("link")).unwrap();
+    let in_workspace = kit.context.workspace.join("tool").display().to_string();
+    let in_grant = granted.join("tool").display().to_string();
+    for (name, writable) in [
+        ("true", false),
+        ("/bin/true", false),
+        ("./tool", true),
+        (in_workspace.as_str(), true),
+        (in_grant.as_str(), true),
+        // The program is the system's, and who can change the link decides which one it is.
+        ("./link", true),
+        // Inside it is the session's, whatever lies there outside.
+        ("/tmp/tool", true),
+        ("/dev/shm/tool", true),
+    ] {
+        let target = Target::Program { name: name.to_owned(), directory: ".".to_owned() };
+        let seen = kit.shell().look(&kit.context, &[target]).await.unwrap();
+        assert_eq!(seen[0].writable, writable, "{name}: {seen:?}");
     }
 }
 

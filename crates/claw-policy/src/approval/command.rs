@@ -150,6 +150,25 @@ impl Analysis {
         }
     }
 
+    /// Effects of a simple command as its sandbox holds them, whatever its text says: where the workspace can be written,
+    /// every command of a script can write it. Without a sandbox nothing of what is left is kept away.
+    pub fn held_effects(&self, simple: &Simple, sandboxed: bool, left: Effects) -> Effects {
+        let wishes = |ask: &AnalysedAsk| matches!(&ask.ask, Ask::Script(script) if script.network);
+        let asks = &self.asks;
+        let reaches = self.network || asks.iter().any(|ask| wishes(ask) || ask.login().is_some());
+        let writes =
+            asks.iter().any(|ask| ask.login().is_some()) || self.access() != WorkspaceAccess::ReadOnly;
+        let mut held = Effects::NONE;
+        if !sandboxed || writes {
+            held = held.and(Effects::of(&[Effect::Write]));
+        }
+        if !sandboxed || reaches {
+            held = held.and(Effects::of(&[Effect::Network]));
+        }
+        let of_mounts = Effects::of(&[Effect::Write, Effect::Network]);
+        simple.effects.without(of_mounts).and(held.common(left))
+    }
+
     /// Effects of the commands, of those left to the caller: the sandbox keeps the others away.
     pub fn command_effects(&self, sandboxed: bool, left: Effects) -> Effects {
         let all = self.verdicts().fold(Effects::NONE, |all, verdict| all.and(verdict.effects()));

@@ -1,6 +1,7 @@
 //! Rules that a person gave with a yes: what one covers, and whether a script is covered by some.
 //!
-//! A rule is narrow: programs by where they are and which file that is, arguments as they were. A script is covered
+//! A rule is narrow: programs by where they are and which file that is, arguments as they were. A program that an agent
+//! can write is covered by none: it may be another one when it runs. A script is covered
 //! only if every simple command of it is; what cannot be taken apart into such commands is covered only as the very
 //! text that was approved. What is known only at run time, and what rules deny, is covered by nothing.
 
@@ -219,8 +220,15 @@ fn found(program: &str, judged: &Judged<'_>, sights: &[Sight]) -> Option<(String
         return None;
     }
     let of = |sight: &&Sight| matches!(&sight.target, Target::Program { name, .. } if name == program);
-    let sight = sights.iter().find(of)?;
+    // Between the look and the run whoever can write there puts another in its place.
+    let sight = sights.iter().find(of).filter(|sight| !sight.writable)?;
     Some((sight.path.clone()?, Some(sight.identity.clone()?)))
+}
+
+/// Returns whether the agent can put another program in the place of this one.
+fn is_writable(program: &str, sights: &[Sight]) -> bool {
+    let is_it = |sight: &Sight| matches!(&sight.target, Target::Program { name, .. } if name == program);
+    sights.iter().any(|sight| is_it(sight) && sight.writable)
 }
 
 /// Whether an argument is a path that stays below where the command runs.
@@ -262,6 +270,9 @@ pub fn suggest(judged: &Judged<'_>) -> Result<Remembered, &'static str> {
             return Err(
                 "it starts an interpreter or a wrapper with nothing to run, which could run anything",
             );
+        }
+        if is_writable(program, sights) {
+            return Err("the agent can change the program that it runs");
         }
         let (path, identity) =
             found(program, judged, sights).ok_or("it is not certain which program it would run")?;

@@ -1,7 +1,9 @@
 //! Programs that many people give their agents, with what they must not be asked for.
 //!
 //! Each refuses what shows or changes credentials, what starts other programs, and what cannot be taken back and is
-//! seldom meant.
+//! seldom meant. Each names the helpers that it may run; the kernel refuses to run anything else.
+
+use claw_core::store::ProgramSettings;
 
 /// A program that is known.
 #[derive(Debug, Clone, Copy)]
@@ -10,12 +12,44 @@ pub struct Preset {
     pub name: &'static str,
     /// The variables that hold its credentials; the first is the usual one.
     pub variables: &'static [&'static str],
+    /// The programs that it may run beside itself, as [`ProgramSettings::helpers`] writes them. None is a shell or
+    /// another program that runs what a file of the workspace says.
+    pub helpers: &'static [&'static str],
     /// What it may not be asked for.
     pub deny_args: &'static [&'static str],
     /// What would make it tell its credentials.
     pub deny_verbose: &'static [&'static str],
     /// What an agent is told of it.
     pub tips: &'static str,
+}
+
+impl Preset {
+    /// The settings of a program that is registered with this preset.
+    pub fn settings(&self, binary: String) -> ProgramSettings {
+        let owned = |list: &[&str]| list.iter().map(ToString::to_string).collect();
+        ProgramSettings {
+            helpers: owned(self.helpers),
+            deny_args: owned(self.deny_args),
+            deny_verbose: owned(self.deny_verbose),
+            tips: self.tips.to_owned(),
+            ..ProgramSettings::new(binary)
+        }
+    }
+}
+
+/// The parts of git that speak HTTPS, and git itself by the name under which it starts its own commands.
+macro_rules! git_and {
+    ($($more:literal),*) => {
+        &[
+            $($more,)*
+            "../lib/git-core/git",
+            "../lib/git-core/git-remote-http",
+            "../lib/git-core/git-remote-https",
+            "../libexec/git-core/git",
+            "../libexec/git-core/git-remote-http",
+            "../libexec/git-core/git-remote-https",
+        ]
+    };
 }
 
 /// The preset of this name.
@@ -30,6 +64,9 @@ pub const OPEN_VARIABLES: &[&str] = &[
     "AWS_REGION",
     "CLOUDSDK_CORE_PROJECT",
     "GH_HOST",
+    "GIT_HTTP_HOST",
+    "GIT_HTTP_USER",
+    "GIT_SSL_CAINFO",
     "GOOGLE_APPLICATION_CREDENTIALS",
     "KUBECONFIG",
 ];
@@ -46,6 +83,7 @@ pub const PRESETS: &[Preset] = &[
     Preset {
         name: "aws",
         variables: &["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_REGION"],
+        helpers: &[],
         deny_args: &[
             r"configure(?:\s|$)",
             r"sso(?:\s|$)",
@@ -61,6 +99,7 @@ pub const PRESETS: &[Preset] = &[
             // Options may be shortened.
             r"--en\S*",
             r"--no-v\S*",
+            r"--ca\S*",
             r"--prof\S*",
             r"--pro(?:=|\s)",
         ],
@@ -70,6 +109,7 @@ pub const PRESETS: &[Preset] = &[
     Preset {
         name: "gcloud",
         variables: &["CLOUDSDK_AUTH_ACCESS_TOKEN", "CLOUDSDK_CORE_PROJECT"],
+        helpers: &["dirname", "readlink", "uname", "python3", "../platform/bundledpythonunix/bin/python3"],
         deny_args: &[
             r"(?:alpha\s+|beta\s+)?auth(?:\s|$)",
             r"(?:alpha\s+|beta\s+)?config(?:\s|$)",
@@ -91,6 +131,8 @@ pub const PRESETS: &[Preset] = &[
     Preset {
         name: "gh",
         variables: &["GH_TOKEN", "GH_HOST"],
+        // It asks git which repository it is in.
+        helpers: git_and!["git", "/usr/lib/git-core/git", "/usr/libexec/git-core/git"],
         deny_args: &[
             r"auth(?:\s|$)",
             r"config(?:\s|$)",
@@ -109,26 +151,30 @@ pub const PRESETS: &[Preset] = &[
     },
     Preset {
         name: "git",
-        variables: &["GIT_HTTP_TOKEN"],
+        variables: &["GIT_HTTP_TOKEN", "GIT_HTTP_HOST", "GIT_HTTP_USER"],
+        helpers: git_and![],
         deny_args: &[
-            r"-c(?:\s|\S)",
-            r"--config-env",
+            r"-[cC](?:\s|\S)",
+            // Options may be shortened.
+            r"--co(?:n(?:f\S*)?)?(?:=|\s|$)",
+            r"--(?:git-dir|work-tree|namespace|attr-source|super-prefix|bare|te(?:m\S*)?|rec\S*|se(?:p\S*)?)(?:=|\s|$)",
             r"--exec-path",
             // Options may be shortened.
             r"(?:-u|--up\S*|--rece\S*|--exe\S*)(?:=|\s|$)",
             r"config(?:\s|$)",
             r"credential",
             r"(?:submodule\s+foreach|bisect\s+run|filter-branch|difftool|mergetool|rebase\s.*(?:-x|--exe))",
-            r"(?:daemon|instaweb|send-email|shell|upload-archive)(?:\s|$)",
+            r"(?:daemon|instaweb|send-email|shell|upload-archive|var|bugreport|diagnose|for-each-repo)(?:\s|$)",
             r"ext::",
             r"push\s.*(?:--force(?:\s|$)|-f(?:\s|$)|--mirror|--delete|\+\S+)",
         ],
         deny_verbose: &["--trace", "-v(?:\\s|$)", "--verbose"],
-        tips: "git over HTTPS with a login. Available: clone, fetch, pull, push to branches.",
+        tips: "git over HTTPS with a login to one host. The login is given to clone, fetch, pull, push and ls-remote; hooks, filters, aliases and submodules do not run.",
     },
     Preset {
         name: "kubectl",
         variables: &["KUBECONFIG"],
+        helpers: &["diff"],
         deny_args: &[
             after_flags!(r"(?:exec|attach|port-forward|proxy|cp|debug|run|edit|plugin|krew)"),
             after_flags!(r"config"),
@@ -136,7 +182,7 @@ pub const PRESETS: &[Preset] = &[
             // Wherever it stands: `get -o yaml secrets`, `get pod/x secret/y`.
             r"(?:\S*,)?secrets?(?:[,./]\S*)?(?:\s|$)",
             r"--from-(?:file|env-file)",
-            r"(?:--token|--kubeconfig|--server|-s\S*|--as|--as-group|--insecure-skip-tls-verify|--certificate-authority)(?:=|\s|$)",
+            r"(?:--token|--kubeconfig|--kuberc|--server|--tls-server-name|-s\S*|--as|--as-group|--insecure-skip-tls-verify|--certificate-authority)(?:=|\s|$)",
             r"delete\s+(?:ns|namespaces?|nodes?|pv|persistentvolumes?|crd|customresourcedefinitions?)(?:\s|/|$)",
             r"delete\s.*--all(?:\s|=|$|-namespaces)",
             r"get\s+--raw",
@@ -147,6 +193,7 @@ pub const PRESETS: &[Preset] = &[
     Preset {
         name: "terraform",
         variables: &["TF_TOKEN_app_terraform_io"],
+        helpers: &[],
         deny_args: &[
             r"(?:login|logout|console)(?:\s|$)",
             r"(?:apply|destroy|import|taint|untaint|force-unlock)(?:\s|$)",
@@ -158,6 +205,6 @@ pub const PRESETS: &[Preset] = &[
             r"init\s.*-(?:backend-config|plugin-dir|from-module)",
         ],
         deny_verbose: &[],
-        tips: "Terraform. Available: init, validate, fmt, plan, providers, state list; nothing that changes anything.",
+        tips: "Terraform. Available: init, validate, fmt, plan, providers, state list; nothing that changes anything. Providers run only from directories that were named as helpers.",
     },
 ];

@@ -172,6 +172,19 @@ fn presets_load_and_refuse_what_they_should() {
 }
 
 #[test]
+fn no_preset_names_a_helper_that_runs_what_it_is_told_to() {
+    let runs_anything = ["bash", "dash", "env", "find", "perl", "sh", "ssh", "xargs"];
+    for preset in PRESETS {
+        for helper in preset.helpers {
+            let name = helper.rsplit('/').next().unwrap();
+            assert!(!runs_anything.contains(&name), "{}: {helper}", preset.name);
+        }
+        let settings = preset.settings("/usr/bin/x".to_owned());
+        assert_eq!(settings.helpers, preset.helpers, "{}", preset.name);
+    }
+}
+
+#[test]
 fn presets_refuse_what_is_dodged_by_options() {
     for (name, line) in [
         ("aws", "s3 ls --deb"),
@@ -189,6 +202,17 @@ fn presets_refuse_what_is_dodged_by_options() {
         ("gh", "cs -R o/r ssh"),
         ("gh", "api repos/o/r/actions/%73ecrets"),
         ("git", "fetch --upload-pa=./x"),
+        ("git", "-C docs status"),
+        ("git", "-Cdocs status"),
+        ("git", "--git-dir docs status"),
+        ("git", "--git-dir=docs status"),
+        ("git", "--work-tree=/ status"),
+        ("git", "--config-env=http.proxy=LANG fetch"),
+        ("git", "clone --conf http.sslVerify=false https://example.com/a"),
+        ("git", "clone --template=./planted https://example.com/a"),
+        ("git", "clone --recurse-submodules https://example.com/a"),
+        ("git", "var -l"),
+        ("kubectl", "--kuberc=./planted get pods"),
         ("git", "rebase --exe ./x"),
         ("git", "submodule --quiet foreach env"),
         ("kubectl", "config -n x view --raw"),
@@ -207,6 +231,8 @@ fn presets_refuse_what_is_dodged_by_options() {
         ("gcloud", "compute instances list --project x --format=json"),
         ("gh", "pr list --repo o/r --limit 5 --json number,title"),
         ("git", "fetch --prune origin main"),
+        ("git", "rebase --continue"),
+        ("git", "commit --amend --no-edit"),
         ("kubectl", "get pods -n web -o wide -v=3"),
     ] {
         let preset = preset(name).unwrap();

@@ -45,7 +45,7 @@ pub(super) fn summary(judged: &Judged, args: &Value, scrubber: &CallScrubber) ->
                     _ => false,
                 };
                 let verdict = verdict.filter(|verdict| !is_all(verdict));
-                lines.extend(verdict.map(|verdict| commands(verdict, scrubber)).unwrap_or_default());
+                lines.extend(verdict.map(|verdict| commands(judged, verdict, scrubber)).unwrap_or_default());
             }
             Ask::Argv(argv) => {
                 lines.push(format!("run in {}, without a shell:", plain(&argv.directory, scrubber)));
@@ -64,7 +64,7 @@ pub(super) fn summary(judged: &Judged, args: &Value, scrubber: &CallScrubber) ->
                 if input.end {
                     lines.push("and nothing more".to_owned());
                 }
-                lines.extend(verdict.map(|verdict| commands(verdict, scrubber)).unwrap_or_default());
+                lines.extend(verdict.map(|verdict| commands(judged, verdict, scrubber)).unwrap_or_default());
             }
             Ask::Write { path } => {
                 lines.push(format!("write {}", plain(path, scrubber)));
@@ -141,9 +141,9 @@ fn login(run: &ProgramRun, sights: &[Sight], scrubber: &CallScrubber) -> Vec<Str
 /// How many simple commands are shown.
 const COMMANDS: usize = 40;
 
-/// The simple commands that a script was found to hold, with what each may do: each once, and where there are more
-/// than can be shown, those that may do most.
-fn commands(verdict: &Verdict, scrubber: &CallScrubber) -> Vec<String> {
+/// The simple commands that a script was found to hold, with what its sandbox lets each do: each once, and where there
+/// are more than can be shown, those whose text says that they do most.
+fn commands(judged: &Judged, verdict: &Verdict, scrubber: &CallScrubber) -> Vec<String> {
     if verdict.commands.is_empty() {
         return Vec::new();
     }
@@ -165,7 +165,8 @@ fn commands(verdict: &Verdict, scrubber: &CallScrubber) -> Vec<String> {
     }
     let line = |(simple, times): (&Simple, usize)| {
         let again = if times > 1 { format!(", {times} times") } else { String::new() };
-        format!("  {} ({}){again}", plain(&simple.to_string(), scrubber), simple.effects)
+        let held = judged.analysis.held_effects(simple, judged.place.facts.sandboxed, judged.left);
+        format!("  {} ({held}){again}", plain(&simple.to_string(), scrubber))
     };
     let mut lines = vec!["which would run:".to_owned()];
     lines.extend(times.into_iter().map(line));
@@ -176,7 +177,7 @@ fn commands(verdict: &Verdict, scrubber: &CallScrubber) -> Vec<String> {
 }
 
 /// Where commands would run, in words.
-fn place(sight: &Sight) -> Option<&str> {
+pub(super) fn place(sight: &Sight) -> Option<&str> {
     match sight.target {
         Target::Sandbox => sight.path.as_deref().or(sight.identity.as_deref()),
         _ => None,

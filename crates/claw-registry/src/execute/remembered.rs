@@ -7,7 +7,7 @@ use claw_policy::approval::remembered::{self, Judged as Commands, Remembered};
 use claw_policy::approval::{self as policy, AnalysedAsk, Judgement};
 use serde_json::Value;
 
-use super::{Judged, Trip};
+use super::{Judged, Trip, question};
 use crate::scrub::CallScrubber;
 
 impl Trip<'_> {
@@ -90,6 +90,14 @@ fn readable(rule: Rule) -> Option<(RuleId, Remembered)> {
     }
 }
 
+/// What a rule covers, and the sandbox that holds what it covers: which effects a command has, its mounts decide.
+fn held(rule: &Remembered, judged: &Judged) -> String {
+    match judged.sights.iter().find_map(question::place) {
+        Some(place) => format!("{rule}; in {place}"),
+        None => rule.to_string(),
+    }
+}
+
 /// What a yes to this call would be remembered as: for a call that runs one script and does nothing else.
 pub(super) fn suggestion(judged: &Judged, scrubber: &CallScrubber) -> Option<Suggestion> {
     let [only] = judged.analysis.asks.as_slice() else { return None };
@@ -98,7 +106,7 @@ pub(super) fn suggestion(judged: &Judged, scrubber: &CallScrubber) -> Option<Sug
     let suggested = remembered::suggest(&commands).and_then(|rule| {
         let value = serde_json::to_value(&rule).unwrap_or(Value::Null);
         match value.is_object() && scrubber.json(&value) == value {
-            true => Ok((value, rule.to_string())),
+            true => Ok((value, held(&rule, judged))),
             false => Err("it holds a secret, which is not kept"),
         }
     });

@@ -106,7 +106,9 @@ impl Shell for GuardedShell {
             return Err(super::unplanned(format!("running `{}`", script.text)));
         }
         let ran = match self.login(named) {
-            Some((programs, run)) => programs.run(&self.login, run).await,
+            Some((programs, run)) => {
+                self.settled(programs.run(&self.login, run).await, &script.text, script.dry_run).await
+            }
             None => {
                 self.settled(self.host.run(&self.context, script).await, &script.text, script.dry_run).await
             }
@@ -121,7 +123,9 @@ impl Shell for GuardedShell {
             return Err(super::unplanned(format!("running `{}`", argv.argv.join(" "))));
         }
         let ran = match self.login(named) {
-            Some((programs, run)) => programs.run(&self.login, run).await,
+            Some((programs, run)) => {
+                self.settled(programs.run(&self.login, run).await, &argv.argv.join(" "), false).await
+            }
             None if argv.credentials => Err(super::unplanned("a program with credentials".to_owned())),
             None => {
                 self.settled(self.host.spawn(&self.context, argv).await, &argv.argv.join(" "), false).await

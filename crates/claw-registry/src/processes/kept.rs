@@ -139,7 +139,7 @@ impl Kept {
     pub(crate) fn sight(&self, process: &str) -> Sight {
         let target = Target::Process { process: process.to_owned() };
         let (path, identity) = (Some(self.known.command.clone()), Some(self.identity(&self.held())));
-        Sight { target, path, identity, credential: None }
+        Sight { target, path, identity, credential: None, writable: false }
     }
 
     fn identity(&self, held: &Held) -> String {

@@ -19,6 +19,8 @@ pub struct ProgramEnv(BTreeMap<String, SecretString>);
 struct Written<'a> {
     binary: &'a str,
     digest: Option<Digest>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    helpers: &'a [String],
     env: BTreeMap<&'a str, &'a str>,
 }
 
@@ -28,6 +30,8 @@ struct Read {
     binary: String,
     #[serde(default)]
     digest: Option<Digest>,
+    #[serde(default)]
+    helpers: Vec<String>,
     env: BTreeMap<String, SecretString>,
 }
 
@@ -65,15 +69,16 @@ impl ProgramEnv {
         self.0.iter().map(|(name, value)| (name.as_str(), value))
     }
 
-    /// As they are sealed: a JSON object that names the binary too, and what it holds.
+    /// As they are sealed: a JSON object that names the binary too, what it holds and its helpers.
     pub(super) fn write(&self, settings: &ProgramSettings) -> Result<Zeroizing<Vec<u8>>, StoreError> {
-        let (binary, digest) = (settings.binary.as_str(), settings.digest);
+        let ProgramSettings { binary, digest, helpers, .. } = settings;
         let env: BTreeMap<&str, &str> =
             self.iter().map(|(name, value)| (name, value.expose_secret())).collect();
         // A character takes at most six in JSON; what never grows leaves no copy behind.
         let room: usize = env.iter().map(|(name, value)| 6 * (name.len() + value.len()) + 6).sum();
-        let mut plain = Zeroizing::new(Vec::with_capacity(room + 6 * binary.len() + 128));
-        serde_json::to_writer(&mut *plain, &Written { binary, digest, env })
+        let named: usize = helpers.iter().map(|helper| 6 * helper.len() + 6).sum();
+        let mut plain = Zeroizing::new(Vec::with_capacity(room + named + 6 * binary.len() + 160));
+        serde_json::to_writer(&mut *plain, &Written { binary, digest: *digest, helpers, env })
             .map_err(|_| refused("could not seal", "the variables do not write as JSON".to_owned()))?;
         Ok(plain)
     }
@@ -83,6 +88,9 @@ impl ProgramEnv {
         let read: Read = serde_json::from_slice(plain).map_err(|_| "it does not read")?;
         if read.binary != settings.binary || read.digest != settings.digest {
             return Err("it was sealed for another binary than the one that is set now");
+        }
+        if read.helpers != settings.helpers {
+            return Err("it was sealed for other helpers than those that are set now");
         }
         Ok(Self(read.env))
     }

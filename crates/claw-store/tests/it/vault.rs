@@ -261,6 +261,22 @@ async fn does_not_give_credentials_to_another_binary() {
 }
 
 #[tokio::test]
+async fn does_not_give_credentials_to_a_helper_that_was_added_in_the_database() {
+    let home = Home::new();
+    let vault = home.vault().await;
+    let env = env_of(&[("GH_TOKEN", "hunter2")]).unwrap();
+    let settings = ProgramSettings { helpers: vec!["git".to_owned()], ..ProgramSettings::new("/usr/bin/gh") };
+    vault.put_program(&gh(), settings.clone(), &env, NOW).await.unwrap();
+    assert_eq!(vault.program(&gh()).await.unwrap().unwrap().0.settings, settings);
+    home.tamper(r#"UPDATE programs SET settings = replace(settings, '"git"', '"git","sh"')"#).await;
+    check_damaged(
+        &vault.program(&gh()).await.unwrap_err(),
+        "the env of program `gh` (tenant `main`) is damaged: it was sealed for other helpers than those that are set \
+         now; set it again, or remove it",
+    );
+}
+
+#[tokio::test]
 async fn names_the_key_that_is_missing() {
     let home = Home::new();
     let vault = home.vault().await;

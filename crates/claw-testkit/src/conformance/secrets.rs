@@ -144,6 +144,7 @@ async fn keeps_a_program(store: impl Programs) {
     gh.card.settings = ProgramSettings {
         binary: "/opt/\u{1f980}/\0gh".to_owned(),
         digest: Some(Digest::of_bytes(b"gh")),
+        helpers: vec!["git".to_owned(), "../lib/\u{1f980}".to_owned()],
         deny_args: vec![r"auth\s+".to_owned(), "ssh-key".to_owned()],
         deny_verbose: vec!["--verbose".to_owned(), "-v".to_owned()],
         timeout_secs: u32::MAX,

@@ -101,6 +101,8 @@ fn ending(ran: &Ran) -> Vec<String> {
     if ran.dropped > 0 {
         lines.push(format!("{} bytes are left out of the middle", ran.dropped));
     }
+    let dry_run = false;
+    lines.extend(exec::changed(ran, dry_run));
     lines
 }
 

@@ -130,7 +130,7 @@ fn started(card: &ProcessCard) -> Output {
 
 fn told(ran: &Ran, args: &Args) -> Output {
     let mut ending = ending(ran, args);
-    ending.extend(changed(ran, args));
+    ending.extend(changed(ran, args.dry_run));
     let printed = match args.split_output {
         false => printed(&ran.output),
         true => {
@@ -207,14 +207,14 @@ fn ending(ran: &Ran, args: &Args) -> Vec<String> {
 const NAMED: usize = 20;
 
 /// The lines about its changes.
-fn changed(ran: &Ran, args: &Args) -> Vec<String> {
+pub(super) fn changed(ran: &Ran, dry_run: bool) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(reason) = &ran.unlayered {
         lines.push(format!("its changes went to the workspace directly and cannot be undone: {reason}"));
     }
     let Some(changes) = ran.changes.as_ref().filter(|changes| !changes.is_empty()) else { return lines };
     if !changes.applied.is_empty() {
-        let would = if args.dry_run { ", none of them kept: this was a dry run" } else { "" };
+        let would = if dry_run { ", none of them kept: this was a dry run" } else { "" };
         lines.push(format!("{}{would}", changes.summary()));
         let files = changes.applied.iter().filter(|change| change.entry != ChangedEntry::Directory);
         let mut files: Vec<_> = files.collect();

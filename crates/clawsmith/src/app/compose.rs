@@ -11,9 +11,10 @@ use claw_core::event::Listener;
 use claw_core::port::{FsBridge, Quota, World};
 use claw_core::tool::Caller;
 use claw_host::files::{RoutedFiles, Routing, StoredSeen, StoredUndo, workspace_path};
-use claw_host::shell::{CredentialedPrograms, NoCredentials};
+use claw_host::shell::{CredentialedPrograms, NoCredentials, ProgramRules};
 use claw_host::{ArtifactLimits, FileArtifacts, IndexedArtifacts, SystemClock};
 use claw_llm::EnvKeys;
+use claw_policy::control::harmless_settings;
 use claw_policy::program::OPEN_VARIABLES;
 use claw_registry::limit::Limiter;
 use claw_registry::{AgentFiles, Discovery, FileRules, Keeping, Registry};
@@ -28,6 +29,8 @@ use crate::{Toolbox, populate};
 
 /// The most sessions whose calls one process counts for its rate limits.
 const SESSIONS: usize = 100_000;
+/// What the policy says of programs with credentials.
+const PROGRAM_RULES: ProgramRules = ProgramRules { open: OPEN_VARIABLES, harmless: harmless_settings };
 
 impl Setup {
     /// Every built-in tool, and the known ones that this build lacks. Builds and creates nothing.
@@ -43,7 +46,7 @@ impl Setup {
         world.bridge = Some(self.files());
         world.shell = Some(self.shell());
         let (machine, none) = (self.machine(), Arc::new(NoCredentials));
-        world.programs = Some(Arc::new(CredentialedPrograms::new(machine, none, OPEN_VARIABLES)));
+        world.programs = Some(Arc::new(CredentialedPrograms::new(machine, none, PROGRAM_RULES)));
         if let Ok(directory) = self.data_dir() {
             let artifacts = FileArtifacts::new(directory, ArtifactLimits::default());
             world.artifacts = Some(Arc::new(artifacts));
@@ -163,7 +166,7 @@ impl App {
     pub fn programs(&self) -> Result<CredentialedPrograms, Error> {
         let credentials = StoredCredentials::new(Arc::clone(&self.store) as _, self.setup.keys()?);
         // Their files are this machine's, and so is their sandbox, wherever other commands run.
-        Ok(CredentialedPrograms::new(self.setup.machine(), Arc::new(credentials), OPEN_VARIABLES))
+        Ok(CredentialedPrograms::new(self.setup.machine(), Arc::new(credentials), PROGRAM_RULES))
     }
 
     fn artifacts(&self) -> Result<IndexedArtifacts, Error> {

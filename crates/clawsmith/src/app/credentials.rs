@@ -123,7 +123,8 @@ impl App {
         context: &RunContext,
         run: &ProgramRun,
     ) -> Result<claw_core::port::Ran, Error> {
-        let mut ran = host.run(context, run).await.map_err(not_run)?;
+        // Changes on a layer are discarded: this is a test.
+        let mut ran = host.run(context, run).await.map_err(not_run)?.ran;
         let values = context.secrets.reveal().into_iter().map(|text| SecretValue::new(text, "value"));
         let scrubber = self.setup.scrubber()?.with_values(values).map_err(|error| {
             Error::failed("what it printed cannot be shown, since its credentials cannot be scrubbed")

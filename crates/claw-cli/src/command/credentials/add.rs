@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use claw_core::store::ProgramSettings;
-use claw_policy::program::{OPEN_VARIABLES, Preset, preset};
+use claw_policy::program::{OPEN_VARIABLES, preset};
 use claw_store::vault::ProgramEnv;
 use clawsmith::app::Setup;
 use clawsmith::app::credentials::{NewProgram, program_name};
@@ -47,6 +47,9 @@ pub(crate) struct Add {
     /// Arguments that would make it tell its credentials; more than once for more.
     #[arg(long, value_name = "PATTERN")]
     deny_verbose: Vec<String>,
+    /// A program that it may run beside itself, by name or path, or a directory of them; more than once for more.
+    #[arg(long, value_name = "PROGRAM")]
+    helper: Vec<String>,
     /// How many seconds it may run.
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..=86_400))]
     timeout: Option<u32>,
@@ -57,7 +60,7 @@ pub(crate) struct Add {
     #[arg(long)]
     bare: bool,
     /// Load programs from a JSON file, in which `encrypted_env` is plain and sealed when it is loaded.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["name", "binary", "env", "from_env", "deny_args", "deny_verbose", "timeout", "tips"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["name", "binary", "env", "from_env", "deny_args", "deny_verbose", "helper", "timeout", "tips"])]
     file: Option<PathBuf>,
 }
 
@@ -107,7 +110,8 @@ impl Add {
         let place = self.whose.place(setup.config(), name)?;
         let known = preset(name).filter(|_| !self.bare);
         let binary = self.binary_of(name, self.binary.as_deref(), setup)?;
-        let mut settings = known_settings(binary, known);
+        let mut settings = known.map_or(ProgramSettings::new(&binary), |known| known.settings(binary));
+        settings.helpers.extend(self.helper.iter().cloned());
         add_patterns(&mut settings, &self.deny_args, &self.deny_verbose);
         if let Some(timeout) = self.timeout {
             settings.timeout_secs = timeout;
@@ -159,7 +163,8 @@ impl Add {
         let binary = self.binary_of(&row.binary_name, row.binary_path.as_deref().map(Path::new), setup)?;
         // What is known of a program holds for rows too: they may say more, and seldom say all.
         let known = preset(&row.binary_name).filter(|_| !self.bare);
-        let mut settings = known_settings(binary, known);
+        let mut settings = known.map_or(ProgramSettings::new(&binary), |known| known.settings(binary));
+        settings.helpers.extend(row.helpers);
         add_patterns(&mut settings, &row.deny_args, &row.deny_verbose);
         if !row.tips.is_empty() {
             settings.tips = row.tips;
@@ -199,18 +204,6 @@ fn warn_of_short(NewProgram { place, env, .. }: &NewProgram) {
             place.name
         ));
     }
-}
-
-/// The settings that a program begins with, by what is known of it.
-fn known_settings(binary: String, known: Option<&Preset>) -> ProgramSettings {
-    let mut settings = ProgramSettings::new(binary);
-    if let Some(known) = known {
-        let owned = |list: &[&str]| list.iter().map(ToString::to_string).collect();
-        settings.deny_args = owned(known.deny_args);
-        settings.deny_verbose = owned(known.deny_verbose);
-        known.tips.clone_into(&mut settings.tips);
-    }
-    settings
 }
 
 /// Puts patterns in front of those that are known.

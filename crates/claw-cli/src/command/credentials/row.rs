@@ -21,6 +21,8 @@ pub(super) struct Row {
     #[serde(default)]
     pub(super) deny_verbose: Vec<String>,
     #[serde(default)]
+    pub(super) helpers: Vec<String>,
+    #[serde(default)]
     pub(super) timeout_seconds: Option<u32>,
     #[serde(default)]
     pub(super) tips: String,
@@ -47,7 +49,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<Row>, Failure> {
         let at = format!("{}: line {}, column {}", unread(), error.line(), error.column());
         Failure::usage(at).hint(
             "a row has `binary_name`, `encrypted_env`, `deny_args`, `deny_verbose`, `timeout_seconds`, `tips`, and may \
-             have `binary_path`, `agent_id`, `enabled`",
+             have `binary_path`, `helpers`, `agent_id`, `enabled`",
         )
     })
 }

@@ -7,8 +7,13 @@ fn the_digest_covers_everything_that_decides() {
     let elsewhere = Facts { workspace: "/w".into(), sandboxed: true, ..Facts::default() };
     let (args, other_args) = (json!({"path": "a.txt"}), json!({"path": "b.txt"}));
     let (plan, other_plan) = (Plan::write("a.txt"), Plan::write("b.txt"));
-    let sight =
-        [Sight { target: Target::Sandbox, path: None, identity: Some("host".into()), credential: None }];
+    let sight = [Sight {
+        target: Target::Sandbox,
+        path: None,
+        identity: Some("host".into()),
+        credential: None,
+        writable: false,
+    }];
     let base = Identity {
         definition: Digest::of_bytes(b"edit"),
         place: Digest::of(&Facts::default()),

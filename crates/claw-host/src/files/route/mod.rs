@@ -307,6 +307,7 @@ impl FsBridge for RoutedFiles {
             path: Some(full.display().to_string()),
             identity: stat.map(|stat| stat.version.0.to_string()),
             credential: None,
+            writable: false,
         })
     }
 

@@ -1,4 +1,8 @@
-//! What became of a command whose keeper was ended.
+//! What became of a command whose keeper was ended, or does not answer.
+
+use std::time::Duration;
+
+use tokio::time::timeout;
 
 use super::super::helper::wire::Ending;
 use super::DockerError;
@@ -6,6 +10,18 @@ use super::call::{self, Heard};
 use super::engine::Engine;
 use super::own::Own;
 use super::wire::{Order, Told};
+
+/// How long what is left in a container may take to be ended.
+const SWEEPING: Duration = Duration::from_secs(5);
+
+/// What became of a keeper.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum KeeperEnd {
+    /// It has ended before its command.
+    Gone,
+    /// It does not answer, and its command may run on: only the end of the container ends that.
+    Silent,
+}
 
 /// Sees to what a keeper left.
 pub(super) struct Aftermath {
@@ -17,13 +33,17 @@ pub(super) struct Aftermath {
 
 impl Aftermath {
     /// The command was killed, with all that it left; the container goes where that cannot be done.
-    pub(super) async fn see_to(&self) -> Result<Ending, DockerError> {
+    pub(super) async fn see_to(&self, keeper: KeeperEnd) -> Result<Ending, DockerError> {
         let Self { engine, own, container } = self;
         let killed = |stragglers| Ending { signal: Some(libc::SIGKILL), stragglers, ..Ending::default() };
+        if keeper == KeeperEnd::Silent {
+            engine.remove(container).await?;
+            return Ok(killed(0));
+        }
         let swept = match call::order(engine, own, container, &Order::Sweep).await {
             // The container is gone, and everything with it.
             Ok(None) => return Ok(killed(0)),
-            Ok(Some((_ear, mut mouth))) => mouth.hear().await,
+            Ok(Some((_ear, mut mouth))) => timeout(SWEEPING, mouth.hear()).await.unwrap_or(Ok(None)),
             Err(error @ DockerError::Away { .. }) => {
                 let cause = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
                 return Err(DockerError::Lost(format!("{error}: {cause}")));

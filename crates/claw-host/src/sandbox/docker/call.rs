@@ -1,20 +1,25 @@
 //! One conversation with this program inside a container.
 
 use std::pin::Pin;
+use std::time::Duration;
 
 use bollard::container::LogOutput;
 use bollard::exec::{CreateExecOptions, StartExecResults};
 use futures_util::{Stream, StreamExt as _};
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::super::helper::wire::frame_bytes;
 use super::DockerError;
-use super::engine::{Engine, is_gone};
+use super::engine::{Engine, is_gone, is_paused};
 use super::inside;
 use super::own::Own;
 use super::wire::{self, Order, Pieces, Told};
+
+/// How long a container may take to take an order.
+const ANSWER: Duration = Duration::from_secs(15);
 
 type Said = Pin<Box<dyn Stream<Item = Result<LogOutput, bollard::errors::Error>> + Send>>;
 
@@ -89,12 +94,14 @@ pub(super) async fn order(
     };
     let exec = match docker.create_exec(container, exec).await {
         Ok(exec) => exec,
+        Err(error) if is_paused(&error) => return Err(DockerError::Paused(container.to_owned())),
         Err(error) if is_gone(&error) => return Ok(None),
         Err(error) => return Err(engine.failed("prepare a command", error)),
     };
     let (output, mut input) = match docker.start_exec(&exec.id, None).await {
         Ok(StartExecResults::Attached { output, input }) => (output, input),
         Ok(StartExecResults::Detached) => return Err(DockerError::Lost("nobody was attached".to_owned())),
+        Err(error) if is_paused(&error) => return Err(DockerError::Paused(container.to_owned())),
         Err(error) if is_gone(&error) => return Ok(None),
         Err(error) => return Err(engine.failed("start a command", error)),
     };
@@ -108,7 +115,7 @@ pub(super) async fn order(
     }
     .await;
     let mut mouth = Mouth { said: output, pieces: Pieces::default(), beside: String::new() };
-    match mouth.hear().await {
+    match answer(engine, container, mouth.hear()).await? {
         Ok(Some(Heard::Told(Told::Taken))) => Ok(Some((input, mouth))),
         Ok(Some(other)) => Err(DockerError::Lost(format!("it began with {other:?}"))),
         Ok(None) if mouth.beside.is_empty() => Ok(None),
@@ -118,6 +125,22 @@ pub(super) async fn order(
             reason: mouth.beside.trim().chars().take(2000).collect(),
         }),
         Err(error) => Err(DockerError::Lost(error.to_string())),
+    }
+}
+
+/// Waits for what a keeper says at once. One that does not was stopped by a command, or the container is overloaded: it is
+/// removed, so that nothing of it runs on.
+pub(super) async fn answer<T>(
+    engine: &Engine,
+    container: &str,
+    said: impl Future<Output = T>,
+) -> Result<T, DockerError> {
+    match timeout(ANSWER, said).await {
+        Ok(said) => Ok(said),
+        Err(_) => {
+            engine.remove(container).await?;
+            Err(DockerError::Silent(ANSWER.as_secs()))
+        }
     }
 }
 

@@ -14,7 +14,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::super::helper::wire::{Ending, KILL, TERMINATE};
 use super::DockerError;
-use super::aftermath::Aftermath;
+use super::aftermath::{Aftermath, KeeperEnd};
 use super::call::{Ear, Heard, Mouth, Voice};
 use super::flow::{self, Credit, Feed, Pouring};
 use super::shell::refused;
@@ -124,13 +124,17 @@ impl Listener {
     async fn listen(mut self) -> Result<Ending, DockerError> {
         let mut until = None;
         loop {
+            let mut keeper = KeeperEnd::Gone;
             let heard = tokio::select! {
                 heard = self.mouth.hear() => heard?,
                 () = self.killed.cancelled(), if until.is_none() => {
                     until = Some(Instant::now() + PATIENCE);
                     continue;
                 }
-                () = sleep_until(until.unwrap_or_else(Instant::now)), if until.is_some() => None,
+                () = sleep_until(until.unwrap_or_else(Instant::now)), if until.is_some() => {
+                    keeper = KeeperEnd::Silent;
+                    None
+                }
             };
             match heard {
                 Some(Heard::Output(bytes)) => self.streams[0].pour(&bytes)?,
@@ -148,7 +152,7 @@ impl Listener {
                 Some(Heard::Told(Told::Changed(at))) => return Err(DockerError::Changed(at)),
                 Some(Heard::Told(_)) => {}
                 // Its keeper was ended, or does not answer.
-                None => return self.aftermath.see_to().await,
+                None => return self.aftermath.see_to(keeper).await,
             }
         }
     }

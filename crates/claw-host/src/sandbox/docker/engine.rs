@@ -15,7 +15,9 @@ use super::DockerError;
 use super::container::{self, Container, Image};
 
 /// How long an answer may take, in seconds. Commands are not waited for by this.
-const PATIENCE: u64 = 60;
+const PATIENCE: u64 = 30;
+/// How long an answer may take for which the engine has nothing to do.
+const QUICK: u64 = 8;
 /// A container that was made and not started is forgotten after so many seconds.
 const FORGOTTEN: i64 = 60;
 
@@ -41,12 +43,29 @@ impl Engine {
     }
 
     pub(super) fn connect(&self) -> Result<Docker, DockerError> {
-        let socket = self.socket.to_string_lossy();
-        Docker::connect_with_unix(&socket, PATIENCE, API_DEFAULT_VERSION).map_err(|error| self.away(error))
+        self.connect_within(PATIENCE)
     }
 
+    /// For what is asked first: an engine that hangs is found out here.
+    fn connect_quickly(&self) -> Result<Docker, DockerError> {
+        self.connect_within(QUICK)
+    }
+
+    fn connect_within(&self, seconds: u64) -> Result<Docker, DockerError> {
+        let socket = self.socket.to_string_lossy();
+        Docker::connect_with_unix(&socket, seconds, API_DEFAULT_VERSION).map_err(|error| self.away(error))
+    }
+
+    /// Why nobody answers.
     fn away(&self, source: bollard::errors::Error) -> DockerError {
-        DockerError::Away { socket: self.socket.clone(), source }
+        let socket = self.socket.clone();
+        match source {
+            bollard::errors::Error::RequestTimeoutError => DockerError::Hung { socket },
+            source if is_forbidden(&source) || is_out_of_reach(&socket) => {
+                DockerError::Forbidden { socket, source }
+            }
+            source => DockerError::Away { socket, source },
+        }
     }
 
     /// What an error means: the engine's word, or nobody there to say one.
@@ -61,13 +80,13 @@ impl Engine {
 
     pub(super) async fn facts(&self) -> Result<EngineFacts, DockerError> {
         let answer =
-            self.connect()?.version().await.map_err(|error| self.failed("say its version", error))?;
+            self.connect_quickly()?.version().await.map_err(|error| self.failed("say its version", error))?;
         let (version, api) = (answer.version.unwrap_or_default(), answer.api_version.unwrap_or_default());
         Ok(EngineFacts { version, api })
     }
 
     pub(super) async fn image(&self, name: &str) -> Result<Image, DockerError> {
-        match self.connect()?.inspect_image(name).await {
+        match self.connect_quickly()?.inspect_image(name).await {
             Ok(found) => {
                 let volumes = found.config.and_then(|config| config.volumes).unwrap_or_default();
                 let id = found.id.filter(|id| !id.is_empty());
@@ -174,6 +193,25 @@ impl Listed {
     }
 }
 
+/// Returns whether the kernel did not let us connect.
+fn is_forbidden(error: &(dyn std::error::Error + 'static)) -> bool {
+    let chain = std::iter::successors(Some(error), |error| error.source());
+    chain.filter_map(|error| error.downcast_ref::<std::io::Error>()).any(|error| {
+        error.kind() == std::io::ErrorKind::PermissionDenied
+            || error.get_ref().is_some_and(|inner| is_forbidden(inner))
+    })
+}
+
+/// Returns whether a directory above a path keeps us out.
+fn is_out_of_reach(path: &Path) -> bool {
+    path.metadata().is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied)
+}
+
+/// Returns whether somebody paused the container: it is there and does nothing.
+pub(super) fn is_paused(error: &bollard::errors::Error) -> bool {
+    error.to_string().to_lowercase().contains("is paused")
+}
+
 fn status(error: &bollard::errors::Error) -> Option<u16> {
     match error {
         bollard::errors::Error::DockerResponseServerError { status_code, .. } => Some(*status_code),
@@ -187,4 +225,44 @@ pub(super) fn is_gone(error: &bollard::errors::Error) -> bool {
     let going =
         ["no such container", "no such exec", "is not running", "marked for removal", "removal of container"];
     status(error) == Some(409) || going.iter().any(|words| said.contains(words))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{Permissions, set_permissions};
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::os::unix::net::UnixListener;
+
+    use rustix::process::Uid;
+
+    use super::*;
+
+    /// What an engine says to a thread that is not root's.
+    fn facts_for_nobody(engine: Engine) -> Result<EngineFacts, DockerError> {
+        let asking = std::thread::spawn(move || {
+            let nobody = Uid::from_raw(65_534);
+            if rustix::process::geteuid().is_root() {
+                rustix::thread::set_thread_res_uid(nobody, nobody, nobody).unwrap();
+            }
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(engine.facts())
+        });
+        asking.join().unwrap()
+    }
+
+    #[test]
+    fn refuses_to_call_a_socket_without_the_right_to_it_an_engine_that_is_away() {
+        let directory = tempfile::tempdir().unwrap();
+        let socket = directory.path().join("engine.sock");
+        let _listener = UnixListener::bind(&socket).unwrap();
+        for (of_directory, of_socket) in [(0o755, 0o000), (0o000, 0o777)] {
+            set_permissions(&socket, Permissions::from_mode(of_socket)).unwrap();
+            set_permissions(directory.path(), Permissions::from_mode(of_directory)).unwrap();
+            let forbidden = facts_for_nobody(Engine::at(&socket));
+            set_permissions(directory.path(), Permissions::from_mode(0o755)).unwrap();
+            assert!(matches!(forbidden, Err(DockerError::Forbidden { .. })), "{forbidden:?}");
+        }
+        let away = facts_for_nobody(Engine::at(&directory.path().join("nobody.sock")));
+        assert!(matches!(away, Err(DockerError::Away { .. })), "{away:?}");
+    }
 }

@@ -16,6 +16,26 @@ pub enum DockerError {
         #[source]
         source: bollard::errors::Error,
     },
+    /// The engine takes the connection and does not answer.
+    #[error("the Docker engine at `{}` does not answer in time; see whether it hangs, and start it again", socket.display())]
+    Hung {
+        /// Where it is.
+        socket: PathBuf,
+    },
+    /// The kernel does not let this user connect.
+    #[error("this user may not connect to `{}`; give it the right to, or set `sandbox.docker.socket`", socket.display())]
+    Forbidden {
+        /// Where the engine is.
+        socket: PathBuf,
+        /// What happened.
+        #[source]
+        source: bollard::errors::Error,
+    },
+    /// Somebody paused the container.
+    #[error(
+        "the container `{0}` is paused; `docker unpause {0}` lets it go on, `docker rm -f {0}` has another made"
+    )]
+    Paused(String),
     /// The engine does not have the image.
     #[error("the Docker engine has no image `{image}`; pull or build it, or set `sandbox.docker.image`")]
     Image {
@@ -47,6 +67,11 @@ pub enum DockerError {
     /// Something that was judged is another thing now.
     #[error("target {0} changed since the call was judged")]
     Changed(usize),
+    /// Nobody in the container takes orders.
+    #[error(
+        "the container did not take the command within {0} s and was removed; call again, which makes another"
+    )]
+    Silent(u64),
     /// The engine went away while a command ran.
     #[error("the container was lost while the command ran, and what it did is not known: {0}")]
     Lost(String),

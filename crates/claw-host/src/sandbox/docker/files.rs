@@ -195,7 +195,7 @@ impl FsBridge for DockerFiles {
         match self.act(place, path, Act::Look, &[]).await?.filed {
             Filed::Looked { path: at, identity } => {
                 let target = Target::File { path: path.to_owned() };
-                Ok(Sight { target, path: at, identity, credential: None })
+                Ok(Sight { target, path: at, identity, credential: None, writable: false })
             }
             other => Err(unexpected(&other)),
         }

@@ -11,7 +11,7 @@ use tokio::task::spawn_blocking;
 use super::super::helper::wire::{Confined, Ending, Spec};
 use super::super::{Ended, Grant, Limits, Network, Reach, SandboxError, Stopped};
 use super::aftermath::Aftermath;
-use super::call::{Ear, Heard, Mouth};
+use super::call::{self, Ear, Heard, Mouth};
 use super::container::{self, Container, Image, Making};
 use super::engine::{Engine, EngineFacts, Listed};
 use super::mounts::WORKSPACE;
@@ -20,7 +20,7 @@ use super::pool::Pool;
 use super::watch::{self, Watch};
 use super::wire::{self, Order, Running, Seen, Told};
 use super::{DockerError, DockerOptions, WorkspaceAccess};
-use crate::shell::{Finished, LocalShell, Reason, environment, named, no_dry_run};
+use crate::shell::{Finished, LocalShell, Reason, TEMPORARY, environment, is_writable, named, no_dry_run};
 
 /// Where commands run, for people.
 pub(super) const PLACE: &str = "a Docker container";
@@ -199,10 +199,10 @@ impl DockerShell {
         };
         let watched = watch::watch(ear, mouth, &watch).await?;
         let ending = match watched.ending {
-            Some(ending) => ending,
-            None => {
+            Ok(ending) => ending,
+            Err(keeper) => {
                 let (engine, own) = (self.engine.clone(), own.clone());
-                Aftermath { engine, own, container: container.name.clone() }.see_to().await?
+                Aftermath { engine, own, container: container.name.clone() }.see_to(keeper).await?
             }
         };
         let stopped = stopped(&ending);
@@ -345,7 +345,7 @@ impl DockerShell {
         let mut seen = Vec::new();
         if !inside.is_empty() {
             let (_ear, mut mouth) = self.pool.order(&own, &container, &Order::Look(inside)).await?;
-            match mouth.hear().await? {
+            match call::answer(&self.engine, &container.name, mouth.hear()).await?? {
                 Some(Heard::Told(Told::Looked(looked))) => seen = looked,
                 other => return Err(DockerError::Lost(format!("it did not look: {other:?}"))),
             }
@@ -363,7 +363,13 @@ impl DockerShell {
                     (path, identity)
                 }
             };
-            Sight { target: target.clone(), path, identity, credential: None }
+            let mut writable: Vec<PathBuf> = TEMPORARY.iter().map(PathBuf::from).collect();
+            writable.push(PathBuf::from(WORKSPACE));
+            writable.extend(
+                container.reach.grants.iter().filter(|grant| grant.write).map(|grant| grant.path.clone()),
+            );
+            let writable = is_writable(target, path.as_deref(), Path::new(WORKSPACE), &writable);
+            Sight { target: target.clone(), path, identity, credential: None, writable }
         };
         Ok(targets.iter().map(sight).collect())
     }

@@ -8,12 +8,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::super::helper::wire::{Ending, KILL, TERMINATE};
 use super::DockerError;
+use super::aftermath::KeeperEnd;
 use super::call::{Ear, Heard, Mouth, Voice};
 use super::wire::{INPUT, INPUT_END, Told};
 use crate::shell::{Decoder, END, Output, OutputLimits, Reason};
 
 /// How long a container is given to say that what was killed has ended.
-pub(super) const PATIENCE: Duration = Duration::from_secs(20);
+pub(super) const PATIENCE: Duration = Duration::from_secs(8);
 /// How much of an input is said at once.
 const PIECE: usize = 64 << 10;
 
@@ -31,8 +32,8 @@ pub(super) struct Watch {
 
 /// What was seen of a command.
 pub(super) struct Watched {
-    /// How it ended; `None` where its keeper was ended first.
-    pub(super) ending: Option<Ending>,
+    /// How it ended, or what became of its keeper.
+    pub(super) ending: Result<Ending, KeeperEnd>,
     pub(super) reason: Option<Reason>,
     pub(super) output: Taken,
     pub(super) errors: Taken,
@@ -69,11 +70,11 @@ pub(super) async fn watch(ear: Ear, mut mouth: Mouth, watch: &Watch) -> Result<W
             heard = mouth.hear() => match heard? {
                 Some(Heard::Output(bytes)) => streams[0].add(&bytes),
                 Some(Heard::Errors(bytes)) => streams[1].add(&bytes),
-                Some(Heard::Told(Told::Ended(ending))) => break Some(ending),
+                Some(Heard::Told(Told::Ended(ending))) => break Ok(ending),
                 Some(Heard::Told(Told::Failed { step, reason })) => return Err(DockerError::Start { step, reason }),
                 Some(Heard::Told(Told::Changed(at))) => return Err(DockerError::Changed(at)),
                 Some(Heard::Told(_)) => {}
-                None => break None,
+                None => break Err(KeeperEnd::Gone),
             },
             () = watch.cancel.cancelled(), if asked => {
                 reason = Some(Reason::Cancelled);
@@ -90,8 +91,7 @@ pub(super) async fn watch(ear: Ear, mut mouth: Mouth, watch: &Watch) -> Result<W
                     voice.say(KILL, &[]);
                     (stage, until) = (Stage::Killed, Instant::now() + PATIENCE);
                 }
-                // As if its keeper had been ended: the container is swept, and removed where that fails.
-                Stage::Killed => break None,
+                Stage::Killed => break Err(KeeperEnd::Silent),
             },
         }
     };

@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::docker::inside;
 use super::kernel::{probe, sys};
 
-pub(super) use nurse::{end_descendants, processes};
+pub(super) use nurse::{Process, end_descendants, processes};
 pub(super) use supervise::see_through;
 
 const NAME: &str = "clawsmith-sandbox-helper";

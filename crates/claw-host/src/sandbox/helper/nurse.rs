@@ -204,6 +204,8 @@ pub(in crate::sandbox) struct Process {
     pub(in crate::sandbox) pid: Pid,
     pub(in crate::sandbox) parent: Option<Pid>,
     pub(in crate::sandbox) ended: bool,
+    /// It was stopped by a signal, and does nothing.
+    pub(in crate::sandbox) stopped: bool,
 }
 
 /// All processes that can be seen from here.
@@ -217,7 +219,8 @@ pub(in crate::sandbox) fn processes() -> impl Iterator<Item = Process> {
         let mut rest = rest.split_whitespace();
         let (state, parent) = (rest.next()?, rest.next()?);
         let ended = matches!(state, "Z" | "X");
-        Some(Process { pid, parent: Pid::from_raw(parent.parse().ok()?), ended })
+        let stopped = state.eq_ignore_ascii_case("t");
+        Some(Process { pid, parent: Pid::from_raw(parent.parse().ok()?), ended, stopped })
     })
 }
 

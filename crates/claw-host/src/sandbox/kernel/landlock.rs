@@ -2,13 +2,13 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, FileType, Mode, OFlags};
 
 use super::{root, sys};
 use crate::sandbox::Network;
-use crate::sandbox::reach::{DEVICES, RESOLVER, Reach, SYSTEM};
+use crate::sandbox::reach::{DEVICES, Execute, RESOLVER, Reach, SYSTEM};
 
 const EXECUTE: u64 = 1;
 const WRITE_FILE: u64 = 1 << 1;
@@ -47,20 +47,28 @@ pub(crate) fn rules(version: u32, reach: &Reach, temporary: &Path) -> io::Result
         _ => 3,
     };
     let rules = sys::landlock_ruleset([known, tcp, SCOPES], words)?;
-    let write = known & !MAKE_CHAR & !MAKE_BLOCK & !IOCTL_DEV;
+    let executable: &[PathBuf] = match &reach.execute {
+        Execute::Any => &[],
+        Execute::Only(files) => files,
+    };
+    let kept = if reach.execute == Execute::Any { known } else { known & !EXECUTE };
+    let (read, write) = (READ & kept, kept & !MAKE_CHAR & !MAKE_BLOCK & !IOCTL_DEV);
     let system = SYSTEM.iter().chain((reach.network != Network::None).then_some(&RESOLVER));
     for path in system.chain(reach.processes.then_some(&"/proc")).chain(&["/dev"]) {
-        allow(&rules, Path::new(path), READ & known, Absent::Fine)?;
+        allow(&rules, Path::new(path), read, Absent::Fine)?;
     }
     for path in DEVICES {
         allow(&rules, Path::new(path), (READ_FILE | WRITE_FILE) & known, Absent::Fine)?;
     }
     allow(&rules, temporary, write, Absent::Wrong)?;
-    let workspace = if reach.write { write } else { READ & known };
+    let workspace = if reach.write { write } else { read };
     allow(&rules, &reach.workspace, workspace, Absent::Wrong)?;
     for grant in &reach.grants {
-        let access = if grant.write { write } else { READ & known };
+        let access = if grant.write { write } else { read };
         allow(&rules, &grant.path, access, Absent::Wrong)?;
+    }
+    for path in executable {
+        allow(&rules, path, READ & known, Absent::Wrong)?;
     }
     Ok(rules)
 }

@@ -18,12 +18,14 @@ use rustix::mount::{
 
 use super::sys;
 use crate::sandbox::Network;
-use crate::sandbox::reach::{DEVICES, RESOLVER, Reach, SYSTEM, WorkspaceLayer};
+use crate::sandbox::reach::{DEVICES, Execute, RESOLVER, Reach, SYSTEM, WorkspaceLayer};
 
 const READ_ONLY: u64 = 1;
 const NO_SET_ID: u64 = 2;
 const NO_DEVICES: u64 = 4;
 const NO_EXECUTE: u64 = 8;
+
+const TEMPORARY: &str = "/tmp";
 
 /// The step that fails where the file system or the kernel has no layers.
 pub(crate) const LAYER: &str = "lay a layer over the workspace";
@@ -47,7 +49,7 @@ pub(crate) fn enter(reach: &Reach, temporary: u64, own_proc: bool) -> Step<()> {
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
         .during("keep mounts apart")?;
     let parts = Parts::take(reach)?;
-    let lasting = reach.temporary.as_deref().map(Parts::temporary).transpose()?;
+    let lasting = reach.temporary.as_deref().map(|path| Parts::temporary(path, reach)).transpose()?;
     let base = ["/tmp", "/var/tmp", "/run", "/mnt"].into_iter().find(|path| Path::new(path).is_dir());
     let base =
         base.ok_or_else(|| ("find a place for the root".to_owned(), io::ErrorKind::NotFound.into()))?;
@@ -61,6 +63,12 @@ pub(crate) fn enter(reach: &Reach, temporary: u64, own_proc: bool) -> Step<()> {
             let size =
                 std::ffi::CString::new(format!("mode=1777,size={temporary}")).map_err(io::Error::other);
             let size = size.during("size `/tmp`")?;
+            let flags = flags
+                | if is_closed(reach, Path::new(TEMPORARY)) {
+                    MountFlags::NOEXEC
+                } else {
+                    MountFlags::empty()
+                };
             mount("tmp", "tmp", "tmpfs", flags, size.as_c_str()).during("make `/tmp`")?;
         }
     }
@@ -111,7 +119,7 @@ struct Parts(Vec<Part>);
 
 enum Part {
     Tree { tree: OwnedFd, path: PathBuf, directory: bool },
-    Layer { lower: OwnedFd, upper: OwnedFd, work: OwnedFd, path: PathBuf, read_only: bool },
+    Layer { lower: OwnedFd, upper: OwnedFd, work: OwnedFd, path: PathBuf, read_only: bool, no_execute: bool },
     Link { path: PathBuf, to: PathBuf },
 }
 
@@ -126,26 +134,28 @@ impl Parts {
             // A device on a read-only mount can be written to; its mode and owner cannot be changed.
             parts.add(Path::new(path), NO_SET_ID | NO_EXECUTE | READ_ONLY)?;
         }
-        let closed = NO_SET_ID | NO_DEVICES;
+        let closed =
+            |path: &Path| NO_SET_ID | NO_DEVICES | if is_closed(reach, path) { NO_EXECUTE } else { 0 };
         let mut granted: Vec<(&Path, bool)> = vec![(&reach.workspace, reach.write)];
         granted.extend(reach.grants.iter().map(|grant| (grant.path.as_path(), grant.write)));
         granted.sort_by_key(|(path, _)| path.components().count());
         for (path, write) in granted {
             match &reach.layer {
-                Some(layer) if path == reach.workspace => parts.layer(path, layer)?,
-                _ => parts.granted(path, if write { closed } else { closed | READ_ONLY })?,
+                Some(layer) if path == reach.workspace => parts.layer(path, layer, closed(path))?,
+                _ => parts.granted(path, closed(path) | if write { 0 } else { READ_ONLY })?,
             }
         }
         Ok(parts)
     }
 
     /// The workspace with a layer over it. Other file systems that are mounted in it are shown as they are.
-    fn layer(&mut self, path: &Path, layer: &WorkspaceLayer) -> Step<()> {
+    fn layer(&mut self, path: &Path, layer: &WorkspaceLayer, closed: u64) -> Step<()> {
         let open = |path: &Path| resolved(path).during(taken(path));
         let (lower, upper, work) = (open(path)?, open(&layer.upper)?, open(&layer.work)?);
         let read_only = layer.read_only;
-        self.0.push(Part::Layer { lower, upper, work, path: path.to_owned(), read_only });
-        let attributes = NO_SET_ID | NO_DEVICES | if read_only { READ_ONLY } else { 0 };
+        let no_execute = closed & NO_EXECUTE != 0;
+        self.0.push(Part::Layer { lower, upper, work, path: path.to_owned(), read_only, no_execute });
+        let attributes = closed | if read_only { READ_ONLY } else { 0 };
         let mounted = mounted_below(path).during("list mounts")?;
         for path in mounted.iter().chain(&layer.direct) {
             self.granted(path, attributes)?;
@@ -154,9 +164,10 @@ impl Parts {
     }
 
     /// The directory that is to be `/tmp`.
-    fn temporary(path: &Path) -> Step<OwnedFd> {
+    fn temporary(path: &Path, reach: &Reach) -> Step<OwnedFd> {
         let mut parts = Self(Vec::new());
-        parts.granted(path, NO_SET_ID | NO_DEVICES)?;
+        let closed = if is_closed(reach, Path::new(TEMPORARY)) { NO_EXECUTE } else { 0 };
+        parts.granted(path, NO_SET_ID | NO_DEVICES | closed)?;
         match parts.0.pop() {
             Some(Part::Tree { tree, .. }) => Ok(tree),
             _ => Err((taken(path), io::ErrorKind::NotFound.into())),
@@ -204,11 +215,14 @@ impl Parts {
         for part in self.0 {
             match part {
                 Part::Link { path, to } => symlink(to, inside(&path)).during(named(&path))?,
-                Part::Layer { lower, upper, work, path, read_only } => {
+                Part::Layer { lower, upper, work, path, read_only, no_execute } => {
                     place(&path, true).during(named(&path))?;
                     let own = |fd: &OwnedFd| format!("/proc/self/fd/{}", fd.as_raw_fd());
                     let (lower, upper, work) = (own(&lower), own(&upper), own(&work));
                     let mut flags = MountFlags::NOSUID | MountFlags::NODEV;
+                    if no_execute {
+                        flags |= MountFlags::NOEXEC;
+                    }
                     let options = if read_only {
                         flags |= MountFlags::RDONLY;
                         format!("userxattr,lowerdir={upper}:{lower}")
@@ -225,6 +239,17 @@ impl Parts {
             }
         }
         Ok(())
+    }
+}
+
+/// Returns whether nothing in a place may be run, or mapped as code by a program loader.
+fn is_closed(reach: &Reach, path: &Path) -> bool {
+    match &reach.execute {
+        Execute::Any => false,
+        Execute::Only(files) => {
+            let is_written = path == Path::new(TEMPORARY) || path.starts_with(&reach.workspace);
+            is_written || !files.iter().any(|file| file.starts_with(path))
+        }
     }
 }
 

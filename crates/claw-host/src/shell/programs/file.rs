@@ -11,6 +11,15 @@ use sha2::{Digest as _, Sha256};
 /// Refuses a file that is no program, or that somebody else than its owner or root can change or replace: it and
 /// every directory above it belong to root or to us, and are writable for nobody else.
 pub fn check(path: &Path) -> Result<(), String> {
+    check_as(path, true)
+}
+
+/// Refuses a directory that somebody else than its owner or root can change or replace.
+pub(super) fn check_directory(path: &Path) -> Result<(), String> {
+    check_as(path, false)
+}
+
+fn check_as(path: &Path, program: bool) -> Result<(), String> {
     let shown = path.display();
     let real = path.canonicalize().map_err(|error| format!("`{shown}` cannot be run: {error}"))?;
     let us = rustix::process::geteuid().as_raw();
@@ -20,7 +29,7 @@ pub fn check(path: &Path) -> Result<(), String> {
             .map_err(|error| format!("`{}` cannot be looked at: {error}", above.display()))?;
         let (mode, owner, shown) = (found.mode(), found.uid(), above.display());
         let itself = above == real;
-        if itself && (!found.is_file() || mode & 0o111 == 0) {
+        if itself && program && (!found.is_file() || mode & 0o111 == 0) {
             return Err(format!("`{shown}` is no program"));
         }
         if owner != 0 && owner != us {

@@ -100,6 +100,71 @@ async fn after_the_keeper_is_killed_from_inside() {
     assert_eq!(left.output, "0\n");
 }
 
+/// Asks the engine for something that nobody but a test asks for.
+fn ask_engine(kit: &DockerKit, path: &str) {
+    use std::io::{Read as _, Write as _};
+    let mut engine = std::os::unix::net::UnixStream::connect(&kit.docker.socket).unwrap();
+    write!(engine, "POST {path} HTTP/1.0\r\nContent-Length: 0\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    engine.read_to_string(&mut answer).unwrap();
+    assert!(answer.contains(" 204 "), "{answer}");
+}
+
+#[tokio::test]
+async fn a_paused_container_and_a_hung_engine_are_told_as_what_they_are() {
+    let Some(mut kit) = DockerKit::new() else { return };
+    assert_eq!(kit.script("echo fine").await.output, "fine\n");
+    let [id] = kit.containers().await.try_into().unwrap();
+    ask_engine(&kit, &format!("/containers/{id}/pause"));
+    let soon = Duration::from_secs(25);
+    let paused = tokio::time::timeout(soon, kit.try_script("echo fine")).await.expect("within seconds");
+    assert!(paused.as_ref().is_err_and(|error| error.to_string().contains("is paused")), "{paused:?}");
+    ask_engine(&kit, &format!("/containers/{id}/unpause"));
+    assert_eq!(kit.script("echo fine").await.output, "fine\n");
+    // Somebody takes connections and says nothing.
+    let socket = kit.outside.path().join("engine.sock");
+    let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    kit.docker.socket = socket;
+    let hung = tokio::time::timeout(soon, kit.try_script("echo fine")).await.expect("within seconds");
+    assert!(
+        hung.as_ref().is_err_and(|error| error.to_string().contains("does not answer in time")),
+        "{hung:?}"
+    );
+}
+
+/// Stops every keeper, also those that come later, and stays.
+const STOPPER: &str = "while true; do for p in /proc/[0-9]*; do p=${p#/proc/}; \
+    case \"$(tr '\\0' ' ' < /proc/$p/cmdline 2>/dev/null)\" in \
+    /.clawsmith/*take-an-order*) kill -STOP $p;; esac; done; done";
+
+#[tokio::test]
+async fn after_a_command_stops_its_keepers() {
+    let Some(mut kit) = DockerKit::new() else { return };
+    let word = word("stopped");
+    kit.options.sandbox_timeout = Duration::from_secs(60);
+    // The container ends, and whoever waits hears that it was killed: long before its time is up.
+    let begun =
+        tokio::time::timeout(Duration::from_secs(30), kit.script(&format!(": {word}; {STOPPER}"))).await;
+    let finished = begun.expect("it ends by itself");
+    assert_eq!(finished.ended.signal, Some(libc::SIGKILL), "{finished:?}");
+    until_nothing_is_left(&word).await;
+    // The next one finds a container that works.
+    assert_eq!(kit.script("echo fine").await.output, "fine\n");
+}
+
+#[tokio::test]
+async fn after_a_command_stops_its_supervisor() {
+    let Some(mut kit) = DockerKit::new() else { return };
+    let word = word("supervisor");
+    kit.options.sandbox_timeout = Duration::from_secs(2);
+    let text = format!(": {word}; kill -STOP $PPID; trap '' TERM; while :; do sleep 1; done");
+    let finished = tokio::time::timeout(Duration::from_secs(30), kit.script(&text)).await;
+    let finished = finished.expect("its keeper ends it, though nobody asks it to");
+    assert_eq!(finished.ended.signal, Some(libc::SIGKILL), "{finished:?}");
+    until_nothing_is_left(&word).await;
+    assert_eq!(kit.script("echo fine").await.output, "fine\n");
+}
+
 /// A program that owns a command in a container, and is killed by the test below.
 pub(crate) fn own_if_asked() {
     let arguments: Vec<String> = std::env::args().collect();

@@ -16,7 +16,13 @@ impl Case {
         let sight = |name: String| {
             let path = if name.starts_with('/') { name.clone() } else { format!("/usr/bin/{name}") };
             let target = Target::Program { name, directory: ".".into() };
-            Sight { target, identity: Some(format!("file of {path}")), path: Some(path), credential: None }
+            Sight {
+                target,
+                identity: Some(format!("file of {path}")),
+                path: Some(path),
+                credential: None,
+                writable: false,
+            }
         };
         let sights = programs(&verdict).into_iter().map(sight).collect();
         Self { script, verdict, sights }
@@ -62,6 +68,33 @@ fn a_rule_covers_what_it_was_given_for_and_little_more() {
     check("touch src/a.rs", "touch src/b.rs", false);
     check("python3 -m pytest", "python3 -m pytest", true);
     check("python3 x.py", "python3 y.py", false);
+}
+
+#[test]
+fn refuses_a_rule_for_a_program_that_the_agent_can_write() {
+    for text in ["./tool --check", "/tmp/tool", "cd sub && /workspace/tool", "env /workspace/tool"] {
+        let mut case = Case::text(text);
+        let given = suggest(&case.judged());
+        for sight in &mut case.sights {
+            sight.writable |= matches!(&sight.target, Target::Program { name, .. } if name.ends_with("tool"));
+        }
+        assert!(suggest(&case.judged()).is_err(), "{text}");
+        // Nor does one hold that was given while it lay elsewhere.
+        if let Ok(rule) = given {
+            assert_eq!(covering(&[&rule], &case.judged()), None, "{text}");
+        }
+    }
+    assert_eq!(
+        suggest(
+            &{
+                let mut case = Case::text("./tool --check");
+                case.sights[0].writable = true;
+                case
+            }
+            .judged()
+        ),
+        Err("the agent can change the program that it runs")
+    );
 }
 
 #[test]

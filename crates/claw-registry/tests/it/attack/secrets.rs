@@ -101,6 +101,7 @@ async fn a_secret_split_where_the_call_learns_another_is_not_told() {
                     path: None,
                     identity: None,
                     credential: None,
+                    writable: false,
                 })
                 .collect())
         }

@@ -1,7 +1,7 @@
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use claw_core::port::Shell;
+use claw_core::port::{CommandChanges, HeldChange, Shell};
 use claw_core::tool::{Ask, ErrorKind, Script};
 use serde_json::Value;
 
@@ -65,5 +65,18 @@ async fn the_end_is_always_told() {
     [stopped: the time that it is registered with was up]
     [ended by signal 9 (SIGKILL)]
     [3 bytes are left out of the middle]
+    ");
+}
+
+#[tokio::test]
+async fn changes_that_were_held_back_are_told() {
+    let held =
+        HeldChange { path: "copy/.git/config".into(), reason: "it can make git run programs".to_owned() };
+    let changes = CommandChanges { held: vec![held], ..CommandChanges::default() };
+    let ran = Ran { exit: Some(0), changes: Some(changes), ..Ran::default() };
+    let (result, _) = call(ran, json!({ "command": "git clone https://example.com/a copy" })).await;
+    insta::assert_snapshot!(text(result), @r"
+    [exit code 0]
+    [held back: copy/.git/config (it can make git run programs)]
     ");
 }

@@ -1,4 +1,7 @@
-//! The first process of a container. It cannot be ended from inside, and ends the container by ending.
+//! The first process of a container. It can be neither ended nor stopped from inside, and ends the container by ending.
+//!
+//! A command can stop its keepers, which have the same user. A keeper that is stopped obeys nobody, so the container ends
+//! with all that is in it.
 
 use std::fs;
 use std::io;
@@ -8,14 +11,14 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{DumpableBehavior, WaitOptions, set_dumpable_behavior, wait};
 
-use super::super::super::helper::processes;
+use super::super::super::helper::{Process, processes};
 use super::super::super::kernel::sys;
 
 /// Stays until it is told to go, nobody used the container for a while, or it is old and nobody uses it.
 pub(super) fn stay(idle: Duration, age: Duration) -> io::Result<()> {
     set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     let signals = sys::signals(&[libc::SIGCHLD, libc::SIGTERM, libc::SIGINT, libc::SIGUSR1])?;
-    let tick = (idle / 8).clamp(Duration::from_millis(50), Duration::from_secs(5));
+    let tick = (idle / 8).clamp(Duration::from_millis(50), Duration::from_secs(1));
     let tick = Timespec { tv_sec: tick.as_secs().cast_signed(), tv_nsec: tick.subsec_nanos().into() };
     let begun = Instant::now();
     let (mut used, mut seen, mut retired) = (begun, newest(), false);
@@ -34,7 +37,13 @@ pub(super) fn stay(idle: Duration, age: Duration) -> io::Result<()> {
         }
         while let Ok(Some(_)) = wait(WaitOptions::NOHANG) {}
         let now = newest();
-        let alone = processes().all(|process| process.ended || process.pid.is_init());
+        let all: Vec<Process> =
+            processes().filter(|process| !process.ended && !process.pid.is_init()).collect();
+        // Whoever has no parent here came from outside: a keeper. Nobody but a command stops it.
+        if all.iter().any(|process| process.stopped && process.parent.is_none()) {
+            return Ok(());
+        }
+        let alone = all.is_empty();
         if now != seen || !alone {
             (seen, used) = (now, Instant::now());
         }

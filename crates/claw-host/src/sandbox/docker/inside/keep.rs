@@ -4,8 +4,9 @@ use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, getpid, set_child_subreaper};
 
 use super::super::super::helper::wire::{self as inner, Ending, KILL, TERMINATE};
@@ -21,6 +22,8 @@ const PIPE: usize = 4096;
 const WAITING: usize = 256 << 10;
 /// How much of its input a command takes before that is told, unless it took all.
 const FED: usize = 16 << 10;
+/// How long a supervisor may take to end a command. One that the command has stopped never does.
+const ENDING: Duration = Duration::from_secs(3);
 
 /// Runs a command to its end. What it prints is passed on, and what is said outside heard, until then.
 pub(super) fn keep(mut running: Running, input: File, mut output: File) -> io::Result<()> {
@@ -107,6 +110,8 @@ struct Keeper {
     closing: bool,
     /// How much it took that was not told yet.
     taken: usize,
+    /// When the supervisor must have ended a command that was to be killed.
+    until: Option<Instant>,
 }
 
 impl Keeper {
@@ -142,6 +147,7 @@ impl Keeper {
             fed: Vec::new(),
             closing: false,
             taken: 0,
+            until: None,
         })
     }
 
@@ -149,6 +155,9 @@ impl Keeper {
     fn talk(&mut self) -> io::Result<()> {
         while self.control.is_some() {
             self.turn()?;
+            if self.until.is_some_and(|until| until <= Instant::now()) {
+                self.end(Ok(killed()));
+            }
         }
         Ok(())
     }
@@ -192,7 +201,12 @@ impl Keeper {
         if let Some(control) = &self.control {
             add(End::Supervisor, PollFd::new(control, read));
         }
-        match poll(&mut fds, None) {
+        let left = self.until.map(|until| until.saturating_duration_since(Instant::now()));
+        let left = left.map(|left| Timespec {
+            tv_sec: left.as_secs().cast_signed(),
+            tv_nsec: left.subsec_nanos().into(),
+        });
+        match poll(&mut fds, left.as_ref()) {
             Err(rustix::io::Errno::INTR) => return Ok(Vec::new()),
             polled => polled?,
         };
@@ -261,6 +275,9 @@ impl Keeper {
     }
 
     fn say(&mut self, byte: u8) {
+        if byte == KILL {
+            self.until.get_or_insert_with(|| Instant::now() + ENDING);
+        }
         // If nobody hears it, the command has ended.
         let _ = self.control.as_mut().map(|control| control.write_all(&[byte]));
     }

@@ -1,0 +1,115 @@
+//! The files that a registered program may execute: its own, its helpers, and those by which the kernel starts them
+//! (a script's interpreter, the loader of programs that share libraries).
+//!
+//! None of them may lie where an agent can write.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+
+use super::super::sight;
+use super::file;
+
+/// Longest first line of a script that the kernel reads.
+const FIRST_LINE: usize = 256;
+/// Most bytes of the path of a loader.
+const LOADER_PATH: usize = 4096;
+
+/// Returns the files and directories that a program may execute, each as it really is. `writable` are the directories
+/// that an agent can write to. Helpers that do not exist are left out. Asks the file system.
+pub(super) fn of(binary: &Path, helpers: &[String], writable: &[PathBuf]) -> Result<Vec<PathBuf>, String> {
+    let mut found: Vec<PathBuf> = Vec::new();
+    let mut waiting = vec![binary.to_owned()];
+    waiting.extend(helpers.iter().filter_map(|helper| place(helper, binary)));
+    while let Some(path) = waiting.pop() {
+        let Ok(path) = path.canonicalize() else { continue };
+        if found.contains(&path) {
+            continue;
+        }
+        let is_inside = |directory: &PathBuf| path.starts_with(directory) || directory.starts_with(&path);
+        if writable.iter().any(is_inside) {
+            return Err(format!(
+                "`{}` would be executed and lies where agents can change it",
+                path.display()
+            ));
+        }
+        if path.is_dir() {
+            file::check_directory(&path)?;
+        } else {
+            file::check(&path)?;
+            waiting.extend(starters(&path));
+        }
+        found.push(path);
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// The path that a helper's name means for a program.
+fn place(helper: &str, binary: &Path) -> Option<PathBuf> {
+    match helper {
+        _ if helper.starts_with('/') => Some(PathBuf::from(helper)),
+        _ if helper.starts_with("../") => Some(binary.parent()?.join(helper)),
+        _ if helper.contains('/') => None,
+        _ => sight::in_path(helper),
+    }
+}
+
+/// The files that the kernel executes in order to start this one.
+fn starters(path: &Path) -> Vec<PathBuf> {
+    let Ok(file) = File::open(path) else { return Vec::new() };
+    let mut head = [0; FIRST_LINE];
+    let length = file.read_at(&mut head, 0).unwrap_or(0);
+    match &head[..length] {
+        [b'#', b'!', line @ ..] => interpreters(line),
+        [0x7f, b'E', b'L', b'F', ..] => loader(&file, &head).into_iter().collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// The interpreter of a script, and what `env` would run.
+fn interpreters(line: &[u8]) -> Vec<PathBuf> {
+    let line = line.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let text = String::from_utf8_lossy(line);
+    let mut words = text.split_ascii_whitespace();
+    let Some(interpreter) = words.next().map(PathBuf::from) else { return Vec::new() };
+    let is_env = interpreter.file_name().is_some_and(|name| name == "env");
+    let named = words.find(|word| !word.starts_with('-') && !word.contains('='));
+    let named = named.filter(|_| is_env).and_then(sight::in_path);
+    std::iter::once(interpreter).chain(named).collect()
+}
+
+/// The loader that a program of this machine's own format names; `None` where it needs none.
+fn loader(file: &File, head: &[u8; FIRST_LINE]) -> Option<PathBuf> {
+    const LITTLE_ENDIAN: u8 = 1;
+    const INTERPRETER: u64 = 3;
+    if head[5] != LITTLE_ENDIAN {
+        return None;
+    }
+    let number = |bytes: &[u8], at: usize, length: usize| -> Option<u64> {
+        let bytes = bytes.get(at..at + length)?;
+        Some(bytes.iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte)))
+    };
+    // Places of: table of segments, size of an entry, their number; in an entry: offset and length.
+    let is_wide = head[4] == 2;
+    let (table, size, count) = match is_wide {
+        true => (number(head, 32, 8)?, number(head, 54, 2)?, number(head, 56, 2)?),
+        false => (number(head, 28, 4)?, number(head, 42, 2)?, number(head, 44, 2)?),
+    };
+    let mut entry = vec![0; usize::try_from(size).ok()?];
+    for index in 0..count {
+        file.read_exact_at(&mut entry, table.checked_add(index * size)?).ok()?;
+        if number(&entry, 0, 4)? == INTERPRETER {
+            let (offset, length) = match is_wide {
+                true => (number(&entry, 8, 8)?, number(&entry, 32, 8)?),
+                false => (number(&entry, 4, 4)?, number(&entry, 16, 4)?),
+            };
+            let length = usize::try_from(length).ok().filter(|length| *length <= LOADER_PATH)?;
+            let mut path = vec![0; length];
+            file.read_exact_at(&mut path, offset).ok()?;
+            let path = path.split(|byte| *byte == 0).next()?;
+            return Some(PathBuf::from(std::str::from_utf8(path).ok()?));
+        }
+    }
+    None
+}
