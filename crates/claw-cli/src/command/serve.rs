@@ -61,6 +61,7 @@ impl Serve {
                 true => session.out.json_line(&json!({ "listening": format!("http://{bound}") }))?,
                 false => session.out.line(format_args!("listening on http://{bound}"))?,
             }
+            session.out.flush()?;
             claw_gateway::serve(app.clone(), listener, options, stopped()).await?;
             Ok(ExitCode::SUCCESS)
         })

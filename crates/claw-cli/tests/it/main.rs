@@ -18,6 +18,7 @@ mod embedding;
 mod endpoints;
 mod exec;
 mod files;
+mod gateway;
 mod harness;
 mod help;
 mod ledger;

@@ -1,0 +1,413 @@
+//! `clawsmith serve`, over real connections: keys, tools, chat completions, sessions, approvals, events.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::harness::Home;
+
+/// A gateway that ends with this value.
+struct Gateway<'a> {
+    home: &'a Home,
+    child: Child,
+    address: String,
+}
+
+/// An answer.
+struct Answer {
+    status: u16,
+    head: String,
+    body: String,
+}
+
+impl Answer {
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.body))
+    }
+
+    fn header(&self, name: &str) -> Option<&str> {
+        let line = self.head.lines().find(|line| line.to_lowercase().starts_with(&format!("{name}:")))?;
+        Some(line.split_once(':')?.1.trim())
+    }
+
+    #[track_caller]
+    fn check(self, status: u16, says: &str) -> Self {
+        assert_eq!(self.status, status, "{}", self.body);
+        assert!(self.body.contains(says), "{says}: {}", self.body);
+        self
+    }
+}
+
+impl<'a> Gateway<'a> {
+    fn start(home: &'a Home, script: &str) -> Self {
+        let script = home.write("script.toml", script);
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("clawsmith"));
+        command.env_clear().env("HOME", home.path()).current_dir(home.path().join("project"));
+        command.args(["serve", "--json", "--listen", "127.0.0.1:0", "--script"]).arg(script);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let line: Value = serde_json::from_str(&line).unwrap();
+        let address = line["listening"].as_str().unwrap().strip_prefix("http://").unwrap().to_owned();
+        Self { home, child, address }
+    }
+
+    /// A key of this user, with these scopes; the usual ones where none are given.
+    fn key(&self, user: &str, more: &[&str]) -> String {
+        let ran = self.home.run(&[&["api-keys", "create", "--user", user], more].concat());
+        assert_eq!(ran.code, 0, "{}", ran.shown());
+        ran.stdout.trim().to_owned()
+    }
+
+    fn raw(&self, request: &[u8]) -> Answer {
+        let mut stream = self.connect();
+        // A server may answer and close before everything is sent.
+        let _ = stream.write_all(request);
+        let mut bytes = Vec::new();
+        let _ = stream.read_to_end(&mut bytes);
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer: {text:?}"));
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        Answer { status, head: head.to_owned(), body: body.to_owned() }
+    }
+
+    fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(&self.address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        stream
+    }
+
+    fn send(&self, what: &str, key: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+        self.raw(request(&self.address, what, key, headers, body).as_bytes())
+    }
+
+    fn get(&self, path: &str, key: &str) -> Answer {
+        self.send(&format!("GET {path}"), key, &[], "")
+    }
+
+    fn post(&self, path: &str, key: &str, body: &Value) -> Answer {
+        self.send(&format!("POST {path}"), key, &[], &body.to_string())
+    }
+
+    fn invoke(&self, key: &str, body: &Value) -> Answer {
+        self.post("/v1/tools/invoke", key, body)
+    }
+
+    fn chat(&self, key: &str, text: &str, session: Option<&str>) -> Answer {
+        let body = json!({ "model": "agent:default", "messages": [{ "role": "user", "content": text }] });
+        let headers: Vec<(&str, &str)> =
+            session.map(|session| ("x-clawsmith-session", session)).into_iter().collect();
+        self.send("POST /v1/chat/completions", key, &headers, &body.to_string())
+    }
+}
+
+fn request(host: &str, what: &str, key: &str, headers: &[(&str, &str)], body: &str) -> String {
+    let mut text = format!("{what} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n");
+    if !key.is_empty() {
+        text.push_str(&format!("authorization: Bearer {key}\r\n"));
+    }
+    for (name, value) in headers {
+        text.push_str(&format!("{name}: {value}\r\n"));
+    }
+    if !body.is_empty() {
+        text.push_str(&format!("content-type: application/json\r\ncontent-length: {}\r\n", body.len()));
+    }
+    text + "\r\n" + body
+}
+
+impl Drop for Gateway<'_> {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+const ECHO: &str = r#"
+[[turn]]
+when.said = "write"
+when.result_of = "exec"
+do = [{ say = "It said {{result}}" }]
+
+[[turn]]
+when.said = "write"
+do = [{ say = "Let me." }, { call = "exec", args = { command = "rm -r build" } }]
+
+[[turn]]
+do = [{ say = "You said: {{said}}" }]
+"#;
+
+#[test]
+fn a_tool_is_called_under_the_road() {
+    let home = Home::new();
+    let gateway = Gateway::start(&home, ECHO);
+    let key = gateway.key("ann", &[]);
+    let tools = gateway.get("/v1/tools", &key).check(200, "read_file").json();
+    assert!(tools["tools"].as_array().unwrap().iter().all(|tool| tool["parameters"]["type"] == "object"));
+
+    let written = json!({ "tool": "write_file", "args": { "path": "a.txt", "content": "hello" } });
+    let session = gateway.invoke(&key, &written).check(200, "\"ok\":true").json();
+    let session = session["sessionKey"].as_str().unwrap().to_owned();
+    assert!(home.data().join("workspaces/main/default/user-ann/a.txt").exists());
+    let read = json!({ "tool": "read_file", "args": { "path": "a.txt" }, "sessionKey": session });
+    gateway.invoke(&key, &read).check(200, "hello");
+    gateway.invoke(&key, &json!({ "tool": "datetime", "action": "now" })).check(200, "\"ok\":true");
+    gateway
+        .invoke(&key, &json!({ "tool": "read_file", "args": { "path": "none" } }))
+        .check(200, "\"kind\":\"not_found\"");
+    gateway.invoke(&key, &json!({ "tool": "nothing" })).check(404, "unknown_tool");
+    gateway
+        .invoke(&key, &json!({ "tool": "read_file", "args": { "path": 1.5 } }))
+        .check(422, "invalid_arguments");
+    gateway
+        .invoke(&key, &json!({ "tool": "read_file", "args": { "path": "../../x" } }))
+        .check(200, "outside the workspace");
+    let ledger = home.run(&["ledger", "show", "--json"]).stdout;
+    assert!(ledger.contains("\"channel\":\"http\"") || ledger.contains("\"channel\": \"http\""), "{ledger}");
+}
+
+#[test]
+fn a_call_that_needs_approval_runs_once_after_the_yes() {
+    let home = Home::new();
+    let gateway = Gateway::start(&home, ECHO);
+    let key = gateway.key("ann", &[]);
+    let workspace = home.data().join("workspaces/main/default/user-ann");
+    std::fs::create_dir_all(workspace.join("build")).unwrap();
+    let mut call = json!({ "tool": "exec", "args": { "command": "rm -r build" } });
+    let asked = gateway.invoke(&key, &call).check(202, "approvalId").json();
+    assert!(workspace.join("build").exists(), "nothing runs behind the client");
+    call["callId"] = asked["callId"].clone();
+    call["sessionKey"] = asked["sessionKey"].clone();
+    gateway.invoke(&key, &call).check(202, asked["approvalId"].as_str().unwrap());
+
+    let listed = gateway.get("/v1/approvals", &key).check(200, "rm -r build").json();
+    assert_eq!(listed["approvals"][0]["id"], asked["approvalId"]);
+    let ben = gateway.key("ben", &[]);
+    assert_eq!(
+        gateway.get("/v1/approvals", &ben).json()["approvals"],
+        json!([]),
+        "somebody else's is not shown"
+    );
+    let path = format!("/v1/approvals/{}/answer", asked["approvalId"].as_str().unwrap());
+    gateway.post(&path, &ben, &json!({ "approve": true })).check(404, "there is no approval");
+    gateway.post(&path, &key, &json!({ "approve": true })).check(200, "\"state\":\"approved\"");
+
+    gateway.invoke(&key, &call).check(200, "\"ok\":true");
+    assert!(!workspace.join("build").exists());
+    std::fs::create_dir_all(workspace.join("build")).unwrap();
+    gateway.invoke(&key, &call).check(200, "\"recorded\":\"done\"");
+    assert!(workspace.join("build").exists(), "it ran once");
+}
+
+#[test]
+fn an_idempotency_key_makes_a_call_once() {
+    let home = Home::new();
+    let gateway = Gateway::start(&home, ECHO);
+    let (ann, ben) = (gateway.key("ann", &[]), gateway.key("ben", &[]));
+    let append =
+        json!({ "tool": "write_file", "args": { "path": "log", "content": "x\n", "mode": "append" } });
+    let send = |key: &str, id: &str| {
+        gateway.send("POST /v1/tools/invoke", key, &[("idempotency-key", id)], &append.to_string())
+    };
+    send(&ann, "one").check(200, "\"ok\":true");
+    send(&ann, "one").check(200, "\"recorded\":\"done\"");
+    send(&ben, "one").check(200, "\"ok\":true");
+    let log = home.data().join("workspaces/main/default/user-ann/log");
+    assert_eq!(std::fs::read_to_string(log).unwrap(), "x\n");
+}
+
+#[test]
+fn an_agent_answers_as_a_model_does() {
+    let home = Home::new();
+    let gateway = Gateway::start(&home, ECHO);
+    let key = gateway.key("ann", &[]);
+    gateway.get("/v1/models", &key).check(200, "agent:default");
+    let first = gateway.chat(&key, "one", None).check(200, "You said: one");
+    assert_eq!(first.json()["choices"][0]["finish_reason"], "stop");
+    assert!(first.json()["usage"]["total_tokens"].as_u64().unwrap() > 0);
+    let session = first.header("x-clawsmith-session").unwrap().to_owned();
+    gateway.chat(&key, "two", Some(&session)).check(200, "You said: two");
+    let path = format!("/v1/sessions/{session}/messages");
+    let said = gateway.get(&path, &key).check(200, "You said: one").json();
+    assert_eq!(said["messages"].as_array().unwrap().len(), 4, "the session went on");
+    let listed = gateway.get("/v1/sessions", &key).json();
+    assert_eq!(listed["sessions"][0]["sessionKey"], session.as_str());
+    let runs = gateway.get(&format!("/v1/runs?sessionKey={session}"), &key).json();
+    assert_eq!(runs["runs"].as_array().unwrap().len(), 2);
+
+    let body = json!({
+        "model": "default", "stream": true, "stream_options": { "include_usage": true },
+        "messages": [{ "role": "user", "content": "three" }],
+    });
+    let streamed = gateway.send("POST /v1/chat/completions", &key, &[], &body.to_string());
+    let chunks: Vec<Value> = streamed
+        .body
+        .lines()
+        .filter_map(|line| line.strip_prefix("data: "))
+        .filter(|data| *data != "[DONE]")
+        .map(|data| serde_json::from_str(data).unwrap())
+        .collect();
+    let words: String =
+        chunks.iter().filter_map(|chunk| chunk["choices"][0]["delta"]["content"].as_str()).collect();
+    assert_eq!(words, "You said: three");
+    assert!(streamed.body.contains("data: [DONE]"));
+    assert!(chunks.last().unwrap()["usage"]["total_tokens"].as_u64().unwrap() > 0);
+    gateway.chat(&key, "", None).check(400, "there is no question");
+    let unknown = json!({ "model": "agent:nobody", "messages": [{ "role": "user", "content": "x" }] });
+    gateway.post("/v1/chat/completions", &key, &unknown).check(400, "invalid_request_error");
+}
+
+#[test]
+fn a_run_that_waits_for_approval_goes_on_after_the_yes() {
+    let home = Home::new();
+    let gateway = Gateway::start(&home, ECHO);
+    let key = gateway.key("ann", &[]);
+    let asked = gateway.chat(&key, "write", None).check(200, "waits for approval");
+    let session = asked.header("x-clawsmith-session").unwrap().to_owned();
+    let pending = gateway.get("/v1/approvals", &key).json();
+    let id = pending["approvals"][0]["id"].as_str().unwrap().to_owned();
+    gateway
+        .post(&format!("/v1/approvals/{id}/answer"), &key, &json!({ "approve": true }))
+        .check(200, "approved");
+    let path = format!("/v1/sessions/{session}/messages");
+    let deadline = std::time::Instant::now() + Duration::from_secs(60);
+    while !gateway.get(&path, &key).body.contains("It said") {
+        assert!(std::time::Instant::now() < deadline, "{}", gateway.get(&path, &key).body);
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn events_are_resumed_from_their_number_after_a_restart() {
+    let home = Home::new();
+    let gateway = Gateway::start(&home, ECHO);
+    let key = gateway.key("ann", &[]);
+    let session = gateway.chat(&key, "one", None).header("x-clawsmith-session").unwrap().to_owned();
+    let events = |gateway: &Gateway<'_>, after: u64, count: usize| {
+        let mut stream = gateway.connect();
+        let what = format!("GET /v1/sessions/{session}/events");
+        let after = after.to_string();
+        stream
+            .write_all(request(&gateway.address, &what, &key, &[("last-event-id", &after)], "").as_bytes())
+            .unwrap();
+        let ids = BufReader::new(stream).lines().map_while(Result::ok);
+        let ids = ids.filter_map(|line| line.strip_prefix("id: ").and_then(|id| id.parse::<u64>().ok()));
+        ids.take(count).collect::<Vec<u64>>()
+    };
+    let all = events(&gateway, 0, 4);
+    assert_eq!(all, [1, 2, 3, 4], "message, began, message, ended");
+    drop(gateway);
+    let gateway = Gateway::start(&home, ECHO);
+    assert_eq!(events(&gateway, 2, 2), [3, 4]);
+    gateway.chat(&key, "two", Some(&session)).check(200, "two");
+    assert_eq!(events(&gateway, 4, 2), [5, 6]);
+}
+
+#[test]
+fn refuses_who_has_no_key_or_not_the_right_one() {
+    let home = Home::new();
+    let gateway = Gateway::start(&home, ECHO);
+    let key = gateway.key("ann", &[]);
+    for path in ["/v1/tools", "/v1/models", "/v1/sessions", "/v1/approvals", "/v1/runs/x"] {
+        gateway.get(path, "").check(401, "key");
+        gateway.get(path, "claw_0000").check(401, "key");
+        gateway.get(path, &key.replace('a', "b")).check(401, "key");
+    }
+    assert_eq!(gateway.get("/v1/tools", "").header("www-authenticate"), Some("Bearer"));
+    gateway.get("/v1/tools", &key).check(200, "tools");
+    let id = home.run(&["api-keys", "list", "--json"]).json()[0]["id"].as_str().unwrap().to_owned();
+    assert_eq!(home.run(&["api-keys", "revoke", &id]).code, 0);
+    let deadline = std::time::Instant::now() + Duration::from_secs(20);
+    while gateway.get("/v1/tools", &key).status != 401 {
+        assert!(std::time::Instant::now() < deadline, "a revoked key is still let in");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let reader = gateway.key("reader", &["--scope", "tools:read"]);
+    gateway.get("/v1/tools", &reader).check(200, "tools");
+    gateway
+        .invoke(&reader, &json!({ "tool": "datetime" }))
+        .check(403, "does not have the scope `tools:call`");
+    gateway.chat(&reader, "hi", None).check(403, "permission_error");
+    let viewer = gateway.key("viewer", &["--role", "viewer"]);
+    gateway.invoke(&viewer, &json!({ "tool": "datetime" })).check(403, "needs the role `operator`");
+}
+
+#[test]
+fn refuses_what_belongs_to_somebody_else() {
+    let home = Home::new();
+    let gateway = Gateway::start(&home, ECHO);
+    let (ann, ben) = (gateway.key("ann", &[]), gateway.key("ben", &[]));
+    let first = gateway.chat(&ann, "a secret plan", None);
+    let session = first.header("x-clawsmith-session").unwrap().to_owned();
+    let run = first.header("x-clawsmith-run").unwrap().to_owned();
+    for path in [
+        format!("/v1/sessions/{session}/messages"),
+        format!("/v1/sessions/{session}/events"),
+        format!("/v1/runs?sessionKey={session}"),
+        format!("/v1/runs/{run}"),
+    ] {
+        let answer = gateway.get(&path, &ben).check(404, "there is no");
+        assert!(!answer.body.contains("secret"), "{}", answer.body);
+    }
+    gateway.post(&format!("/v1/runs/{run}/cancel"), &ben, &json!({})).check(404, "there is no run");
+    gateway.chat(&ben, "go on", Some(&session)).check(400, "there is no session");
+    let read = json!({ "tool": "datetime", "sessionKey": session });
+    gateway.invoke(&ben, &read).check(400, "there is no session");
+    for claim in [
+        json!({ "tool": "datetime", "channel": "cli" }),
+        json!({ "tool": "datetime", "channel": "telegram", "chatId": "-100", "peerKind": "group" }),
+        json!({ "tool": "datetime", "peerKind": "group" }),
+    ] {
+        gateway.invoke(&ben, &claim).check(403, "cannot be claimed");
+    }
+    gateway.invoke(&ben, &json!({ "tool": "datetime", "user": "ann" })).check(422, "unknown field `user`");
+    let cli = "agent:default:cli:direct:ben";
+    gateway.chat(&ben, "hi", Some(cli)).check(400, "there is no session");
+}
+
+#[test]
+fn refuses_pages_of_other_sites_and_bad_requests() {
+    let home = Home::new();
+    let gateway = Gateway::start(&home, ECHO);
+    let key = gateway.key("ann", &[]);
+    gateway
+        .raw(request("evil.example", "GET /v1/tools", &key, &[], "").as_bytes())
+        .check(403, "foreign_host");
+    let origin = [("origin", "https://evil.example")];
+    gateway.send("GET /v1/tools", &key, &origin, "").check(403, "foreign_host");
+    gateway.get("/nothing", &key).check(404, "there is nothing at");
+    gateway.send("DELETE /v1/tools", &key, &[], "").check(405, "method");
+    gateway.send("POST /v1/tools/invoke", &key, &[], "{").check(400, "invalid_request");
+    gateway.send("POST /v1/chat/completions", &key, &[], "[]").check(422, "invalid_request_error");
+    let deep = format!("{{\"tool\":\"datetime\",\"args\":{}{}}}", "[".repeat(20_000), "]".repeat(20_000));
+    gateway.send("POST /v1/tools/invoke", &key, &[], &deep).check(400, "recursion limit");
+    let long = json!({ "tool": "datetime", "args": { "time": "x".repeat(9 << 20) } });
+    gateway.invoke(&key, &long).check(413, "length limit");
+    for junk in [&b"\r\n\r\n"[..], b"GET\r\n\r\n", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n"] {
+        let mut stream = gateway.connect();
+        stream.write_all(junk).unwrap();
+        stream.shutdown(std::net::Shutdown::Write).unwrap();
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer);
+    }
+    gateway.get("/health", "").check(200, "ok");
+    gateway.get("/ready", "").check(200, "ready");
+    let open = home.run(&["serve", "--listen", "0.0.0.0:0"]);
+    assert!(open.code == 2 && open.stderr.contains("is no loopback address"), "{}", open.shown());
+}
+
+#[test]
+fn sigterm_ends_it_and_the_next_one_finds_everything() {
+    let home = Home::new();
+    let mut gateway = Gateway::start(&home, ECHO);
+    let key = gateway.key("ann", &[]);
+    let session = gateway.chat(&key, "one", None).header("x-clawsmith-session").unwrap().to_owned();
+    let pid = nix::unistd::Pid::from_raw(gateway.child.id().try_into().unwrap());
+    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).unwrap();
+    assert_eq!(gateway.child.wait().unwrap().code(), Some(0));
+    drop(gateway);
+    let gateway = Gateway::start(&home, ECHO);
+    gateway.chat(&key, "two", Some(&session)).check(200, "You said: two");
+}
