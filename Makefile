@@ -26,7 +26,7 @@ run: setup ## Build Clawsmith and take the tour: real calls, explained
 	$(CARGO) run --package claw-cli --bin clawsmith -- tour
 
 test: setup ## Run every test, tidy checks and examples included, with a PostgreSQL and a Docker engine of its own
-	scripts/with-postgres.sh scripts/with-docker.sh $(CARGO) test --workspace
+	scripts/with-clients.sh scripts/with-postgres.sh scripts/with-docker.sh $(CARGO) test --workspace
 
 lint: setup lint-setup fmt-check clippy small rustdoc tidy deny ## Format, clippy, rustdoc, tidy and dependencies, warnings denied
 
@@ -61,7 +61,7 @@ bench: setup ## Run the benchmarks, with a PostgreSQL and a Docker engine of the
 	scripts/with-postgres.sh scripts/with-docker.sh $(CARGO) bench --workspace --bench '*'
 
 soak: setup ## Run the tests optimised and long: SOAK_CASES, SOAK_ROUNDS, SOAK_TURNS, SOAK_MUTANTS and SOAK_RACES say how long
-	PROPTEST_CASES=$(SOAK_CASES) CLAWSMITH_KILL_ROUNDS=$(SOAK_ROUNDS) CLAWSMITH_KILL_TURNS=$(SOAK_TURNS) CLAWSMITH_ORACLE_MUTANTS=$(SOAK_MUTANTS) CLAWSMITH_RACE_OPS=$(SOAK_RACES) scripts/with-postgres.sh scripts/with-docker.sh $(CARGO) test --release --workspace
+	PROPTEST_CASES=$(SOAK_CASES) CLAWSMITH_KILL_ROUNDS=$(SOAK_ROUNDS) CLAWSMITH_KILL_TURNS=$(SOAK_TURNS) CLAWSMITH_ORACLE_MUTANTS=$(SOAK_MUTANTS) CLAWSMITH_RACE_OPS=$(SOAK_RACES) scripts/with-clients.sh scripts/with-postgres.sh scripts/with-docker.sh $(CARGO) test --release --workspace
 
 docs: ## Write the generated files: docs/tools.md, docs/config.schema.json, token figures
 	$(CARGO) xtask generate

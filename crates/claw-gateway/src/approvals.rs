@@ -21,10 +21,15 @@ pub(crate) struct Given {
 }
 
 pub(crate) async fn list(State(gateway): State<Gateway>, who: Who) -> Result<Json<Value>, ApiError> {
+    pending(&gateway, &who).await.map(Json)
+}
+
+/// The approvals that the visitor sees.
+pub(crate) async fn pending(gateway: &Gateway, who: &Who) -> Result<Value, ApiError> {
     who.may(Permission::ReadApprovals)?;
     let pending = gateway.app().of_tenant(&who.0.tenant).pending_approvals().await?;
     let seen = pending.iter().filter(|approval| is_seen(&who.0, approval)).map(shown);
-    Ok(Json(json!({ "approvals": seen.collect::<Vec<Value>>() })))
+    Ok(json!({ "approvals": seen.collect::<Vec<Value>>() }))
 }
 
 pub(crate) async fn answer(
@@ -33,8 +38,13 @@ pub(crate) async fn answer(
     Path(id): Path<String>,
     given: Result<Json<Given>, JsonRejection>,
 ) -> Result<Json<Value>, ApiError> {
-    who.may(Permission::AnswerApprovals)?;
     let Json(given) = given?;
+    give(&gateway, &who, &id, given.approve).await.map(Json)
+}
+
+/// Answers an approval that the visitor sees.
+pub(crate) async fn give(gateway: &Gateway, who: &Who, id: &str, approve: bool) -> Result<Value, ApiError> {
+    who.may(Permission::AnswerApprovals)?;
     let app = gateway.app().of_tenant(&who.0.tenant);
     let unknown =
         || ApiError::not_found(format!("there is no approval `{}`", id.chars().take(50).collect::<String>()));
@@ -42,9 +52,9 @@ pub(crate) async fn answer(
     let id = id.parse::<clawsmith::ApprovalId>().map_err(|_| unknown())?;
     let found = app.find_approval(&id.to_string()).await?;
     let found = found.filter(|approval| is_seen(&who.0, approval)).ok_or_else(unknown)?;
-    let verdict = if given.approve { Verdict::Once } else { Verdict::Deny };
+    let verdict = if approve { Verdict::Once } else { Verdict::Deny };
     let answered = app.answer_found(&found, verdict, &who.0.name()).await?;
-    Ok(Json(shown(&answered.approval)))
+    Ok(shown(&answered.approval))
 }
 
 fn is_seen(visitor: &Visitor, approval: &Approval) -> bool {

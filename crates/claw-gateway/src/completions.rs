@@ -22,6 +22,7 @@ use clawsmith::{ApprovalId, Asking, Caller, JobId};
 use futures_util::stream::unfold;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
 use crate::Gateway;
 use crate::error::ApiError;
@@ -206,11 +207,13 @@ struct StopIfDropped {
     run: JobId,
     by: String,
     is_over: bool,
+    ending: CancellationToken,
 }
 
 impl Drop for StopIfDropped {
     fn drop(&mut self) {
-        if self.is_over {
+        // A client that the gateway itself cuts off did not ask for that.
+        if self.is_over || self.ending.is_cancelled() {
             return;
         }
         let (app, run, by) = (self.app.clone(), self.run, std::mem::take(&mut self.by));
@@ -271,7 +274,7 @@ impl Answering {
             told_any: false,
             approval: None,
             is_parked: false,
-            stop: StopIfDropped { app, run, by, is_over: false },
+            stop: StopIfDropped { app, run, by, is_over: false, ending: gateway.ending().clone() },
         }
     }
 

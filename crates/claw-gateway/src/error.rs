@@ -53,6 +53,11 @@ impl ApiError {
         self
     }
 
+    /// As it is told in a frame of a WebSocket.
+    pub(crate) fn frame(&self) -> serde_json::Value {
+        json!({ "code": self.code, "detail": self.what, "hint": self.hint, "details": self.details })
+    }
+
     /// The same in OpenAI's shape.
     #[must_use]
     pub(crate) fn as_openai(mut self) -> Self {

@@ -12,8 +12,8 @@ use axum::response::sse::{Event, KeepAlive, Sse};
 use clawsmith::app::Followed;
 use clawsmith::app::access::Permission;
 use clawsmith::port::Owner;
-use futures_util::Stream;
 use futures_util::stream::unfold;
+use futures_util::{Stream, StreamExt as _};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -55,6 +55,7 @@ pub(crate) async fn follow(
             }
         }
     });
+    let events = events.take_until(gateway.ending().clone().cancelled_owned());
     Ok(Sse::new(events).keep_alive(KeepAlive::default()))
 }
 

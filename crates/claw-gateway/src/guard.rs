@@ -103,7 +103,8 @@ pub(crate) async fn admit(State(gateway): State<Gateway>, mut request: Request, 
     }
 }
 
-fn bearer(headers: &HeaderMap) -> Option<&str> {
+/// The key of a request.
+pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
     let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
     let (scheme, key) = value.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| key.trim())

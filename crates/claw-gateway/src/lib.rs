@@ -15,20 +15,37 @@ mod guard;
 mod health;
 mod sessions;
 mod tools;
+mod ws;
 
 use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::routing::{get, post};
 use clawsmith::app::access::Door;
 use clawsmith::app::{App, Error, Sessions, SessionsOptions};
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 /// The lane whose runs the gateway's workers take.
 pub const LANE: &str = "main";
+/// How long requests and runs may take to come to their end when the gateway ends.
+const LONGEST_END: Duration = Duration::from_secs(30);
+/// How long a client may take to send the head of a request.
+const LONGEST_HEAD: Duration = Duration::from_secs(10);
+/// The longest head of a request, in bytes.
+const LONGEST_HEADERS: usize = 64 * 1024;
+/// The most connections at a time; others wait to be accepted.
+const MOST_CONNECTIONS: usize = 4096;
 /// The longest body of a request, in bytes.
 const LONGEST_BODY: usize = 8 * 1024 * 1024;
 
@@ -50,6 +67,8 @@ struct Inner {
     sessions: Sessions,
     door: Door,
     hosts: Vec<String>,
+    /// Rings when the gateway ends: streams end then, and runs of clients that are cut off go on.
+    ending: CancellationToken,
 }
 
 impl Gateway {
@@ -60,10 +79,14 @@ impl Gateway {
     fn sessions(&self) -> &Sessions {
         &self.0.sessions
     }
+
+    fn ending(&self) -> &CancellationToken {
+        &self.0.ending
+    }
 }
 
-/// Serves on this listener until `stop` is ready, then ends: requests that run are finished, runs go on to their end or
-/// are taken up by the next worker.
+/// Serves on this listener until `stop` is ready, then ends: requests that run are finished, streams end, runs are carried
+/// to their end. What takes longer than half a minute is left: the next start takes those runs up.
 pub async fn serve(
     app: App,
     listener: TcpListener,
@@ -74,17 +97,71 @@ pub async fn serve(
     let sessions = app.sessions(sessions).await?;
     let address =
         listener.local_addr().map_err(|error| Error::failed("there is no address").because(error))?;
-    let (door, hosts) = (app.door(), names(address, options.hosts));
-    let gateway = Gateway(Arc::new(Inner { app, sessions, door, hosts }));
-    let served = axum::serve(listener, router(gateway.clone()))
-        .with_graceful_shutdown(stop)
-        .await
-        .map_err(|error| Error::failed("the gateway ended").because(error));
-    // Streams that are still open hold it; the process ends with them.
-    if let Some(inner) = Arc::into_inner(gateway.0) {
-        inner.sessions.end().await?;
+    let (door, hosts, ending) = (app.door(), names(address, options.hosts), CancellationToken::new());
+    let gateway = Gateway(Arc::new(Inner { app, sessions, door, hosts, ending: ending.clone() }));
+    accept(listener, router(gateway.clone()), ending, stop).await;
+    // A stream that did not end in time still holds it; its runs are taken up by the next start.
+    if let Some(inner) = Arc::into_inner(gateway.0)
+        && let Ok(ended) = timeout(LONGEST_END, inner.sessions.end()).await
+    {
+        ended?;
     }
-    served
+    Ok(())
+}
+
+/// Takes connections until `stop` is ready, and lets those that are open come to an end.
+async fn accept(
+    listener: TcpListener,
+    router: Router,
+    ending: CancellationToken,
+    stop: impl Future<Output = ()> + Send + 'static,
+) {
+    let (open, room) = (TaskTracker::new(), Arc::new(Semaphore::new(MOST_CONNECTIONS)));
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(LONGEST_HEAD).max_buf_size(LONGEST_HEADERS);
+    let mut stop = std::pin::pin!(stop);
+    loop {
+        let accepted = tokio::select! {
+            () = &mut stop => break,
+            accepted = async {
+                let place = Arc::clone(&room).acquire_owned().await;
+                listener.accept().await.map(|(stream, _)| (stream, place))
+            } => accepted,
+        };
+        let (stream, place) = match accepted {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                // No more files can be opened, perhaps: those that are open end some time.
+                tracing::warn!(%error, "a connection could not be accepted");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                continue;
+            }
+        };
+        let _ = stream.set_nodelay(true);
+        let service = TowerToHyperService::new(router.clone());
+        let connection = http.serve_connection(TokioIo::new(stream), service).with_upgrades();
+        let ending = ending.clone();
+        open.spawn(async move {
+            let _place = place;
+            let mut connection = std::pin::pin!(connection);
+            let ended = tokio::select! {
+                ended = connection.as_mut() => ended,
+                () = ending.cancelled() => {
+                    connection.as_mut().graceful_shutdown();
+                    connection.await
+                }
+            };
+            if let Err(error) = ended {
+                tracing::debug!(%error, "a connection ended");
+            }
+        });
+    }
+    drop(listener);
+    ending.cancel();
+    open.close();
+    if timeout(LONGEST_END, open.wait()).await.is_err() {
+        tracing::warn!("requests that still run are cut off; their runs go on at the next start");
+    }
 }
 
 /// The names that a `Host` header may have.
@@ -105,6 +182,7 @@ fn router(gateway: Gateway) -> Router {
         .route("/v1/runs", get(sessions::runs))
         .route("/v1/runs/{run}", get(sessions::run))
         .route("/v1/runs/{run}/cancel", post(sessions::cancel))
+        .route("/v1/ws", get(ws::open))
         .route("/v1/approvals", get(approvals::list))
         .route("/v1/approvals/{approval}/answer", post(approvals::answer))
         .route_layer(axum::middleware::from_fn_with_state(gateway.clone(), guard::admit));

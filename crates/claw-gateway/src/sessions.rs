@@ -58,19 +58,30 @@ pub(crate) async fn messages(
     Path(session): Path<String>,
     page: Result<Query<Page>, QueryRejection>,
 ) -> Result<Json<Value>, ApiError> {
-    who.may(Permission::ReadSessions)?;
     let Query(page) = page?;
-    let (session, circle) = own(&who.0, &session)?;
-    let before = match &page.cursor {
+    said(&gateway, &who, &session, page.cursor.as_deref(), page.limit).await.map(Json)
+}
+
+/// A page of the messages of one of the visitor's sessions, the latest first.
+pub(crate) async fn said(
+    gateway: &Gateway,
+    who: &Who,
+    session: &str,
+    cursor: Option<&str>,
+    limit: Option<usize>,
+) -> Result<Value, ApiError> {
+    who.may(Permission::ReadSessions)?;
+    let (session, circle) = own(&who.0, session)?;
+    let before = match cursor {
         None => u64::MAX >> 1,
         Some(cursor) => cursor.parse().map_err(|_| ApiError::invalid("the cursor does not read"))?,
     };
-    let store = gateway.app().store();
-    let said = store.said_in((&who.0.tenant, &circle), &session, before, page.limit()).await;
+    let (store, limit) = (gateway.app().store(), limit.unwrap_or(PAGE).clamp(1, PAGE));
+    let said = store.said_in((&who.0.tenant, &circle), &session, before, limit).await;
     let said = said.map_err(clawsmith::app::Error::from)?.ok_or_else(|| no_session(&session))?;
     let next = said.first().map(|first| first.seq).filter(|seq| *seq > 1).map(|seq| seq.to_string());
     let messages: Vec<Value> = said.iter().map(message).collect();
-    Ok(Json(json!({ "messages": messages, "next": next })))
+    Ok(json!({ "messages": messages, "next": next }))
 }
 
 pub(crate) async fn runs(

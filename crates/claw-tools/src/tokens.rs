@@ -6,7 +6,7 @@
 pub const TOKENS: &[(&str, u32)] = &[
     ("agents_list", 39),
     ("credentialed_exec", 157),
-    ("datetime", 317),
+    ("datetime", 311),
     ("edit", 256),
     ("exec", 338),
     ("glob", 159),

@@ -17,7 +17,7 @@ fn model(messages: &[Value], _tools: &[Value]) -> Answer {
     match results {
         // Models slip: this one forgets a quote, and asks for a tool that is not there.
         0 => Answer::Calls(vec![
-            ("call_1", "datetime", r#"{"action": "now", "zone": "Europe/Paris"}"#),
+            ("call_1", "datetime", r#"{"action": "now", "timezone": "Europe/Paris"}"#),
             ("call_2", "clock", r#"{}"#),
             ("call_3", "workspace_dir", r#"{"context": "user"#),
         ]),

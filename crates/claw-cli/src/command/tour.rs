@@ -52,17 +52,17 @@ const STOPS: &[Stop] = &[
             "call",
             "datetime",
             "--args",
-            r#"{"action": "convert", "time": "2026-03-29T12:00:00Z", "to_zone": "Asia/Tokyo"}"#,
+            r#"{"action": "convert", "time": "2026-03-29T12:00:00Z", "to_timezone": "Asia/Tokyo"}"#,
         ],
     ),
     stop(
-        "Models slip. What can only mean one thing is repaired, and the model is told (`toZone`).",
+        "Models slip. What can only mean one thing is repaired, and the model is told (`toTimezone`).",
         &[
             "tools",
             "call",
             "datetime",
             "--args",
-            r#"{"action": "convert", "time": 1774785600, "toZone": "Europe/Paris"}"#,
+            r#"{"action": "convert", "time": 1774785600, "toTimezone": "Europe/Paris"}"#,
         ],
     ),
     stop(

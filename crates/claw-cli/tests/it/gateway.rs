@@ -411,3 +411,51 @@ fn sigterm_ends_it_and_the_next_one_finds_everything() {
     let gateway = Gateway::start(&home, ECHO);
     gateway.chat(&key, "two", Some(&session)).check(200, "You said: two");
 }
+
+/// Runs a client of somebody else's against the gateway; `make test` brings them.
+fn client(gateway: &Gateway<'_>, script: &str, key: &str, more: &[&str]) {
+    let Some(python) = std::env::var_os("CLAWSMITH_TEST_PYTHON") else {
+        eprintln!("skipped: CLAWSMITH_TEST_PYTHON names no Python with the clients; run `make test`");
+        return;
+    };
+    let script = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients").join(script);
+    let ran = Command::new(python)
+        .arg(script)
+        .args([&format!("http://{}", gateway.address), key])
+        .args(more)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&ran.stdout);
+    assert!(ran.status.success() && said.trim() == "ok", "{said}{}", String::from_utf8_lossy(&ran.stderr));
+}
+
+#[test]
+fn the_official_openai_client_talks_to_an_agent() {
+    let home = Home::new();
+    let gateway = Gateway::start(&home, ECHO);
+    client(&gateway, "openai_client.py", &gateway.key("ann", &[]), &[]);
+}
+
+#[test]
+fn a_websocket_client_follows_sessions_and_malformed_frames_harm_nobody() {
+    let home = Home::new();
+    let gateway = Gateway::start(&home, ECHO);
+    client(&gateway, "websocket_client.py", &gateway.key("ann", &[]), &["10000"]);
+}
+
+#[test]
+fn sigterm_ends_open_streams() {
+    let home = Home::new();
+    let mut gateway = Gateway::start(&home, ECHO);
+    let key = gateway.key("ann", &[]);
+    let session = gateway.chat(&key, "one", None).header("x-clawsmith-session").unwrap().to_owned();
+    let mut stream = gateway.connect();
+    let what = format!("GET /v1/sessions/{session}/events?after=0");
+    stream.write_all(request(&gateway.address, &what, &key, &[], "").as_bytes()).unwrap();
+    let mut lines = BufReader::new(stream).lines().map_while(Result::ok);
+    assert!(lines.any(|line| line.starts_with("id: 1")));
+    let pid = nix::unistd::Pid::from_raw(gateway.child.id().try_into().unwrap());
+    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).unwrap();
+    assert!(lines.count() < 1_000, "the stream ends");
+    assert_eq!(gateway.child.wait().unwrap().code(), Some(0));
+}

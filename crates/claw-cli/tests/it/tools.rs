@@ -45,7 +45,7 @@ fn shows_a_tool_by_name_and_by_alias() {
     insta::assert_snapshot!("show_unknown", home.run(&["tools", "show", "datetme"]).shown());
     let shown = home.run(&["tools", "show", "datetime", "--json"]).json();
     assert_eq!(shown["name"], "datetime");
-    assert!(shown["parameters"]["properties"]["zone"].is_object());
+    assert!(shown["parameters"]["properties"]["timezone"].is_object());
     assert_eq!(shown["verdict"]["allowed"], true);
 }
 
@@ -142,7 +142,7 @@ fn each_end_has_its_exit_code() {
 #[test]
 fn a_slip_is_repaired_and_told() {
     let home = Home::new();
-    let args = r#"{"action": "convert", "time": 1774785600, "toZone": "Europe/Paris"}"#;
+    let args = r#"{"action": "convert", "time": 1774785600, "toTimezone": "Europe/Paris"}"#;
     insta::assert_snapshot!(
         "call_repaired",
         home.run(&["tools", "call", "datetime", "--args", args]).shown()

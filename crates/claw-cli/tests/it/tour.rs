@@ -9,7 +9,7 @@ fn the_tour_runs_and_leaves_nothing() {
     assert_eq!(ran.code, 0, "{}", ran.shown());
     for expected in [
         "2026-03-29T21:00:00+09:00",
-        "was taken as `to_zone`",
+        "was taken as `to_timezone`",
         "did you mean `datetime`?",
         "`agents.researcher.deny` entry `agents_list` denies it",
         "token [REDACTED] in",

@@ -44,7 +44,7 @@ async fn lays_a_tenants_settings_over_everyones(store: impl SettingsStore) {
     let everyone = Layer::Deployment;
     put(&store, &everyone, &EXEC, json!({ "a": 1, "b": { "x": 1, "y": 2 }, "c": 3 })).await;
     put(&store, &ours(), &EXEC, json!({ "b": { "x": 9 }, "c": null, "d": 4 })).await;
-    put(&store, &everyone, &DATETIME, json!({ "zone": "Europe/Paris" })).await;
+    put(&store, &everyone, &DATETIME, json!({ "timezone": "Europe/Paris" })).await;
     put(&store, &ours(), &ToolName::literal("own"), json!({ "on": true })).await;
     let expected = json!({
         "datetime": { "timezone": "Europe/Paris" },

@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# Runs a command with Python and the clients of other people that the tests talk to us with, in .cache/clients.
+# CLAWSMITH_TEST_PYTHON names the interpreter that has them.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+packages=(openai==3.49.0 websockets==17.4)
+home=$PWD/.cache/clients
+wanted="$home/.installed"
+
+missing=()
+command -v python3 >/dev/null || missing+=(python3)
+python3 -c 'import ensurepip' 2>/dev/null || missing+=(python3-venv)
+# The tests end processes by their ids.
+[ -x /bin/kill ] || [ -x /usr/bin/kill ] || missing+=(procps)
+if [ ${#missing[@]} -gt 0 ]; then
+    command -v apt-get >/dev/null || { echo "missing: ${missing[*]}; install them with your package manager" >&2; exit 1; }
+    as_root=()
+    [ "$(id -u)" -eq 0 ] || as_root=(sudo)
+    "${as_root[@]}" apt-get update -qq
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends "${missing[@]}"
+fi
+
+if [ "$(cat "$wanted" 2>/dev/null)" != "${packages[*]}" ]; then
+    rm -rf "$home"
+    python3 -m venv "$home"
+    "$home/bin/pip" install --quiet --disable-pip-version-check "${packages[@]}"
+    echo "${packages[*]}" >"$wanted"
+fi
+
+export CLAWSMITH_TEST_PYTHON="$home/bin/python"
+exec "$@"
