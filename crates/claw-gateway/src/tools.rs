@@ -39,6 +39,9 @@ pub(crate) struct Invoke {
     channel: Option<String>,
     chat_id: Option<String>,
     peer_kind: Option<String>,
+    /// Say what the call would do and whether it may, and do nothing.
+    #[serde(default)]
+    dry_run: bool,
 }
 
 pub(crate) async fn list(
@@ -84,6 +87,12 @@ pub(crate) async fn invoke(
     let caller = gateway.app().caller_of(&who.0, &wish).await?;
     let call = call_id(&invoke, &headers, &caller)?;
     let deployment = gateway.sessions().deployment();
+    if invoke.dry_run {
+        let offer = deployment.executor.offer(caller).await;
+        let request = Request::new(invoke.tool.clone(), arguments(invoke)?);
+        let rehearsal = deployment.executor.rehearse(&offer, request).await;
+        return Ok(Json(rehearsal.map_err(|refusal| ApiError::from(&refusal))?).into_response());
+    }
     if call.is_given {
         let fate =
             deployment.store.fate(&caller.tenant, call.id).await.map_err(clawsmith::app::Error::from)?;

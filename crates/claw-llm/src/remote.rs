@@ -112,7 +112,7 @@ impl Remote {
             let message = format!(
                 "`{url}` answers with a web page, not with a model's answer; check the URL of the provider"
             );
-            return Err(Trouble::new(Fault::NotSetUp, message));
+            return Err(Trouble::garbled(message));
         }
         if is_json(&response) {
             let body = response.bytes().await?;

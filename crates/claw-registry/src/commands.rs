@@ -29,7 +29,8 @@ pub struct AgentCommands {
 }
 
 impl CommandRules {
-    pub(crate) fn of(&self, caller: &Caller) -> Arc<AgentCommands> {
+    /// The rules of the caller's agent.
+    pub fn of(&self, caller: &Caller) -> Arc<AgentCommands> {
         if self.agents.is_empty() {
             return Arc::clone(&self.all);
         }

@@ -24,6 +24,7 @@ use claw_core::event::What;
 use claw_core::store::{CallContext, EntryEvent, Outcome, Record, StoreError};
 use claw_core::tool::{Call, CallParts, Cost, Effect, Effects, Need, Output, Progress, Secrets, ToolError};
 use claw_core::{CallId, JobId, ToolName};
+use claw_policy::approval::Judgement;
 use claw_policy::nearest::nearest;
 use claw_policy::pipeline::Subject;
 use futures_util::FutureExt as _;
@@ -164,6 +165,22 @@ impl Executor {
         Reply { call, tool, outcome, notes, took }
     }
 
+    /// Says what a call would do and whether it may, as the road would decide it now: steps 1 to 5, without asking anybody.
+    /// Nothing is recorded and nothing runs; it counts in the rate limit.
+    pub async fn rehearse(&self, offer: &Offer, mut request: Request) -> Result<Rehearsal, Refusal> {
+        let scrubber = self.0.scrubbers.for_tenant(&offer.caller().tenant);
+        let args = std::mem::replace(&mut request.args, Arguments::Json(Value::Null));
+        let mut name = request.tool.clone();
+        let rehearsed = match self.set_out(offer, request, &mut name, &scrubber) {
+            Ok(trip) => trip.rehearse(args, &scrubber).await,
+            Err(refusal) => {
+                args.discard();
+                Err(refusal)
+            }
+        };
+        rehearsed.map_err(|refusal| output::refusal(refusal, &scrubber))
+    }
+
     /// Finds the tool; whoever asks for what is not there is held to the rate limit too.
     fn set_out<'a>(
         &'a self,
@@ -276,7 +293,67 @@ struct Authorised {
 
 type Ended = (Result<Output, ToolError>, Duration);
 
+/// What a call would do, and the verdict on it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Rehearsal {
+    /// The verdict.
+    pub verdict: RehearsedVerdict,
+    /// The rule that asks or denies, and why; `None` where the call may run.
+    pub reason: Option<String>,
+    /// What to try instead, where the call is denied.
+    pub advice: Option<String>,
+    /// Effects of the call.
+    pub effects: Effects,
+    /// What it asks for: commands, programs, files, hosts; scrubbed.
+    pub plan: Value,
+    /// What was repaired in the arguments, for the model.
+    pub notes: Vec<String>,
+}
+
+/// The verdict on a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RehearsedVerdict {
+    /// It may run.
+    Allow,
+    /// A person decides.
+    Ask,
+    /// It may not run.
+    Deny,
+}
+
 impl Trip<'_> {
+    /// Steps 2 to 5, without asking anybody.
+    async fn rehearse(mut self, args: Arguments, scrubber: &CallScrubber) -> Result<Rehearsal, Refusal> {
+        let allowed = self.authorise();
+        let allowed = allowed.and_then(|allowed| {
+            self.executor.limit(self.offer, self.tool.entry.meta.cost)?;
+            Ok(allowed)
+        });
+        let Authorised { left, built } = match allowed {
+            Ok(allowed) => allowed,
+            Err(refusal) => {
+                args.discard();
+                return Err(refusal);
+            }
+        };
+        self.built = built;
+        let Checked { args, notes } = self.validate(args, scrubber)?;
+        let notes = notes.iter().map(|note| output::note(note, scrubber)).collect();
+        let (judged, judgement) = self.weigh(&args, left).await?;
+        let (verdict, reason, advice) = match judgement {
+            Judgement::Allow => (RehearsedVerdict::Allow, None, None),
+            Judgement::Ask { reason } => (RehearsedVerdict::Ask, Some(reason), None),
+            Judgement::Deny { reason, advice } => (RehearsedVerdict::Deny, Some(reason), advice),
+        };
+        let scrubbed = |text: String| scrubber.text(&text);
+        let mut plan = serde_json::to_value(&judged.plan).unwrap_or_default();
+        scrubber.json(&mut plan);
+        let (reason, advice) = (reason.map(scrubbed), advice.map(scrubbed));
+        Ok(Rehearsal { verdict, reason, advice, effects: judged.effects, plan, notes })
+    }
+
     /// Steps 2 to 8.
     async fn go(
         mut self,

@@ -29,7 +29,7 @@ pub mod validate;
 
 pub use bound::BoundTool;
 pub use commands::{AgentCommands, CommandRules};
-pub use execute::{Arguments, Asking, Request};
+pub use execute::{Arguments, Asking, Rehearsal, RehearsedVerdict, Request};
 pub use executor::{Executor, ExecutorBuilder, Limits};
 pub use guard::{AgentFiles, FileRules, unified_diff};
 pub use offer::{Offer, OfferOptions};

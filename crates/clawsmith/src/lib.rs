@@ -90,8 +90,8 @@ pub use claw_registry::limit::Limiter;
 pub use claw_registry::{
     AgentCommands, AgentFiles, Arguments, Asking, BoundTool, CallError, CallScrubber, CommandRules, Context,
     Discovery, Executor, Factory, FileRules, Keeping, Limits, Listing, Offer, OfferOptions, Operation,
-    OverlayScope, ProcessLimits, Recorder, Refusal, RegisterError, Registry, Reply, Request, Saying,
-    Scrubbers, SecretError, Status, Step, Version, Waiting,
+    OverlayScope, ProcessLimits, Recorder, Refusal, RegisterError, Registry, Rehearsal, RehearsedVerdict,
+    Reply, Request, Saying, Scrubbers, SecretError, Status, Step, Version, Waiting,
 };
 #[cfg(feature = "store")]
 pub use claw_store;

@@ -459,3 +459,23 @@ fn sigterm_ends_open_streams() {
     assert!(lines.count() < 1_000, "the stream ends");
     assert_eq!(gateway.child.wait().unwrap().code(), Some(0));
 }
+
+#[test]
+fn a_dry_run_says_what_a_call_would_do_and_does_nothing() {
+    let home = Home::new();
+    let gateway = Gateway::start(&home, ECHO);
+    let key = gateway.key("ann", &[]);
+    let dry = |tool: &str, args: Value| {
+        gateway.invoke(&key, &json!({ "tool": tool, "args": args, "dryRun": true }))
+    };
+    let write =
+        dry("write_file", json!({ "path": "a", "content": "x" })).check(200, "\"verdict\":\"allow\"").json();
+    assert_eq!(write["effects"], json!(["write"]));
+    dry("exec", json!({ "command": "rm -r build" })).check(200, "\"verdict\":\"ask\"");
+    let denied = dry("exec", json!({ "command": "rm -rf /" })).check(200, "\"verdict\":\"deny\"").json();
+    assert!(denied["reason"].as_str().unwrap().contains("destructive"), "{denied}");
+    dry("exec", json!({ "command": 1.5 })).check(422, "invalid_arguments");
+    assert!(!home.data().join("workspaces/main/default/user-ann/a").exists());
+    let nothing = gateway.get("/v1/approvals", &key).json();
+    assert_eq!(nothing["approvals"], json!([]), "nobody is asked");
+}

@@ -68,3 +68,46 @@ fn diff_says_what_each_agent_gains_and_loses() {
     assert_eq!((same.code, same.stdout.as_str()), (0, "no agent gains or loses a tool\n"));
     assert_eq!(home.run(&["policy", "diff", "a.toml", "none.toml"]).code, 2);
 }
+
+#[test]
+fn a_replay_shows_which_recorded_calls_another_configuration_decides_otherwise() {
+    let home = Home::new();
+    for command in ["ls", "ls", "echo hi", "git status"] {
+        let args = serde_json::json!({ "command": command }).to_string();
+        home.run(&["tools", "call", "exec", "--args", &args]);
+    }
+    home.run(&["tools", "call", "datetime"]);
+    let other = home.write(
+        "other.toml",
+        r#"
+        [tools]
+        deny = ["datetime"]
+
+        [shell.rules.listing]
+        verdict = "ask"
+        reason = "listings are private"
+        programs = ["ls"]
+        matches = ["ls"]
+        passes = ["echo hi"]
+        "#,
+    );
+    let other = other.to_str().unwrap();
+    let ran = home.run(&["policy", "replay", other, "--json"]);
+    assert_eq!(ran.code, 0, "{}", ran.shown());
+    let found = ran.json();
+    assert_eq!(found["calls"], 5, "{found}");
+    let changes = found["changes"].as_array().unwrap();
+    let denied = changes.iter().find(|change| change["tool"] == "datetime").unwrap();
+    assert_eq!((&denied["before"], &denied["after"]), (&"allow".into(), &"deny".into()));
+    assert!(denied["reason"].as_str().unwrap().contains("`tools.deny`"), "{denied}");
+    let asked = changes.iter().find(|change| change["tool"] == "exec").unwrap();
+    assert_eq!(
+        (&asked["after"], &asked["calls"], &asked["example"]),
+        (&"ask".into(), &2.into(), &"ls".into())
+    );
+    assert_eq!(found["same"], 2);
+    let shown = home.run(&["policy", "replay", other, "--since", "1h"]);
+    assert!(shown.stdout.contains("5 recorded calls"), "{}", shown.shown());
+    let ran = home.run(&["policy", "replay", other, "--since", "soon"]);
+    assert!(ran.code == 2 && ran.stderr.contains("use days or hours"), "{}", ran.shown());
+}

@@ -45,6 +45,27 @@ impl Trip<'_> {
         left: Effects,
         scrubber: &CallScrubber,
     ) -> Result<Judged, Refusal> {
+        let (mut judged, judgement) = self.weigh(args, left).await?;
+        let reason = match judgement {
+            Judgement::Allow => return Ok(judged),
+            Judgement::Ask { reason } => reason,
+            Judgement::Deny { reason, advice } => return Err(denied(reason, advice)),
+        };
+        if self.request.asking == Asking::Impossible {
+            return Err(approval::nobody_to_ask(&reason, self.request.call));
+        }
+        let question = self.question(&judged, args, reason, scrubber);
+        let approval = match self.request.asking.parks() {
+            true => approval::find_answer(self.executor, self.offer, question, &self.request.cancel).await?,
+            false => approval::ask(self.executor, self.offer, question, &self.request.cancel).await?,
+        };
+        judged.approval = Some(approval);
+        judged.built = self.reconsider(&judged).await?;
+        Ok(judged)
+    }
+
+    /// What would it do, and what do the rules say of that? Nobody is asked yet.
+    pub(super) async fn weigh(&self, args: &Value, left: Effects) -> Result<(Judged, Judgement), Refusal> {
         let meta = &self.tool.entry.meta;
         let place = self.place().await?;
         let plan = catch_unwind(AssertUnwindSafe(|| self.built.tool.plan(&place.facts, args)))
@@ -66,22 +87,8 @@ impl Trip<'_> {
         let built = Arc::clone(&self.built);
         let mut judged =
             Judged { built, plan, analysis, effects, left, sights, digest, place, approval: None };
-        let reason = match self.decide(&mut judged).await {
-            Judgement::Allow => return Ok(judged),
-            Judgement::Ask { reason } => reason,
-            Judgement::Deny { reason, advice } => return Err(denied(reason, advice)),
-        };
-        if self.request.asking == Asking::Impossible {
-            return Err(approval::nobody_to_ask(&reason, self.request.call));
-        }
-        let question = self.question(&judged, args, reason, scrubber);
-        let approval = match self.request.asking.parks() {
-            true => approval::find_answer(self.executor, self.offer, question, &self.request.cancel).await?,
-            false => approval::ask(self.executor, self.offer, question, &self.request.cancel).await?,
-        };
-        judged.approval = Some(approval);
-        judged.built = self.reconsider(&judged).await?;
-        Ok(judged)
+        let judgement = self.decide(&mut judged).await;
+        Ok((judged, judgement))
     }
 
     /// Where the call would run, with the settings of now.

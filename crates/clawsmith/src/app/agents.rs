@@ -136,7 +136,7 @@ impl App {
     pub async fn policy_config(&self) -> Result<PolicyConfig, Error> {
         let mut config = self.setup.config().policy();
         let tenants = self.store.tenants().await.map_err(unreadable)?;
-        let own = self.tenant().clone();
+        let own = self.setup.tenant().clone();
         let mut ids: Vec<TenantId> = tenants.iter().map(|tenant| tenant.id.clone()).collect();
         if !ids.contains(&own) {
             ids.push(own.clone());

@@ -22,6 +22,7 @@ mod models;
 pub mod onboard;
 pub mod probe;
 mod processes;
+pub mod replay;
 mod runs;
 mod secrets;
 mod sessions;

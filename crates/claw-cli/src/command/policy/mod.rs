@@ -1,8 +1,9 @@
-//! `clawsmith policy`: explain, lint, diff.
+//! `clawsmith policy`: explain, lint, diff, replay.
 
 mod diff;
 mod explain;
 mod lint;
+mod replay;
 
 use clap::Subcommand;
 
@@ -18,6 +19,8 @@ pub(crate) enum Policy {
     Lint(lint::Lint),
     /// Show what each agent gains and loses between two configurations.
     Diff(diff::Diff),
+    /// Show which recorded calls another configuration would decide differently.
+    Replay(replay::Replay),
 }
 
 impl Policy {
@@ -26,6 +29,7 @@ impl Policy {
             Self::Explain(explain) => explain.run(session),
             Self::Lint(lint) => lint.run(session),
             Self::Diff(diff) => diff.run(session),
+            Self::Replay(replay) => replay.run(session),
         }
     }
 }

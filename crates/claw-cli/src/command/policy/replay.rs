@@ -1,0 +1,92 @@
+//! `clawsmith policy replay`: the ledger's calls, judged by another configuration.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+use clawsmith::app::Setup;
+use clawsmith::app::replay::{Replay as Found, ReplayVerdict, ago};
+
+use crate::cli::Session;
+use crate::failure::{Failure, Outcome};
+use crate::opened::with_existing_app;
+use crate::output::{Cell, Table};
+
+/// The configuration to try.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Each recorded call is judged by the configuration that holds now and by FILE. Rules that were \
+remembered, and what a person answered, are left out. Exit code 0 whether they differ or not.
+
+Examples:
+  clawsmith policy replay stricter.toml
+  clawsmith policy replay stricter.toml --since 30d --json"
+)]
+pub(crate) struct Replay {
+    /// The other configuration.
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// How far back: days (`7d`) or hours (`12h`).
+    #[arg(long, value_name = "TIME", default_value = "7d", value_parser = since)]
+    since: Duration,
+}
+
+fn since(text: &str) -> Result<Duration, String> {
+    let wrong = || "use days or hours, such as `7d` or `12h`".to_owned();
+    let (number, seconds) = match (text.strip_suffix('d'), text.strip_suffix('h')) {
+        (Some(days), _) => (days, 86_400),
+        (None, Some(hours)) => (hours, 3_600),
+        (None, None) => return Err(wrong()),
+    };
+    let number: u64 = number.parse().map_err(|_| wrong())?;
+    number.checked_mul(seconds).map(Duration::from_secs).ok_or_else(wrong)
+}
+
+impl Replay {
+    pub(crate) fn run(self, session: &mut Session) -> Outcome {
+        let setup = session.load()?;
+        let other = Setup::read(Some(&self.file), &session.around)?;
+        let found = with_existing_app(&setup, async |app| Ok(app.replay(other, ago(self.since)).await?))?;
+        let found = found.ok_or_else(|| Failure::failed("nothing is recorded yet: there is no store"))?;
+        if session.out.json {
+            session.out.json(&found)?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        print(session, &found)
+    }
+}
+
+fn print(session: &mut Session, found: &Found) -> Outcome {
+    let Found { calls, same, skipped, changes } = found;
+    session.out.line(format_args!(
+        "{calls} recorded calls: {same} decided alike, {} otherwise, {skipped} not judged",
+        calls - same - skipped
+    ))?;
+    if changes.is_empty() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    session.out.line("")?;
+    let mut table = Table::new(["calls", "agent", "tool", "now", "then", "why", "for example"]);
+    for change in changes {
+        table.row([
+            Cell::new(change.calls),
+            Cell::strong(&change.agent),
+            Cell::strong(&change.tool),
+            verdict(change.before),
+            verdict(change.after),
+            Cell::new(&change.reason),
+            Cell::quiet(&change.example),
+        ]);
+    }
+    session.out.table(&table)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn verdict(verdict: ReplayVerdict) -> Cell {
+    match verdict {
+        ReplayVerdict::Allow => Cell::good("allow"),
+        ReplayVerdict::Ask => Cell::warning("ask"),
+        ReplayVerdict::Deny => Cell::bad("deny"),
+    }
+}

@@ -1,0 +1,193 @@
+//! Replaying a policy: which recorded calls another configuration would decide differently.
+//!
+//! Both configurations judge each recorded call by what the ledger has of it: agent, channel, provider, place among
+//! subagents, tool, and the command of a shell call. What a person answered, rules that were remembered and files that were
+//! there at the time are not part of it.
+
+use std::collections::BTreeMap;
+
+use claw_core::port::{Clock as _, UnixMillis};
+use claw_core::store::{Entry, EntryEvent};
+use claw_core::tool::Caller;
+use claw_host::SystemClock;
+use claw_policy::pipeline::{Policy, Subject, ToolSet};
+use claw_policy::shell::{self, Decision};
+use claw_registry::CommandRules;
+use serde::Serialize;
+
+use super::{App, Error, Setup, catalogue};
+
+/// The most entries of the ledger that are replayed.
+const MOST_ENTRIES: usize = 200_000;
+
+/// The verdict on a recorded call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ReplayVerdict {
+    /// The call runs.
+    Allow,
+    /// A person is asked.
+    Ask,
+    /// The call is refused.
+    Deny,
+}
+
+/// Recorded calls that are decided differently, in the same way and for the same reason.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ReplayChange {
+    /// The agent.
+    pub agent: String,
+    /// The tool.
+    pub tool: String,
+    /// The verdict of the configuration that holds now.
+    pub before: ReplayVerdict,
+    /// The verdict of the other one.
+    pub after: ReplayVerdict,
+    /// The rule that decides otherwise.
+    pub reason: String,
+    /// How many calls.
+    pub calls: u64,
+    /// One of them: its command, or its arguments, scrubbed.
+    pub example: String,
+}
+
+/// What a replay found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Replay {
+    /// How many recorded calls were judged.
+    pub calls: u64,
+    /// How many of them have the same verdict.
+    pub same: u64,
+    /// How many could not be judged: their tool is not known, or the ledger does not say enough.
+    pub skipped: u64,
+    /// The others, the most frequent first.
+    pub changes: Vec<ReplayChange>,
+}
+
+/// What a configuration decides by.
+struct Judge {
+    policy: Policy,
+    commands: CommandRules,
+}
+
+impl App {
+    /// Judges the calls since a time by this configuration and by another one, and returns where they differ.
+    pub async fn replay(&self, other: Setup, since: UnixMillis) -> Result<Replay, Error> {
+        let now = self.judge().await?;
+        let other = Self { setup: std::sync::Arc::new(other), ..self.clone() };
+        let then = other.judge().await?;
+        let entries = self.store.recent(self.tenant(), MOST_ENTRIES).await?;
+        let (tools, mut replay) =
+            (catalogue(), Replay { calls: 0, same: 0, skipped: 0, changes: Vec::new() });
+        let mut changes: BTreeMap<(String, String, ReplayVerdict, ReplayVerdict, String), (u64, String)> =
+            BTreeMap::new();
+        for entry in entries.iter().filter(|entry| entry.record.at >= since) {
+            let Some(call) = Recorded::of(entry) else { continue };
+            replay.calls += 1;
+            let (Some(before), Some(after)) = (now.verdict(&tools, &call), then.verdict(&tools, &call))
+            else {
+                replay.skipped += 1;
+                continue;
+            };
+            if before.0 == after.0 {
+                replay.same += 1;
+                continue;
+            }
+            let reason = if after.0 > before.0 { after.1 } else { before.1 };
+            let key = (call.caller.agent.to_string(), call.tool.to_owned(), before.0, after.0, reason);
+            changes.entry(key).or_insert_with(|| (0, call.example())).0 += 1;
+        }
+        replay.changes = changes
+            .into_iter()
+            .map(|((agent, tool, before, after, reason), (calls, example))| ReplayChange {
+                agent,
+                tool,
+                before,
+                after,
+                reason,
+                calls,
+                example,
+            })
+            .collect();
+        replay.changes.sort_by_key(|change| std::cmp::Reverse(change.calls));
+        Ok(replay)
+    }
+
+    async fn judge(&self) -> Result<Judge, Error> {
+        Ok(Judge { policy: self.policy().await?, commands: self.setup.command_rules()? })
+    }
+}
+
+/// The time that is so long ago.
+pub fn ago(duration: std::time::Duration) -> UnixMillis {
+    let millis = i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
+    UnixMillis(SystemClock.now().0.saturating_sub(millis))
+}
+
+/// A call as the ledger has it.
+struct Recorded<'a> {
+    caller: Caller,
+    tool: &'a str,
+    args: Option<&'a serde_json::Value>,
+}
+
+impl<'a> Recorded<'a> {
+    /// `None` for an entry that is not the beginning of a call.
+    fn of(entry: &'a Entry) -> Option<Self> {
+        let record = &entry.record;
+        let args = match &record.event {
+            EntryEvent::Intent { args, .. } => Some(args),
+            EntryEvent::Refused { step, .. } if step == "authorise" => None,
+            EntryEvent::Refused { .. } | EntryEvent::Outcome { .. } => return None,
+        };
+        let mut caller = Caller::new(record.agent.clone(), record.session.clone(), "/");
+        caller.tenant = record.tenant.clone();
+        caller.user = record.user.clone();
+        if let Some(context) = &record.context {
+            caller.channel = context.channel.clone();
+            caller.chat_id = context.chat.clone();
+            caller.peer_kind = context.peer;
+            caller.provider = context.provider.clone();
+            caller.subagent = context.subagent;
+            caller.request_allow = context.request_allow.clone().map(Into::into);
+        }
+        Some(Self { caller, tool: &record.tool, args })
+    }
+
+    fn command(&self) -> Option<&str> {
+        self.args.filter(|_| self.tool == "exec")?.get("command")?.as_str()
+    }
+
+    fn example(&self) -> String {
+        let text = match (self.command(), self.args) {
+            (Some(command), _) => command.to_owned(),
+            (None, Some(args)) => args.to_string(),
+            (None, None) => String::new(),
+        };
+        text.chars().take(120).collect()
+    }
+}
+
+impl Judge {
+    /// The verdict on a call, and the rule that decides; `None` where the tool is not known.
+    fn verdict(&self, tools: &ToolSet, call: &Recorded<'_>) -> Option<(ReplayVerdict, String)> {
+        let meta = tools.find(call.tool).or_else(|| tools.find_absent(call.tool))?;
+        let verdict = self.policy.judge(tools, &Subject::from(&call.caller), meta);
+        if !verdict.allowed {
+            return Some((ReplayVerdict::Deny, verdict.trace.to_string()));
+        }
+        let Some(command) = call.command() else { return Some((ReplayVerdict::Allow, String::new())) };
+        let rules = self.commands.of(&call.caller);
+        let analysed = shell::analyse(command, &rules.rules);
+        let reason = analysed
+            .findings
+            .first()
+            .map_or_else(String::new, |finding| format!("`{}`: {}", finding.rule, finding.reason));
+        let verdict = match analysed.decision {
+            Decision::Allow => ReplayVerdict::Allow,
+            Decision::Ask => ReplayVerdict::Ask,
+            Decision::Deny => ReplayVerdict::Deny,
+        };
+        Some((verdict, reason))
+    }
+}
