@@ -90,8 +90,14 @@ impl Worker {
                 () = tokio::time::sleep(options.poll) => {}
             }
         }
-        while let Some(ended) = runs.join_next().await {
-            note_panic(ended);
+        while !runs.is_empty() {
+            changes.mark_unchanged();
+            self.obey_cancels().await;
+            tokio::select! {
+                Some(ended) = runs.join_next() => note_panic(ended),
+                _ = changes.changed() => {}
+                () = tokio::time::sleep(options.poll) => {}
+            }
         }
         Ok(())
     }

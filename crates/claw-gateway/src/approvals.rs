@@ -3,9 +3,10 @@
 use axum::Json;
 use axum::extract::rejection::JsonRejection;
 use axum::extract::{Path, State};
+use axum::http::StatusCode;
 use clawsmith::app::Verdict;
 use clawsmith::app::access::{Permission, Visitor};
-use clawsmith::store::{AccessRole, Approval};
+use clawsmith::store::{AccessRole, Approval, ApprovalState};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -52,6 +53,10 @@ pub(crate) async fn give(gateway: &Gateway, who: &Who, id: &str, approve: bool) 
     let id = id.parse::<clawsmith::ApprovalId>().map_err(|_| unknown())?;
     let found = app.find_approval(&id.to_string()).await?;
     let found = found.filter(|approval| is_seen(&who.0, approval)).ok_or_else(unknown)?;
+    if found.state != ApprovalState::Pending {
+        let what = format!("approval `{id}` is {} already, and that stands", found.state);
+        return Err(ApiError::new(StatusCode::CONFLICT, "already_answered", what));
+    }
     let verdict = if approve { Verdict::Once } else { Verdict::Deny };
     let answered = app.answer_found(&found, verdict, &who.0.name()).await?;
     Ok(shown(&answered.approval))

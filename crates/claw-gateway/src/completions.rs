@@ -5,7 +5,7 @@
 //! as what was said before. With it, the session goes on and only what is new is said.
 
 use std::convert::Infallible;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use axum::Json;
 use axum::extract::State;
@@ -17,11 +17,14 @@ use clawsmith::app::access::{CallerWish, Permission};
 use clawsmith::app::{App, Followed, Follower};
 use clawsmith::message::{Part, Turn};
 use clawsmith::port::Owner;
-use clawsmith::store::{ApprovalState, Role, RunEnd, RunEvent, SessionEventBody, Source, UsageFilter, Voice};
+use clawsmith::store::{
+    ApprovalState, JobFilter, JobState, Role, RunEnd, RunEvent, SessionEventBody, Source, UsageFilter, Voice,
+};
 use clawsmith::{ApprovalId, Asking, Caller, JobId};
 use futures_util::stream::unfold;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::Gateway;
@@ -31,6 +34,9 @@ use crate::guard::Who;
 /// Names the session that goes on, and tells which one it was.
 const SESSION: HeaderName = HeaderName::from_static("x-clawsmith-session");
 const RUN: HeaderName = HeaderName::from_static("x-clawsmith-run");
+
+/// How long nothing may be heard before it is looked whether anything will.
+const LOOK: Duration = Duration::from_secs(2);
 
 /// A request. What an agent decides by itself (temperature and the like) is taken and left out.
 #[derive(Debug, Deserialize)]
@@ -97,9 +103,9 @@ impl Said {
 
 /// The agents, as models.
 pub(crate) async fn models(State(gateway): State<Gateway>, who: Who) -> Result<Json<Value>, ApiError> {
-    who.may(Permission::ReadAgents).map_err(ApiError::as_openai)?;
+    who.may(Permission::ReadAgents).map_err(ApiError::into_openai)?;
     let agents = gateway.app().of_tenant(&who.0.tenant).agents(&who.0.tenant).await;
-    let agents = agents.map_err(|error| ApiError::from(error).as_openai())?;
+    let agents = agents.map_err(|error| ApiError::from(error).into_openai())?;
     let mut names: Vec<String> = agents.iter().map(|agent| format!("agent:{}", agent.agent.id)).collect();
     if !names.iter().any(|name| name == "agent:default") {
         names.insert(0, "agent:default".to_owned());
@@ -118,7 +124,7 @@ pub(crate) async fn create(
         Ok(Json(completion)) => answer(gateway, who, &headers, completion).await,
         Err(rejection) => Err(rejection.into()),
     };
-    answered.unwrap_or_else(|error| error.as_openai().into_response())
+    answered.unwrap_or_else(|error| error.into_openai().into_response())
 }
 
 async fn answer(
@@ -149,6 +155,7 @@ async fn answer(
     let mut caller = gateway.app().caller_of(&who.0, &wish).await?;
     caller.request_allow = completion.allowed_tools.as_ref().map(|allow| allow.clone().into());
     let text = question(&completion.messages, session.is_some())?;
+    gateway.check_open_runs(&who.0).await?;
     let owner = Owner { tenant: caller.tenant.clone(), session: caller.session.clone() };
     let follower = gateway.sessions().follow(owner, None).await?;
     let run = gateway.sessions().send(&caller, vec![Part::text(text)], Asking::Unwatched).await?;
@@ -240,7 +247,9 @@ struct Answering {
     saying: Option<(Source, String)>,
     told_any: bool,
     approval: Option<ApprovalId>,
-    /// The run waits for an approval: nothing more is told.
+    /// The run has begun: what is said from then on is its own.
+    has_begun: bool,
+    /// The run waits for something, or another has answered: nothing more is told.
     is_parked: bool,
     stop: StopIfDropped,
 }
@@ -273,6 +282,7 @@ impl Answering {
             saying: None,
             told_any: false,
             approval: None,
+            has_begun: false,
             is_parked: false,
             stop: StopIfDropped { app, run, by, is_over: false, ending: gateway.ending().clone() },
         }
@@ -284,12 +294,19 @@ impl Answering {
             return Told::End("stop");
         }
         loop {
-            let followed = match self.follower.next().await {
-                Ok(followed) => followed,
-                Err(error) => return self.over(Told::Failed(error.message().to_owned())),
+            let followed = match timeout(LOOK, self.follower.next()).await {
+                Ok(Ok(followed)) => followed,
+                Ok(Err(error)) => return self.over(Told::Failed(error.message().to_owned())),
+                Err(_) => match self.look().await {
+                    Some(told) => return told,
+                    None => continue,
+                },
             };
             let told = match followed {
-                Followed::Piece(piece) if piece.voice == Voice::Text => self.piece(piece.source, &piece.text),
+                // Runs of a session follow each other: what is said before this one began is another's.
+                Followed::Piece(piece) if piece.voice == Voice::Text && self.has_begun => {
+                    self.piece(piece.source, &piece.text)
+                }
                 Followed::Piece(_) => None,
                 Followed::Event(event) => self.event(event.what).await,
             };
@@ -331,11 +348,15 @@ impl Answering {
                 };
                 self.piece(source, &rest)
             }
-            SessionEventBody::Approval { approval, state: ApprovalState::Pending, .. } => {
+            SessionEventBody::Approval { approval, state: ApprovalState::Pending, .. } if self.has_begun => {
                 self.approval = Some(approval);
                 None
             }
             SessionEventBody::Run { run, state } if run == self.run => match state {
+                RunEvent::Began { .. } | RunEvent::Resumed { .. } | RunEvent::Woken => {
+                    self.has_begun = true;
+                    None
+                }
                 RunEvent::Ended { end: RunEnd::Limited } => Some(self.over(Told::End("length"))),
                 RunEvent::Ended { .. } | RunEvent::Cancelled { .. } => Some(self.over(Told::End("stop"))),
                 RunEvent::Reported { why } => Some(self.over(Told::Failed(why))),
@@ -344,6 +365,33 @@ impl Answering {
             },
             _ => None,
         }
+    }
+
+    /// Looks whether the run can still come to an end of its own: another run of the session may have taken its question,
+    /// or wait for an approval before it.
+    async fn look(&mut self) -> Option<Told> {
+        if self.has_begun {
+            return None;
+        }
+        let Owner { tenant, session } = &self.owner;
+        let job = self.app.store().job(tenant, self.run).await.ok()??;
+        if job.state.is_over() {
+            let last = self.app.store().messages(tenant, session, 0, usize::MAX).await.ok()?;
+            let last = last.iter().rev().find(|message| message.new.role == Role::Assistant)?.seq;
+            let words = self.words(last).await?;
+            self.is_parked = true;
+            return Some(self.over(Told::Words(words)));
+        }
+        let states = vec![JobState::Parked];
+        let filter = JobFilter { session: Some(session.clone()), states, limit: 1, ..JobFilter::default() };
+        let parked = self.app.runs(&filter).await.ok()?;
+        if parked.is_empty() || job.state != JobState::Pending {
+            return None;
+        }
+        self.is_parked = true;
+        let waits =
+            format!("[an earlier run of session `{session}` waits for an approval; this one comes after it]");
+        Some(self.over(Told::Words(waits)))
     }
 
     /// The run waits for an approval, and goes on whenever that is given: the client is told and need not wait.

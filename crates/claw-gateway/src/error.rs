@@ -60,7 +60,7 @@ impl ApiError {
 
     /// The same in OpenAI's shape.
     #[must_use]
-    pub(crate) fn as_openai(mut self) -> Self {
+    pub(crate) fn into_openai(mut self) -> Self {
         self.is_openai = true;
         self
     }

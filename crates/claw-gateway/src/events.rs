@@ -4,23 +4,28 @@
 //! from whichever node. Pieces of what is being said have no number: what is missed of them is in the stored message.
 
 use std::convert::Infallible;
+use std::time::{Duration, Instant};
 
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
 use axum::http::HeaderMap;
 use axum::response::sse::{Event, KeepAlive, Sse};
-use clawsmith::app::Followed;
 use clawsmith::app::access::Permission;
+use clawsmith::app::{Followed, Follower};
 use clawsmith::port::Owner;
 use futures_util::stream::unfold;
 use futures_util::{Stream, StreamExt as _};
 use serde::Deserialize;
 use serde_json::json;
+use tokio::time::timeout;
 
 use crate::Gateway;
 use crate::error::ApiError;
-use crate::guard::Who;
-use crate::sessions::own;
+use crate::guard::{Who, bearer};
+use crate::sessions::there;
+
+/// How often a stream looks whether its key still holds.
+const LOOK: Duration = Duration::from_secs(2);
 
 /// Where to begin.
 #[derive(Debug, Deserialize)]
@@ -40,23 +45,54 @@ pub(crate) async fn follow(
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, ApiError> {
     who.may(Permission::ReadSessions)?;
     let Query(from) = from?;
-    let (session, _) = own(&who.0, &session)?;
+    let session = there(&gateway, &who, &session).await?;
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()).and_then(|id| id.parse().ok());
     let owner = Owner { tenant: who.0.tenant.clone(), session };
     let follower = gateway.sessions().follow(owner, last.or(from.after)).await?;
-    let events = unfold(Some(follower), |follower| async move {
-        let mut follower = follower?;
-        match follower.next().await {
-            Ok(followed) => Some((Ok(shown(&followed)), Some(follower))),
-            Err(error) => {
-                let gone =
-                    Event::default().event("error").data(json!({ "detail": error.message() }).to_string());
+    let ending = gateway.ending().clone();
+    let key = bearer(&headers).unwrap_or_default().to_owned();
+    let following = Following { gateway, key, follower, looked: Instant::now() };
+    let events = unfold(Some(following), |following| async move {
+        let mut following = following?;
+        match following.next().await {
+            Ok(followed) => Some((Ok(shown(&followed)), Some(following))),
+            Err(why) => {
+                let gone = Event::default().event("error").data(json!({ "detail": why }).to_string());
                 Some((Ok(gone), None))
             }
         }
     });
-    let events = events.take_until(gateway.ending().clone().cancelled_owned());
+    let events = events.take_until(ending.cancelled_owned());
     Ok(Sse::new(events).keep_alive(KeepAlive::default()))
+}
+
+/// A stream, and the key that it was opened with.
+struct Following {
+    gateway: Gateway,
+    key: String,
+    follower: Follower,
+    /// The time when the key was last looked at.
+    looked: Instant,
+}
+
+impl Following {
+    /// The next event; why the stream ends where it does.
+    async fn next(&mut self) -> Result<Followed, String> {
+        loop {
+            if self.looked.elapsed() >= LOOK {
+                self.looked = Instant::now();
+                if let Ok(None) = self.gateway.0.door.admit(&self.key).await {
+                    return Err(
+                        "the key that this stream was opened with is worth nothing any more".to_owned()
+                    );
+                }
+            }
+            match timeout(LOOK, self.follower.next()).await {
+                Ok(followed) => return followed.map_err(|error| error.message().to_owned()),
+                Err(_) => continue,
+            }
+        }
+    }
 }
 
 fn shown(followed: &Followed) -> Event {

@@ -54,22 +54,41 @@ pub(crate) async fn check_origin(State(gateway): State<Gateway>, request: Reques
 }
 
 fn origin_fault(hosts: &[String], headers: &HeaderMap, in_uri: Option<&str>) -> Option<String> {
-    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).or(in_uri).unwrap_or("");
-    let is_own = |name: &str| hosts.iter().any(|own| own.eq_ignore_ascii_case(without_port(name)));
+    for name in [header::HOST, header::ORIGIN, header::AUTHORIZATION] {
+        if headers.get_all(&name).iter().nth(1).is_some() {
+            return Some(format!("there is more than one `{name}`"));
+        }
+    }
+    let host = match headers.get(header::HOST) {
+        Some(host) => host.to_str().unwrap_or(""),
+        None => in_uri.unwrap_or(""),
+    };
+    let is_own = |name: &str| {
+        without_port(name).is_some_and(|name| hosts.iter().any(|own| own.eq_ignore_ascii_case(name)))
+    };
     if !is_own(host) {
         return Some(format!("the host `{}` is not one of this gateway's", shown(host)));
     }
-    let origin = headers.get(header::ORIGIN)?;
-    let origin = origin.to_str().unwrap_or("");
-    let name = origin.split_once("://").map_or("", |(_, name)| name);
-    (!is_own(name)).then(|| format!("the origin `{}` is not one of this gateway's", shown(origin)))
+    let origin = headers.get(header::ORIGIN)?.to_str().unwrap_or("");
+    let name = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+    let is_same =
+        name.is_some_and(|name| is_own(name) && (name.eq_ignore_ascii_case(host) || !is_loopback(name)));
+    (!is_same).then(|| format!("the origin `{}` is not one of this gateway's", shown(origin)))
 }
 
-/// The name of `name:port`; an IPv6 address keeps its brackets.
-fn without_port(host: &str) -> &str {
+/// Whether a name is of this machine: there, another port is another program.
+fn is_loopback(name: &str) -> bool {
+    without_port(name).is_some_and(|name| matches!(name, "localhost" | "127.0.0.1" | "[::1]"))
+}
+
+/// The name of `name:port`; an IPv6 address keeps its brackets. `None` where the port is no number.
+fn without_port(host: &str) -> Option<&str> {
     match host.rfind(':') {
-        Some(at) if !host[at..].contains(']') => &host[..at],
-        _ => host,
+        Some(at) if !host[at..].contains(']') => {
+            let port = &host[at + 1..];
+            (!port.is_empty() && port.bytes().all(|digit| digit.is_ascii_digit())).then(|| &host[..at])
+        }
+        _ => Some(host),
     }
 }
 
@@ -111,7 +130,7 @@ pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
 }
 
 fn shaped(error: ApiError, path: &str) -> Response {
-    if is_openai(path) { error.as_openai().into_response() } else { error.into_response() }
+    if is_openai(path) { error.into_openai().into_response() } else { error.into_response() }
 }
 
 #[cfg(test)]
@@ -142,5 +161,9 @@ mod tests {
         check("localhost:7373", Some("https://evil.example"), true);
         check("localhost:7373", Some("null"), true);
         check("localhost:7373", Some("http://localhost.evil.example"), true);
+        check("localhost:7373", Some("http://localhost:31337"), true);
+        check("localhost:7373", Some("http://localhost:80@evil.example"), true);
+        check("localhost:7373", Some("chrome-extension://localhost:7373"), true);
+        check("localhost:evil.example", None, true);
     }
 }

@@ -24,9 +24,11 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
+use axum::http::StatusCode;
 use axum::routing::{get, post};
-use clawsmith::app::access::Door;
+use clawsmith::app::access::{Door, Visitor};
 use clawsmith::app::{App, Error, Sessions, SessionsOptions};
+use clawsmith::store::{JobFilter, JobState};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
@@ -38,8 +40,14 @@ use tokio_util::task::TaskTracker;
 
 /// The lane whose runs the gateway's workers take.
 pub const LANE: &str = "main";
-/// How long requests and runs may take to come to their end when the gateway ends.
-const LONGEST_END: Duration = Duration::from_secs(30);
+/// How many runs go on at a time.
+const SLOTS: usize = 64;
+/// How many open runs are looked at to find those of one user.
+const MOST_LISTED: usize = 1_000;
+/// How many runs of one user may be open at a time: running, waiting or parked.
+const MOST_OPEN_RUNS: usize = 16;
+/// How long requests, and then runs, may take to come to their end when the gateway ends.
+const LONGEST_END: Duration = Duration::from_secs(10);
 /// How long a client may take to send the head of a request.
 const LONGEST_HEAD: Duration = Duration::from_secs(10);
 /// The longest head of a request, in bytes.
@@ -83,17 +91,37 @@ impl Gateway {
     fn ending(&self) -> &CancellationToken {
         &self.0.ending
     }
+
+    /// Refuses another run of a user who has many open: they would take the turns of all others.
+    async fn check_open_runs(&self, visitor: &Visitor) -> Result<(), error::ApiError> {
+        let states = vec![JobState::Pending, JobState::Leased, JobState::Parked];
+        let filter = JobFilter { states, limit: MOST_LISTED, ..JobFilter::default() };
+        let open = self.app().of_tenant(&visitor.tenant).runs(&filter).await?;
+        let user = visitor.user.as_ref().map(clawsmith::UserId::as_str);
+        let own = open.iter().filter(|job| job.new.payload["user"].as_str() == user).count();
+        if own < MOST_OPEN_RUNS {
+            return Ok(());
+        }
+        let what = format!("{own} of your runs are open, and no more than {MOST_OPEN_RUNS} may be");
+        Err(error::ApiError::new(StatusCode::TOO_MANY_REQUESTS, "too_many_runs", what)
+            .hint("wait for one to end, or cancel one"))
+    }
 }
 
 /// Serves on this listener until `stop` is ready, then ends: requests that run are finished, streams end, runs are carried
-/// to their end. What takes longer than half a minute is left: the next start takes those runs up.
+/// to their end. What takes longer than some seconds is left: the next start takes those runs up.
 pub async fn serve(
     app: App,
     listener: TcpListener,
     options: GatewayOptions,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), Error> {
-    let sessions = SessionsOptions { lanes: vec![LANE.into()], script: options.script, instead: None };
+    let sessions = SessionsOptions {
+        lanes: vec![LANE.into()],
+        script: options.script,
+        instead: None,
+        slots: Some(SLOTS),
+    };
     let sessions = app.sessions(sessions).await?;
     let address =
         listener.local_addr().map_err(|error| Error::failed("there is no address").because(error))?;

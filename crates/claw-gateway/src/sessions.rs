@@ -141,6 +141,14 @@ pub(crate) fn own(visitor: &Visitor, session: &str) -> Result<(SessionKey, Circl
     Ok((session, circle(visitor, agent)?))
 }
 
+/// A session of the visitor's own that there is.
+pub(crate) async fn there(gateway: &Gateway, who: &Who, session: &str) -> Result<SessionKey, ApiError> {
+    let (session, circle) = own(&who.0, session)?;
+    let found = gateway.app().store().conversation(&who.0.tenant, &circle, &session).await;
+    found.map_err(clawsmith::app::Error::from)?.ok_or_else(|| no_session(&session))?;
+    Ok(session)
+}
+
 fn circle(visitor: &Visitor, agent: AgentId) -> Result<Circle, ApiError> {
     let user = visitor
         .user

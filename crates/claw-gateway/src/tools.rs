@@ -83,7 +83,12 @@ pub(crate) async fn invoke(
     if claims.into_iter().any(Option::is_some) {
         return Err(claimed(&invoke));
     }
-    let wish = CallerWish { agent: invoke.agent_id.as_deref(), session: invoke.session_key.as_deref() };
+    // Calls that name no session share one, so that rates are counted and approvals found again.
+    let shared =
+        invoke.session_key.is_none().then(|| who.0.session_named(invoke.agent_id.as_deref(), "tools"));
+    let shared = shared.transpose()?;
+    let session = invoke.session_key.as_deref().or(shared.as_deref());
+    let wish = CallerWish { agent: invoke.agent_id.as_deref(), session };
     let caller = gateway.app().caller_of(&who.0, &wish).await?;
     let call = call_id(&invoke, &headers, &caller)?;
     let deployment = gateway.sessions().deployment();
@@ -97,7 +102,10 @@ pub(crate) async fn invoke(
         let fate =
             deployment.store.fate(&caller.tenant, call.id).await.map_err(clawsmith::app::Error::from)?;
         if let Some(outcome) = fate {
-            return Ok(Json(json!({ "callId": call.id, "recorded": outcome })).into_response());
+            let body = json!({
+                "callId": call.shown, "tool": invoke.tool, "sessionKey": caller.session, "recorded": outcome,
+            });
+            return Ok(Json(body).into_response());
         }
     }
     let session = caller.session.clone();
@@ -107,31 +115,40 @@ pub(crate) async fn invoke(
     request.call = call.id;
     request.asking = Asking::Unwatched;
     let reply = deployment.executor.execute(&offer, request).await;
-    answered(&reply, session.as_str())
+    answered(&reply, call.shown, session.as_str())
 }
 
-/// Which call it is, and whether the client named it.
+/// A call's id as the client knows it and as it is recorded.
 struct Named {
+    /// What the client sends to mean this call.
+    shown: CallId,
+    /// Made of it and of whose it is: nobody can name a call of somebody else's.
     id: CallId,
     is_given: bool,
 }
 
-/// The id of the call: as given, made of the `Idempotency-Key` and its caller, or a new one.
+/// The id of the call: as given, made of the `Idempotency-Key` and the request, or a new one.
 fn call_id(invoke: &Invoke, headers: &HeaderMap, caller: &Caller) -> Result<Named, ApiError> {
-    if let Some(id) = invoke.call_id {
-        return Ok(Named { id, is_given: true });
-    }
-    let Some(key) = headers.get("idempotency-key") else {
-        return Ok(Named { id: CallId::new(), is_given: false });
+    let (shown, is_given) = match (invoke.call_id, headers.get("idempotency-key")) {
+        (Some(id), _) => (id, true),
+        (None, None) => (CallId::new(), false),
+        (None, Some(key)) if key.is_empty() || key.len() > 255 => {
+            return Err(ApiError::invalid("an `Idempotency-Key` has 1 to 255 characters"));
+        }
+        // The same key with another request is another call.
+        (None, Some(key)) => {
+            (hashed(&json!([key.as_bytes(), invoke.tool, invoke.args, invoke.action])), true)
+        }
     };
-    if key.is_empty() || key.len() > 255 {
-        return Err(ApiError::invalid("an `Idempotency-Key` has 1 to 255 characters"));
-    }
-    let whose = format!("{}\0{:?}\0{}\0", caller.tenant, caller.user, caller.agent);
-    let digest = Digest::of_bytes(&[whose.as_bytes(), key.as_bytes()].concat());
+    let whose = json!([caller.tenant, caller.user, caller.agent, caller.session, shown]);
+    Ok(Named { shown, id: hashed(&whose), is_given })
+}
+
+fn hashed(value: &Value) -> CallId {
+    let digest = Digest::of(value);
     let mut bytes = [0; 16];
     bytes.copy_from_slice(&digest.as_bytes()[..16]);
-    Ok(Named { id: CallId::from_bytes(bytes), is_given: true })
+    CallId::from_bytes(bytes)
 }
 
 fn arguments(invoke: Invoke) -> Result<Value, ApiError> {
@@ -155,8 +172,8 @@ fn claimed(invoke: &Invoke) -> ApiError {
 }
 
 /// A reply as a program reads it.
-fn answered(reply: &Reply, session: &str) -> Result<Response, ApiError> {
-    let (call, tool) = (reply.call, &reply.tool);
+fn answered(reply: &Reply, call: CallId, session: &str) -> Result<Response, ApiError> {
+    let tool = &reply.tool;
     let took = u64::try_from(reply.took.as_millis()).unwrap_or(u64::MAX);
     match &reply.outcome {
         Ok(output) => {
@@ -181,8 +198,7 @@ fn answered(reply: &Reply, session: &str) -> Result<Response, ApiError> {
                 "sessionKey": session,
                 "approvalId": waiting.approval,
                 "expires": waiting.expires,
-                "hint": "nothing has happened yet: once the approval is given, send the same request with this `callId` \
-                         and `sessionKey`",
+                "hint": "nothing has happened yet: once the approval is given, send the same request with this `callId`",
             });
             Ok((StatusCode::ACCEPTED, Json(body)).into_response())
         }

@@ -24,7 +24,7 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use crate::error::ApiError;
 use crate::guard::{Who, bearer};
-use crate::sessions::own;
+use crate::sessions::{own, there};
 use crate::{Gateway, approvals, sessions};
 
 /// The longest frame, in bytes.
@@ -211,6 +211,7 @@ impl Connection {
         if wanted.message.trim().is_empty() {
             return Err(ApiError::invalid("the message is empty"));
         }
+        self.gateway.check_open_runs(&self.who.0).await?;
         let wish = CallerWish { agent: wanted.agent_id.as_deref(), session: wanted.session_key.as_deref() };
         let caller = self.gateway.app().caller_of(&self.who.0, &wish).await?;
         let parts = vec![Part::text(wanted.message)];
@@ -234,7 +235,7 @@ impl Connection {
 
     async fn subscribe(&mut self, of: OfSession) -> Result<Value, ApiError> {
         self.who.may(Permission::ReadSessions)?;
-        let (session, _) = own(&self.who.0, &of.session_key)?;
+        let session = there(&self.gateway, &self.who, &of.session_key).await?;
         if self.subscriptions.len() >= MOST_SUBSCRIPTIONS && !self.subscriptions.contains_key(&session) {
             return Err(ApiError::invalid(format!(
                 "one connection follows at most {MOST_SUBSCRIPTIONS} sessions"

@@ -348,8 +348,7 @@ impl Trip<'_> {
             Judgement::Deny { reason, advice } => (RehearsedVerdict::Deny, Some(reason), advice),
         };
         let scrubbed = |text: String| scrubber.text(&text);
-        let mut plan = serde_json::to_value(&judged.plan).unwrap_or_default();
-        scrubber.json(&mut plan);
+        let plan = scrubber.json(&serde_json::to_value(&judged.plan).unwrap_or_default());
         let (reason, advice) = (reason.map(scrubbed), advice.map(scrubbed));
         Ok(Rehearsal { verdict, reason, advice, effects: judged.effects, plan, notes })
     }

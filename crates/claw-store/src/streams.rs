@@ -102,7 +102,10 @@ impl Hub {
     }
 
     pub(crate) fn listen(&self, within: &Owner) -> broadcast::Receiver<Delta> {
-        self.lock().entry(within.clone()).or_default().listeners.subscribe()
+        let mut all = self.lock();
+        // Those whose listeners are gone were kept until now.
+        all.retain(|_, conversation| conversation.is_used());
+        all.entry(within.clone()).or_default().listeners.subscribe()
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Owner, Conversation>> {

@@ -63,7 +63,7 @@ const FENCES: &[Fence] = &[
     },
     Fence {
         names: &["sqlx"],
-        may: |name| name == "claw-store",
+        may: |name| matches!(name, "claw-store" | "claw-testkit"),
         reason: "SQL stays in the store; ask a trait of `claw_core::store`",
     },
     Fence {

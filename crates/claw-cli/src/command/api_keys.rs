@@ -32,6 +32,9 @@ Examples:
     )]
     Create(Create),
     /// List the keys: whose they are, what for, and whether they hold.
+    #[command(after_help = "Examples:
+  clawsmith api-keys list
+  clawsmith api-keys list --json")]
     List,
     /// Revoke a key for good.
     #[command(after_help = "Examples:
@@ -48,15 +51,15 @@ pub(crate) struct Create {
     /// The role of a user that is added.
     #[arg(long, value_name = "ROLE", value_enum, default_value_t = Role::Operator)]
     role: Role,
-    /// What may be done with it, such as `tools:call` [default: to see and call tools, to talk, and to see and answer
-    /// questions].
+    /// What may be done with it, such as `tools:call` [default: to see and call tools, to talk, and to see approvals;
+    /// not to answer them].
     #[arg(long, value_name = "SCOPE", value_delimiter = ',')]
     scope: Vec<KeyScope>,
     /// What it is for.
     #[arg(long, value_name = "TEXT", default_value = "")]
     label: String,
     /// For how many days it holds [default: until it is revoked].
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=36_500))]
     days: Option<u32>,
 }
 
@@ -76,9 +79,8 @@ pub(crate) struct Which {
 }
 
 /// The scopes of a key that names none.
-const USUAL: [KeyScope; 7] = [
+const USUAL: [KeyScope; 6] = [
     KeyScope::ReadAgents,
-    KeyScope::AnswerApprovals,
     KeyScope::ReadApprovals,
     KeyScope::ReadSessions,
     KeyScope::WriteSessions,

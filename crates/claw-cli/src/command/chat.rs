@@ -173,6 +173,7 @@ impl Talk {
             lanes: vec![private_lane(&caller.session)],
             script: chat.script.clone(),
             instead: instead.map(|choice| (caller.agent.clone(), choice.clone())),
+            ..SessionsOptions::default()
         };
         let sessions = app.sessions(options).await?;
         tell_lost(sessions.lost(), &caller);

@@ -77,5 +77,12 @@ async fn stopped() {
         _ = terminate.recv() => {}
         _ = tokio::signal::ctrl_c() => {}
     }
-    tell("ending; requests that run are finished");
+    tell("ending; requests that run are finished; a second signal ends at once");
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = tokio::signal::ctrl_c() => {}
+        }
+        std::process::exit(130);
+    });
 }

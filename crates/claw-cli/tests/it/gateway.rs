@@ -62,6 +62,11 @@ impl<'a> Gateway<'a> {
         ran.stdout.trim().to_owned()
     }
 
+    /// A key of this user that answers approvals.
+    fn answering(&self, user: &str) -> String {
+        self.key(user, &["--scope", "approvals:read,approvals:answer"])
+    }
+
     fn raw(&self, request: &[u8]) -> Answer {
         let mut stream = self.connect();
         // A server may answer and close before everything is sent.
@@ -179,12 +184,11 @@ fn a_call_that_needs_approval_runs_once_after_the_yes() {
     let asked = gateway.invoke(&key, &call).check(202, "approvalId").json();
     assert!(workspace.join("build").exists(), "nothing runs behind the client");
     call["callId"] = asked["callId"].clone();
-    call["sessionKey"] = asked["sessionKey"].clone();
     gateway.invoke(&key, &call).check(202, asked["approvalId"].as_str().unwrap());
 
     let listed = gateway.get("/v1/approvals", &key).check(200, "rm -r build").json();
     assert_eq!(listed["approvals"][0]["id"], asked["approvalId"]);
-    let ben = gateway.key("ben", &[]);
+    let ben = gateway.answering("ben");
     assert_eq!(
         gateway.get("/v1/approvals", &ben).json()["approvals"],
         json!([]),
@@ -192,7 +196,12 @@ fn a_call_that_needs_approval_runs_once_after_the_yes() {
     );
     let path = format!("/v1/approvals/{}/answer", asked["approvalId"].as_str().unwrap());
     gateway.post(&path, &ben, &json!({ "approve": true })).check(404, "there is no approval");
-    gateway.post(&path, &key, &json!({ "approve": true })).check(200, "\"state\":\"approved\"");
+    gateway
+        .post(&path, &key, &json!({ "approve": true }))
+        .check(403, "does not have the scope `approvals:answer`");
+    let yes = gateway.answering("ann");
+    gateway.post(&path, &yes, &json!({ "approve": true })).check(200, "\"state\":\"approved\"");
+    gateway.post(&path, &yes, &json!({ "approve": false })).check(409, "that stands");
 
     gateway.invoke(&key, &call).check(200, "\"ok\":true");
     assert!(!workspace.join("build").exists());
@@ -216,6 +225,110 @@ fn an_idempotency_key_makes_a_call_once() {
     send(&ben, "one").check(200, "\"ok\":true");
     let log = home.data().join("workspaces/main/default/user-ann/log");
     assert_eq!(std::fs::read_to_string(log).unwrap(), "x\n");
+    let other = json!({ "tool": "datetime" }).to_string();
+    gateway
+        .send("POST /v1/tools/invoke", &ann, &[("idempotency-key", "one")], &other)
+        .check(200, "\"ok\":true");
+    let asks = json!({ "tool": "exec", "args": { "command": "rm -r build" } }).to_string();
+    let ask = || {
+        gateway
+            .send("POST /v1/tools/invoke", &ann, &[("idempotency-key", "two")], &asks)
+            .check(202, "")
+            .json()
+    };
+    assert_eq!(ask()["approvalId"], ask()["approvalId"], "the same request waits for the same approval");
+}
+
+#[test]
+fn refuses_to_let_one_user_name_a_call_of_another() {
+    let home = Home::new();
+    let gateway = Gateway::start(&home, ECHO);
+    let (ann, ben) = (gateway.key("ann", &[]), gateway.key("ben", &[]));
+    let first = gateway.invoke(&ann, &json!({ "tool": "datetime" })).check(200, "\"ok\":true").json();
+    let again = json!({ "tool": "datetime", "callId": first["callId"] });
+    gateway.invoke(&ann, &again).check(200, "\"recorded\":\"done\"");
+    gateway.invoke(&ben, &again).check(200, "\"ok\":true");
+    // Ben cannot make Ann's next call look as if it were done.
+    let id = "01a1e44c-dc6c-76b6-9eba-d7d43c71a7d0";
+    gateway.invoke(&ben, &json!({ "tool": "datetime", "callId": id })).check(200, "\"ok\":true");
+    gateway.invoke(&ann, &json!({ "tool": "datetime", "callId": id })).check(200, "\"ok\":true");
+}
+
+#[test]
+fn a_stream_ends_with_its_key() {
+    let home = Home::new();
+    let gateway = Gateway::start(&home, ECHO);
+    let key = gateway.key("ann", &[]);
+    let session = gateway.chat(&key, "one", None).header("x-clawsmith-session").unwrap().to_owned();
+    let mut stream = gateway.connect();
+    let what = format!("GET /v1/sessions/{session}/events?after=0");
+    stream.write_all(request(&gateway.address, &what, &key, &[], "").as_bytes()).unwrap();
+    let mut lines = BufReader::new(stream).lines().map_while(Result::ok);
+    assert!(lines.any(|line| line.starts_with("id: 4")));
+    let id = home.run(&["api-keys", "list", "--json"]).json()[0]["id"].as_str().unwrap().to_owned();
+    home.run(&["api-keys", "revoke", &id]);
+    assert!(lines.any(|line| line.contains("worth nothing any more")), "the stream ends");
+    let nobody = format!("/v1/sessions/{session}0/events");
+    gateway.get(&nobody, &gateway.key("ann", &[])).check(404, "there is no session");
+}
+
+const SLOW: &str = r#"
+piece = 1
+
+[[turn]]
+when.said = "slow"
+do = [{ wait_ms = 1500 }, { say = "0123456789" }]
+
+[[turn]]
+when.said = "hang"
+do = [{ hang = true }]
+
+[[turn]]
+do = [{ say = "You said: {{said}}" }]
+"#;
+
+#[test]
+fn an_answer_has_the_words_of_its_own_run_alone() {
+    let home = Home::new();
+    let gateway = Gateway::start(&home, SLOW);
+    let key = gateway.key("ann", &[]);
+    let session = gateway.chat(&key, "one", None).header("x-clawsmith-session").unwrap().to_owned();
+    std::thread::scope(|scope| {
+        let slow = scope.spawn(|| gateway.chat(&key, "slow", Some(&session)));
+        std::thread::sleep(Duration::from_millis(500));
+        let second = gateway.chat(&key, "second", Some(&session)).check(200, "You said: second").json();
+        assert_eq!(second["choices"][0]["message"]["content"], "You said: second");
+        slow.join().unwrap().check(200, "0123456789");
+    });
+}
+
+#[test]
+fn one_user_does_not_take_the_turns_of_all() {
+    let home = Home::new();
+    let mut gateway = Gateway::start(&home, SLOW);
+    let (ann, ben) = (gateway.key("ann", &[]), gateway.key("ben", &[]));
+    let body =
+        json!({ "model": "default", "stream": true, "messages": [{ "role": "user", "content": "hang" }] });
+    let mut hanging = Vec::new();
+    let refused = (0..40).any(|_| {
+        let mut stream = gateway.connect();
+        let what = request(&gateway.address, "POST /v1/chat/completions", &ann, &[], &body.to_string());
+        stream.write_all(what.as_bytes()).unwrap();
+        let mut first = String::new();
+        BufReader::new(&stream).read_line(&mut first).unwrap();
+        hanging.push(stream);
+        first.contains("429")
+    });
+    assert!(refused, "more and more runs are taken");
+    gateway.chat(&ben, "hello", None).check(200, "You said: hello");
+    // What hangs does not keep the gateway from ending.
+    let pid = nix::unistd::Pid::from_raw(gateway.child.id().try_into().unwrap());
+    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).unwrap();
+    let deadline = std::time::Instant::now() + Duration::from_secs(60);
+    while gateway.child.try_wait().unwrap().is_none() {
+        assert!(std::time::Instant::now() < deadline, "it does not end");
+        std::thread::sleep(Duration::from_millis(50));
+    }
 }
 
 #[test]
@@ -268,8 +381,9 @@ fn a_run_that_waits_for_approval_goes_on_after_the_yes() {
     let session = asked.header("x-clawsmith-session").unwrap().to_owned();
     let pending = gateway.get("/v1/approvals", &key).json();
     let id = pending["approvals"][0]["id"].as_str().unwrap().to_owned();
+    let yes = gateway.answering("ann");
     gateway
-        .post(&format!("/v1/approvals/{id}/answer"), &key, &json!({ "approve": true }))
+        .post(&format!("/v1/approvals/{id}/answer"), &yes, &json!({ "approve": true }))
         .check(200, "approved");
     let path = format!("/v1/sessions/{session}/messages");
     let deadline = std::time::Instant::now() + Duration::from_secs(60);
@@ -440,7 +554,8 @@ fn the_official_openai_client_talks_to_an_agent() {
 fn a_websocket_client_follows_sessions_and_malformed_frames_harm_nobody() {
     let home = Home::new();
     let gateway = Gateway::start(&home, ECHO);
-    client(&gateway, "websocket_client.py", &gateway.key("ann", &[]), &["10000"]);
+    let scopes = "sessions:read,sessions:write,approvals:read,approvals:answer";
+    client(&gateway, "websocket_client.py", &gateway.key("ann", &["--scope", scopes]), &["10000"]);
 }
 
 #[test]
@@ -470,10 +585,13 @@ fn a_dry_run_says_what_a_call_would_do_and_does_nothing() {
     };
     let write =
         dry("write_file", json!({ "path": "a", "content": "x" })).check(200, "\"verdict\":\"allow\"").json();
-    assert_eq!(write["effects"], json!(["write"]));
+    assert!(write["effects"].as_array().unwrap().contains(&json!("write")), "{write}");
     dry("exec", json!({ "command": "rm -r build" })).check(200, "\"verdict\":\"ask\"");
     let denied = dry("exec", json!({ "command": "rm -rf /" })).check(200, "\"verdict\":\"deny\"").json();
     assert!(denied["reason"].as_str().unwrap().contains("destructive"), "{denied}");
+    let secret = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
+    let named = dry("exec", json!({ "command": format!("echo {secret}") })).check(200, "[REDACTED]");
+    assert!(!named.body.contains(secret), "{}", named.body);
     dry("exec", json!({ "command": 1.5 })).check(422, "invalid_arguments");
     assert!(!home.data().join("workspaces/main/default/user-ann/a").exists());
     let nothing = gateway.get("/v1/approvals", &key).json();

@@ -121,6 +121,15 @@ impl Visitor {
         session_of(self, agent, Some(session))
     }
 
+    /// The key of a session of the visitor's own, by a name.
+    pub fn session_named(&self, agent: Option<&str>, name: &str) -> Result<String, Error> {
+        let agent =
+            AgentId::new(agent.unwrap_or("default")).map_err(|error| Error::invalid(error.to_string()))?;
+        let user = self.name();
+        let key = claw_agent::key(&agent, CHANNEL, Peer::Direct { user: &user, chat: Some(name) });
+        key.map(|key| key.to_string()).map_err(|error| Error::invalid(error.to_string()))
+    }
+
     /// The name that answers and changes are recorded with.
     pub fn name(&self) -> String {
         self.user.as_ref().map_or_else(|| format!("key:{}", self.key), ToString::to_string)

@@ -4,8 +4,6 @@
 //! subagents, tool, and the command of a shell call. What a person answered, rules that were remembered and files that were
 //! there at the time are not part of it.
 
-use std::collections::BTreeMap;
-
 use claw_core::port::{Clock as _, UnixMillis};
 use claw_core::store::{Entry, EntryEvent};
 use claw_core::tool::Caller;
@@ -51,6 +49,17 @@ pub struct ReplayChange {
     pub example: String,
 }
 
+impl ReplayChange {
+    /// Whether another call differs in the same way, for the same reason.
+    fn is_like(&self, other: &Self) -> bool {
+        let of = |change: &Self| (change.before, change.after);
+        self.agent == other.agent
+            && self.tool == other.tool
+            && of(self) == of(other)
+            && self.reason == other.reason
+    }
+}
+
 /// What a replay found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Replay {
@@ -79,8 +88,7 @@ impl App {
         let entries = self.store.recent(self.tenant(), MOST_ENTRIES).await?;
         let (tools, mut replay) =
             (catalogue(), Replay { calls: 0, same: 0, skipped: 0, changes: Vec::new() });
-        let mut changes: BTreeMap<(String, String, ReplayVerdict, ReplayVerdict, String), (u64, String)> =
-            BTreeMap::new();
+        let mut changes: Vec<ReplayChange> = Vec::new();
         for entry in entries.iter().filter(|entry| entry.record.at >= since) {
             let Some(call) = Recorded::of(entry) else { continue };
             replay.calls += 1;
@@ -94,21 +102,21 @@ impl App {
                 continue;
             }
             let reason = if after.0 > before.0 { after.1 } else { before.1 };
-            let key = (call.caller.agent.to_string(), call.tool.to_owned(), before.0, after.0, reason);
-            changes.entry(key).or_insert_with(|| (0, call.example())).0 += 1;
-        }
-        replay.changes = changes
-            .into_iter()
-            .map(|((agent, tool, before, after, reason), (calls, example))| ReplayChange {
-                agent,
-                tool,
-                before,
-                after,
+            let change = ReplayChange {
+                agent: call.caller.agent.to_string(),
+                tool: call.tool.to_owned(),
+                before: before.0,
+                after: after.0,
                 reason,
-                calls,
-                example,
-            })
-            .collect();
+                calls: 1,
+                example: call.example(),
+            };
+            match changes.iter_mut().find(|known| known.is_like(&change)) {
+                Some(known) => known.calls += 1,
+                None => changes.push(change),
+            }
+        }
+        replay.changes = changes;
         replay.changes.sort_by_key(|change| std::cmp::Reverse(change.calls));
         Ok(replay)
     }

@@ -40,6 +40,8 @@ pub struct SessionsOptions {
     pub script: Option<PathBuf>,
     /// Another model for one agent.
     pub instead: Option<(AgentId, ModelChoice)>,
+    /// How many runs go on at a time; 8 where it is `None`.
+    pub slots: Option<usize>,
 }
 
 /// Agents at work: a worker of this process, and what front ends send and follow.
@@ -81,7 +83,8 @@ impl App {
         let deployment = Deployment { store, executor, models, clock, chronicle, agents, profiles };
         let following = self.follow_store(&deployment.executor);
         let lane = options.lanes.first().cloned().unwrap_or_else(|| SmolStr::new_static("main"));
-        let worker_options = WorkerOptions { lease: LEASE, ..WorkerOptions::new(me, options.lanes) };
+        let mut worker_options = WorkerOptions { lease: LEASE, ..WorkerOptions::new(me, options.lanes) };
+        worker_options.slots = options.slots.unwrap_or(worker_options.slots);
         let worker = Worker::new(deployment.clone(), worker_options);
         let (stop, deserted) = (CancellationToken::new(), CancellationToken::new());
         let working = tokio::spawn({

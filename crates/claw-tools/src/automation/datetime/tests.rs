@@ -41,10 +41,10 @@ async fn tells_the_time_of_the_calls_clock() {
       "note": null,
       "offset": "-05:00",
       "time": "2026-11-15T03:30:00-05:00",
+      "timezone": "America/New_York",
       "unix": 1794731400,
       "weekday": "Sunday",
-      "written": "2026-11-15T03:30:00-05:00",
-      "timezone": "America/New_York"
+      "written": "2026-11-15T03:30:00-05:00"
     }
     "#);
 }
@@ -314,9 +314,6 @@ fn spec() {
           ]
         }
       },
-      "required": [
-        "action"
-      ],
       "type": "object"
     }
     "#);
