@@ -81,6 +81,12 @@ enum Command {
     /// Make, list and revoke the keys that programs come in with.
     #[command(subcommand)]
     ApiKeys(commands::api_keys::ApiKeys),
+    /// See to the users who may come in over the network, and their roles.
+    #[command(subcommand)]
+    Users(commands::users::Users),
+    /// See to the tenants, whose data is kept apart.
+    #[command(subcommand)]
+    Tenants(commands::users::Tenants),
     /// See what holds commands, try it, and run one in it.
     #[command(subcommand)]
     Sandbox(commands::sandbox::Sandbox),
@@ -185,6 +191,8 @@ fn execute(cli: Cli) -> Outcome {
         Command::Runs(runs) => runs.run(&mut session),
         Command::Serve(serve) => serve.run(&mut session),
         Command::ApiKeys(keys) => keys.run(&mut session),
+        Command::Users(users) => users.run(&mut session),
+        Command::Tenants(tenants) => tenants.run(&mut session),
         Command::Sandbox(sandbox) => sandbox.run(&mut session),
         Command::Secrets(secrets) => secrets.run(&mut session),
         Command::Credentials(credentials) => credentials.run(&mut session),

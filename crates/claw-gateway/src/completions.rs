@@ -13,6 +13,8 @@ use axum::extract::rejection::JsonRejection;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
+use base64::Engine as _;
+use claw_core::image::Image;
 use clawsmith::app::access::{CallerWish, Permission};
 use clawsmith::app::{App, Followed, Follower};
 use clawsmith::message::{Part, Turn};
@@ -77,9 +79,16 @@ struct ContentPart {
     #[serde(rename = "type")]
     kind: String,
     text: Option<String>,
+    image_url: Option<ImageUrl>,
+}
+
+#[derive(Debug, Deserialize)]
+struct ImageUrl {
+    url: String,
 }
 
 impl Said {
+    /// The words, with a mark where an image is.
     fn text(&self) -> Result<String, ApiError> {
         match &self.content {
             None => Ok(String::new()),
@@ -89,8 +98,11 @@ impl Said {
                 for part in parts {
                     match (part.kind.as_str(), &part.text) {
                         ("text", Some(words)) => text.push_str(words),
+                        ("image_url", _) => text.push_str("[an image]"),
                         (kind, _) => {
-                            let what = format!("content of the type `{kind}` is not taken here; send text");
+                            let what = format!(
+                                "content of the type `{kind}` is not taken here; send text or images"
+                            );
                             return Err(ApiError::invalid(what));
                         }
                     }
@@ -99,6 +111,25 @@ impl Said {
             }
         }
     }
+
+    /// The images.
+    fn images(&self) -> Result<Vec<Part>, ApiError> {
+        let Some(Content::Parts(parts)) = &self.content else { return Ok(Vec::new()) };
+        let urls = parts.iter().filter(|part| part.kind == "image_url");
+        urls.map(|part| image(part.image_url.as_ref().map_or("", |image| image.url.as_str()))).collect()
+    }
+}
+
+/// The image in a data URL. Nothing is fetched: a URL could lead anywhere.
+fn image(url: &str) -> Result<Part, ApiError> {
+    let unreadable = || {
+        ApiError::invalid("an image must be a data URL such as `data:image/png;base64,...`")
+            .hint("send the image itself: nothing is fetched")
+    };
+    let (mime, data) =
+        url.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,")).ok_or_else(unreadable)?;
+    let bytes = base64::engine::general_purpose::STANDARD.decode(data).map_err(|_| unreadable())?;
+    Ok(Part::Image(Image::new(mime, bytes)))
 }
 
 /// The agents, as models.
@@ -154,11 +185,11 @@ async fn answer(
     let wish = CallerWish { agent: Some(agent), session };
     let mut caller = gateway.app().caller_of(&who.0, &wish).await?;
     caller.request_allow = completion.allowed_tools.as_ref().map(|allow| allow.clone().into());
-    let text = question(&completion.messages, session.is_some())?;
+    let parts = question(&completion.messages, session.is_some())?;
     gateway.check_open_runs(&who.0).await?;
     let owner = Owner { tenant: caller.tenant.clone(), session: caller.session.clone() };
     let follower = gateway.sessions().follow(owner, None).await?;
-    let run = gateway.sessions().send(&caller, vec![Part::text(text)], Asking::Unwatched).await?;
+    let run = gateway.sessions().send(&caller, parts, Asking::Unwatched).await?;
     let answering = Answering::new(&gateway, (&caller, run), follower, &completion);
     let mut response = match completion.stream {
         true => streamed(answering, completion.stream_options.unwrap_or_default()),
@@ -173,8 +204,8 @@ async fn answer(
     Ok(response)
 }
 
-/// The text that the agent is asked with.
-fn question(messages: &[Said], goes_on: bool) -> Result<String, ApiError> {
+/// What the agent is asked with: the text, and the images of the new messages.
+fn question(messages: &[Said], goes_on: bool) -> Result<Vec<Part>, ApiError> {
     let last = messages.iter().rposition(|said| said.role == "assistant").map_or(0, |last| last + 1);
     let (before, new) = messages.split_at(last);
     let mut text = String::new();
@@ -188,10 +219,11 @@ fn question(messages: &[Said], goes_on: bool) -> Result<String, ApiError> {
         }
         text.push_str("[the question]\n");
     }
-    let mut asked = String::new();
+    let (mut asked, mut images) = (String::new(), Vec::new());
     for said in new {
         match said.role.as_str() {
             "user" => {
+                images.extend(said.images()?);
                 asked.push_str(&said.text()?);
                 asked.push('\n');
             }
@@ -205,7 +237,8 @@ fn question(messages: &[Said], goes_on: bool) -> Result<String, ApiError> {
         ));
     }
     text.push_str(asked.trim_end());
-    Ok(text)
+    images.insert(0, Part::text(text));
+    Ok(images)
 }
 
 /// Stops a run whose client is gone.
@@ -507,7 +540,8 @@ mod tests {
 
     fn said(messages: Value, goes_on: bool) -> Result<String, String> {
         let messages: Vec<Said> = serde_json::from_value(messages).unwrap();
-        question(&messages, goes_on).map_err(|error| format!("{error:?}"))
+        let parts = question(&messages, goes_on).map_err(|error| format!("{error:?}"))?;
+        Ok(Turn { role: Role::User, parts }.words())
     }
 
     #[test]
@@ -533,7 +567,20 @@ mod tests {
         ] {
             assert!(said(none, false).unwrap_err().contains("there is no question"));
         }
-        let image = json!([{ "role": "user", "content": [{ "type": "image_url" }] }]);
-        assert!(said(image, false).unwrap_err().contains("`image_url` is not taken"));
+        let image = |url: &str| {
+            json!([{ "role": "user", "content": [
+            { "type": "text", "text": "what is this? " },
+            { "type": "image_url", "image_url": { "url": url } },
+        ] }])
+        };
+        let messages: Vec<Said> =
+            serde_json::from_value(image("data:image/png;base64,iVBORw0KGgo=")).unwrap();
+        let parts = question(&messages, false).unwrap();
+        assert!(matches!(&parts[..], [Part::Text { .. }, Part::Image(_)]), "{parts:?}");
+        for url in ["https://evil.example/x.png", "data:image/png;base64,!", "file:///etc/passwd", ""] {
+            assert!(said(image(url), false).unwrap_err().contains("nothing is fetched"), "{url}");
+        }
+        let audio = json!([{ "role": "user", "content": [{ "type": "input_audio" }] }]);
+        assert!(said(audio, false).unwrap_err().contains("`input_audio` is not taken"));
     }
 }

@@ -13,6 +13,7 @@ mod error;
 mod events;
 mod guard;
 mod health;
+mod records;
 mod sessions;
 mod tools;
 mod ws;
@@ -210,6 +211,9 @@ fn router(gateway: Gateway) -> Router {
         .route("/v1/runs", get(sessions::runs))
         .route("/v1/runs/{run}", get(sessions::run))
         .route("/v1/runs/{run}/cancel", post(sessions::cancel))
+        .route("/v1/agents", get(records::agents))
+        .route("/v1/ledger", get(records::ledger))
+        .route("/v1/usage", get(records::usage))
         .route("/v1/ws", get(ws::open))
         .route("/v1/approvals", get(approvals::list))
         .route("/v1/approvals/{approval}/answer", post(approvals::answer))

@@ -3,15 +3,16 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use claw_core::UserId;
 use claw_core::port::Clock as _;
-use claw_core::store::{AccessRole, Key, KeyScope, KeyScopes};
+use claw_core::store::{Key, KeyScope, KeyScopes};
 use claw_host::SystemClock;
 use clawsmith::app::access::{KeyRequest, is_good};
 use serde_json::json;
 
 use super::ledger::time;
+use super::users::{OfTenant, Role};
 use crate::caller;
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
@@ -35,7 +36,7 @@ Examples:
     #[command(after_help = "Examples:
   clawsmith api-keys list
   clawsmith api-keys list --json")]
-    List,
+    List(OfTenant),
     /// Revoke a key for good.
     #[command(after_help = "Examples:
   clawsmith api-keys revoke 019b7611")]
@@ -48,6 +49,8 @@ pub(crate) struct Create {
     /// The user that it belongs to [default: `$USER`]; a user that is not there yet is added.
     #[arg(long, value_name = "ID")]
     user: Option<String>,
+    #[command(flatten)]
+    of: OfTenant,
     /// The role of a user that is added.
     #[arg(long, value_name = "ROLE", value_enum, default_value_t = Role::Operator)]
     role: Role,
@@ -63,19 +66,13 @@ pub(crate) struct Create {
     days: Option<u32>,
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum Role {
-    Viewer,
-    Operator,
-    Admin,
-    Owner,
-}
-
 /// The key that is meant.
 #[derive(Debug, Args)]
 pub(crate) struct Which {
     /// Its id, or the beginning of one.
     id: String,
+    #[command(flatten)]
+    of: OfTenant,
 }
 
 /// The scopes of a key that names none.
@@ -92,7 +89,7 @@ impl ApiKeys {
     pub(crate) fn run(self, session: &mut Session) -> Outcome {
         match self {
             Self::Create(create) => create.run(session),
-            Self::List => list(session),
+            Self::List(of) => list(session, &of),
             Self::Revoke(which) => which.run(session),
         }
     }
@@ -110,15 +107,11 @@ impl Create {
             true => USUAL.into_iter().collect(),
             false => self.scope.into_iter().collect(),
         };
-        let role = match self.role {
-            Role::Viewer => AccessRole::Viewer,
-            Role::Operator => AccessRole::Operator,
-            Role::Admin => AccessRole::Admin,
-            Role::Owner => AccessRole::Owner,
-        };
+        let (role, tenant) = (self.role.into(), self.of.id(&setup)?);
         let lasts = self.days.map(|days| Duration::from_secs(u64::from(days) * 86_400));
         let request = KeyRequest { user, role, label: self.label, scopes, lasts };
-        let (key, new) = with_app(&setup, async |app| Ok(app.create_key(request).await?))?;
+        let (key, new) =
+            with_app(&setup, async |app| Ok(app.of_tenant(&tenant).create_key(request).await?))?;
         if session.out.json {
             session.out.json(
                 &json!({ "key": key.reveal(), "id": new.id, "user": new.user, "scopes": new.scopes }),
@@ -131,9 +124,11 @@ impl Create {
     }
 }
 
-fn list(session: &mut Session) -> Outcome {
+fn list(session: &mut Session, of: &OfTenant) -> Outcome {
     let setup = session.load()?;
-    let keys = with_existing_app(&setup, async |app| Ok(app.api_keys().await?))?.unwrap_or_default();
+    let tenant = of.id(&setup)?;
+    let keys = with_existing_app(&setup, async |app| Ok(app.of_tenant(&tenant).api_keys().await?))?;
+    let keys = keys.unwrap_or_default();
     if session.out.json {
         session.out.json(&keys)?;
         return Ok(ExitCode::SUCCESS);
@@ -168,7 +163,9 @@ fn state(key: &Key) -> Cell {
 impl Which {
     fn run(&self, session: &mut Session) -> Outcome {
         let setup = session.load()?;
-        let revoked = with_existing_app(&setup, async |app| Ok(app.revoke_key(&self.id).await?))?;
+        let tenant = self.of.id(&setup)?;
+        let revoked =
+            with_existing_app(&setup, async |app| Ok(app.of_tenant(&tenant).revoke_key(&self.id).await?))?;
         let key = revoked.ok_or_else(|| Failure::usage(format!("there is no key `{}`", self.id)))?;
         match session.out.json {
             true => session.out.json(&key)?,

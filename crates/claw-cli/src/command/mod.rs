@@ -22,3 +22,4 @@ pub(crate) mod shell;
 pub(crate) mod tools;
 pub(crate) mod tour;
 pub(crate) mod undo;
+pub(crate) mod users;

@@ -597,3 +597,57 @@ fn a_dry_run_says_what_a_call_would_do_and_does_nothing() {
     let nothing = gateway.get("/v1/approvals", &key).json();
     assert_eq!(nothing["approvals"], json!([]), "nobody is asked");
 }
+
+#[test]
+fn tenants_are_apart_and_the_disabled_stay_out() {
+    let home = Home::new();
+    let gateway = Gateway::start(&home, ECHO);
+    let ran = home.run(&["api-keys", "create", "--tenant", "acme", "--user", "ann"]);
+    assert!(ran.code != 0 && ran.stderr.contains("acme"), "a tenant is added first: {}", ran.shown());
+    assert_eq!(home.run(&["tenants", "add", "acme", "--name", "Acme"]).code, 0);
+    let (own, acme) = (gateway.key("ann", &[]), gateway.key("ann", &["--tenant", "acme"]));
+    let session = gateway.chat(&own, "a secret plan", None).header("x-clawsmith-session").unwrap().to_owned();
+    gateway.get(&format!("/v1/sessions/{session}/messages"), &acme).check(404, "there is no session");
+    assert_eq!(gateway.get("/v1/sessions", &acme).json()["sessions"], json!([]));
+    let write = json!({ "tool": "write_file", "args": { "path": "a", "content": "x" } });
+    gateway.invoke(&acme, &write).check(200, "\"ok\":true");
+    assert!(home.data().join("workspaces/acme/default/user-ann/a").exists());
+    assert!(!home.data().join("workspaces/main/default/user-ann/a").exists());
+
+    let refused = |key: &str| {
+        let deadline = std::time::Instant::now() + Duration::from_secs(20);
+        while gateway.get("/v1/tools", key).status != 401 {
+            assert!(std::time::Instant::now() < deadline, "a disabled one is still let in");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    };
+    assert_eq!(home.run(&["users", "edit", "ann", "--disabled", "true"]).code, 0);
+    refused(&own);
+    gateway.get("/v1/tools", &acme).check(200, "tools");
+    assert_eq!(home.run(&["tenants", "edit", "acme", "--disabled", "true"]).code, 0);
+    refused(&acme);
+    let users = home.run(&["users", "list", "--tenant", "acme", "--json"]).json();
+    assert_eq!((&users[0]["id"], &users[0]["role"]), (&json!("ann"), &json!("operator")));
+    let ran = home.run(&["users", "edit", "nobody", "--role", "admin"]);
+    assert!(ran.code == 2 && ran.stderr.contains("there is no user `nobody`"), "{}", ran.shown());
+}
+
+#[test]
+fn the_ledger_and_usage_are_ones_own_unless_one_is_an_administrator() {
+    let home = Home::new();
+    let gateway = Gateway::start(&home, ECHO);
+    let (ann, ben) = (gateway.key("ann", &[]), gateway.key("ben", &["--scope", "ledger:read,tools:call"]));
+    gateway.get("/v1/ledger", &ann).check(403, "ledger:read");
+    gateway.invoke(&ann, &json!({ "tool": "datetime" })).check(200, "\"ok\":true");
+    gateway.invoke(&ben, &json!({ "tool": "agents_list" })).check(200, "\"ok\":true");
+    gateway.chat(&ann, "hello", None).check(200, "hello");
+    let own = gateway.get("/v1/ledger", &ben).check(200, "agents_list");
+    assert!(!own.body.contains("datetime"), "{}", own.body);
+    assert_eq!(gateway.get("/v1/usage", &ben).json()["answers"], 0);
+    let admin = gateway.key("root", &["--role", "admin", "--scope", "admin"]);
+    let all = gateway.get("/v1/ledger?tool=datetime", &admin).check(200, "datetime").json();
+    assert_eq!(all["entries"].as_array().unwrap().len(), 2, "intent and outcome: {all}");
+    assert_eq!(gateway.get("/v1/usage", &admin).json()["answers"], 1);
+    gateway.get("/v1/agents", &ann).check(200, "agents");
+    gateway.get("/v1/ledger?nothing=1", &admin).check(400, "unknown field");
+}

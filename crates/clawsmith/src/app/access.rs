@@ -9,7 +9,10 @@ use std::time::{Duration, Instant};
 
 use claw_agent::Peer;
 use claw_core::port::{Clock as _, UnixMillis};
-use claw_core::store::{AccessRole, Admitted, ApiKey, Key, KeyScope, KeyScopes, NewKey, Topic, User};
+use claw_core::store::{
+    AccessRole, Admitted, ApiKey, Key, KeyScope, KeyScopes, NewKey, Tenant, TenantChange, Topic, User,
+    UserChange,
+};
 use claw_core::tool::{Caller, Digest};
 use claw_core::{AgentId, JobId, KeyId, SessionKey, TenantId, UserId};
 use claw_host::SystemClock;
@@ -280,6 +283,49 @@ impl App {
     /// The users of this tenant.
     pub async fn users(&self) -> Result<Vec<User>, Error> {
         Ok(self.store.users(self.tenant()).await?)
+    }
+
+    /// Adds a user to this tenant.
+    pub async fn add_user(&self, id: UserId, name: Option<String>, role: AccessRole) -> Result<User, Error> {
+        let name = name.unwrap_or_else(|| id.to_string());
+        let (tenant, created) = (self.tenant().clone(), SystemClock.now());
+        let user = User { tenant, id, name, role, created, disabled: false };
+        match self.store.add_user(user.clone()).await? {
+            true => Ok(user),
+            false => Err(Error::invalid(format!("there is a user `{}` already", user.id))
+                .hint(format!("clawsmith users edit {}", user.id))),
+        }
+    }
+
+    /// Changes a user of this tenant. A user who is disabled is refused with every key, in every process, at once.
+    pub async fn edit_user(&self, id: &UserId, change: UserChange) -> Result<User, Error> {
+        let changed = self.store.change_user(self.tenant(), id, change).await?;
+        changed.ok_or_else(|| Error::invalid(format!("there is no user `{id}`")).hint("clawsmith users list"))
+    }
+
+    /// All tenants of the deployment.
+    pub async fn tenants(&self) -> Result<Vec<Tenant>, Error> {
+        Ok(self.store.tenants().await?)
+    }
+
+    /// Adds a tenant, whose data is kept apart from that of all others.
+    pub async fn add_tenant(&self, id: TenantId, name: Option<String>) -> Result<Tenant, Error> {
+        let name = name.unwrap_or_else(|| id.to_string());
+        let tenant =
+            Tenant { id, name, created: SystemClock.now(), disabled: false, policy: serde_json::Value::Null };
+        match self.store.add_tenant(tenant.clone()).await? {
+            true => Ok(tenant),
+            false => Err(Error::invalid(format!("there is a tenant `{}` already", tenant.id))
+                .hint("clawsmith tenants list")),
+        }
+    }
+
+    /// Changes a tenant. One that is disabled is refused with every key.
+    pub async fn edit_tenant(&self, id: &TenantId, change: TenantChange) -> Result<Tenant, Error> {
+        let changed = self.store.change_tenant(id, change).await?;
+        changed.ok_or_else(|| {
+            Error::invalid(format!("there is no tenant `{id}`")).hint("clawsmith tenants list")
+        })
     }
 
     /// Builds the caller that a visitor acts as: tenant and user are the key's, the workspace is the agent's own for that

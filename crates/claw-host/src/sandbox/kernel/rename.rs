@@ -231,6 +231,10 @@ fn copy_entry(from: At<'_>, to: At<'_>, links: &mut Links, depth: usize) -> rust
             return rustix::fs::linkat(directory, &**name, to.0, to.1, AtFlags::empty());
         }
         links.insert(raw.st_ino, (rustix::io::fcntl_dupfd_cloexec(to.0, 3)?, to.1.to_owned()));
+        // Its other names may be elsewhere: it stays the same file.
+        if rustix::fs::linkat(from.0, from.1, to.0, to.1, AtFlags::empty()).is_ok() {
+            return Ok(());
+        }
     }
     match kind(&raw) {
         FileType::Directory => {
