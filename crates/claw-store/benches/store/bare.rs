@@ -60,8 +60,8 @@ pub(crate) async fn sqlite_append(
     .unwrap();
     query(
         "INSERT INTO jobs (id, tenant, lane, session, priority, payload, accepted, visible, max_attempts, state,
-                           root)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'pending', $1) ON CONFLICT (id) DO NOTHING",
+                           root, depth)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'pending', $1, 0) ON CONFLICT (id) DO NOTHING",
     )
     .bind(&job.id.as_bytes()[..])
     .bind(tenant)
@@ -124,8 +124,9 @@ pub(crate) async fn postgres_append(
     .await
     .unwrap();
     query(
-        "INSERT INTO jobs (id, tenant, lane, session, priority, payload, accepted, visible, max_attempts, state)
-         VALUES ($1, $2, $3, $4, $5, $6::json, $7, $8, $9, 'pending') ON CONFLICT (id) DO NOTHING",
+        "INSERT INTO jobs (id, tenant, lane, session, priority, payload, accepted, visible, max_attempts, state,
+                           root, depth)
+         VALUES ($1, $2, $3, $4, $5, $6::json, $7, $8, $9, 'pending', $1, 0) ON CONFLICT (id) DO NOTHING",
     )
     .bind(Uuid::from_bytes(*job.id.as_bytes()))
     .bind(tenant)
