@@ -57,10 +57,11 @@ pub(crate) async fn sqlite(connection: &mut SqliteConnection, messages: usize) {
         ),
         format!(
             "WITH {numbers} INSERT INTO jobs
-                 (id, tenant, lane, session, priority, payload, accepted, visible, max_attempts, state)
+                 (id, tenant, lane, session, priority, payload, accepted, visible, max_attempts, state,
+                  root, depth)
              SELECT {id}, 'main', 'main', iif(k < {done}, session, 'bench:waits:' || k), 0,
                     printf('{{\"message\":\"00000000-0000-7000-8000-%012x\"}}', k), 1, 1, 3,
-                    iif(k < {done}, 'done', 'pending')
+                    iif(k < {done}, 'done', 'pending'), {id}, 0
              FROM n",
             done = messages - messages / 10
         ),
@@ -92,9 +93,11 @@ pub(crate) async fn postgres(connection: &mut PgConnection, messages: usize) {
             .to_owned(),
         format!(
             "WITH {numbers} INSERT INTO jobs
-                 (id, tenant, lane, session, priority, payload, accepted, visible, max_attempts, state)
+                 (id, tenant, lane, session, priority, payload, accepted, visible, max_attempts, state,
+                  root, depth)
              SELECT {id}, 'main', 'main', CASE WHEN k < {done} THEN session ELSE 'bench:waits:' || k END, 0,
-                    json_build_object('message', {id}), 1, 1, 3, CASE WHEN k < {done} THEN 'done' ELSE 'pending' END
+                    json_build_object('message', {id}), 1, 1, 3, CASE WHEN k < {done} THEN 'done' ELSE 'pending' END,
+                    {id}, 0
              FROM n",
             done = messages - messages / 10
         ),
@@ -111,8 +114,9 @@ pub(crate) async fn postgres(connection: &mut PgConnection, messages: usize) {
 pub(crate) async fn sqlite_jobs(connection: &mut SqliteConnection, jobs: usize) {
     query(
         "WITH RECURSIVE up (k) AS (SELECT 1 UNION ALL SELECT k + 1 FROM up WHERE k < $1)
-         INSERT INTO jobs (id, tenant, lane, session, priority, payload, accepted, visible, max_attempts, state)
-         SELECT randomblob(16), 'main', 'main', 'bench:' || k, 0, '{\"message\":\"hello\"}', 1, 1, 3, 'pending'
+         INSERT INTO jobs (id, tenant, lane, session, priority, payload, accepted, visible, max_attempts, state,
+                  root, depth)
+         SELECT randomblob(16), 'main', 'main', 'bench:' || k, 0, '{\"message\":\"hello\"}', 1, 1, 3, 'pending', randomblob(16), 0
          FROM up",
     )
     .bind(jobs as i64)
@@ -124,8 +128,9 @@ pub(crate) async fn sqlite_jobs(connection: &mut SqliteConnection, jobs: usize) 
 /// The same on PostgreSQL.
 pub(crate) async fn postgres_jobs(connection: &mut PgConnection, jobs: usize) {
     query(
-        "INSERT INTO jobs (id, tenant, lane, session, priority, payload, accepted, visible, max_attempts, state)
-         SELECT gen_random_uuid(), 'main', 'main', 'bench:' || k, 0, '{\"message\":\"hello\"}', 1, 1, 3, 'pending'
+        "INSERT INTO jobs (id, tenant, lane, session, priority, payload, accepted, visible, max_attempts, state,
+                  root, depth)
+         SELECT gen_random_uuid(), 'main', 'main', 'bench:' || k, 0, '{\"message\":\"hello\"}', 1, 1, 3, 'pending', gen_random_uuid(), 0
          FROM generate_series(1, $1) AS k",
     )
     .bind(jobs as i64)
