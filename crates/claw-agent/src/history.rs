@@ -39,7 +39,7 @@ struct Earlier {
 /// Some earlier runs, to be summed up in one go.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Chunk {
-    /// What the model reads: the summary before, then the runs.
+    /// Turns for the model: the summary before, then the runs.
     pub(crate) turns: Vec<Turn>,
     /// How many runs these are.
     pub(crate) runs: usize,

@@ -20,7 +20,8 @@ use clawsmith::app::{App, Followed, Follower};
 use clawsmith::message::{Part, Turn};
 use clawsmith::port::Owner;
 use clawsmith::store::{
-    ApprovalState, JobFilter, JobState, Role, RunEnd, RunEvent, SessionEventBody, Source, UsageFilter, Voice,
+    ApprovalState, Circle, JobFilter, JobState, Role, RunEnd, RunEvent, SessionEventBody, Source,
+    UsageFilter, Voice,
 };
 use clawsmith::{ApprovalId, Asking, Caller, JobId};
 use futures_util::stream::unfold;
@@ -39,6 +40,9 @@ const RUN: HeaderName = HeaderName::from_static("x-clawsmith-run");
 
 /// How long nothing may be heard before it is looked whether anything will.
 const LOOK: Duration = Duration::from_secs(2);
+
+/// How many of the last messages are searched for an answer.
+const LAST: usize = 50;
 
 /// A request. What an agent decides by itself (temperature and the like) is taken and left out.
 #[derive(Debug, Deserialize)]
@@ -204,7 +208,7 @@ async fn answer(
     Ok(response)
 }
 
-/// What the agent is asked with: the text, and the images of the new messages.
+/// Composes the question to the agent: the text, and the images of the new messages.
 fn question(messages: &[Said], goes_on: bool) -> Result<Vec<Part>, ApiError> {
     let last = messages.iter().rposition(|said| said.role == "assistant").map_or(0, |last| last + 1);
     let (before, new) = messages.split_at(last);
@@ -409,7 +413,9 @@ impl Answering {
         let Owner { tenant, session } = &self.owner;
         let job = self.app.store().job(tenant, self.run).await.ok()??;
         if job.state.is_over() {
-            let last = self.app.store().messages(tenant, session, 0, usize::MAX).await.ok()?;
+            let circle = Circle::Session(session.clone());
+            let last =
+                self.app.store().said_in((tenant, &circle), session, u64::MAX >> 1, LAST).await.ok()??;
             let last = last.iter().rev().find(|message| message.new.role == Role::Assistant)?.seq;
             let words = self.words(last).await?;
             self.is_parked = true;
@@ -449,7 +455,7 @@ impl Answering {
         Some(if message.new.role == Role::System { format!("[{words}]") } else { words })
     }
 
-    /// What the run used, in OpenAI's words.
+    /// Tokens that the run used, in OpenAI's words.
     async fn usage(&self) -> Value {
         let filter = UsageFilter { root: Some(self.run), ..UsageFilter::default() };
         let used = self.app.store().usage(&self.owner.tenant, &filter).await.unwrap_or_default().tokens;

@@ -1,4 +1,4 @@
-//! What stands before every handler: the names that a request may use, and the key that it must show.
+//! Checks before every handler: the names that a request may use, and the key that it must show.
 
 use std::sync::Arc;
 

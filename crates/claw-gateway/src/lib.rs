@@ -67,7 +67,7 @@ pub struct GatewayOptions {
     pub script: Option<std::path::PathBuf>,
 }
 
-/// What every handler works with.
+/// The state that every handler gets.
 #[derive(Clone)]
 struct Gateway(Arc<Inner>);
 

@@ -1,4 +1,4 @@
-//! What was done and what it cost: the ledger and usage. A user sees their own, an administrator all of the tenant.
+//! The ledger, usage and agents. A user sees their own, an administrator all of the tenant.
 
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
@@ -18,7 +18,7 @@ const MOST_ENTRIES: usize = 10_000;
 /// The most entries of one answer.
 const PAGE: usize = 500;
 
-/// Which entries.
+/// Filter of the ledger.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Which {
@@ -30,7 +30,7 @@ pub(crate) struct Which {
     limit: Option<usize>,
 }
 
-/// Which costs.
+/// Filter of usage.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Costs {

@@ -14,7 +14,7 @@ use crate::Gateway;
 use crate::error::ApiError;
 use crate::guard::Who;
 
-/// Whose tools.
+/// The agent whose tools are listed.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Whose {
@@ -120,7 +120,7 @@ pub(crate) async fn invoke(
 
 /// A call's id as the client knows it and as it is recorded.
 struct Named {
-    /// What the client sends to mean this call.
+    /// The id that the client sends to mean this call.
     shown: CallId,
     /// Made of it and of whose it is: nobody can name a call of somebody else's.
     id: CallId,

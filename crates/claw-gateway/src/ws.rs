@@ -89,7 +89,7 @@ pub(crate) async fn open(
     })
 }
 
-/// What a subscription passes on.
+/// Something that a subscription passes on.
 enum Passed {
     Event(Value),
     /// The client read too slowly, or the session cannot be followed any more.

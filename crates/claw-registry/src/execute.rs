@@ -293,7 +293,7 @@ struct Authorised {
 
 type Ended = (Result<Output, ToolError>, Duration);
 
-/// What a call would do, and the verdict on it.
+/// Effects and plan of a call, and the verdict on it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Rehearsal {
@@ -301,13 +301,13 @@ pub struct Rehearsal {
     pub verdict: RehearsedVerdict,
     /// The rule that asks or denies, and why; `None` where the call may run.
     pub reason: Option<String>,
-    /// What to try instead, where the call is denied.
+    /// Advice, where the call is denied.
     pub advice: Option<String>,
     /// Effects of the call.
     pub effects: Effects,
-    /// What it asks for: commands, programs, files, hosts; scrubbed.
+    /// The plan: commands, programs, files, hosts; scrubbed.
     pub plan: Value,
-    /// What was repaired in the arguments, for the model.
+    /// Repairs of the arguments, for the model.
     pub notes: Vec<String>,
 }
 

@@ -54,11 +54,11 @@ pub(crate) struct Create {
     /// The role of a user that is added.
     #[arg(long, value_name = "ROLE", value_enum, default_value_t = Role::Operator)]
     role: Role,
-    /// What may be done with it, such as `tools:call` [default: to see and call tools, to talk, and to see approvals;
+    /// Scopes of the key, such as `tools:call` [default: to see and call tools, to talk, and to see approvals;
     /// not to answer them].
     #[arg(long, value_name = "SCOPE", value_delimiter = ',')]
     scope: Vec<KeyScope>,
-    /// What it is for.
+    /// Purpose of the key, for people.
     #[arg(long, value_name = "TEXT", default_value = "")]
     label: String,
     /// For how many days it holds [default: until it is revoked].

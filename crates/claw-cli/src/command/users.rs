@@ -68,7 +68,7 @@ impl OfTenant {
     }
 }
 
-/// What a user may do; each may do what those before it may.
+/// Roles of users; each may do what those before it may.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(crate) enum Role {
     /// Look.
@@ -98,10 +98,10 @@ pub(crate) struct AddUser {
     id: String,
     #[command(flatten)]
     of: OfTenant,
-    /// What people call them.
+    /// Name that people use.
     #[arg(long, value_name = "TEXT")]
     name: Option<String>,
-    /// What they may do.
+    /// Role of the user.
     #[arg(long, value_name = "ROLE", value_enum, default_value_t = Role::Operator)]
     role: Role,
 }
@@ -113,10 +113,10 @@ pub(crate) struct EditUser {
     id: String,
     #[command(flatten)]
     of: OfTenant,
-    /// What people call them.
+    /// Name that people use.
     #[arg(long, value_name = "TEXT")]
     name: Option<String>,
-    /// What they may do.
+    /// Role of the user.
     #[arg(long, value_name = "ROLE", value_enum)]
     role: Option<Role>,
     /// Whether all their keys are refused.
@@ -128,7 +128,7 @@ pub(crate) struct EditUser {
 pub(crate) struct AddTenant {
     /// The tenant's id.
     id: String,
-    /// What people call it.
+    /// Name that people use.
     #[arg(long, value_name = "TEXT")]
     name: Option<String>,
 }
@@ -138,7 +138,7 @@ pub(crate) struct AddTenant {
 pub(crate) struct EditTenant {
     /// The tenant's id.
     id: String,
-    /// What people call it.
+    /// Name that people use.
     #[arg(long, value_name = "TEXT")]
     name: Option<String>,
     /// Whether all its keys are refused.

@@ -651,3 +651,31 @@ fn the_ledger_and_usage_are_ones_own_unless_one_is_an_administrator() {
     gateway.get("/v1/agents", &ann).check(200, "agents");
     gateway.get("/v1/ledger?nothing=1", &admin).check(400, "unknown field");
 }
+
+#[test]
+fn a_question_that_another_run_took_is_answered_with_it() {
+    let home = Home::with_config("[runs]\nmeanwhile = \"merge\"\n");
+    let gateway = Gateway::start(&home, SLOW);
+    let key = gateway.key("ann", &[]);
+    let session = gateway.chat(&key, "one", None).header("x-clawsmith-session").unwrap().to_owned();
+    std::thread::scope(|scope| {
+        let slow = scope.spawn(|| gateway.chat(&key, "slow", Some(&session)));
+        std::thread::sleep(Duration::from_millis(500));
+        let second = scope.spawn(|| gateway.chat(&key, "second", Some(&session)));
+        let third = scope.spawn(|| gateway.chat(&key, "third", Some(&session)));
+        slow.join().unwrap().check(200, "0123456789");
+        for answer in [second.join().unwrap(), third.join().unwrap()] {
+            let answer = answer.check(200, "second");
+            assert!(answer.body.contains("third"), "{}", answer.body);
+        }
+    });
+}
+
+#[test]
+fn a_question_behind_a_run_that_waits_for_approval_is_told_so() {
+    let home = Home::new();
+    let gateway = Gateway::start(&home, ECHO);
+    let key = gateway.key("ann", &[]);
+    let session = gateway.chat(&key, "write", None).header("x-clawsmith-session").unwrap().to_owned();
+    gateway.chat(&key, "hello", Some(&session)).check(200, "an earlier run of session");
+}

@@ -198,9 +198,9 @@ pub struct KeyRequest {
     pub user: UserId,
     /// The role that the user gets if there is no such user yet.
     pub role: AccessRole,
-    /// What it is for, for people.
+    /// Its purpose, for people.
     pub label: String,
-    /// What may be done with it.
+    /// Its scopes.
     pub scopes: KeyScopes,
     /// How long it holds; `None` for ever.
     pub lasts: Option<Duration>,

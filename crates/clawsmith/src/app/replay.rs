@@ -60,7 +60,7 @@ impl ReplayChange {
     }
 }
 
-/// What a replay found.
+/// Outcome of a replay.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Replay {
     /// How many recorded calls were judged.
@@ -73,7 +73,7 @@ pub struct Replay {
     pub changes: Vec<ReplayChange>,
 }
 
-/// What a configuration decides by.
+/// The rules of one configuration.
 struct Judge {
     policy: Policy,
     commands: CommandRules,
