@@ -103,6 +103,12 @@ fn is_session_key(text: &str) -> bool {
         && !text.chars().any(|c| c.is_control() || c.is_whitespace())
 }
 
+fn is_server_name(text: &str) -> bool {
+    text.len() <= 32
+        && text.starts_with(|c: char| c.is_ascii_lowercase())
+        && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'_' | b'-'))
+}
+
 const fn is_tool_name(text: &str) -> bool {
     let bytes = text.as_bytes();
     if bytes.is_empty() || bytes.len() > 64 || !bytes[0].is_ascii_alphabetic() {
@@ -151,6 +157,11 @@ text_id!(
 text_id!(
     /// What a credentialed program is called by, such as `gh`.
     ProgramName, "program name", |t| is_plain(t, 128), "use 1 to 128 letters, digits, `_`, `-`, `.`, `@` or `+`"
+);
+
+text_id!(
+    /// The name of an MCP server, which is part of the names of its tools.
+    ServerName, "server name", is_server_name, "start with a letter, then at most 31 lower-case letters, digits, `_` or `-`"
 );
 
 impl TenantId {
@@ -285,6 +296,10 @@ uuid_id!(
 uuid_id!(
     /// One API key; not the key itself.
     KeyId
+);
+uuid_id!(
+    /// One user's request for access to an MCP server.
+    AccessRequestId
 );
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ mod conversations;
 pub mod copy;
 mod document;
 mod installation;
+mod mcp;
 mod migrate;
 mod options;
 mod place;

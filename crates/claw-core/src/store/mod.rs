@@ -14,6 +14,7 @@ mod changes;
 mod conversations;
 mod documents;
 mod ledger;
+mod mcp;
 mod offers;
 mod processes;
 mod programs;
@@ -43,6 +44,10 @@ pub use changes::{Bells, Changes, SessionBells, Topic};
 pub use conversations::{Circle, Conversation, ConversationPage, Conversations, Party};
 pub use documents::{Document, DocumentCard, DocumentKey, Documents, Found, Passage, PassageQuery, Shelf};
 pub use ledger::{CallContext, ChangeRecord, Entry, Event as EntryEvent, Ledger, Outcome, Record, Tally};
+pub use mcp::{
+    McpEndpoint, McpGrant, McpOverrides, McpProgram, McpRequest, McpReview, McpServer, McpStore, McpSubject, McpTool,
+    McpToolState, McpTransport, compare_tools,
+};
 pub use offers::Offers;
 pub use processes::{NewProcess, Process, ProcessEnd, Processes};
 pub use programs::{Credentials, OpenProgram, Program, ProgramCard, ProgramPlace, ProgramSettings, Programs};
@@ -91,6 +96,7 @@ pub trait Store:
     + Secrets
     + Documents
     + WorkspaceFiles
+    + McpStore
 {
 }
 
@@ -116,6 +122,7 @@ impl<S> Store for S where
         + Secrets
         + Documents
         + WorkspaceFiles
+        + McpStore
 {
 }
 

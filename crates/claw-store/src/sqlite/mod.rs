@@ -16,6 +16,7 @@ mod documents;
 pub(crate) mod error;
 pub(crate) mod ledger;
 mod log;
+mod mcp;
 mod offers;
 mod processes;
 mod programs;

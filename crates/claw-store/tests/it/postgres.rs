@@ -176,6 +176,12 @@ async fn secrets() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn mcp() {
+    let databases = Databases::default();
+    conformance::mcp(async || databases.store().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn documents() {
     let databases = Databases::default();
     conformance::documents(async || databases.store().await).await;

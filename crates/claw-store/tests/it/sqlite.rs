@@ -155,6 +155,13 @@ async fn keeps_secrets() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn keeps_mcp_servers() {
+    let files = Files::new();
+    conformance::mcp(memory).await;
+    conformance::mcp(async || files.next().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn keeps_documents() {
     conformance::documents(memory).await;
     let files = Files::new();

@@ -1,0 +1,410 @@
+//! MCP servers: how they are reached, who may use them, and the tool definitions that were accepted.
+//!
+//! A tool of a server can be called while its definition is the accepted one. A server that changes a definition stops
+//! the calls of that tool on every node until a person accepts the new one.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use smol_str::SmolStr;
+
+use super::{Changes, StoreError};
+use crate::id::{AccessRequestId, AgentId, ServerName, TenantId, UserId};
+use crate::port::UnixMillis;
+
+/// An MCP server of a tenant.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct McpServer {
+    /// The name, which is part of the names of its tools.
+    pub name: ServerName,
+    /// The transport, with its address or program.
+    #[serde(flatten)]
+    pub transport: McpTransport,
+    /// Seconds that one call may take.
+    #[serde(default = "call_timeout")]
+    pub timeout_secs: u32,
+    /// The start of the names of its tools; `mcp_NAME_` where none is given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prefix: Option<String>,
+    /// Tools that appear later are accepted as they are first seen. A changed one never is.
+    #[serde(default = "yes")]
+    pub accept_new: bool,
+    /// Nobody can use a server that is not enabled.
+    #[serde(default = "yes")]
+    pub enabled: bool,
+}
+
+/// The way to reach a server. Values of variables and headers are sealed secrets; only their names stand here.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "transport", rename_all = "lowercase")]
+pub enum McpTransport {
+    /// A program that speaks on its standard input and output, run in the sandbox.
+    Stdio(McpProgram),
+    /// Streamable HTTP.
+    Http(McpEndpoint),
+    /// The older transport of an event stream and a second address for messages.
+    Sse(McpEndpoint),
+}
+
+/// A program that is an MCP server.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct McpProgram {
+    /// The program.
+    pub command: String,
+    /// The arguments.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub args: Vec<String>,
+    /// The names of the variables that it is given.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub env: Vec<String>,
+    /// The program may reach other machines.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub network: bool,
+    /// Absolute paths that it may read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub read: Vec<String>,
+    /// Absolute paths that it may read and write.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub write: Vec<String>,
+}
+
+/// The address of an MCP server.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct McpEndpoint {
+    /// The URL.
+    pub url: String,
+    /// The names of the headers that every request carries.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub headers: Vec<String>,
+    /// The address may be one that is not public, such as loopback. Only the owner of the deployment can say so.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub private: bool,
+}
+
+impl McpTransport {
+    /// The transport as a word.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Stdio(_) => "stdio",
+            Self::Http(_) => "http",
+            Self::Sse(_) => "sse",
+        }
+    }
+}
+
+const fn call_timeout() -> u32 {
+    60
+}
+
+const fn yes() -> bool {
+    true
+}
+
+/// Who a grant or a request is for.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum McpSubject {
+    /// An agent.
+    Agent(AgentId),
+    /// A user.
+    User(UserId),
+}
+
+impl fmt::Display for McpSubject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Agent(agent) => write!(f, "agent:{agent}"),
+            Self::User(user) => write!(f, "user:{user}"),
+        }
+    }
+}
+
+impl FromStr for McpSubject {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let parsed = match text.split_once(':') {
+            Some(("agent", id)) => AgentId::new(id).map(Self::Agent),
+            Some(("user", id)) => UserId::new(id).map(Self::User),
+            _ => return Err(format!("`{text}` names nobody; write `agent:NAME` or `user:NAME`")),
+        };
+        parsed.map_err(|error| error.to_string())
+    }
+}
+
+impl Serialize for McpSubject {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for McpSubject {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        SmolStr::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// Access of an agent or a user to a server.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct McpGrant {
+    /// The server.
+    pub server: ServerName,
+    /// The agent or user.
+    pub subject: McpSubject,
+    /// The only tools that may be used, by the server's names; `None` for all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_allow: Option<Vec<String>>,
+    /// Tools that may not be used. They win over `tool_allow`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tool_deny: Vec<String>,
+    /// Settings of the agent's own connection. A user's grant has none.
+    #[serde(default, skip_serializing_if = "McpOverrides::is_empty")]
+    pub config_overrides: McpOverrides,
+    /// A grant that is not enabled refuses, whatever other grants say.
+    #[serde(default = "yes")]
+    pub enabled: bool,
+}
+
+impl McpGrant {
+    /// A grant of every tool.
+    pub fn new(server: ServerName, subject: McpSubject) -> Self {
+        let (tool_allow, tool_deny) = (None, Vec::new());
+        let config_overrides = McpOverrides::default();
+        Self { server, subject, tool_allow, tool_deny, config_overrides, enabled: true }
+    }
+}
+
+/// Settings of a connection that differ from the server's.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct McpOverrides {
+    /// Seconds that one call may take.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_secs: Option<u32>,
+    /// The names of variables with values of their own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub env: Vec<String>,
+    /// The names of headers with values of their own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub headers: Vec<String>,
+}
+
+impl McpOverrides {
+    /// Nothing differs.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// A tool of a server, with the definition that was accepted.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct McpTool {
+    /// The server.
+    pub server: ServerName,
+    /// The server's name of the tool.
+    pub name: String,
+    /// The definition that was accepted; `None` for a tool that nobody has accepted.
+    pub accepted: Option<Value>,
+    /// A definition that differs from the accepted one and waits for a person.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proposed: Option<Value>,
+    /// The server no longer lists the tool.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub gone: bool,
+}
+
+/// Whether a tool of a server can be called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum McpToolState {
+    /// Its definition is the accepted one.
+    Accepted,
+    /// The server changed its definition, and nobody has accepted that.
+    Changed,
+    /// It is new, and nobody has accepted it.
+    New,
+    /// The server no longer lists it.
+    Gone,
+}
+
+impl McpTool {
+    /// Whether the tool can be called.
+    pub const fn state(&self) -> McpToolState {
+        match (&self.accepted, &self.proposed, self.gone) {
+            (_, _, true) => McpToolState::Gone,
+            (None, ..) => McpToolState::New,
+            (Some(_), Some(_), _) => McpToolState::Changed,
+            (Some(_), None, _) => McpToolState::Accepted,
+        }
+    }
+
+    /// Accepts the definition that waits; `false` where none does.
+    pub fn accept(&mut self) -> bool {
+        let proposed = self.proposed.take();
+        let waited = proposed.is_some();
+        self.accepted = proposed.or_else(|| self.accepted.take());
+        waited
+    }
+}
+
+/// Compares the known tools of a server with those that it lists now, and returns the ones that change.
+///
+/// A definition that differs from the accepted one is proposed. A tool that was never seen is accepted if
+/// `accept_new` says so, else proposed. A tool that is back with its accepted definition can be called again.
+pub fn compare_tools(
+    server: &ServerName,
+    known: &[McpTool],
+    listed: &BTreeMap<String, Value>,
+    accept_new: bool,
+) -> Vec<McpTool> {
+    let mut changed = Vec::new();
+    for tool in known {
+        let mut now = McpTool { gone: !listed.contains_key(&tool.name), ..tool.clone() };
+        if let Some(definition) = listed.get(&tool.name) {
+            let is_accepted = tool.accepted.as_ref() == Some(definition);
+            now.proposed = (!is_accepted).then(|| definition.clone());
+        }
+        if now != *tool {
+            changed.push(now);
+        }
+    }
+    for (name, definition) in listed {
+        if known.iter().any(|tool| tool.name == *name) {
+            continue;
+        }
+        let definition = Some(definition.clone());
+        let (accepted, proposed) = if accept_new { (definition, None) } else { (None, definition) };
+        changed.push(McpTool { server: server.clone(), name: name.clone(), accepted, proposed, gone: false });
+    }
+    changed
+}
+
+/// A user's request for access to a server.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct McpRequest {
+    /// The id.
+    pub id: AccessRequestId,
+    /// The server.
+    pub server: ServerName,
+    /// The user who asks.
+    pub user: UserId,
+    /// The agent or user who is to get access.
+    pub subject: McpSubject,
+    /// The tools wanted; `None` for all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Vec<String>>,
+    /// Why, in the user's words.
+    pub reason: String,
+    /// The time of the request.
+    pub at: UnixMillis,
+    /// The answer; `None` while it is pending.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub review: Option<McpReview>,
+}
+
+/// The answer to a request for access.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct McpReview {
+    /// Access is granted.
+    pub approved: bool,
+    /// The user who answered.
+    pub by: UserId,
+    /// A reason or remark.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// The time of the answer.
+    pub at: UnixMillis,
+}
+
+/// Keeps MCP servers, grants, accepted tools and requests; a change is told as [`Topic::Mcp`](super::Topic::Mcp).
+#[async_trait]
+pub trait McpStore: Changes {
+    /// Returns the tenant's servers, by name.
+    async fn mcp_servers(&self, tenant: &TenantId) -> Result<Vec<McpServer>, StoreError>;
+    /// Writes a server, in place of the one of its name.
+    async fn put_mcp_server(
+        &self,
+        tenant: &TenantId,
+        server: &McpServer,
+        at: UnixMillis,
+    ) -> Result<(), StoreError>;
+    /// Removes a server with its grants, tools and requests; `false` where there is none.
+    async fn remove_mcp_server(&self, tenant: &TenantId, name: &ServerName) -> Result<bool, StoreError>;
+
+    /// Returns the tenant's grants, by server and subject.
+    async fn mcp_grants(&self, tenant: &TenantId) -> Result<Vec<McpGrant>, StoreError>;
+    /// Writes a grant, in place of the one of its subject. Refused where there is no such server.
+    async fn put_mcp_grant(
+        &self,
+        tenant: &TenantId,
+        grant: &McpGrant,
+        at: UnixMillis,
+    ) -> Result<(), StoreError>;
+    /// Removes a grant; `false` where there is none.
+    async fn remove_mcp_grant(
+        &self,
+        tenant: &TenantId,
+        server: &ServerName,
+        subject: &McpSubject,
+    ) -> Result<bool, StoreError>;
+
+    /// Returns the tools of all the tenant's servers, by server and name.
+    async fn mcp_tools(&self, tenant: &TenantId) -> Result<Vec<McpTool>, StoreError>;
+    /// Compares the tools that a server lists with the known ones, as [`compare_tools`] does, and stores the outcome.
+    /// Returns the tools that changed. Refused where there is no such server.
+    async fn list_mcp_tools(
+        &self,
+        tenant: &TenantId,
+        server: &ServerName,
+        listed: &BTreeMap<String, Value>,
+        at: UnixMillis,
+    ) -> Result<Vec<McpTool>, StoreError>;
+    /// Accepts exactly this definition of a tool, if it is the one that waits; `false` where another or none does.
+    async fn accept_mcp_tool(
+        &self,
+        tenant: &TenantId,
+        tool: &McpTool,
+        at: UnixMillis,
+    ) -> Result<bool, StoreError>;
+
+    /// Returns the tenant's requests, newest first.
+    async fn mcp_requests(&self, tenant: &TenantId) -> Result<Vec<McpRequest>, StoreError>;
+    /// Stores a request. Refused where there is no such server.
+    async fn add_mcp_request(&self, tenant: &TenantId, request: &McpRequest) -> Result<(), StoreError>;
+    /// Answers a pending request and, if it is approved, writes its grant in the same transaction. Refused where it was
+    /// answered before.
+    async fn review_mcp_request(
+        &self,
+        tenant: &TenantId,
+        id: AccessRequestId,
+        review: &McpReview,
+    ) -> Result<McpRequest, StoreError>;
+}
+
+impl McpRequest {
+    /// The grant that an approval gives, over the one that is there.
+    pub fn grant(&self, over: Option<McpGrant>) -> McpGrant {
+        let mut grant = over.unwrap_or_else(|| McpGrant {
+            tool_allow: Some(Vec::new()),
+            ..McpGrant::new(self.server.clone(), self.subject.clone())
+        });
+        grant.enabled = true;
+        grant.tool_allow = match (grant.tool_allow.take(), &self.tools) {
+            (Some(mut allowed), Some(wanted)) => {
+                allowed.extend(wanted.iter().filter(|tool| !allowed.contains(tool)).cloned().collect::<Vec<_>>());
+                Some(allowed)
+            }
+            _ => None,
+        };
+        if let Some(wanted) = &self.tools {
+            grant.tool_deny.retain(|denied| !wanted.contains(denied));
+        }
+        grant
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,122 @@
+//! Definitions of a server's tools: what is pinned, and what the policy makes of it.
+
+use claw_core::store::{McpServer, McpTool};
+use claw_core::tool::{Cost, Effect, Effects, Group, Meta, Source, Spec};
+use serde_json::{Map, Value};
+use smol_str::SmolStr;
+
+use crate::name::tool_name;
+
+/// The parts of a definition that a model or a policy reads. Only these are pinned.
+const PINNED: [&str; 6] = ["name", "title", "description", "inputSchema", "outputSchema", "annotations"];
+/// The longest description that a model is sent, in characters.
+const LONGEST_ABOUT: usize = 4_096;
+
+/// The definition of a tool as it is pinned.
+pub(crate) fn pinned(tool: &rmcp::model::Tool) -> Value {
+    let whole = serde_json::to_value(tool).unwrap_or_default();
+    let Value::Object(mut whole) = whole else { return Value::Null };
+    let parts = PINNED.iter().filter_map(|part| Some(((*part).to_owned(), whole.remove(*part)?)));
+    Value::Object(parts.collect::<Map<_, _>>())
+}
+
+/// The metadata and the specification of a tool as it was accepted; the error says why it has none.
+pub(crate) fn read(server: &McpServer, tool: &McpTool) -> Result<(Meta, Spec), String> {
+    let definition = tool.accepted.as_ref().ok_or("nobody has accepted it")?;
+    let name = tool_name(server, &tool.name).map_err(|error| error.to_string())?;
+    let text = |key: &str| definition.get(key).and_then(Value::as_str);
+    let mut meta = Meta::of(name, Group::Mcp(SmolStr::new(server.name.as_str())));
+    meta.also_in = vec![Group::Named(SmolStr::new_static("mcp"))].into();
+    meta.source = Source::Mcp { server: SmolStr::new(server.name.as_str()) };
+    meta.effects = effects(definition.get("annotations"));
+    meta.cost = Cost::Normal;
+    meta.timeout_secs = Some(server.timeout_secs.saturating_add(GRACE));
+    meta.label = text("title").map(SmolStr::new);
+    let about = text("description").unwrap_or_default();
+    let cut: String = about.chars().take(LONGEST_ABOUT).collect();
+    meta.about = SmolStr::new(if cut.is_empty() { tool.name.as_str() } else { cut.as_str() });
+    let schema = definition.get("inputSchema").cloned().unwrap_or_default();
+    let spec = Spec::with_schema(&meta, schema);
+    Ok((meta, spec))
+}
+
+/// Seconds beyond the server's own limit before the road ends a call, so that the clearer message comes first.
+const GRACE: u32 = 15;
+
+/// The effects that a server's annotations declare; all of them where there are none.
+///
+/// The annotations were accepted with the rest of the definition, and a change of them stops the tool.
+fn effects(annotations: Option<&Value>) -> Effects {
+    let hint = |name: &str| annotations.and_then(|hints| hints.get(name)).and_then(Value::as_bool);
+    let network = if hint("openWorldHint") == Some(false) {
+        Effects::NONE
+    } else {
+        Effects::of(&[Effect::Network])
+    };
+    match (hint("readOnlyHint"), hint("destructiveHint")) {
+        (Some(true), _) => Effects::of(&[Effect::Read]).and(network),
+        (_, Some(false)) => Effects::of(&[Effect::Read, Effect::Write]).and(network),
+        _ => Effects::ALL,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use claw_core::ServerName;
+    use claw_core::store::{McpProgram, McpTransport};
+    use serde_json::json;
+
+    use super::*;
+
+    fn server() -> McpServer {
+        McpServer {
+            name: ServerName::new("s").unwrap(),
+            transport: McpTransport::Stdio(McpProgram::default()),
+            timeout_secs: 60,
+            prefix: None,
+            accept_new: true,
+            enabled: true,
+        }
+    }
+
+    fn tool(definition: Value) -> McpTool {
+        let name = ServerName::new("s").unwrap();
+        McpTool { server: name, name: "t".into(), accepted: Some(definition), proposed: None, gone: false }
+    }
+
+    #[test]
+    fn undeclared_effects_are_all_effects() {
+        for annotations in [json!(null), json!({}), json!({"readOnlyHint": "yes"}), json!({"idempotentHint": true})] {
+            assert_eq!(effects(Some(&annotations)), Effects::ALL, "{annotations}");
+        }
+        assert_eq!(effects(None), Effects::ALL);
+        let read = effects(Some(&json!({"readOnlyHint": true, "openWorldHint": false})));
+        assert_eq!(read, Effects::of(&[Effect::Read]));
+        let open = effects(Some(&json!({"readOnlyHint": true})));
+        assert_eq!(open, Effects::of(&[Effect::Read, Effect::Network]));
+    }
+
+    #[test]
+    fn the_whole_schema_is_kept() {
+        let schema = json!({"type": "object", "properties": {"a": {"$ref": "#/$defs/A"}}, "$defs": {"A": {"type": "string"}}});
+        let (meta, spec) = read(&server(), &tool(json!({"name": "t", "inputSchema": schema}))).unwrap();
+        assert_eq!(*spec.parameters, schema);
+        assert_eq!(meta.name.as_str(), "mcp_s_t");
+        assert_eq!(meta.group.name(), "mcp:s");
+        assert!(meta.also_in.iter().any(|group| group.name() == "mcp"));
+    }
+
+    #[test]
+    fn what_a_model_reads_is_pinned_and_nothing_else() {
+        let listed: rmcp::model::Tool = serde_json::from_value(json!({
+            "name": "t", "description": "d", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": true},
+            "_meta": {"time": 1}, "icons": [{"src": "https://x/y.png"}],
+        }))
+        .unwrap();
+        let pinned = pinned(&listed);
+        assert_eq!(
+            pinned,
+            json!({"name": "t", "description": "d", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": true}})
+        );
+    }
+}

@@ -1,0 +1,420 @@
+//! All servers of a process: who may use them, and the connections to them.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use claw_core::port::{Clock, ShellHost};
+use claw_core::store::{
+    McpGrant, McpServer, McpTool, McpToolState, Store, StoreError, Topic,
+};
+use claw_core::tool::{AnyTool, Caller, ErrorKind, ToolError, Unavailable};
+use claw_core::{AgentId, SecretName, ServerName, TenantId, UserId};
+use claw_registry::{CallerTools, ToolLayer};
+use secrecy::SecretString;
+use serde_json::Value;
+use tokio::sync::watch;
+
+use crate::access::{Access, access};
+use crate::connection::{Connection, ConnectionState, ServerReport, Target};
+use crate::definition;
+use crate::error::McpError;
+use crate::tool::BridgedTool;
+
+/// Opens the sealed values of servers.
+#[async_trait]
+pub trait McpSecrets: Send + Sync {
+    /// Returns a secret: the agent's own where it has one of that name, else the tenant's.
+    async fn secret(
+        &self,
+        tenant: &TenantId,
+        agent: Option<&AgentId>,
+        name: &SecretName,
+    ) -> Result<Option<SecretString>, StoreError>;
+}
+
+/// The use of a server's sealed value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SecretKind {
+    /// A variable of its program.
+    Env,
+    /// A header of its requests.
+    Header,
+}
+
+/// Returns the name of the secret that holds a variable or header of a server.
+pub fn secret_name(server: &ServerName, kind: SecretKind, name: &str) -> Result<SecretName, McpError> {
+    let kind = match kind {
+        SecretKind::Env => "env",
+        SecretKind::Header => "header",
+    };
+    SecretName::new(format!("mcp.{server}.{kind}.{name}")).map_err(|_| McpError::Settings {
+        server: server.to_string(),
+        why: format!("`{name}` cannot name a {kind}; use letters, digits, `_` and `-`"),
+    })
+}
+
+/// What a hub is made of.
+pub struct HubOptions {
+    /// Servers, grants and accepted tools.
+    pub store: Arc<dyn Store>,
+    /// Sealed values of variables and headers.
+    pub secrets: Arc<dyn McpSecrets>,
+    /// The place where servers that are programs run.
+    pub shell: Arc<dyn ShellHost>,
+    /// The directory below which each such server has one of its own.
+    pub directory: PathBuf,
+    /// Such programs run in the sandbox.
+    pub sandboxed: bool,
+    /// The clock.
+    pub clock: Arc<dyn Clock>,
+}
+
+/// A hub that may be gone: tools do not keep it.
+#[derive(Clone)]
+pub(crate) struct WeakHub(Weak<Inner>);
+
+impl WeakHub {
+    pub(crate) fn upgrade(&self) -> Option<Hub> {
+        self.0.upgrade().map(Hub)
+    }
+}
+
+/// What connections need of the process.
+pub(crate) struct Place {
+    store: Arc<dyn Store>,
+    pub(crate) secrets: Opener,
+    pub(crate) shell: Arc<dyn ShellHost>,
+    directory: PathBuf,
+    pub(crate) sandboxed: bool,
+    clock: Arc<dyn Clock>,
+}
+
+pub(crate) struct Opener(Arc<dyn McpSecrets>);
+
+impl Opener {
+    pub(crate) async fn value(
+        &self,
+        target: &Target,
+        kind: SecretKind,
+        name: &str,
+    ) -> Result<Option<SecretString>, McpError> {
+        let name = secret_name(&target.server.name, kind, name)?;
+        Ok(self.0.secret(&target.tenant, target.agent.as_ref(), &name).await?)
+    }
+}
+
+impl Place {
+    /// The directory of a server that is a program.
+    pub(crate) fn workspace(&self, tenant: &TenantId, server: &ServerName) -> PathBuf {
+        self.directory.join(tenant.as_str()).join(server.as_str())
+    }
+
+    /// Stores the tools that a server lists.
+    pub(crate) async fn list(&self, target: &Target, tools: &BTreeMap<String, Value>) {
+        if !target.stores {
+            return;
+        }
+        let (tenant, server) = (&target.tenant, &target.server.name);
+        match self.store.list_mcp_tools(tenant, server, tools, self.clock.now()).await {
+            Ok(changed) => {
+                for tool in changed.iter().filter(|tool| tool.state() == McpToolState::Changed) {
+                    tracing::warn!(%server, tool = tool.name, "an MCP tool changed its definition and is stopped");
+                }
+            }
+            Err(error) => tracing::warn!(%server, %error, "the tools of an MCP server could not be stored"),
+        }
+    }
+}
+
+/// All MCP servers of a process. Cheap to clone; connections end with the last clone.
+#[derive(Clone)]
+pub struct Hub(Arc<Inner>);
+
+struct Inner {
+    place: Arc<Place>,
+    changes: watch::Receiver<u64>,
+    tenants: Mutex<HashMap<TenantId, Arc<Servers>>>,
+    connections: Mutex<HashMap<Key, Arc<Connection>>>,
+}
+
+/// A connection is shared by all agents that have no variables or headers of their own.
+type Key = (TenantId, ServerName, Option<AgentId>);
+
+/// A tenant's servers as they were read at one moment.
+struct Servers {
+    /// The number of changes when they were read.
+    at: u64,
+    tools: Vec<Arc<BridgedTool>>,
+    grants: HashMap<ServerName, Vec<McpGrant>>,
+    /// One layer per set of tools, and the layers of callers.
+    layers: Mutex<Layers>,
+}
+
+#[derive(Default)]
+struct Layers {
+    by_caller: HashMap<(AgentId, Option<UserId>), Arc<ToolLayer>>,
+    by_tools: HashMap<Vec<usize>, Arc<ToolLayer>>,
+}
+
+/// The most callers whose layers are remembered at a time.
+const MOST_CALLERS: usize = 10_000;
+
+impl Hub {
+    /// A hub without connections: each is made when it is first wanted.
+    pub fn new(options: HubOptions) -> Self {
+        let HubOptions { store, secrets, shell, directory, sandboxed, clock } = options;
+        let changes = store.changes(Topic::Mcp);
+        let place = Place { store, secrets: Opener(secrets), shell, directory, sandboxed, clock };
+        Self(Arc::new(Inner {
+            place: Arc::new(place),
+            changes,
+            tenants: Mutex::default(),
+            connections: Mutex::default(),
+        }))
+    }
+
+    fn downgrade(&self) -> WeakHub {
+        WeakHub(Arc::downgrade(&self.0))
+    }
+
+    /// The tools of servers, for the road.
+    pub fn tools(&self) -> McpTools {
+        McpTools(self.clone())
+    }
+
+    /// Connects to a server once, whether or not it is enabled, and returns what it says and lists. Nothing is stored.
+    pub async fn probe(&self, tenant: &TenantId, server: &McpServer) -> Result<ServerReport, McpError> {
+        self.make_directory(tenant, server)?;
+        let target = Target {
+            tenant: tenant.clone(),
+            server: server.clone(),
+            agent: None,
+            stores: false,
+            place: Arc::clone(&self.0.place),
+        };
+        let connection = Connection::new(target);
+        let live = connection.live().await?;
+        Ok(live.report().clone())
+    }
+
+    /// The state of the shared connection to a server in this process.
+    pub fn state(&self, tenant: &TenantId, server: &ServerName) -> ConnectionState {
+        let key = (tenant.clone(), server.clone(), None);
+        self.connections().get(&key).map_or(ConnectionState::Idle, |connection| connection.state())
+    }
+
+    /// Begins to connect to every enabled server of a tenant, so that changed tools are noticed before they are called.
+    pub async fn wake(&self, tenant: &TenantId) -> Result<(), McpError> {
+        for server in self.0.place.store.mcp_servers(tenant).await? {
+            if server.enabled && self.make_directory(tenant, &server).is_ok() {
+                self.connection(tenant, &server, None).wake();
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends all connections.
+    pub fn close(&self) {
+        for (_, connection) in self.connections().drain() {
+            connection.close();
+        }
+    }
+
+    /// The connection for a call, and its limit of time; the grants are read anew.
+    pub(crate) async fn connection_for(
+        &self,
+        caller: &Caller,
+        server: &McpServer,
+        tool: &str,
+    ) -> Result<(Arc<Connection>, Duration), ToolError> {
+        let store = &self.0.place.store;
+        let refused = |why: String| {
+            let message = format!("`{tool}` of MCP server `{}` is not for this caller: {why}", server.name);
+            ToolError::new(ErrorKind::Forbidden, message)
+        };
+        let failed = |error: StoreError| ToolError::from(McpError::from(error));
+        let servers = store.mcp_servers(&caller.tenant).await.map_err(failed)?;
+        let Some(server) = servers.into_iter().find(|now| now.name == server.name && now.enabled) else {
+            return Err(refused("the server was removed or disabled".to_owned()));
+        };
+        let mut grants = store.mcp_grants(&caller.tenant).await.map_err(failed)?;
+        grants.retain(|grant| grant.server == server.name);
+        let access = access(&grants, &caller.agent, caller.user.as_ref()).map_err(refused)?;
+        if !access.permits(tool) {
+            return Err(refused("its grant does not cover the tool".to_owned()));
+        }
+        let overrides = &access.overrides;
+        let own = !overrides.env.is_empty() || !overrides.headers.is_empty();
+        let agent = own.then(|| caller.agent.clone());
+        let limit = overrides.timeout_secs.unwrap_or(server.timeout_secs);
+        self.make_directory(&caller.tenant, &server)?;
+        let connection = self.connection(&caller.tenant, &with_overrides(server, &access), agent);
+        Ok((connection, Duration::from_secs(u64::from(limit.max(1)))))
+    }
+
+    /// The connection of this key, made anew if the server's settings changed.
+    fn connection(&self, tenant: &TenantId, server: &McpServer, agent: Option<AgentId>) -> Arc<Connection> {
+        let key = (tenant.clone(), server.name.clone(), agent.clone());
+        let mut connections = self.connections();
+        if let Some(known) = connections.get(&key) {
+            if known.target.server == *server && known.state() != ConnectionState::Closed {
+                return Arc::clone(known);
+            }
+            known.close();
+        }
+        let place = Arc::clone(&self.0.place);
+        // A server may show other tools to an agent with a login of its own.
+        let stores = agent.is_none();
+        let target = Target { tenant: tenant.clone(), server: server.clone(), agent, stores, place };
+        let connection = Connection::new(target);
+        connections.insert(key, Arc::clone(&connection));
+        connection
+    }
+
+    fn make_directory(&self, tenant: &TenantId, server: &McpServer) -> Result<(), McpError> {
+        let directory = self.0.place.workspace(tenant, &server.name);
+        std::fs::create_dir_all(&directory).map_err(|error| McpError::Settings {
+            server: server.name.to_string(),
+            why: format!("`{}` cannot be made: {error}", directory.display()),
+        })
+    }
+
+    /// The tenant's servers, read again if anything changed.
+    async fn servers(&self, tenant: &TenantId) -> Result<Arc<Servers>, StoreError> {
+        let at = *self.0.changes.borrow();
+        let before = self.tenants().get(tenant).cloned();
+        if let Some(known) = before.as_ref().filter(|known| known.at == at) {
+            return Ok(Arc::clone(known));
+        }
+        let store = &self.0.place.store;
+        let servers = store.mcp_servers(tenant).await?;
+        let (grants, tools) = (store.mcp_grants(tenant).await?, store.mcp_tools(tenant).await?);
+        self.retire(tenant, &servers);
+        let read = Arc::new(self.read(at, &servers, grants, tools, before.as_deref()));
+        self.tenants().insert(tenant.clone(), Arc::clone(&read));
+        Ok(read)
+    }
+
+    fn read(
+        &self,
+        at: u64,
+        servers: &[McpServer],
+        granted: Vec<McpGrant>,
+        listed: Vec<McpTool>,
+        before: Option<&Servers>,
+    ) -> Servers {
+        let mut grants: HashMap<ServerName, Vec<McpGrant>> = HashMap::new();
+        for grant in granted {
+            grants.entry(grant.server.clone()).or_default().push(grant);
+        }
+        let enabled: HashMap<&ServerName, Arc<McpServer>> = servers
+            .iter()
+            .filter(|server| server.enabled)
+            .map(|server| (&server.name, Arc::new(server.clone())))
+            .collect();
+        let mut tools = Vec::new();
+        for tool in listed.into_iter().filter(|tool| tool.state() == McpToolState::Accepted) {
+            let Some(server) = enabled.get(&tool.server) else { continue };
+            // A tool that did not change stays the same one.
+            let same = |known: &&Arc<BridgedTool>| known.tool == tool && *known.server == **server;
+            let known = before.and_then(|before| before.tools.iter().find(same));
+            match (known, definition::read(server, &tool)) {
+                (Some(known), _) => tools.push(Arc::clone(known)),
+                (None, Ok((meta, spec))) => {
+                    let (hub, server) = (self.downgrade(), Arc::clone(server));
+                    tools.push(Arc::new(BridgedTool { hub, server, tool, meta, spec }));
+                }
+                (None, Err(why)) => {
+                    tracing::warn!(server = %tool.server, tool = tool.name, "an MCP tool is left out: {why}");
+                }
+            }
+        }
+        Servers { at, tools, grants, layers: Mutex::default() }
+    }
+
+    /// Ends the connections to servers that were removed or disabled.
+    fn retire(&self, tenant: &TenantId, servers: &[McpServer]) {
+        self.connections().retain(|(of, name, _), connection| {
+            let kept = of != tenant || servers.iter().any(|server| server.name == *name && server.enabled);
+            if !kept {
+                connection.close();
+            }
+            kept
+        });
+    }
+
+    fn tenants(&self) -> std::sync::MutexGuard<'_, HashMap<TenantId, Arc<Servers>>> {
+        self.0.tenants.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn connections(&self) -> std::sync::MutexGuard<'_, HashMap<Key, Arc<Connection>>> {
+        self.0.connections.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The server with the names of variables and headers that an agent has of its own.
+fn with_overrides(mut server: McpServer, access: &Access) -> McpServer {
+    use claw_core::store::McpTransport;
+    let add = |names: &mut Vec<String>, more: &[String]| {
+        names.extend(more.iter().filter(|name| !names.contains(name)).cloned().collect::<Vec<_>>());
+    };
+    match &mut server.transport {
+        McpTransport::Stdio(program) => add(&mut program.env, &access.overrides.env),
+        McpTransport::Http(endpoint) | McpTransport::Sse(endpoint) => {
+            add(&mut endpoint.headers, &access.overrides.headers);
+        }
+    }
+    server
+}
+
+/// The tools of MCP servers, for each caller those that it was granted.
+pub struct McpTools(Hub);
+
+#[async_trait]
+impl CallerTools for McpTools {
+    fn name(&self) -> &str {
+        "mcp"
+    }
+
+    async fn layer(&self, caller: &Caller) -> Result<Arc<ToolLayer>, Unavailable> {
+        let servers = self.0.servers(&caller.tenant).await;
+        let servers = servers.map_err(|error| Unavailable::because(error.to_string()))?;
+        Ok(servers.layer(caller))
+    }
+}
+
+impl Servers {
+    fn layer(&self, caller: &Caller) -> Arc<ToolLayer> {
+        let key = (caller.agent.clone(), caller.user.clone());
+        if let Some(known) = self.layers().by_caller.get(&key) {
+            return Arc::clone(known);
+        }
+        let granted: HashMap<&ServerName, Access> = self
+            .grants
+            .iter()
+            .filter_map(|(server, grants)| {
+                Some((server, access(grants, &caller.agent, caller.user.as_ref()).ok()?))
+            })
+            .collect();
+        let permitted = |(_, tool): &(usize, &Arc<BridgedTool>)| {
+            granted.get(&tool.server.name).is_some_and(|access| access.permits(&tool.tool.name))
+        };
+        let tools: Vec<_> = self.tools.iter().enumerate().filter(permitted).collect();
+        let which: Vec<usize> = tools.iter().map(|(at, _)| *at).collect();
+        let mut layers = self.layers();
+        let make = || ToolLayer::new(tools.iter().map(|(_, tool)| Arc::clone(tool) as Arc<dyn AnyTool>).collect());
+        let layer = Arc::clone(layers.by_tools.entry(which).or_insert_with(make));
+        if layers.by_caller.len() >= MOST_CALLERS {
+            layers.by_caller.clear();
+        }
+        layers.by_caller.insert(key, Arc::clone(&layer));
+        layer
+    }
+
+    fn layers(&self) -> std::sync::MutexGuard<'_, Layers> {
+        self.layers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,28 @@
+//! MCP, both ways.
+//!
+//! ```text
+//!  McpTools (a CallerTools) ── BridgedTool ──▶ Hub ── Connection ──▶ stdio child in the sandbox, HTTP, SSE
+//!  McpServer (ours) ──▶ Offer, Executor: any MCP client calls what the policy gives its caller
+//! ```
+//!
+//! The client half puts the tools of other people's servers on our road: granted, pinned, fenced and bounded. It starts
+//! programs only through a [`ShellHost`](claw_core::port::ShellHost) and reaches addresses only through `claw-net`.
+
+mod access;
+mod connection;
+mod content;
+mod definition;
+mod error;
+mod handler;
+mod hub;
+mod name;
+mod serve;
+mod tool;
+mod transport;
+
+pub use access::{Access, access};
+pub use connection::{ConnectionState, ServerReport};
+pub use error::McpError;
+pub use hub::{Hub, HubOptions, McpSecrets, McpTools, SecretKind, secret_name};
+pub use name::tool_name;
+pub use serve::{ClawServer, Clients, Served};

@@ -1,0 +1,69 @@
+//! Names of bridged tools: `mcp_{server}_{tool}`, in the letters and the length that every provider takes.
+
+use claw_core::store::McpServer;
+use claw_core::tool::Digest;
+use claw_core::{InvalidId, ToolName};
+
+/// The longest name that every provider takes.
+const LONGEST: usize = 64;
+/// Hexadecimal digits of the hash that tells shortened names apart.
+const HASH: usize = 8;
+
+/// Returns the name by which models call a server's tool. The same tool always has the same name: one that cannot be kept
+/// as it is gets a hash of the original.
+pub fn tool_name(server: &McpServer, tool: &str) -> Result<ToolName, InvalidId> {
+    let prefix = match &server.prefix {
+        Some(prefix) => prefix.clone(),
+        None => format!("mcp_{}_", server.name),
+    };
+    let whole = format!("{prefix}{tool}");
+    let plain: String = whole.chars().map(|c| if is_plain(c) { c } else { '_' }).collect();
+    if plain == whole && plain.len() <= LONGEST {
+        return ToolName::new(plain);
+    }
+    let hash = Digest::of(&(server.name.as_str(), tool)).to_string();
+    let hash: String = hash.chars().skip("sha256:".len()).take(HASH).collect();
+    let kept: String = plain.chars().take(LONGEST - HASH - 1).collect();
+    ToolName::new(format!("{kept}_{hash}"))
+}
+
+const fn is_plain(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '_' | '-')
+}
+
+#[cfg(test)]
+mod tests {
+    use claw_core::ServerName;
+    use claw_core::store::{McpProgram, McpTransport};
+
+    use super::*;
+
+    fn server(name: &str) -> McpServer {
+        McpServer {
+            name: ServerName::new(name).unwrap(),
+            transport: McpTransport::Stdio(McpProgram::default()),
+            timeout_secs: 60,
+            prefix: None,
+            accept_new: true,
+            enabled: true,
+        }
+    }
+
+    #[test]
+    fn names_are_kept_where_they_can_be() {
+        assert_eq!(tool_name(&server("github"), "search-code").unwrap().as_str(), "mcp_github_search-code");
+        let own = McpServer { prefix: Some("gh_".into()), ..server("github") };
+        assert_eq!(tool_name(&own, "search").unwrap().as_str(), "gh_search");
+    }
+
+    #[test]
+    fn names_that_cannot_be_kept_stay_apart() {
+        let github = server("github");
+        let names = ["a.b", "a/b", "a b", "a_b", "ä", "", &"x".repeat(200), &"x".repeat(201)];
+        let made: std::collections::BTreeSet<_> =
+            names.iter().map(|tool| tool_name(&github, tool).unwrap().to_string()).collect();
+        assert_eq!(made.len(), names.len());
+        assert!(made.iter().all(|name| name.len() <= LONGEST));
+        assert_eq!(tool_name(&github, "a.b").unwrap(), tool_name(&github, "a.b").unwrap());
+    }
+}

@@ -1,0 +1,261 @@
+//! Our tools for MCP clients: what the policy gives the client's caller, by the same road as every other call.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use claw_core::CallId;
+use claw_core::tool::{Block, Caller, Digest, Effect, Meta, Progress, Spec};
+use claw_registry::{Asking, CallError, Executor, Reply, Request};
+use http::request::Parts;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, Implementation,
+    ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ProgressToken, ServerCapabilities,
+    ServerConfig, Tool, ToolAnnotations,
+};
+use rmcp::service::{NotificationContext, RequestContext};
+use rmcp::{Peer, RoleServer, ServerHandler};
+use serde_json::{Value, json};
+use tokio::sync::{mpsc, watch};
+
+/// The most calls that wait for an approval and are found again by their arguments.
+const MOST_WAITING: usize = 10_000;
+/// The pause before clients are told of changed tools, so that several changes make one notice.
+const SETTLE: Duration = Duration::from_millis(200);
+
+/// The caller behind a client's request, and the road.
+pub struct Served {
+    /// The road.
+    pub executor: Executor,
+    /// The caller.
+    pub caller: Caller,
+}
+
+/// Says who the clients of a server are.
+#[async_trait]
+pub trait Clients: Send + Sync + 'static {
+    /// Returns the caller behind a request; `parts` is the head of the HTTP request, `None` on standard streams. The
+    /// error is told to the client.
+    async fn served(&self, parts: Option<&Parts>) -> Result<Served, String>;
+
+    /// Rises when the tools of a client may have changed.
+    fn changes(&self) -> Vec<watch::Receiver<u64>>;
+}
+
+/// An MCP server that offers our tools. Cheap to clone; clones share the calls that wait for approvals.
+#[derive(Clone)]
+pub struct ClawServer {
+    clients: Arc<dyn Clients>,
+    /// Calls that wait for an approval, by caller, tool and arguments: the same call made again is the same call.
+    waiting: Arc<Mutex<HashMap<Digest, CallId>>>,
+}
+
+impl ClawServer {
+    /// A server for these clients.
+    pub fn new(clients: Arc<dyn Clients>) -> Self {
+        Self { clients, waiting: Arc::default() }
+    }
+
+    async fn served(&self, extensions: &rmcp::model::Extensions) -> Result<Served, ErrorData> {
+        let served = self.clients.served(extensions.get::<Parts>()).await;
+        served.map_err(|why| ErrorData::invalid_request(why, None))
+    }
+
+    /// The id of a call: that of the same call if it waits for an approval, else a new one.
+    fn call_id(&self, key: Digest) -> CallId {
+        self.waiting().get(&key).copied().unwrap_or_else(CallId::new)
+    }
+
+    fn remember(&self, key: Digest, reply: &Reply) {
+        let waits = matches!(reply.outcome, Err(CallError::Waiting(_)));
+        let mut waiting = self.waiting();
+        match (waits, waiting.len() < MOST_WAITING) {
+            (true, true) => drop(waiting.insert(key, reply.call)),
+            (true, false) => {}
+            (false, _) => {
+                if let Entry::Occupied(known) = waiting.entry(key) {
+                    known.remove();
+                }
+            }
+        }
+    }
+
+    fn waiting(&self) -> std::sync::MutexGuard<'_, HashMap<Digest, CallId>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ServerHandler for ClawServer {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder().enable_tools().enable_tool_list_changed().build();
+        let mut config = ServerConfig::new(capabilities);
+        config.server_info = Implementation::new("clawsmith", env!("CARGO_PKG_VERSION"));
+        config.instructions = Some(
+            "Tools of a Clawsmith agent. Every call is decided by policy, recorded and scrubbed. A call that needs \
+             approval says so: make the same call again once a person has approved it."
+                .to_owned(),
+        );
+        config
+    }
+
+    async fn list_tools(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let Served { executor, caller } = self.served(&context.extensions).await?;
+        let offer = executor.offer(caller).await;
+        let specs = offer.specs(|meta, why| tracing::warn!(tool = %meta.name, %why, "a tool cannot be made"));
+        let tools = specs.iter().filter_map(|spec| Some(listed(spec, offer.meta(spec.name.as_str())?)));
+        let mut result = ListToolsResult::default();
+        result.tools = tools.collect();
+        Ok(result)
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let Served { executor, caller } = self.served(&context.extensions).await?;
+        let args = Value::Object(request.arguments.unwrap_or_default());
+        let who = (&caller.tenant, &caller.user, &caller.agent, &caller.session);
+        let key = Digest::of(&(who, &request.name, &args));
+        let offer = executor.offer(caller).await;
+        let mut call = Request::new(request.name.to_string(), args);
+        call.call = self.call_id(key);
+        call.cancel = context.ct.clone();
+        call.asking = Asking::Unwatched;
+        let token = context.meta.get_progress_token();
+        let teller = token.map(|token| tell_progress(context.peer.clone(), token));
+        if let Some((progress, _)) = &teller {
+            call.progress = progress.clone();
+        }
+        let reply = executor.execute(&offer, call).await;
+        self.remember(key, &reply);
+        // What was told of the call goes out before its result does.
+        if let Some((progress, task)) = teller {
+            drop(progress);
+            let _ = tokio::time::timeout(Duration::from_secs(5), task).await;
+        }
+        Ok(CallToolResponse::Complete(answered(&reply)))
+    }
+
+    async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
+        let (peer, changes) = (context.peer, self.clients.changes());
+        tokio::spawn(async move {
+            while any_changed(&changes).await && !peer.is_transport_closed() {
+                tokio::time::sleep(SETTLE).await;
+                if peer.notify_tool_list_changed().await.is_err() {
+                    return;
+                }
+            }
+        });
+    }
+}
+
+/// Waits for a change of any of these; `false` where there are none left to wait for.
+async fn any_changed(changes: &[watch::Receiver<u64>]) -> bool {
+    let waits: Vec<_> = changes
+        .iter()
+        .cloned()
+        .map(|mut change| {
+            Box::pin(async move {
+                change.mark_unchanged();
+                change.changed().await.is_ok()
+            })
+        })
+        .collect();
+    if waits.is_empty() {
+        return false;
+    }
+    futures_util::future::select_all(waits).await.0
+}
+
+/// A progress whose pieces go to the client, and the task that sends them.
+fn tell_progress(peer: Peer<RoleServer>, token: ProgressToken) -> (Progress, tokio::task::JoinHandle<()>) {
+    let (sender, mut pieces) = mpsc::channel::<String>(64);
+    let task = tokio::spawn(async move {
+        let mut sent = 0.0;
+        while let Some(piece) = pieces.recv().await {
+            sent += 1.0;
+            let mut params = ProgressNotificationParam::new(token.clone(), sent);
+            params.message = Some(piece);
+            if peer.notify_progress(params).await.is_err() {
+                return;
+            }
+        }
+    });
+    // A client that reads slowly misses pieces of progress, never the result.
+    let progress = Progress::to(move |text| drop(sender.try_send(text.to_owned())));
+    (progress, task)
+}
+
+/// A tool as a client is told of it.
+fn listed(spec: &Spec, meta: &Meta) -> Tool {
+    let parameters = match &*spec.parameters {
+        Value::Object(schema) => schema.clone(),
+        _ => serde_json::Map::new(),
+    };
+    let effects = meta.effects;
+    let reads = effects.read_only();
+    let mut annotations = ToolAnnotations::new().read_only(reads).open_world(effects.has(Effect::Network));
+    if !reads {
+        annotations = annotations.destructive(effects.has(Effect::Write) || effects.has(Effect::Execute));
+    }
+    let mut tool = Tool::new(
+        Cow::Owned(spec.name.to_string()),
+        Cow::Owned(spec.description.to_string()),
+        Arc::new(parameters),
+    );
+    tool.title = meta.label.as_ref().map(ToString::to_string);
+    tool.annotations = Some(annotations);
+    tool
+}
+
+/// A reply as a client reads it.
+fn answered(reply: &Reply) -> CallToolResult {
+    let notes = || reply.notes.iter().map(|note| ContentBlock::text(format!("note: {note}")));
+    match &reply.outcome {
+        Ok(output) => {
+            let mut content: Vec<_> = output.content.iter().map(content).collect();
+            if content.is_empty() {
+                content.push(ContentBlock::text("done; there is no output"));
+            }
+            content.extend(notes());
+            let mut result = CallToolResult::success(content);
+            result.structured_content = output.details.clone().filter(Value::is_object);
+            result
+        }
+        Err(CallError::Waiting(waiting)) => {
+            let text = format!(
+                "approval {} is pending and nothing has happened yet; a person approves it with `clawsmith approvals \
+                 approve {}`; then make the same call again",
+                waiting.approval, waiting.approval
+            );
+            let mut result = CallToolResult::error(vec![ContentBlock::text(text)]);
+            result.structured_content =
+                Some(json!({ "approvalId": waiting.approval, "callId": reply.call, "expires": waiting.expires }));
+            result
+        }
+        Err(_) => CallToolResult::error(vec![ContentBlock::text(reply.model_text())]),
+    }
+}
+
+fn content(block: &Block) -> ContentBlock {
+    match block {
+        Block::Text { text } => ContentBlock::text(text.clone()),
+        Block::Image(image) => match image.bytes() {
+            Some(bytes) => ContentBlock::image(STANDARD.encode(bytes), image.mime().to_string()),
+            None => ContentBlock::text(format!("[an image of type {}]", image.mime())),
+        },
+        Block::Resource { uri, text, .. } => {
+            ContentBlock::text(text.clone().unwrap_or_else(|| format!("[resource {uri}]")))
+        }
+    }
+}

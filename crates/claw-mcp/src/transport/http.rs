@@ -1,0 +1,253 @@
+//! Streamable HTTP over the guarded client.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use claw_net::{HeaderValue, Method, NetError, Request, Response, Times, header};
+use futures_util::StreamExt as _;
+use futures_util::stream::{BoxStream, try_unfold};
+use http::HeaderName;
+use rmcp::model::{ClientJsonRpcMessage, ClientRequest, ErrorData, JsonRpcMessage, ServerJsonRpcMessage};
+use rmcp::transport::streamable_http_client::{
+    AuthRequiredError, HttpStatusError, SseError, StreamableHttpClient, StreamableHttpError,
+    StreamableHttpPostResponse,
+};
+use sse_stream::{Sse, SseStream};
+
+use super::{FIRST_BYTE, LARGEST_MESSAGE, Remote, SILENCE};
+
+const EVENTS: &str = "text/event-stream";
+const JSON: &str = "application/json";
+const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
+
+type Failure = StreamableHttpError<NetError>;
+
+/// The guarded client as the protocol library wants one.
+#[derive(Clone)]
+pub(crate) struct GuardedHttp(pub(crate) Remote);
+
+impl GuardedHttp {
+    fn request(&self, method: Method, headers: HashMap<HeaderName, HeaderValue>) -> Request {
+        let mut request = Request::new(method, self.0.url.clone());
+        let accept = HeaderValue::from_static("application/json, text/event-stream");
+        request = request.header(header::ACCEPT, accept);
+        for (name, value) in &self.0.headers {
+            request = request.header(name.clone(), value.clone());
+        }
+        for (name, value) in headers {
+            request = request.header(name, value);
+        }
+        request
+    }
+
+    async fn send(&self, request: Request) -> Result<Response, Failure> {
+        let response = self.0.client.send(request).await.map_err(StreamableHttpError::Client)?;
+        if response.status() == 401 {
+            let challenge = response.header("www-authenticate").unwrap_or("no challenge").to_owned();
+            return Err(StreamableHttpError::AuthRequired(AuthRequiredError::new(challenge)));
+        }
+        Ok(response)
+    }
+}
+
+impl StreamableHttpClient for GuardedHttp {
+    type Error = NetError;
+
+    async fn post_message(
+        &self,
+        _uri: Arc<str>,
+        message: ClientJsonRpcMessage,
+        session_id: Option<Arc<str>>,
+        _auth: Option<String>,
+        headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<StreamableHttpPostResponse, Failure> {
+        let had_session = session_id.is_some();
+        let mut request = self
+            .request(Method::POST, headers)
+            .header(header::CONTENT_TYPE, HeaderValue::from_static(JSON))
+            .body(serde_json::to_vec(&message)?)
+            .most_bytes(u64::MAX)
+            .times(Times { first_byte: FIRST_BYTE, idle: SILENCE, whole: None });
+        if let Some(session) = session_id {
+            request = request.header(SESSION, text(&session)?);
+        }
+        let response = self.send(request).await?;
+        let status = response.status();
+        if matches!(status, 202 | 204) {
+            return Ok(StreamableHttpPostResponse::Accepted);
+        }
+        if status == 404 && had_session {
+            return Err(StreamableHttpError::SessionExpired);
+        }
+        let session = response.header("mcp-session-id").map(str::to_owned);
+        let kind = response.header("content-type").unwrap_or_default().to_owned();
+        if (200..300).contains(&status) && kind.starts_with(EVENTS) {
+            return Ok(StreamableHttpPostResponse::Sse(events(response), session));
+        }
+        let body = whole(response).await?;
+        if !(200..300).contains(&status) {
+            return refused(&message, had_session, status, &body).map(|message| match message {
+                Some(message) => StreamableHttpPostResponse::Json(message, session),
+                None => StreamableHttpPostResponse::Accepted,
+            });
+        }
+        let wants_answer = matches!(message, JsonRpcMessage::Request(_));
+        match serde_json::from_slice::<ServerJsonRpcMessage>(&body) {
+            Ok(answer) if kind.starts_with(JSON) => Ok(StreamableHttpPostResponse::Json(answer, session)),
+            _ if !wants_answer => Ok(StreamableHttpPostResponse::Accepted),
+            Ok(_) => Err(StreamableHttpError::UnexpectedContentType(Some(kind))),
+            Err(error) => Err(StreamableHttpError::UnexpectedServerResponse(Cow::Owned(format!(
+                "the answer is not a JSON-RPC message: {error}"
+            )))),
+        }
+    }
+
+    async fn delete_session(
+        &self,
+        _uri: Arc<str>,
+        session_id: Arc<str>,
+        _auth: Option<String>,
+        headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<(), Failure> {
+        let request = self.request(Method::DELETE, headers).header(SESSION, text(&session_id)?);
+        // A server that keeps its sessions says 405; there is nothing else to do about one.
+        self.send(request).await.map(drop)
+    }
+
+    async fn get_stream(
+        &self,
+        _uri: Arc<str>,
+        session_id: Option<Arc<str>>,
+        last_event_id: Option<String>,
+        _auth: Option<String>,
+        headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<BoxStream<'static, Result<Sse, SseError>>, Failure> {
+        let mut request = self
+            .request(Method::GET, headers)
+            .most_bytes(u64::MAX)
+            .times(Times { first_byte: FIRST_BYTE, idle: SILENCE, whole: None });
+        if let Some(session) = session_id {
+            request = request.header(SESSION, text(&session)?);
+        }
+        if let Some(last) = last_event_id {
+            request = request.header(LAST_EVENT, text(&last)?);
+        }
+        let response = self.send(request).await?;
+        match response.status() {
+            405 => return Err(StreamableHttpError::ServerDoesNotSupportSse),
+            status @ (429 | 500..) => return Err(HttpStatusError::new(status, None).into()),
+            200..300 => {}
+            status => return Err(unexpected(status, b"")),
+        }
+        let kind = response.header("content-type").map(str::to_owned);
+        if !kind.as_deref().is_some_and(|kind| kind.starts_with(EVENTS)) {
+            return Err(StreamableHttpError::UnexpectedContentType(kind));
+        }
+        Ok(events(response))
+    }
+}
+
+fn text(value: &str) -> Result<HeaderValue, Failure> {
+    HeaderValue::from_str(value).map_err(|_| {
+        StreamableHttpError::UnexpectedServerResponse(Cow::Borrowed("an id of the server is no header value"))
+    })
+}
+
+fn unexpected(status: u16, body: &[u8]) -> Failure {
+    let body: String = String::from_utf8_lossy(body).chars().take(256).collect();
+    StreamableHttpError::UnexpectedServerResponse(Cow::Owned(format!("HTTP {status}: {body}")))
+}
+
+/// The meaning of an answer that is no success: a JSON-RPC error, the sign of an older server, or a failure.
+fn refused(
+    message: &ClientJsonRpcMessage,
+    had_session: bool,
+    status: u16,
+    body: &[u8],
+) -> Result<Option<ServerJsonRpcMessage>, Failure> {
+    let error = match serde_json::from_slice::<ServerJsonRpcMessage>(body) {
+        Ok(JsonRpcMessage::Error(error)) => Some(error),
+        _ => None,
+    };
+    // An older server refuses discovery, often in words and with an id of its own. Put in JSON-RPC and with our id, the
+    // lifecycle falls back to `initialize`.
+    if let JsonRpcMessage::Request(request) = message
+        && matches!(request.request, ClientRequest::DiscoverRequest(_))
+        && !had_session
+        && (400..500).contains(&status)
+        && status != 403
+    {
+        let error = error.map(|error| error.error);
+        let error =
+            error.unwrap_or_else(|| ErrorData::invalid_request(format!("refused with HTTP {status}"), None));
+        return Ok(Some(ServerJsonRpcMessage::error(error, Some(request.id.clone()))));
+    }
+    match error {
+        Some(error) if status != 403 => Ok(Some(JsonRpcMessage::Error(error))),
+        _ if status == 429 || status >= 500 => Err(HttpStatusError::new(status, None).into()),
+        _ => Err(unexpected(status, body)),
+    }
+}
+
+/// A body that is read whole, up to the size of the largest message.
+async fn whole(mut response: Response) -> Result<Vec<u8>, Failure> {
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(StreamableHttpError::Client)? {
+        if body.len() + chunk.len() > LARGEST_MESSAGE {
+            return Err(StreamableHttpError::UnexpectedServerResponse(Cow::Owned(format!(
+                "the answer has more than {LARGEST_MESSAGE} bytes"
+            ))));
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(body)
+}
+
+/// The events of a body. One that is larger than the largest message ends the stream with an error.
+pub(super) fn events(response: Response) -> BoxStream<'static, Result<Sse, SseError>> {
+    SseStream::from_bytes_stream(bounded(response)).boxed()
+}
+
+fn bounded(response: Response) -> BoxStream<'static, Result<Bytes, std::io::Error>> {
+    let pieces = try_unfold((response, Gauge::default()), |(mut response, mut gauge)| async move {
+        let chunk = response.chunk().await.map_err(std::io::Error::other)?;
+        let Some(chunk) = chunk else { return Ok(None) };
+        if !gauge.take(&chunk) {
+            return Err(std::io::Error::other(format!("an event has more than {LARGEST_MESSAGE} bytes")));
+        }
+        Ok(Some((chunk, (response, gauge))))
+    });
+    pieces.boxed()
+}
+
+/// Counts the bytes of the event that is being read. An empty line ends one.
+#[derive(Default)]
+struct Gauge {
+    bytes: usize,
+    blank: bool,
+}
+
+impl Gauge {
+    /// Takes a piece; `false` once an event is too large.
+    fn take(&mut self, piece: &[u8]) -> bool {
+        for byte in piece {
+            match byte {
+                b'\n' if self.blank => {
+                    self.bytes = 0;
+                    continue;
+                }
+                b'\n' => self.blank = true,
+                b'\r' => {}
+                _ => self.blank = false,
+            }
+            self.bytes += 1;
+            if self.bytes > LARGEST_MESSAGE {
+                return false;
+            }
+        }
+        true
+    }
+}
