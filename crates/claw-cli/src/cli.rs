@@ -76,6 +76,9 @@ enum Command {
     /// See the runs of agents, and stop one in whichever process it is.
     #[command(subcommand)]
     Runs(commands::runs::Runs),
+    /// Use the tools of MCP servers, and offer ours to MCP clients.
+    #[command(subcommand)]
+    Mcp(commands::mcp::Mcp),
     /// Serve agents and tools over HTTP.
     Serve(commands::serve::Serve),
     /// Make, list and revoke the keys that programs come in with.
@@ -189,6 +192,7 @@ fn execute(cli: Cli) -> Outcome {
         Command::Shell(shell) => shell.run(&mut session),
         Command::Approvals(approvals) => approvals.run(&mut session),
         Command::Runs(runs) => runs.run(&mut session),
+        Command::Mcp(mcp) => mcp.run(&mut session),
         Command::Serve(serve) => serve.run(&mut session),
         Command::ApiKeys(keys) => keys.run(&mut session),
         Command::Users(users) => users.run(&mut session),

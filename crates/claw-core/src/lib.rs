@@ -17,7 +17,7 @@ pub mod text;
 pub mod tool;
 
 pub use id::{
-    AccessRequestId, AgentId, ApprovalId, ArtifactId, BootId, CallId, InstallationId, InvalidId, JobId, KeyId, MessageId,
-    NodeId, ProcessId, ProgramName, RuleId, SecretName, ServerName, SessionKey, TenantId, ToolName, UndoId, UsageId,
-    UserId,
+    AccessRequestId, AgentId, ApprovalId, ArtifactId, BootId, CallId, InstallationId, InvalidId, JobId,
+    KeyId, MessageId, NodeId, ProcessId, ProgramName, RuleId, SecretName, ServerName, SessionKey, TenantId,
+    ToolName, UndoId, UsageId, UserId,
 };

@@ -76,7 +76,9 @@ mod tests {
     #[test]
     fn no_grant_refuses_and_a_strangers_does_too() {
         assert!(decide(&[]).is_err());
-        assert!(decide(&[grant("agent:b", None, vec![], true), grant("user:v", None, vec![], true)]).is_err());
+        assert!(
+            decide(&[grant("agent:b", None, vec![], true), grant("user:v", None, vec![], true)]).is_err()
+        );
         assert!(access(&[grant("user:u", None, vec![], true)], &AgentId::new("a").unwrap(), None).is_err());
     }
 

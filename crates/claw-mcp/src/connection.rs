@@ -11,12 +11,12 @@ use claw_core::{AgentId, TenantId};
 use claw_net::{HeaderMap, HeaderName, HeaderValue};
 use rmcp::RoleClient;
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, CallToolResult, ClientRequest, JsonObject, PaginatedRequestParams,
-    PingRequest, ProtocolVersion, ServerResult, SubscriptionFilter,
+    CallToolRequest, CallToolRequestParams, CallToolResult, ClientRequest, JsonObject,
+    PaginatedRequestParams, PingRequest, ProtocolVersion, ServerResult, SubscriptionFilter,
 };
 use rmcp::service::{
-    ClientInitializeError, ClientLifecycleMode, ClientServiceExt as _, Peer, PeerRequestOptions, RunningService,
-    ServiceError,
+    ClientInitializeError, ClientLifecycleMode, ClientServiceExt as _, Peer, PeerRequestOptions,
+    RunningService, ServiceError,
 };
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::streamable_http_client::{
@@ -293,8 +293,7 @@ async fn dial(target: &Target, watcher: &Watcher, legacy: bool) -> Result<Dialle
             let child = start(&target.place, program, env, context(target)).await;
             let StdioChild { output, input, control, errors } =
                 child.map_err(|error| DialError::Settings(error.message))?;
-            let transport =
-                AsyncRwTransport::new_client(output, input).with_max_line_length(LARGEST_MESSAGE);
+            let transport = AsyncRwTransport::new_client(output, input).with_max_line_length(LARGEST_MESSAGE);
             let served = watcher.clone().serve_with_lifecycle(transport, lifecycle).await;
             match served {
                 Ok(service) => Ok(Dialled { service, child: Some((control, errors)) }),
@@ -349,9 +348,13 @@ impl Target {
     async fn values(&self, kind: SecretKind, names: &[String]) -> Result<Vec<(String, String)>, String> {
         let mut values = Vec::with_capacity(names.len());
         for name in names {
-            let value = self.place.secrets.value(self, kind, name).await.map_err(|error| error.to_string())?;
+            let value =
+                self.place.secrets.value(self, kind, name).await.map_err(|error| error.to_string())?;
             let value = value.ok_or_else(|| {
-                format!("the value of `{name}` is missing; set it with `clawsmith mcp edit {}`", self.server.name)
+                format!(
+                    "the value of `{name}` is missing; set it with `clawsmith mcp edit {}`",
+                    self.server.name
+                )
             })?;
             values.push((name.clone(), value.expose_secret().to_owned()));
         }
@@ -361,9 +364,10 @@ impl Target {
     async fn headers(&self, names: &[String]) -> Result<HeaderMap, String> {
         let mut headers = HeaderMap::new();
         for (name, value) in self.values(SecretKind::Header, names).await? {
-            let header = HeaderName::from_bytes(name.as_bytes()).map_err(|_| format!("`{name}` is no header name"))?;
-            let mut value =
-                HeaderValue::from_str(&value).map_err(|_| format!("the value of header `{name}` cannot be sent"))?;
+            let header =
+                HeaderName::from_bytes(name.as_bytes()).map_err(|_| format!("`{name}` is no header name"))?;
+            let mut value = HeaderValue::from_str(&value)
+                .map_err(|_| format!("the value of header `{name}` cannot be sent"))?;
             value.set_sensitive(true);
             headers.insert(header, value);
         }
@@ -381,7 +385,11 @@ async fn list(peer: &Peer<RoleClient>) -> Result<BTreeMap<String, Value>, String
             let page = match peer.list_tools(Some(params)).await {
                 Ok(page) => page,
                 // A server without tools need not know the request.
-                Err(ServiceError::McpError(error)) if error.code == rmcp::model::ErrorCode::METHOD_NOT_FOUND => break,
+                Err(ServiceError::McpError(error))
+                    if error.code == rmcp::model::ErrorCode::METHOD_NOT_FOUND =>
+                {
+                    break;
+                }
                 Err(error) => return Err(format!("its tools cannot be listed: {error}")),
             };
             for tool in &page.tools {
@@ -479,7 +487,9 @@ async fn unhealthy(peer: &Peer<RoleClient>) -> Option<String> {
     match timeout(HEALTH_WITHIN, ping).await {
         Ok(Ok(_) | Err(ServiceError::McpError(_))) => None,
         Ok(Err(error)) => Some(format!("a health check failed: {error}")),
-        Err(_) => Some(format!("it did not answer a health check within {} seconds", HEALTH_WITHIN.as_secs())),
+        Err(_) => {
+            Some(format!("it did not answer a health check within {} seconds", HEALTH_WITHIN.as_secs()))
+        }
     }
 }
 

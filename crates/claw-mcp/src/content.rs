@@ -32,7 +32,9 @@ pub(crate) fn block(block: ContentBlock) -> Block {
         ContentBlock::Text(text) => Block::Text { text: text.text },
         ContentBlock::Image(image) => match STANDARD.decode(image.data.as_bytes()) {
             Ok(bytes) => Block::Image(Image::new(image.mime_type, bytes)),
-            Err(_) => Block::Text { text: format!("[an image of type {} that is not valid base64]", image.mime_type) },
+            Err(_) => Block::Text {
+                text: format!("[an image of type {} that is not valid base64]", image.mime_type),
+            },
         },
         ContentBlock::Audio(audio) => {
             let bytes = audio.data.len() / 4 * 3;
@@ -116,7 +118,10 @@ mod tests {
 
     #[test]
     fn a_failed_call_is_an_error_with_the_servers_words() {
-        let failed = output("s", result(json!({"content": [{"type": "text", "text": "no such repo"}], "isError": true})));
+        let failed = output(
+            "s",
+            result(json!({"content": [{"type": "text", "text": "no such repo"}], "isError": true})),
+        );
         assert!(failed.unwrap_err().message.contains("no such repo"));
         let only = output("s", result(json!({"content": [], "structuredContent": [1]}))).unwrap();
         assert!(texts(&only.content).contains('1'));

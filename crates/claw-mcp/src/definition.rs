@@ -48,11 +48,8 @@ const GRACE: u32 = 15;
 /// The annotations were accepted with the rest of the definition, and a change of them stops the tool.
 fn effects(annotations: Option<&Value>) -> Effects {
     let hint = |name: &str| annotations.and_then(|hints| hints.get(name)).and_then(Value::as_bool);
-    let network = if hint("openWorldHint") == Some(false) {
-        Effects::NONE
-    } else {
-        Effects::of(&[Effect::Network])
-    };
+    let network =
+        if hint("openWorldHint") == Some(false) { Effects::NONE } else { Effects::of(&[Effect::Network]) };
     match (hint("readOnlyHint"), hint("destructiveHint")) {
         (Some(true), _) => Effects::of(&[Effect::Read]).and(network),
         (_, Some(false)) => Effects::of(&[Effect::Read, Effect::Write]).and(network),
@@ -86,7 +83,9 @@ mod tests {
 
     #[test]
     fn undeclared_effects_are_all_effects() {
-        for annotations in [json!(null), json!({}), json!({"readOnlyHint": "yes"}), json!({"idempotentHint": true})] {
+        for annotations in
+            [json!(null), json!({}), json!({"readOnlyHint": "yes"}), json!({"idempotentHint": true})]
+        {
             assert_eq!(effects(Some(&annotations)), Effects::ALL, "{annotations}");
         }
         assert_eq!(effects(None), Effects::ALL);

@@ -17,7 +17,9 @@ pub enum McpError {
         why: String,
     },
     /// The connection ended while the call ran.
-    #[error("MCP server `{server}` ended the connection during the call; whether it did its work is not known")]
+    #[error(
+        "MCP server `{server}` ended the connection during the call; whether it did its work is not known"
+    )]
     Dropped {
         /// The server's name.
         server: String,

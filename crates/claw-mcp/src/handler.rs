@@ -1,4 +1,5 @@
 //! What a server may ask of us and tell us.
+#![expect(deprecated, reason = "servers of older protocols log by notifications")]
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -63,7 +64,11 @@ impl Drop for Following {
 }
 
 impl ClientHandler for Watcher {
-    async fn on_progress(&self, params: ProgressNotificationParam, _context: NotificationContext<RoleClient>) {
+    async fn on_progress(
+        &self,
+        params: ProgressNotificationParam,
+        _context: NotificationContext<RoleClient>,
+    ) {
         let listener = self.progress().get(&params.progress_token.0).cloned();
         let Some(listener) = listener else { return };
         let share = match params.total {

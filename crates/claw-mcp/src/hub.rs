@@ -7,9 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use claw_core::port::{Clock, ShellHost};
-use claw_core::store::{
-    McpGrant, McpServer, McpTool, McpToolState, Store, StoreError, Topic,
-};
+use claw_core::store::{McpGrant, McpServer, McpTool, McpToolState, Store, StoreError, Topic};
 use claw_core::tool::{AnyTool, Caller, ErrorKind, ToolError, Unavailable};
 use claw_core::{AgentId, SecretName, ServerName, TenantId, UserId};
 use claw_registry::{CallerTools, ToolLayer};
@@ -405,7 +403,8 @@ impl Servers {
         let tools: Vec<_> = self.tools.iter().enumerate().filter(permitted).collect();
         let which: Vec<usize> = tools.iter().map(|(at, _)| *at).collect();
         let mut layers = self.layers();
-        let make = || ToolLayer::new(tools.iter().map(|(_, tool)| Arc::clone(tool) as Arc<dyn AnyTool>).collect());
+        let make =
+            || ToolLayer::new(tools.iter().map(|(_, tool)| Arc::clone(tool) as Arc<dyn AnyTool>).collect());
         let layer = Arc::clone(layers.by_tools.entry(which).or_insert_with(make));
         if layers.by_caller.len() >= MOST_CALLERS {
             layers.by_caller.clear();

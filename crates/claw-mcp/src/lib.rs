@@ -23,6 +23,7 @@ mod transport;
 pub use access::{Access, access};
 pub use connection::{ConnectionState, ServerReport};
 pub use error::McpError;
+pub use http::request::Parts;
 pub use hub::{Hub, HubOptions, McpSecrets, McpTools, SecretKind, secret_name};
 pub use name::tool_name;
-pub use serve::{ClawServer, Clients, Served};
+pub use serve::{ClawServer, Clients, Served, serve_stdio};

@@ -19,9 +19,12 @@ use rmcp::model::{
     ServerConfig, Tool, ToolAnnotations,
 };
 use rmcp::service::{NotificationContext, RequestContext};
+use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::{Peer, RoleServer, ServerHandler};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
+
+use crate::transport::LARGEST_MESSAGE;
 
 /// The most calls that wait for an approval and are found again by their arguments.
 const MOST_WAITING: usize = 10_000;
@@ -88,6 +91,20 @@ impl ClawServer {
     fn waiting(&self) -> std::sync::MutexGuard<'_, HashMap<Digest, CallId>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Serves one client on standard input and output until it hangs up.
+pub async fn serve_stdio(clients: Arc<dyn Clients>) -> Result<(), String> {
+    let transport = AsyncRwTransport::new_server(tokio::io::stdin(), tokio::io::stdout());
+    let transport = transport.with_max_line_length(LARGEST_MESSAGE);
+    let served = rmcp::serve_server(ClawServer::new(clients), transport).await;
+    let service = match served {
+        Ok(service) => service,
+        // A client that hangs up before it has introduced itself asked for nothing.
+        Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
+        Err(error) => return Err(format!("the client did not introduce itself as MCP clients do: {error}")),
+    };
+    service.waiting().await.map(drop).map_err(|error| error.to_string())
 }
 
 impl ServerHandler for ClawServer {
@@ -239,8 +256,9 @@ fn answered(reply: &Reply) -> CallToolResult {
                 waiting.approval, waiting.approval
             );
             let mut result = CallToolResult::error(vec![ContentBlock::text(text)]);
-            result.structured_content =
-                Some(json!({ "approvalId": waiting.approval, "callId": reply.call, "expires": waiting.expires }));
+            result.structured_content = Some(
+                json!({ "approvalId": waiting.approval, "callId": reply.call, "expires": waiting.expires }),
+            );
             result
         }
         Err(_) => CallToolResult::error(vec![ContentBlock::text(reply.model_text())]),
@@ -250,9 +268,9 @@ fn answered(reply: &Reply) -> CallToolResult {
 fn content(block: &Block) -> ContentBlock {
     match block {
         Block::Text { text } => ContentBlock::text(text.clone()),
-        Block::Image(image) => match image.bytes() {
-            Some(bytes) => ContentBlock::image(STANDARD.encode(bytes), image.mime().to_string()),
-            None => ContentBlock::text(format!("[an image of type {}]", image.mime())),
+        Block::Image(image) => match image.data() {
+            Some(bytes) => ContentBlock::image(STANDARD.encode(bytes), image.mime.to_string()),
+            None => ContentBlock::text(format!("[an image of type {}]", image.mime)),
         },
         Block::Resource { uri, text, .. } => {
             ContentBlock::text(text.clone().unwrap_or_else(|| format!("[resource {uri}]")))

@@ -394,7 +394,9 @@ impl McpRequest {
         grant.enabled = true;
         grant.tool_allow = match (grant.tool_allow.take(), &self.tools) {
             (Some(mut allowed), Some(wanted)) => {
-                allowed.extend(wanted.iter().filter(|tool| !allowed.contains(tool)).cloned().collect::<Vec<_>>());
+                allowed.extend(
+                    wanted.iter().filter(|tool| !allowed.contains(tool)).cloned().collect::<Vec<_>>(),
+                );
                 Some(allowed)
             }
             _ => None,

@@ -45,8 +45,8 @@ pub use conversations::{Circle, Conversation, ConversationPage, Conversations, P
 pub use documents::{Document, DocumentCard, DocumentKey, Documents, Found, Passage, PassageQuery, Shelf};
 pub use ledger::{CallContext, ChangeRecord, Entry, Event as EntryEvent, Ledger, Outcome, Record, Tally};
 pub use mcp::{
-    McpEndpoint, McpGrant, McpOverrides, McpProgram, McpRequest, McpReview, McpServer, McpStore, McpSubject, McpTool,
-    McpToolState, McpTransport, compare_tools,
+    McpEndpoint, McpGrant, McpOverrides, McpProgram, McpRequest, McpReview, McpServer, McpStore, McpSubject,
+    McpTool, McpToolState, McpTransport, compare_tools,
 };
 pub use offers::Offers;
 pub use processes::{NewProcess, Process, ProcessEnd, Processes};

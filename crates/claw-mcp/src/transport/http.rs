@@ -125,10 +125,11 @@ impl StreamableHttpClient for GuardedHttp {
         _auth: Option<String>,
         headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<BoxStream<'static, Result<Sse, SseError>>, Failure> {
-        let mut request = self
-            .request(Method::GET, headers)
-            .most_bytes(u64::MAX)
-            .times(Times { first_byte: FIRST_BYTE, idle: SILENCE, whole: None });
+        let mut request = self.request(Method::GET, headers).most_bytes(u64::MAX).times(Times {
+            first_byte: FIRST_BYTE,
+            idle: SILENCE,
+            whole: None,
+        });
         if let Some(session) = session_id {
             request = request.header(SESSION, text(&session)?);
         }

@@ -31,8 +31,10 @@ pub(crate) struct Remote {
 impl Remote {
     /// A way to this endpoint alone. An address that is not public is reached only if the endpoint says so.
     pub(crate) fn new(endpoint: &McpEndpoint, headers: HeaderMap) -> Result<Self, String> {
-        let url = Url::parse(&endpoint.url).map_err(|error| format!("`{}` is no URL: {error}", endpoint.url))?;
-        let origin = Origin::of(&url).ok_or_else(|| format!("`{}` is neither http nor https", endpoint.url))?;
+        let url =
+            Url::parse(&endpoint.url).map_err(|error| format!("`{}` is no URL: {error}", endpoint.url))?;
+        let origin =
+            Origin::of(&url).ok_or_else(|| format!("`{}` is neither http nor https", endpoint.url))?;
         let mut options = Options::default();
         if endpoint.private {
             options.named.insert(origin);

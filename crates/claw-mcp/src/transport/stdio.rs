@@ -34,8 +34,7 @@ pub(crate) async fn start(
     let mut paths: Vec<Allowed> = program.read.iter().map(allowed(false)).collect();
     paths.extend(program.write.iter().map(allowed(true)));
     let argv = Argv { argv, directory: ".".to_owned(), env, credentials: false };
-    let start =
-        Start { apart: true, network: program.network, paths, ..Start::new(Program::Argv(argv)) };
+    let start = Start { apart: true, network: program.network, paths, ..Start::new(Program::Argv(argv)) };
     let Child { input, output, errors, control, .. } = place.shell.start(&context, &start).await?;
     let (sender, receiver) = tokio::sync::watch::channel(String::new());
     if let Some(errors) = errors {
@@ -45,7 +44,10 @@ pub(crate) async fn start(
 }
 
 /// Reads standard error to its end and keeps the last of it. A program must never block on it.
-async fn keep_errors(mut errors: Box<dyn AsyncRead + Send + Unpin>, kept: tokio::sync::watch::Sender<String>) {
+async fn keep_errors(
+    mut errors: Box<dyn AsyncRead + Send + Unpin>,
+    kept: tokio::sync::watch::Sender<String>,
+) {
     let mut buffer = vec![0; 4096];
     loop {
         let read = match errors.read(&mut buffer).await {

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use claw_core::port::UnixMillis;
 use claw_core::store::{
-    McpEndpoint, McpGrant, McpRequest, McpReview, McpServer, McpStore, McpSubject, McpToolState, McpTransport,
-    StoreError, Topic,
+    McpEndpoint, McpGrant, McpRequest, McpReview, McpServer, McpStore, McpSubject, McpToolState,
+    McpTransport, StoreError, Topic,
 };
 use claw_core::{AccessRequestId, AgentId, ServerName, TenantId, UserId};
 use serde_json::{Value, json};
@@ -27,7 +27,8 @@ fn name(text: &str) -> ServerName {
 }
 
 fn server(text: &str) -> McpServer {
-    let endpoint = McpEndpoint { url: format!("https://{text}.example/mcp"), headers: vec![], private: false };
+    let endpoint =
+        McpEndpoint { url: format!("https://{text}.example/mcp"), headers: vec![], private: false };
     McpServer {
         name: name(text),
         transport: McpTransport::Http(endpoint),

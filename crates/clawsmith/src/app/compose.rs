@@ -131,7 +131,8 @@ impl App {
             .limits(config.limits.for_calls())
             .files(setup.file_rules()?)
             .commands(setup.command_rules()?)
-            .scrubbers(setup.scrubbers()?);
+            .scrubbers(setup.scrubbers()?)
+            .caller_tools(Arc::new(self.mcp_hub()?.tools()));
         if let Some(listener) = hooks.listener {
             builder = builder.listener(listener);
         }

@@ -30,7 +30,8 @@ fn a_new_tool_is_accepted_and_a_changed_one_is_not() {
 
 #[test]
 fn a_tool_that_came_back_changed_is_not_accepted() {
-    let gone = McpTool { server: name(), name: "a".into(), accepted: Some(json!(1)), proposed: None, gone: true };
+    let gone =
+        McpTool { server: name(), name: "a".into(), accepted: Some(json!(1)), proposed: None, gone: true };
     let back = compare_tools(&name(), &[gone], &listed(&[("a", json!(2))]), true);
     assert_eq!(back[0].state(), McpToolState::Changed);
 }

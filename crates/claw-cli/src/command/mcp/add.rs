@@ -1,0 +1,174 @@
+//! `clawsmith mcp add` and `import`.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use claw_core::store::{McpEndpoint, McpProgram, McpServer, McpToolState, McpTransport};
+use clawsmith::app::mcp::{NewServer, read_servers};
+use secrecy::SecretString;
+
+use super::server_name;
+use crate::cli::Session;
+use crate::failure::{Failure, Outcome};
+use crate::opened::with_app;
+use crate::output::{complain, tell};
+
+pub(super) const HELP: &str =
+    "A program runs in the sandbox: without network, without your environment, and with files \
+of its own alone, unless you grant more. Values of variables and headers are stored encrypted.
+
+Examples:
+  clawsmith mcp add docs https://docs.example.com/mcp
+  clawsmith mcp add github https://api.example.com/mcp --header Authorization
+  clawsmith mcp add files --read /usr/lib/node_modules -- mcp-server-files /srv/data
+  clawsmith mcp add weather --network --env API_KEY -- npx -y weather-mcp";
+
+/// The server to be added.
+#[derive(Debug, Args)]
+pub(crate) struct Add {
+    /// The name, which is part of the names of its tools.
+    name: String,
+    /// The address of a server that is reached over HTTP.
+    #[arg(conflicts_with = "command", required_unless_present = "command")]
+    url: Option<String>,
+    /// Speak the older transport of an event stream.
+    #[arg(long, requires = "url")]
+    sse: bool,
+    /// A header of every request: `NAME=VALUE`, or `NAME` to take the value from the variable of that name.
+    #[arg(long, value_name = "NAME[=VALUE]", requires = "url")]
+    header: Vec<String>,
+    /// A variable of the program: `NAME=VALUE`, or `NAME` to take the value from this environment.
+    #[arg(long, value_name = "NAME[=VALUE]", requires = "command")]
+    env: Vec<String>,
+    /// Let the program reach other machines.
+    #[arg(long, requires = "command")]
+    network: bool,
+    /// A directory or file that the program may read.
+    #[arg(long, value_name = "PATH", requires = "command")]
+    read: Vec<String>,
+    /// A directory or file that the program may read and write.
+    #[arg(long, value_name = "PATH", requires = "command")]
+    write: Vec<String>,
+    /// Seconds that one call may take.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    timeout: u32,
+    /// The start of the names of its tools [default: `mcp_NAME_`].
+    #[arg(long, value_name = "TEXT")]
+    prefix: Option<String>,
+    /// Tools that the server lists later wait until a person accepts them.
+    #[arg(long)]
+    ask_new: bool,
+    /// The program and its arguments, after `--`.
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+/// The file of servers.
+#[derive(Debug, Args)]
+pub(crate) struct Import {
+    /// A JSON file with `mcpServers`.
+    file: PathBuf,
+}
+
+impl Add {
+    pub(super) fn run(self, session: &mut Session) -> Outcome {
+        let new = self.server(session)?;
+        let (name, setup) = (new.server.name.clone(), session.load()?);
+        let (view, report) = with_app(&setup, async |app| Ok(app.add_mcp_server(new).await?))?;
+        if session.out.json {
+            session.out.json(&view)?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        let grants: Vec<_> = view.grants.iter().map(|grant| grant.subject.to_string()).collect();
+        session.out.line(format_args!(
+            "{name} is added: {} tools, protocol {}, granted to {}",
+            view.count(McpToolState::Accepted),
+            report.protocol,
+            grants.join(", ")
+        ))?;
+        if view.count(McpToolState::Changed) + view.count(McpToolState::New) > 0 {
+            tell(format_args!("some definitions wait: `clawsmith mcp pin {name}` shows them"));
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn server(self, session: &Session) -> Result<NewServer, Failure> {
+        let name = server_name(&self.name)?;
+        let given = if self.url.is_some() { &self.header } else { &self.env };
+        let values = given.iter().map(|text| value(session, text)).collect::<Result<Vec<_>, _>>()?;
+        let names: Vec<String> = values.iter().map(|(name, _)| name.clone()).collect();
+        let mut command = self.command.into_iter();
+        let transport = match (self.url, command.next()) {
+            (Some(url), _) => {
+                // Whoever adds a server here owns the deployment, so its address may be a private one.
+                let endpoint = McpEndpoint { url, headers: names, private: true };
+                if self.sse { McpTransport::Sse(endpoint) } else { McpTransport::Http(endpoint) }
+            }
+            (None, Some(program)) => McpTransport::Stdio(McpProgram {
+                command: program,
+                args: command.collect(),
+                env: names,
+                network: self.network,
+                read: self.read,
+                write: self.write,
+            }),
+            (None, None) => return Err(Failure::usage("give an address, or a program after `--`")),
+        };
+        let server = McpServer {
+            name,
+            transport,
+            timeout_secs: self.timeout,
+            prefix: self.prefix,
+            accept_new: !self.ask_new,
+            enabled: true,
+        };
+        Ok(NewServer { server, values })
+    }
+}
+
+/// A name and its value; the value comes from the environment where none is given.
+fn value(session: &Session, text: &str) -> Result<(String, SecretString), Failure> {
+    if let Some((name, value)) = text.split_once('=') {
+        return Ok((name.to_owned(), value.to_owned().into()));
+    }
+    match session.around.variable(text).and_then(|value| value.to_str()) {
+        Some(value) => Ok((text.to_owned(), value.to_owned().into())),
+        None => Err(Failure::usage(format!("the environment has no variable `{text}`"))
+            .hint(format!("set it, or write `{text}=VALUE`"))),
+    }
+}
+
+impl Import {
+    pub(super) fn run(self, session: &mut Session) -> Outcome {
+        let shown = self.file.display();
+        let text = std::fs::read_to_string(&self.file)
+            .map_err(|error| Failure::usage(format!("`{shown}` cannot be read")).because(error))?;
+        let servers = read_servers(&text)?;
+        let setup = session.load()?;
+        let (mut added, mut failed) = (Vec::new(), 0);
+        with_app(&setup, async |app| {
+            for new in servers {
+                let name = new.server.name.clone();
+                match app.add_mcp_server(new).await {
+                    Ok((view, _)) => added.push(view),
+                    Err(error) => {
+                        failed += 1;
+                        complain(name.as_str(), error);
+                    }
+                }
+            }
+            Ok(())
+        })?;
+        match session.out.json {
+            true => session.out.json(&added)?,
+            false => {
+                for view in &added {
+                    let tools = view.count(McpToolState::Accepted);
+                    session.out.line(format_args!("{} is added: {tools} tools", view.server.name))?;
+                }
+            }
+        }
+        Ok(if failed > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    }
+}

@@ -1,0 +1,54 @@
+//! `clawsmith mcp serve`: our tools for an MCP client that starts us.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::Args;
+use clawsmith::app::mcp::protocol::serve_stdio;
+use clawsmith::app::{Hooks, mcp::OneClient};
+
+use crate::caller::CallerArgs;
+use crate::cli::Session;
+use crate::command::tools::workspace;
+use crate::failure::{Failure, Outcome};
+use crate::opened::with_app;
+
+pub(super) const HELP: &str = "The client gets the tools that the policy gives this agent, and every call takes the road \
+that all calls take. A call that needs approval says so; `clawsmith approvals` answers it, and the client makes the same \
+call again.
+
+Examples:
+  clawsmith mcp serve --workspace /srv/project
+  claude mcp add clawsmith -- clawsmith mcp serve --agent coder";
+
+/// As whom the client acts.
+#[derive(Debug, Args)]
+pub(crate) struct Serve {
+    /// The directory that the tools' files are in [default: the current directory].
+    #[arg(long, value_name = "DIR")]
+    workspace: Option<PathBuf>,
+    #[command(flatten)]
+    caller: CallerArgs,
+}
+
+impl Serve {
+    pub(super) fn run(self, session: &mut Session) -> Outcome {
+        let setup = self.caller.load(session)?;
+        let workspace = workspace(self.workspace.as_deref(), &session.around)?;
+        let mut caller = self.caller.caller(setup.config(), &session.around, &workspace)?;
+        if !self.caller.names_session() {
+            let user = caller.user.as_ref().map_or_else(|| "me".to_owned(), ToString::to_string);
+            caller.session = format!("mcp:{user}")
+                .parse()
+                .map_err(|error: claw_core::InvalidId| Failure::usage(error.to_string()))?;
+            caller.sandbox_key = caller.session.as_str().into();
+        }
+        with_app(&setup, async |app| {
+            let toolbox = app.toolbox(Hooks::default()).await?;
+            let client = OneClient::new(toolbox.executor().clone(), caller, app);
+            serve_stdio(Arc::new(client)).await.map_err(|error| Failure::failed(error.to_string()))?;
+            Ok(ExitCode::SUCCESS)
+        })
+    }
+}

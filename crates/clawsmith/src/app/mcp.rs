@@ -1,0 +1,401 @@
+//! MCP servers: adding and removing them, who may use them, and the definitions of their tools.
+
+mod import;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use claw_core::port::Clock as _;
+use claw_core::store::{
+    McpEndpoint, McpGrant, McpProgram, McpRequest, McpReview, McpServer, McpSubject, McpTool, McpToolState,
+    McpTransport, SecretPlace, StoreError, Topic,
+};
+use claw_core::tool::Caller;
+use claw_core::{AccessRequestId, AgentId, SecretName, ServerName, TenantId, UserId};
+use claw_host::SystemClock;
+use claw_mcp::{Clients, Hub, HubOptions, McpSecrets, Parts, SecretKind, Served, ServerReport, secret_name};
+use claw_policy::sandbox::SandboxMode;
+use claw_registry::Executor;
+use claw_store::Vault;
+use claw_store::seal::KeySource;
+use secrecy::SecretString;
+use serde::Serialize;
+use tokio::sync::{OnceCell, watch};
+
+use super::{App, Error};
+
+pub use claw_mcp as protocol;
+pub use import::read_servers;
+
+/// The directory of servers that are programs, beside the agents' workspaces. No tenant can have this name.
+const DIRECTORY: &str = ".mcp";
+/// The agent that `mcp add` grants a server to.
+const DEFAULT_AGENT: &str = "default";
+
+/// A server to be added, with the values of its variables or headers.
+#[derive(Debug)]
+pub struct NewServer {
+    /// The server.
+    pub server: McpServer,
+    /// Variables of a program, headers of an address.
+    pub values: Vec<(String, SecretString)>,
+}
+
+/// A server with its tools and its grants.
+#[derive(Debug, Serialize)]
+pub struct ServerView {
+    /// The server.
+    #[serde(flatten)]
+    pub server: McpServer,
+    /// The tools that it has listed.
+    pub tools: Vec<McpTool>,
+    /// Who may use it.
+    pub grants: Vec<McpGrant>,
+}
+
+impl ServerView {
+    /// The number of tools in a state.
+    pub fn count(&self, state: McpToolState) -> usize {
+        self.tools.iter().filter(|tool| tool.state() == state).count()
+    }
+}
+
+impl App {
+    /// The MCP servers of every tenant. Connections are made when they are first wanted, and end with the hub.
+    pub fn mcp_hub(&self) -> Result<Hub, Error> {
+        let setup = self.setup();
+        let keys = setup.keys()?;
+        let secrets =
+            Arc::new(SealedValues { store: Arc::clone(&self.store) as _, keys, vault: OnceCell::new() });
+        Ok(Hub::new(HubOptions {
+            store: Arc::clone(&self.store) as _,
+            secrets,
+            shell: Arc::new(setup.machine()),
+            directory: setup.workspaces()?.join(DIRECTORY),
+            sandboxed: setup.config().sandbox.mode != SandboxMode::Off,
+            clock: Arc::new(SystemClock),
+        }))
+    }
+
+    /// Numbers that rise when the tools of a caller may have changed.
+    pub fn tool_changes(&self) -> Vec<watch::Receiver<u64>> {
+        [Topic::Mcp, Topic::Agents, Topic::Settings, Topic::Access]
+            .map(|topic| self.store.changes(topic))
+            .to_vec()
+    }
+
+    /// The tenant's servers, by name.
+    pub async fn mcp_servers(&self) -> Result<Vec<ServerView>, Error> {
+        let (store, tenant) = (&self.store, self.tenant());
+        let servers = store.mcp_servers(tenant).await?;
+        let (tools, grants) = (store.mcp_tools(tenant).await?, store.mcp_grants(tenant).await?);
+        let view = |server: McpServer| ServerView {
+            tools: tools.iter().filter(|tool| tool.server == server.name).cloned().collect(),
+            grants: grants.iter().filter(|grant| grant.server == server.name).cloned().collect(),
+            server,
+        };
+        Ok(servers.into_iter().map(view).collect())
+    }
+
+    /// One server of the tenant.
+    pub async fn mcp_server(&self, name: &ServerName) -> Result<ServerView, Error> {
+        let mut servers = self.mcp_servers().await?;
+        let at = servers.iter().position(|view| view.server.name == *name);
+        at.map(|at| servers.swap_remove(at)).ok_or_else(|| no_server(name))
+    }
+
+    /// Adds a server, in place of the one of its name; connects to it first, and accepts the tools that it lists. The
+    /// default agent gets access where nobody has any. Where it cannot be reached nothing is kept.
+    pub async fn add_mcp_server(&self, new: NewServer) -> Result<(ServerView, ServerReport), Error> {
+        let NewServer { server, values } = new;
+        check(&server)?;
+        let (tenant, name) = (self.tenant().clone(), server.name.clone());
+        let before = self.mcp_servers().await?.into_iter().find(|view| view.server.name == name);
+        let kept = self.keep_values(&server, values).await?;
+        let hub = self.mcp_hub()?;
+        let probed = hub.probe(&tenant, &server).await;
+        let report = match probed {
+            Ok(report) => report,
+            Err(error) => {
+                if before.is_none() {
+                    for place in &kept {
+                        self.store.remove_secret(place).await?;
+                    }
+                }
+                return Err(Error::failed(format!("the MCP server `{name}` was not added"))
+                    .because(error)
+                    .hint(hint(&server)));
+            }
+        };
+        let now = SystemClock.now();
+        self.store.put_mcp_server(&tenant, &server, now).await?;
+        self.store.list_mcp_tools(&tenant, &name, &report.tools, now).await?;
+        if before.is_none_or(|before| before.grants.is_empty()) {
+            let agent = AgentId::new(DEFAULT_AGENT).map_err(|error| Error::failed(error.to_string()))?;
+            let grant = McpGrant::new(name.clone(), McpSubject::Agent(agent));
+            self.store.put_mcp_grant(&tenant, &grant, now).await?;
+        }
+        Ok((self.mcp_server(&name).await?, report))
+    }
+
+    /// Seals the values of a server's variables or headers.
+    async fn keep_values(
+        &self,
+        server: &McpServer,
+        values: Vec<(String, SecretString)>,
+    ) -> Result<Vec<SecretPlace>, Error> {
+        let kind = match server.transport {
+            McpTransport::Stdio(_) => SecretKind::Env,
+            McpTransport::Http(_) | McpTransport::Sse(_) => SecretKind::Header,
+        };
+        if values.is_empty() {
+            return Ok(Vec::new());
+        }
+        let vault = self.vault().await?;
+        let mut kept = Vec::new();
+        for (name, value) in values {
+            let name =
+                secret_name(&server.name, kind, &name).map_err(|error| Error::invalid(error.to_string()))?;
+            let place = SecretPlace { tenant: self.tenant().clone(), agent: None, name };
+            vault.put_secret(&place, &value, SystemClock.now()).await?;
+            kept.push(place);
+        }
+        Ok(kept)
+    }
+
+    /// Changes a server's settings with `change`.
+    pub async fn edit_mcp_server(
+        &self,
+        name: &ServerName,
+        change: impl FnOnce(&mut McpServer),
+    ) -> Result<McpServer, Error> {
+        let mut server = self.mcp_server(name).await?.server;
+        change(&mut server);
+        check(&server)?;
+        self.store.put_mcp_server(self.tenant(), &server, SystemClock.now()).await?;
+        Ok(server)
+    }
+
+    /// Removes a server with its grants, tools, requests and sealed values.
+    pub async fn remove_mcp_server(&self, name: &ServerName) -> Result<(), Error> {
+        if !self.store.remove_mcp_server(self.tenant(), name).await? {
+            return Err(no_server(name));
+        }
+        let prefix = format!("mcp.{name}.");
+        for card in self.store.secrets(self.tenant()).await? {
+            if card.place.name.as_str().starts_with(&prefix) {
+                self.store.remove_secret(&card.place).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Connects to a server and stores the tools that it lists now.
+    pub async fn probe_mcp_server(&self, name: &ServerName) -> Result<ServerReport, Error> {
+        let server = self.mcp_server(name).await?.server;
+        let report = self.mcp_hub()?.probe(self.tenant(), &server).await;
+        let report = report.map_err(|error| Error::failed(error.to_string()).hint(hint(&server)))?;
+        self.store.list_mcp_tools(self.tenant(), name, &report.tools, SystemClock.now()).await?;
+        Ok(report)
+    }
+
+    /// Accepts exactly these definitions, as they were shown; returns the names of those that were not what waits now.
+    pub async fn accept_mcp_tools(&self, shown: &[McpTool]) -> Result<Vec<String>, Error> {
+        let mut changed = Vec::new();
+        for tool in shown {
+            if !self.store.accept_mcp_tool(self.tenant(), tool, SystemClock.now()).await? {
+                changed.push(tool.name.clone());
+            }
+        }
+        Ok(changed)
+    }
+
+    /// Gives an agent or a user access, in place of the grant that it has.
+    pub async fn grant_mcp(&self, grant: &McpGrant) -> Result<(), Error> {
+        if let McpSubject::Agent(agent) = &grant.subject
+            && agent.as_str() != DEFAULT_AGENT
+        {
+            self.must_have_agent(agent.as_str()).await?;
+        }
+        Ok(self.store.put_mcp_grant(self.tenant(), grant, SystemClock.now()).await?)
+    }
+
+    /// Takes access away from an agent or a user. It holds from the next call on.
+    pub async fn revoke_mcp(&self, server: &ServerName, subject: &McpSubject) -> Result<(), Error> {
+        match self.store.remove_mcp_grant(self.tenant(), server, subject).await? {
+            true => Ok(()),
+            false => Err(Error::invalid(format!("`{subject}` has no grant for the MCP server `{server}`"))
+                .hint(format!("`clawsmith mcp show {server}` lists its grants"))),
+        }
+    }
+
+    /// The requests for access, newest first.
+    pub async fn mcp_requests(&self) -> Result<Vec<McpRequest>, Error> {
+        Ok(self.store.mcp_requests(self.tenant()).await?)
+    }
+
+    /// Asks for access to a server.
+    pub async fn request_mcp(&self, wish: AccessWish) -> Result<McpRequest, Error> {
+        let AccessWish { server, user, subject, tools, reason } = wish;
+        if let McpSubject::User(other) = &subject
+            && *other != user
+        {
+            return Err(Error::invalid("access can be asked for an agent or for yourself"));
+        }
+        let (id, at) = (AccessRequestId::new(), SystemClock.now());
+        let request = McpRequest { id, server, user, subject, tools, reason, at, review: None };
+        self.store.add_mcp_request(self.tenant(), &request).await?;
+        Ok(request)
+    }
+
+    /// Answers a request for access. Where it is approved, the grant is written with the answer.
+    pub async fn review_mcp_request(
+        &self,
+        id: AccessRequestId,
+        (approved, by): (bool, UserId),
+        note: Option<String>,
+    ) -> Result<McpRequest, Error> {
+        let review = McpReview { approved, by, note, at: SystemClock.now() };
+        Ok(self.store.review_mcp_request(self.tenant(), id, &review).await?)
+    }
+}
+
+/// A wish for access to a server.
+#[derive(Debug)]
+pub struct AccessWish {
+    /// The server.
+    pub server: ServerName,
+    /// The user who asks.
+    pub user: UserId,
+    /// The agent or user who is to get access.
+    pub subject: McpSubject,
+    /// The tools wanted; `None` for all.
+    pub tools: Option<Vec<String>>,
+    /// Why.
+    pub reason: String,
+}
+
+/// A client that is one caller: whoever starts `clawsmith mcp serve`.
+pub struct OneClient {
+    executor: Executor,
+    caller: Caller,
+    changes: Vec<watch::Receiver<u64>>,
+}
+
+impl OneClient {
+    /// A client that acts as `caller`.
+    pub fn new(executor: Executor, caller: Caller, app: &App) -> Self {
+        Self { executor, caller, changes: app.tool_changes() }
+    }
+}
+
+#[async_trait]
+impl Clients for OneClient {
+    async fn served(&self, _parts: Option<&Parts>) -> Result<Served, String> {
+        Ok(Served { executor: self.executor.clone(), caller: self.caller.clone() })
+    }
+
+    fn changes(&self) -> Vec<watch::Receiver<u64>> {
+        self.changes.clone()
+    }
+}
+
+/// Opens the sealed values of servers, with keys that are read when the first one is wanted.
+struct SealedValues {
+    store: Arc<dyn claw_core::store::Store>,
+    keys: KeySource,
+    vault: OnceCell<Vault>,
+}
+
+#[async_trait]
+impl McpSecrets for SealedValues {
+    async fn secret(
+        &self,
+        tenant: &TenantId,
+        agent: Option<&AgentId>,
+        name: &SecretName,
+    ) -> Result<Option<SecretString>, StoreError> {
+        let open = || Vault::open(Arc::clone(&self.store), self.keys.clone());
+        let vault = self.vault.get_or_try_init(open).await?;
+        let place = |agent: Option<&AgentId>| SecretPlace {
+            tenant: tenant.clone(),
+            agent: agent.cloned(),
+            name: name.clone(),
+        };
+        if agent.is_some()
+            && let Some(own) = vault.secret(&place(agent)).await?
+        {
+            return Ok(Some(own));
+        }
+        vault.secret(&place(None)).await
+    }
+}
+
+fn no_server(name: &ServerName) -> Error {
+    Error::invalid(format!("there is no MCP server `{name}`"))
+        .hint("`clawsmith mcp list` shows those there are")
+}
+
+/// Why settings cannot work, before anything is tried.
+fn check(server: &McpServer) -> Result<(), Error> {
+    let wrong = |what: String| Err(Error::invalid(format!("MCP server `{}`: {what}", server.name)));
+    if !(1..=3600).contains(&server.timeout_secs) {
+        return wrong("a call may take 1 to 3600 seconds".to_owned());
+    }
+    if let Some(prefix) = &server.prefix
+        && !(prefix.len() <= 32
+            && prefix.starts_with(|c: char| c.is_ascii_alphabetic())
+            && prefix.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-')))
+    {
+        return wrong(format!(
+            "`{prefix}` cannot begin the names of tools; start with a letter, then at most 31 letters, digits, `_` or `-`"
+        ));
+    }
+    match &server.transport {
+        McpTransport::Stdio(McpProgram { command, read, write, .. }) => {
+            if command.trim().is_empty() {
+                return wrong("it has no command".to_owned());
+            }
+            match read.iter().chain(write).find(|path| !path.starts_with('/')) {
+                Some(path) => wrong(format!("`{path}` is no absolute path")),
+                None => Ok(()),
+            }
+        }
+        McpTransport::Http(McpEndpoint { url, .. }) | McpTransport::Sse(McpEndpoint { url, .. }) => {
+            match url.starts_with("https://") || url.starts_with("http://") {
+                true => Ok(()),
+                false => wrong(format!("`{url}` is no address; it starts with https:// or http://")),
+            }
+        }
+    }
+}
+
+/// What to try where a server cannot be reached.
+fn hint(server: &McpServer) -> String {
+    match &server.transport {
+        McpTransport::Stdio(program) => {
+            let mut grants = Vec::new();
+            if !program.network {
+                grants.push("`--network` lets it reach other machines");
+            }
+            grants.push("`--read DIR` shows it a directory, such as that of its program");
+            grants.push("`--env NAME=VALUE` gives it a variable");
+            format!("it runs in the sandbox: {}", grants.join("; "))
+        }
+        McpTransport::Http(_) => {
+            "look at the address; `--sse` speaks the older transport; `--header NAME=VALUE` logs in"
+                .to_owned()
+        }
+        McpTransport::Sse(_) => {
+            "look at the address; without `--sse` the newer transport is spoken".to_owned()
+        }
+    }
+}
+
+/// The lines by which the definition that waits differs from the accepted one, for a person.
+pub fn definition_change(tool: &McpTool) -> (String, String) {
+    let shown = |definition: Option<&serde_json::Value>| {
+        definition.and_then(|value| serde_json::to_string_pretty(value).ok()).unwrap_or_default()
+    };
+    (shown(tool.accepted.as_ref()), shown(tool.proposed.as_ref()))
+}
