@@ -1,16 +1,19 @@
 #!/usr/bin/env bash
-# Runs a command with Python and the clients of other people that the tests talk to us with, in .cache/clients.
-# CLAWSMITH_TEST_PYTHON names the interpreter that has them.
+# Runs a command with Python, Node and the clients and servers of other people that the tests talk to, in .cache/clients.
+# CLAWSMITH_TEST_PYTHON names the interpreter that has them, CLAWSMITH_TEST_NODE_MODULES the directory of Node packages.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-packages=(openai==3.49.0 websockets==17.4)
+packages=(openai==3.49.0 websockets==17.4 mcp==2.3.0)
+node_packages=(@modelcontextprotocol/server-everything@2026.8.31 @modelcontextprotocol/sdk@1.32.2)
 home=$PWD/.cache/clients
 wanted="$home/.installed"
 
 missing=()
 command -v python3 >/dev/null || missing+=(python3)
 python3 -c 'import ensurepip' 2>/dev/null || missing+=(python3-venv)
+command -v node >/dev/null || missing+=(nodejs)
+command -v npm >/dev/null || missing+=(npm)
 # The tests end processes by their ids.
 [ -x /bin/kill ] || [ -x /usr/bin/kill ] || missing+=(procps)
 if [ ${#missing[@]} -gt 0 ]; then
@@ -21,12 +24,15 @@ if [ ${#missing[@]} -gt 0 ]; then
     "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends "${missing[@]}"
 fi
 
-if [ "$(cat "$wanted" 2>/dev/null)" != "${packages[*]}" ]; then
+if [ "$(cat "$wanted" 2>/dev/null)" != "${packages[*]} ${node_packages[*]}" ]; then
     rm -rf "$home"
     python3 -m venv "$home"
     "$home/bin/pip" install --quiet --disable-pip-version-check "${packages[@]}"
-    echo "${packages[*]}" >"$wanted"
+    mkdir -p "$home/node"
+    npm install --prefix "$home/node" --no-audit --no-fund --loglevel=error "${node_packages[@]}"
+    echo "${packages[*]} ${node_packages[*]}" >"$wanted"
 fi
 
 export CLAWSMITH_TEST_PYTHON="$home/bin/python"
+export CLAWSMITH_TEST_NODE_MODULES="$home/node/node_modules"
 exec "$@"

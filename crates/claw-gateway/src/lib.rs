@@ -13,6 +13,7 @@ mod error;
 mod events;
 mod guard;
 mod health;
+mod mcp;
 mod records;
 mod sessions;
 mod tools;
@@ -26,7 +27,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::http::StatusCode;
-use axum::routing::{get, post};
+use axum::routing::{get, post, put};
 use clawsmith::app::access::{Door, Visitor};
 use clawsmith::app::{App, Error, Sessions, SessionsOptions};
 use clawsmith::store::{JobFilter, JobState};
@@ -217,6 +218,14 @@ fn router(gateway: Gateway) -> Router {
         .route("/v1/ws", get(ws::open))
         .route("/v1/approvals", get(approvals::list))
         .route("/v1/approvals/{approval}/answer", post(approvals::answer))
+        .route("/v1/mcp/servers", get(mcp::list).post(mcp::add))
+        .route("/v1/mcp/servers/{server}", get(mcp::get).delete(mcp::remove))
+        .route("/v1/mcp/servers/{server}/test", post(mcp::test))
+        .route("/v1/mcp/servers/{server}/pin", post(mcp::pin))
+        .route("/v1/mcp/servers/{server}/grants", put(mcp::grant).delete(mcp::revoke))
+        .route("/v1/mcp/requests", get(mcp::requests).post(mcp::request))
+        .route("/v1/mcp/requests/{request}/review", post(mcp::review))
+        .route_service("/mcp", mcp::server(&gateway))
         .route_layer(axum::middleware::from_fn_with_state(gateway.clone(), guard::admit));
     Router::new()
         .merge(guarded)

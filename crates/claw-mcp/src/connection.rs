@@ -264,16 +264,12 @@ enum DialError {
 
 impl From<ClientInitializeError> for DialError {
     fn from(error: ClientInitializeError) -> Self {
-        let mut words = vec![error.to_string()];
-        let mut source = std::error::Error::source(&error);
-        while let Some(cause) = source {
-            let text = cause.to_string();
-            if !words.iter().any(|said| said.contains(&text)) {
-                words.push(text);
-            }
-            source = cause.source();
+        // The deepest cause says what happened; what stands above it speaks of the library's parts.
+        let mut deepest: &dyn std::error::Error = &error;
+        while let Some(cause) = deepest.source() {
+            deepest = cause;
         }
-        Self::Lifecycle(words.join(": "))
+        Self::Lifecycle(deepest.to_string())
     }
 }
 

@@ -26,4 +26,4 @@ pub use error::McpError;
 pub use http::request::Parts;
 pub use hub::{Hub, HubOptions, McpSecrets, McpTools, SecretKind, secret_name};
 pub use name::tool_name;
-pub use serve::{ClawServer, Clients, Served, serve_stdio};
+pub use serve::{ClawServer, Clients, HttpServer, Served, http_server, serve_stdio};

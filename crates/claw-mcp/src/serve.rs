@@ -20,9 +20,12 @@ use rmcp::model::{
 };
 use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::transport::async_rw::AsyncRwTransport;
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use rmcp::{Peer, RoleServer, ServerHandler};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
+use tokio_util::sync::CancellationToken;
 
 use crate::transport::LARGEST_MESSAGE;
 
@@ -69,6 +72,12 @@ impl ClawServer {
         served.map_err(|why| ErrorData::invalid_request(why, None))
     }
 
+    /// A digest of the tools that a client has now; `None` where it has none any more.
+    async fn digest(&self, extensions: &rmcp::model::Extensions) -> Option<Digest> {
+        let Served { executor, caller } = self.served(extensions).await.ok()?;
+        Some(Digest::of(&executor.offer(caller).await.specs(|_, _| {})))
+    }
+
     /// The id of a call: that of the same call if it waits for an approval, else a new one.
     fn call_id(&self, key: Digest) -> CallId {
         self.waiting().get(&key).copied().unwrap_or_else(CallId::new)
@@ -91,6 +100,19 @@ impl ClawServer {
     fn waiting(&self) -> std::sync::MutexGuard<'_, HashMap<Digest, CallId>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// An MCP server over streamable HTTP, for a router.
+pub type HttpServer = StreamableHttpService<ClawServer, LocalSessionManager>;
+
+/// Serves these clients over streamable HTTP until `ending` rings. Whoever routes requests to it checks their host, origin
+/// and key, and puts what [`Clients::served`] needs into their extensions.
+pub fn http_server(clients: Arc<dyn Clients>, ending: CancellationToken) -> HttpServer {
+    let server = ClawServer::new(clients);
+    let mut config = StreamableHttpServerConfig::default().disable_allowed_hosts();
+    config.cancellation_token = ending;
+    config.max_request_body_bytes = LARGEST_MESSAGE;
+    StreamableHttpService::new(move || Ok(server.clone()), Arc::new(LocalSessionManager::default()), config)
 }
 
 /// Serves one client on standard input and output until it hangs up.
@@ -164,13 +186,17 @@ impl ServerHandler for ClawServer {
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
-        let (peer, changes) = (context.peer, self.clients.changes());
+        let (server, peer, extensions) = (self.clone(), context.peer, context.extensions);
         tokio::spawn(async move {
+            let changes = server.clients.changes();
+            let mut known = server.digest(&extensions).await;
             while any_changed(&changes).await && !peer.is_transport_closed() {
                 tokio::time::sleep(SETTLE).await;
-                if peer.notify_tool_list_changed().await.is_err() {
+                let now = server.digest(&extensions).await;
+                if now != known && peer.notify_tool_list_changed().await.is_err() {
                     return;
                 }
+                known = now;
             }
         });
     }

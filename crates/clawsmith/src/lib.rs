@@ -70,7 +70,8 @@ pub use claw_core::tool::{
     ToolSource, Unavailable, erase,
 };
 pub use claw_core::{
-    AgentId, ApprovalId, BootId, CallId, InvalidId, JobId, NodeId, SessionKey, TenantId, ToolName, UserId,
+    AccessRequestId, AgentId, ApprovalId, BootId, CallId, InvalidId, JobId, NodeId, ServerName, SessionKey,
+    TenantId, ToolName, UserId,
 };
 pub use claw_core::{message, port, store};
 pub use claw_host::files::{LocalFiles, MemoryFiles, RoutedFiles, Routing, StoreFiles, workspace_path};

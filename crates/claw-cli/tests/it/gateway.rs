@@ -10,31 +10,31 @@ use serde_json::{Value, json};
 use crate::harness::Home;
 
 /// A gateway that ends with this value.
-struct Gateway<'a> {
+pub(crate) struct Gateway<'a> {
     home: &'a Home,
     child: Child,
-    address: String,
+    pub(crate) address: String,
 }
 
 /// An answer.
-struct Answer {
-    status: u16,
-    head: String,
-    body: String,
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) head: String,
+    pub(crate) body: String,
 }
 
 impl Answer {
-    fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.body))
     }
 
-    fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let line = self.head.lines().find(|line| line.to_lowercase().starts_with(&format!("{name}:")))?;
         Some(line.split_once(':')?.1.trim())
     }
 
     #[track_caller]
-    fn check(self, status: u16, says: &str) -> Self {
+    pub(crate) fn check(self, status: u16, says: &str) -> Self {
         assert_eq!(self.status, status, "{}", self.body);
         assert!(self.body.contains(says), "{says}: {}", self.body);
         self
@@ -42,7 +42,7 @@ impl Answer {
 }
 
 impl<'a> Gateway<'a> {
-    fn start(home: &'a Home, script: &str) -> Self {
+    pub(crate) fn start(home: &'a Home, script: &str) -> Self {
         let script = home.write("script.toml", script);
         let mut command = Command::new(assert_cmd::cargo::cargo_bin!("clawsmith"));
         command.env_clear().env("HOME", home.path()).current_dir(home.path().join("project"));
@@ -56,18 +56,18 @@ impl<'a> Gateway<'a> {
     }
 
     /// A key of this user, with these scopes; the usual ones where none are given.
-    fn key(&self, user: &str, more: &[&str]) -> String {
+    pub(crate) fn key(&self, user: &str, more: &[&str]) -> String {
         let ran = self.home.run(&[&["api-keys", "create", "--user", user], more].concat());
         assert_eq!(ran.code, 0, "{}", ran.shown());
         ran.stdout.trim().to_owned()
     }
 
     /// A key of this user that answers approvals.
-    fn answering(&self, user: &str) -> String {
+    pub(crate) fn answering(&self, user: &str) -> String {
         self.key(user, &["--scope", "approvals:read,approvals:answer"])
     }
 
-    fn raw(&self, request: &[u8]) -> Answer {
+    pub(crate) fn raw(&self, request: &[u8]) -> Answer {
         let mut stream = self.connect();
         // A server may answer and close before everything is sent.
         let _ = stream.write_all(request);
@@ -79,29 +79,29 @@ impl<'a> Gateway<'a> {
         Answer { status, head: head.to_owned(), body: body.to_owned() }
     }
 
-    fn connect(&self) -> TcpStream {
+    pub(crate) fn connect(&self) -> TcpStream {
         let stream = TcpStream::connect(&self.address).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         stream
     }
 
-    fn send(&self, what: &str, key: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+    pub(crate) fn send(&self, what: &str, key: &str, headers: &[(&str, &str)], body: &str) -> Answer {
         self.raw(request(&self.address, what, key, headers, body).as_bytes())
     }
 
-    fn get(&self, path: &str, key: &str) -> Answer {
+    pub(crate) fn get(&self, path: &str, key: &str) -> Answer {
         self.send(&format!("GET {path}"), key, &[], "")
     }
 
-    fn post(&self, path: &str, key: &str, body: &Value) -> Answer {
+    pub(crate) fn post(&self, path: &str, key: &str, body: &Value) -> Answer {
         self.send(&format!("POST {path}"), key, &[], &body.to_string())
     }
 
-    fn invoke(&self, key: &str, body: &Value) -> Answer {
+    pub(crate) fn invoke(&self, key: &str, body: &Value) -> Answer {
         self.post("/v1/tools/invoke", key, body)
     }
 
-    fn chat(&self, key: &str, text: &str, session: Option<&str>) -> Answer {
+    pub(crate) fn chat(&self, key: &str, text: &str, session: Option<&str>) -> Answer {
         let body = json!({ "model": "agent:default", "messages": [{ "role": "user", "content": text }] });
         let headers: Vec<(&str, &str)> =
             session.map(|session| ("x-clawsmith-session", session)).into_iter().collect();
@@ -130,7 +130,7 @@ impl Drop for Gateway<'_> {
     }
 }
 
-const ECHO: &str = r#"
+pub(crate) const ECHO: &str = r#"
 [[turn]]
 when.said = "write"
 when.result_of = "exec"

@@ -22,6 +22,7 @@ mod gateway;
 mod harness;
 mod help;
 mod ledger;
+mod mcp;
 mod onboard;
 mod policy;
 mod processes;

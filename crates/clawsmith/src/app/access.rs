@@ -51,11 +51,17 @@ pub enum Permission {
     ManageAccess,
     /// Act as another user, in another channel or in a group.
     ActForOthers,
+    /// Ask for access to an MCP server.
+    RequestMcp,
+    /// See and change MCP servers, and who may use them.
+    ManageMcp,
+    /// Define what starts programs on this machine or reaches private addresses.
+    DefinePrograms,
 }
 
 impl Permission {
     /// Every permission.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 13] = [
         Self::ReadTools,
         Self::CallTools,
         Self::ReadSessions,
@@ -66,6 +72,9 @@ impl Permission {
         Self::ReadLedger,
         Self::ManageAccess,
         Self::ActForOthers,
+        Self::RequestMcp,
+        Self::ManageMcp,
+        Self::DefinePrograms,
     ];
 
     /// The scope that a key needs and the role that its user needs: both.
@@ -79,7 +88,9 @@ impl Permission {
             Self::AnswerApprovals => (KeyScope::AnswerApprovals, AccessRole::Operator),
             Self::ReadAgents => (KeyScope::ReadAgents, AccessRole::Viewer),
             Self::ReadLedger => (KeyScope::ReadLedger, AccessRole::Operator),
-            Self::ManageAccess | Self::ActForOthers => (KeyScope::Admin, AccessRole::Admin),
+            Self::RequestMcp => (KeyScope::CallTools, AccessRole::Operator),
+            Self::ManageAccess | Self::ActForOthers | Self::ManageMcp => (KeyScope::Admin, AccessRole::Admin),
+            Self::DefinePrograms => (KeyScope::Admin, AccessRole::Owner),
         }
     }
 }

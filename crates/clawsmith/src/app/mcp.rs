@@ -22,6 +22,7 @@ use secrecy::SecretString;
 use serde::Serialize;
 use tokio::sync::{OnceCell, watch};
 
+use super::access::{Permission, Visitor};
 use super::{App, Error};
 
 pub use claw_mcp as protocol;
@@ -257,6 +258,18 @@ impl App {
     ) -> Result<McpRequest, Error> {
         let review = McpReview { approved, by, note, at: SystemClock.now() };
         Ok(self.store.review_mcp_request(self.tenant(), id, &review).await?)
+    }
+}
+
+impl Visitor {
+    /// Checks that the visitor may define this server: a program on this machine and a private address are the owner's to
+    /// define, other addresses an administrator's.
+    pub fn may_define(&self, server: &McpServer) -> Result<(), Error> {
+        let is_public = match &server.transport {
+            McpTransport::Stdio(_) => false,
+            McpTransport::Http(endpoint) | McpTransport::Sse(endpoint) => !endpoint.private,
+        };
+        self.may(if is_public { Permission::ManageMcp } else { Permission::DefinePrograms })
     }
 }
 
