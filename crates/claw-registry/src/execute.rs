@@ -326,7 +326,7 @@ pub enum RehearsedVerdict {
 impl Trip<'_> {
     /// Steps 2 to 5, without asking anybody.
     async fn rehearse(mut self, args: Arguments, scrubber: &CallScrubber) -> Result<Rehearsal, Refusal> {
-        let allowed = self.authorise();
+        let allowed = self.authorise().await;
         let allowed = allowed.and_then(|allowed| {
             self.executor.limit(self.offer, self.tool.entry.meta.cost)?;
             Ok(allowed)
@@ -360,7 +360,7 @@ impl Trip<'_> {
         scrubber: &CallScrubber,
         notes: &mut Vec<String>,
     ) -> Result<Ended, Refusal> {
-        let allowed = self.authorise();
+        let allowed = self.authorise().await;
         let allowed = allowed.and_then(|allowed| {
             self.executor.limit(self.offer, self.tool.entry.meta.cost)?;
             Ok(allowed)
@@ -387,7 +387,7 @@ impl Trip<'_> {
     ///
     /// A tool that was registered anew with the same definition is the same tool, and the call goes to the one that is
     /// registered now.
-    fn authorise(&self) -> Result<Authorised, Refusal> {
+    async fn authorise(&self) -> Result<Authorised, Refusal> {
         let meta = &self.tool.entry.meta;
         let name = &meta.name;
         let refuse = |reason: String| Refusal::at(Step::Authorise, reason);
@@ -406,7 +406,7 @@ impl Trip<'_> {
             }
             State::Listed | State::Withdrawn => {}
         }
-        let registry = self.executor.registry_for(self.offer.caller());
+        let registry = self.executor.registry_for(self.offer.caller()).await;
         let unchanged = self.offer.0.made_from == self.executor.state(&registry);
         if unchanged && self.tool.state() == State::Listed {
             return Ok(Authorised { left: self.tool.effects, built: Arc::clone(&self.built) });
@@ -416,7 +416,11 @@ impl Trip<'_> {
             refusal.try_instead("look at the tools of the next turn")
         };
         let unavailable = |why: String| refuse(format!("`{name}` is unavailable: {why}"));
-        let now = registry.named(name.as_str()).ok_or_else(replaced)?;
+        let gone = || match registry.source_failure(&self.tool.entry) {
+            Some(why) => unavailable(why),
+            None => replaced(),
+        };
+        let now = registry.named(name.as_str()).ok_or_else(gone)?;
         if let Some(why) = registry.lacking(&now) {
             return Err(unavailable(why));
         }

@@ -22,6 +22,7 @@ use claw_policy::rate::RateConfig;
 use crate::bound::BoundTool;
 use crate::commands::CommandRules;
 use crate::guard::{FileRules, SeenTable};
+use crate::layer::{CallerTools, Layers};
 use crate::limit::Limiter;
 use crate::offer::{MadeFrom, Offer, OfferOptions, Offered, State};
 use crate::overlay::{OverlayScope, Overlays};
@@ -64,6 +65,7 @@ pub struct Executor(pub(crate) Arc<Parts>);
 pub(crate) struct Parts {
     pub(crate) registry: Arc<Registry>,
     overlays: Overlays,
+    layers: Layers,
     policy: ArcSwap<Policy>,
     policy_version: AtomicU64,
     pub(crate) approvals: ArcSwap<ApprovalConfig>,
@@ -95,6 +97,7 @@ pub struct ExecutorBuilder {
     files: FileRules,
     commands: CommandRules,
     keeping: Option<Keeping>,
+    caller_tools: Vec<Arc<dyn CallerTools>>,
 }
 
 impl ExecutorBuilder {
@@ -169,11 +172,20 @@ impl ExecutorBuilder {
         self
     }
 
+    /// Adds a source of tools that differ by caller. Where two sources have a tool of the same name, the source that was
+    /// added first has it.
+    #[must_use]
+    pub fn caller_tools(mut self, source: Arc<dyn CallerTools>) -> Self {
+        self.caller_tools.push(source);
+        self
+    }
+
     /// The executor.
     pub fn build(self) -> Executor {
         Executor(Arc::new(Parts {
             registry: self.registry,
             overlays: Overlays::default(),
+            layers: Layers::new(self.caller_tools),
             policy: ArcSwap::from_pointee(self.policy),
             policy_version: AtomicU64::new(0),
             approvals: ArcSwap::from_pointee(self.approvals),
@@ -209,6 +221,7 @@ impl Executor {
             files: FileRules::default(),
             commands: CommandRules::default(),
             keeping: None,
+            caller_tools: Vec::new(),
         }
     }
 
@@ -279,9 +292,11 @@ impl Executor {
         self.0.overlays.set(&self.0.registry, scope, overlay.as_ref());
     }
 
-    /// The tools of this caller's agent.
-    pub fn registry_for(&self, caller: &Caller) -> Arc<Registry> {
-        self.0.overlays.of(&self.0.registry, caller)
+    /// The tools of this caller as they are now: the common ones, the overlays of its tenant and agent, and those that
+    /// the sources of [`CallerTools`] give it.
+    pub async fn registry_for(&self, caller: &Caller) -> Arc<Registry> {
+        let base = self.0.overlays.of(&self.0.registry, caller);
+        self.0.layers.over(base, caller).await
     }
 
     /// What this caller may call now.
@@ -292,7 +307,7 @@ impl Executor {
     /// The same, for a session that was offered tools before or has a token budget.
     pub async fn offer_with(&self, caller: Caller, options: OfferOptions) -> Offer {
         let caller = Arc::new(caller);
-        let registry = self.registry_for(&caller);
+        let registry = self.registry_for(&caller).await;
         let made_from = self.state(&registry);
         let tools = registry.tool_set();
         let decision = self.policy().decide(&tools, &Subject::from(caller.as_ref()));

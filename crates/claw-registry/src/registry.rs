@@ -239,6 +239,51 @@ impl Registry {
         self.write_if(|shelf| shelf.apply(Reading { source, number, tools }))
     }
 
+    /// Adds the tools of a layer. A tool that would stand in front of another, or take its alias, is left out and
+    /// returned with the reason.
+    pub(crate) fn lay(&self, source: &str, tools: &[Arc<dyn AnyTool>]) -> Vec<RegisterError> {
+        let mut errors = Vec::new();
+        let entries: Vec<_> =
+            tools.iter().map(|tool| Entry::of_source(source, Arc::clone(tool), &self.schemas)).collect();
+        let absent = self.absent();
+        self.write(|shelf| {
+            for entry in entries {
+                let put = self.taken_beneath(&entry.meta, &absent).map_or(Ok(()), Err);
+                if let Err(error) = put.and_then(|()| shelf.insert(Arc::new(entry))) {
+                    errors.push(error);
+                }
+            }
+        });
+        errors
+    }
+
+    /// The reason why a tool may not be added without replacing or misleading: a name of it is known beneath.
+    fn taken_beneath(&self, meta: &Meta, absent: &[Arc<Meta>]) -> Option<RegisterError> {
+        let base = self.base.as_ref()?;
+        let known = |name: &str| {
+            let absent = || absent.iter().find(|meta| names(meta, name)).cloned();
+            base.find(name).map(|entry| Arc::clone(&entry.meta)).or_else(absent)
+        };
+        let tool = &meta.name;
+        if let Some(taken_by) = known(tool.as_str()) {
+            return Some(match taken_by.name == *tool {
+                true => RegisterError::NameTaken(tool.clone()),
+                false => RegisterError::NameIsAlias { name: tool.clone(), taken_by: taken_by.name.clone() },
+            });
+        }
+        meta.aliases.iter().find_map(|alias| {
+            let (alias, tool, taken_by) = (alias.to_owned(), tool.clone(), known(alias)?.name.clone());
+            Some(RegisterError::AliasTaken { alias, tool, taken_by })
+        })
+    }
+
+    /// Makes sources known that could not give their tools, with the reason.
+    pub(crate) fn fail(&self, failed: Vec<(String, String)>) {
+        if !failed.is_empty() {
+            self.write(|shelf| shelf.failed.extend(failed));
+        }
+    }
+
     /// Removes a source and its tools; says whether it was there.
     pub fn detach(&self, source: &str) -> bool {
         self.write(|shelf| shelf.detach(source))
@@ -365,7 +410,8 @@ impl Registry {
         (bridge.confinement() == Confinement::Text).then_some(BY_TEXT)
     }
 
-    fn source_failure(&self, entry: &Entry) -> Option<String> {
+    /// Why the source of this tool could not give its tools, if it could not.
+    pub(crate) fn source_failure(&self, entry: &Entry) -> Option<String> {
         let here = self.own.shelf.load().failure(entry).map(str::to_owned);
         here.or_else(|| self.base.as_ref()?.source_failure(entry))
     }
@@ -419,6 +465,11 @@ impl Registry {
         self.own.shelf.store(Arc::new(shelf));
         result
     }
+}
+
+/// Whether a tool answers to this name.
+fn names(meta: &Meta, name: &str) -> bool {
+    meta.name.as_str() == name || meta.aliases.contains(name)
 }
 
 impl std::fmt::Debug for Registry {

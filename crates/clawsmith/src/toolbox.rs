@@ -15,8 +15,8 @@ use claw_policy::config::PolicyConfig;
 use claw_policy::pipeline::{Policy, PolicyError};
 use claw_registry::limit::Limiter;
 use claw_registry::{
-    CommandRules, Discovered, Discovery, Executor, FileRules, Keeping, Limits, RegisterError, Registry,
-    Scrubbers,
+    CallerTools, CommandRules, Discovered, Discovery, Executor, FileRules, Keeping, Limits, RegisterError,
+    Registry, Scrubbers,
 };
 
 /// The built-in tools and yours, ready to be offered. Everything an [`Executor`] can do, it can.
@@ -62,6 +62,7 @@ pub struct ToolboxBuilder {
     scrubbers: Scrubbers,
     limiter: Option<Limiter>,
     keeping: Option<Keeping>,
+    caller_tools: Vec<Arc<dyn CallerTools>>,
 }
 
 /// A toolbox that could not be built.
@@ -143,6 +144,13 @@ impl ToolboxBuilder {
     #[must_use]
     pub fn keeping(mut self, keeping: Keeping) -> Self {
         self.keeping = Some(keeping);
+        self
+    }
+
+    /// Adds a source of tools that differ by tenant, agent or user, and that change while calls run.
+    #[must_use]
+    pub fn caller_tools(mut self, source: Arc<dyn CallerTools>) -> Self {
+        self.caller_tools.push(source);
         self
     }
 
@@ -253,6 +261,9 @@ impl ToolboxBuilder {
         }
         if let Some(keeping) = self.keeping {
             builder = builder.keeping(keeping);
+        }
+        for source in self.caller_tools {
+            builder = builder.caller_tools(source);
         }
         Ok(Toolbox(builder.build()))
     }

@@ -155,7 +155,7 @@ impl Trip<'_> {
             let reason = "the tool's settings changed while the question waited".to_owned();
             return Err(denied(reason, Some("make the call again, which asks again".to_owned())));
         }
-        let Authorised { left, built } = self.authorise()?;
+        let Authorised { left, built } = self.authorise().await?;
         if left != judged.left {
             return Err(denied("the policy changed while the question waited".to_owned(), None));
         }

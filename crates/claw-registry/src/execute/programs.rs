@@ -17,14 +17,16 @@ impl Executor {
     pub async fn programs(&self, offer: &Offer) -> Result<Registered, StoreError> {
         let caller = offer.caller();
         match &offer.0.registry.world().programs {
-            Some(host) if self.may_use_programs(offer) => host.programs(&caller.tenant, &caller.agent).await,
+            Some(host) if self.may_use_programs(offer).await => {
+                host.programs(&caller.tenant, &caller.agent).await
+            }
             _ => Ok(Registered::default()),
         }
     }
 
     /// Whether the tool for them was offered to the caller and is allowed now, with all that it does.
-    fn may_use_programs(&self, offer: &Offer) -> bool {
-        let registry = self.registry_for(offer.caller());
+    async fn may_use_programs(&self, offer: &Offer) -> bool {
+        let registry = self.registry_for(offer.caller()).await;
         let subject = Subject::from(offer.caller().as_ref());
         offer.0.tools.iter().filter(|tool| tool.entry.meta.needs.contains(&Need::Programs)).any(|tool| {
             let meta = &tool.entry.meta;

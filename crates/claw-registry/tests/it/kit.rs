@@ -16,7 +16,7 @@ use claw_host::{MemoryArtifacts, MemoryStore};
 use claw_policy::approval::{ApprovalConfig, Security};
 use claw_policy::config::PolicyConfig;
 use claw_policy::pipeline::Policy;
-use claw_registry::{Executor, Limits, Offer, OverlayScope, Registry, Reply, Request};
+use claw_registry::{CallerTools, Executor, Limits, Offer, OverlayScope, Registry, Reply, Request};
 use claw_testkit::{FakeShell, ManualClock, MemoryFiles, MemorySettings, Recorder, Reply as Shown};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -44,6 +44,7 @@ pub(crate) struct Setup {
     pub(crate) calls: Option<Arc<dyn CallStore>>,
     pub(crate) shell: FakeShell,
     pub(crate) settings: Option<Arc<MemorySettings>>,
+    pub(crate) caller_tools: Vec<Arc<dyn CallerTools>>,
 }
 
 impl Default for Setup {
@@ -57,6 +58,7 @@ impl Default for Setup {
             calls: None,
             shell: FakeShell::new(Shown::prints("ran\n")),
             settings: None,
+            caller_tools: Vec::new(),
         }
     }
 }
@@ -82,6 +84,9 @@ impl Bench {
             .listener(heard.clone());
         if let Some(settings) = setup.settings {
             builder = builder.settings(settings);
+        }
+        for source in setup.caller_tools {
+            builder = builder.caller_tools(source);
         }
         let executor = builder.build();
         Self { executor, store: setup.store, files, shell, clock, heard }

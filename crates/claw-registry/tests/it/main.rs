@@ -8,6 +8,7 @@ mod budget;
 mod definitions;
 mod guards;
 mod kit;
+mod layers;
 mod output;
 mod overlays;
 mod programs;

@@ -129,7 +129,7 @@ async fn refuses_an_agents_tool_that_takes_the_alias_of_a_denied_tool_of_its_ten
     bench.executor.set_overlay(&main_agent(), Some(of_agent));
     let offer = bench.offer().await;
     assert!(offer.meta("payroll").is_none(), "a tool of the agent's un-denied the tenant's");
-    let list = bench.executor.registry_for(&caller()).list();
+    let list = bench.executor.registry_for(&caller()).await.list();
     let pay = list.iter().find(|line| line.meta.name.as_str() == "pay").unwrap();
     let why = "`pay` is an alias of `payroll`; use another name";
     assert_eq!(pay.status, Status::Unavailable(why.into()), "left out, and nobody says so");

@@ -128,7 +128,7 @@ async fn told(
     Some(match word {
         "help" | "?" => help(session),
         "tools" => tools(session, talk).await,
-        "policy" => policy(session, talk, rest),
+        "policy" => policy(session, talk, rest).await,
         "undo" => undo::last_of(session, app, &talk.caller.session).await,
         "cost" => cost(session, talk).await,
         _ => return None,
@@ -210,9 +210,9 @@ async fn tools(session: &mut Session, talk: &Talk) -> Result<(), Failure> {
     session.out.table(&table)
 }
 
-fn policy(session: &mut Session, talk: &Talk, tool: &str) -> Result<(), Failure> {
+async fn policy(session: &mut Session, talk: &Talk, tool: &str) -> Result<(), Failure> {
     let executor = &talk.sessions.deployment().executor;
-    let (policy, tools) = (executor.policy(), executor.registry_for(&talk.caller).tool_set());
+    let (policy, tools) = (executor.policy(), executor.registry_for(&talk.caller).await.tool_set());
     let subject = Subject::from(&talk.caller);
     if !tool.is_empty() {
         return session.out.foreign(&explain(&policy, &tools, &subject, tool).to_string());
