@@ -49,13 +49,15 @@ pub enum Permission {
     ReadLedger,
     /// See and change keys, users and tenants.
     ManageAccess,
+    /// See, define and change custom tools, where [`App::may_define_tools`] lets the visitor.
+    DefineTools,
     /// Act as another user, in another channel or in a group.
     ActForOthers,
 }
 
 impl Permission {
     /// Every permission.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::ReadTools,
         Self::CallTools,
         Self::ReadSessions,
@@ -65,6 +67,7 @@ impl Permission {
         Self::ReadAgents,
         Self::ReadLedger,
         Self::ManageAccess,
+        Self::DefineTools,
         Self::ActForOthers,
     ];
 
@@ -79,7 +82,9 @@ impl Permission {
             Self::AnswerApprovals => (KeyScope::AnswerApprovals, AccessRole::Operator),
             Self::ReadAgents => (KeyScope::ReadAgents, AccessRole::Viewer),
             Self::ReadLedger => (KeyScope::ReadLedger, AccessRole::Operator),
-            Self::ManageAccess | Self::ActForOthers => (KeyScope::Admin, AccessRole::Admin),
+            Self::ManageAccess | Self::DefineTools | Self::ActForOthers => {
+                (KeyScope::Admin, AccessRole::Admin)
+            }
         }
     }
 }
