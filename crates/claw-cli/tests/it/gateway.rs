@@ -10,21 +10,21 @@ use serde_json::{Value, json};
 use crate::harness::Home;
 
 /// A gateway that ends with this value.
-struct Gateway<'a> {
+pub(crate) struct Gateway<'a> {
     home: &'a Home,
     child: Child,
     address: String,
 }
 
 /// An answer.
-struct Answer {
+pub(crate) struct Answer {
     status: u16,
-    head: String,
-    body: String,
+    pub(crate) head: String,
+    pub(crate) body: String,
 }
 
 impl Answer {
-    fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.body))
     }
 
@@ -34,7 +34,7 @@ impl Answer {
     }
 
     #[track_caller]
-    fn check(self, status: u16, says: &str) -> Self {
+    pub(crate) fn check(self, status: u16, says: &str) -> Self {
         assert_eq!(self.status, status, "{}", self.body);
         assert!(self.body.contains(says), "{says}: {}", self.body);
         self
@@ -42,7 +42,7 @@ impl Answer {
 }
 
 impl<'a> Gateway<'a> {
-    fn start(home: &'a Home, script: &str) -> Self {
+    pub(crate) fn start(home: &'a Home, script: &str) -> Self {
         let script = home.write("script.toml", script);
         let mut command = Command::new(assert_cmd::cargo::cargo_bin!("clawsmith"));
         command.env_clear().env("HOME", home.path()).current_dir(home.path().join("project"));
@@ -56,7 +56,7 @@ impl<'a> Gateway<'a> {
     }
 
     /// A key of this user, with these scopes; the usual ones where none are given.
-    fn key(&self, user: &str, more: &[&str]) -> String {
+    pub(crate) fn key(&self, user: &str, more: &[&str]) -> String {
         let ran = self.home.run(&[&["api-keys", "create", "--user", user], more].concat());
         assert_eq!(ran.code, 0, "{}", ran.shown());
         ran.stdout.trim().to_owned()
@@ -85,23 +85,23 @@ impl<'a> Gateway<'a> {
         stream
     }
 
-    fn send(&self, what: &str, key: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+    pub(crate) fn send(&self, what: &str, key: &str, headers: &[(&str, &str)], body: &str) -> Answer {
         self.raw(request(&self.address, what, key, headers, body).as_bytes())
     }
 
-    fn get(&self, path: &str, key: &str) -> Answer {
+    pub(crate) fn get(&self, path: &str, key: &str) -> Answer {
         self.send(&format!("GET {path}"), key, &[], "")
     }
 
-    fn post(&self, path: &str, key: &str, body: &Value) -> Answer {
+    pub(crate) fn post(&self, path: &str, key: &str, body: &Value) -> Answer {
         self.send(&format!("POST {path}"), key, &[], &body.to_string())
     }
 
-    fn invoke(&self, key: &str, body: &Value) -> Answer {
+    pub(crate) fn invoke(&self, key: &str, body: &Value) -> Answer {
         self.post("/v1/tools/invoke", key, body)
     }
 
-    fn chat(&self, key: &str, text: &str, session: Option<&str>) -> Answer {
+    pub(crate) fn chat(&self, key: &str, text: &str, session: Option<&str>) -> Answer {
         let body = json!({ "model": "agent:default", "messages": [{ "role": "user", "content": text }] });
         let headers: Vec<(&str, &str)> =
             session.map(|session| ("x-clawsmith-session", session)).into_iter().collect();

@@ -334,7 +334,7 @@ impl Lexer {
 
     fn escape(&mut self) -> Result<(), TemplateError> {
         self.take('\\');
-        self.no_slot("after a `\\`")?;
+        self.no_slot("a `\\` before it")?;
         match self.peek() {
             // The line goes on.
             Some('\n') => self.take('\n'),
@@ -415,7 +415,7 @@ impl Lexer {
         match self.peek() {
             Some('(') => self.nested(opened, '(', ')'),
             Some('{') if !self.follows(OPEN) => self.nested(opened, '{', '}'),
-            Some('{') => Err(TemplateError::Unplaced { at: opened + 1, what: "after a `$`" }),
+            Some('{') => Err(TemplateError::Unplaced { at: opened + 1, what: "a `$` before it" }),
             Some('[') => self.nested(opened, '[', ']'),
             Some('\'' | '"') => {
                 self.refused

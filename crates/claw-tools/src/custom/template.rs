@@ -30,8 +30,8 @@ pub enum TemplateError {
     },
     /// A placeholder where no value can be kept apart from the command, or a construct that hides where it is.
     #[error(
-        "at character {at}: {what} does not go with placeholders; write each placeholder as a word of its own, \
-         outside of quotes and substitutions"
+        "at character {at}: no placeholder can be filled safely because of {what}; write each placeholder as a word \
+         of its own, outside of quotes and substitutions"
     )]
     Unplaced {
         /// Position.

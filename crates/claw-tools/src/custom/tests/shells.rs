@@ -1,5 +1,11 @@
 //! Generated templates and values, run through real shells: every argument arrives exactly as it was given.
 
+#![expect(
+    clippy::disallowed_types,
+    clippy::disallowed_methods,
+    reason = "real shells are what the templates are for"
+)]
+
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
