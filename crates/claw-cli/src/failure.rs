@@ -128,7 +128,7 @@ impl From<Problems> for Failure {
 impl From<app::Error> for Failure {
     fn from(error: app::Error) -> Self {
         let kind = match error.kind() {
-            app::Kind::Failed => Kind::Failed,
+            app::Kind::Failed | app::Kind::NotFound | app::Kind::Conflict => Kind::Failed,
             app::Kind::Invalid => Kind::Usage,
             app::Kind::Refused => Kind::Refused,
         };

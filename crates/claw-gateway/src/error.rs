@@ -71,6 +71,8 @@ impl From<app::Error> for ApiError {
         let (status, code) = match error.kind() {
             Kind::Invalid => (StatusCode::BAD_REQUEST, "invalid_request"),
             Kind::Refused => (StatusCode::FORBIDDEN, "forbidden"),
+            Kind::NotFound => (StatusCode::NOT_FOUND, "not_found"),
+            Kind::Conflict => (StatusCode::CONFLICT, "conflict"),
             Kind::Failed => (StatusCode::SERVICE_UNAVAILABLE, "unavailable"),
         };
         if status == StatusCode::SERVICE_UNAVAILABLE {

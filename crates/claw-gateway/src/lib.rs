@@ -9,6 +9,7 @@
 
 mod approvals;
 mod completions;
+mod custom;
 mod error;
 mod events;
 mod guard;
@@ -204,6 +205,11 @@ fn router(gateway: Gateway) -> Router {
     let guarded = Router::new()
         .route("/v1/tools", get(tools::list))
         .route("/v1/tools/invoke", post(tools::invoke))
+        .route("/v1/tools/custom", get(custom::list).post(custom::create))
+        .route(
+            "/v1/tools/custom/{name}",
+            get(custom::get).patch(custom::update).put(custom::update).delete(custom::remove),
+        )
         .route("/v1/models", get(completions::models))
         .route("/v1/chat/completions", post(completions::create))
         .route("/v1/sessions", get(sessions::list))

@@ -100,6 +100,7 @@ fn context(workspace: &Path) -> RunContext {
         access: WorkspaceAccess::Direct,
         network: false,
         hidden: Vec::new(),
+        paths: Vec::new(),
         sights: Vec::new(),
         cancel: CancellationToken::new(),
         progress: Progress::silent(),

@@ -103,6 +103,7 @@ fn context(workspace: &Path, sandboxed: bool) -> RunContext {
         access: WorkspaceAccess::Direct,
         network: false,
         hidden: Vec::new(),
+        paths: Vec::new(),
         sights: Vec::new(),
         cancel: CancellationToken::new(),
         progress: Progress::silent(),

@@ -85,6 +85,7 @@ fn context(workspace: &Path, access: WorkspaceAccess) -> RunContext {
         access,
         network: false,
         hidden: Vec::new(),
+        paths: Vec::new(),
         sights: Vec::new(),
         cancel: CancellationToken::new(),
         progress: Progress::silent(),

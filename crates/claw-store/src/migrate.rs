@@ -60,6 +60,7 @@ const PAIRS: &[Pair] = &[
     pair!(23, "tenant_rules", "0023_tenant_rules.sql"),
     pair!(24, "blobs", "0024_blobs.sql"),
     pair!(25, "mcp", "0025_mcp.sql"),
+    pair!(26, "custom_tools", "0026_custom_tools.sql"),
 ];
 
 /// Every step, in order.

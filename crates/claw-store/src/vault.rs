@@ -4,6 +4,7 @@
 //! alone gives bytes that say nothing.
 
 mod credentials;
+mod custom;
 mod env;
 mod rotate;
 
@@ -12,13 +13,15 @@ use std::sync::Arc;
 use claw_core::TenantId;
 use claw_core::port::UnixMillis;
 use claw_core::store::{
-    Program, ProgramCard, ProgramPlace, ProgramSettings, Sealed, SealedPlace, SecretPlace, Store, StoreError,
+    CustomToolCard, CustomToolPlace, Program, ProgramCard, ProgramPlace, ProgramSettings, Sealed,
+    SealedPlace, SecretPlace, Store, StoreError, StoredCustomTool,
 };
 pub use rotate::{Failed, Progress, Retired, Rotated};
 use secrecy::{ExposeSecret as _, SecretString};
 use zeroize::Zeroizing;
 
 pub use credentials::StoredCredentials;
+pub use custom::CustomToolValues;
 pub use env::ProgramEnv;
 
 use crate::row::damaged;
@@ -139,6 +142,56 @@ impl Vault {
         let sealed = turn.ring.seal(&place.into(), &plain)?;
         let card = ProgramCard { place: place.clone(), settings, variables: env.names(), at };
         self.store.put_program(&Program { card, env: sealed }).await
+    }
+
+    /// Opens the values of a custom tool that was read from the store.
+    pub async fn custom_tool_values(&self, tool: &StoredCustomTool) -> Result<CustomToolValues, StoreError> {
+        let StoredCustomTool { card, env } = tool;
+        let at = SealedPlace::from(&card.place);
+        let mut read = (card.clone(), env.clone());
+        let mut attempt = Attempt::First;
+        let plain = loop {
+            if let Some(plain) = self.opened(&at, &read.1, attempt).await? {
+                break plain;
+            }
+            attempt = Attempt::Second;
+            // Sealed anew meanwhile, perhaps.
+            let Some(now) = self.store.custom_tool(&card.place).await? else {
+                return Err(damaged(&at.to_string(), "it was removed"));
+            };
+            read = (now.card, now.env);
+        };
+        CustomToolValues::read(&plain, &read.0.definition)
+            .map_err(|why| damaged(&at.to_string(), format_args!("{why}; set it again, or remove it")))
+    }
+
+    /// The custom tool at exactly this place, with its values.
+    pub async fn custom_tool(
+        &self,
+        place: &CustomToolPlace,
+    ) -> Result<Option<(CustomToolCard, CustomToolValues)>, StoreError> {
+        let Some(tool) = self.store.custom_tool(place).await? else { return Ok(None) };
+        let values = self.custom_tool_values(&tool).await?;
+        Ok(Some((tool.card, values)))
+    }
+
+    /// Seals the values of a custom tool and writes it; returns its new version. They are sealed for what it does and
+    /// what it is granted: a tool whose command was changed in the store does not get them.
+    pub async fn put_custom_tool(
+        &self,
+        mut card: CustomToolCard,
+        values: &CustomToolValues,
+        seen: Option<u64>,
+    ) -> Result<u64, StoreError> {
+        let plain = values.write(&card.definition)?;
+        if plain.len() > MOST_SECRET_BYTES {
+            let why = format!("its values have {} bytes, at most {MOST_SECRET_BYTES} can be", plain.len());
+            return Err(refused("could not keep the custom tool", why));
+        }
+        card.variables = values.names();
+        let turn = self.keys.sealing().await?;
+        let env = turn.ring.seal(&(&card.place).into(), &plain)?;
+        self.store.put_custom_tool(&StoredCustomTool { card, env }, seen).await
     }
 
     /// Opens a value; `None` where it should be read again first: the key that sealed it is not known, may have

@@ -13,6 +13,7 @@ mod ai;
 mod automation;
 mod builtin;
 mod catalogue;
+pub mod custom;
 mod fs;
 mod runtime;
 mod sessions;

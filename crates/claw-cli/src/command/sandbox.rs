@@ -138,6 +138,7 @@ fn place(reaching: &Reaching, session: &Session, launcher: Arc<Launcher>) -> Res
         access: WorkspaceAccess::Direct,
         network: false,
         hidden: Vec::new(),
+        paths: Vec::new(),
         sights: Vec::new(),
         cancel: CancellationToken::new(),
         progress: Progress::silent(),

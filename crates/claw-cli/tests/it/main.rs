@@ -10,6 +10,7 @@ mod chat;
 mod config;
 mod credentialed_exec;
 mod credentials;
+mod custom_tools;
 mod db;
 mod db_copy;
 mod docker;

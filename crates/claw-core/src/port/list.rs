@@ -8,7 +8,8 @@ use serde::Serialize;
 
 use super::{
     AgentDirectory, Agents, ArtifactStore, Artifacts, Catalogue, Clock, EndpointHost, Endpoints, Files,
-    FsBridge, Processes, ProgramHost, SeenFiles, Sessions, Shell, ShellHost, TalkHost, Talks, UndoJournal,
+    FsBridge, Http, HttpHost, Processes, ProgramHost, SeenFiles, Sessions, Shell, ShellHost, TalkHost, Talks,
+    UndoJournal,
 };
 use crate::tool::{Call, ToolError};
 
@@ -123,6 +124,8 @@ ports! {
         talks: TalkHost;
         /// Endpoints that configuration names.
         endpoints: EndpointHost;
+        /// Other servers.
+        http: HttpHost;
     }
     ports {
         /// Files of the workspace.
@@ -144,6 +147,8 @@ ports! {
         /// Endpoints that configuration names.
         Endpoints "endpoints" gives endpoints: Endpoints
             from endpoints else "no endpoint is configured; see `endpoints` in the configuration";
+        /// Requests to servers that the tool's owner named.
+        Http "http" gives http: Http from http else "no way to other servers is set up";
         /// Searching the tools themselves.
         Catalogue "catalogue" gives catalogue: Catalogue;
     }

@@ -14,6 +14,7 @@ mod clock;
 mod endpoints;
 mod files;
 mod generated;
+mod http;
 mod list;
 mod model;
 mod processes;
@@ -39,6 +40,7 @@ pub use files::{
     Window, WriteMode, Written,
 };
 pub use generated::Generated;
+pub use http::{Http, HttpAnswer, HttpHost, HttpRequest};
 pub use list::{Need, Ports, World};
 pub use model::{
     Answer, Choice, Ear, Fault, Model, ModelCard, ModelError, Models, Piece, Prices, Prompt, Question, Stop,

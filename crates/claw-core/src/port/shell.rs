@@ -159,6 +159,8 @@ pub struct RunContext {
     pub network: bool,
     /// Paths that do not exist for it, as far as they are there.
     pub hidden: Vec<PathBuf>,
+    /// Paths beside the workspace that it reaches in a sandbox, where they are not hidden.
+    pub paths: Vec<Allowed>,
     /// What was seen when the plan was judged; compared again before running.
     pub sights: Vec<Sight>,
     /// Rings when the command must end.

@@ -33,11 +33,13 @@ pub enum Topic {
     Processes,
     /// An MCP server, a grant, a tool of one or a request for access.
     Mcp,
+    /// A custom tool.
+    Tools,
 }
 
 impl Topic {
     /// Every topic.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Approvals,
         Self::Work,
         Self::Sessions,
@@ -48,6 +50,7 @@ impl Topic {
         Self::Secrets,
         Self::Processes,
         Self::Mcp,
+        Self::Tools,
     ];
 
     /// The topic as a word, as nodes tell it each other.
@@ -63,6 +66,7 @@ impl Topic {
             Self::Secrets => "secrets",
             Self::Processes => "processes",
             Self::Mcp => "mcp",
+            Self::Tools => "tools",
         }
     }
 

@@ -12,6 +12,7 @@ mod artifacts;
 mod blobs;
 mod changes;
 mod conversations;
+mod custom_tools;
 mod documents;
 mod ledger;
 mod mcp;
@@ -42,6 +43,10 @@ pub use artifacts::{ArtifactIndex, KeptArtifact};
 pub use blobs::{Blob, BlobCard, BlobLimits, Blobs, NewBlob};
 pub use changes::{Bells, Changes, SessionBells, Topic};
 pub use conversations::{Circle, Conversation, ConversationPage, Conversations, Party};
+pub use custom_tools::{
+    CustomToolAction, CustomToolCard, CustomToolDefinition, CustomToolGrants, CustomToolHttp,
+    CustomToolPlace, CustomTools, GrantedPath, StoredCustomTool,
+};
 pub use documents::{Document, DocumentCard, DocumentKey, Documents, Found, Passage, PassageQuery, Shelf};
 pub use ledger::{CallContext, ChangeRecord, Entry, Event as EntryEvent, Ledger, Outcome, Record, Tally};
 pub use mcp::{
@@ -92,6 +97,7 @@ pub trait Store:
     + AgentStore
     + SettingsStore
     + Programs
+    + CustomTools
     + SealedValues
     + Secrets
     + Documents
@@ -118,6 +124,8 @@ impl<S> Store for S where
         + AgentStore
         + SettingsStore
         + Programs
+        + CustomTools
+        + CustomTools
         + SealedValues
         + Secrets
         + Documents

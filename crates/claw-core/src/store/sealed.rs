@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use serde::{Serialize, Serializer};
 use smol_str::SmolStr;
 
-use super::{Changes, ProgramPlace, SecretPlace, StoreError};
+use super::{Changes, CustomToolPlace, ProgramPlace, SecretPlace, StoreError};
 use crate::id::{AgentId, TenantId};
 
 /// The form that is written today. No text begins with this byte.
@@ -121,17 +121,20 @@ pub enum SealedTable {
     Secrets,
     /// What credentialed programs are given.
     Programs,
+    /// Values of custom tools.
+    CustomTools,
 }
 
 impl SealedTable {
     /// Every table.
-    pub const ALL: [Self; 2] = [Self::Secrets, Self::Programs];
+    pub const ALL: [Self; 3] = [Self::Secrets, Self::Programs, Self::CustomTools];
 
     /// The table's name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Secrets => "secrets",
             Self::Programs => "programs",
+            Self::CustomTools => "custom_tools",
         }
     }
 
@@ -139,7 +142,7 @@ impl SealedTable {
     pub const fn field(self) -> &'static str {
         match self {
             Self::Secrets => "value",
-            Self::Programs => "env",
+            Self::Programs | Self::CustomTools => "env",
         }
     }
 }
@@ -176,6 +179,7 @@ impl fmt::Display for SealedPlace {
         let what = match self.table {
             SealedTable::Secrets => "the secret",
             SealedTable::Programs => "the env of program",
+            SealedTable::CustomTools => "the env of custom tool",
         };
         write!(f, "{what} `{}`", self.name)?;
         if let Some(agent) = &self.agent {
@@ -196,6 +200,13 @@ impl From<&ProgramPlace> for SealedPlace {
     fn from(place: &ProgramPlace) -> Self {
         let ProgramPlace { tenant, agent, name } = place.clone();
         Self { table: SealedTable::Programs, tenant, agent, name: name.into() }
+    }
+}
+
+impl From<&CustomToolPlace> for SealedPlace {
+    fn from(place: &CustomToolPlace) -> Self {
+        let CustomToolPlace { tenant, agent, name } = place.clone();
+        Self { table: SealedTable::CustomTools, tenant, agent, name: name.into() }
     }
 }
 

@@ -50,7 +50,10 @@ pub use error::{ErrorKind, ToolError};
 pub use group::{Group, Section};
 pub use meta::{Cost, Meta, Profile, Source};
 pub use output::{Block, Media, Output, Usage};
-pub use plan::{Argv, Ask, Digest, Facts, Identity, Input, Origin, Plan, Script, Sight, Target};
+pub use plan::{
+    Argv, Ask, Digest, Facts, Given, GivenPath, Identity, Input, Origin, Plan, Script, SecretVariables,
+    Sight, Target,
+};
 pub use source::{ToolSource, Unavailable};
 pub use spec::Spec;
 

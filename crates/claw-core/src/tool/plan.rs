@@ -37,6 +37,75 @@ pub struct Plan {
     pub effects: Effects,
     /// What it asks for, in order.
     pub asks: Vec<Ask>,
+    /// Access that the owner of the tool gave its commands; `None` for that of the caller's own commands.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub given: Option<Box<Given>>,
+}
+
+/// Access that the owner of a tool gave its commands beyond that of the caller's own commands.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct Given {
+    /// The commands reach other machines; nobody is asked about that.
+    pub network: bool,
+    /// Paths outside of the workspace that they reach, in a sandbox.
+    pub paths: Vec<GivenPath>,
+    /// Variables with secret values.
+    pub variables: SecretVariables,
+}
+
+/// A file, or a directory with all below it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct GivenPath {
+    /// The absolute path.
+    pub path: PathBuf,
+    /// The commands may change it.
+    pub write: bool,
+}
+
+impl Given {
+    /// Whether it is nothing.
+    pub fn is_empty(&self) -> bool {
+        !self.network && self.paths.is_empty() && self.variables.is_empty()
+    }
+}
+
+/// Variables whose values are secret: only the shell port reads them. Serialised and printed, they are names.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct SecretVariables(Arc<[(String, String)]>);
+
+impl SecretVariables {
+    /// Takes names and values.
+    pub fn new(mut variables: Vec<(String, String)>) -> Self {
+        variables.sort();
+        Self(variables.into())
+    }
+
+    /// The names, sorted.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|(name, _)| name.as_str())
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Names and values, for the command alone.
+    pub fn reveal(&self) -> &[(String, String)] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for SecretVariables {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.names()).finish()
+    }
+}
+
+impl Serialize for SecretVariables {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.names())
+    }
 }
 
 /// One thing a call asks of the world.
@@ -147,27 +216,27 @@ impl Plan {
     /// The plan of a tool that says nothing about a call: all of its ceiling, and no ask that a port would
     /// grant. A tool that writes, runs or connects has to name what.
     pub const fn of(meta: &Meta) -> Self {
-        Self { effects: meta.effects, asks: Vec::new() }
+        Self { effects: meta.effects, asks: Vec::new(), given: None }
     }
 
     /// A call that does nothing beyond reading.
     pub const fn read() -> Self {
-        Self { effects: Effects::of(&[Effect::Read]), asks: Vec::new() }
+        Self { effects: Effects::of(&[Effect::Read]), asks: Vec::new(), given: None }
     }
 
     /// The plan of a tool whose doing cannot be told beforehand.
     pub fn opaque(effects: Effects) -> Self {
-        Self { effects, asks: vec![Ask::Opaque] }
+        Self { effects, asks: vec![Ask::Opaque], given: None }
     }
 
     /// Runs this script.
     pub fn script(script: Script) -> Self {
-        Self { effects: Effects::of(&[Effect::Execute]), asks: vec![Ask::Script(script)] }
+        Self { effects: Effects::of(&[Effect::Execute]), asks: vec![Ask::Script(script)], given: None }
     }
 
     /// Runs this program.
     pub fn argv(argv: Argv) -> Self {
-        Self { effects: Effects::of(&[Effect::Execute]), asks: vec![Ask::Argv(argv)] }
+        Self { effects: Effects::of(&[Effect::Execute]), asks: vec![Ask::Argv(argv)], given: None }
     }
 
     /// Changes this path.
@@ -175,6 +244,7 @@ impl Plan {
         Self {
             effects: Effects::of(&[Effect::Read, Effect::Write]),
             asks: vec![Ask::Write { path: path.into() }],
+            given: None,
         }
     }
 
@@ -188,6 +258,13 @@ impl Plan {
     #[must_use]
     pub const fn with(mut self, effect: Effect) -> Self {
         self.effects = self.effects.and(Effects::of(&[effect]));
+        self
+    }
+
+    /// Gives the commands access; nothing where `given` is empty.
+    #[must_use]
+    pub fn giving(mut self, given: Given) -> Self {
+        self.given = (!given.is_empty()).then(|| Box::new(given));
         self
     }
 

@@ -120,8 +120,10 @@ impl LocalShell {
     pub(super) fn writable(&self, context: &RunContext) -> Vec<PathBuf> {
         let grants = self.options.grants.iter().filter(|grant| grant.write);
         let grants = grants.map(|grant| grant.path.canonicalize().unwrap_or_else(|_| grant.path.clone()));
+        let given = context.paths.iter().filter(|path| path.write);
+        let given = given.map(|path| path.path.canonicalize().unwrap_or_else(|_| path.path.clone()));
         let temporary = sight::TEMPORARY.iter().map(PathBuf::from);
-        std::iter::once(context.workspace.clone()).chain(temporary).chain(grants).collect()
+        std::iter::once(context.workspace.clone()).chain(temporary).chain(grants).chain(given).collect()
     }
 
     /// The options of every command.
@@ -141,12 +143,14 @@ impl LocalShell {
     pub(crate) async fn confinement(&self, context: &RunContext) -> Confinement {
         let write = writes(context);
         let grant = |grant: &Grant| Grant { path: grant.path.clone(), write: grant.write && write };
+        let given =
+            context.paths.iter().map(|path| Grant { path: path.path.clone(), write: path.write && write });
         let reach = Reach {
             workspace: context.workspace.clone(),
             write,
             layer: None,
             temporary: self.temporary(context).await,
-            grants: self.options.grants.iter().map(grant).collect(),
+            grants: self.options.grants.iter().map(grant).chain(given).collect(),
             hidden: self.hidden(context).await,
             network: self.network(context),
             processes: true,

@@ -43,7 +43,7 @@ pub struct Analysis {
 pub struct AnalysedAsk {
     /// The ask.
     pub ask: Ask,
-    /// The rules' verdict on a script, a program with credentials or typed text; `None` for other asks.
+    /// The rules' verdict on a script, a program or typed text; `None` for other asks.
     pub verdict: Option<Verdict>,
     /// The way a command goes; [`Route::Shell`] for asks that are no command.
     pub route: Route,
@@ -51,11 +51,11 @@ pub struct AnalysedAsk {
     pub covered: bool,
 }
 
-/// The command that an ask is for: a script, or a program with credentials as a script that means the same.
+/// The command that an ask is for: a script, or a program as a script that means the same.
 pub fn command(ask: &Ask) -> Option<Cow<'_, Script>> {
     match ask {
         Ask::Script(script) => Some(Cow::Borrowed(script)),
-        Ask::Argv(argv) if argv.credentials => Some(Cow::Owned(as_script(argv))),
+        Ask::Argv(argv) => Some(Cow::Owned(as_script(argv))),
         _ => None,
     }
 }
@@ -79,7 +79,9 @@ impl AnalysedAsk {
             (_, Some(script)) => {
                 let verdict = invocation(&script).analyse(rules);
                 let route = match ask {
-                    Ask::Argv(argv) => Route::of_argv(argv, programs),
+                    Ask::Argv(argv) if argv.credentials => Route::of_argv(argv, programs),
+                    // Its owner named the program; it runs as it is.
+                    Ask::Argv(_) => Route::Shell,
                     _ => Route::of_script(&script, &verdict, programs),
                 };
                 (Some(verdict), route)
@@ -100,7 +102,8 @@ impl Analysis {
         typed: impl Fn(&Input, &Rules) -> Option<Verdict>,
     ) -> Self {
         let asks = plan.asks.iter().map(|ask| AnalysedAsk::of(ask, rules, programs, &typed)).collect();
-        Self { effects: plan.effects, asks, network }
+        let given = plan.given.as_ref().is_some_and(|given| given.network);
+        Self { effects: plan.effects, asks, network: network || given }
     }
 
     /// The verdicts, in the order of the asks that have one.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use claw_core::TenantId;
-use claw_core::port::{HostRan, ProgramHost, ProgramRun, Ran, RunContext, Shell, ShellHost};
-use claw_core::tool::{Argv, Ask, Caller, Effect, Script, Sight, ToolError};
+use claw_core::port::{Allowed, HostRan, ProgramHost, ProgramRun, Ran, RunContext, Shell, ShellHost};
+use claw_core::tool::{Argv, Ask, Caller, Effect, Plan, Script, Sight, ToolError};
 
 use super::changes::ChangeSite;
 use super::printed::{without_edges, without_escapes};
@@ -39,11 +39,18 @@ pub(super) fn context(caller: &Caller, grant: &Grant) -> RunContext {
         access: grant.access,
         network: grant.effects.has(Effect::Network) && (grant.network || grant.plan.asks.iter().any(wished)),
         hidden: grant.scope.denied.clone(),
+        paths: given_paths(&grant.plan),
         sights: grant.sights.clone(),
         cancel: grant.cancel.clone(),
         progress: grant.progress.clone(),
         secrets: grant.secrets.clone(),
     }
+}
+
+/// Paths beside the workspace that the owner of the tool gave its commands.
+fn given_paths(plan: &Plan) -> Vec<Allowed> {
+    let paths = plan.given.iter().flat_map(|given| &given.paths);
+    paths.map(|given| Allowed { path: given.path.clone(), write: given.write }).collect()
 }
 
 struct GuardedShell {
@@ -80,6 +87,18 @@ impl GuardedShell {
         Ok(ran)
     }
 
+    /// The environment of a command with the secret variables of its tool. They are secret from here on.
+    fn with_secrets(&self, env: &[(String, String)]) -> Vec<(String, String)> {
+        let mut env = env.to_vec();
+        for (name, value) in self.grant.plan.given.iter().flat_map(|given| given.variables.reveal()) {
+            self.grant.secrets.add(value.clone());
+            env.retain(|(other, _)| other != name);
+            env.push((name.clone(), value.clone()));
+        }
+        env.sort();
+        env
+    }
+
     /// What a command printed, fit to be scrubbed.
     fn cleaned(&self, mut ran: Ran) -> Ran {
         for printed in [&mut ran.output, &mut ran.errors] {
@@ -110,7 +129,9 @@ impl Shell for GuardedShell {
                 self.settled(programs.run(&self.login, run).await, &script.text, script.dry_run).await
             }
             None => {
-                self.settled(self.host.run(&self.context, script).await, &script.text, script.dry_run).await
+                let secret = Script { env: self.with_secrets(&script.env), ..script.clone() };
+                let ran = self.host.run(&self.context, &secret).await;
+                self.settled(ran, &script.text, script.dry_run).await
             }
         };
         ran.map(|ran| self.cleaned(ran))
@@ -128,7 +149,9 @@ impl Shell for GuardedShell {
             }
             None if argv.credentials => Err(super::unplanned("a program with credentials".to_owned())),
             None => {
-                self.settled(self.host.spawn(&self.context, argv).await, &argv.argv.join(" "), false).await
+                let secret = Argv { env: self.with_secrets(&argv.env), ..argv.clone() };
+                let ran = self.host.spawn(&self.context, &secret).await;
+                self.settled(ran, &argv.argv.join(" "), false).await
             }
         };
         ran.map(|ran| self.cleaned(ran))

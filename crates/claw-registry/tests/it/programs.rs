@@ -86,7 +86,7 @@ impl Tool for Mixed {
             "opaque" => Ask::Opaque,
             text => Ask::Script(script(text)),
         };
-        Plan { effects: Effects::NONE, asks: args.asks.iter().map(ask).collect() }
+        Plan { effects: Effects::NONE, asks: args.asks.iter().map(ask).collect(), given: None }
     }
 
     async fn run(&self, call: &Call, args: MixedArgs) -> Result<Output, ToolError> {

@@ -12,6 +12,7 @@ mod blobs;
 mod changes;
 pub(crate) mod connections;
 mod conversations;
+mod custom_tools;
 mod documents;
 pub(crate) mod failure;
 pub(crate) mod ledger;

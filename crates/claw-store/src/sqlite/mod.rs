@@ -12,6 +12,7 @@ mod blobs;
 mod changes;
 mod connections;
 mod conversations;
+mod custom_tools;
 mod documents;
 pub(crate) mod error;
 pub(crate) mod ledger;

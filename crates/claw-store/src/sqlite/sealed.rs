@@ -34,6 +34,11 @@ impl SealedValues for SqliteStore {
                  WHERE substr(env, 1, 9) <> $1 AND (tenant, agent, name) > ($2, $3, $4)
                  ORDER BY tenant, agent, name LIMIT $5"
             }
+            SealedTable::CustomTools => {
+                "SELECT tenant, agent, name, env FROM custom_tools
+                 WHERE substr(env, 1, 9) <> $1 AND (tenant, agent, name) > ($2, $3, $4)
+                 ORDER BY tenant, agent, name LIMIT $5"
+            }
         };
         let (tenant, agent, name) = row::place_text(after);
         let rows: Vec<(String, String, String, Vec<u8>)> = query_as(sql)
@@ -59,6 +64,10 @@ impl SealedValues for SqliteStore {
                 SealedTable::Programs => {
                     "UPDATE programs SET env = $5 WHERE tenant = $1 AND agent = $2 AND name = $3 AND env = $4"
                 }
+                SealedTable::CustomTools => {
+                    "UPDATE custom_tools SET env = $5
+                     WHERE tenant = $1 AND agent = $2 AND name = $3 AND env = $4"
+                }
             };
             let done = query(sql)
                 .bind(place.tenant.as_str())
@@ -80,6 +89,7 @@ impl SealedValues for SqliteStore {
         let rows: Vec<(Vec<u8>, i64)> = query_as(
             "SELECT head, count(*) FROM (
                  SELECT substr(value, 1, 9) AS head FROM secrets UNION ALL SELECT substr(env, 1, 9) FROM programs
+                 UNION ALL SELECT substr(env, 1, 9) FROM custom_tools
              ) GROUP BY head",
         )
         .fetch_all(&self.readers)

@@ -172,6 +172,7 @@ async fn secrets() {
     let databases = Databases::default();
     conformance::secrets(async || databases.store().await).await;
     conformance::programs(async || databases.store().await).await;
+    conformance::custom_tools(async || databases.store().await).await;
     conformance::sealed_values(async || databases.store().await).await;
 }
 

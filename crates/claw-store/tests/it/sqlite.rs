@@ -150,6 +150,8 @@ async fn keeps_secrets() {
     conformance::secrets(async || files.next().await).await;
     conformance::programs(memory).await;
     conformance::programs(async || files.next().await).await;
+    conformance::custom_tools(memory).await;
+    conformance::custom_tools(async || files.next().await).await;
     conformance::sealed_values(memory).await;
     conformance::sealed_values(async || files.next().await).await;
 }

@@ -2,9 +2,11 @@
 //! still what was seen.
 
 use claw_core::store::{
-    KeyUse, Programs, Resealed, SealKeyId, SealedPlace, SealedRow, SealedTable, SealedValues, Secrets, Topic,
+    CustomTools, KeyUse, Programs, Resealed, SealKeyId, SealedPlace, SealedRow, SealedTable, SealedValues,
+    Secrets, Topic,
 };
 
+use super::custom_tools::custom_tool;
 use super::secrets::{program, sealed, secret};
 use crate::fixture::{NOW, tenant};
 
@@ -12,15 +14,15 @@ const OLD: SealKeyId = SealKeyId([1; 8]);
 const NEW: SealKeyId = SealKeyId([2; 8]);
 
 /// Puts a store through the suite; `make` gives an empty one.
-pub async fn sealed_values<S: SealedValues + Secrets + Programs>(make: impl AsyncFn() -> S) {
+pub async fn sealed_values<S: SealedValues + Secrets + Programs + CustomTools>(make: impl AsyncFn() -> S) {
     finds_every_value_once(make().await).await;
     puts_anew_what_was_seen(make().await).await;
     leaves_what_was_changed(make().await).await;
     counts_by_key(make().await).await;
 }
 
-async fn finds_every_value_once(store: impl SealedValues + Secrets + Programs) {
-    let mut expected = [Vec::new(), Vec::new()];
+async fn finds_every_value_once(store: impl SealedValues + Secrets + Programs + CustomTools) {
+    let mut expected = [Vec::new(), Vec::new(), Vec::new()];
     for of in ["a", "b-c", "b"] {
         for agent in [None, Some("x"), Some("y")] {
             for name in ["n", "m", "o"] {
@@ -30,6 +32,9 @@ async fn finds_every_value_once(store: impl SealedValues + Secrets + Programs) {
                 let program = program(of, agent, name, sealed(1, name.as_bytes()));
                 store.put_program(&program).await.unwrap();
                 expected[1].push(SealedPlace::from(&program.card.place));
+                let tool = custom_tool(of, agent, name, sealed(1, name.as_bytes()));
+                store.put_custom_tool(&tool, None).await.unwrap();
+                expected[2].push(SealedPlace::from(&tool.card.place));
             }
         }
         store.put_secret(&secret(of, None, "current"), &sealed(2, b"x"), NOW).await.unwrap();
@@ -54,32 +59,37 @@ async fn finds_every_value_once(store: impl SealedValues + Secrets + Programs) {
     }
 }
 
-async fn puts_anew_what_was_seen(store: impl SealedValues + Secrets + Programs) {
+async fn puts_anew_what_was_seen(store: impl SealedValues + Secrets + Programs + CustomTools) {
     let (mine, theirs) = (secret("main", None, "T"), secret("other", None, "T"));
     let gh = program("main", None, "gh", sealed(1, b"env"));
     store.put_secret(&mine, &sealed(1, b"same"), NOW).await.unwrap();
     store.put_secret(&theirs, &sealed(1, b"same"), NOW).await.unwrap();
     store.put_program(&gh).await.unwrap();
+    let dns = custom_tool("main", None, "dns", sealed(1, b"tool"));
+    store.put_custom_tool(&dns, None).await.unwrap();
     let before = store.secrets(&tenant("main")).await.unwrap();
     let mut changes = store.changes(Topic::Secrets);
     let anew = [
         Resealed { place: (&mine).into(), old: sealed(1, b"same"), new: sealed(2, b"new") },
         Resealed { place: (&gh.card.place).into(), old: sealed(1, b"env"), new: sealed(2, b"new env") },
+        Resealed { place: (&dns.card.place).into(), old: sealed(1, b"tool"), new: sealed(2, b"new tool") },
     ];
-    assert_eq!(store.reseal(&anew).await.unwrap(), 2);
+    assert_eq!(store.reseal(&anew).await.unwrap(), 3);
     assert!(changes.has_changed().unwrap());
     changes.mark_unchanged();
     assert_eq!(store.secret(&mine).await.unwrap(), Some(sealed(2, b"new")));
     assert_eq!(store.secret(&theirs).await.unwrap(), Some(sealed(1, b"same")), "another tenant's");
     let program = store.program(&gh.card.place).await.unwrap().unwrap();
     assert_eq!((program.env, program.card), (sealed(2, b"new env"), gh.card), "the rest of it is as it was");
+    let tool = store.custom_tool(&dns.card.place).await.unwrap().unwrap();
+    assert_eq!((tool.env, tool.card), (sealed(2, b"new tool"), dns.card), "the rest of it is as it was");
     assert_eq!(store.secrets(&tenant("main")).await.unwrap(), before, "nobody wrote it");
     let left = store.not_sealed_by(NEW, SealedTable::Secrets, None, 10).await.unwrap();
     assert_eq!(left, [SealedRow { place: (&theirs).into(), value: Ok(sealed(1, b"same")) }]);
     assert_eq!(store.reseal(&[]).await.unwrap(), 0);
 }
 
-async fn leaves_what_was_changed(store: impl SealedValues + Secrets + Programs) {
+async fn leaves_what_was_changed(store: impl SealedValues + Secrets + Programs + CustomTools) {
     let (written, removed, same) =
         (secret("main", None, "written"), secret("main", None, "removed"), secret("main", None, "same"));
     for place in [&written, &removed, &same] {
@@ -97,12 +107,13 @@ async fn leaves_what_was_changed(store: impl SealedValues + Secrets + Programs) 
     assert_eq!(store.secret(&same).await.unwrap(), Some(sealed(2, b"new")));
 }
 
-async fn counts_by_key(store: impl SealedValues + Secrets + Programs) {
+async fn counts_by_key(store: impl SealedValues + Secrets + Programs + CustomTools) {
     assert_eq!(store.key_use().await.unwrap(), []);
     for (n, key) in [1, 2, 1].into_iter().enumerate() {
         store.put_secret(&secret(&format!("t{n}"), None, "T"), &sealed(key, b"x"), NOW).await.unwrap();
     }
     store.put_program(&program("t9", None, "gh", sealed(1, b"x"))).await.unwrap();
-    let expected = [KeyUse { key: Some(OLD), values: 3 }, KeyUse { key: Some(NEW), values: 1 }];
+    store.put_custom_tool(&custom_tool("t9", None, "dns", sealed(1, b"x")), None).await.unwrap();
+    let expected = [KeyUse { key: Some(OLD), values: 4 }, KeyUse { key: Some(NEW), values: 1 }];
     assert_eq!(store.key_use().await.unwrap(), expected);
 }

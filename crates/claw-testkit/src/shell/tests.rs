@@ -14,6 +14,7 @@ fn context(sights: Vec<Sight>) -> RunContext {
         access: WorkspaceAccess::Direct,
         network: false,
         hidden: Vec::new(),
+        paths: Vec::new(),
         sights,
         cancel: CancellationToken::new(),
         progress: Progress::silent(),

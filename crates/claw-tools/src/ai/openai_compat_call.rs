@@ -39,7 +39,7 @@ impl Tool for OpenaiCompatCall {
         let origin = args.endpoint.as_ref().and_then(|name| facts.settings.get("origins")?.get(name));
         match origin.and_then(|origin| Origin::deserialize(origin).ok()) {
             Some(origin) => Plan::of(&Self::META).asking(Ask::Host { origin }),
-            None => Plan { effects: Effects::NONE, asks: Vec::new() },
+            None => Plan { effects: Effects::NONE, asks: Vec::new(), given: None },
         }
     }
 

@@ -162,7 +162,7 @@ fn told(ran: &Ran, args: &Args) -> Output {
 }
 
 /// What it printed, with a line break at its end if it is not empty.
-pub(super) fn printed(text: &str) -> String {
+pub(crate) fn printed(text: &str) -> String {
     match text.is_empty() || text.ends_with('\n') {
         true => text.to_owned(),
         false => format!("{text}\n"),
@@ -207,7 +207,7 @@ fn ending(ran: &Ran, args: &Args) -> Vec<String> {
 const NAMED: usize = 20;
 
 /// The lines about its changes.
-pub(super) fn changed(ran: &Ran, dry_run: bool) -> Vec<String> {
+pub(crate) fn changed(ran: &Ran, dry_run: bool) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(reason) = &ran.unlayered {
         lines.push(format!("its changes went to the workspace directly and cannot be undone: {reason}"));
@@ -258,7 +258,7 @@ pub(super) fn changed(ran: &Ran, dry_run: bool) -> Vec<String> {
 }
 
 /// Whether it failed as commands do that want the network and have none.
-fn lacks_network(ran: &Ran) -> bool {
+pub(crate) fn lacks_network(ran: &Ran) -> bool {
     const SAID: [&str; 5] = [
         "ould not resolve host",
         "Temporary failure in name resolution",
@@ -270,7 +270,7 @@ fn lacks_network(ran: &Ran) -> bool {
     ran.place != "the host" && ran.exit != Some(0) && (said(&ran.output) || said(&ran.errors))
 }
 
-pub(super) const fn word(stopped: Stopped) -> &'static str {
+pub(crate) const fn word(stopped: Stopped) -> &'static str {
     match stopped {
         Stopped::Time => "time",
         Stopped::Memory => "memory",
@@ -279,7 +279,7 @@ pub(super) const fn word(stopped: Stopped) -> &'static str {
 }
 
 /// The names of signals that commands are ended by.
-pub(super) const fn name(signal: i32) -> &'static str {
+pub(crate) const fn name(signal: i32) -> &'static str {
     match signal {
         1 => " (SIGHUP)",
         2 => " (SIGINT)",

@@ -1,7 +1,7 @@
 //! `runtime`: running commands.
 
 mod credentialed_exec;
-mod exec;
+pub(crate) mod exec;
 mod process;
 
 use crate::Builtin;

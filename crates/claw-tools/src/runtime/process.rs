@@ -138,7 +138,7 @@ impl Tool for Process {
         match Command::try_from(args) {
             Ok(Command::Send(input)) => {
                 let effects = Effects::of(&[Effect::Read, Effect::Execute]);
-                Plan { effects, asks: vec![Ask::Input(input)] }
+                Plan { effects, asks: vec![Ask::Input(input)], given: None }
             }
             Ok(Command::Resize { .. } | Command::Kill { .. }) => Plan::read().with(Effect::Execute),
             // Those that are wrong do nothing.

@@ -49,6 +49,8 @@ pub enum Permission {
     ReadLedger,
     /// See and change keys, users and tenants.
     ManageAccess,
+    /// See, define and change custom tools, where [`App::may_define_tools`] lets the visitor.
+    DefineTools,
     /// Act as another user, in another channel or in a group.
     ActForOthers,
     /// Ask for access to an MCP server.
@@ -61,7 +63,7 @@ pub enum Permission {
 
 impl Permission {
     /// Every permission.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::ReadTools,
         Self::CallTools,
         Self::ReadSessions,
@@ -71,6 +73,7 @@ impl Permission {
         Self::ReadAgents,
         Self::ReadLedger,
         Self::ManageAccess,
+        Self::DefineTools,
         Self::ActForOthers,
         Self::RequestMcp,
         Self::ManageMcp,
@@ -89,8 +92,10 @@ impl Permission {
             Self::ReadAgents => (KeyScope::ReadAgents, AccessRole::Viewer),
             Self::ReadLedger => (KeyScope::ReadLedger, AccessRole::Operator),
             Self::RequestMcp => (KeyScope::CallTools, AccessRole::Operator),
-            Self::ManageAccess | Self::ActForOthers | Self::ManageMcp => (KeyScope::Admin, AccessRole::Admin),
             Self::DefinePrograms => (KeyScope::Admin, AccessRole::Owner),
+            Self::ManageAccess | Self::DefineTools | Self::ActForOthers | Self::ManageMcp => {
+                (KeyScope::Admin, AccessRole::Admin)
+            }
         }
     }
 }

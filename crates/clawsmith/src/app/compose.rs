@@ -21,6 +21,7 @@ use claw_registry::{AgentFiles, Discovery, FileRules, Keeping, Registry};
 use claw_store::Place;
 use claw_store::vault::StoredCredentials;
 
+use super::custom;
 use super::shell::store_files;
 use super::unopened::Unopened;
 use super::{App, DeploymentKeys, Error, Setup, real};
@@ -132,6 +133,7 @@ impl App {
             .files(setup.file_rules()?)
             .commands(setup.command_rules()?)
             .scrubbers(setup.scrubbers()?)
+            .caller_tools(custom::source(self)?)
             .caller_tools(Arc::new(self.mcp_hub()?.tools()));
         if let Some(listener) = hooks.listener {
             builder = builder.listener(listener);
@@ -153,6 +155,7 @@ impl App {
         world.artifacts = Some(Arc::new(self.artifacts()?));
         world.agents = Some(self.agent_resolver());
         world.endpoints = self.setup.endpoints(self.keys(None)?)?;
+        world.http = Some(custom::guarded_http(&self.setup)?);
         world.talks = Some(Arc::new(StoredTalks::new(Arc::clone(store) as _, Arc::clone(&world.clock))));
         world.seen = Some(Arc::new(StoredSeen::new(Arc::clone(store) as _, Arc::clone(&world.clock))));
         Ok(world)

@@ -148,6 +148,7 @@ impl Setup {
             access: WorkspaceAccess::Direct,
             network: true,
             hidden: Vec::new(),
+            paths: Vec::new(),
             sights: Vec::new(),
             cancel: CancellationToken::new(),
             progress: Progress::silent(),

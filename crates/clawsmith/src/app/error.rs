@@ -25,6 +25,10 @@ pub enum Kind {
     Invalid,
     /// The request was refused, and nothing happened.
     Refused,
+    /// The thing asked for does not exist.
+    NotFound,
+    /// The thing changed meanwhile, or exists already.
+    Conflict,
 }
 
 impl Error {
@@ -36,6 +40,16 @@ impl Error {
     /// An operation that did not work.
     pub fn failed(message: impl Into<String>) -> Self {
         Self::new(Kind::Failed, message)
+    }
+
+    /// Something that does not exist.
+    pub fn not_found(message: impl Into<String>) -> Self {
+        Self::new(Kind::NotFound, message)
+    }
+
+    /// Something that changed meanwhile, or exists already.
+    pub fn conflict(message: impl Into<String>) -> Self {
+        Self::new(Kind::Conflict, message)
     }
 
     fn new(kind: Kind, message: impl Into<String>) -> Self {

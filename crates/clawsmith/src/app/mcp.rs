@@ -80,7 +80,7 @@ impl App {
 
     /// Numbers that rise when the tools of a caller may have changed.
     pub fn tool_changes(&self) -> Vec<watch::Receiver<u64>> {
-        [Topic::Mcp, Topic::Agents, Topic::Settings, Topic::Access]
+        [Topic::Mcp, Topic::Agents, Topic::Settings, Topic::Tools, Topic::Access]
             .map(|topic| self.store.changes(topic))
             .to_vec()
     }

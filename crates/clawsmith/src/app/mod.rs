@@ -13,6 +13,7 @@ mod agents;
 mod approvals;
 mod compose;
 pub mod credentials;
+pub mod custom;
 mod doctor;
 mod error;
 mod follow;

@@ -66,6 +66,16 @@ impl App {
             let secrets = vault.secrets(tenant).await.map_err(unopened)?;
             values.extend(secrets.iter().map(|secret| secret.expose_secret().trim().to_owned()));
         }
+        let tools = self.store.custom_tools(tenant).await.map_err(unopened)?;
+        if !tools.is_empty() {
+            let vault =
+                Vault::open(Arc::clone(&self.store) as _, self.setup.keys()?).await.map_err(unopened)?;
+            for tool in &tools {
+                let of_tool = vault.custom_tool_values(tool).await.map_err(unopened)?;
+                let secrets = of_tool.env().chain(of_tool.headers());
+                values.extend(secrets.map(|(_, value)| value.expose_secret().trim().to_owned()));
+            }
+        }
         Ok(values)
     }
 

@@ -219,6 +219,14 @@ impl Loaded {
         }
     }
 
+    /// The directory of files that define custom tools, if one is configured. A relative path starts from the file that
+    /// holds it.
+    pub fn custom_tools_directory(&self, around: &Surroundings) -> Option<PathBuf> {
+        let configured =
+            self.config.custom_tools.directory.as_ref().filter(|path| !path.as_os_str().is_empty())?;
+        Some(self.resolved("custom_tools.directory", configured, around))
+    }
+
     fn store_url(&self) -> Option<&StoreUrl> {
         self.config.store.url.as_ref().filter(|url| !url.is_empty())
     }

@@ -87,6 +87,8 @@ pub struct Config {
     pub runs: RunLimits,
     /// Which files tools may reach.
     pub files: FilesConfig,
+    /// Custom tools: tools that are defined at run time.
+    pub custom_tools: CustomToolsConfig,
     /// What is secret.
     pub scrub: ScrubConfig,
     /// How `clawsmith serve` is reached.
@@ -183,6 +185,22 @@ pub enum ContextFiles {
     Store,
 }
 
+/// Custom tools: tools that are defined at run time.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct CustomToolsConfig {
+    /// Administrators of tenants may define custom tools over HTTP. They run programs on this host, so that only the
+    /// deployment's owner may unless this is set.
+    pub tenant_admins: bool,
+    /// A directory whose `*.json` files define custom tools of `tenant`. Whoever writes there defines programs that run
+    /// on this host. Read at start. Left out: none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub directory: Option<PathBuf>,
+    /// Servers at addresses that are not public that requests of custom tools may reach, such as
+    /// `http://127.0.0.1:8080`.
+    pub private_origins: Vec<String>,
+}
+
 /// How `clawsmith serve` is reached.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -260,6 +278,7 @@ impl Default for Config {
             runs: RunLimits::default(),
             files: FilesConfig::default(),
             scrub: ScrubConfig::default(),
+            custom_tools: CustomToolsConfig::default(),
             gateway: GatewayConfig::default(),
             settings: BTreeMap::new(),
         }

@@ -10,6 +10,7 @@ use serde_json::json;
 use crate::caller::{self, CallerArgs};
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
+use crate::opened::with_existing_app;
 use crate::output::{Cell, Table};
 
 /// Which tool, and for whom.
@@ -29,8 +30,9 @@ impl Explain {
     pub(crate) fn run(self, session: &mut Session) -> Outcome {
         let setup = self.caller.load(session)?;
         let policy = caller::policy(&setup)?;
-        let tools = setup.registry().tool_set();
         let caller = self.caller.caller(setup.config(), &session.around, &session.around.directory)?;
+        let stored = with_existing_app(&setup, async |app| Ok(app.registry_of(&caller).await?))?;
+        let tools = stored.unwrap_or_else(|| setup.registry()).tool_set();
         let subject = Subject::from(&caller);
         if let Some(tool) = &self.tool {
             let explained = explain(&policy, &tools, &subject, tool);

@@ -11,11 +11,11 @@ use clap::Args;
 use claw_core::CallId;
 use claw_core::tool::{Output, Progress, ToolError};
 use claw_policy::explain::explain;
-use claw_policy::pipeline::Subject;
+use claw_policy::pipeline::{Subject, ToolSet};
 use claw_registry::{
     Arguments, Asking, CallError, Executor, Offer, OfferOptions, Refusal, Reply, Request, Step,
 };
-use clawsmith::app::{self, Hooks};
+use clawsmith::app::{self, App, Hooks};
 use clawsmith::config::Surroundings;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -49,30 +49,33 @@ Examples:
 )]
 pub(crate) struct CallTool {
     /// The tool, or another name it answers to.
-    name: String,
+    pub(super) name: String,
     /// The arguments: JSON, `@FILE` to read a file, or `-` to read standard input [default: `{}`].
     #[arg(value_name = "JSON", conflicts_with = "args")]
-    given: Option<String>,
+    pub(super) given: Option<String>,
     /// The same, by name.
     #[arg(long, value_name = "JSON")]
-    args: Option<String>,
+    pub(super) args: Option<String>,
     /// The directory that the tool's files are in; not `/` and not the home directory itself [default: the
     /// current directory].
     #[arg(long, value_name = "DIR")]
-    workspace: Option<PathBuf>,
+    pub(super) workspace: Option<PathBuf>,
     /// Work in the agent's own workspace for this user, below the data directory, where context files and memory
     /// are kept in the store.
     #[arg(long, conflicts_with = "workspace")]
-    managed: bool,
+    pub(super) managed: bool,
     /// How long the tool may run, in seconds.
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
-    timeout: Option<Duration>,
+    pub(super) timeout: Option<Duration>,
     /// Where an approval is needed and nobody sits at this terminal, wait for one from another
     /// (`clawsmith approvals`).
     #[arg(long)]
-    wait: bool,
+    pub(super) wait: bool,
     #[command(flatten)]
-    caller: CallerArgs,
+    pub(super) caller: CallerArgs,
+    /// Names the grant that a failed call lacked.
+    #[arg(skip)]
+    pub(super) test: bool,
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {
@@ -97,7 +100,7 @@ impl CallTool {
         let (questions, mut asked) = Questions::new();
         let token_budget = setup.config().limits.tool_tokens.map(|tokens| tokens as usize);
         let by = caller.user.as_ref().map_or_else(|| "cli".to_owned(), ToString::to_string);
-        let (executor, offer, reply) = runtime()?.block_on(async {
+        let (executor, tools, offer, reply, missing) = runtime()?.block_on(async {
             let app = setup.open().await.map_err(app::Error::refusing)?;
             if self.managed {
                 caller.workspace = setup.managed_workspace(&caller)?;
@@ -143,18 +146,28 @@ impl CallTool {
                 never = interrupt(cancel) => match never {},
                 never = answers => match never {},
             };
+            let missing = match self.test {
+                true => lacking(&app, &offer, &reply).await?,
+                false => Vec::new(),
+            };
+            let tools = executor.registry_for(offer.caller()).await.tool_set();
             app.close().await;
-            Ok::<_, Failure>((executor, offer, reply))
+            Ok::<_, Failure>((executor, tools, offer, reply, missing))
         })?;
         live.end();
-        self.report(session, (&executor, &offer), &reply, live.has_shown())
+        let code = self.report(session, (&executor, &tools, &offer), &reply, live.has_shown())?;
+        for grant in missing {
+            let flag = if grant == "network" { "--network".to_owned() } else { format!("--path {grant}") };
+            tell(format_args!("missing grant: {grant}\n  try: clawsmith tools edit {} {flag}", reply.tool));
+        }
+        Ok(code)
     }
 
     /// Prints the reply: the output on standard output, all else on standard error.
     fn report(
         &self,
         session: &mut Session,
-        (executor, offer): (&Executor, &Offer),
+        (executor, tools, offer): (&Executor, &ToolSet, &Offer),
         reply: &Reply,
         streamed: bool,
     ) -> Outcome {
@@ -177,7 +190,7 @@ impl CallTool {
             Err(error @ CallError::Waiting(_)) => complain("waiting", error),
             Err(CallError::Refused(refusal)) => {
                 complain(&format!("refused ({})", refusal.step.name()), refusal);
-                self.hints(executor, offer, reply, refusal).iter().for_each(tell);
+                self.hints((executor, tools, offer), reply, refusal).iter().for_each(tell);
             }
         }
         // The output stands before the notes, also where both go to the same terminal.
@@ -187,12 +200,16 @@ impl CallTool {
     }
 
     /// What a person can do about a refusal; the model was told what it can do.
-    fn hints(&self, executor: &Executor, offer: &Offer, reply: &Reply, refusal: &Refusal) -> Vec<String> {
+    fn hints(
+        &self,
+        (executor, tools, offer): (&Executor, &ToolSet, &Offer),
+        reply: &Reply,
+        refusal: &Refusal,
+    ) -> Vec<String> {
         let name = &reply.tool;
         match refusal.step {
             Step::Find | Step::Authorise => {
                 let caller = offer.caller();
-                let tools = executor.registry().tool_set();
                 if tools.find_absent(name).is_some() {
                     return vec![format!("  `{name}` is known but not in this build"), list_hint()];
                 }
@@ -200,7 +217,7 @@ impl CallTool {
                 if !known {
                     return vec![list_hint()];
                 }
-                let explained = explain(&executor.policy(), &tools, &Subject::from(caller.as_ref()), name);
+                let explained = explain(&executor.policy(), tools, &Subject::from(caller.as_ref()), name);
                 let reason = explained.verdict.trace.to_string();
                 vec![
                     format!("  policy: {reason}"),
@@ -212,6 +229,14 @@ impl CallTool {
             Step::Limit | Step::Judge | Step::Record => Vec::new(),
         }
     }
+}
+
+/// The grants that a failed call of a custom tool lacked.
+async fn lacking(app: &App, offer: &Offer, reply: &Reply) -> Result<Vec<String>, Failure> {
+    let Ok(output) = &reply.outcome else { return Ok(Vec::new()) };
+    let exit = output.details.as_ref().and_then(|details| details["exit"].as_i64());
+    let exit = exit.and_then(|exit| i32::try_from(exit).ok());
+    Ok(app.missing_grants(offer.caller(), &reply.tool, exit, &output.model_text()).await?)
 }
 
 /// Ctrl-C tells the call to stop; a second one ends the program.

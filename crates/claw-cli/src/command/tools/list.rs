@@ -13,6 +13,7 @@ use serde_json::json;
 use crate::caller::{self, CallerArgs};
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
+use crate::opened::with_existing_app;
 use crate::output::{Cell, Table};
 
 /// Which tools to list, and for whom.
@@ -38,9 +39,15 @@ type Line = (Listing, Option<Verdict>);
 impl List {
     pub(crate) fn run(self, session: &mut Session) -> Outcome {
         let setup = self.caller.load(session)?;
-        let registry = setup.registry();
         let policy = caller::policy(&setup)?;
         let caller = self.caller.caller(setup.config(), &session.around, &session.around.directory)?;
+        let stored = with_existing_app(&setup, async |app| {
+            let cards = app.of_tenant(&caller.tenant).custom_tools().await?;
+            let disabled = cards.into_iter().filter(|card| !card.definition.enabled);
+            let disabled: Vec<_> = disabled.map(|card| card.place.name.to_string()).collect();
+            Ok((app.registry_of(&caller).await?, disabled))
+        })?;
+        let (registry, disabled) = stored.unwrap_or_else(|| (setup.registry(), Vec::new()));
         let tools = registry.tool_set();
         let decision = policy.decide(&tools, &Subject::from(&caller));
         let mut sections = registry.list_by_section();
@@ -69,6 +76,9 @@ impl List {
             return Ok(ExitCode::SUCCESS);
         }
         print(session, &sections)?;
+        if !disabled.is_empty() {
+            session.out.prose(format_args!("\ncustom tools that are disabled: {}", disabled.join(", ")))?;
+        }
         if hidden > 0 && !self.all {
             session.out.prose(format_args!(
                 "\n{hidden} more tools are known and not in this build; `clawsmith tools list --all` shows them"

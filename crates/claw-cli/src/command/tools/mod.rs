@@ -1,7 +1,8 @@
-//! `clawsmith tools`: list, show, call, schema.
+//! `clawsmith tools`: list, show, call, schema; and custom tools: add, test, edit, disable, enable, remove.
 
 pub(crate) mod approve;
 mod call;
+mod custom;
 mod list;
 mod schema;
 mod show;
@@ -25,6 +26,21 @@ pub(crate) enum Tools {
     Call(call::CallTool),
     /// Print tool definitions as a model provider's API takes them.
     Schema(schema::SchemaOf),
+    /// Define a custom tool: a command, a program or a request that agents call like any other tool.
+    Add(custom::Add),
+    /// Call a custom tool as an agent would, and name the grant that it lacks.
+    Test(custom::Test),
+    /// Change a custom tool; running sessions see it with their next call.
+    Edit(custom::Edit),
+    /// Stop offering a custom tool.
+    #[command(after_help = custom::DISABLE_HELP)]
+    Disable(custom::Named),
+    /// Offer a custom tool again.
+    #[command(after_help = custom::ENABLE_HELP)]
+    Enable(custom::Named),
+    /// Remove a custom tool and its sealed values.
+    #[command(after_help = custom::REMOVE_HELP)]
+    Remove(custom::Named),
 }
 
 impl Tools {
@@ -34,6 +50,12 @@ impl Tools {
             Self::Show(show) => show.run(session),
             Self::Call(call) => call.run(session),
             Self::Schema(schema) => schema.run(session),
+            Self::Add(add) => add.run(session),
+            Self::Test(test) => test.run(session),
+            Self::Edit(edit) => edit.run(session),
+            Self::Disable(named) => named.enable(session, false),
+            Self::Enable(named) => named.enable(session, true),
+            Self::Remove(named) => named.remove(session),
         }
     }
 }

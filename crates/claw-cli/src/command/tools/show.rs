@@ -9,7 +9,7 @@ use claw_registry::Status;
 use clawsmith::app;
 use serde_json::{Value, json};
 
-use super::known;
+use super::{custom, known};
 use crate::caller::{self, CallerArgs};
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
@@ -29,8 +29,11 @@ pub(crate) struct Show {
 
 impl Show {
     pub(crate) fn run(self, session: &mut Session) -> Outcome {
-        let meta = known(&self.name)?;
         let setup = self.caller.load(session)?;
+        if let Some(shown) = custom::show(session, &setup, &self.name, &self.caller)? {
+            return Ok(shown);
+        }
+        let meta = known(&self.name)?;
         let registry = setup.registry();
         let caller = self.caller.caller(setup.config(), &session.around, &session.around.directory)?;
         let policy = caller::policy(&setup)?;

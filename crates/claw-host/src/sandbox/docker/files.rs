@@ -261,6 +261,7 @@ fn context(caller: &Caller) -> RunContext {
         access: WorkspaceAccess::Direct,
         network: false,
         hidden: Vec::new(),
+        paths: Vec::new(),
         sights: Vec::new(),
         cancel: CancellationToken::new(),
         progress: Progress::silent(),

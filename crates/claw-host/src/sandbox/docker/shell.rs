@@ -118,7 +118,8 @@ impl DockerShell {
     /// What a command of this context reaches, with what it is granted beside.
     async fn reach(&self, context: &RunContext, beside: &[Allowed]) -> Reach {
         // Commands of a container share it, whichever of them only read.
-        let context = &RunContext { access: port::WorkspaceAccess::Direct, ..context.clone() };
+        let access = port::WorkspaceAccess::Direct;
+        let context = &RunContext { access, paths: Vec::new(), ..context.clone() };
         let mut reach = self.local.confinement(context).await.reach;
         let write = context.effects.has(Effect::Write);
         let grant = |allowed: &Allowed| Grant { path: allowed.path.clone(), write: allowed.write && write };
@@ -133,7 +134,7 @@ impl DockerShell {
 
     async fn container(&self, context: &RunContext, own: &Own) -> Result<Container, DockerError> {
         let image = self.engine.image(&self.options.image).await?;
-        self.container_of(context, own, image, &[]).await
+        self.container_of(context, own, image, &context.paths).await
     }
 
     pub(super) async fn container_of(

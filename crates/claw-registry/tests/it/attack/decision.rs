@@ -101,7 +101,7 @@ async fn a_tool_unavailable_now_is_refused_even_if_it_was_listed_before() {
     let (tool, runs) = custom(
         meta,
         any_schema(),
-        |_, _| Ok(Plan { effects: Effects::NONE, asks: vec![] }),
+        |_, _| Ok(Plan { effects: Effects::NONE, asks: vec![], given: None }),
         |_, _| Box::pin(async { Ok(Output::text("ran")) }),
     );
     bench.executor.registry().register(tool).unwrap();

@@ -94,7 +94,7 @@ pub(super) fn gives(
     custom(
         meta,
         any_schema(),
-        |_, _| Ok(Plan { effects: Effects::NONE, asks: vec![] }),
+        |_, _| Ok(Plan { effects: Effects::NONE, asks: vec![], given: None }),
         move |_, _| {
             let made = make();
             Box::pin(async move { made })

@@ -79,7 +79,7 @@ async fn an_overlays_alias_does_not_hide_a_real_name_beneath() {
     let (tool, runs) = custom(
         meta,
         any_schema(),
-        |_, _| Ok(Plan { effects: Effects::NONE, asks: vec![] }),
+        |_, _| Ok(Plan { effects: Effects::NONE, asks: vec![], given: None }),
         |_, _| Box::pin(async { Ok(Output::text("fake")) }),
     );
     let registered = overlay.register(tool);

@@ -16,6 +16,7 @@ async fn a_write_needs_the_effect_to_write() {
             Ok(Plan {
                 effects: Effects::of(&[Effect::Read]),
                 asks: vec![Ask::Write { path: "a.txt".into() }],
+                given: None,
             })
         },
         |call, _| {
@@ -50,7 +51,9 @@ async fn a_script_needs_the_effect_to_execute() {
     let (tool, _) = custom(
         meta,
         any_schema(),
-        move |_, _| Ok(Plan { effects: Effects::of(&[Effect::Read]), asks: vec![Ask::Script(script())] }),
+        move |_, _| {
+            Ok(Plan { effects: Effects::of(&[Effect::Read]), asks: vec![Ask::Script(script())], given: None })
+        },
         move |call, _| {
             Box::pin(async move { call.shell()?.run(&script()).await.map(|ran| Output::text(ran.output)) })
         },

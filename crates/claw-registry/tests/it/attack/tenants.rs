@@ -71,7 +71,7 @@ fn pure(name: &str) -> (Arc<dyn AnyTool>, Arc<AtomicUsize>) {
     meta.effects = Effects::NONE;
     tool(
         meta,
-        || Ok(Plan { effects: Effects::NONE, asks: vec![] }),
+        || Ok(Plan { effects: Effects::NONE, asks: vec![], given: None }),
         |_| Box::pin(async { Ok(Output::text("ran")) }),
     )
 }
@@ -115,7 +115,7 @@ async fn an_opaque_plan_has_all_effects_of_its_tool() {
     let bench = Bench::new(Setup { approvals, ..Setup::default() });
     let (opaque, runs) = tool(
         meta("far"),
-        || Ok(Plan { effects: Effects::NONE, asks: vec![Ask::Opaque] }),
+        || Ok(Plan { effects: Effects::NONE, asks: vec![Ask::Opaque], given: None }),
         |_| Box::pin(async { Ok(Output::text("did something that cannot be told beforehand")) }),
     );
     bench.executor.registry().register(opaque).unwrap();

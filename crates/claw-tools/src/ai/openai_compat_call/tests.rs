@@ -24,7 +24,7 @@ fn names_where_the_endpoint_is() {
 fn asks_for_nothing_where_it_is_not_known() {
     for settings in [Value::Null, json!({ "origins": { "rank": "https://api.example.com" } })] {
         let plan = OpenaiCompatCall.plan(&facts(settings), &args(json!({ "endpoint": "rank" })));
-        assert_eq!(plan, Plan { effects: Effects::NONE, asks: Vec::new() });
+        assert_eq!(plan, Plan { effects: Effects::NONE, asks: Vec::new(), given: None });
     }
     assert!(OpenaiCompatCall.plan(&facts(Value::Null), &args(json!({}))).asks.is_empty());
 }

@@ -1,0 +1,359 @@
+//! `clawsmith tools add|test|edit|disable|enable|remove`: custom tools.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use claw_core::store::CustomToolCard;
+use clawsmith::app::Setup;
+use clawsmith::app::custom::{CustomToolDocument, CustomToolView, shown_action};
+use serde_json::{Map, Value, json};
+
+use super::call::{self, CallTool};
+use crate::caller::CallerArgs;
+use crate::cli::Session;
+use crate::command::prompt;
+use crate::failure::{Failure, Outcome};
+use crate::opened::{with_app, with_existing_app};
+use crate::output::{Cell, Table};
+
+pub(super) const DISABLE_HELP: &str = "Examples:
+  clawsmith tools disable dns_lookup
+  clawsmith tools disable dns_lookup --agent researcher";
+pub(super) const ENABLE_HELP: &str = "Examples:
+  clawsmith tools enable dns_lookup
+  clawsmith tools enable dns_lookup --agent researcher";
+pub(super) const REMOVE_HELP: &str = "Examples:
+  clawsmith tools remove dns_lookup
+  clawsmith tools remove dns_lookup --agent researcher";
+
+/// The tool: a file, flags, or a file with flags over it.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "A placeholder {{.name}} is filled with one quoted value; it stands outside of quotes. A tool \
+has no network and no path outside of the workspace unless it is granted. Values of variables are read from standard \
+input or from a variable of the same name, and are sealed; they are never arguments: others can read those.
+
+Examples:
+  clawsmith tools add dns_lookup.json
+  clawsmith tools add --name dns_lookup --description 'Look up a domain' --command 'dig +short {{.domain}}' \\
+    --parameters '{\"type\":\"object\",\"properties\":{\"domain\":{\"type\":\"string\"}},\"required\":[\"domain\"]}' --network
+  clawsmith tools add deploy.json --from-env DEPLOY_TOKEN --agent researcher"
+)]
+pub(crate) struct Add {
+    /// A JSON file that defines the tool; `-` reads standard input.
+    file: Option<PathBuf>,
+    /// The name that a model calls it by.
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// The one agent that has it [default: every agent].
+    #[arg(long, value_name = "ID")]
+    agent: Option<String>,
+    #[command(flatten)]
+    fields: Fields,
+}
+
+/// Which tool, and what changes.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Fields of the file, and flags over it, change; the others stay, values of variables too. \
+`null` in the file takes a field back to its default.
+
+Examples:
+  clawsmith tools edit dns_lookup --network
+  clawsmith tools edit dns_lookup --path /srv/zones --timeout 30
+  echo '{\"description\": \"Look up records of a domain\"}' | clawsmith tools edit dns_lookup -"
+)]
+pub(crate) struct Edit {
+    /// The tool.
+    name: String,
+    /// A JSON file with the fields that change; `-` reads standard input.
+    file: Option<PathBuf>,
+    /// The agent that has it [default: the tool of every agent].
+    #[arg(long, value_name = "ID")]
+    agent: Option<String>,
+    #[command(flatten)]
+    fields: Fields,
+}
+
+/// The fields of a tool.
+#[derive(Debug, Args)]
+pub(crate) struct Fields {
+    /// What it does, for the model.
+    #[arg(long, value_name = "TEXT")]
+    description: Option<String>,
+    /// A shell command with placeholders.
+    #[arg(long, value_name = "TEMPLATE", conflicts_with = "argv")]
+    command: Option<String>,
+    /// A program and its arguments as a JSON list, run without a shell.
+    #[arg(long, value_name = "JSON")]
+    argv: Option<String>,
+    /// JSON Schema of the arguments.
+    #[arg(long, value_name = "JSON")]
+    parameters: Option<String>,
+    /// The directory that it starts in, relative to the workspace.
+    #[arg(long, value_name = "DIR")]
+    working_dir: Option<String>,
+    /// Time limit of one call, in seconds.
+    #[arg(long, value_name = "SECONDS")]
+    timeout: Option<u32>,
+    /// A variable that it is given, whose value is asked for or read from standard input.
+    #[arg(long, value_name = "NAME")]
+    env: Option<String>,
+    /// A variable that it is given, with the value it has here; more than once for more.
+    #[arg(long, value_name = "NAME")]
+    from_env: Vec<String>,
+    /// Let it reach other machines.
+    #[arg(long)]
+    network: bool,
+    /// A path outside of the workspace that it may read; more than once for more.
+    #[arg(long, value_name = "PATH")]
+    path: Vec<String>,
+    /// A path outside of the workspace that it may change; more than once for more.
+    #[arg(long, value_name = "PATH")]
+    write_path: Vec<String>,
+}
+
+/// Which tool.
+#[derive(Debug, Args)]
+pub(crate) struct Named {
+    /// The tool.
+    name: String,
+    /// The agent that has it [default: the tool of every agent].
+    #[arg(long, value_name = "ID")]
+    agent: Option<String>,
+}
+
+/// What to call, and as whom.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "The call takes the road that every call takes: policy, approval, sandbox, ledger. Where it \
+fails for want of a grant, the grant is named.
+
+Exit codes: 0 done, 1 the tool reported an error, 2 usage, 3 refused.
+
+Examples:
+  clawsmith tools test dns_lookup '{\"domain\": \"example.com\"}'
+  clawsmith tools test dns_lookup @arguments.json --agent researcher --json"
+)]
+pub(crate) struct Test {
+    /// The tool.
+    name: String,
+    /// The arguments: JSON, `@FILE` to read a file, or `-` to read standard input [default: `{}`].
+    #[arg(value_name = "JSON")]
+    args: Option<String>,
+    /// The directory that the tool's files are in [default: the current directory].
+    #[arg(long, value_name = "DIR")]
+    workspace: Option<PathBuf>,
+    /// Wait for an approval from another terminal (`clawsmith approvals`).
+    #[arg(long)]
+    wait: bool,
+    #[command(flatten)]
+    caller: CallerArgs,
+}
+
+impl Add {
+    pub(super) fn run(self, session: &mut Session) -> Outcome {
+        let setup = session.load()?;
+        let mut document = read(session, self.file.as_ref())?;
+        let flags = [("name", self.name), ("agent", self.agent)];
+        document.extend(flags.into_iter().filter_map(|(key, value)| Some((key.to_owned(), json!(value?)))));
+        self.fields.apply(session, &mut document)?;
+        let document = CustomToolDocument::from_value(Value::Object(document))?;
+        let card = with_app(&setup, async |app| Ok(app.add_custom_tool(document).await?))?;
+        told(session, &card, "added")
+    }
+}
+
+impl Edit {
+    pub(super) fn run(self, session: &mut Session) -> Outcome {
+        let setup = session.load()?;
+        let mut change = read(session, self.file.as_ref())?;
+        let place = (self.name.as_str(), self.agent.as_deref());
+        let card = with_app(&setup, async |app| {
+            let now = app.custom_tool(place.0, place.1).await?;
+            if !(change.contains_key("grants")) && self.fields.grants() {
+                change.insert("grants".to_owned(), json!(now.definition.grants));
+            }
+            self.fields.apply(session, &mut change)?;
+            if change.is_empty() {
+                return Err(Failure::usage("nothing is to be changed").hint("clawsmith tools edit --help"));
+            }
+            Ok(app.edit_custom_tool(place, Value::Object(change), Some(now.version)).await?)
+        })?;
+        told(session, &card, "changed")
+    }
+}
+
+impl Named {
+    pub(super) fn enable(self, session: &mut Session, enabled: bool) -> Outcome {
+        let setup = session.load()?;
+        let card = with_app(&setup, async |app| {
+            Ok(app.enable_custom_tool(&self.name, self.agent.as_deref(), enabled).await?)
+        })?;
+        told(session, &card, if enabled { "enabled" } else { "disabled" })
+    }
+
+    pub(super) fn remove(self, session: &mut Session) -> Outcome {
+        let setup = session.load()?;
+        with_app(&setup, async |app| {
+            Ok(app.remove_custom_tool(&self.name, self.agent.as_deref(), None).await?)
+        })?;
+        match session.out.json {
+            true => session.out.json(&json!({ "removed": self.name, "agent": self.agent }))?,
+            false => session.out.line(format_args!("removed {}", self.name))?,
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+impl Test {
+    pub(super) fn run(self, session: &mut Session) -> Outcome {
+        let call = CallTool {
+            name: self.name,
+            given: self.args,
+            args: None,
+            workspace: self.workspace,
+            managed: false,
+            timeout: None,
+            wait: self.wait,
+            caller: self.caller,
+            test: true,
+        };
+        call.run(session)
+    }
+}
+
+impl Fields {
+    fn grants(&self) -> bool {
+        self.network || !self.path.is_empty() || !self.write_path.is_empty()
+    }
+
+    /// Lays the flags over a document.
+    fn apply(&self, session: &Session, document: &mut Map<String, Value>) -> Result<(), Failure> {
+        let parsed = |flag: &str, text: &String| {
+            serde_json::from_str::<Value>(text)
+                .map_err(|error| Failure::usage(format!("`--{flag}` is no JSON")).because(error))
+        };
+        let texts = [
+            ("description", &self.description),
+            ("command", &self.command),
+            ("working_dir", &self.working_dir),
+        ];
+        for (key, text) in texts {
+            if let Some(text) = text {
+                document.insert(key.to_owned(), json!(text));
+            }
+        }
+        for (key, text) in [("argv", &self.argv), ("parameters", &self.parameters)] {
+            if let Some(text) = text {
+                document.insert(key.to_owned(), parsed(key, text)?);
+            }
+        }
+        if let Some(timeout) = self.timeout {
+            document.insert("timeout_seconds".to_owned(), json!(timeout));
+        }
+        self.values(session, document)?;
+        if self.grants() {
+            let grants = document.entry("grants").or_insert_with(|| json!({}));
+            if self.network {
+                grants["network"] = json!(true);
+            }
+            let mut paths = grants["paths"].as_array().cloned().unwrap_or_default();
+            let write = self.write_path.iter().map(|path| (path, true));
+            for (path, write) in self.path.iter().map(|path| (path, false)).chain(write) {
+                paths.retain(|granted| granted["path"] != json!(path));
+                paths.push(json!({ "path": path, "write": write }));
+            }
+            grants["paths"] = json!(paths);
+        }
+        Ok(())
+    }
+
+    fn values(&self, session: &Session, document: &mut Map<String, Value>) -> Result<(), Failure> {
+        let mut values = Map::new();
+        for name in &self.from_env {
+            let value = session.around.variable(name).and_then(|value| value.to_str());
+            let unset = || Failure::usage(format!("`{name}` is not set here, or is not UTF-8"));
+            values.insert(name.clone(), json!(value.ok_or_else(unset)?));
+        }
+        if let Some(name) = &self.env {
+            let hint = "give it on standard input, or with `--from-env NAME` from a variable that has it";
+            let told = prompt::value(&super::runtime()?, &format!("the value of `{name}`"), hint)?;
+            let told = told.ok_or_else(|| Failure::usage("no value was given"))?;
+            values.insert(name.clone(), json!(secrecy::ExposeSecret::expose_secret(&told)));
+        }
+        if !values.is_empty() {
+            let env = document.entry("env").or_insert_with(|| json!({}));
+            if let Some(env) = env.as_object_mut() {
+                env.extend(values);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The JSON object of a file; an empty one where none is named.
+fn read(session: &Session, file: Option<&PathBuf>) -> Result<Map<String, Value>, Failure> {
+    let Some(file) = file else { return Ok(Map::new()) };
+    let bytes = match file.as_os_str() == "-" {
+        true => call::read(std::io::stdin().lock()),
+        false => std::fs::File::open(session.around.directory.join(file)).and_then(call::read),
+    };
+    let shown = file.display();
+    let bytes = bytes.map_err(|error| Failure::usage(format!("`{shown}` cannot be read")).because(error))?;
+    let value: Value = serde_json::from_slice(&bytes)
+        .map_err(|error| Failure::usage(format!("`{shown}` is no JSON")).because(error))?;
+    match value {
+        Value::Object(object) => Ok(object),
+        _ => Err(Failure::usage(format!("`{shown}` holds no JSON object"))),
+    }
+}
+
+fn told(session: &mut Session, card: &CustomToolCard, what: &str) -> Outcome {
+    if session.out.json {
+        session.out.json(&json!({ what: CustomToolView::from(card) }))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let of = card.place.agent.as_ref().map_or_else(String::new, |agent| format!(" of agent {agent}"));
+    let name = &card.place.name;
+    session.out.line(format_args!(
+        "{what} {name}{of}, version {}: {}",
+        card.version,
+        shown_action(&card.definition)
+    ))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Shows a custom tool of this name, the agent's before the tenant's; `None` where there is none.
+pub(super) fn show(
+    session: &mut Session,
+    setup: &Setup,
+    name: &str,
+    caller: &CallerArgs,
+) -> Result<Option<ExitCode>, Failure> {
+    if claw_core::ToolName::new(name).is_err() {
+        return Ok(None);
+    }
+    let caller = caller.caller(setup.config(), &session.around, &session.around.directory)?;
+    let card = with_existing_app(setup, async |app| {
+        let cards = app.of_tenant(&caller.tenant).custom_tools().await?;
+        let named = |card: &CustomToolCard| card.place.name.as_str() == name;
+        let own = |card: &CustomToolCard| named(card) && card.place.agent.as_ref() == Some(&caller.agent);
+        let common = |card: &CustomToolCard| named(card) && card.place.agent.is_none();
+        Ok(cards.iter().find(|card| own(card)).or_else(|| cards.iter().find(|card| common(card))).cloned())
+    })?;
+    let Some(card) = card.flatten() else { return Ok(None) };
+    let view = json!(CustomToolView::from(&card));
+    if session.out.json {
+        session.out.json(&view)?;
+        return Ok(Some(ExitCode::SUCCESS));
+    }
+    let mut table = Table::new(["field", "value"]);
+    for (field, value) in view.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null()) {
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        table.row([Cell::strong(field), Cell::new(text)]);
+    }
+    session.out.table(&table)?;
+    Ok(Some(ExitCode::SUCCESS))
+}

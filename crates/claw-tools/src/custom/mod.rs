@@ -1,0 +1,24 @@
+//! Custom tools: a definition of the store as a tool that the road runs.
+//!
+//! A [`Template`] is checked when the tool is defined and filled in one pass when it is called. [`CustomTool`] plans what
+//! the filled template does and runs exactly that. Nothing here reads a store or opens a secret: the application does,
+//! and hands over the values.
+
+mod check;
+mod fill;
+mod http;
+mod lexer;
+mod names;
+mod parameters;
+mod template;
+mod tool;
+
+pub use self::check::{DefinitionError, check};
+pub use self::fill::FillError;
+pub use self::names::taken;
+pub use self::parameters::ALLOW_DASH;
+pub use self::template::{Template, TemplateError};
+pub use self::tool::{CustomTool, CustomToolSecrets, missing_grants};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,87 @@
+//! Custom tools that files of the deployment define: `*.json` in the directory that `custom_tools.directory` names.
+//!
+//! Only that directory is read, never one of a workspace: whoever writes there defines programs that run on the host.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use claw_core::AgentId;
+use claw_core::tool::AnyTool;
+use claw_tools::custom::CustomTool;
+
+use super::document::CustomToolDocument;
+use super::{check, source};
+use crate::app::{App, Error};
+
+/// Most bytes of one file.
+const MOST_BYTES: u64 = 256 * 1024;
+/// Most files.
+const MOST_FILES: usize = 1000;
+
+/// Loads the tools of the deployment's files. One that cannot be a tool is an error: a deployment that lacks a tool it
+/// names is not the one that was meant.
+pub(super) fn load(app: &App) -> Result<Vec<(Option<AgentId>, Arc<dyn AnyTool>)>, Error> {
+    let setup = app.setup();
+    let Some(directory) = setup.loaded.custom_tools_directory(&setup.around) else { return Ok(Vec::new()) };
+    let mut tools: Vec<(Option<AgentId>, Arc<dyn AnyTool>)> = Vec::new();
+    for file in files(&directory)? {
+        let document = read(&file).map_err(|error| in_file(&file, &error))?;
+        let of_file = |error: Error| in_file(&file, &error);
+        let (card, values) = document.read(app.setup().tenant()).map_err(of_file)?;
+        check(&card.place, &card.definition).map_err(of_file)?;
+        app.check_grants(&card.definition).map_err(of_file)?;
+        app.check_variables(&values).map_err(of_file)?;
+        if tools.iter().any(|(agent, tool)| *agent == card.place.agent && tool.meta().name == card.place.name)
+        {
+            let error =
+                Error::invalid(format!("the custom tool `{}` is in another file too", card.place.name));
+            return Err(of_file(error));
+        }
+        if !card.definition.enabled {
+            continue;
+        }
+        let made = CustomTool::new(&card.place, card.definition, source::secrets(&values));
+        let tool = made.map_err(|error| of_file(Error::invalid(error.to_string())))?;
+        tools.push((card.place.agent, Arc::new(tool)));
+    }
+    Ok(tools)
+}
+
+fn files(directory: &Path) -> Result<Vec<PathBuf>, Error> {
+    let unread = |error| {
+        Error::invalid(format!("`custom_tools.directory` `{}` cannot be read", directory.display()))
+            .because(error)
+    };
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(directory).map_err(unread)? {
+        let path = entry.map_err(unread)?.path();
+        if path.extension().is_some_and(|extension| extension == "json") {
+            files.push(path);
+        }
+    }
+    if files.len() > MOST_FILES {
+        return Err(Error::invalid(format!(
+            "`custom_tools.directory` has {} files, at most {MOST_FILES} can be",
+            files.len()
+        )));
+    }
+    files.sort();
+    Ok(files)
+}
+
+fn read(file: &Path) -> Result<CustomToolDocument, Error> {
+    let unread = |error: std::io::Error| Error::invalid("it cannot be read").because(error);
+    let size = std::fs::metadata(file).map_err(unread)?.len();
+    if size > MOST_BYTES {
+        return Err(Error::invalid(format!("it has {size} bytes, at most {MOST_BYTES} can be")));
+    }
+    CustomToolDocument::parse(&std::fs::read_to_string(file).map_err(unread)?)
+}
+
+fn in_file(file: &Path, error: &Error) -> Error {
+    let told = Error::invalid(format!("`{}`: {}", file.display(), error.what()));
+    match error.advice() {
+        Some(advice) => told.hint(advice),
+        None => told,
+    }
+}

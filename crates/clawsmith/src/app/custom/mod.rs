@@ -1,0 +1,272 @@
+//! Custom tools: tools that an administrator defines at run time, without a rebuild or a restart.
+//!
+//! [`App`] checks and stores definitions. [`CustomToolSource`](source) reads them for each caller, so that a change
+//! reaches every running session of every node with its next call. What starts programs on the host is the deployment
+//! owner's to define; see [`App::may_define_tools`].
+
+mod document;
+mod files;
+mod http;
+mod source;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use claw_core::port::Clock as _;
+use claw_core::store::{
+    AccessRole, CustomToolAction, CustomToolCard, CustomToolDefinition, CustomToolPlace, StoreError,
+};
+use claw_core::tool::Caller;
+use claw_core::{AgentId, TenantId, ToolName};
+use claw_host::SystemClock;
+use claw_policy::shell::{Decision, Invocation};
+use claw_registry::validate::Validator;
+use claw_registry::{CallerTools as _, Registry};
+use claw_store::vault::CustomToolValues;
+use claw_tools::custom;
+use serde_json::Value;
+
+pub use self::document::{CustomToolDocument, CustomToolView};
+pub(crate) use self::http::guarded_http;
+use super::access::{Permission, Visitor};
+use super::{App, Error, real};
+
+impl App {
+    /// Checks that a visitor may see, define and change custom tools: the owner of the deployment, and where
+    /// `custom_tools.tenant_admins` says so the administrators of tenants.
+    pub fn may_define_tools(&self, visitor: &Visitor) -> Result<(), Error> {
+        visitor.may(Permission::DefineTools)?;
+        let owns = visitor.tenant == *self.setup().tenant() && visitor.role >= AccessRole::Owner;
+        if owns || self.setup().config().custom_tools.tenant_admins {
+            return Ok(());
+        }
+        Err(Error::invalid("custom tools run programs on the host, so the deployment's owner defines them")
+            .hint("ask the owner, who can also set `custom_tools.tenant_admins`")
+            .refusing())
+    }
+
+    /// The tenant's custom tools and those of its agents, sorted.
+    pub async fn custom_tools(&self) -> Result<Vec<CustomToolCard>, Error> {
+        let tools = self.store.custom_tools(self.tenant()).await?;
+        Ok(tools.into_iter().map(|tool| tool.card).collect())
+    }
+
+    /// One custom tool, of the tenant or of one agent.
+    pub async fn custom_tool(&self, name: &str, agent: Option<&str>) -> Result<CustomToolCard, Error> {
+        let place = self.custom_place(name, agent)?;
+        let found = self.store.custom_tool(&place).await?;
+        found.map(|tool| tool.card).ok_or_else(|| no_tool(&place))
+    }
+
+    /// Stores a new custom tool.
+    pub async fn add_custom_tool(&self, document: CustomToolDocument) -> Result<CustomToolCard, Error> {
+        let (card, values) = self.checked(document).await?;
+        self.put(card, &values, None).await
+    }
+
+    /// Changes fields of a custom tool: those of `change`, a JSON object. `null` takes a field back to its default;
+    /// variables and headers that are not named keep their values. `seen` is the version that the writer read; where none
+    /// is given, the change is made to whatever is there.
+    pub async fn edit_custom_tool(
+        &self,
+        (name, agent): (&str, Option<&str>),
+        change: Value,
+        seen: Option<u64>,
+    ) -> Result<CustomToolCard, Error> {
+        let place = self.custom_place(name, agent)?;
+        let vault = self.vault().await?;
+        let found = vault.custom_tool(&place).await?;
+        let (card, values) = found.ok_or_else(|| no_tool(&place))?;
+        if seen.is_some_and(|seen| seen != card.version) {
+            return Err(changed_since(&StoreError::Stale { path: name.to_owned(), now: Some(card.version) }));
+        }
+        let document = document::changed(&card, &values, change)?;
+        let (mut new, values) = self.checked(document).await?;
+        if new.place != place {
+            return Err(Error::invalid("a tool keeps its name and its agent")
+                .hint("add another, and remove this one"));
+        }
+        let version = card.version;
+        new.version = version;
+        self.put(new, &values, Some(version)).await
+    }
+
+    /// Enables or disables a custom tool.
+    pub async fn enable_custom_tool(
+        &self,
+        name: &str,
+        agent: Option<&str>,
+        enabled: bool,
+    ) -> Result<CustomToolCard, Error> {
+        let place = self.custom_place(name, agent)?;
+        match self.store.enable_custom_tool(&place, enabled, SystemClock.now()).await? {
+            true => self.custom_tool(name, agent).await,
+            false => Err(no_tool(&place)),
+        }
+    }
+
+    /// Removes a custom tool.
+    pub async fn remove_custom_tool(
+        &self,
+        name: &str,
+        agent: Option<&str>,
+        seen: Option<u64>,
+    ) -> Result<(), Error> {
+        let place = self.custom_place(name, agent)?;
+        match self.store.remove_custom_tool(&place, seen).await.map_err(|error| changed_since(&error))? {
+            true => Ok(()),
+            false => Err(no_tool(&place)),
+        }
+    }
+
+    /// The registry of the deployment with the custom tools of a caller, for listings. Builds and runs nothing.
+    pub async fn registry_of(&self, caller: &Caller) -> Result<Arc<Registry>, Error> {
+        let registry = Registry::over(self.setup().registry());
+        let layer = source(self)?.layer(caller).await;
+        for tool in layer.map_err(|why| Error::failed(why.0))?.tools() {
+            if let Err(error) = registry.register(Arc::clone(tool)) {
+                tracing::warn!(%error, "a custom tool is left out");
+            }
+        }
+        Ok(Arc::new(registry))
+    }
+
+    /// The grants that a failed call of a custom tool lacked, as far as its output tells: `network`, or a path of this
+    /// machine that is outside of the workspace and not granted.
+    pub async fn missing_grants(
+        &self,
+        caller: &Caller,
+        tool: &str,
+        exit: Option<i32>,
+        output: &str,
+    ) -> Result<Vec<String>, Error> {
+        let Ok(name) = ToolName::new(tool) else { return Ok(Vec::new()) };
+        let place = |agent| CustomToolPlace { tenant: caller.tenant.clone(), agent, name: name.clone() };
+        let own = self.store.custom_tool(&place(Some(caller.agent.clone()))).await?;
+        let found = match own {
+            Some(found) => Some(found),
+            None => self.store.custom_tool(&place(None)).await?,
+        };
+        let Some(found) = found else { return Ok(Vec::new()) };
+        let definition = &found.card.definition;
+        let lacks = |missing: &String| {
+            let path = Path::new(missing);
+            let granted = || definition.grants.paths.iter().any(|granted| path.starts_with(&granted.path));
+            let there = || path.ancestors().take(2).any(|path| path.parent().is_some() && path.exists());
+            missing == "network" || (there() && !path.starts_with(&caller.workspace) && !granted())
+        };
+        let missing = custom::missing_grants(definition, exit, output);
+        Ok(missing.into_iter().filter(lacks).collect())
+    }
+
+    async fn put(
+        &self,
+        mut card: CustomToolCard,
+        values: &CustomToolValues,
+        seen: Option<u64>,
+    ) -> Result<CustomToolCard, Error> {
+        let vault = self.vault().await?;
+        card.at = SystemClock.now();
+        card.variables = values.names();
+        let stored = vault.put_custom_tool(card.clone(), values, seen).await;
+        card.version = stored.map_err(|error| match (seen, &error) {
+            (None, StoreError::Stale { now: Some(_), .. }) => {
+                Error::conflict(format!("there is a custom tool `{}` already", card.place.name))
+                    .hint(format!("clawsmith tools edit {}", card.place.name))
+            }
+            _ => changed_since(&error),
+        })?;
+        Ok(card)
+    }
+
+    /// Checks everything about a definition that can be told before it is called.
+    async fn checked(
+        &self,
+        document: CustomToolDocument,
+    ) -> Result<(CustomToolCard, CustomToolValues), Error> {
+        let (card, values) = document.read(self.tenant())?;
+        if let Some(agent) = &card.place.agent {
+            self.must_have_agent(agent.as_str()).await?;
+        }
+        check(&card.place, &card.definition)?;
+        self.check_grants(&card.definition)?;
+        self.check_variables(&values)?;
+        Ok((card, values))
+    }
+
+    /// Refuses to grant what agents must never reach.
+    fn check_grants(&self, definition: &CustomToolDefinition) -> Result<(), Error> {
+        let data = real(&self.setup().data_dir()?);
+        for granted in &definition.grants.paths {
+            let path = real(Path::new(&granted.path));
+            if path.starts_with(&data) || data.starts_with(&path) {
+                return Err(Error::invalid(format!(
+                    "`grants.paths` has `{}`, which holds the data directory or is in it",
+                    granted.path
+                ))
+                .hint("grant another directory"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses variables that change what programs run, such as `PATH` or `LD_PRELOAD`.
+    fn check_variables(&self, values: &CustomToolValues) -> Result<(), Error> {
+        let rules = self.setup().command_rules()?.all;
+        for (name, _) in values.env() {
+            let env = [(name.to_owned(), "value".to_owned())];
+            let verdict = Invocation { text: "true", env: &env, input: None }.analyse(&rules.rules);
+            if verdict.decision != Decision::Allow {
+                let why = verdict.finding().map_or_else(String::new, |finding| format!(": {finding}"));
+                return Err(Error::invalid(format!("the variable `{name}` cannot be given to a tool{why}"))
+                    .hint("use another variable"));
+            }
+        }
+        Ok(())
+    }
+
+    fn custom_place(&self, name: &str, agent: Option<&str>) -> Result<CustomToolPlace, Error> {
+        place(self.tenant(), name, agent)
+    }
+}
+
+/// Checks a definition without a store.
+fn check(place: &CustomToolPlace, definition: &CustomToolDefinition) -> Result<(), Error> {
+    custom::check(place, definition).map_err(|error| Error::invalid(error.to_string()))?;
+    Validator::compile(&definition.parameters)
+        .map_err(|error| Error::invalid(format!("`parameters` is no usable JSON Schema: {error}")))?;
+    Ok(())
+}
+
+fn place(tenant: &TenantId, name: &str, agent: Option<&str>) -> Result<CustomToolPlace, Error> {
+    let invalid = |error: claw_core::InvalidId| Error::invalid(error.to_string());
+    let agent = agent.map(AgentId::new).transpose().map_err(invalid)?;
+    Ok(CustomToolPlace { tenant: tenant.clone(), agent, name: ToolName::new(name).map_err(invalid)? })
+}
+
+fn no_tool(place: &CustomToolPlace) -> Error {
+    let of = place.agent.as_ref().map_or_else(String::new, |agent| format!(" of agent `{agent}`"));
+    Error::not_found(format!("there is no custom tool `{}`{of}", place.name))
+        .hint("clawsmith tools list --section custom")
+}
+
+fn changed_since(error: &StoreError) -> Error {
+    match error {
+        StoreError::Stale { .. } => Error::conflict(error.to_string()),
+        error => Error::failed(error.to_string()),
+    }
+}
+
+/// What a custom tool does, in a line for people.
+pub fn shown_action(definition: &CustomToolDefinition) -> String {
+    match &definition.action {
+        CustomToolAction::Command { template, .. } => template.clone(),
+        CustomToolAction::Argv { words, .. } => words.join(" "),
+        CustomToolAction::Http(http) => format!("{} {}", http.method, http.url),
+    }
+}
+
+/// The source of the tools that `App` gives to callers.
+pub(crate) fn source(app: &App) -> Result<Arc<source::CustomToolSource>, Error> {
+    source::CustomToolSource::new(app).map(Arc::new)
+}

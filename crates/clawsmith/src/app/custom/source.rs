@@ -1,0 +1,169 @@
+//! The custom tools of each caller, as the store and the deployment's files have them now.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use claw_core::store::{CustomToolPlace, StoreError, StoredCustomTool, Topic};
+use claw_core::tool::{AnyTool, Caller, SecretVariables, Unavailable};
+use claw_core::{AgentId, TenantId, ToolName};
+use claw_registry::{CallerTools, ToolLayer};
+use claw_store::vault::CustomToolValues;
+use claw_store::{Backend, Vault};
+use claw_tools::custom::{CustomTool, CustomToolSecrets};
+use secrecy::ExposeSecret as _;
+use tokio::sync::{OnceCell, watch};
+
+use super::files;
+use crate::app::{App, Error};
+
+type Tool = Arc<dyn AnyTool>;
+
+/// Gives each caller the enabled tools of its tenant and of its agent. An agent's tool stands in front of its tenant's of
+/// the same name.
+pub(crate) struct CustomToolSource {
+    app: App,
+    store: Arc<dyn Backend>,
+    changes: watch::Receiver<u64>,
+    vault: OnceCell<Vault>,
+    /// Tools that files of the deployment define, for its own tenant.
+    files: Vec<(Option<AgentId>, Tool)>,
+    known: Mutex<HashMap<TenantId, Arc<Known>>>,
+}
+
+/// The tools of one tenant.
+struct Known {
+    /// The number of changes before they were read.
+    changes: u64,
+    rows: Vec<StoredCustomTool>,
+    tools: HashMap<CustomToolPlace, Tool>,
+    /// For agents that have none of their own.
+    common: Arc<ToolLayer>,
+    agents: HashMap<AgentId, Arc<ToolLayer>>,
+}
+
+impl CustomToolSource {
+    pub(super) fn new(app: &App) -> Result<Self, Error> {
+        let store = Arc::clone(app.store());
+        let changes = store.changes(Topic::Tools);
+        let files = files::load(app)?;
+        let (vault, known) = (OnceCell::new(), Mutex::default());
+        Ok(Self { app: app.clone(), store, changes, vault, files, known })
+    }
+
+    /// What holds for a tenant now. The same value as before where nothing changed.
+    async fn of(&self, tenant: &TenantId) -> Result<Arc<Known>, StoreError> {
+        // Looked at before the rows are read: a change in between makes them old, and they are read again.
+        let changes = *self.changes.borrow();
+        let known = self.lock().get(tenant).cloned();
+        if let Some(known) = known.as_ref().filter(|known| known.changes == changes) {
+            return Ok(Arc::clone(known));
+        }
+        let rows = self.store.custom_tools(tenant).await?;
+        let now = match known {
+            Some(known) if known.rows == rows => {
+                let Known { tools, common, agents, .. } = &*known;
+                let (tools, common, agents) = (tools.clone(), Arc::clone(common), agents.clone());
+                Known { changes, rows, tools, common, agents }
+            }
+            known => self.read(tenant, rows, known.as_deref(), changes).await,
+        };
+        let now = Arc::new(now);
+        self.lock().insert(tenant.clone(), Arc::clone(&now));
+        Ok(now)
+    }
+
+    async fn read(
+        &self,
+        tenant: &TenantId,
+        rows: Vec<StoredCustomTool>,
+        before: Option<&Known>,
+        changes: u64,
+    ) -> Known {
+        let mut tools = HashMap::new();
+        for row in rows.iter().filter(|row| row.card.definition.enabled) {
+            let place = &row.card.place;
+            // A tool that did not change is the same one as before: sessions that use it do not notice.
+            let same = before.filter(|before| before.rows.contains(row));
+            let tool = match same.and_then(|before| before.tools.get(place)) {
+                Some(tool) => Some(Arc::clone(tool)),
+                None => self.make(row).await,
+            };
+            tools.extend(tool.map(|tool| (place.clone(), tool)));
+        }
+        let own = |agent: Option<&AgentId>| -> HashMap<ToolName, Tool> {
+            let stored = tools.iter().filter(|(place, _)| place.agent.as_ref() == agent);
+            let stored = stored.map(|(place, tool)| (place.name.clone(), Arc::clone(tool)));
+            let ours = self.files.iter().filter(|_| tenant == self.app.setup().tenant());
+            let ours = ours.filter(|(of, _)| of.as_ref() == agent);
+            // What a file of the deployment defines stands in front.
+            stored.chain(ours.map(|(_, tool)| (tool.meta().name.clone(), Arc::clone(tool)))).collect()
+        };
+        let common = own(None);
+        let stored = tools.keys().filter_map(|place| place.agent.clone());
+        let named = stored.chain(self.files.iter().filter_map(|(agent, _)| agent.clone()));
+        let agents = named.map(|agent| {
+            let mut all = common.clone();
+            all.extend(own(Some(&agent)));
+            (agent, layer(all))
+        });
+        let agents = agents.collect();
+        Known { changes, rows, agents, common: layer(common), tools }
+    }
+
+    /// Makes the tool of a row; one that cannot be made is left out, and the log says why.
+    async fn make(&self, row: &StoredCustomTool) -> Option<Tool> {
+        let place = &row.card.place;
+        let vault = self.vault.get_or_try_init(|| self.app.vault()).await;
+        let values = match vault {
+            Ok(vault) => vault.custom_tool_values(row).await.map_err(|error| error.to_string()),
+            Err(error) => Err(error.to_string()),
+        };
+        let made = values.and_then(|values| {
+            CustomTool::new(place, row.card.definition.clone(), secrets(&values))
+                .map_err(|error| error.to_string())
+        });
+        match made {
+            Ok(tool) => Some(Arc::new(tool)),
+            Err(error) => {
+                tracing::error!(tenant = %place.tenant, tool = %place.name, error, "a custom tool is left out");
+                None
+            }
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<TenantId, Arc<Known>>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Values in plain, for the tool that uses them.
+pub(super) fn secrets(values: &CustomToolValues) -> CustomToolSecrets {
+    let plain =
+        |(name, value): (&str, &secrecy::SecretString)| (name.to_owned(), value.expose_secret().to_owned());
+    CustomToolSecrets {
+        variables: SecretVariables::new(values.env().map(plain).collect()),
+        headers: SecretVariables::new(values.headers().map(plain).collect()),
+    }
+}
+
+fn layer(tools: HashMap<ToolName, Tool>) -> Arc<ToolLayer> {
+    let mut tools: Vec<_> = tools.into_iter().collect();
+    tools.sort_by(|(a, _), (b, _)| a.cmp(b));
+    ToolLayer::new(tools.into_iter().map(|(_, tool)| tool).collect())
+}
+
+#[async_trait]
+impl CallerTools for CustomToolSource {
+    fn name(&self) -> &str {
+        "custom tools"
+    }
+
+    async fn layer(&self, caller: &Caller) -> Result<Arc<ToolLayer>, Unavailable> {
+        let known = self.of(&caller.tenant).await.map_err(|error| {
+            tracing::error!(%error, "the custom tools could not be read");
+            Unavailable::because("the custom tools cannot be read right now; try again later")
+        })?;
+        Ok(Arc::clone(known.agents.get(&caller.agent).unwrap_or(&known.common)))
+    }
+}
