@@ -9,6 +9,8 @@ const COMMANDS: &[&[&str]] = &[
     &["tools", "show"],
     &["tools", "call"],
     &["tools", "schema"],
+    &["web", "fetch"],
+    &["web", "search"],
     &["policy", "explain"],
     &["policy", "lint"],
     &["policy", "diff"],

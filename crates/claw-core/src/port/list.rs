@@ -8,7 +8,8 @@ use serde::Serialize;
 
 use super::{
     AgentDirectory, Agents, ArtifactStore, Artifacts, Catalogue, Clock, EndpointHost, Endpoints, Files,
-    FsBridge, Processes, ProgramHost, SeenFiles, Sessions, Shell, ShellHost, TalkHost, Talks, UndoJournal,
+    FsBridge, Processes, ProgramHost, SeenFiles, Sessions, Shell, ShellHost, TalkHost, Talks, UndoJournal, Web,
+    WebHost,
 };
 use crate::tool::{Call, ToolError};
 
@@ -123,6 +124,8 @@ ports! {
         talks: TalkHost;
         /// Endpoints that configuration names.
         endpoints: EndpointHost;
+        /// The web.
+        web: WebHost;
     }
     ports {
         /// Files of the workspace.
@@ -144,6 +147,8 @@ ports! {
         /// Endpoints that configuration names.
         Endpoints "endpoints" gives endpoints: Endpoints
             from endpoints else "no endpoint is configured; see `endpoints` in the configuration";
+        /// The web.
+        Web "web" gives web: Web from web else "no access to the web is set up in this build";
         /// Searching the tools themselves.
         Catalogue "catalogue" gives catalogue: Catalogue;
     }

@@ -15,6 +15,7 @@ mod scope;
 mod sessions;
 mod shell;
 mod talks;
+mod web;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -34,6 +35,7 @@ pub(crate) use self::files::SeenTable;
 pub use self::files::unified_diff;
 pub(crate) use self::scope::scope;
 pub use self::scope::{AgentFiles, FileRules};
+pub(crate) use self::web::look_at_hosts;
 use crate::{Asking, Executor, Offer};
 
 /// What one call was granted.
@@ -116,6 +118,7 @@ pub(crate) fn ports(site: &Site<'_>) -> Ports {
             Need::Sessions => ports.sessions = Some(sessions::guard(site)),
             Need::Talks => ports.talks = talks::guard(site),
             Need::Endpoints => ports.endpoints = endpoints::guard(site),
+            Need::Web => ports.web = web::guard(site),
             Need::Catalogue => ports.catalogue = Some(catalogue::guard(site)),
         }
     }

@@ -55,6 +55,7 @@ impl Setup {
         world.talks = Some(Arc::new(Unopened));
         // An invalid endpoint is reported where it would be used.
         world.endpoints = self.endpoints(Arc::new(EnvKeys)).unwrap_or_default();
+        world.web = self.web(Arc::new(EnvKeys)).ok();
         world
     }
 
@@ -152,6 +153,7 @@ impl App {
         world.artifacts = Some(Arc::new(self.artifacts()?));
         world.agents = Some(self.agent_resolver());
         world.endpoints = self.setup.endpoints(self.keys(None)?)?;
+        world.web = Some(self.setup.web(self.keys(None)?)?);
         world.talks = Some(Arc::new(StoredTalks::new(Arc::clone(store) as _, Arc::clone(&world.clock))));
         world.seen = Some(Arc::new(StoredSeen::new(Arc::clone(store) as _, Arc::clone(&world.clock))));
         Ok(world)
