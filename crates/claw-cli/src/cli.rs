@@ -59,6 +59,9 @@ enum Command {
     /// List, show, call and export tools.
     #[command(subcommand)]
     Tools(commands::tools::Tools),
+    /// Fetch a page of the web, or search it, by the road that every call takes.
+    #[command(subcommand)]
+    Web(commands::web::Web),
     /// Explain, check and compare which tools agents get.
     #[command(subcommand)]
     Policy(commands::policy::Policy),
@@ -186,6 +189,7 @@ fn execute(cli: Cli) -> Outcome {
         Command::Chat(chat) => chat.run(&mut session),
         Command::Onboard(onboard) => onboard.run(&mut session),
         Command::Tools(tools) => tools.run(&mut session),
+        Command::Web(web) => web.run(&mut session),
         Command::Policy(policy) => policy.run(&mut session),
         Command::Agent(agent) => agent.run(&mut session),
         Command::Scrub(scrub) => scrub.run(&session),

@@ -266,7 +266,10 @@ fn parts(whole: &Value) -> String {
 fn unreached(error: NetError) -> ToolError {
     let kind = match error {
         NetError::TimedOut { .. } => ErrorKind::TimedOut,
-        NetError::NotPublic { .. } | NetError::BadUrl { .. } | NetError::Redirect { .. } => {
+        NetError::NotPublic { .. }
+        | NetError::BadUrl { .. }
+        | NetError::Gated { .. }
+        | NetError::Redirect { .. } => {
             ErrorKind::Forbidden
         }
         _ => ErrorKind::Unavailable,

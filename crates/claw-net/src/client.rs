@@ -106,6 +106,9 @@ impl Client {
         let mut from: Option<Origin> = None;
         loop {
             let origin = self.check(&request.url, from.as_ref())?;
+            if let Some(gate) = &request.gate {
+                gate(&request.url).map_err(|reason| NetError::Gated { reason })?;
+            }
             let response = self.hop(&request, &origin, deadline).await?;
             let moved = matches!(response.status(), 301 | 302 | 303 | 307 | 308);
             let Some(place) = response.header("location").filter(|_| moved && request.redirects > 0) else {

@@ -25,6 +25,20 @@ pub enum NetError {
         /// What kind of address that is.
         why: &'static str,
     },
+    /// The caller's own rules refuse an address on the way.
+    #[error("{reason}")]
+    Gated {
+        /// The rule.
+        reason: String,
+    },
+    /// The body cannot be decompressed.
+    #[error("the answer of {origin} cannot be decompressed: {reason}")]
+    Undecodable {
+        /// The server.
+        origin: Origin,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// The server sends elsewhere, where this request may not go.
     #[error("{from} redirects: {reason}")]
     Redirect {

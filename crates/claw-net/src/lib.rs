@@ -7,10 +7,12 @@
 //!   name is resolved once: what was checked is what is connected to.
 //! - Redirects are followed by hand, each checked like a first request. Another origin gets none of the headers but
 //!   harmless ones, and no body; a named origin is never reached by way of another one.
+//! - A body that was compressed is decompressed within the same limit of size.
 //! - No proxies, no cookies, no referrers. Every request has limits of time and size.
 
 mod address;
 mod client;
+mod decode;
 mod error;
 mod origin;
 mod request;
@@ -26,6 +28,6 @@ pub use address::{is_public, why_not_public};
 pub use client::{Client, Options};
 pub use error::NetError;
 pub use origin::{NotAnOrigin, Origin};
-pub use request::{Request, Times};
+pub use request::{Gate, Request, Times};
 pub use resolve::{Lookup, system_lookup};
 pub use response::Response;

@@ -1,12 +1,16 @@
 //! A request, with its limits.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use reqwest::Method;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use url::Url;
+
+/// Refuses an address, with the reason: asked before the first request and before each redirect.
+pub type Gate = Arc<dyn Fn(&Url) -> Result<(), String> + Send + Sync>;
 
 /// What is asked of a server.
 #[derive(Clone)]
@@ -18,6 +22,7 @@ pub struct Request {
     pub(crate) redirects: usize,
     pub(crate) most_bytes: u64,
     pub(crate) times: Times,
+    pub(crate) gate: Option<Gate>,
 }
 
 /// How long a server may take.
@@ -48,6 +53,7 @@ impl Request {
             redirects: 0,
             most_bytes: 10 * 1024 * 1024,
             times: Times::default(),
+            gate: None,
         }
     }
 
@@ -76,6 +82,13 @@ impl Request {
     #[must_use]
     pub fn most_bytes(mut self, most: u64) -> Self {
         self.most_bytes = most;
+        self
+    }
+
+    /// Asks `gate` about every address on the way.
+    #[must_use]
+    pub fn gate(mut self, gate: Gate) -> Self {
+        self.gate = Some(gate);
         self
     }
 

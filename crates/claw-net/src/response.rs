@@ -9,6 +9,7 @@ use tokio::time::{Instant, timeout_at};
 use url::Url;
 
 use crate::client::failed;
+use crate::decode::{Undecoded, decode};
 use crate::error::NetError;
 use crate::origin::Origin;
 
@@ -75,6 +76,26 @@ impl Response {
             all.extend_from_slice(&chunk);
         }
         Ok(all.freeze())
+    }
+}
+
+impl Response {
+    /// All that is left of the body, decompressed as its head says. The limit of the request holds before and after.
+    pub async fn decoded(&mut self) -> Result<Bytes, NetError> {
+        let body = self.bytes().await?;
+        let layers = self.headers().get_all(reqwest::header::CONTENT_ENCODING).iter();
+        let layers: Vec<&str> = layers.map(|value| value.to_str().unwrap_or("not text")).collect();
+        if layers.is_empty() {
+            return Ok(body);
+        }
+        let (encoding, most, origin) = (layers.join(","), self.most_bytes, self.origin.clone());
+        let decoding = tokio::task::spawn_blocking(move || decode(body, &encoding, most));
+        match decoding.await {
+            Ok(Ok(body)) => Ok(body),
+            Ok(Err(Undecoded::TooLarge)) => Err(NetError::TooLarge { origin, most }),
+            Ok(Err(Undecoded::Broken(reason))) => Err(NetError::Undecodable { origin, reason }),
+            Err(error) => Err(NetError::Undecodable { origin, reason: error.to_string() }),
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 //! The caller is already authorised to use the tool; this judges what one call of it would do. It decides
 //! from the plan and from what the ports saw, and does nothing itself.
 
+mod address;
 mod command;
 pub mod remembered;
 
@@ -14,6 +15,7 @@ use claw_core::tool::{Ask, Effect, Effects, Sight, Target};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use self::address::WebApprovals;
 pub use self::command::{AnalysedAsk, Analysis, Security, command, programs};
 
 /// When a person is asked before a call runs.
@@ -26,6 +28,8 @@ pub struct ApprovalConfig {
     pub security: Security,
     /// What to do with calls that have an effect: `allow`, `ask` or `deny`. Effects not named are allowed.
     pub effects: BTreeMap<Effect, EffectRule>,
+    /// What to do with fetched addresses of hosts that are new to the session.
+    pub web: WebApprovals,
     /// How long a question waits for an answer, in seconds.
     pub wait_secs: u32,
     /// How many hours an approval stays open where nobody watches: its run is parked meanwhile and holds up nobody.
@@ -39,6 +43,7 @@ impl Default for ApprovalConfig {
             ask: AskMode::default(),
             security: Security::default(),
             effects: BTreeMap::new(),
+            web: WebApprovals::default(),
             wait_secs: 120,
             park_hours: 24,
         }
@@ -148,6 +153,7 @@ pub fn targets(analysis: &Analysis) -> Vec<Target> {
             // The programs in it are those of a sandbox that is there already.
             Ask::Input(input) => targets.push(Target::Process { process: input.process.clone() }),
             Ask::Write { path } => targets.push(Target::File { path: path.clone() }),
+            Ask::Fetch { origin, .. } => targets.push(Target::Host { host: origin.host.to_string() }),
             Ask::Host { .. } | Ask::Opaque => {}
         }
     }
@@ -178,6 +184,9 @@ pub fn judge(config: &ApprovalConfig, circumstances: &Circumstances<'_>) -> Judg
         let judgement = match (&analysed.ask, command(&analysed.ask)) {
             (Ask::Input(_), _) => command::judge_input(config, analysed, circumstances),
             (_, Some(script)) => command::judge(config, &script, analysed, circumstances),
+            (Ask::Fetch { origin, url }, None) => {
+                address::judge(&config.web, (&origin.host, url), circumstances.sights)
+            }
             (ask, None) => judge_ask(ask, circumstances),
         };
         match judgement {
@@ -221,7 +230,7 @@ fn judge_ask(ask: &Ask, circumstances: &Circumstances<'_>) -> Judgement {
                 Err(error) => Judgement::Deny { reason: error.message, advice: error.advice },
             }
         }
-        Ask::Host { .. } | Ask::Opaque => Judgement::Allow,
+        Ask::Host { .. } | Ask::Fetch { .. } | Ask::Opaque => Judgement::Allow,
     }
 }
 

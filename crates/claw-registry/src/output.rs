@@ -110,8 +110,9 @@ async fn finish_output(
     if let Some(deliverable) = output.deliverable.take() {
         output.deliverable = Some(shelf.cut(deliverable, limit.saturating_mul(4)).await);
     }
-    if let Some(whole) = caps::to_be_folded(&output, limit, scrubber) {
-        let text = shelf.cut(whole, limit).await;
+    let most = output.most_bytes.map_or(limit, |own| own.min(limit));
+    if let Some(whole) = caps::to_be_folded(&output, most, scrubber) {
+        let text = shelf.cut(whole, most).await;
         caps::fold(&mut output.content, text);
     }
     caps::output(&mut output, limit);

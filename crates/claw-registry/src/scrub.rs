@@ -65,6 +65,11 @@ impl CallScrubber {
         self.scrubbed(text).into_owned()
     }
 
+    /// Whether a text holds a known value, in any encoding that values are known by.
+    pub(crate) fn knows(&self, text: &str) -> bool {
+        self.scrubber.as_ref().is_none_or(|scrubber| scrubber.knows(text.as_bytes()))
+    }
+
     /// What a model or a person says, as others may read it.
     pub fn said(&self, text: &str) -> String {
         if self.output { self.text(text) } else { text.to_owned() }

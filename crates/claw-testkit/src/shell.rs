@@ -90,6 +90,7 @@ impl FakeShell {
             Target::File { path } => (Some(path.clone()), format!("file:{path}")),
             Target::Sandbox => (None, "fake".to_owned()),
             Target::Process { process } => (None, format!("process:{process}")),
+            Target::Host { host } => (None, format!("host:{host}")),
         };
         let swapped = self.swapped.lock().unwrap();
         let swapped = swapped.iter().rev().find(|(other, _)| other == target).map(|(_, now)| now.clone());

@@ -31,14 +31,6 @@ const fn core(name: &'static str, group: Group) -> Meta {
 }
 
 const ABSENT: &[Meta] = &[
-    core("web_fetch", Group::Web)
-        .effects(&[Network])
-        .aliases(&["WebFetch"])
-        .about("Fetch a public web page and return it as readable text."),
-    core("web_search", Group::Web)
-        .effects(&[Network])
-        .aliases(&["WebSearch"])
-        .about("Search the web; returns titles, addresses and excerpts."),
     core("memory_get", Group::Memory)
         .effects(&[Read])
         .about("Read one memory document, or some lines of it."),

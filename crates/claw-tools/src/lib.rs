@@ -20,6 +20,7 @@ mod sessions;
 mod shown;
 mod tokens;
 mod tools;
+mod web;
 mod workspace;
 
 pub use builtin::{Builtin, builtin};

@@ -24,3 +24,4 @@ pub(crate) mod tools;
 pub(crate) mod tour;
 pub(crate) mod undo;
 pub(crate) mod users;
+pub(crate) mod web;

@@ -15,6 +15,8 @@ const COMMANDS: &[&[&str]] = &[
     &["tools", "disable"],
     &["tools", "enable"],
     &["tools", "remove"],
+    &["web", "fetch"],
+    &["web", "search"],
     &["policy", "explain"],
     &["policy", "lint"],
     &["policy", "diff"],

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::{
     AgentDirectory, Agents, ArtifactStore, Artifacts, Catalogue, Clock, EndpointHost, Endpoints, Files,
     FsBridge, Http, HttpHost, Processes, ProgramHost, SeenFiles, Sessions, Shell, ShellHost, TalkHost, Talks,
-    UndoJournal,
+    UndoJournal, Web, WebHost,
 };
 use crate::tool::{Call, ToolError};
 
@@ -126,6 +126,8 @@ ports! {
         endpoints: EndpointHost;
         /// Other servers.
         http: HttpHost;
+        /// The web.
+        web: WebHost;
     }
     ports {
         /// Files of the workspace.
@@ -149,6 +151,8 @@ ports! {
             from endpoints else "no endpoint is configured; see `endpoints` in the configuration";
         /// Requests to servers that the tool's owner named.
         Http "http" gives http: Http from http else "no way to other servers is set up";
+        /// The web.
+        Web "web" gives web: Web from web else "no access to the web is set up in this build";
         /// Searching the tools themselves.
         Catalogue "catalogue" gives catalogue: Catalogue;
     }

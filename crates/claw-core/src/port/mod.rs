@@ -24,6 +24,7 @@ mod sessions;
 mod shell;
 mod talks;
 mod undo;
+mod web;
 
 pub use agents::{AgentCard, AgentDirectory, AgentEntry, AgentSource, Agents, ResolvedAgent};
 pub use artifacts::{Artifact, ArtifactStore, Artifacts, Part};
@@ -55,6 +56,10 @@ pub use shell::{
 };
 pub use talks::{Line as TalkLine, Posted, Talk, TalkHost, TalkPage, Talks, Words};
 pub use undo::{Change, CommandChange, Contents, UndoJournal};
+pub use web::{
+    BadAddress, ExtractMode, FetchRequest, Freshness, SearchAnswer, SearchRequest, SearchResult, Surfer, Web, WebAddress,
+    WebHost, WebPage,
+};
 
 use crate::id::{SessionKey, TenantId};
 

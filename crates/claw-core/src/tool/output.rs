@@ -33,6 +33,10 @@ pub struct Output {
     /// The work product itself, where the content only speaks of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deliverable: Option<String>,
+    /// The most bytes of text that the model is sent of this result, where the call asked for less than the
+    /// deployment's limit. The whole is kept.
+    #[serde(skip)]
+    pub most_bytes: Option<usize>,
     /// What a model that the tool asked has used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
@@ -129,6 +133,13 @@ impl Output {
     #[must_use]
     pub fn with_details(mut self, details: Value) -> Self {
         self.details = Some(details);
+        self
+    }
+
+    /// Sends the model at most so many bytes of text; the whole is kept.
+    #[must_use]
+    pub fn at_most(mut self, bytes: usize) -> Self {
+        self.most_bytes = Some(bytes);
         self
     }
 

@@ -128,6 +128,13 @@ pub enum Ask {
         /// Which one.
         origin: Origin,
     },
+    /// Fetch this address, and the places that it redirects to.
+    Fetch {
+        /// Its server.
+        origin: Origin,
+        /// The whole address.
+        url: String,
+    },
     /// Do something that cannot be told beforehand, such as an MCP server's tool.
     Opaque,
 }
@@ -140,7 +147,7 @@ impl Ask {
             Self::Argv(argv) if argv.credentials => Effects::of(&[Effect::Execute, Effect::Network]),
             Self::Script(_) | Self::Argv(_) | Self::Input(_) => Effects::of(&[Effect::Execute]),
             Self::Write { .. } => Effects::of(&[Effect::Write]),
-            Self::Host { .. } => Effects::of(&[Effect::Network]),
+            Self::Host { .. } | Self::Fetch { .. } => Effects::of(&[Effect::Network]),
             Self::Opaque => ceiling,
         }
     }
@@ -291,6 +298,11 @@ pub enum Target {
     File {
         /// As the plan names it.
         path: String,
+    },
+    /// A server that a session may have fetched pages from.
+    Host {
+        /// A name or a literal address.
+        host: String,
     },
     /// The place where commands run.
     Sandbox,

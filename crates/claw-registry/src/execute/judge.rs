@@ -204,6 +204,8 @@ impl Trip<'_> {
             targets.into_iter().partition(|target| matches!(target, Target::File { .. }));
         let (processes, commands): (Vec<_>, Vec<_>) =
             others.into_iter().partition(|target| matches!(target, Target::Process { .. }));
+        let (hosts, commands): (Vec<_>, Vec<_>) =
+            commands.into_iter().partition(|target| matches!(target, Target::Host { .. }));
         let scope = self.scope(place);
         let looking = async {
             let mut sights = guard::look_at_files(self.offer, &files, &scope).await?;
@@ -211,6 +213,7 @@ impl Trip<'_> {
             for target in &processes {
                 sights.extend(self.executor.0.processes.look(&owner, target)?);
             }
+            sights.extend(guard::look_at_hosts(self.offer, hosts));
             let (cancel, access) = (&self.request.cancel, self.access(analysis));
             let judged = (plan, effects, analysis.network, access);
             sights.extend(guard::look_at_commands(self.offer, &commands, judged, cancel).await?);

@@ -76,6 +76,10 @@ pub(super) fn summary(judged: &Judged, args: &Value, scrubber: &CallScrubber) ->
             Ask::Host { origin } => {
                 lines.push(format!("connect to {}", plain(&origin.to_string(), scrubber)));
             }
+            Ask::Fetch { url, .. } => {
+                lines.push("fetch this address:".to_owned());
+                lines.push(block(url, scrubber));
+            }
             Ask::Opaque => lines.push("do something that cannot be told beforehand".to_owned()),
         }
     }

@@ -16,6 +16,7 @@ mod scope;
 mod sessions;
 mod shell;
 mod talks;
+mod web;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -35,6 +36,7 @@ pub(crate) use self::files::SeenTable;
 pub use self::files::unified_diff;
 pub(crate) use self::scope::scope;
 pub use self::scope::{AgentFiles, FileRules};
+pub(crate) use self::web::look_at_hosts;
 use crate::{Asking, Executor, Offer};
 
 /// What one call was granted.
@@ -118,6 +120,7 @@ pub(crate) fn ports(site: &Site<'_>) -> Ports {
             Need::Talks => ports.talks = talks::guard(site),
             Need::Endpoints => ports.endpoints = endpoints::guard(site),
             Need::Http => ports.http = http::guard(site),
+            Need::Web => ports.web = web::guard(site),
             Need::Catalogue => ports.catalogue = Some(catalogue::guard(site)),
         }
     }

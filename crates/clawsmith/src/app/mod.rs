@@ -32,6 +32,7 @@ mod setup;
 mod shell;
 pub mod undo;
 mod unopened;
+mod web;
 
 use std::path::Path;
 use std::sync::Arc;

@@ -33,6 +33,7 @@ use claw_policy::config::{AgentProviderTools, AgentTools, PolicyConfig, ToolsPol
 use claw_policy::rate::RateConfig;
 use claw_policy::shell::{RuleError, Rules, ShellConfig};
 use claw_registry::{Limits, ProcessLimits};
+use claw_web::WebConfig;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -81,6 +82,8 @@ pub struct Config {
     pub models: ModelsConfig,
     /// Endpoints that `openai_compat_call` sends requests to, by name.
     pub endpoints: BTreeMap<String, EndpointConfig>,
+    /// How tools reach the web.
+    pub web: WebConfig,
     /// How far calls may go.
     pub limits: LimitsConfig,
     /// How far one run of an agent may go: one question, and all that is done to answer it.
@@ -126,6 +129,8 @@ pub struct AgentConfig {
     pub by_provider: BTreeMap<String, AgentProviderTools>,
     /// Paths that do not exist for this agent, besides those in `files.deny`.
     pub deny_paths: Vec<PathBuf>,
+    /// Hosts that this agent does not fetch from, besides those in `web.block`.
+    pub block_hosts: Vec<String>,
     /// How this agent's shell commands are judged otherwise than `shell` says.
     pub shell: ShellConfig,
     /// How far this agent's runs may go. Left out: as far as `runs` says; given, it stands instead of it.
@@ -274,6 +279,7 @@ impl Default for Config {
             sandbox: SandboxConfig::default(),
             models: ModelsConfig::default(),
             endpoints: BTreeMap::new(),
+            web: WebConfig::default(),
             limits: LimitsConfig::default(),
             runs: RunLimits::default(),
             files: FilesConfig::default(),
@@ -346,7 +352,8 @@ impl Config {
         }
     }
 
-    /// Settings of tools, by name; those of `openai_compat_call` say where each endpoint is.
+    /// Settings of tools, by name; those of `openai_compat_call` say where each endpoint is, those of `web_search` where
+    /// each provider is.
     pub fn tool_settings(&self) -> Value {
         let settings = self.settings.clone().into_iter();
         let mut tools: Map<String, Value> =
@@ -363,6 +370,11 @@ impl Config {
             if let Value::Object(own) = own {
                 own.insert("origins".to_owned(), Value::Object(origins));
             }
+        }
+        let providers: Vec<_> = self.web.search_origins();
+        let own = tools.entry("web_search").or_insert_with(|| Value::Object(Map::new()));
+        if let (Value::Object(own), Ok(origins)) = (own, serde_json::to_value(providers)) {
+            own.insert("origins".to_owned(), origins);
         }
         Value::Object(tools)
     }

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use clap::Args;
 use claw_core::CallId;
+use claw_core::message::is_mark;
 use claw_core::tool::{Output, Progress, ToolError};
 use claw_policy::explain::explain;
 use claw_policy::pipeline::{Subject, ToolSet};
@@ -76,6 +77,20 @@ pub(crate) struct CallTool {
     /// Names the grant that a failed call lacked.
     #[arg(skip)]
     pub(super) test: bool,
+    /// Leaves out the lines that mark a result as data: a person reads it.
+    #[arg(skip)]
+    plain: bool,
+}
+
+/// What the commands for one tool take besides its arguments.
+#[derive(Debug, Args)]
+pub(crate) struct CallOptions {
+    /// Where an approval is needed and nobody sits at this terminal, wait for one from another
+    /// (`clawsmith approvals`).
+    #[arg(long)]
+    wait: bool,
+    #[command(flatten)]
+    caller: CallerArgs,
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {
@@ -87,6 +102,21 @@ fn seconds(text: &str) -> Result<Duration, String> {
 }
 
 impl CallTool {
+    /// A call of one tool by a command of its own, which people read.
+    pub(crate) fn of(name: &str, args: &Value, options: CallOptions) -> Self {
+        Self {
+            name: name.to_owned(),
+            given: Some(args.to_string()),
+            args: None,
+            workspace: None,
+            managed: false,
+            timeout: None,
+            wait: options.wait,
+            caller: options.caller,
+            plain: true,
+        }
+    }
+
     pub(crate) fn run(self, session: &mut Session) -> Outcome {
         let setup = self.caller.load(session)?;
         let mut caller = if self.managed {
@@ -184,6 +214,11 @@ impl CallTool {
             // It was shown while it came; how it ended is left to say.
             Ok(Output { for_user: Some(ending), .. }) if streamed => {
                 session.out.styled(style::QUIET, &visible(ending))?;
+            }
+            Ok(output) if self.plain => {
+                let text = output.model_text();
+                let lines: Vec<&str> = text.lines().filter(|line| !is_mark(line)).collect();
+                session.out.foreign(&lines.join("\n"))?;
             }
             Ok(output) => session.out.foreign(&output.model_text())?,
             Err(CallError::Failed(error)) => complain("error", error.for_model()),

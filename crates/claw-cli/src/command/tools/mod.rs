@@ -11,7 +11,7 @@ use clap::Subcommand;
 use claw_core::tool::Meta;
 use claw_policy::nearest::nearest;
 
-pub(crate) use self::call::{read, workspace};
+pub(crate) use self::call::{CallOptions, CallTool, read, workspace};
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
 

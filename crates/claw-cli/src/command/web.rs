@@ -1,0 +1,122 @@
+//! `clawsmith web`: `web_fetch` and `web_search` for people.
+
+use clap::{Args, Subcommand, ValueEnum};
+use serde_json::{Map, Value, json};
+
+use super::tools::{CallOptions, CallTool};
+use crate::cli::Session;
+use crate::failure::Outcome;
+
+/// What to do with the web.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Web {
+    /// Fetch a page and print it as Markdown.
+    Fetch(Fetch),
+    /// Search the web with the configured providers.
+    Search(Search),
+}
+
+impl Web {
+    pub(crate) fn run(self, session: &mut Session) -> Outcome {
+        match self {
+            Self::Fetch(fetch) => fetch.run(session),
+            Self::Search(search) => search.run(session),
+        }
+    }
+}
+
+/// The page, and the form of its text.
+#[derive(Debug, Args)]
+#[command(after_help = "It is a call of `web_fetch`: policy, approvals, ledger and scrubbing hold. Private addresses are \
+refused, unless `web.private_origins` names them.
+
+Exit codes: 0 done, 1 the page could not be fetched, 2 usage, 3 refused.
+
+Examples:
+  clawsmith web fetch https://example.com
+  clawsmith web fetch https://example.com/feed.xml --mode text
+  clawsmith web fetch https://example.com --max-chars 2000 --json")]
+pub(crate) struct Fetch {
+    /// Address of the page, with `http://` or `https://`.
+    url: String,
+    /// The form of the text.
+    #[arg(long, value_enum, default_value_t = Mode::Markdown)]
+    mode: Mode,
+    /// Print at most so many characters; the rest is kept for `result_read`.
+    #[arg(long, value_name = "N")]
+    max_chars: Option<u32>,
+    #[command(flatten)]
+    options: CallOptions,
+}
+
+/// The form of a page's text.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Mode {
+    /// The article as Markdown.
+    Markdown,
+    /// The article as plain text.
+    Text,
+    /// The body as it came.
+    Raw,
+}
+
+impl Fetch {
+    fn run(self, session: &mut Session) -> Outcome {
+        let mode = match self.mode {
+            Mode::Markdown => "markdown",
+            Mode::Text => "text",
+            Mode::Raw => "raw",
+        };
+        let mut args = json!({ "url": self.url, "extract_mode": mode });
+        if let Some(most) = self.max_chars {
+            args["max_chars"] = json!(most);
+        }
+        CallTool::of("web_fetch", &args, self.options).run(session)
+    }
+}
+
+/// The words, and which results are wanted.
+#[derive(Debug, Args)]
+#[command(after_help = "It is a call of `web_search`. Providers and their order are set in `web.search`; keys are kept with \
+`clawsmith secrets set web-brave` and the like. DuckDuckGo needs none.
+
+Exit codes: 0 done, 1 no provider answered, 2 usage, 3 refused.
+
+Examples:
+  clawsmith web search rust async book
+  clawsmith web search 'tram timetable' --country de --lang de --count 3
+  clawsmith web search elections --freshness pw --json")]
+pub(crate) struct Search {
+    /// Words to search for.
+    #[arg(required = true)]
+    query: Vec<String>,
+    /// Number of results, 1 to 10.
+    #[arg(long, value_name = "N")]
+    count: Option<u32>,
+    /// Country of the results, as two letters.
+    #[arg(long)]
+    country: Option<String>,
+    /// Language of the results, as two letters.
+    #[arg(long)]
+    lang: Option<String>,
+    /// Age of the results: pd, pw, pm, py, or 2026-01-01to2026-02-01.
+    #[arg(long)]
+    freshness: Option<String>,
+    #[command(flatten)]
+    options: CallOptions,
+}
+
+impl Search {
+    fn run(self, session: &mut Session) -> Outcome {
+        let mut args = Map::new();
+        args.insert("query".to_owned(), json!(self.query.join(" ")));
+        let given = [
+            ("count", self.count.map(Value::from)),
+            ("country", self.country.map(Value::from)),
+            ("search_lang", self.lang.map(Value::from)),
+            ("freshness", self.freshness.map(Value::from)),
+        ];
+        args.extend(given.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
+        CallTool::of("web_search", &Value::Object(args), self.options).run(session)
+    }
+}

@@ -1,0 +1,138 @@
+//! One page: asked for, received within its limits, turned into text.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use claw_core::port::{ExtractMode, WebPage};
+use claw_core::tool::{ErrorKind, ToolError};
+use claw_net::{Client, Gate, HeaderValue, Method, NetError, Request, Times, Url, header};
+use tokio::sync::Semaphore;
+
+use crate::cache::Fetched;
+use crate::page::{Source, extract};
+
+/// Prefers Markdown where a site offers it.
+const ACCEPT: &str = "text/markdown, text/html;q=0.9, application/xhtml+xml;q=0.9, application/json;q=0.8, \
+                      text/plain;q=0.8, */*;q=0.5";
+/// How long the way from bytes to text may take.
+const EXTRACTING: Duration = Duration::from_secs(20);
+/// Threads that turn pages into text have room for deep trees.
+const STACK: usize = 64 * 1024 * 1024;
+
+/// How pages are fetched.
+pub(crate) struct Fetcher {
+    pub(crate) client: Client,
+    pub(crate) whole: Duration,
+    pub(crate) most_bytes: u64,
+    pub(crate) redirects: usize,
+    /// Bounds how many pages are turned into text at once: that is work for a processor.
+    pub(crate) extracting: Arc<Semaphore>,
+}
+
+/// Refuses an address by the lists, with the reason.
+pub(crate) type Judge = Arc<dyn Fn(&Url) -> Result<(), String> + Send + Sync>;
+
+impl Fetcher {
+    /// Fetches a page; `judge` is asked about each address on the way.
+    pub(crate) async fn fetch(&self, url: &Url, mode: ExtractMode, judge: Judge) -> Result<Fetched, ToolError> {
+        let way = Arc::new(Mutex::new(Vec::new()));
+        let gate: Gate = {
+            let way = Arc::clone(&way);
+            Arc::new(move |url: &Url| {
+                judge(url)?;
+                way.lock().unwrap_or_else(PoisonError::into_inner).push(url.clone());
+                Ok(())
+            })
+        };
+        let times = Times { first_byte: self.whole, idle: self.whole, whole: Some(self.whole) };
+        let request = Request::new(Method::GET, url.clone())
+            .header(header::ACCEPT, HeaderValue::from_static(ACCEPT))
+            .header(header::ACCEPT_LANGUAGE, HeaderValue::from_static("en, *;q=0.5"))
+            .header(header::ACCEPT_ENCODING, HeaderValue::from_static("gzip, br, deflate"))
+            .redirects(self.redirects)
+            .most_bytes(self.most_bytes)
+            .times(times)
+            .gate(gate);
+        let mut response = self.client.send(request).await.map_err(unreached)?;
+        let status = response.status();
+        let host = response.url().host_str().unwrap_or_default().to_owned();
+        if !(200..300).contains(&status) {
+            return Err(refused(status, &host));
+        }
+        let content_type = response.header("content-type").map(str::to_owned);
+        let url = response.url().clone();
+        let body = response.decoded().await.map_err(unreached)?;
+        let source = Source { url, content_type, body: body.to_vec() };
+        let mut page = self.extract(source, mode).await?;
+        page.status = status;
+        let way = way.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        Ok(Fetched { page, way })
+    }
+
+    /// Turns bytes into text on a thread of its own: pages are hostile, and may be deep or slow to read.
+    async fn extract(&self, source: Source, mode: ExtractMode) -> Result<WebPage, ToolError> {
+        let host = source.url.host_str().unwrap_or_default().to_owned();
+        let permit = Arc::clone(&self.extracting).acquire_owned().await.map_err(ToolError::internal)?;
+        let (done, result) = tokio::sync::oneshot::channel();
+        let work = move || {
+            let _permit = permit;
+            let _ = done.send(extract(&source, mode));
+        };
+        let thread = std::thread::Builder::new().name("web-page".into()).stack_size(STACK).spawn(work);
+        thread.map_err(ToolError::internal)?;
+        match tokio::time::timeout(EXTRACTING, result).await {
+            Ok(Ok(page)) => page,
+            // The thread ended without an answer.
+            Ok(Err(_)) => Err(ToolError::failed(format!("the page of `{host}` could not be read"))
+                .try_instead("fetch it with `extract_mode` `raw`")),
+            Err(_) => {
+                let told = format!("the page of `{host}` took longer than {} s to read", EXTRACTING.as_secs());
+                Err(ToolError::new(ErrorKind::TimedOut, told).try_instead("fetch it with `extract_mode` `raw`"))
+            }
+        }
+    }
+}
+
+/// The error of a server's refusal. Its body is left out: it is a stranger's text in the place of our own.
+fn refused(status: u16, host: &str) -> ToolError {
+    let (kind, advice) = match status {
+        300..=399 => (ErrorKind::Failed, "it names no place to go on to; try another address"),
+        401 | 403 => (ErrorKind::Failed, "it does not let this program in; try another source"),
+        404 | 410 => (ErrorKind::NotFound, "check the address, or search for the page"),
+        429 => (ErrorKind::Unavailable, "wait, then try again"),
+        500..=599 => (ErrorKind::Unavailable, "try again later"),
+        _ => (ErrorKind::Failed, "try another address"),
+    };
+    ToolError::new(kind, format!("`{host}` answered with status {status}")).try_instead(advice)
+}
+
+/// The error of a request that got no answer.
+pub(crate) fn unreached(error: NetError) -> ToolError {
+    let (kind, advice) = match &error {
+        NetError::TimedOut { .. } => (ErrorKind::TimedOut, "try again later, or another source"),
+        NetError::NotPublic { .. } => {
+            let advice = "private addresses are fetched only where the deployment names them in \
+                          `web.private_origins`";
+            return ToolError::new(ErrorKind::Forbidden, shortened(&error)).try_instead(advice);
+        }
+        NetError::BadUrl { .. } | NetError::Gated { .. } | NetError::Redirect { .. } => {
+            (ErrorKind::Forbidden, "try another address")
+        }
+        NetError::TooLarge { .. } => (ErrorKind::Failed, "try a smaller page of the same site"),
+        NetError::NoAddress { .. } => (ErrorKind::NotFound, "check the host's name"),
+        _ => (ErrorKind::Unavailable, "try again later, or another source"),
+    };
+    ToolError::new(kind, error.to_string()).try_instead(advice)
+}
+
+fn shortened(error: &NetError) -> String {
+    match error {
+        NetError::NotPublic { host, address, why } if *host == address.to_string() => {
+            format!("{address} is {why}, and is not fetched")
+        }
+        NetError::NotPublic { host, address, why } => {
+            format!("`{host}` is at {address}, which is {why}, and is not fetched")
+        }
+        error => error.to_string(),
+    }
+}

@@ -1,0 +1,113 @@
+//! Drops what a reader would not see: that is where instructions to a model hide.
+
+use dom_query::{Document, NodeRef};
+
+use super::style::{Look, Rgb, Sheet};
+
+/// What elements inherit.
+#[derive(Clone, Copy)]
+struct Inherited {
+    no_size: bool,
+    color: Option<Rgb>,
+    background: Option<Rgb>,
+}
+
+/// Removes hidden elements, text of no size or in the colour of its ground, and comments. Returns the number of removed
+/// elements and texts that had words in them.
+pub(super) fn drop_hidden(document: &Document) -> usize {
+    let sheet = Sheet::of(document);
+    // Without style sheets from elsewhere the ground is white.
+    let background = (!sheet.has_others()).then_some(Rgb::WHITE);
+    let first = Inherited { no_size: false, color: None, background };
+    let mut stack = vec![(document.root(), first)];
+    let (mut gone, mut count): (Vec<NodeRef<'_>>, usize) = (Vec::new(), 0);
+    while let Some((node, inherited)) = stack.pop() {
+        if node.is_comment() {
+            gone.push(node);
+            continue;
+        }
+        if node.is_text() {
+            let same = inherited.color.zip(inherited.background).is_some_and(|(text, ground)| text.is_near(ground));
+            let is_clear = inherited.color.is_some_and(Rgb::is_clear);
+            if (inherited.no_size || same || is_clear) && node.is_nonempty_text() && !node.text().trim().is_empty() {
+                gone.push(node);
+                count += 1;
+            }
+            continue;
+        }
+        let mut inherited = inherited;
+        if node.is_element() {
+            match verdict(&node, &sheet) {
+                Verdict::Keep => continue,
+                Verdict::Drop => {
+                    count += usize::from(!node.text().trim().is_empty());
+                    gone.push(node);
+                    continue;
+                }
+                Verdict::Look(look) => {
+                    inherited.no_size = look.no_size.unwrap_or(inherited.no_size);
+                    inherited.color = look.color.or(inherited.color);
+                    match look.background {
+                        Some(Some(color)) if !color.is_clear() => inherited.background = Some(color),
+                        // A picture or a gradient, whose colours are unknown.
+                        Some(None) => inherited.background = None,
+                        _ => {}
+                    }
+                }
+            }
+        }
+        stack.extend(node.children_it(false).map(|child| (child, inherited)));
+    }
+    gone.iter().for_each(NodeRef::remove_from_parent);
+    count
+}
+
+enum Verdict {
+    /// The element stays, and is not looked into: it holds no text of the page.
+    Keep,
+    Drop,
+    Look(Look),
+}
+
+fn verdict(node: &NodeRef<'_>, sheet: &Sheet) -> Verdict {
+    let Some(element) = node.element_ref() else { return Verdict::Look(Look::default()) };
+    let name = &*element.name.local;
+    match name {
+        // Metadata is read from these, and they are never shown.
+        "head" | "script" | "style" | "link" | "meta" | "title" => return Verdict::Keep,
+        "template" | "noscript" | "noframes" | "object" | "embed" | "iframe" | "canvas" | "select" | "datalist" => {
+            return Verdict::Drop;
+        }
+        _ => {}
+    }
+    let (mut own, mut class, mut id) = ("", "", "");
+    let (mut color, mut background) = (None, None);
+    let mut is_open = false;
+    for attribute in &element.attrs {
+        let value = &*attribute.value;
+        match &*attribute.name.local {
+            "hidden" if !value.eq_ignore_ascii_case("until-found") => return Verdict::Drop,
+            "aria-hidden" if value.eq_ignore_ascii_case("true") => return Verdict::Drop,
+            "type" if name == "input" => return Verdict::Drop,
+            "open" => is_open = true,
+            "style" => own = value,
+            "class" => class = value,
+            "id" => id = value,
+            "color" if name == "font" => color = Rgb::parse(value),
+            "bgcolor" => background = Rgb::parse(value),
+            _ => {}
+        }
+    }
+    if name == "dialog" && !is_open {
+        return Verdict::Drop;
+    }
+    let is_root = matches!(name, "html" | "body");
+    let mut look = Look::of_colours(color, background.map(Some));
+    sheet.apply(&mut look, (name, id, class));
+    if is_root {
+        // Pages hide all of themselves until a script has run; what they show then is the page.
+        look = Look::of_colours(look.color, look.background);
+    }
+    look.apply_own(own);
+    if look.is_hidden() && !is_root { Verdict::Drop } else { Verdict::Look(look) }
+}

@@ -1,0 +1,58 @@
+//! HTML: the article, with its title, author and date.
+//!
+//! Readability finds articles. Forums, listings and documentation are no articles to it, so what it found is compared with
+//! the page's main region, and the region is taken where much of it is missing.
+
+use claw_core::port::{ExtractMode, WebPage};
+use claw_net::Url;
+use dom_query::Document;
+use dom_smoothie::{Config, Readability, TextMode};
+
+use super::region::{self, Region};
+use super::{hidden, plain};
+
+/// Trees deeper than this are read as plain text: libraries walk trees by recursion.
+const DEEPEST: usize = 600;
+/// A page with less text than this, and with scripts, is drawn by them.
+const SHORTEST: usize = 200;
+
+/// Reads a page.
+pub(super) fn read(html: &str, url: &Url, mode: ExtractMode, page: &mut WebPage) {
+    let document = Document::from(html);
+    if region::depth(&document) > DEEPEST {
+        page.hidden = hidden::drop_hidden(&document);
+        page.text = region::plain_text(&document);
+        page.title = region::title(&document);
+        return;
+    }
+    let scripts = region::scripts(&document);
+    page.hidden = hidden::drop_hidden(&document);
+    let candidate = Region::of(&document);
+    let text_mode = match mode {
+        ExtractMode::Text => TextMode::Formatted,
+        _ => TextMode::Markdown,
+    };
+    let config = Config { text_mode, ..Config::default() };
+    let heading = region::title(&document);
+    let Ok(mut readability) = Readability::with_document(document, Some(url.as_str()), Some(config)) else {
+        return;
+    };
+    let article = readability.parse().ok();
+    let found = article.as_ref().map(|article| region::words(&article.text_content)).unwrap_or_default();
+    page.title = heading;
+    if let Some(article) = &article {
+        page.author = article.byline.clone();
+        page.date = article.published_time.clone().or_else(|| article.modified_time.clone());
+        page.site = article.site_name.clone();
+        if !article.title.trim().is_empty() {
+            page.title = Some(article.title.clone());
+        }
+    }
+    page.date = page.date.take().or_else(|| candidate.date());
+    page.text = match article {
+        Some(article) if !candidate.is_better_than(found) => article.text_content.to_string(),
+        _ => candidate.text(&readability.doc, url, mode, page.title.as_deref()),
+    };
+    let visible = plain::tidy(&page.text).chars().filter(|c| !c.is_whitespace()).count();
+    page.needs_browser = visible < SHORTEST && scripts.draw_the_page;
+}

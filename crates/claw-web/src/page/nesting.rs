@@ -1,0 +1,46 @@
+//! How deep a page nests its elements, estimated before it is parsed: parsers take time by the square of that.
+
+/// Pages that nest deeper are not parsed. Honest ones stay below a hundred.
+pub(super) const DEEPEST: usize = 1500;
+
+/// Elements that need no end tag, or have no content.
+const OPEN_ENDED: &[&str] = &[
+    "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr", "p", "li", "dt",
+    "dd", "td", "th", "tr", "thead", "tbody", "tfoot", "option", "optgroup", "rp", "rt", "html", "head", "body", "colgroup",
+];
+
+/// The deepest nesting, as far as start and end tags tell.
+pub(super) fn estimate(html: &str) -> usize {
+    let (mut depth, mut deepest) = (0_usize, 0);
+    let mut rest = html;
+    while let Some((_, after)) = rest.split_once('<') {
+        let is_end = after.starts_with('/');
+        let name = after.trim_start_matches('/');
+        let end = name.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(name.len());
+        let name = &name[..end];
+        if !name.is_empty() && !OPEN_ENDED.iter().any(|open| open.eq_ignore_ascii_case(name)) {
+            if is_end {
+                depth = depth.saturating_sub(1);
+            } else {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+        }
+        rest = after;
+    }
+    deepest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn estimates_how_deep_elements_nest() {
+        assert_eq!(estimate(&"<p>x<br><img src=a>".repeat(5_000)), 0);
+        assert_eq!(estimate(&"<div><b>x</b></div>".repeat(5_000)), 2);
+        assert_eq!(estimate(&"<div>".repeat(5_000)), 5_000);
+        assert_eq!(estimate(&"<UL><LI>".repeat(5_000)), 5_000);
+        assert_eq!(estimate("a < b << c </ >"), 0);
+    }
+}

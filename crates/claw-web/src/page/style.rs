@@ -1,0 +1,389 @@
+//! As much of CSS as decides whether text can be seen: a page's own style sheets and the styles of its elements.
+
+use std::collections::HashMap;
+
+use dom_query::Document;
+
+/// The most rules that are looked at.
+const RULES: usize = 2_000;
+/// The most bytes of style sheets.
+const BYTES: usize = 512 * 1024;
+
+/// A colour.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Rgb {
+    parts: [u8; 3],
+    alpha: f32,
+}
+
+impl Rgb {
+    pub(super) const WHITE: Self = Self { parts: [255; 3], alpha: 1.0 };
+
+    /// Reads a colour; `None` where it is unknown or inherited.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let text = text.trim().to_ascii_lowercase();
+        let of = |parts| Some(Self { parts, alpha: 1.0 });
+        if let Some(hex) = text.strip_prefix('#').filter(|hex| hex.is_ascii()) {
+            let digit = |at: usize| hex.get(at..=at).and_then(|digit| u8::from_str_radix(digit, 16).ok());
+            let pair = |at: usize| hex.get(at..at + 2).and_then(|pair| u8::from_str_radix(pair, 16).ok());
+            return match hex.len() {
+                3 | 4 => {
+                    let alpha = if hex.len() == 4 { f32::from(digit(3)?) / 15.0 } else { 1.0 };
+                    Some(Self { parts: [digit(0)? * 17, digit(1)? * 17, digit(2)? * 17], alpha })
+                }
+                6 | 8 => {
+                    let alpha = if hex.len() == 8 { f32::from(pair(6)?) / 255.0 } else { 1.0 };
+                    Some(Self { parts: [pair(0)?, pair(2)?, pair(4)?], alpha })
+                }
+                _ => None,
+            };
+        }
+        if let Some(inside) = text.strip_prefix("rgb").and_then(|rest| rest.split_once('(')) {
+            let numbers: Vec<f32> = inside
+                .1
+                .split([',', ' ', '/', ')'])
+                .filter(|part| !part.is_empty())
+                .filter_map(|part| part.trim_end_matches('%').parse().ok())
+                .collect();
+            let [red, green, blue] = numbers.get(..3)? else { return None };
+            let byte = |part: f32| part.clamp(0.0, 255.0) as u8;
+            let alpha = numbers.get(3).copied().unwrap_or(1.0);
+            return Some(Self { parts: [byte(*red), byte(*green), byte(*blue)], alpha });
+        }
+        match text.as_str() {
+            "white" | "snow" | "ivory" | "ghostwhite" => of([255; 3]),
+            "black" => of([0; 3]),
+            "red" => of([255, 0, 0]),
+            "blue" => of([0, 0, 255]),
+            "green" => of([0, 128, 0]),
+            "yellow" => of([255, 255, 0]),
+            "gray" | "grey" => of([128; 3]),
+            "whitesmoke" => of([245; 3]),
+            "transparent" => Some(Self { parts: [0; 3], alpha: 0.0 }),
+            _ => None,
+        }
+    }
+
+    /// Whether no eye tells the two apart.
+    pub(super) fn is_near(self, other: Self) -> bool {
+        self.parts.iter().zip(other.parts).all(|(a, b)| a.abs_diff(b) <= 10)
+    }
+
+    /// Whether nothing is seen in this colour.
+    pub(super) fn is_clear(self) -> bool {
+        self.alpha < 0.05
+    }
+}
+
+/// What styles say of an element; `None` where they say nothing.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Look {
+    not_displayed: Option<bool>,
+    invisible: Option<bool>,
+    clear: Option<bool>,
+    no_extent: Option<bool>,
+    clips: Option<bool>,
+    off_screen: Option<bool>,
+    clipped: Option<bool>,
+    /// Text of no size.
+    pub(super) no_size: Option<bool>,
+    /// Text colour.
+    pub(super) color: Option<Rgb>,
+    /// Ground; `Some(None)` where it is a picture.
+    pub(super) background: Option<Option<Rgb>>,
+}
+
+impl Look {
+    /// A look of which only colours are known.
+    pub(super) fn of_colours(color: Option<Rgb>, background: Option<Option<Rgb>>) -> Self {
+        Self { color, background, ..Self::default() }
+    }
+
+    /// Whether the element is not seen.
+    pub(super) fn is_hidden(&self) -> bool {
+        let is = |said: Option<bool>| said == Some(true);
+        is(self.not_displayed)
+            || is(self.invisible)
+            || is(self.clear)
+            || is(self.off_screen)
+            || is(self.clipped)
+            || (is(self.no_extent) && is(self.clips))
+    }
+
+    /// Applies the styles of the element itself.
+    pub(super) fn apply_own(&mut self, style: &str) {
+        if !style.is_empty() {
+            declarations(style).for_each(|(name, value)| self.set(&name, &value));
+        }
+    }
+
+    fn set(&mut self, name: &str, value: &str) {
+        let number = length(value);
+        match name {
+            "display" => self.not_displayed = Some(value == "none"),
+            "visibility" => self.invisible = Some(matches!(value, "hidden" | "collapse")),
+            "content-visibility" => self.invisible = Some(value == "hidden"),
+            "opacity" => self.clear = number.map(|(number, _)| number < 0.05),
+            "filter" => self.clear = value.contains("opacity(0").then_some(true).or(self.clear),
+            "font-size" => self.no_size = number.map(|(number, unit)| is_tiny(number, unit)),
+            "font" => {
+                let size = value.split([' ', '/']).find_map(length);
+                self.no_size = size.map(|(number, unit)| is_tiny(number, unit)).or(self.no_size);
+            }
+            "width" | "height" | "max-width" | "max-height" => {
+                let is_none = number.is_some_and(|(number, unit)| number <= 1.0 && unit != "%" && (number == 0.0 || unit == "px"));
+                // One of them is enough.
+                self.no_extent = Some(is_none || self.no_extent == Some(true));
+            }
+            "overflow" | "overflow-x" | "overflow-y" => self.clips = Some(matches!(value, "hidden" | "clip")),
+            "left" | "top" | "right" | "bottom" | "text-indent" | "margin-left" | "margin-top" | "margin" => {
+                let is_far = number.is_some_and(|(number, unit)| number <= far(unit));
+                self.off_screen = Some(is_far || self.off_screen == Some(true));
+            }
+            "transform" => {
+                let is_gone = value.contains("scale(0)") || value.contains("scale(0,")
+                    || value.contains("translate") && value.split(['(', ',', ')']).filter_map(length).any(|(n, unit)| n <= far(unit));
+                self.off_screen = Some(is_gone || self.off_screen == Some(true));
+            }
+            "clip" => self.clipped = Some(is_empty_clip(value)),
+            "clip-path" => {
+                let inset = value.strip_prefix("inset(").and_then(length);
+                self.clipped = Some(
+                    inset.is_some_and(|(number, unit)| unit == "%" && number >= 50.0)
+                        || value.starts_with("circle(0") || value.starts_with("polygon(0 0, 0 0"),
+                );
+            }
+            "color" | "-webkit-text-fill-color" => self.color = Rgb::parse(value).or(self.color),
+            "background-color" => self.background = Rgb::parse(value).map(Some).or(self.background),
+            "background" | "background-image" => {
+                let is_picture = value.contains("url(") || value.contains("gradient(");
+                let colour = value.split(' ').find_map(Rgb::parse).or_else(|| Rgb::parse(value));
+                self.background = match (is_picture, colour) {
+                    (true, _) => Some(None),
+                    (false, Some(colour)) => Some(Some(colour)),
+                    (false, None) => self.background,
+                };
+            }
+            _ => {}
+        }
+    }
+}
+
+fn is_tiny(number: f32, unit: &str) -> bool {
+    number <= 0.01 || (unit == "px" && number <= 1.0) || (unit == "pt" && number <= 1.0)
+}
+
+/// From here on a thing is off the screen.
+fn far(unit: &str) -> f32 {
+    match unit {
+        "px" => -900.0,
+        "em" | "rem" => -60.0,
+        "%" | "vw" | "vh" => -100.0,
+        _ => -900.0,
+    }
+}
+
+fn is_empty_clip(value: &str) -> bool {
+    let Some(inside) = value.strip_prefix("rect(").and_then(|rest| rest.strip_suffix(')')) else { return false };
+    inside.split([',', ' ']).filter(|part| !part.is_empty()).all(|part| length(part).is_some_and(|(n, _)| n.abs() <= 1.0))
+}
+
+/// A number and its unit, at the start of a text.
+fn length(text: &str) -> Option<(f32, &str)> {
+    let text = text.trim();
+    let end = text.find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | '-' | '+'))).unwrap_or(text.len());
+    let number: f32 = text.get(..end)?.parse().ok()?;
+    let rest = text.get(end..)?;
+    let unit = rest.find(|c: char| !(c.is_ascii_alphabetic() || c == '%')).map_or(rest, |at| &rest[..at]);
+    Some((number, unit))
+}
+
+/// The declarations of a block, in lower case, without comments and marks of importance.
+fn declarations(block: &str) -> impl Iterator<Item = (String, String)> {
+    let parts: Vec<String> = without_comments(block).split(';').map(str::to_owned).collect();
+    parts.into_iter().filter_map(|part| {
+        let (name, value) = part.split_once(':')?;
+        let value = value.to_ascii_lowercase();
+        let value = value.split("!important").next().unwrap_or_default().trim().to_owned();
+        Some((name.trim().to_ascii_lowercase(), value))
+    })
+}
+
+fn without_comments(text: &str) -> String {
+    let (mut out, mut rest) = (String::new(), text);
+    while let Some((before, after)) = rest.split_once("/*") {
+        out.push_str(before);
+        rest = after.split_once("*/").map_or("", |(_, after)| after);
+    }
+    out.push_str(rest);
+    out
+}
+
+/// One simple selector with its declarations.
+struct Rule {
+    /// Element name; empty for any.
+    name: String,
+    id: String,
+    classes: Vec<String>,
+    weight: (u8, usize, usize),
+    block: std::rc::Rc<Vec<(String, String)>>,
+}
+
+/// The style sheets of a page, as far as their selectors name elements, ids and classes. Of a selector with several parts
+/// the last decides where the others are an ancestor's: too much is hidden then rather than too little.
+#[derive(Default)]
+pub(super) struct Sheet {
+    rules: Vec<Rule>,
+    by_name: HashMap<String, Vec<usize>>,
+    by_id: HashMap<String, Vec<usize>>,
+    by_class: HashMap<String, Vec<usize>>,
+    others: bool,
+}
+
+impl Sheet {
+    pub(super) fn of(document: &Document) -> Self {
+        let mut sheet = Self::default();
+        let mut bytes = 0;
+        for node in document.root().descendants_it() {
+            if node.has_name("link") {
+                let rel = node.attr_or("rel", "").to_ascii_lowercase();
+                sheet.others |= rel.split_whitespace().any(|word| word == "stylesheet");
+            } else if node.has_name("style") && bytes < BYTES {
+                let text = node.text();
+                bytes += text.len();
+                sheet.others |= text.contains("@import");
+                sheet.read(&without_comments(&text), 0);
+            }
+        }
+        sheet
+    }
+
+    /// Whether style comes from elsewhere, too.
+    pub(super) fn has_others(&self) -> bool {
+        self.others
+    }
+
+    /// Reads rules; those for screens are read within their block.
+    fn read(&mut self, css: &str, depth: usize) {
+        let mut rest = css;
+        while let Some(open) = rest.find('{') {
+            let prelude = rest[..open].rsplit(['}', ';']).next().unwrap_or_default().trim();
+            let Some(close) = block_end(&rest[open..]) else { return };
+            let block = &rest[open + 1..open + close];
+            if let Some(at) = prelude.strip_prefix('@') {
+                let is_media = at.starts_with("media") && !at.contains("print") && !at.contains("max-width");
+                let is_shown = is_media || at.starts_with("supports") || at.starts_with("layer");
+                if is_shown && depth < 4 {
+                    self.read(block, depth + 1);
+                }
+            } else {
+                self.add(prelude, block);
+            }
+            rest = &rest[open + close + 1..];
+        }
+    }
+
+    fn add(&mut self, selectors: &str, block: &str) {
+        let block: Vec<_> = declarations(block).filter(|(name, _)| matters(name)).collect();
+        if block.is_empty() {
+            return;
+        }
+        let block = std::rc::Rc::new(block);
+        for selector in selectors.split(',') {
+            if self.rules.len() >= RULES {
+                return;
+            }
+            let Some(rule) = Rule::parse(selector, self.rules.len(), &block) else { continue };
+            let at = self.rules.len();
+            let index = if !rule.id.is_empty() {
+                self.by_id.entry(rule.id.clone())
+            } else if let Some(class) = rule.classes.first() {
+                self.by_class.entry(class.clone())
+            } else {
+                self.by_name.entry(rule.name.clone())
+            };
+            index.or_default().push(at);
+            self.rules.push(rule);
+        }
+    }
+
+    /// Applies the rules that hold for an element, the weightiest last.
+    pub(super) fn apply(&self, look: &mut Look, (name, id, class): (&str, &str, &str)) {
+        if self.rules.is_empty() {
+            return;
+        }
+        let classes: Vec<&str> = class.split_ascii_whitespace().collect();
+        let mut found: Vec<&Rule> = Vec::new();
+        let lists = classes.iter().map(|class| self.by_class.get(*class));
+        let lists = lists.chain([self.by_id.get(id).filter(|_| !id.is_empty()), self.by_name.get(name), self.by_name.get("")]);
+        for at in lists.flatten().flatten() {
+            found.extend(self.rules.get(*at).filter(|rule| rule.holds(name, id, &classes)));
+        }
+        found.sort_by_key(|rule| rule.weight);
+        for rule in found {
+            rule.block.iter().for_each(|(name, value)| look.set(name, value));
+        }
+    }
+}
+
+/// Where the block that begins a text ends.
+fn block_end(text: &str) -> Option<usize> {
+    let mut depth = 0_usize;
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            b'{' => depth += 1,
+            b'}' => {
+                depth = depth.checked_sub(1)?;
+                if depth == 0 {
+                    return Some(at);
+                }
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+fn matters(name: &str) -> bool {
+    matches!(
+        name,
+        "display" | "visibility" | "content-visibility" | "opacity" | "filter" | "font-size" | "font" | "width" | "height"
+            | "max-width" | "max-height" | "overflow" | "overflow-x" | "overflow-y" | "left" | "top" | "right" | "bottom"
+            | "text-indent" | "margin-left" | "margin-top" | "margin" | "transform" | "clip" | "clip-path" | "color"
+            | "-webkit-text-fill-color" | "background-color" | "background" | "background-image"
+    )
+}
+
+impl Rule {
+    fn parse(selector: &str, order: usize, block: &std::rc::Rc<Vec<(String, String)>>) -> Option<Self> {
+        let selector = selector.trim();
+        let last = selector.rsplit([' ', '>', '+', '~']).next()?;
+        // States such as `:hover` and attributes are not known here; a rule about them is none about the page at rest.
+        if last.contains([':', '[', '*']) || last.is_empty() {
+            return None;
+        }
+        let parts = selector.split([' ', '>', '+', '~']).filter(|part| !part.is_empty()).count();
+        let start = last.find(['.', '#']).unwrap_or(last.len());
+        let (name, mut rest) = last.split_at(start);
+        let (mut id, mut classes) = (String::new(), Vec::new());
+        while let Some(mark) = rest.chars().next() {
+            let after = rest.get(1..)?;
+            let end = after.find(['.', '#']).unwrap_or(after.len());
+            let word = after.get(..end)?.to_owned();
+            if mark == '#' { id = word } else { classes.push(word) }
+            rest = after.get(end..)?;
+        }
+        // An element's name alone below another one says too little.
+        if parts > 1 && id.is_empty() && classes.is_empty() {
+            return None;
+        }
+        let weight = (u8::from(!id.is_empty()), classes.len(), order);
+        Some(Self { name: name.to_ascii_lowercase(), id, classes, weight, block: std::rc::Rc::clone(block) })
+    }
+
+    fn holds(&self, name: &str, id: &str, classes: &[&str]) -> bool {
+        (self.name.is_empty() || self.name == name)
+            && (self.id.is_empty() || self.id == id)
+            && self.classes.iter().all(|class| classes.contains(&class.as_str()))
+    }
+}

@@ -1,0 +1,125 @@
+//! What the pages are about.
+
+pub(crate) struct Topic {
+    pub(crate) title: &'static str,
+    pub(crate) author: &'static str,
+    pub(crate) date: &'static str,
+    pub(crate) sentences: [&'static str; 12],
+    pub(crate) rows: [(&'static str, &'static str); 4],
+    pub(crate) code: &'static str,
+}
+
+impl Topic {
+    /// Some sentences as one paragraph.
+    pub(crate) fn paragraph(&self, from: usize, count: usize) -> String {
+        (from..from + count).map(|at| self.sentences[at % 12]).collect::<Vec<_>>().join(" ")
+    }
+}
+
+pub(crate) const TOPICS: [Topic; 5] = [
+    Topic {
+        title: "Night trains return to the northern coast",
+        author: "Marta Lindqvist",
+        date: "2026-10-03",
+        sentences: [
+            "After eleven years without a sleeper service, the northern coast will see night trains again from the spring.",
+            "The operator has bought twenty used carriages and will refurbish them in its own workshop near the harbour.",
+            "Passengers can choose between reclining seats, shared compartments with four beds, and small private rooms.",
+            "Breakfast is included for everyone who books a bed, and bicycles travel for a modest fee.",
+            "The line had been closed because ticket sales never covered the cost of staff during winter.",
+            "A regional fund now pays for the quiet months, while summer traffic is expected to carry itself.",
+            "Towns along the route hope that visitors who used to fly will stay for a night on their way.",
+            "Environmental groups welcomed the decision but asked for a stop at the national park.",
+            "Railway unions want guarantees that crews will rest in proper quarters between two journeys.",
+            "The first departure is planned for the last Friday in April, an hour before midnight.",
+            "Tickets go on sale in January, and prices start below those of the competing coach.",
+            "Whether a second train follows depends on how many beds are filled in the first season.",
+        ],
+        rows: [("Departure", "22:55"), ("Arrival", "08:10"), ("Carriages", "nine"), ("Lowest fare", "29 crowns")],
+        code: "train search --from harbour --to capital --night\ntrain book --bed private",
+    },
+    Topic {
+        title: "Keeping sourdough alive through a cold winter",
+        author: "Jonas Feld",
+        date: "2026-01-17",
+        sentences: [
+            "A sourdough starter slows down when the kitchen is cold, and many people throw it away believing it has died.",
+            "Yeast and bacteria merely rest below fifteen degrees, and they wake up again once they are fed and warm.",
+            "Find a place near the oven or the boiler, and check it with a thermometer before you trust it.",
+            "Use water that feels warm on the wrist when you feed the starter, never water that feels hot.",
+            "Whole grain flour brings more food and more wild yeast than white flour does.",
+            "If a grey liquid gathers on top, pour it off and feed the starter twice on the same day.",
+            "A pink or orange tint is the only sign that should make you start over from nothing.",
+            "Bakers in the mountains keep a dried piece as insurance against careless guests.",
+            "Spread a thin layer on paper, let it dry for two days, and crumble it into a jar.",
+            "The flakes last for years in a dark cupboard and need three feedings to come back.",
+            "Plan for longer rising times in winter, often twice those that a summer recipe names.",
+            "Patience gives the loaf more taste, so the cold season is a friend rather than an enemy.",
+        ],
+        rows: [("Flour", "500 g"), ("Water", "350 g"), ("Starter", "100 g"), ("Salt", "10 g")],
+        code: "hydration = water / flour\nprint(round(hydration * 100), 'percent')",
+    },
+    Topic {
+        title: "How the library indexes ten million maps",
+        author: "Priya Raman",
+        date: "2025-06-30",
+        sentences: [
+            "Our collection holds ten million scanned maps, and until last year readers found them only by sheet number.",
+            "We wanted people to draw a rectangle on a globe and see every sheet that touches it.",
+            "The obvious way compares each rectangle with all sheets, which takes several seconds on our hardware.",
+            "Instead we cut the globe into cells of equal area and store for each cell which sheets cover it.",
+            "A query now reads the handful of cells under the rectangle and joins their lists.",
+            "Sheets at the poles and across the date line needed special care, because their edges are not where they seem.",
+            "Old projections were the hardest part, since some of them exist only as a drawing in a manual.",
+            "Volunteers marked three points on each of those sheets, and a small program computed the rest.",
+            "The index fits into two gigabytes and answers most questions within forty milliseconds.",
+            "Updating it after a new delivery takes one night instead of one week.",
+            "The code is open, and two other libraries have begun to use it for their aerial photographs.",
+            "Next we plan to read place names from the scans so that lost villages can be found by name.",
+        ],
+        rows: [("Sheets", "ten million"), ("Cells", "655360"), ("Median query", "38 ms"), ("Index size", "2 GB")],
+        code: "let cells = grid.cover(&rectangle);\nlet sheets = cells.iter().flat_map(|cell| index.get(cell));",
+    },
+    Topic {
+        title: "A quiet keyboard for shared offices",
+        author: "Tomas Okafor",
+        date: "2026-03-22",
+        sentences: [
+            "Typing noise is the most frequent complaint in shared offices, ahead of telephone calls and music.",
+            "This keyboard uses springs under a silicone membrane, which swallow the sharp click of the key.",
+            "Its case is filled with cork, so the desk does not act as a drum underneath it.",
+            "We measured thirty two decibels at half a metre, about as much as rain on a window.",
+            "The keys travel less than on a mechanical board, and fast typists need a day to adapt.",
+            "Every key can be given another meaning without installing a program on the computer.",
+            "The battery lasts for four months if the light is off, and for nine days if it is on.",
+            "A cable is included for people who do not want another radio in the room.",
+            "Replacement caps are sold one by one, which is rare and worth praising.",
+            "The small stand at the back broke on one of our two samples after a fall.",
+            "The maker sent a new stand within a week and changed the part in later batches.",
+            "Anyone who shares a room with others should try it before buying a louder one.",
+        ],
+        rows: [("Weight", "840 g"), ("Battery", "4000 mAh"), ("Layout", "75 percent"), ("Warranty", "three years")],
+        code: "layer(1) { key(CAPS) = ESC; }\nlayer(2) { key(F12) = MUTE; }",
+    },
+    Topic {
+        title: "Counting swifts above the old brickworks",
+        author: "Ines Carvalho",
+        date: "2024-08-09",
+        sentences: [
+            "Every July a group of neighbours climbs the roof of the old brickworks to count swifts at dusk.",
+            "The birds nest in gaps that the kiln doors left behind, and they return to the same gap each year.",
+            "Counting is harder than it sounds, because a screaming party circles and passes the roof several times.",
+            "We agreed to count only birds that vanish into the wall, and to stop when it is too dark to see them.",
+            "Numbers fell from sixty pairs to nineteen within ten years, mostly because gaps were closed during repairs.",
+            "The owner now leaves bricks out on purpose and has put forty boxes under the eaves.",
+            "In the first summer only two boxes were used, both on the side that faces the canal.",
+            "Playing recorded calls in the evening helped, and by the third summer fourteen boxes were taken.",
+            "Insects remain a worry, since the meadow by the canal is mown more often than before.",
+            "The town has promised to leave a strip of it uncut until the young birds have flown.",
+            "This year we counted thirty three pairs, the highest number since the count began to decline.",
+            "Anyone may join us; bring a chair, a warm jacket, and the patience to look at an empty sky.",
+        ],
+        rows: [("Pairs in 2014", "60"), ("Pairs in 2023", "19"), ("Pairs now", "33"), ("Boxes used", "14")],
+        code: "pairs <- c(60, 41, 27, 19, 33)\nplot(pairs, type = 'b')",
+    },
+];
