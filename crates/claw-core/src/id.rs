@@ -103,6 +103,13 @@ fn is_session_key(text: &str) -> bool {
         && !text.chars().any(|c| c.is_control() || c.is_whitespace())
 }
 
+fn is_skill_name(text: &str) -> bool {
+    let is_part = |part: &str| {
+        !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+    };
+    text.len() <= 64 && text.split('-').all(is_part)
+}
+
 const fn is_tool_name(text: &str) -> bool {
     let bytes = text.as_bytes();
     if bytes.is_empty() || bytes.len() > 64 || !bytes[0].is_ascii_alphabetic() {
@@ -143,6 +150,11 @@ text_id!(
 text_id!(
     /// What a model calls a tool by.
     ToolName, "tool name", is_tool_name, "start with a letter, then at most 63 letters, digits, `_` or `-`"
+);
+text_id!(
+    /// Name of a skill, and of the directory that holds it.
+    SkillName, "skill name", is_skill_name,
+    "use 1 to 64 lower-case letters, digits and single hyphens, with no hyphen at either end"
 );
 text_id!(
     /// What a secret is called, such as `GITHUB_TOKEN`.

@@ -20,6 +20,7 @@ mod runs;
 pub mod seal;
 mod search;
 pub mod sqlite;
+mod skills;
 mod status;
 mod streams;
 mod usage;

@@ -5,14 +5,16 @@ use std::sync::Arc;
 
 use claw_core::tool::{AnyTool, Meta, Source, Tool, erase};
 
-use crate::{agents, ai, automation, fs, runtime, sessions, tools, workspace};
+use crate::{agents, ai, automation, fs, knowledge, runtime, sessions, skills, tools, workspace};
 
 /// Every group's list, in the order listings show the groups.
-static GROUPS: [&[Builtin]; 8] = [
+static GROUPS: [&[Builtin]; 10] = [
     fs::TOOLS,
     runtime::TOOLS,
     sessions::TOOLS,
+    knowledge::TOOLS,
     automation::TOOLS,
+    skills::TOOLS,
     agents::TOOLS,
     ai::TOOLS,
     workspace::TOOLS,

@@ -70,9 +70,10 @@ pub use claw_core::tool::{
     ToolSource, Unavailable, erase,
 };
 pub use claw_core::{
-    AgentId, ApprovalId, BootId, CallId, InvalidId, JobId, NodeId, SessionKey, TenantId, ToolName, UserId,
+    AgentId, ApprovalId, BootId, CallId, InvalidId, JobId, NodeId, SessionKey, SkillName, TenantId, ToolName,
+    UserId,
 };
-pub use claw_core::{message, port, store};
+pub use claw_core::{message, port, skill, store};
 pub use claw_host::files::{LocalFiles, MemoryFiles, RoutedFiles, Routing, StoreFiles, workspace_path};
 pub use claw_host::{
     AgentResolver, ArtifactLimits, FileArtifacts, MemoryArtifacts, MemoryStore, SystemClock,

@@ -8,7 +8,8 @@ use serde::Serialize;
 
 use super::{
     AgentDirectory, Agents, ArtifactStore, Artifacts, Catalogue, Clock, EndpointHost, Endpoints, Files,
-    FsBridge, Processes, ProgramHost, SeenFiles, Sessions, Shell, ShellHost, TalkHost, Talks, UndoJournal,
+    FsBridge, Processes, ProgramHost, SeenFiles, Sessions, Shell, ShellHost, SkillHost,
+    Skills, TalkHost, Talks, UndoJournal,
 };
 use crate::tool::{Call, ToolError};
 
@@ -123,6 +124,8 @@ ports! {
         talks: TalkHost;
         /// Endpoints that configuration names.
         endpoints: EndpointHost;
+        /// Skills.
+        skills: SkillHost;
     }
     ports {
         /// Files of the workspace.
@@ -144,6 +147,8 @@ ports! {
         /// Endpoints that configuration names.
         Endpoints "endpoints" gives endpoints: Endpoints
             from endpoints else "no endpoint is configured; see `endpoints` in the configuration";
+        /// Skills that the caller may use.
+        Skills "skills" gives skills: Skills from skills else "no place for skills is set up in this build";
         /// Searching the tools themselves.
         Catalogue "catalogue" gives catalogue: Catalogue;
     }

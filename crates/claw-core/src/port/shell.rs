@@ -157,6 +157,8 @@ pub struct RunContext {
     pub access: WorkspaceAccess,
     /// Whether it was granted the network.
     pub network: bool,
+    /// Directories beside the workspace that it can read and not change, in a sandbox: those of skills in use.
+    pub readable: Vec<PathBuf>,
     /// Paths that do not exist for it, as far as they are there.
     pub hidden: Vec<PathBuf>,
     /// What was seen when the plan was judged; compared again before running.

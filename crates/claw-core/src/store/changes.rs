@@ -31,11 +31,13 @@ pub enum Topic {
     Secrets,
     /// A background process.
     Processes,
+    /// A published skill, its grants, or an acceptance of a workspace skill.
+    Skills,
 }
 
 impl Topic {
     /// Every topic.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Approvals,
         Self::Work,
         Self::Sessions,
@@ -45,6 +47,7 @@ impl Topic {
         Self::Documents,
         Self::Secrets,
         Self::Processes,
+        Self::Skills,
     ];
 
     /// The topic as a word, as nodes tell it each other.
@@ -59,6 +62,7 @@ impl Topic {
             Self::Documents => "documents",
             Self::Secrets => "secrets",
             Self::Processes => "processes",
+            Self::Skills => "skills",
         }
     }
 

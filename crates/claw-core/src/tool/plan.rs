@@ -59,6 +59,11 @@ pub enum Ask {
         /// Which one.
         origin: Origin,
     },
+    /// Take a directory of the workspace into the store of skills.
+    Publish {
+        /// As the tool will give it to the skills port.
+        path: String,
+    },
     /// Do something that cannot be told beforehand, such as an MCP server's tool.
     Opaque,
 }
@@ -70,7 +75,7 @@ impl Ask {
             // Its login is to another machine.
             Self::Argv(argv) if argv.credentials => Effects::of(&[Effect::Execute, Effect::Network]),
             Self::Script(_) | Self::Argv(_) | Self::Input(_) => Effects::of(&[Effect::Execute]),
-            Self::Write { .. } => Effects::of(&[Effect::Write]),
+            Self::Write { .. } | Self::Publish { .. } => Effects::of(&[Effect::Write]),
             Self::Host { .. } => Effects::of(&[Effect::Network]),
             Self::Opaque => ceiling,
         }
@@ -212,6 +217,11 @@ pub enum Target {
     },
     /// A file of the workspace.
     File {
+        /// As the plan names it.
+        path: String,
+    },
+    /// A directory of the workspace that holds a skill.
+    Skill {
         /// As the plan names it.
         path: String,
     },

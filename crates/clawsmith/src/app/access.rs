@@ -45,6 +45,10 @@ pub enum Permission {
     AnswerApprovals,
     /// See agents.
     ReadAgents,
+    /// See and search skills.
+    ReadSkills,
+    /// Accept, grant and remove skills.
+    ManageSkills,
     /// Read the ledger, usage and changes that can be undone.
     ReadLedger,
     /// See and change keys, users and tenants.
@@ -55,7 +59,7 @@ pub enum Permission {
 
 impl Permission {
     /// Every permission.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 12] = [
         Self::ReadTools,
         Self::CallTools,
         Self::ReadSessions,
@@ -63,6 +67,8 @@ impl Permission {
         Self::ReadApprovals,
         Self::AnswerApprovals,
         Self::ReadAgents,
+        Self::ReadSkills,
+        Self::ManageSkills,
         Self::ReadLedger,
         Self::ManageAccess,
         Self::ActForOthers,
@@ -71,7 +77,7 @@ impl Permission {
     /// The scope that a key needs and the role that its user needs: both.
     pub const fn needs(self) -> (KeyScope, AccessRole) {
         match self {
-            Self::ReadTools => (KeyScope::ReadTools, AccessRole::Viewer),
+            Self::ReadTools | Self::ReadSkills => (KeyScope::ReadTools, AccessRole::Viewer),
             Self::CallTools => (KeyScope::CallTools, AccessRole::Operator),
             Self::ReadSessions => (KeyScope::ReadSessions, AccessRole::Viewer),
             Self::WriteSessions => (KeyScope::WriteSessions, AccessRole::Operator),
@@ -79,7 +85,7 @@ impl Permission {
             Self::AnswerApprovals => (KeyScope::AnswerApprovals, AccessRole::Operator),
             Self::ReadAgents => (KeyScope::ReadAgents, AccessRole::Viewer),
             Self::ReadLedger => (KeyScope::ReadLedger, AccessRole::Operator),
-            Self::ManageAccess | Self::ActForOthers => (KeyScope::Admin, AccessRole::Admin),
+            Self::ManageSkills | Self::ManageAccess | Self::ActForOthers => (KeyScope::Admin, AccessRole::Admin),
         }
     }
 }

@@ -53,6 +53,7 @@ impl Setup {
         }
         world.agents = Some(Arc::new(self.agent_resolver()));
         world.talks = Some(Arc::new(Unopened));
+        world.skills = Some(Arc::new(Unopened));
         // An invalid endpoint is reported where it would be used.
         world.endpoints = self.endpoints(Arc::new(EnvKeys)).unwrap_or_default();
         world
@@ -152,6 +153,7 @@ impl App {
         world.artifacts = Some(Arc::new(self.artifacts()?));
         world.agents = Some(self.agent_resolver());
         world.endpoints = self.setup.endpoints(self.keys(None)?)?;
+        world.skills = Some(Arc::new(self.skill_shelf()?));
         world.talks = Some(Arc::new(StoredTalks::new(Arc::clone(store) as _, Arc::clone(&world.clock))));
         world.seen = Some(Arc::new(StoredSeen::new(Arc::clone(store) as _, Arc::clone(&world.clock))));
         Ok(world)

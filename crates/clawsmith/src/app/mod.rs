@@ -28,6 +28,7 @@ mod secrets;
 mod sessions;
 mod setup;
 mod shell;
+mod skills;
 pub mod undo;
 mod unopened;
 
@@ -49,6 +50,7 @@ pub use self::models::{DeploymentKeys, key_in_environment};
 pub use self::runs::CancelledRuns;
 pub use self::sessions::{Sessions, SessionsOptions, private_lane, workspace_session};
 pub use self::setup::{Setup, Tokens, catalogue, real, spec, tokens};
+pub use self::skills::{SkillPublication, SkillView};
 pub use claw_agent::ModelChoice;
 
 /// A deployment whose store is open. Cheap to clone; [`close`](Self::close) it once.

@@ -285,7 +285,7 @@ impl DockerShell {
                 directory: self.inside(context, Path::new(directory)),
             }),
             Target::File { path } => Some(wire::Target::File { path: self.inside(context, Path::new(path)) }),
-            Target::Sandbox | Target::Process { .. } => None,
+            Target::Sandbox | Target::Skill { .. } | Target::Process { .. } => None,
         }
     }
 
