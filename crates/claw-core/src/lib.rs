@@ -20,6 +20,6 @@ pub mod tool;
 
 pub use id::{
     AgentId, ApprovalId, ArtifactId, BootId, CallId, InstallationId, InvalidId, JobId, KeyId, MessageId,
-    NodeId, ProcessId, ProgramName, RuleId, SecretName, SessionKey, SkillName, TenantId, ToolName, UndoId, UsageId,
-    UserId,
+    NodeId, ProcessId, ProgramName, RuleId, SecretName, SessionKey, SkillName, TenantId, ToolName, UndoId,
+    UsageId, UserId,
 };

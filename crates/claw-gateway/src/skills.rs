@@ -152,7 +152,8 @@ pub(crate) async fn remove(
 
 impl Granting {
     fn grantee(&self) -> Result<Option<SkillGrantee>, ApiError> {
-        let wrong = |field: &str, error: &dyn std::fmt::Display| ApiError::invalid(format!("`{field}`: {error}"));
+        let wrong =
+            |field: &str, error: &dyn std::fmt::Display| ApiError::invalid(format!("`{field}`: {error}"));
         Ok(match (&self.agent_id, &self.user_id) {
             (Some(_), Some(_)) => {
                 return Err(ApiError::invalid("name `agentId` or `userId`, one at a time"));

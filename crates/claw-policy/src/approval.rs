@@ -231,7 +231,8 @@ fn judge_ask(ask: &Ask, publishing: EffectRule, circumstances: &Circumstances<'_
                 (Err(error), _) => Judgement::Deny { reason: error.message, advice: error.advice },
                 (Ok(_), EffectRule::Allow) => Judgement::Allow,
                 (Ok(_), EffectRule::Ask) => Judgement::Ask {
-                    reason: "other agents follow a published skill, and `approvals.publish` says ask".to_owned(),
+                    reason: "other agents follow a published skill, and `approvals.publish` says ask"
+                        .to_owned(),
                 },
                 (Ok(_), EffectRule::Deny) => Judgement::deny("`approvals.publish` says deny".to_owned()),
             }

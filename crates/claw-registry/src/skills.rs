@@ -16,7 +16,8 @@ pub fn inspect(package: &SkillPackage, scrubber: &CallScrubber) -> Result<Vec<St
         if scrubber.text(&text) != text {
             let line = text.lines().position(|line| scrubber.text(line) != line);
             let line = line.map(|line| format!(" in line {}", line + 1)).unwrap_or_default();
-            let message = format!("`{}` holds what looks like a secret{line}, so it is not published", file.path);
+            let message =
+                format!("`{}` holds what looks like a secret{line}, so it is not published", file.path);
             return Err(ToolError::new(ErrorKind::Forbidden, message)
                 .try_instead("take it out; a script can read it from a variable that a person sets"));
         }
@@ -45,11 +46,11 @@ pub fn findings(package: &SkillPackage) -> Vec<String> {
 pub fn summary(package: &SkillPackage, findings: &[String]) -> String {
     let manifest = &package.manifest;
     let (count, bytes) = (package.files.len(), package.bytes());
-    let mut lines = vec![
-        format!("{}: {}", manifest.name, manifest.description),
-        format!("{count} files, {bytes} bytes, {}", package.digest()),
-    ];
-    lines.extend(package.files.iter().filter(|file| file.executable).map(|file| format!("runs: {}", file.path)));
+    let mut lines =
+        vec![format!("{}: {}", manifest.name, manifest.description), format!("{count} files, {bytes} bytes")];
+    lines.extend(
+        package.files.iter().filter(|file| file.executable).map(|file| format!("runs: {}", file.path)),
+    );
     if let Some(tools) = &manifest.allowed_tools {
         lines.push(format!("allowed-tools: {}", tools.join(", ")));
     }

@@ -2,9 +2,7 @@
 
 use std::collections::HashMap;
 
-use claw_core::store::{
-    SkillGrant, SkillGrantee, SkillVersion, SkillVisibility, StoreError, StoredSkill,
-};
+use claw_core::store::{SkillGrant, SkillGrantee, SkillVersion, SkillVisibility, StoreError, StoredSkill};
 use claw_core::{SkillName, TenantId};
 
 use crate::row;

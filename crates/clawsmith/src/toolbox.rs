@@ -281,7 +281,8 @@ fn local(store: Option<&Arc<dyn Store>>, data: Option<&Path>) -> World {
             deployment: Vec::new(),
             tenant: TenantId::main(),
         };
-        world.skills = Some(Arc::new(SkillShelf::new(Arc::clone(store) as _, Arc::clone(&world.clock), options)));
+        world.skills =
+            Some(Arc::new(SkillShelf::new(Arc::clone(store) as _, Arc::clone(&world.clock), options)));
     }
     world
 }

@@ -65,7 +65,10 @@ mod tests {
         assert_eq!(listed, ["- `alpha`: Second.", "- `mid`: Third.", "- `zeta`: First tier."]);
         assert!(!all.contains("more"), "{all}");
         let few = section(&skills, 8);
-        assert!(few.contains("`zeta`") && !few.contains("`alpha`") && few.contains("There are 2 more"), "{few}");
+        assert!(
+            few.contains("`zeta`") && !few.contains("`alpha`") && few.contains("There are 2 more"),
+            "{few}"
+        );
         assert!(section(&skills, 0).contains("There are 3; find them"));
     }
 

@@ -8,8 +8,8 @@ use serde::Serialize;
 
 use super::{
     AgentDirectory, Agents, ArtifactStore, Artifacts, Catalogue, Clock, EndpointHost, Endpoints, Files,
-    FsBridge, Processes, ProgramHost, SeenFiles, Sessions, Shell, ShellHost, SkillHost,
-    Skills, TalkHost, Talks, UndoJournal,
+    FsBridge, Processes, ProgramHost, SeenFiles, Sessions, Shell, ShellHost, SkillHost, Skills, TalkHost,
+    Talks, UndoJournal,
 };
 use crate::tool::{Call, ToolError};
 

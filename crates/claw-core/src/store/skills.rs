@@ -161,8 +161,10 @@ impl StoredSkill {
     /// Which version this agent, acting for this user, may use. A grant's pinned version stands before the skill's, a
     /// user's grant before an agent's.
     pub fn access(&self, agent: &AgentId, user: Option<&UserId>) -> SkillAccess {
-        let is_users = |grant: &&SkillGrant| matches!(&grant.grantee, SkillGrantee::User(id) if Some(id) == user);
-        let is_agents = |grant: &&SkillGrant| matches!(&grant.grantee, SkillGrantee::Agent(id) if id == agent);
+        let is_users =
+            |grant: &&SkillGrant| matches!(&grant.grantee, SkillGrantee::User(id) if Some(id) == user);
+        let is_agents =
+            |grant: &&SkillGrant| matches!(&grant.grantee, SkillGrantee::Agent(id) if id == agent);
         let grant = self.grants.iter().find(is_users).or_else(|| self.grants.iter().find(is_agents));
         let is_owner = self.owner.is_some() && self.owner.as_ref() == user;
         match grant {
@@ -302,10 +304,26 @@ mod tests {
             allowed_tools: None,
         };
         let (digest, at) = (Digest::of_bytes(b""), UnixMillis(0));
-        let current =
-            SkillVersion { version: 3, manifest, digest, bytes: 0, findings: Vec::new(), by: String::new(), at };
+        let current = SkillVersion {
+            version: 3,
+            manifest,
+            digest,
+            bytes: 0,
+            findings: Vec::new(),
+            by: String::new(),
+            at,
+        };
         let owner = Some(UserId::new("ann").unwrap());
-        StoredSkill { tenant: TenantId::main(), name, owner, visibility, pinned: None, current, newest: 3, grants }
+        StoredSkill {
+            tenant: TenantId::main(),
+            name,
+            owner,
+            visibility,
+            pinned: None,
+            current,
+            newest: 3,
+            grants,
+        }
     }
 
     #[track_caller]
@@ -316,7 +334,8 @@ mod tests {
 
     #[test]
     fn a_private_skill_is_its_owners_and_its_grantees() {
-        let to_agent = SkillGrant { grantee: SkillGrantee::Agent(AgentId::new("coder").unwrap()), version: Some(1) };
+        let to_agent =
+            SkillGrant { grantee: SkillGrantee::Agent(AgentId::new("coder").unwrap()), version: Some(1) };
         let to_user = SkillGrant { grantee: SkillGrantee::User(UserId::new("bob").unwrap()), version: None };
         let skill = skill(SkillVisibility::Private, vec![to_agent, to_user]);
         check(&skill, "any", Some("ann"), SkillAccess::Version(3));

@@ -402,7 +402,10 @@ impl ShellHost for LocalShell {
             let (path, identity) = match target {
                 Target::Sandbox => (Some(self.described(context)), Some(self.place(context).await?)),
                 // Whoever keeps a process looks at it.
-                Target::Program { .. } | Target::File { .. } | Target::Skill { .. } | Target::Process { .. } => seen,
+                Target::Program { .. }
+                | Target::File { .. }
+                | Target::Skill { .. }
+                | Target::Process { .. } => seen,
             };
             let writable =
                 sight::is_writable(target, path.as_deref(), &context.workspace, &self.writable(context));

@@ -99,7 +99,13 @@ impl LocalSkills {
         skills
     }
 
-    fn add(&self, skills: &mut Vec<LocalSkill>, (base, below): (&Path, &Path), tier: SkillTier, follow: bool) {
+    fn add(
+        &self,
+        skills: &mut Vec<LocalSkill>,
+        (base, below): (&Path, &Path),
+        tier: SkillTier,
+        follow: bool,
+    ) {
         let Ok(opened) = package::open_named(base) else { return };
         // A directory that is missing or a link holds no skill.
         let Ok(root) = package::open_below(opened, below) else { return };

@@ -50,9 +50,10 @@ pub(super) fn open_below(base: OwnedFd, path: &Path) -> Result<OwnedFd, SkillErr
         };
         at = rustix::fs::openat(&at, name, DIRECTORY, Mode::empty()).map_err(|error| match error {
             Errno::NOENT => SkillError::Missing(format!("there is no directory `{}`", path.display())),
-            Errno::LOOP | Errno::NOTDIR => {
-                SkillError::Invalid(format!("`{}` is no directory, or a link is on the way to it", path.display()))
-            }
+            Errno::LOOP | Errno::NOTDIR => SkillError::Invalid(format!(
+                "`{}` is no directory, or a link is on the way to it",
+                path.display()
+            )),
             error => unreadable(&path.display().to_string(), error),
         })?;
     }

@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use claw_core::port::{
-    ActiveSkills, Clock, Narrowing, OpenedSkill, Owner, PublishedSkill, SkillHost,
+    ActiveSkills, Clock, Narrowing, OpenedSkill, Owner, PublishedSkill, SkillHost, UnixMillis,
 };
 use claw_core::skill::{SKILL_FILE, SkillCard, SkillPackage, SkillTier};
 use claw_core::store::{
-    AcceptedSkill, NewSkillVersion, SkillAccess, SkillStore, SkillUse, SkillVisibility, StoreError, StoredSkill,
-    Topic,
+    AcceptedSkill, NewSkillVersion, SkillAccess, SkillStore, SkillUse, SkillVisibility, StoreError,
+    StoredSkill, Topic,
 };
 use claw_core::tool::{Caller, Digest, ErrorKind, ToolError};
 use claw_core::{JobId, SkillName, TenantId};
@@ -102,7 +102,8 @@ impl SkillShelf {
         let local = self.local(caller).await?;
         let of_name = |skill: &&LocalSkill| skill.tier == SkillTier::Workspace && skill.name == name.as_str();
         let Some(skill) = local.iter().find(of_name) else {
-            let message = format!("there is no skill `{name}` in the workspace `{}`", caller.workspace.display());
+            let message =
+                format!("there is no skill `{name}` in the workspace `{}`", caller.workspace.display());
             return Err(ToolError::not_found(message));
         };
         let origin = skill.origin.clone();
@@ -279,7 +280,10 @@ impl SkillHost for SkillShelf {
         })?;
         let owner = owner(caller);
         let allowed = package.manifest.allowed_tools.clone();
-        let used = SkillUse { name: name.clone(), digest, tier, run, allowed, at: self.clock.now() };
+        // The one that was taken up last counts, also within a millisecond.
+        let last = self.uses_of(&owner).await.map_err(unreadable)?.first().map(|used| used.at.0);
+        let at = UnixMillis(self.clock.now().0.max(last.map_or(i64::MIN, |last| last.saturating_add(1))));
+        let used = SkillUse { name: name.clone(), digest, tier, run, allowed, at };
         self.store.use_skill(&owner, used).await.map_err(unwritable)?;
         self.uses().remove(&owner);
         let files = package.files.iter().filter(|file| file.path != SKILL_FILE);
@@ -305,9 +309,8 @@ impl SkillHost for SkillShelf {
         let directories = uses.iter().map(place).collect();
         // The skill that was taken up last counts.
         let last = uses.iter().find(|used| used.run == run);
-        let narrowing = last.and_then(|used| {
-            Some(Narrowing { skill: used.name.clone(), tools: used.allowed.clone()? })
-        });
+        let narrowing =
+            last.and_then(|used| Some(Narrowing { skill: used.name.clone(), tools: used.allowed.clone()? }));
         Ok(Arc::new(ActiveSkills { directories, narrowing }))
     }
 
@@ -318,9 +321,8 @@ impl SkillHost for SkillShelf {
             let name = name.ok_or_else(|| {
                 SkillError::Invalid("name the directory of the skill, relative to the workspace".to_owned())
             })?;
-            let opened = package::open_named(&workspace).map_err(|error| {
-                SkillError::Failed(format!("the workspace cannot be opened: {error}"))
-            })?;
+            let opened = package::open_named(&workspace)
+                .map_err(|error| SkillError::Failed(format!("the workspace cannot be opened: {error}")))?;
             package::read(&package::open_below(opened, &path)?, &name)
         });
         Ok(packed.await??)
@@ -378,8 +380,9 @@ fn owner(caller: &Caller) -> Owner {
 
 fn unaccepted(name: &SkillName) -> ToolError {
     let message = format!("skill `{name}` lies in the workspace, and nobody has accepted it as it is now");
-    ToolError::new(ErrorKind::Forbidden, message)
-        .try_instead(format!("go on without it; a person can look at it and run `clawsmith skills accept {name}`"))
+    ToolError::new(ErrorKind::Forbidden, message).try_instead(format!(
+        "go on without it; a person can look at it and run `clawsmith skills accept {name}`"
+    ))
 }
 
 fn unreadable(error: StoreError) -> ToolError {

@@ -14,10 +14,14 @@ use claw_core::{CallId, SkillName};
 
 use super::package;
 
+/// Digits of a digest in the name of its directory: enough that nobody finds two skills with the same ones, and too few to
+/// be taken for a key and scrubbed.
+const DIGITS: usize = 40;
+
 /// The directory of a skill with this digest.
 pub(super) fn place(base: &Path, digest: &Digest, name: &SkillName) -> PathBuf {
-    let digest = digest.to_string();
-    base.join(digest.trim_start_matches("sha256:")).join(name.as_str())
+    let digits: String = digest.to_string().trim_start_matches("sha256:").chars().take(DIGITS).collect();
+    base.join(digits).join(name.as_str())
 }
 
 /// Shows a skill: returns the directory that holds exactly its files. One that is there already is read again, and made

@@ -78,7 +78,8 @@ pub(super) fn summary(judged: &Judged, args: &Value, scrubber: &CallScrubber) ->
             }
             Ask::Publish { path } => {
                 lines.push(format!("publish the directory {} as a skill:", plain(path, scrubber)));
-                let of_path = |sight: &&Sight| matches!(&sight.target, Target::Skill { path: seen } if seen == path);
+                let of_path =
+                    |sight: &&Sight| matches!(&sight.target, Target::Skill { path: seen } if seen == path);
                 let seen = judged.sights.iter().find(of_path).and_then(|sight| sight.path.as_deref());
                 lines.push(block(seen.unwrap_or("there is no such skill"), scrubber));
             }

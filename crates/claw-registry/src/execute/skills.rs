@@ -42,10 +42,9 @@ impl Trip<'_> {
     pub(super) fn check_skill(&self) -> Result<(), Refusal> {
         let Some(narrowing) = &self.skills.narrowing else { return Ok(()) };
         let meta = &self.tool.entry.meta;
-        let stays = [Need::Skills, Need::Catalogue, Need::Artifacts];
-        if meta.needs.iter().any(|need| stays.contains(need))
-            || narrowing.tools.iter().any(|entry| is_named(meta, entry))
-        {
+        let finds = [Need::Skills, Need::Catalogue, Need::Artifacts];
+        let stays = meta.effects.read_only() && meta.needs.iter().any(|need| finds.contains(need));
+        if stays || narrowing.tools.iter().any(|entry| is_named(meta, entry)) {
             return Ok(());
         }
         let reason = format!(

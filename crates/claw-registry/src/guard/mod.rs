@@ -34,8 +34,8 @@ use tokio_util::sync::CancellationToken;
 pub(crate) use self::files::SeenTable;
 pub use self::files::unified_diff;
 pub(crate) use self::scope::scope;
-pub(crate) use self::skills::look_at_skills;
 pub use self::scope::{AgentFiles, FileRules};
+pub(crate) use self::skills::look_at_skills;
 use crate::{Asking, Executor, Offer};
 
 /// What one call was granted.

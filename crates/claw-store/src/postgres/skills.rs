@@ -4,8 +4,8 @@ use async_trait::async_trait;
 use claw_core::port::Owner;
 use claw_core::skill::{SkillFile, SkillTier};
 use claw_core::store::{
-    AcceptedSkill, NewSkillVersion, SkillChange, SkillGrant, SkillGrantee, SkillStore, SkillUse, SkillVersion,
-    StoreError, StoredSkill, Topic,
+    AcceptedSkill, NewSkillVersion, SkillChange, SkillGrant, SkillGrantee, SkillStore, SkillUse,
+    SkillVersion, StoreError, StoredSkill, Topic,
 };
 use claw_core::{JobId, SkillName, TenantId};
 use sqlx::{query, query_as, query_scalar};
@@ -41,7 +41,8 @@ impl SkillStore for PostgresStore {
         .fetch_optional(&mut *transaction)
         .await
         .map_err(failed(READ))?;
-        let last = record.map(|record| row::json::<SkillVersion>("a skill's version", &record)).transpose()?;
+        let last =
+            record.map(|record| row::json::<SkillVersion>("a skill's version", &record)).transpose()?;
         if last.is_none_or(|last| last.digest != new.digest) {
             insert_version(&mut transaction, &new, newest + 1).await?;
         }
@@ -200,16 +201,15 @@ impl SkillStore for PostgresStore {
         grantee: &SkillGrantee,
     ) -> Result<bool, StoreError> {
         let mut transaction = self.begin(WRITE).await?;
-        let gone = query(
-            "DELETE FROM skill_grants WHERE tenant = $1 AND name = $2 AND kind = $3 AND grantee = $4",
-        )
-        .bind(tenant.as_str())
-        .bind(name.as_str())
-        .bind(grantee.kind())
-        .bind(grantee.id())
-        .execute(&mut *transaction)
-        .await
-        .map_err(failed(WRITE))?;
+        let gone =
+            query("DELETE FROM skill_grants WHERE tenant = $1 AND name = $2 AND kind = $3 AND grantee = $4")
+                .bind(tenant.as_str())
+                .bind(name.as_str())
+                .bind(grantee.kind())
+                .bind(grantee.id())
+                .execute(&mut *transaction)
+                .await
+                .map_err(failed(WRITE))?;
         end_uses(&mut transaction, (tenant, name), |tier| tier == SkillTier::Store).await?;
         transaction.commit().await.map_err(failed(WRITE))?;
         self.listener.bells.ring(Topic::Skills);
@@ -313,13 +313,14 @@ impl SkillStore for PostgresStore {
 
     async fn end_skills(&self, owner: &Owner, run: Option<JobId>) -> Result<(), StoreError> {
         let mut transaction = self.begin(WRITE).await?;
-        let rows: Vec<String> =
-            query_scalar("SELECT used::text FROM skill_uses WHERE tenant = $1 AND session = $2 ORDER BY name")
-                .bind(owner.tenant.as_str())
-                .bind(owner.session.as_str())
-                .fetch_all(&mut *transaction)
-                .await
-                .map_err(failed(READ))?;
+        let rows: Vec<String> = query_scalar(
+            "SELECT used::text FROM skill_uses WHERE tenant = $1 AND session = $2 ORDER BY name",
+        )
+        .bind(owner.tenant.as_str())
+        .bind(owner.session.as_str())
+        .fetch_all(&mut *transaction)
+        .await
+        .map_err(failed(READ))?;
         for used in rows {
             let mut used: SkillUse = row::json("a skill's use", &used)?;
             if used.run != run || used.allowed.is_none() {
@@ -421,13 +422,14 @@ async fn end_uses(
     (tenant, name): (&TenantId, &SkillName),
     ends: impl Fn(SkillTier) -> bool,
 ) -> Result<(), StoreError> {
-    let rows: Vec<(String, String)> =
-        query_as("SELECT session, used::text FROM skill_uses WHERE tenant = $1 AND name = $2 ORDER BY session")
-            .bind(tenant.as_str())
-            .bind(name.as_str())
-            .fetch_all(&mut **transaction)
-            .await
-            .map_err(failed(READ))?;
+    let rows: Vec<(String, String)> = query_as(
+        "SELECT session, used::text FROM skill_uses WHERE tenant = $1 AND name = $2 ORDER BY session",
+    )
+    .bind(tenant.as_str())
+    .bind(name.as_str())
+    .fetch_all(&mut **transaction)
+    .await
+    .map_err(failed(READ))?;
     for (session, used) in rows {
         let used: SkillUse = row::json("a skill's use", &used)?;
         if !ends(used.tier) {

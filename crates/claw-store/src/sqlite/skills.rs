@@ -4,8 +4,8 @@ use async_trait::async_trait;
 use claw_core::port::Owner;
 use claw_core::skill::{SkillFile, SkillTier};
 use claw_core::store::{
-    AcceptedSkill, NewSkillVersion, SkillChange, SkillGrant, SkillGrantee, SkillStore, SkillUse, SkillVersion,
-    StoreError, StoredSkill, Topic,
+    AcceptedSkill, NewSkillVersion, SkillChange, SkillGrant, SkillGrantee, SkillStore, SkillUse,
+    SkillVersion, StoreError, StoredSkill, Topic,
 };
 use claw_core::{JobId, SkillName, TenantId};
 use sqlx::{query, query_as, query_scalar};
@@ -42,7 +42,8 @@ impl SkillStore for SqliteStore {
         .fetch_optional(&mut *transaction)
         .await
         .map_err(failed(READ))?;
-        let last = record.map(|record| row::json::<SkillVersion>("a skill's version", &record)).transpose()?;
+        let last =
+            record.map(|record| row::json::<SkillVersion>("a skill's version", &record)).transpose()?;
         if last.is_none_or(|last| last.digest != new.digest) {
             insert_version(&mut transaction, &new, newest + 1).await?;
         }
@@ -201,16 +202,15 @@ impl SkillStore for SqliteStore {
         grantee: &SkillGrantee,
     ) -> Result<bool, StoreError> {
         let mut transaction = self.write(WRITE).await?;
-        let gone = query(
-            "DELETE FROM skill_grants WHERE tenant = $1 AND name = $2 AND kind = $3 AND grantee = $4",
-        )
-        .bind(tenant.as_str())
-        .bind(name.as_str())
-        .bind(grantee.kind())
-        .bind(grantee.id())
-        .execute(&mut *transaction)
-        .await
-        .map_err(failed(WRITE))?;
+        let gone =
+            query("DELETE FROM skill_grants WHERE tenant = $1 AND name = $2 AND kind = $3 AND grantee = $4")
+                .bind(tenant.as_str())
+                .bind(name.as_str())
+                .bind(grantee.kind())
+                .bind(grantee.id())
+                .execute(&mut *transaction)
+                .await
+                .map_err(failed(WRITE))?;
         end_uses(&mut transaction, (tenant, name), |tier| tier == SkillTier::Store).await?;
         transaction.commit().await.map_err(failed(WRITE))?;
         self.bells.ring(Topic::Skills);

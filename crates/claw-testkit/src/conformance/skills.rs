@@ -68,10 +68,14 @@ async fn stores_versions_and_files(store: impl SkillStore) {
     let again = store.publish_skill(version("lint", "one")).await.unwrap();
     assert_eq!(again, first);
     // Owner and visibility stay as they were.
-    let taken = NewSkillVersion { owner: None, visibility: SkillVisibility::Tenant, ..version("lint", "two") };
+    let taken =
+        NewSkillVersion { owner: None, visibility: SkillVisibility::Tenant, ..version("lint", "two") };
     let second = store.publish_skill(taken).await.unwrap();
     assert_eq!((second.newest, second.current.version), (2, 2));
-    assert_eq!((second.owner.as_ref().unwrap().as_str(), second.visibility), ("ann", SkillVisibility::Private));
+    assert_eq!(
+        (second.owner.as_ref().unwrap().as_str(), second.visibility),
+        ("ann", SkillVisibility::Private)
+    );
     let versions = store.skill_versions(&main, &name("lint")).await.unwrap();
     assert_eq!(versions.iter().map(|version| version.version).collect::<Vec<_>>(), [2, 1]);
     let files = store.skill_files(&main, &name("lint"), 1).await.unwrap();
@@ -84,7 +88,10 @@ async fn stores_versions_and_files(store: impl SkillStore) {
     let foreign = NewSkillVersion { tenant: tenant("other"), ..version("lint", "theirs") };
     assert_eq!(store.publish_skill(foreign).await.unwrap().newest, 1);
     let all = store.stored_skills(&main).await.unwrap();
-    assert_eq!(all.iter().map(|skill| skill.name.as_str()).collect::<Vec<_>>(), ["a", "a-b", "a1", "lint", "zz"]);
+    assert_eq!(
+        all.iter().map(|skill| skill.name.as_str()).collect::<Vec<_>>(),
+        ["a", "a-b", "a1", "lint", "zz"]
+    );
     assert_eq!(store.stored_skill(&main, &name("lint")).await.unwrap().as_ref(), Some(&second));
     assert_eq!(store.stored_skill(&main, &name("nothing")).await.unwrap(), None);
 }
@@ -173,7 +180,11 @@ async fn remembers_what_was_accepted(store: impl SkillStore) {
     assert_eq!(store.forget_skill(&main, &name("lint")).await.unwrap(), 0);
     assert_eq!(store.forget_skill(&main, &name("build")).await.unwrap(), 1);
     let left = store.skill_uses(&owner()).await.unwrap();
-    assert_eq!(left.iter().map(|used| used.name.as_str()).collect::<Vec<_>>(), ["build"], "a stored one stays");
+    assert_eq!(
+        left.iter().map(|used| used.name.as_str()).collect::<Vec<_>>(),
+        ["build"],
+        "a stored one stays"
+    );
     assert_eq!(store.accepted_skills(&tenant("other")).await.unwrap().len(), 1);
 }
 
@@ -199,10 +210,9 @@ async fn remembers_what_sessions_use(store: impl SkillStore) {
     let all = store.skill_uses(&owner()).await.unwrap();
     assert_eq!(all[1].allowed, None);
     assert!(all[0].allowed.is_some());
-    for foreign in [
-        Owner { tenant: tenant("other"), ..owner() },
-        Owner { session: session("cli:other"), ..owner() },
-    ] {
+    for foreign in
+        [Owner { tenant: tenant("other"), ..owner() }, Owner { session: session("cli:other"), ..owner() }]
+    {
         assert!(store.skill_uses(&foreign).await.unwrap().is_empty());
     }
     for n in 0..=SkillUse::MOST {

@@ -40,7 +40,9 @@ impl Tool for SkillSearch {
     async fn run(&self, call: &Call, args: Args) -> Result<Output, ToolError> {
         let query = args.query.trim();
         if query.is_empty() {
-            return Err(ToolError::invalid("`query` is empty").try_instead("say what the skill should help with"));
+            return Err(
+                ToolError::invalid("`query` is empty").try_instead("say what the skill should help with")
+            );
         }
         let found = call.skills()?.search(query, args.max_results.clamp(1, MOST)).await?;
         let mut text = match found.len() {

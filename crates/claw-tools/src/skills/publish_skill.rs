@@ -4,9 +4,7 @@ use std::fmt::Write as _;
 
 use claw_core::port::SkillRequest;
 use claw_core::store::SkillVisibility;
-use claw_core::tool::{
-    Ask, Call, Effect, Facts, Group, Meta, Need, Output, Plan, Tool, ToolError,
-};
+use claw_core::tool::{Ask, Call, Effect, Facts, Group, Meta, Need, Output, Plan, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;

@@ -33,7 +33,9 @@ impl Tool for UseSkill {
         .cost(Cost::Light)
         .aliases(&["Skill"])
         .needs(&[Need::Skills])
-        .about("Take up a skill: returns its instructions and lists its files, which can then be read and run.");
+        .about(
+            "Take up a skill: returns its instructions and lists its files, which can then be read and run.",
+        );
 
     async fn run(&self, call: &Call, args: Args) -> Result<Output, ToolError> {
         let skills = call.skills()?;

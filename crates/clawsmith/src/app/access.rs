@@ -85,7 +85,9 @@ impl Permission {
             Self::AnswerApprovals => (KeyScope::AnswerApprovals, AccessRole::Operator),
             Self::ReadAgents => (KeyScope::ReadAgents, AccessRole::Viewer),
             Self::ReadLedger => (KeyScope::ReadLedger, AccessRole::Operator),
-            Self::ManageSkills | Self::ManageAccess | Self::ActForOthers => (KeyScope::Admin, AccessRole::Admin),
+            Self::ManageSkills | Self::ManageAccess | Self::ActForOthers => {
+                (KeyScope::Admin, AccessRole::Admin)
+            }
         }
     }
 }

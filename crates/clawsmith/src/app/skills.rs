@@ -104,7 +104,9 @@ impl App {
         let (card, package) = match (usable, of_name(&|state| *state == SkillState::Unaccepted)) {
             (Some(card), _) => (card, shelf.read(caller, name).await.map_err(told)?.1),
             (None, Some(card)) => (card, shelf.read_workspace(caller, name).await.map_err(told)?),
-            (None, None) => return Err(told(shelf.read(caller, name).await.err().unwrap_or_else(|| gone(name)))),
+            (None, None) => {
+                return Err(told(shelf.read(caller, name).await.err().unwrap_or_else(|| gone(name))));
+            }
         };
         let findings = skills::findings(&package);
         let files = package.files.iter().map(|file| (file.path.clone(), file.bytes.len())).collect();
@@ -140,9 +142,10 @@ impl App {
     pub async fn publish_skill(&self, publication: SkillPublication) -> Result<StoredSkill, Error> {
         let directory = publication.directory.clone();
         let read = tokio::task::spawn_blocking(move || read_directory(&directory)).await;
-        let package: SkillPackage = read
-            .map_err(|stopped| Error::failed("the directory was not read").because(stopped))?
-            .map_err(|error| Error::invalid(format!("`{}` is no skill: {error}", publication.directory.display())))?;
+        let package: SkillPackage =
+            read.map_err(|stopped| Error::failed("the directory was not read").because(stopped))?.map_err(
+                |error| Error::invalid(format!("`{}` is no skill: {error}", publication.directory.display())),
+            )?;
         let scrubber = self.setup().scrubbers()?.for_tenant(self.tenant());
         let findings = skills::inspect(&package, &scrubber).map_err(told)?;
         let new = NewSkillVersion {

@@ -80,7 +80,9 @@ fn published(session: &mut Session, stored: &StoredSkill) -> Outcome {
         return Ok(ExitCode::SUCCESS);
     }
     let (name, version) = (&stored.name, stored.newest);
-    session.out.line(format_args!("skill {name} is in the store as version {version} ({})", stored.visibility))?;
+    session
+        .out
+        .line(format_args!("skill {name} is in the store as version {version} ({})", stored.visibility))?;
     for finding in &stored.current.findings {
         session.out.line(format_args!("look at   {}", visible(finding)))?;
     }
@@ -162,15 +164,19 @@ impl GrantSkill {
             }
             Ok(app.change_skill(&name, change).await?)
         })?;
-        let stored = stored.ok_or_else(|| Failure::usage(format!("there is no skill `{name}` in the store")))?;
+        let stored =
+            stored.ok_or_else(|| Failure::usage(format!("there is no skill `{name}` in the store")))?;
         if session.out.json {
             session.out.json(&stored)?;
             return Ok(ExitCode::SUCCESS);
         }
         let grants: Vec<String> = stored.grants.iter().map(|grant| grant.grantee.to_string()).collect();
         let grants = if grants.is_empty() { "nobody".to_owned() } else { grants.join(", ") };
-        let version = stored.pinned.map_or("newest".to_owned(), |version| format!("pinned to version {version}"));
-        session.out.line(format_args!("skill {name}: {}, {version}, granted to {grants}", stored.visibility))?;
+        let version =
+            stored.pinned.map_or("newest".to_owned(), |version| format!("pinned to version {version}"));
+        session
+            .out
+            .line(format_args!("skill {name}: {}, {version}, granted to {grants}", stored.visibility))?;
         Ok(ExitCode::SUCCESS)
     }
 

@@ -37,12 +37,14 @@ pub(crate) enum Skills {
   clawsmith skills search pdf --limit 3 --json")]
     Search(show::Search),
     /// Accept a skill of this workspace as it is now, after you have read it.
-    #[command(after_help = "A skill that lies in a workspace is used only after a person has accepted it. If a file of \
+    #[command(
+        after_help = "A skill that lies in a workspace is used only after a person has accepted it. If a file of \
 it changes, it must be accepted again.
 
 Examples:
   clawsmith skills show pdf-forms
-  clawsmith skills accept pdf-forms")]
+  clawsmith skills accept pdf-forms"
+    )]
     Accept(show::Accept),
     /// Add a directory of this machine to the store, for everyone of the tenant.
     #[command(after_help = "Examples:
@@ -134,7 +136,9 @@ fn listed(session: &mut Session, cards: &[SkillCard]) -> Outcome {
                 Cell::warning("unaccepted"),
                 format!("{} (`clawsmith skills accept {}`)", card.description, card.name),
             ),
-            SkillState::Shadowed { by } => (Cell::quiet(format!("shadowed by {by}")), card.description.clone()),
+            SkillState::Shadowed { by } => {
+                (Cell::quiet(format!("shadowed by {by}")), card.description.clone())
+            }
             SkillState::Invalid { why } => (Cell::bad("invalid"), why.clone()),
         };
         let from = format!("{} ({})", card.tier, card.source);

@@ -29,7 +29,8 @@ fn reads_every_field_of_the_format() {
 
 #[test]
 fn reads_lists_of_tools_windows_lines_and_a_byte_order_mark() {
-    let text = "\u{feff}---\r\nname: x\r\ndescription: y\r\nallowed-tools:\r\n  - Read\r\n  - Grep\r\n---\r\nBody";
+    let text =
+        "\u{feff}---\r\nname: x\r\ndescription: y\r\nallowed-tools:\r\n  - Read\r\n  - Grep\r\n---\r\nBody";
     let (manifest, body) = parse(text).unwrap();
     assert_eq!(manifest.allowed_tools.unwrap(), ["Read", "Grep"]);
     assert_eq!(body, "Body");
@@ -37,7 +38,10 @@ fn reads_lists_of_tools_windows_lines_and_a_byte_order_mark() {
 
 #[test]
 fn an_empty_list_of_tools_allows_none() {
-    assert_eq!(skill("name: x\ndescription: y\nallowed-tools: \"\"").unwrap().0.allowed_tools.unwrap(), [""; 0]);
+    assert_eq!(
+        skill("name: x\ndescription: y\nallowed-tools: \"\"").unwrap().0.allowed_tools.unwrap(),
+        [""; 0]
+    );
 }
 
 #[test]
@@ -63,9 +67,15 @@ fn refuses_yaml_bombs_aliases_and_deep_nesting() {
     refused("name: x\ndescription: y\nb: *a", "");
     let bomb: String = (1..9).map(|n| format!("a{n}: &a{n} [*a{0}, *a{0}, *a{0}]\n", n - 1)).collect();
     refused(&format!("name: x\ndescription: y\na0: &a0 lol\n{bomb}"), "YAML a");
-    refused(&format!("name: x\ndescription: y\ndeep: {}1{}", "[".repeat(40), "]".repeat(40)), "nested deeper");
+    refused(
+        &format!("name: x\ndescription: y\ndeep: {}1{}", "[".repeat(40), "]".repeat(40)),
+        "nested deeper",
+    );
     refused(&format!("name: x\ndescription: y\nlong: [{}1]", "1, ".repeat(3000)), "more than 2000 parts");
-    refused(&format!("name: x\ndescription: y\nlong: {}", "x".repeat(20_000)), "bytes, and 16384 are allowed");
+    refused(
+        &format!("name: x\ndescription: y\nlong: {}", "x".repeat(20_000)),
+        "bytes, and 16384 are allowed",
+    );
 }
 
 #[test]

@@ -39,7 +39,10 @@ fn refused(directory: &Path, expected: &str) {
 fn every_path_mode_and_byte_is_in_the_digest() {
     let (_base, directory) = skill();
     let package = load(&directory).unwrap();
-    assert_eq!(package.files.iter().map(|file| file.path.as_str()).collect::<Vec<_>>(), [SKILL_FILE, "scripts/run.sh"]);
+    assert_eq!(
+        package.files.iter().map(|file| file.path.as_str()).collect::<Vec<_>>(),
+        [SKILL_FILE, "scripts/run.sh"]
+    );
     let mut digests = vec![package.digest()];
     let script = directory.join("scripts/run.sh");
     fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
@@ -131,7 +134,9 @@ fn refuses_text_that_is_no_utf8_and_a_name_that_is_not_the_directorys() {
 fn refuses_paths_that_leave_the_workspace() {
     let (base, directory) = skill();
     let below = |path: &str| {
-        open_below(open_named(base.path()).unwrap(), Path::new(path)).map(drop).map_err(|error| error.to_string())
+        open_below(open_named(base.path()).unwrap(), Path::new(path))
+            .map(drop)
+            .map_err(|error| error.to_string())
     };
     below("demo").unwrap();
     below("./demo/scripts").unwrap();

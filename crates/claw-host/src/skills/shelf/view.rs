@@ -91,7 +91,9 @@ impl View {
                 if !may_use(entry, caller) {
                     continue;
                 }
-                if let Some(chosen) = self.chosen(&card.name, caller).filter(|chosen| !std::ptr::eq(*chosen, entry)) {
+                if let Some(chosen) =
+                    self.chosen(&card.name, caller).filter(|chosen| !std::ptr::eq(*chosen, entry))
+                {
                     card.state = SkillState::Shadowed { by: chosen.card.tier };
                 }
             }

@@ -3,10 +3,10 @@
 use claw_core::port::{Artifact, Expect, Owner, UnixMillis, Version};
 use claw_core::skill::SkillTier;
 use claw_core::store::{
-    AcceptedSkill, AccessRole, ApiKey, Claim, DocumentKey, FileChange, FileState, KeptArtifact, KeyScope, Layer, NewBlob,
-    NewJob, NewKey, NewMessage, NewProcess, NewRule, NewSkillVersion, NewUndo, NewUsage, Party, Passage, ProcessEnd, Program,
-    ProgramCard, ProgramPlace, ProgramSettings, RuleScope, Sealed, SecretPlace, Shelf, SkillGrant, SkillGrantee, SkillUse, Store, Summary,
-    Tenant, Tokens, User,
+    AcceptedSkill, AccessRole, ApiKey, Claim, DocumentKey, FileChange, FileState, KeptArtifact, KeyScope,
+    Layer, NewBlob, NewJob, NewKey, NewMessage, NewProcess, NewRule, NewSkillVersion, NewUndo, NewUsage,
+    Party, Passage, ProcessEnd, Program, ProgramCard, ProgramPlace, ProgramSettings, RuleScope, Sealed,
+    SecretPlace, Shelf, SkillGrant, SkillGrantee, SkillUse, Store, Summary, Tenant, Tokens, User,
 };
 use claw_core::tool::PeerKind;
 use claw_core::{

@@ -26,10 +26,8 @@ async fn gives_the_body_the_files_and_the_limits() {
 #[tokio::test]
 async fn refuses_names_that_are_paths() {
     for name in ["../../etc", "/etc/passwd", "a/b", "", "UPPER", "a\0b"] {
-        let told = failure(
-            OneSkill::fixture().run::<UseSkill>(json!({ "name": name })).await,
-            ErrorKind::Invalid,
-        );
+        let told =
+            failure(OneSkill::fixture().run::<UseSkill>(json!({ "name": name })).await, ErrorKind::Invalid);
         assert!(told.contains("is no skill name"), "{told}");
     }
     failure(OneSkill::fixture().run::<UseSkill>(json!({ "name": "other" })).await, ErrorKind::NotFound);
