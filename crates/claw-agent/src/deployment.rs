@@ -78,6 +78,8 @@ pub struct Profile {
     pub limits: RunLimits,
     /// How many tokens its tools may cost; `None` for no limit.
     pub tool_tokens: Option<usize>,
+    /// How many tokens the list of skills in its prompt may cost.
+    pub skill_tokens: usize,
     /// Settings of its tools, by name.
     pub tools: Arc<Value>,
     /// Whose commands run in a sandbox, and in which.
@@ -94,6 +96,7 @@ impl Default for Profile {
             model: None,
             limits: RunLimits::default(),
             tool_tokens: None,
+            skill_tokens: 1_500,
             tools: Arc::new(Value::Null),
             sandbox: Sandboxing::default(),
         }

@@ -278,10 +278,12 @@ impl<'a> Run<'a> {
         let files = self.context_files().await?;
         let told = (now, reminders.as_slice(), &*programs);
         let bridge = &self.deployment.executor.registry().world().bridge;
+        let caller = &self.caller;
         let is_reached = |path: &str| {
-            bridge.as_ref().is_none_or(|bridge| bridge.document(&self.caller, path.as_ref()).is_some())
+            bridge.as_ref().is_none_or(|bridge| bridge.document(caller, path.as_ref()).is_some())
         };
-        let system = prompt::compose(files, &self.caller, &self.profile, told, is_reached);
+        let mut system = prompt::compose(files, &self.caller, &self.profile, told, is_reached);
+        system.stable.push_str(&self.skills(offer).await);
         let turns = self.fitting(&system, &tools).await?;
         Ok(Question {
             system,
@@ -292,6 +294,22 @@ impl<'a> Run<'a> {
             thinking: self.profile.limits.thinking_tokens,
             temperature: None,
         })
+    }
+
+    /// The section about skills. It stays as it is for the whole run, so that a provider's cache holds.
+    async fn skills(&mut self, offer: &Offer) -> String {
+        if let Some(section) = &self.known.skills {
+            return section.clone();
+        }
+        let section = match self.deployment.executor.skills(offer).await {
+            Ok(skills) => prompt::skills::section(&skills, self.profile.skill_tokens),
+            // A run without its skills is better than none.
+            Err(error) => {
+                tracing::warn!(%error, "the skills cannot be read");
+                String::new()
+            }
+        };
+        self.known.skills.insert(section).clone()
     }
 
     async fn context_files(&mut self) -> Result<Vec<(String, String)>, RunError> {

@@ -68,6 +68,9 @@ enum Command {
     /// Set agents up: list, show, add, change and remove them, and their context files.
     #[command(subcommand)]
     Agent(commands::agent::AgentCommand),
+    /// See, accept, publish and grant the skills that agents take up.
+    #[command(subcommand)]
+    Skills(commands::skills::Skills),
     /// Remove secrets from a stream: standard input to standard output.
     Scrub(commands::scrub::Scrub),
     /// Say what a shell command would do, and whether it may.
@@ -132,7 +135,9 @@ pub(crate) struct Session {
 impl Session {
     /// The configuration that applies. A project's file that nobody accepted is refused.
     pub(crate) fn load(&self) -> Result<Setup, Failure> {
-        Ok(Setup::load(self.globals.config.as_deref(), &self.around)?)
+        let mut setup = Setup::load(self.globals.config.as_deref(), &self.around)?;
+        setup.local_user = true;
+        Ok(setup)
     }
 
     /// The configuration whether it was accepted or not. Nothing is done under its rules.
@@ -192,6 +197,7 @@ fn execute(cli: Cli) -> Outcome {
         Command::Web(web) => web.run(&mut session),
         Command::Policy(policy) => policy.run(&mut session),
         Command::Agent(agent) => agent.run(&mut session),
+        Command::Skills(skills) => skills.run(&mut session),
         Command::Scrub(scrub) => scrub.run(&session),
         Command::Shell(shell) => shell.run(&mut session),
         Command::Approvals(approvals) => approvals.run(&mut session),

@@ -109,6 +109,13 @@ fn is_server_name(text: &str) -> bool {
         && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'_' | b'-'))
 }
 
+fn is_skill_name(text: &str) -> bool {
+    let is_part = |part: &str| {
+        !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+    };
+    text.len() <= 64 && text.split('-').all(is_part)
+}
+
 const fn is_tool_name(text: &str) -> bool {
     let bytes = text.as_bytes();
     if bytes.is_empty() || bytes.len() > 64 || !bytes[0].is_ascii_alphabetic() {
@@ -149,6 +156,11 @@ text_id!(
 text_id!(
     /// What a model calls a tool by.
     ToolName, "tool name", is_tool_name, "start with a letter, then at most 63 letters, digits, `_` or `-`"
+);
+text_id!(
+    /// Name of a skill, and of the directory that holds it.
+    SkillName, "skill name", is_skill_name,
+    "use 1 to 64 lower-case letters, digits and single hyphens, with no hyphen at either end"
 );
 text_id!(
     /// What a secret is called, such as `GITHUB_TOKEN`.

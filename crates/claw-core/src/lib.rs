@@ -12,12 +12,14 @@ pub mod image;
 pub mod message;
 pub mod port;
 pub mod redact;
+pub mod search;
+pub mod skill;
 pub mod store;
 pub mod text;
 pub mod tool;
 
 pub use id::{
     AccessRequestId, AgentId, ApprovalId, ArtifactId, BootId, CallId, InstallationId, InvalidId, JobId,
-    KeyId, MessageId, NodeId, ProcessId, ProgramName, RuleId, SecretName, ServerName, SessionKey, TenantId,
+    KeyId, MessageId, NodeId, ProcessId, ProgramName, RuleId, SecretName, ServerName, SessionKey, SkillName, TenantId,
     ToolName, UndoId, UsageId, UserId,
 };

@@ -17,6 +17,7 @@ mod health;
 mod mcp;
 mod records;
 mod sessions;
+mod skills;
 mod tools;
 mod ws;
 
@@ -219,6 +220,11 @@ fn router(gateway: Gateway) -> Router {
         .route("/v1/runs/{run}", get(sessions::run))
         .route("/v1/runs/{run}/cancel", post(sessions::cancel))
         .route("/v1/agents", get(records::agents))
+        .route("/v1/skills", get(skills::list))
+        .route("/v1/skills/search", get(skills::search))
+        .route("/v1/skills/{name}", get(skills::show).delete(skills::remove))
+        .route("/v1/skills/{name}/accept", post(skills::accept))
+        .route("/v1/skills/{name}/grants", post(skills::grant).delete(skills::revoke))
         .route("/v1/ledger", get(records::ledger))
         .route("/v1/usage", get(records::usage))
         .route("/v1/ws", get(ws::open))

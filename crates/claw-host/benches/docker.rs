@@ -99,6 +99,7 @@ fn context(workspace: &Path) -> RunContext {
         effects: Effects::ALL,
         access: WorkspaceAccess::Direct,
         network: false,
+        readable: Vec::new(),
         hidden: Vec::new(),
         paths: Vec::new(),
         sights: Vec::new(),

@@ -84,6 +84,7 @@ fn context(workspace: &Path, access: WorkspaceAccess) -> RunContext {
         effects: Effects::ALL,
         access,
         network: false,
+        readable: Vec::new(),
         hidden: Vec::new(),
         paths: Vec::new(),
         sights: Vec::new(),

@@ -19,6 +19,7 @@ pub mod files;
 mod memory;
 pub mod sandbox;
 pub mod shell;
+pub mod skills;
 pub mod transaction;
 
 pub use agents::AgentResolver;

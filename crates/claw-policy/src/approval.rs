@@ -30,6 +30,8 @@ pub struct ApprovalConfig {
     pub effects: BTreeMap<Effect, EffectRule>,
     /// What to do with fetched addresses of hosts that are new to the session.
     pub web: WebApprovals,
+    /// What to do when an agent publishes a skill: `allow`, `ask` or `deny`.
+    pub publish: EffectRule,
     /// How long a question waits for an answer, in seconds.
     pub wait_secs: u32,
     /// How many hours an approval stays open where nobody watches: its run is parked meanwhile and holds up nobody.
@@ -44,6 +46,7 @@ impl Default for ApprovalConfig {
             security: Security::default(),
             effects: BTreeMap::new(),
             web: WebApprovals::default(),
+            publish: EffectRule::Ask,
             wait_secs: 120,
             park_hours: 24,
         }
@@ -154,6 +157,7 @@ pub fn targets(analysis: &Analysis) -> Vec<Target> {
             Ask::Input(input) => targets.push(Target::Process { process: input.process.clone() }),
             Ask::Write { path } => targets.push(Target::File { path: path.clone() }),
             Ask::Fetch { origin, .. } => targets.push(Target::Host { host: origin.host.to_string() }),
+            Ask::Publish { path } => targets.push(Target::Skill { path: path.clone() }),
             Ask::Host { .. } | Ask::Opaque => {}
         }
     }
@@ -187,7 +191,7 @@ pub fn judge(config: &ApprovalConfig, circumstances: &Circumstances<'_>) -> Judg
             (Ask::Fetch { origin, url }, None) => {
                 address::judge(&config.web, (&origin.host, url), circumstances.sights)
             }
-            (ask, None) => judge_ask(ask, circumstances),
+            (ask, None) => judge_ask(ask, config.publish, circumstances),
         };
         match judgement {
             Judgement::Allow => {}
@@ -216,7 +220,7 @@ fn beyond_ceiling(effects: Effects, circumstances: &Circumstances<'_>) -> Option
     (!taken.is_empty()).then(|| format!("the policy has taken these effects away from this caller: {taken}"))
 }
 
-fn judge_ask(ask: &Ask, circumstances: &Circumstances<'_>) -> Judgement {
+fn judge_ask(ask: &Ask, publishing: EffectRule, circumstances: &Circumstances<'_>) -> Judgement {
     match ask {
         Ask::Script(_) | Ask::Input(_) | Ask::Argv(_) => Judgement::Ask {
             reason: "the program is not covered by any rule, so nothing shows what it would do".to_owned(),
@@ -228,6 +232,18 @@ fn judge_ask(ask: &Ask, circumstances: &Circumstances<'_>) -> Judgement {
                 },
                 Ok(_) => Judgement::Allow,
                 Err(error) => Judgement::Deny { reason: error.message, advice: error.advice },
+            }
+        }
+        Ask::Publish { path } => {
+            let reached = circumstances.scope.resolve_text(circumstances.directory, path, Access::Read);
+            match (reached, publishing) {
+                (Err(error), _) => Judgement::Deny { reason: error.message, advice: error.advice },
+                (Ok(_), EffectRule::Allow) => Judgement::Allow,
+                (Ok(_), EffectRule::Ask) => Judgement::Ask {
+                    reason: "other agents follow a published skill, and `approvals.publish` says ask"
+                        .to_owned(),
+                },
+                (Ok(_), EffectRule::Deny) => Judgement::deny("`approvals.publish` says deny".to_owned()),
             }
         }
         Ask::Host { .. } | Ask::Fetch { .. } | Ask::Opaque => Judgement::Allow,

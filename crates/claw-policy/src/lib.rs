@@ -7,6 +7,7 @@
 //! - [`rate`]: how many calls a session may make.
 //! - [`scrub`]: what is secret.
 //! - [`shell`]: what a shell command would do.
+//! - [`skill`]: which lines of a skill look like an attack.
 //!
 //! Same input, same answer: whoever asks twice may compare.
 
@@ -26,3 +27,4 @@ pub mod rate;
 pub mod sandbox;
 pub mod scrub;
 pub mod shell;
+pub mod skill;

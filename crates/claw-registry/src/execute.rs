@@ -13,6 +13,7 @@ mod judge;
 mod programs;
 pub(crate) mod question;
 mod remembered;
+mod skills;
 mod telling;
 
 use std::panic::AssertUnwindSafe;
@@ -21,6 +22,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use claw_core::event::What;
+use claw_core::port::ActiveSkills;
 use claw_core::store::{CallContext, EntryEvent, Outcome, Record, StoreError};
 use claw_core::tool::{Call, CallParts, Cost, Effect, Effects, Need, Output, Progress, Secrets, ToolError};
 use claw_core::{CallId, JobId, ToolName};
@@ -192,7 +194,7 @@ impl Executor {
         match find(offer, name, scrubber) {
             Ok((tool, built)) => {
                 tool.entry.meta.name.as_str().clone_into(name);
-                Ok(Trip { executor: self, offer, tool, built, request })
+                Ok(Trip { executor: self, offer, tool, built, request, skills: Arc::default() })
             }
             Err(refusal) => {
                 self.limit(offer, Cost::Light)?;
@@ -281,6 +283,8 @@ struct Trip<'a> {
     tool: &'a Offered,
     built: Arc<Built>,
     request: Request,
+    /// The skills that are in use.
+    skills: Arc<ActiveSkills>,
 }
 
 /// A tool that the caller may use now.
@@ -326,7 +330,10 @@ pub enum RehearsedVerdict {
 impl Trip<'_> {
     /// Steps 2 to 5, without asking anybody.
     async fn rehearse(mut self, args: Arguments, scrubber: &CallScrubber) -> Result<Rehearsal, Refusal> {
-        let allowed = self.authorise().await;
+        let allowed = match self.take_skills().await {
+            Ok(()) => self.authorise().await,
+            Err(refusal) => Err(refusal),
+        };
         let allowed = allowed.and_then(|allowed| {
             self.executor.limit(self.offer, self.tool.entry.meta.cost)?;
             Ok(allowed)
@@ -360,7 +367,10 @@ impl Trip<'_> {
         scrubber: &CallScrubber,
         notes: &mut Vec<String>,
     ) -> Result<Ended, Refusal> {
-        let allowed = self.authorise().await;
+        let allowed = match self.take_skills().await {
+            Ok(()) => self.authorise().await,
+            Err(refusal) => Err(refusal),
+        };
         let allowed = allowed.and_then(|allowed| {
             self.executor.limit(self.offer, self.tool.entry.meta.cost)?;
             Ok(allowed)
@@ -406,6 +416,7 @@ impl Trip<'_> {
             }
             State::Listed | State::Withdrawn => {}
         }
+        self.check_skill()?;
         let registry = self.executor.registry_for(self.offer.caller()).await;
         let unchanged = self.offer.0.made_from == self.executor.state(&registry);
         if unchanged && self.tool.state() == State::Listed {

@@ -24,8 +24,8 @@ mod processes;
 mod registry;
 mod reply;
 mod scrub;
-mod search;
 mod settings;
+pub mod skills;
 pub mod validate;
 
 pub use bound::BoundTool;

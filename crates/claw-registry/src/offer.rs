@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use arc_swap::ArcSwapOption;
 use claw_core::ToolName;
 use claw_core::port::Hit;
+use claw_core::search::SearchIndex;
 use claw_core::store::ToolSettings;
 use claw_core::tool::dialect::{self, Dialect};
 use claw_core::tool::{Caller, Digest, Effects, Facts, Meta, Need, Spec, Unavailable};
@@ -18,7 +19,7 @@ use serde_json::Value;
 
 use crate::registry::{Built, Context, Entry, Registry, Version};
 
-use crate::{search, settings};
+use crate::settings;
 
 /// What to make an offer from, beyond the caller.
 #[derive(Default)]
@@ -329,7 +330,7 @@ impl Offer {
         let deferred: Vec<_> = self.0.tools.iter().filter(|tool| tool.state() == State::Deferred).collect();
         let texts = deferred.iter().map(|tool| (tool.name().as_str(), tool.entry.meta.about.as_str()));
         let mut hits = Vec::new();
-        for at in search::best(query, texts, limit) {
+        for at in SearchIndex::new(texts).best(query, limit, |_| true) {
             let Ok(built) = self.built(deferred[at]) else { continue };
             self.activate(deferred[at].name().as_str());
             hits.push(Hit {

@@ -20,6 +20,7 @@ mod row;
 mod runs;
 pub mod seal;
 mod search;
+mod skills;
 pub mod sqlite;
 mod status;
 mod streams;

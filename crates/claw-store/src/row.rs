@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 
 use claw_core::port::{UnixMillis, Version};
 use claw_core::store::{
-    AccessRole, Agent, Answer, Approval, ApprovalState, Blob, BlobCard, KEY_USE_EVERY, KeyScopes, Layer,
-    NewKey, NewMessage, ProcessEnd, Rule, SessionEventBody, StoreError, StoredSettings, Tally,
+    AcceptedSkill, AccessRole, Agent, Answer, Approval, ApprovalState, Blob, BlobCard, KEY_USE_EVERY,
+    KeyScopes, Layer, NewKey, NewMessage, NewSkillVersion, ProcessEnd, Rule, SessionEventBody, SkillVersion,
+    StoreError, StoredSettings, Tally,
 };
 use claw_core::tool::Digest;
 use claw_core::{AgentId, ApprovalId, JobId, RuleId, TenantId, ToolName, UserId};
@@ -109,6 +110,29 @@ pub(crate) fn blob(digest: &Digest, (mime, bytes): (String, Vec<u8>)) -> Result<
 /// A blob without its bytes, from its columns.
 pub(crate) fn blob_card((mime, size, at): (String, i64, i64)) -> Result<BlobCard, StoreError> {
     Ok(BlobCard { mime: mime.into(), bytes: count(size)?, at: UnixMillis(at) })
+}
+
+/// A skill's version as it is stored.
+pub(crate) fn skill_version(new: &NewSkillVersion, number: i64) -> Result<SkillVersion, StoreError> {
+    Ok(SkillVersion {
+        version: count(number)?,
+        manifest: new.manifest.clone(),
+        digest: new.digest,
+        bytes: new.files.iter().map(|file| file.bytes.len() as u64).sum(),
+        findings: new.findings.clone(),
+        by: new.by.clone(),
+        at: new.at,
+    })
+}
+
+/// An accepted skill from its columns.
+pub(crate) fn accepted_skill(
+    (digest, name, by, at): (Vec<u8>, String, String, i64),
+) -> Result<AcceptedSkill, StoreError> {
+    let digest: [u8; 32] =
+        digest.try_into().map_err(|_| damaged("an accepted skill", "its digest is no digest"))?;
+    let (digest, name) = (Digest::from_bytes(digest), word("an accepted skill's name", &name)?);
+    Ok(AcceptedSkill { digest, name, by, at: UnixMillis(at) })
 }
 
 /// What a place is looked for by: a path can be longer than an index takes, and hold any character.

@@ -88,6 +88,7 @@ impl FakeShell {
         let (path, identity) = match target {
             Target::Program { name, .. } => (Some(format!("/usr/bin/{name}")), format!("program:{name}")),
             Target::File { path } => (Some(path.clone()), format!("file:{path}")),
+            Target::Skill { path } => (None, format!("skill:{path}")),
             Target::Sandbox => (None, "fake".to_owned()),
             Target::Process { process } => (None, format!("process:{process}")),
             Target::Host { host } => (None, format!("host:{host}")),

@@ -5,15 +5,17 @@ use std::sync::Arc;
 
 use claw_core::tool::{AnyTool, Meta, Source, Tool, erase};
 
-use crate::{agents, ai, automation, fs, runtime, sessions, tools, web, workspace};
+use crate::{agents, ai, automation, fs, knowledge, runtime, sessions, skills, tools, web, workspace};
 
 /// Every group's list, in the order listings show the groups.
-static GROUPS: [&[Builtin]; 9] = [
+static GROUPS: [&[Builtin]; 11] = [
     fs::TOOLS,
     runtime::TOOLS,
     web::TOOLS,
     sessions::TOOLS,
+    knowledge::TOOLS,
     automation::TOOLS,
+    skills::TOOLS,
     agents::TOOLS,
     ai::TOOLS,
     workspace::TOOLS,

@@ -3,7 +3,7 @@
 //! Policies, listings and the reference can speak of a tool before it is built, so what is known beforehand
 //! of an absent one stands here, and moves to the tool's own file when that is written.
 
-use claw_core::tool::{Cost, Effect, Group, Meta, Need, Profile, Section, Source};
+use claw_core::tool::{Cost, Effect, Group, Meta, Need, Section, Source};
 
 use crate::builtin;
 
@@ -48,10 +48,6 @@ const ABSENT: &[Meta] = &[
     core("knowledge_graph_search", Group::Knowledge)
         .effects(&[Read])
         .about("Search the knowledge graph for things and how they relate."),
-    core("skill_search", Group::Knowledge)
-        .effects(&[Read])
-        .profiles(&[Profile::Messaging])
-        .about("Search the skills that can be used."),
     core("cron", Group::Automation)
         .effects(&[Read, Write, Spend, Message, Spawn])
         .about("Schedule, list, change and remove tasks that run at a time."),
@@ -129,14 +125,6 @@ const ABSENT: &[Meta] = &[
         .effects(&[Read, Write, Network, Spend])
         .cost(Cost::Heavy)
         .about("Make or change a picture."),
-    core("publish_skill", Group::Skills)
-        .effects(&[Read, Write])
-        .about("Register a skill directory of the workspace, so that it can be found and used."),
-    core("use_skill", Group::Skills)
-        .effects(&[Read])
-        .cost(Cost::Light)
-        .aliases(&["Skill"])
-        .about("Take up a skill: returns its instructions."),
     core("browser", Group::Ui)
         .effects(&[Read, Write, Execute, Network])
         .cost(Cost::Heavy)

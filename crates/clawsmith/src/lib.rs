@@ -71,9 +71,9 @@ pub use claw_core::tool::{
 };
 pub use claw_core::{
     AccessRequestId, AgentId, ApprovalId, BootId, CallId, InvalidId, JobId, NodeId, ServerName, SessionKey,
-    TenantId, ToolName, UserId,
+    SkillName, TenantId, ToolName, UserId,
 };
-pub use claw_core::{message, port, store};
+pub use claw_core::{message, port, skill, store};
 pub use claw_host::files::{LocalFiles, MemoryFiles, RoutedFiles, Routing, StoreFiles, workspace_path};
 pub use claw_host::{
     AgentResolver, ArtifactLimits, FileArtifacts, MemoryArtifacts, MemoryStore, SystemClock,

@@ -4,11 +4,13 @@ use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use claw_core::TenantId;
 use claw_core::event::Listener;
 use claw_core::port::World;
 use claw_core::store::{CallStore, Rules, Store};
 use claw_core::tool::{AnyTool, Tool, erase};
 use claw_host::files::{LocalFiles, RoutedFiles, Routing, StoredSeen, StoredUndo, UndoLimits};
+use claw_host::skills::{SkillOptions, SkillShelf};
 use claw_host::{AgentResolver, ArtifactLimits, FileArtifacts, MemoryArtifacts, MemoryStore, SystemClock};
 use claw_policy::approval::ApprovalConfig;
 use claw_policy::config::PolicyConfig;
@@ -283,6 +285,16 @@ fn local(store: Option<&Arc<dyn Store>>, data: Option<&Path>) -> World {
         }
         _ => files,
     });
+    if let (Some(store), Some(data)) = (store, data) {
+        let options = SkillOptions {
+            snapshots: data.join(FileRules::SKILLS),
+            user: None,
+            deployment: Vec::new(),
+            tenant: TenantId::main(),
+        };
+        world.skills =
+            Some(Arc::new(SkillShelf::new(Arc::clone(store) as _, Arc::clone(&world.clock), options)));
+    }
     world
 }
 

@@ -16,6 +16,8 @@ pub(super) struct Known {
     /// The context files, as they were last read.
     pub(super) files: Option<Vec<(String, String)>>,
     has_processes: bool,
+    /// The section about skills, as it was first told.
+    pub(super) skills: Option<String>,
     /// The tools that the session was told of. Nobody else changes them while the run goes on.
     pub(super) offered: Option<Vec<ToolName>>,
     /// How often the agent used each tool before the run.
@@ -31,6 +33,7 @@ impl Known {
             processes: store.changes(Topic::Processes),
             files: None,
             has_processes: false,
+            skills: None,
             offered: None,
             uses: None,
             used: HashMap::new(),

@@ -83,7 +83,7 @@ impl ConfigCommand {
 
 fn check(session: &mut Session) -> Outcome {
     let setup = match Loaded::load(session.globals.config.as_deref(), &session.around) {
-        Ok(loaded) => Setup { loaded, around: session.around.clone() },
+        Ok(loaded) => Setup { loaded, around: session.around.clone(), local_user: true },
         Err(problems) if session.out.json => {
             session.out.json(&json!({ "ok": false, "problems": problems, "warnings": [] }))?;
             return Ok(ExitCode::from(2));

@@ -137,6 +137,7 @@ fn place(reaching: &Reaching, session: &Session, launcher: Arc<Launcher>) -> Res
         effects,
         access: WorkspaceAccess::Direct,
         network: false,
+        readable: Vec::new(),
         hidden: Vec::new(),
         paths: Vec::new(),
         sights: Vec::new(),

@@ -36,7 +36,9 @@ pub(crate) struct Serve {
 
 impl Serve {
     pub(crate) fn run(self, session: &mut Session) -> Outcome {
-        let setup = session.load()?;
+        let mut setup = session.load()?;
+        // Others come in: the skills in this user's home directory are not for them.
+        setup.local_user = false;
         let address = self.listen.unwrap_or(setup.config().gateway.listen);
         if !address.ip().is_loopback() {
             let failure = Failure::usage(format!(

@@ -681,3 +681,54 @@ fn a_question_behind_a_run_that_waits_for_approval_is_told_so() {
     let session = gateway.chat(&key, "write", None).header("x-clawsmith-session").unwrap().to_owned();
     gateway.chat(&key, "hello", Some(&session)).check(200, "an earlier run of session");
 }
+
+#[test]
+fn skills_are_seen_by_all_and_changed_by_administrators() {
+    let home = Home::new();
+    let gateway = Gateway::start(&home, ECHO);
+    let (ann, admin) =
+        (gateway.key("ann", &[]), gateway.key("root", &["--role", "admin", "--scope", "admin"]));
+    // The skills of whoever runs the gateway are nobody else's.
+    let front = |name: &str| format!("---\nname: {name}\ndescription: About {name}.\n---\nDo.\n");
+    for (directory, name) in
+        [(".agents/skills/private-notes", "private-notes"), ("made/team-notes", "team-notes")]
+    {
+        std::fs::create_dir_all(home.path().join(directory)).unwrap();
+        home.write(&format!("{directory}/SKILL.md"), front(name));
+    }
+    assert_eq!(home.run(&["skills", "add", "../made/team-notes", "--private"]).code, 0);
+    let listed = gateway.get("/v1/skills", &ann).check(200, "review-change").body;
+    assert!(!listed.contains("private-notes") && !listed.contains("team-notes"), "{listed}");
+    gateway.get("/v1/skills/search?query=review%20a%20change", &ann).check(200, "review-change");
+    gateway.get("/v1/skills/review-change", &ann).check(200, "Reviewing a change");
+    gateway.get("/v1/skills/nothing", &ann).check(400, "there is no skill `nothing`");
+    gateway.get("/v1/skills/Not%2FA-name", &ann).check(400, "no skill name");
+    gateway.get("/v1/skills", "").check(401, "");
+    // Granting is an administrator's.
+    let grant = json!({ "userId": "ann" });
+    gateway.post("/v1/skills/team-notes/grants", &ann, &grant).check(403, "scope `admin`");
+    gateway.post("/v1/skills/team-notes/grants", &admin, &grant).check(200, "\"to\":\"user\"");
+    gateway.get("/v1/skills/search?query=team", &ann).check(200, "team-notes");
+    gateway
+        .send("DELETE /v1/skills/team-notes/grants", &admin, &[], &grant.to_string())
+        .check(200, "revoked");
+    let hidden = gateway.get("/v1/skills/search?query=team", &ann).check(200, "skills").body;
+    assert!(!hidden.contains("team-notes"), "{hidden}");
+    // One in a workspace is accepted with the digest that was seen.
+    let base = home.data().canonicalize().unwrap().join("workspaces");
+    let (agent, user) =
+        (claw_core::AgentId::new("default").unwrap(), claw_core::UserId::new("root").unwrap());
+    let tenant = claw_core::TenantId::main();
+    let workspace = claw_host::files::workspace_path(&base, &tenant, &agent, Some(&user));
+    std::fs::create_dir_all(workspace.join("skills/fresh")).unwrap();
+    std::fs::write(workspace.join("skills/fresh/SKILL.md"), front("fresh")).unwrap();
+    let shown = gateway.get("/v1/skills/fresh", &admin).check(200, "unaccepted").json();
+    let digest = json!({ "digest": shown["digest"] });
+    let other = json!({ "digest": format!("sha256:{}", "0".repeat(64)) });
+    gateway.post("/v1/skills/fresh/accept", &admin, &other).check(400, "has changed");
+    gateway.post("/v1/skills/fresh/accept", &ann, &digest).check(403, "scope `admin`");
+    gateway.post("/v1/skills/fresh/accept", &admin, &digest).check(200, "fresh");
+    gateway.get("/v1/skills/search?query=fresh", &admin).check(200, "\"usable\"");
+    gateway.send("DELETE /v1/skills/team-notes", &ann, &[], "").check(403, "");
+    gateway.send("DELETE /v1/skills/team-notes", &admin, &[], "").check(200, "\"removed\":true");
+}

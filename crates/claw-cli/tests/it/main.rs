@@ -34,6 +34,7 @@ mod sandbox;
 mod scrub;
 mod secrets;
 mod shell;
+mod skills;
 mod tables;
 mod terminal;
 mod tools;

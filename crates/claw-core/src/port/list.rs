@@ -8,8 +8,8 @@ use serde::Serialize;
 
 use super::{
     AgentDirectory, Agents, ArtifactStore, Artifacts, Catalogue, Clock, EndpointHost, Endpoints, Files,
-    FsBridge, Http, HttpHost, Processes, ProgramHost, SeenFiles, Sessions, Shell, ShellHost, TalkHost, Talks,
-    UndoJournal, Web, WebHost,
+    FsBridge, Http, HttpHost, Processes, ProgramHost, SeenFiles, Sessions, Shell, ShellHost, SkillHost, Skills, TalkHost,
+    Talks, UndoJournal, Web, WebHost,
 };
 use crate::tool::{Call, ToolError};
 
@@ -128,6 +128,8 @@ ports! {
         http: HttpHost;
         /// The web.
         web: WebHost;
+        /// Skills.
+        skills: SkillHost;
     }
     ports {
         /// Files of the workspace.
@@ -153,6 +155,8 @@ ports! {
         Http "http" gives http: Http from http else "no way to other servers is set up";
         /// The web.
         Web "web" gives web: Web from web else "no access to the web is set up in this build";
+        /// Skills that the caller may use.
+        Skills "skills" gives skills: Skills from skills else "no place for skills is set up in this build";
         /// Searching the tools themselves.
         Catalogue "catalogue" gives catalogue: Catalogue;
     }

@@ -22,6 +22,7 @@ mod programs;
 mod seen;
 mod sessions;
 mod shell;
+mod skills;
 mod talks;
 mod undo;
 mod web;
@@ -54,6 +55,7 @@ pub use shell::{
     Allowed, Child, Control, Ended, HostRan, Program, Ran, RunContext, Shell, ShellHost, Size, Start,
     Stopped, gap, gaps,
 };
+pub use skills::{ActiveSkills, Narrowing, OpenedSkill, PublishedSkill, SkillHost, SkillRequest, Skills};
 pub use talks::{Line as TalkLine, Posted, Talk, TalkHost, TalkPage, Talks, Words};
 pub use undo::{Change, CommandChange, Contents, UndoJournal};
 pub use web::{

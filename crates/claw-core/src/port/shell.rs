@@ -157,6 +157,8 @@ pub struct RunContext {
     pub access: WorkspaceAccess,
     /// Whether it was granted the network.
     pub network: bool,
+    /// Directories beside the workspace that it can read and not change, in a sandbox: those of skills in use.
+    pub readable: Vec<PathBuf>,
     /// Paths that do not exist for it, as far as they are there.
     pub hidden: Vec<PathBuf>,
     /// Paths beside the workspace that it reaches in a sandbox, where they are not hidden.

@@ -35,11 +35,13 @@ pub enum Topic {
     Mcp,
     /// A custom tool.
     Tools,
+    /// A published skill, its grants, or an acceptance of a workspace skill.
+    Skills,
 }
 
 impl Topic {
     /// Every topic.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Approvals,
         Self::Work,
         Self::Sessions,
@@ -51,6 +53,7 @@ impl Topic {
         Self::Processes,
         Self::Mcp,
         Self::Tools,
+        Self::Skills,
     ];
 
     /// The topic as a word, as nodes tell it each other.
@@ -67,6 +70,7 @@ impl Topic {
             Self::Processes => "processes",
             Self::Mcp => "mcp",
             Self::Tools => "tools",
+            Self::Skills => "skills",
         }
     }
 

@@ -28,6 +28,7 @@ mod seen;
 mod session_events;
 mod sessions;
 mod settings;
+mod skills;
 mod streams;
 mod undo;
 mod usage;
@@ -73,6 +74,10 @@ pub use sessions::{
     Accepted, Announce, Finish, Finished, JobEnd, Message, NewMessage, Role, SessionLog, Summary,
 };
 pub use settings::{Layer, Settings, SettingsStore, StoredSettings, ToolSettings, overlay};
+pub use skills::{
+    AcceptedSkill, NewSkillVersion, SkillAccess, SkillChange, SkillGrant, SkillGrantee, SkillStore, SkillUse,
+    SkillVersion, SkillVisibility, StoredSkill,
+};
 pub use streams::{Delta, Source, Streams, Voice};
 pub use undo::{CommandUndo, FileState, NewUndo, Undo, UndoFilter, UndoIndex};
 pub use usage::{NewUsage, Spender, Tokens, Usage, UsageFilter, UsageLine, UsageLog};
@@ -96,6 +101,7 @@ pub trait Store:
     + AccessStore
     + AgentStore
     + SettingsStore
+    + SkillStore
     + Programs
     + CustomTools
     + SealedValues
@@ -123,6 +129,7 @@ impl<S> Store for S where
         + AccessStore
         + AgentStore
         + SettingsStore
+        + SkillStore
         + Programs
         + CustomTools
         + CustomTools

@@ -135,6 +135,11 @@ pub enum Ask {
         /// The whole address.
         url: String,
     },
+    /// Take a directory of the workspace into the store of skills.
+    Publish {
+        /// As the tool will give it to the skills port.
+        path: String,
+    },
     /// Do something that cannot be told beforehand, such as an MCP server's tool.
     Opaque,
 }
@@ -146,7 +151,7 @@ impl Ask {
             // Its login is to another machine.
             Self::Argv(argv) if argv.credentials => Effects::of(&[Effect::Execute, Effect::Network]),
             Self::Script(_) | Self::Argv(_) | Self::Input(_) => Effects::of(&[Effect::Execute]),
-            Self::Write { .. } => Effects::of(&[Effect::Write]),
+            Self::Write { .. } | Self::Publish { .. } => Effects::of(&[Effect::Write]),
             Self::Host { .. } | Self::Fetch { .. } => Effects::of(&[Effect::Network]),
             Self::Opaque => ceiling,
         }
@@ -303,6 +308,11 @@ pub enum Target {
     Host {
         /// A name or a literal address.
         host: String,
+    },
+    /// A directory of the workspace that holds a skill.
+    Skill {
+        /// As the plan names it.
+        path: String,
     },
     /// The place where commands run.
     Sandbox,

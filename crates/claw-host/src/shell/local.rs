@@ -150,13 +150,22 @@ impl LocalShell {
             write,
             layer: None,
             temporary: self.temporary(context).await,
-            grants: self.options.grants.iter().map(grant).chain(given).collect(),
+            grants: self.options.grants.iter().map(grant).chain(given).chain(self.readable(context).await).collect(),
             hidden: self.hidden(context).await,
             network: self.network(context),
             processes: true,
             execute: Execute::Any,
         };
         Confinement { reach, required: self.options.required.clone() }
+    }
+
+    /// The directories beside the workspace that a command can read, as far as they are there.
+    async fn readable(&self, context: &RunContext) -> Vec<Grant> {
+        if context.readable.is_empty() {
+            return Vec::new();
+        }
+        let there = sight::existing(context.readable.clone()).await;
+        there.into_iter().map(|path| Grant { path, write: false }).collect()
     }
 
     /// The paths that a command never reaches. A data directory with the workspace in it is not shown as it is: nothing but
@@ -399,6 +408,7 @@ impl ShellHost for LocalShell {
                 // Whoever keeps a process looks at it.
                 Target::Program { .. }
                 | Target::File { .. }
+                | Target::Skill { .. }
                 | Target::Process { .. }
                 | Target::Host { .. } => seen,
             };

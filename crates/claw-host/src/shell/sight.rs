@@ -22,7 +22,7 @@ pub(super) async fn look(targets: &[Target], workspace: &Path) -> Result<Vec<See
     let look = move |target: &Target| match target {
         Target::Program { name, directory } => program(name, &workspace.join(directory)),
         Target::File { path } => file(&workspace.join(path)),
-        Target::Sandbox | Target::Process { .. } | Target::Host { .. } => (None, None),
+        Target::Sandbox | Target::Skill { .. } | Target::Process { .. } | Target::Host { .. } => (None, None),
     };
     let seen = spawn_blocking(move || targets.iter().map(look).collect());
     seen.await.map_err(ToolError::internal)
@@ -87,6 +87,7 @@ pub(crate) fn named(target: &Target) -> String {
     match target {
         Target::Program { name, .. } => format!("the program `{name}`"),
         Target::File { path } => format!("the file `{path}`"),
+        Target::Skill { path } => format!("the skill in `{path}`"),
         Target::Sandbox => "the sandbox".to_owned(),
         Target::Process { process } => format!("the background command `{process}`"),
         Target::Host { host } => format!("the host `{host}`"),

@@ -82,6 +82,7 @@ pub(crate) fn context(workspace: &Path, sandboxed: bool) -> RunContext {
         effects: Effects::ALL,
         access: WorkspaceAccess::Direct,
         network: false,
+        readable: Vec::new(),
         hidden: Vec::new(),
         paths: Vec::new(),
         sights: Vec::new(),

@@ -12,6 +12,7 @@ mod kit;
 mod left_behind;
 mod programs;
 mod shell;
+mod skills;
 mod store_files;
 mod stores;
 mod transactions;

@@ -145,7 +145,8 @@ impl Trip<'_> {
     /// What files the call may reach by the rules of now.
     pub(super) fn scope(&self, place: &Place) -> Scope {
         let rules = self.executor.0.files.load();
-        guard::scope(&rules, self.offer.caller(), &self.tool.entry.meta.name, &place.facts)
+        let name = &self.tool.entry.meta.name;
+        guard::scope(&rules, self.offer.caller(), name, &place.facts, &self.skills.directories)
     }
 
     /// While a person thought, the policy or the settings may have changed: what they said yes to must still be
@@ -202,11 +203,13 @@ impl Trip<'_> {
         }
         let (files, others): (Vec<_>, Vec<_>) =
             targets.into_iter().partition(|target| matches!(target, Target::File { .. }));
-        let (processes, commands): (Vec<_>, Vec<_>) =
+        let (processes, others): (Vec<_>, Vec<_>) =
             others.into_iter().partition(|target| matches!(target, Target::Process { .. }));
+        let (skills, others): (Vec<_>, Vec<_>) =
+            others.into_iter().partition(|target| matches!(target, Target::Skill { .. }));
         let (hosts, commands): (Vec<_>, Vec<_>) =
-            commands.into_iter().partition(|target| matches!(target, Target::Host { .. }));
-        let scope = self.scope(place);
+            others.into_iter().partition(|target| matches!(target, Target::Host { .. }));
+        let scope = Arc::new(self.scope(place));
         let looking = async {
             let mut sights = guard::look_at_files(self.offer, &files, &scope).await?;
             let owner = guard::owner(self.offer.caller());
@@ -214,8 +217,9 @@ impl Trip<'_> {
                 sights.extend(self.executor.0.processes.look(&owner, target)?);
             }
             sights.extend(guard::look_at_hosts(self.offer, hosts));
+            sights.extend(guard::look_at_skills(self.executor, self.offer, &skills, &scope).await?);
             let (cancel, access) = (&self.request.cancel, self.access(analysis));
-            let judged = (plan, effects, analysis.network, access);
+            let judged = guard::Looking { plan, effects, network: analysis.network, access, scope: &scope };
             sights.extend(guard::look_at_commands(self.offer, &commands, judged, cancel).await?);
             sights.extend(guard::look_at_programs(self.offer, &logins, judged, cancel).await?);
             Ok(sights)

@@ -80,6 +80,13 @@ pub(super) fn summary(judged: &Judged, args: &Value, scrubber: &CallScrubber) ->
                 lines.push("fetch this address:".to_owned());
                 lines.push(block(url, scrubber));
             }
+            Ask::Publish { path } => {
+                lines.push(format!("publish the directory {} as a skill:", plain(path, scrubber)));
+                let of_path =
+                    |sight: &&Sight| matches!(&sight.target, Target::Skill { path: seen } if seen == path);
+                let seen = judged.sights.iter().find(of_path).and_then(|sight| sight.path.as_deref());
+                lines.push(block(seen.unwrap_or("there is no such skill"), scrubber));
+            }
             Ask::Opaque => lines.push("do something that cannot be told beforehand".to_owned()),
         }
     }
@@ -107,7 +114,7 @@ fn unsaid(args: &Value, asks: &[Ask]) -> Value {
                 let is = |text: &str| value.as_str() == Some(text);
                 is(&script.text) || is(&script.directory) || script.input.as_deref().is_some_and(is)
             }
-            Ask::Write { path } => value.as_str() == Some(path),
+            Ask::Write { path } | Ask::Publish { path } => value.as_str() == Some(path),
             _ => false,
         })
     };

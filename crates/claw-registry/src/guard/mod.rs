@@ -15,6 +15,7 @@ mod processes;
 mod scope;
 mod sessions;
 mod shell;
+mod skills;
 mod talks;
 mod web;
 
@@ -37,6 +38,7 @@ pub use self::files::unified_diff;
 pub(crate) use self::scope::scope;
 pub use self::scope::{AgentFiles, FileRules};
 pub(crate) use self::web::look_at_hosts;
+pub(crate) use self::skills::look_at_skills;
 use crate::{Asking, Executor, Offer};
 
 /// What one call was granted.
@@ -117,6 +119,7 @@ pub(crate) fn ports(site: &Site<'_>) -> Ports {
             Need::Artifacts => ports.artifacts = artifacts::guard(site),
             Need::Agents => ports.agents = agents::guard(site),
             Need::Sessions => ports.sessions = Some(sessions::guard(site)),
+            Need::Skills => ports.skills = skills::guard(site),
             Need::Talks => ports.talks = talks::guard(site),
             Need::Endpoints => ports.endpoints = endpoints::guard(site),
             Need::Http => ports.http = http::guard(site),
@@ -165,9 +168,19 @@ async fn would_be(bridge: &dyn FsBridge, place: &Place<'_>, path: &str) -> Optio
     None
 }
 
-/// A plan, what the policy left of its tool's ceiling, whether the caller's commands reach other machines, and how they
-/// see the workspace.
-type Looking<'a> = (&'a Plan, Effects, bool, WorkspaceAccess);
+/// A plan with the circumstances in which the ports look at what it leads to.
+#[derive(Clone, Copy)]
+pub(crate) struct Looking<'a> {
+    pub(crate) plan: &'a Plan,
+    /// What the policy left of the tool's ceiling.
+    pub(crate) effects: Effects,
+    /// Whether the caller's commands reach other machines.
+    pub(crate) network: bool,
+    /// How they see the workspace.
+    pub(crate) access: WorkspaceAccess,
+    /// The files that the caller may reach.
+    pub(crate) scope: &'a Arc<Scope>,
+}
 
 /// Has the shell look at programs that a plan leads to, where they would run.
 pub(crate) async fn look_at_commands(
@@ -193,14 +206,15 @@ pub(crate) async fn look_at_programs(
     let Some(host) = &offer.0.registry.world().programs else { return Ok(Vec::new()) };
     let mut sights = Vec::new();
     for run in runs {
-        sights.extend(host.look(&context_to_look(offer, looking, cancel), run).await?);
+        let context = RunContext { readable: Vec::new(), ..context_to_look(offer, looking, cancel) };
+        sights.extend(host.look(&context, run).await?);
     }
     Ok(sights)
 }
 
 fn context_to_look(
     offer: &Offer,
-    (plan, effects, network, access): Looking<'_>,
+    Looking { plan, effects, network, access, scope }: Looking<'_>,
     cancel: &CancellationToken,
 ) -> RunContext {
     let looking = Grant {
@@ -211,7 +225,7 @@ fn context_to_look(
         access,
         writes: true,
         asking: Asking::Impossible,
-        scope: Arc::default(),
+        scope: Arc::clone(scope),
         network,
         cancel: cancel.clone(),
         progress: Progress::silent(),

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use claw_core::port::{Quota, Root, Scope};
+use claw_core::port::{Access, Quota, Root, Scope};
 use claw_core::tool::{Caller, Facts};
 use claw_core::{AgentId, TenantId, ToolName};
 use serde_json::Value;
@@ -46,6 +46,8 @@ impl FileRules {
     pub const OWN: &'static str = ".clawsmith";
     /// The directory in the data directory that holds workspaces.
     pub const WORKSPACES: &'static str = "workspaces";
+    /// The directory in the data directory that holds the files of skills in use, each in a directory of its own.
+    pub const SKILLS: &'static str = "skills";
     /// What else is in the data directory, as far as it has a name that is known beforehand.
     pub const DATA_PARTS: &'static [&'static str] = &[
         "clawsmith.db",
@@ -60,16 +62,17 @@ impl FileRules {
 
     /// What a caller may reach with a tool.
     pub fn scope(&self, caller: &Caller, tool: &ToolName) -> Scope {
-        scope(self, caller, tool, &caller.facts(tool.as_str()))
+        scope(self, caller, tool, &caller.facts(tool.as_str()), &[])
     }
 
     /// What of the data directory does not exist for a scope with these roots: all of it, unless one of them is a
-    /// workspace in it, from which nothing else of it is in reach.
+    /// workspace or a skill in it, from which nothing else of it is in reach.
     fn denied_data(&self, roots: &[Root]) -> Vec<PathBuf> {
         let Some(data) = &self.data_dir else { return Vec::new() };
-        let workspaces = data.join(Self::WORKSPACES);
-        let is_workspace = |root: &Root| root.path.starts_with(&workspaces) && root.path != workspaces;
-        match roots.iter().any(is_workspace) {
+        let shown = [data.join(Self::WORKSPACES), data.join(Self::SKILLS)];
+        let is_shown =
+            |root: &Root| shown.iter().any(|above| root.path.starts_with(above) && root.path != *above);
+        match roots.iter().any(is_shown) {
             false => vec![data.clone()],
             true => Self::DATA_PARTS.iter().map(|part| data.join(part)).collect(),
         }
@@ -91,7 +94,16 @@ impl Default for FileRules {
 }
 
 /// The scope of a caller's calls of one tool: its workspace, its team's and the further roots.
-pub(crate) fn scope(rules: &FileRules, caller: &Caller, tool: &ToolName, facts: &Facts) -> Scope {
+///
+/// The directories of skills in use can be read. Where the data directory lies in a root, all of it is denied and they are
+/// out of reach.
+pub(crate) fn scope(
+    rules: &FileRules,
+    caller: &Caller,
+    tool: &ToolName,
+    facts: &Facts,
+    skills: &[PathBuf],
+) -> Scope {
     let mut scope = Scope::workspace(&caller.workspace);
     if let Some(team) = &caller.team_workspace {
         scope.roots.extend(Scope::workspace(team).roots);
@@ -105,6 +117,11 @@ pub(crate) fn scope(rules: &FileRules, caller: &Caller, tool: &ToolName, facts: 
     if let Some(agent) = agent {
         scope.roots.extend(agent.roots.iter().cloned());
         scope.quota = agent.quota.or(scope.quota);
+    }
+    let holds = |root: &Root| rules.data_dir.as_ref().is_some_and(|data| data.starts_with(&root.path));
+    if !scope.roots.iter().any(holds) {
+        let read = |path: &PathBuf| Root { path: path.clone(), access: Access::Read };
+        scope.roots.extend(skills.iter().map(read));
     }
     let Some(of_settings) = deny_paths(&facts.settings) else {
         tracing::error!(%tool, "the tool's setting `deny_paths` is no list of paths; no file can be reached");

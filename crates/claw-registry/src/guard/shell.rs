@@ -1,11 +1,12 @@
 //! Commands, exactly as the plan names them.
 
 use std::borrow::Cow;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use claw_core::TenantId;
-use claw_core::port::{Allowed, HostRan, ProgramHost, ProgramRun, Ran, RunContext, Shell, ShellHost};
+use claw_core::port::{Access, Allowed, HostRan, ProgramHost, ProgramRun, Ran, RunContext, Scope, Shell, ShellHost};
 use claw_core::tool::{Argv, Ask, Caller, Effect, Plan, Script, Sight, ToolError};
 
 use super::changes::ChangeSite;
@@ -21,7 +22,8 @@ pub(super) fn guard(site: &Site<'_>) -> Option<Arc<dyn Shell>> {
     let is_login = |sight: &&Sight| sight.credential.is_some();
     let of_logins = grant.sights.iter().filter(is_login).cloned().collect();
     let others = grant.sights.iter().filter(|sight| !is_login(sight)).cloned().collect();
-    let login = RunContext { sights: of_logins, ..context.clone() };
+    // What has credentials reads nothing that others wrote for agents.
+    let login = RunContext { sights: of_logins, readable: Vec::new(), ..context.clone() };
     let context = RunContext { sights: others, ..context };
     let (executor, tenant) = (site.executor.clone(), site.caller().tenant.clone());
     let site = ChangeSite::of(site);
@@ -38,6 +40,7 @@ pub(super) fn context(caller: &Caller, grant: &Grant) -> RunContext {
         effects: grant.effects,
         access: grant.access,
         network: grant.effects.has(Effect::Network) && (grant.network || grant.plan.asks.iter().any(wished)),
+        readable: readable(&grant.scope),
         hidden: grant.scope.denied.clone(),
         paths: given_paths(&grant.plan),
         sights: grant.sights.clone(),
@@ -51,6 +54,12 @@ pub(super) fn context(caller: &Caller, grant: &Grant) -> RunContext {
 fn given_paths(plan: &Plan) -> Vec<Allowed> {
     let paths = plan.given.iter().flat_map(|given| &given.paths);
     paths.map(|given| Allowed { path: given.path.clone(), write: given.write }).collect()
+}
+
+/// Directories beside the workspace that commands can read and not change.
+fn readable(scope: &Scope) -> Vec<PathBuf> {
+    let roots = scope.roots.iter().filter(|root| root.access == Access::Read);
+    roots.map(|root| root.path.clone()).collect()
 }
 
 struct GuardedShell {

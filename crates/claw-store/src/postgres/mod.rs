@@ -29,6 +29,7 @@ mod secrets;
 mod seen;
 mod sessions;
 mod settings;
+mod skills;
 mod streams;
 mod undo;
 mod usage;

@@ -162,6 +162,12 @@ async fn agents() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn skills() {
+    let databases = Databases::default();
+    conformance::skills(async || databases.store().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn settings() {
     let databases = Databases::default();
     conformance::settings(async || databases.store().await).await;

@@ -137,6 +137,13 @@ async fn keeps_agents() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn keeps_skills() {
+    conformance::skills(memory).await;
+    let files = Files::new();
+    conformance::skills(async || files.next().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn keeps_settings() {
     conformance::settings(memory).await;
     let files = Files::new();

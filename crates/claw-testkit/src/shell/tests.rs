@@ -13,6 +13,7 @@ fn context(sights: Vec<Sight>) -> RunContext {
         effects: Effects::ALL,
         access: WorkspaceAccess::Direct,
         network: false,
+        readable: Vec::new(),
         hidden: Vec::new(),
         paths: Vec::new(),
         sights,

@@ -45,6 +45,10 @@ pub enum Permission {
     AnswerApprovals,
     /// See agents.
     ReadAgents,
+    /// See and search skills.
+    ReadSkills,
+    /// Accept, grant and remove skills.
+    ManageSkills,
     /// Read the ledger, usage and changes that can be undone.
     ReadLedger,
     /// See and change keys, users and tenants.
@@ -63,7 +67,7 @@ pub enum Permission {
 
 impl Permission {
     /// Every permission.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 16] = [
         Self::ReadTools,
         Self::CallTools,
         Self::ReadSessions,
@@ -71,6 +75,8 @@ impl Permission {
         Self::ReadApprovals,
         Self::AnswerApprovals,
         Self::ReadAgents,
+        Self::ReadSkills,
+        Self::ManageSkills,
         Self::ReadLedger,
         Self::ManageAccess,
         Self::DefineTools,
@@ -83,7 +89,7 @@ impl Permission {
     /// The scope that a key needs and the role that its user needs: both.
     pub const fn needs(self) -> (KeyScope, AccessRole) {
         match self {
-            Self::ReadTools => (KeyScope::ReadTools, AccessRole::Viewer),
+            Self::ReadTools | Self::ReadSkills => (KeyScope::ReadTools, AccessRole::Viewer),
             Self::CallTools => (KeyScope::CallTools, AccessRole::Operator),
             Self::ReadSessions => (KeyScope::ReadSessions, AccessRole::Viewer),
             Self::WriteSessions => (KeyScope::WriteSessions, AccessRole::Operator),
@@ -93,7 +99,11 @@ impl Permission {
             Self::ReadLedger => (KeyScope::ReadLedger, AccessRole::Operator),
             Self::RequestMcp => (KeyScope::CallTools, AccessRole::Operator),
             Self::DefinePrograms => (KeyScope::Admin, AccessRole::Owner),
-            Self::ManageAccess | Self::DefineTools | Self::ActForOthers | Self::ManageMcp => {
+            Self::ManageSkills
+            | Self::ManageAccess
+            | Self::DefineTools
+            | Self::ActForOthers
+            | Self::ManageMcp => {
                 (KeyScope::Admin, AccessRole::Admin)
             }
         }

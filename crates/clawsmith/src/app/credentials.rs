@@ -147,6 +147,7 @@ impl Setup {
             effects: Effects::ALL,
             access: WorkspaceAccess::Direct,
             network: true,
+            readable: Vec::new(),
             hidden: Vec::new(),
             paths: Vec::new(),
             sights: Vec::new(),

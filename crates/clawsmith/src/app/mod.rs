@@ -30,6 +30,7 @@ mod secrets;
 mod sessions;
 mod setup;
 mod shell;
+mod skills;
 pub mod undo;
 mod unopened;
 mod web;
@@ -52,6 +53,7 @@ pub use self::models::{DeploymentKeys, key_in_environment};
 pub use self::runs::CancelledRuns;
 pub use self::sessions::{Sessions, SessionsOptions, private_lane, workspace_session};
 pub use self::setup::{Setup, Tokens, catalogue, real, spec, tokens};
+pub use self::skills::{SkillPublication, SkillView};
 pub use claw_agent::ModelChoice;
 
 /// A deployment whose store is open. Cheap to clone; [`close`](Self::close) it once.

@@ -211,7 +211,7 @@ pub fn text(model: &NewModel) -> String {
 
 /// The configuration that a file with this text would be.
 pub fn proposed(path: &Path, text: String, around: &Surroundings) -> Result<Setup, Error> {
-    Ok(Setup { loaded: Loaded::proposed(path, text, around)?, around: around.clone() })
+    Ok(Setup { loaded: Loaded::proposed(path, text, around)?, around: around.clone(), local_user: false })
 }
 
 impl Setup {

@@ -248,6 +248,7 @@ fn profiles(config: &Config, instead: Option<(AgentId, ModelChoice)>) -> Profile
     let common = Profile {
         limits: config.runs.clone(),
         tool_tokens: config.limits.tool_tokens.map(|tokens| tokens as usize),
+        skill_tokens: config.skills.prompt_tokens as usize,
         tools: Arc::new(config.tool_settings()),
         sandbox: config.sandbox.sandboxing(),
         ..Profile::default()

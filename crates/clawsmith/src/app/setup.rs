@@ -23,6 +23,9 @@ pub struct Setup {
     pub loaded: Loaded,
     /// The current directory and the environment variables.
     pub around: Surroundings,
+    /// Whether every call is the local user's own, so that the skills in their home directory can be used. Never where
+    /// others come in over a network.
+    pub local_user: bool,
 }
 
 impl Setup {
@@ -35,7 +38,7 @@ impl Setup {
 
     /// Reads the configuration whether or not it was accepted. Do nothing under its rules.
     pub fn read(file: Option<&Path>, around: &Surroundings) -> Result<Self, Error> {
-        Ok(Self { loaded: Loaded::load(file, around)?, around: around.clone() })
+        Ok(Self { loaded: Loaded::load(file, around)?, around: around.clone(), local_user: false })
     }
 
     fn must_be_trusted(&self) -> Result<(), Error> {

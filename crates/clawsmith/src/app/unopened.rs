@@ -1,12 +1,18 @@
-//! Conversations while no store is open: the tools that need them are listed, and none of them is called.
+//! Conversations and skills while no store is open: the tools that need them are listed, and none of them is called.
+
+use std::sync::Arc;
 
 use async_trait::async_trait;
-use claw_core::port::{Owner, Posted, Talk, TalkFigures, TalkHost, TalkLine, TalkPage};
-use claw_core::store::Circle;
+use claw_core::port::{
+    ActiveSkills, OpenedSkill, Owner, Posted, PublishedSkill, SkillHost, Talk, TalkFigures, TalkHost,
+    TalkLine, TalkPage,
+};
+use claw_core::skill::{SkillCard, SkillPackage};
+use claw_core::store::{Circle, SkillVisibility, StoreError};
 use claw_core::tool::{Caller, ErrorKind, ToolError};
-use claw_core::{SessionKey, TenantId};
+use claw_core::{JobId, SessionKey, SkillName, TenantId};
 
-/// Stands where the store's conversations will.
+/// Stands where the store's conversations and skills will.
 pub(crate) struct Unopened;
 
 fn unopened() -> ToolError {
@@ -35,6 +41,43 @@ impl TalkHost for Unopened {
     }
 
     async fn figures(&self, _: &Owner) -> Result<TalkFigures, ToolError> {
+        Err(unopened())
+    }
+}
+
+#[async_trait]
+impl SkillHost for Unopened {
+    async fn skills(&self, _: &Caller) -> Result<Vec<SkillCard>, ToolError> {
+        Err(unopened())
+    }
+
+    async fn search(&self, _: &Caller, _: &str, _: usize) -> Result<Vec<SkillCard>, ToolError> {
+        Err(unopened())
+    }
+
+    async fn open(&self, _: &Caller, _: Option<JobId>, _: &SkillName) -> Result<OpenedSkill, ToolError> {
+        Err(unopened())
+    }
+
+    async fn end(&self, _: &Caller, _: Option<JobId>) -> Result<Option<SkillName>, ToolError> {
+        Err(unopened())
+    }
+
+    async fn active(&self, _: &Owner, _: Option<JobId>) -> Result<Arc<ActiveSkills>, StoreError> {
+        Ok(Arc::default())
+    }
+
+    async fn pack(&self, _: &Caller, _: &str) -> Result<SkillPackage, ToolError> {
+        Err(unopened())
+    }
+
+    async fn publish(
+        &self,
+        _: &Caller,
+        _: SkillPackage,
+        _: SkillVisibility,
+        _: Vec<String>,
+    ) -> Result<PublishedSkill, ToolError> {
         Err(unopened())
     }
 }

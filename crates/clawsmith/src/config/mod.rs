@@ -13,6 +13,7 @@ mod load;
 mod problem;
 mod sandbox;
 mod schema;
+mod skills;
 mod store;
 mod trust;
 
@@ -48,6 +49,7 @@ pub use load::Loaded;
 pub use problem::{Place, Problem, Problems};
 pub use sandbox::{DockerConfig, SandboxBackend, SandboxConfig, ShownWorkspace};
 pub use schema::schema;
+pub use skills::SkillsConfig;
 pub use store::{StoreConfig, StoreUrl};
 pub use trust::Trust;
 
@@ -94,6 +96,8 @@ pub struct Config {
     pub custom_tools: CustomToolsConfig,
     /// What is secret.
     pub scrub: ScrubConfig,
+    /// Skills: where they come from, and how many stand in prompts.
+    pub skills: SkillsConfig,
     /// How `clawsmith serve` is reached.
     pub gateway: GatewayConfig,
     /// Settings of single tools, by the tool's name; each tool says what it takes.
@@ -285,6 +289,7 @@ impl Default for Config {
             files: FilesConfig::default(),
             scrub: ScrubConfig::default(),
             custom_tools: CustomToolsConfig::default(),
+            skills: SkillsConfig::default(),
             gateway: GatewayConfig::default(),
             settings: BTreeMap::new(),
         }

@@ -260,6 +260,7 @@ fn context(caller: &Caller) -> RunContext {
         effects: Effects::ALL,
         access: WorkspaceAccess::Direct,
         network: false,
+        readable: Vec::new(),
         hidden: Vec::new(),
         paths: Vec::new(),
         sights: Vec::new(),

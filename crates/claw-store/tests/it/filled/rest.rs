@@ -1,11 +1,12 @@
 //! What the player leaves alone: access, agents, settings, documents, secrets, costs, rules, processes, files.
 
 use claw_core::port::{Artifact, Expect, Owner, UnixMillis, Version};
+use claw_core::skill::SkillTier;
 use claw_core::store::{
-    AccessRole, ApiKey, Claim, DocumentKey, FileChange, FileState, KeptArtifact, KeyScope, Layer, NewBlob,
-    NewJob, NewKey, NewMessage, NewProcess, NewRule, NewUndo, NewUsage, Party, Passage, ProcessEnd, Program,
-    ProgramCard, ProgramPlace, ProgramSettings, RuleScope, Sealed, SecretPlace, Shelf, Store, Summary,
-    Tenant, Tokens, User,
+    AcceptedSkill, AccessRole, ApiKey, Claim, DocumentKey, FileChange, FileState, KeptArtifact, KeyScope,
+    Layer, NewBlob, NewJob, NewKey, NewMessage, NewProcess, NewRule, NewSkillVersion, NewUndo, NewUsage,
+    Party, Passage, ProcessEnd, Program, ProgramCard, ProgramPlace, ProgramSettings, RuleScope, Sealed,
+    SecretPlace, Shelf, SkillGrant, SkillGrantee, SkillUse, Store, Summary, Tenant, Tokens, User,
 };
 use claw_core::tool::PeerKind;
 use claw_core::{
@@ -28,6 +29,7 @@ const TIMES: [UnixMillis; 3] = [UnixMillis(i64::MIN), NOW, UnixMillis(i64::MAX)]
 pub(super) async fn fill(store: &impl Store) {
     access(store).await;
     agents_and_settings(store).await;
+    skills(store).await;
     documents(store).await;
     secrets(store).await;
     usage(store).await;
@@ -98,6 +100,23 @@ async fn agents_and_settings(store: &impl Store) {
     for layer in [Layer::Deployment, Layer::Tenant(main), Layer::Tenant(tenant("other"))] {
         let settings = object(json!({ "b": ODD, "a": [0.1, null], "most": u64::MAX }));
         store.put_settings(&layer, &ToolName::literal("exec"), settings, NOW).await.unwrap();
+    }
+}
+
+async fn skills(store: &impl Store) {
+    for (of, body) in [("main", "one"), ("main", ODD), ("other", "one")] {
+        let new = claw_testkit::conformance::skill_version("lint", body);
+        let new = NewSkillVersion { tenant: tenant(of), findings: vec![ODD.to_owned()], ..new };
+        let name = new.manifest.name.clone();
+        store.publish_skill(new).await.unwrap();
+        let grantee = SkillGrantee::Agent(agent());
+        store.grant_skill(&tenant(of), &name, SkillGrant { grantee, version: Some(1) }).await.unwrap();
+        let (digest, at) = (digest(body), NOW);
+        let accepted = AcceptedSkill { digest, name: name.clone(), by: NAME.to_owned(), at };
+        store.accept_skill(&tenant(of), accepted).await.unwrap();
+        let (tier, run) = (SkillTier::Store, Some(JobId::new()));
+        let used = SkillUse { name, digest, tier, run, allowed: Some(vec![ODD.to_owned()]), at };
+        store.use_skill(&Owner { tenant: tenant(of), ..owner() }, used).await.unwrap();
     }
 }
 

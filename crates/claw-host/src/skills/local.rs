@@ -1,0 +1,156 @@
+//! Skills in directories of this machine, read again only when something in them changed.
+
+use std::collections::HashMap;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use claw_core::skill::{SkillManifest, SkillPackage, SkillTier};
+use claw_core::tool::Digest;
+
+use super::{SkillError, package};
+
+/// The directories of a workspace that may hold skills, the first before the others.
+const OF_WORKSPACE: [&str; 3] = ["skills", ".agents/skills", ".claude/skills"];
+/// The most skills whose contents are remembered.
+const MOST_KNOWN: usize = 4_096;
+
+/// A skill in a directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct LocalSkill {
+    /// The name of its directory.
+    pub(super) name: String,
+    pub(super) tier: SkillTier,
+    pub(super) origin: Origin,
+    /// Its front matter and digest, or why it cannot be used.
+    pub(super) read: Result<Summary, String>,
+}
+
+/// The front matter and the digest of a skill.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Summary {
+    pub(super) manifest: SkillManifest,
+    pub(super) digest: Digest,
+}
+
+/// The way to a skill's directory.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Origin {
+    /// A directory that a person chose; links on the way to it are followed.
+    base: PathBuf,
+    /// The way from there to the directory with the skills; no link is followed.
+    below: PathBuf,
+    name: String,
+    /// Whether the skill's directory may be a link: where a person keeps their own skills.
+    follow: bool,
+}
+
+impl Origin {
+    /// The directory, for people.
+    pub(super) fn path(&self) -> PathBuf {
+        self.base.join(&self.below).join(&self.name)
+    }
+
+    fn open(&self) -> Result<OwnedFd, SkillError> {
+        let failed = |error: rustix::io::Errno| match error {
+            rustix::io::Errno::LOOP | rustix::io::Errno::NOTDIR => {
+                SkillError::Invalid(format!("`{}` is a symbolic link or no directory", self.name))
+            }
+            error => SkillError::Failed(format!("`{}` cannot be opened: {error}", self.path().display())),
+        };
+        let base = package::open_named(&self.base).map_err(failed)?;
+        let root = package::open_below(base, &self.below)?;
+        package::open_skill(&root, &self.name, self.follow).map_err(failed)
+    }
+
+    /// Reads the skill as it is now.
+    pub(super) fn read(&self) -> Result<SkillPackage, SkillError> {
+        package::read(&self.open()?, &self.name)
+    }
+}
+
+/// Directories to look for skills in.
+#[derive(Debug, Clone)]
+pub(super) struct Directories {
+    pub(super) workspace: PathBuf,
+    pub(super) user: Option<PathBuf>,
+    pub(super) deployment: Vec<PathBuf>,
+}
+
+/// What was read of each skill, and the state that it was read in.
+#[derive(Debug, Default)]
+pub(super) struct LocalSkills(Mutex<HashMap<Origin, (Digest, Result<Summary, String>)>>);
+
+impl LocalSkills {
+    /// The skills in these directories, by tier and then by name; of two with one name in a tier, the first.
+    pub(super) fn load(&self, directories: &Directories) -> Vec<LocalSkill> {
+        let mut skills = Vec::new();
+        for below in OF_WORKSPACE {
+            let root = (directories.workspace.as_path(), Path::new(below));
+            self.add(&mut skills, root, SkillTier::Workspace, false);
+        }
+        if let Some(user) = &directories.user {
+            self.add(&mut skills, (user, Path::new("")), SkillTier::User, true);
+        }
+        for directory in &directories.deployment {
+            self.add(&mut skills, (directory, Path::new("")), SkillTier::Deployment, true);
+        }
+        skills.sort_by(|a, b| (a.tier, &a.name).cmp(&(b.tier, &b.name)));
+        skills
+    }
+
+    fn add(
+        &self,
+        skills: &mut Vec<LocalSkill>,
+        (base, below): (&Path, &Path),
+        tier: SkillTier,
+        follow: bool,
+    ) {
+        let Ok(opened) = package::open_named(base) else { return };
+        // A directory that is missing or a link holds no skill.
+        let Ok(root) = package::open_below(opened, below) else { return };
+        let names = package::names(&root, follow).unwrap_or_else(|error| {
+            tracing::warn!(directory = %base.join(below).display(), %error, "skills cannot be listed");
+            Vec::new()
+        });
+        for name in names {
+            let Ok(directory) = package::open_skill(&root, &name, follow) else { continue };
+            let is_known = skills.iter().any(|known| known.tier == tier && known.name == name);
+            if is_known || !package::is_skill(&directory) {
+                continue;
+            }
+            let (base, below) = (base.to_owned(), below.to_owned());
+            let origin = Origin { base, below, name: name.clone(), follow };
+            let read = self.summary(&origin, &directory);
+            skills.push(LocalSkill { name, tier, origin, read });
+        }
+    }
+
+    fn summary(&self, origin: &Origin, directory: &OwnedFd) -> Result<Summary, String> {
+        let state = package::fingerprint(directory).map_err(|error| error.to_string())?;
+        let known = self.lock().get(origin).filter(|(known, _)| *known == state).cloned();
+        if let Some((_, summary)) = known {
+            return summary;
+        }
+        let read = package::read(directory, &origin.name);
+        let summary = match read {
+            Ok(package) => Ok(Summary { digest: package.digest(), manifest: package.manifest }),
+            // What could not be read may be readable the next time.
+            Err(SkillError::Failed(why)) => return Err(why),
+            Err(error) => Err(error.to_string()),
+        };
+        // If a file changed while it was read, this is not the state of what was read.
+        if package::fingerprint(directory).is_ok_and(|now| now == state) {
+            let mut known = self.lock();
+            if known.len() >= MOST_KNOWN {
+                known.clear();
+            }
+            known.insert(origin.clone(), (state, summary.clone()));
+        }
+        summary
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Origin, (Digest, Result<Summary, String>)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

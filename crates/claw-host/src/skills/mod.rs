@@ -1,0 +1,64 @@
+//! Skills: found in workspaces, in directories that people name, in the store and in this program.
+//!
+//! ```text
+//!  directories ─▶ package: read by handles, within limits ─▶ shelf: who may use which ─▶ snapshot: what is shown
+//! ```
+//!
+//! A skill of a workspace may come with a clone, or from an agent: it is used only if a person has accepted the digest
+//! of the whole directory. Until then it shadows nothing, and no model hears of it.
+
+mod builtin;
+mod front_matter;
+mod local;
+mod package;
+mod shelf;
+mod snapshot;
+
+use std::fmt;
+
+use claw_core::skill::SkillPackage;
+use claw_core::tool::{ErrorKind, ToolError};
+
+pub use self::package::{LARGEST_FILE, LARGEST_SKILL, MOST_FILES};
+pub use self::shelf::{SkillOptions, SkillShelf};
+
+/// Reads and checks a directory that a person named as a skill.
+pub fn read_directory(path: &std::path::Path) -> Result<SkillPackage, SkillError> {
+    let opened = package::open_named(path)
+        .map_err(|error| SkillError::Missing(format!("`{}` cannot be opened: {error}", path.display())))?;
+    // A path like `.` has a name once it is resolved.
+    let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let name = real.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    package::read(&opened, name)
+}
+
+/// A directory that is no skill.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SkillError {
+    /// It breaks a rule of the format, or a limit.
+    Invalid(String),
+    /// It, or its `SKILL.md`, is not there.
+    Missing(String),
+    /// It cannot be read.
+    Failed(String),
+}
+
+impl fmt::Display for SkillError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Self::Invalid(why) | Self::Missing(why) | Self::Failed(why)) = self;
+        f.write_str(why)
+    }
+}
+
+impl std::error::Error for SkillError {}
+
+impl From<SkillError> for ToolError {
+    fn from(error: SkillError) -> Self {
+        let kind = match &error {
+            SkillError::Invalid(_) => ErrorKind::Invalid,
+            SkillError::Missing(_) => ErrorKind::NotFound,
+            SkillError::Failed(_) => ErrorKind::Failed,
+        };
+        Self::new(kind, error.to_string())
+    }
+}

@@ -1,0 +1,24 @@
+//! Skills: the deployment's directories, and how many stand in a prompt.
+
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Skills: instructions that agents take up for one kind of job.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct SkillsConfig {
+    /// Directories whose skills every agent may use, the first before the others. A relative path starts from the
+    /// directory of this file. They are trusted: agents must not be able to write there.
+    pub directories: Vec<PathBuf>,
+    /// How many tokens the list of skills in a prompt may cost; the rest is found with `skill_search`.
+    #[schemars(range(max = 20_000))]
+    pub prompt_tokens: u32,
+}
+
+impl Default for SkillsConfig {
+    fn default() -> Self {
+        Self { directories: Vec::new(), prompt_tokens: 1_500 }
+    }
+}
