@@ -21,9 +21,11 @@ pub mod seal;
 mod search;
 pub mod sqlite;
 mod status;
+mod stem;
 mod streams;
 mod usage;
 pub mod vault;
+pub mod vectors;
 mod words;
 mod workspace;
 

@@ -59,6 +59,7 @@ const PAIRS: &[Pair] = &[
     pair!(22, "runs", "0022_runs.sql"),
     pair!(23, "tenant_rules", "0023_tenant_rules.sql"),
     pair!(24, "blobs", "0024_blobs.sql"),
+    pair!(32, "memory", "0032_memory.sql"),
 ];
 
 /// Every step, in order.

@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use claw_core::tool::{AnyTool, Meta, Source, Tool, erase};
 
-use crate::{agents, ai, automation, fs, runtime, sessions, tools, workspace};
+use crate::{agents, ai, automation, fs, memory, runtime, sessions, tools, workspace};
 
 /// Every group's list, in the order listings show the groups.
-static GROUPS: [&[Builtin]; 8] = [
+static GROUPS: [&[Builtin]; 9] = [
     fs::TOOLS,
     runtime::TOOLS,
+    memory::TOOLS,
     sessions::TOOLS,
     automation::TOOLS,
     agents::TOOLS,

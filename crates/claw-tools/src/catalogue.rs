@@ -39,12 +39,6 @@ const ABSENT: &[Meta] = &[
         .effects(&[Network])
         .aliases(&["WebSearch"])
         .about("Search the web; returns titles, addresses and excerpts."),
-    core("memory_get", Group::Memory)
-        .effects(&[Read])
-        .about("Read one memory document, or some lines of it."),
-    core("memory_search", Group::Memory)
-        .effects(&[Read])
-        .about("Search what was remembered, by words and by meaning."),
     core("spawn", Group::Sessions)
         .effects(&[Spend, Spawn])
         .cost(Cost::Heavy)

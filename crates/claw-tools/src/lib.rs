@@ -14,6 +14,7 @@ mod automation;
 mod builtin;
 mod catalogue;
 mod fs;
+mod memory;
 mod runtime;
 mod sessions;
 mod shown;

@@ -10,6 +10,7 @@ pub(crate) mod credentials;
 pub(crate) mod db;
 pub(crate) mod doctor;
 pub(crate) mod ledger;
+pub(crate) mod memory;
 pub(crate) mod onboard;
 pub(crate) mod policy;
 mod prompt;

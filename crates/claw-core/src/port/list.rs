@@ -8,7 +8,8 @@ use serde::Serialize;
 
 use super::{
     AgentDirectory, Agents, ArtifactStore, Artifacts, Catalogue, Clock, EndpointHost, Endpoints, Files,
-    FsBridge, Processes, ProgramHost, SeenFiles, Sessions, Shell, ShellHost, TalkHost, Talks, UndoJournal,
+    FsBridge, Memory, MemoryHost, Processes, ProgramHost, SeenFiles, Sessions, Shell, ShellHost, TalkHost,
+    Talks, UndoJournal,
 };
 use crate::tool::{Call, ToolError};
 
@@ -123,6 +124,8 @@ ports! {
         talks: TalkHost;
         /// Endpoints that configuration names.
         endpoints: EndpointHost;
+        /// Memory documents.
+        memory: MemoryHost;
     }
     ports {
         /// Files of the workspace.
@@ -144,6 +147,8 @@ ports! {
         /// Endpoints that configuration names.
         Endpoints "endpoints" gives endpoints: Endpoints
             from endpoints else "no endpoint is configured; see `endpoints` in the configuration";
+        /// The caller's memory.
+        Memory "memory" gives memory: Memory from memory else "no store of documents is set up";
         /// Searching the tools themselves.
         Catalogue "catalogue" gives catalogue: Catalogue;
     }

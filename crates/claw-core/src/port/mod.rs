@@ -15,6 +15,7 @@ mod endpoints;
 mod files;
 mod generated;
 mod list;
+mod memory;
 mod model;
 mod processes;
 mod programs;
@@ -40,6 +41,10 @@ pub use files::{
 };
 pub use generated::Generated;
 pub use list::{Need, Ports, World};
+pub use memory::{
+    EmbedError, EmbedPurpose, Embedder, Memory, MemoryFound, MemoryHit, MemoryHost, MemoryMode, MemoryOwner,
+    MemoryPart, MemoryQuery, MemoryReader, MemoryReason, MemoryText, unit_vector,
+};
 pub use model::{
     Answer, Choice, Ear, Fault, Model, ModelCard, ModelError, Models, Piece, Prices, Prompt, Question, Stop,
 };

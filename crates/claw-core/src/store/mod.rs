@@ -14,7 +14,9 @@ mod changes;
 mod conversations;
 mod documents;
 mod ledger;
+mod memories;
 mod offers;
+mod passages;
 mod processes;
 mod programs;
 mod queue;
@@ -43,7 +45,12 @@ pub use changes::{Bells, Changes, SessionBells, Topic};
 pub use conversations::{Circle, Conversation, ConversationPage, Conversations, Party};
 pub use documents::{Document, DocumentCard, DocumentKey, Documents, Found, Passage, PassageQuery, Shelf};
 pub use ledger::{CallContext, ChangeRecord, Entry, Event as EntryEvent, Ledger, Outcome, Record, Tally};
+pub use memories::{
+    EmbeddingDone, EmbeddingFailure, EmbeddingWork, Memories, MemoryState, PassageHash, SimilarPassage,
+    SimilarQuery, UnembeddedPassage,
+};
 pub use offers::Offers;
+pub use passages::passages;
 pub use processes::{NewProcess, Process, ProcessEnd, Processes};
 pub use programs::{Credentials, OpenProgram, Program, ProgramCard, ProgramPlace, ProgramSettings, Programs};
 pub use queue::{
@@ -90,6 +97,7 @@ pub trait Store:
     + SealedValues
     + Secrets
     + Documents
+    + Memories
     + WorkspaceFiles
 {
 }
@@ -115,6 +123,8 @@ impl<S> Store for S where
         + SealedValues
         + Secrets
         + Documents
+        + Memories
+        + Memories
         + WorkspaceFiles
 {
 }

@@ -9,6 +9,7 @@ mod catalogue;
 mod changes;
 mod endpoints;
 mod files;
+mod memory;
 mod printed;
 mod processes;
 mod scope;
@@ -116,6 +117,7 @@ pub(crate) fn ports(site: &Site<'_>) -> Ports {
             Need::Sessions => ports.sessions = Some(sessions::guard(site)),
             Need::Talks => ports.talks = talks::guard(site),
             Need::Endpoints => ports.endpoints = endpoints::guard(site),
+            Need::Memory => ports.memory = memory::guard(site),
             Need::Catalogue => ports.catalogue = Some(catalogue::guard(site)),
         }
     }

@@ -15,6 +15,7 @@ mod conversations;
 mod documents;
 pub(crate) mod failure;
 pub(crate) mod ledger;
+mod memories;
 mod offers;
 mod processes;
 mod programs;

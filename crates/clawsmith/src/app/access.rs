@@ -47,6 +47,12 @@ pub enum Permission {
     ReadAgents,
     /// Read the ledger, usage and changes that can be undone.
     ReadLedger,
+    /// Search and read memory: one's own, the agent's, the tenant's.
+    ReadMemory,
+    /// Write and remove one's own memory documents.
+    WriteMemory,
+    /// Write and remove memory documents of agents and of the tenant.
+    WriteSharedMemory,
     /// See and change keys, users and tenants.
     ManageAccess,
     /// Act as another user, in another channel or in a group.
@@ -55,7 +61,7 @@ pub enum Permission {
 
 impl Permission {
     /// Every permission.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 13] = [
         Self::ReadTools,
         Self::CallTools,
         Self::ReadSessions,
@@ -64,6 +70,9 @@ impl Permission {
         Self::AnswerApprovals,
         Self::ReadAgents,
         Self::ReadLedger,
+        Self::ReadMemory,
+        Self::WriteMemory,
+        Self::WriteSharedMemory,
         Self::ManageAccess,
         Self::ActForOthers,
     ];
@@ -79,6 +88,9 @@ impl Permission {
             Self::AnswerApprovals => (KeyScope::AnswerApprovals, AccessRole::Operator),
             Self::ReadAgents => (KeyScope::ReadAgents, AccessRole::Viewer),
             Self::ReadLedger => (KeyScope::ReadLedger, AccessRole::Operator),
+            Self::ReadMemory => (KeyScope::ReadMemory, AccessRole::Viewer),
+            Self::WriteMemory => (KeyScope::WriteMemory, AccessRole::Operator),
+            Self::WriteSharedMemory => (KeyScope::WriteMemory, AccessRole::Admin),
             Self::ManageAccess | Self::ActForOthers => (KeyScope::Admin, AccessRole::Admin),
         }
     }

@@ -53,6 +53,7 @@ impl Setup {
         }
         world.agents = Some(Arc::new(self.agent_resolver()));
         world.talks = Some(Arc::new(Unopened));
+        world.memory = Some(Arc::new(Unopened));
         // An invalid endpoint is reported where it would be used.
         world.endpoints = self.endpoints(Arc::new(EnvKeys)).unwrap_or_default();
         world
@@ -153,6 +154,7 @@ impl App {
         world.agents = Some(self.agent_resolver());
         world.endpoints = self.setup.endpoints(self.keys(None)?)?;
         world.talks = Some(Arc::new(StoredTalks::new(Arc::clone(store) as _, Arc::clone(&world.clock))));
+        world.memory = Some(Arc::new(self.memory()?));
         world.seen = Some(Arc::new(StoredSeen::new(Arc::clone(store) as _, Arc::clone(&world.clock))));
         Ok(world)
     }

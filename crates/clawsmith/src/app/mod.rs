@@ -18,6 +18,7 @@ mod error;
 mod follow;
 mod following;
 mod installation;
+pub mod memory;
 mod models;
 pub mod onboard;
 pub mod probe;

@@ -1,7 +1,10 @@
-//! Conversations while no store is open: the tools that need them are listed, and none of them is called.
+//! Conversations and memory while no store is open: the tools that need them are listed, and none of them is called.
 
 use async_trait::async_trait;
-use claw_core::port::{Owner, Posted, Talk, TalkFigures, TalkHost, TalkLine, TalkPage};
+use claw_core::port::{
+    MemoryFound, MemoryHost, MemoryPart, MemoryQuery, MemoryReader, MemoryText, Owner, Posted, Talk,
+    TalkFigures, TalkHost, TalkLine, TalkPage,
+};
 use claw_core::store::Circle;
 use claw_core::tool::{Caller, ErrorKind, ToolError};
 use claw_core::{SessionKey, TenantId};
@@ -35,6 +38,21 @@ impl TalkHost for Unopened {
     }
 
     async fn figures(&self, _: &Owner) -> Result<TalkFigures, ToolError> {
+        Err(unopened())
+    }
+}
+
+#[async_trait]
+impl MemoryHost for Unopened {
+    async fn search(&self, _: &MemoryReader, _: &MemoryQuery) -> Result<MemoryFound, ToolError> {
+        Err(unopened())
+    }
+
+    async fn get(&self, _: &MemoryReader, _: &MemoryPart) -> Result<Option<MemoryText>, ToolError> {
+        Err(unopened())
+    }
+
+    async fn paths(&self, _: &MemoryReader) -> Result<Vec<String>, ToolError> {
         Err(unopened())
     }
 }

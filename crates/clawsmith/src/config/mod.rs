@@ -10,6 +10,7 @@ mod env;
 mod find;
 mod flat;
 mod load;
+mod memory;
 mod problem;
 mod sandbox;
 mod schema;
@@ -44,6 +45,7 @@ pub use find::NAME;
 pub use find::{Found, FoundBy, Surroundings, candidates, find};
 pub use flat::{Origin, Setting};
 pub use load::Loaded;
+pub use memory::MemoryConfig;
 pub use problem::{Place, Problem, Problems};
 pub use sandbox::{DockerConfig, SandboxBackend, SandboxConfig, ShownWorkspace};
 pub use schema::schema;
@@ -81,6 +83,8 @@ pub struct Config {
     pub models: ModelsConfig,
     /// Endpoints that `openai_compat_call` sends requests to, by name.
     pub endpoints: BTreeMap<String, EndpointConfig>,
+    /// How memory documents are found.
+    pub memory: MemoryConfig,
     /// How far calls may go.
     pub limits: LimitsConfig,
     /// How far one run of an agent may go: one question, and all that is done to answer it.
@@ -256,6 +260,7 @@ impl Default for Config {
             sandbox: SandboxConfig::default(),
             models: ModelsConfig::default(),
             endpoints: BTreeMap::new(),
+            memory: MemoryConfig::default(),
             limits: LimitsConfig::default(),
             runs: RunLimits::default(),
             files: FilesConfig::default(),
