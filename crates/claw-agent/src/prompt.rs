@@ -128,7 +128,7 @@ pub(crate) async fn context_files(
     let (tenant, agent, user) = (&caller.tenant, &caller.agent, caller.user.as_ref());
     let mut files: BTreeMap<(usize, String), DocumentCard> = BTreeMap::new();
     // The agent's own come first in the list, so that the user's replace them.
-    for card in documents.documents(tenant, agent, user, Shelf::Context).await? {
+    for card in documents.documents(tenant, Some(agent), user, Shelf::Context).await? {
         let path = card.key.path.clone();
         let of_user = card.key.user.is_some();
         let predefined = kind == AgentKind::Predefined;
@@ -138,7 +138,7 @@ pub(crate) async fn context_files(
         let place = ORDER.iter().position(|name| *name == path).unwrap_or(ORDER.len());
         files.insert((place, path), card);
     }
-    for card in documents.documents(tenant, agent, user, Shelf::Memory).await? {
+    for card in documents.documents(tenant, Some(agent), user, Shelf::Memory).await? {
         if card.key.path == MEMORY {
             files.insert((ORDER.len() + 1, MEMORY.to_owned()), card);
         }

@@ -111,6 +111,9 @@ enum Command {
     /// List, show and undo what tools changed in files.
     #[command(subcommand)]
     Undo(commands::undo::Undo),
+    /// Search what agents remember, and see to it: import, list, show, index, export and forget.
+    #[command(subcommand)]
+    Memory(commands::memory::Memory),
     /// See to the store: how it stands, its schema, copies and backups.
     #[command(subcommand)]
     Db(commands::db::Db),
@@ -212,6 +215,7 @@ fn execute(cli: Cli) -> Outcome {
         Command::Credentials(credentials) => credentials.run(&mut session),
         Command::Ledger(ledger) => ledger.run(&mut session),
         Command::Undo(undo) => undo.run(&mut session),
+        Command::Memory(memory) => memory.run(&mut session),
         Command::Db(db) => db.run(&mut session),
         Command::Config(config) => config.run(&mut session),
         Command::Doctor(doctor) => doctor.run(&mut session),

@@ -15,6 +15,7 @@ mod events;
 mod guard;
 mod health;
 mod mcp;
+mod memory;
 mod records;
 mod sessions;
 mod skills;
@@ -227,6 +228,10 @@ fn router(gateway: Gateway) -> Router {
         .route("/v1/skills/{name}/grants", post(skills::grant).delete(skills::revoke))
         .route("/v1/ledger", get(records::ledger))
         .route("/v1/usage", get(records::usage))
+        .route("/v1/memory", get(memory::list))
+        .route("/v1/memory/search", get(memory::search))
+        .route("/v1/memory/status", get(memory::status))
+        .route("/v1/memory/document", get(memory::read).put(memory::write).delete(memory::forget))
         .route("/v1/ws", get(ws::open))
         .route("/v1/approvals", get(approvals::list))
         .route("/v1/approvals/{approval}/answer", post(approvals::answer))

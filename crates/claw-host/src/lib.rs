@@ -17,6 +17,7 @@ mod calls;
 mod clock;
 pub mod files;
 mod memory;
+pub mod recall;
 pub mod sandbox;
 pub mod shell;
 pub mod skills;

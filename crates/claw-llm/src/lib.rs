@@ -7,6 +7,7 @@
 mod anthropic;
 mod chain;
 mod config;
+mod embeddings;
 mod endpoints;
 mod fault;
 mod gather;
@@ -23,6 +24,7 @@ mod sse;
 mod wire;
 
 pub use config::{ModelConfig, ModelsConfig, PricesConfig, ProviderConfig, ProviderKind};
+pub use embeddings::{EmbeddingsConfig, EmbeddingsKind, RemoteEmbedder};
 pub use endpoints::{ConfiguredEndpoints, EndpointConfig};
 pub use keys::{EnvKeys, KeyPlace, Keys};
 pub use known::{PROVIDERS as KNOWN_PROVIDERS, Provider as KnownProvider};

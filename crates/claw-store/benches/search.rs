@@ -79,8 +79,12 @@ impl Corpus {
     }
 }
 
+fn agent() -> AgentId {
+    AgentId::new("bench").unwrap()
+}
+
 fn key(n: usize) -> DocumentKey {
-    let (tenant, agent) = (TenantId::main(), AgentId::new("bench").unwrap());
+    let (tenant, agent) = (TenantId::main(), Some(agent()));
     DocumentKey { tenant, agent, user: None, shelf: Shelf::Memory, path: format!("memory/{n}.md") }
 }
 
@@ -98,7 +102,12 @@ async fn fill(name: &str, store: &impl Documents) -> Vec<f64> {
             }
             asking = begun.elapsed();
         }
-        let line = |line| Passage { first_line: line, last_line: line, text: corpus.passage() };
+        let line = |line| Passage {
+            first_line: line,
+            last_line: line,
+            heading: String::new(),
+            text: corpus.passage(),
+        };
         let passages = (1..=PASSAGES as u64).map(line).collect();
         store.put_document(&key(n), "", None, NOW).await.unwrap();
         assert!(store.index_document(&key(n), 1, passages).await.unwrap());
@@ -145,8 +154,13 @@ async fn measure(name: &str, mut ask: impl AsyncFnMut() -> usize) -> f64 {
 }
 
 async fn ask(name: &str, store: &impl Documents, text: &str) -> f64 {
-    let DocumentKey { tenant, agent, .. } = key(0);
-    let question = PassageQuery { tenant, agent, user: None, text: text.to_owned(), limit: 10 };
+    let question = PassageQuery {
+        tenant: TenantId::main(),
+        agent: agent(),
+        user: None,
+        text: text.to_owned(),
+        limit: 10,
+    };
     measure(name, async || store.search_passages(&question).await.unwrap().len()).await
 }
 

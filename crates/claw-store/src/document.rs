@@ -1,7 +1,8 @@
 //! What both databases agree on about documents: where one can be, and which version comes next.
 
-use claw_core::UserId;
-use claw_core::store::{DocumentKey, StoreError};
+use claw_core::store::{DocumentKey, Passage, PassageHash, Shelf, StoreError, UnembeddedPassage};
+use claw_core::{AgentId, UserId};
+use sha2::{Digest as _, Sha256};
 
 use crate::row;
 
@@ -50,6 +51,9 @@ pub(crate) fn stale(key: &DocumentKey, now: Option<u64>) -> StoreError {
 /// Whether a document can be at this path, in either database.
 pub(crate) fn check_path(what: &'static str, key: &DocumentKey) -> Result<(), StoreError> {
     let refused = |why| Err(StoreError::Database { what, why, transient: false });
+    if key.agent.is_none() && key.user.is_some() {
+        return refused("a user's document belongs to an agent; name the agent".to_owned());
+    }
     if key.path.contains('\0') {
         return refused("its path holds a NUL; name it without".to_owned());
     }
@@ -58,6 +62,42 @@ pub(crate) fn check_path(what: &'static str, key: &DocumentKey) -> Result<(), St
         return refused(format!("its path has {length} bytes; name it with at most {LONGEST_PATH}"));
     }
     Ok(())
+}
+
+/// The agent as a column: empty is the tenant's, since no agent's id is.
+pub(crate) fn agent(agent: Option<&AgentId>) -> &str {
+    agent.map_or("", AgentId::as_str)
+}
+
+/// The agent, from the column.
+pub(crate) fn agent_of(column: &str) -> Result<Option<AgentId>, StoreError> {
+    if column.is_empty() { Ok(None) } else { row::word("a document's agent", column).map(Some) }
+}
+
+/// The passages of a document that are indexed with it.
+pub(crate) fn passages(key: &DocumentKey, text: &str) -> Vec<Passage> {
+    match key.shelf {
+        Shelf::Memory => claw_core::store::passages(text),
+        Shelf::Context => Vec::new(),
+    }
+}
+
+/// The text whose words find a passage: the path, the headings and what it says.
+pub(crate) fn indexed(path: &str, passage: &Passage) -> String {
+    let path = path.strip_prefix("memory/").unwrap_or(path);
+    let name = path.strip_suffix(".md").unwrap_or(path);
+    let name = if name.eq_ignore_ascii_case("memory") { "" } else { name };
+    format!("{name}\n{}\n{}", passage.heading, passage.text)
+}
+
+/// The text that the vector of a passage is made of.
+pub(crate) fn embedded(heading: &str, text: &str) -> String {
+    if heading.is_empty() { text.to_owned() } else { format!("{heading}\n{text}") }
+}
+
+/// The hash by which that vector is found again.
+pub(crate) fn hash(passage: &Passage) -> PassageHash {
+    Sha256::digest(embedded(&passage.heading, &passage.text).as_bytes()).into()
 }
 
 /// For whom, as a column: empty is for everyone, since no user's id is.
@@ -73,4 +113,14 @@ pub(crate) fn user_of(column: &str) -> Result<Option<UserId>, StoreError> {
 /// A text from its bytes.
 pub(crate) fn text(what: &str, bytes: Vec<u8>) -> Result<String, StoreError> {
     String::from_utf8(bytes).map_err(|error| row::damaged(what, error.utf8_error()))
+}
+
+/// A passage that waits for its vector, from its row: hash, heading and text.
+pub(crate) fn unembedded(
+    (hash, heading, passage): (Vec<u8>, Vec<u8>, Vec<u8>),
+) -> Result<UnembeddedPassage, StoreError> {
+    let hash: PassageHash =
+        hash.try_into().map_err(|_| row::damaged("a passage's hash", "it does not have 32 bytes"))?;
+    let (heading, passage) = (text("a passage's heading", heading)?, text("a passage", passage)?);
+    Ok(UnembeddedPassage { hash, text: embedded(&heading, &passage) })
 }

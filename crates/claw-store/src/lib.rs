@@ -23,9 +23,11 @@ mod search;
 mod skills;
 pub mod sqlite;
 mod status;
+mod stem;
 mod streams;
 mod usage;
 pub mod vault;
+pub mod vectors;
 mod words;
 mod workspace;
 

@@ -3,7 +3,8 @@
 //!
 //! A word is in lower case, without diacritics, and holds letters, digits and marks alone, so that nothing in
 //! it can be an operator. `snake_case`, `camelCase` and `foo.bar` are one word and the words they are made of.
-//! Scripts that are written without blanks are taken character by character and pair by pair.
+//! Scripts that are written without blanks are taken character by character and pair by pair. Inflections are one
+//! word ([`stem`](crate::stem)), and a date has the name of its month.
 
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write as _};
@@ -11,6 +12,8 @@ use std::ops::ControlFlow::{self, Break, Continue};
 
 use unicode_normalization::UnicodeNormalization as _;
 use unicode_normalization::char::is_combining_mark;
+
+use crate::stem::stem;
 
 /// Characters of a word; what is longer is known by its beginning.
 const LONGEST: usize = 64;
@@ -24,32 +27,74 @@ const MOST_ASKED: usize = 32;
 
 /// Words that say nothing by themselves, sorted. They are in no index and no question; what else is common is
 /// found by counting.
-const EMPTY: [&str; 52] = [
-    "a", "about", "am", "an", "and", "are", "as", "at", "be", "been", "but", "by", "can", "could", "did",
-    "do", "does", "for", "from", "had", "has", "have", "how", "i", "if", "in", "into", "is", "it", "its",
-    "of", "on", "or", "please", "should", "so", "that", "the", "their", "then", "there", "these", "this",
-    "to", "was", "were", "what", "when", "which", "with", "would", "you",
+const EMPTY: [&str; 83] = [
+    "a", "about", "also", "am", "an", "and", "any", "are", "as", "at", "be", "been", "but", "by", "can",
+    "could", "did", "do", "does", "for", "from", "had", "has", "have", "he", "her", "hers", "him", "his",
+    "how", "i", "if", "in", "into", "is", "it", "its", "just", "me", "mine", "my", "of", "on", "or", "our",
+    "ours", "please", "shall", "she", "should", "so", "some", "than", "that", "the", "their", "them", "then",
+    "there", "these", "they", "this", "to", "too", "us", "very", "was", "we", "were", "what", "when",
+    "where", "which", "who", "whom", "whose", "why", "will", "with", "would", "you", "your", "yours",
+];
+
+const MONTHS: [&str; 12] = [
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
 ];
 
 /// Gives the words of a text, one after the other, until told to stop.
-pub(crate) fn each(text: &str, take: impl FnMut(&str) -> ControlFlow<()>) {
+pub(crate) fn each(text: &str, mut take: impl FnMut(&str) -> ControlFlow<()>) {
+    each_as_written(text, |word, _| take(word));
+}
+
+/// The same, each with how it is written.
+fn each_as_written(text: &str, take: impl FnMut(&str, &str) -> ControlFlow<()>) {
     let mut scanner = Scanner::new(take);
     // The second way gives the same for such text, slowly.
     let _ = if text.is_ascii() { scanner.scan(text.chars()) } else { scanner.scan(plain(text)) };
 }
 
 /// The different words of a question in their order, as many as are asked.
+#[cfg(test)]
 pub(crate) fn asked(question: &str) -> Vec<String> {
-    let mut words: Vec<String> = Vec::new();
-    each(question, |word| {
-        if !words.iter().any(|known| known == word) {
-            words.push(word.to_owned());
+    asked_as_written(question).into_iter().map(|(word, _)| word).collect()
+}
+
+/// The words of a question that are in a text, as the question spells them.
+pub(crate) fn matched(asked: &[(String, String)], text: &str) -> Vec<String> {
+    let mut there = vec![false; asked.len()];
+    each(text, |word| {
+        for (is_there, _) in there.iter_mut().zip(asked).filter(|(_, (known, _))| known == word) {
+            *is_there = true;
+        }
+        Continue(())
+    });
+    let matched = asked.iter().zip(there).filter(|(_, is_there)| *is_there);
+    matched.map(|((_, written), _)| written.clone()).collect()
+}
+
+/// The different words of a question with how they are written there.
+pub(crate) fn asked_as_written(question: &str) -> Vec<(String, String)> {
+    let mut words: Vec<(String, String)> = Vec::new();
+    each_as_written(question, |word, written| {
+        if !words.iter().any(|(known, _)| known == word) {
+            words.push((word.to_owned(), written.to_lowercase().chars().take(LONGEST).collect()));
         }
         if words.len() < 2 * MOST_ASKED { Continue(()) } else { Break(()) }
     });
     // A character of a pair that is asked would find far more than is meant.
-    let pairs: Vec<String> = words.iter().filter(|word| is_pair(word)).cloned().collect();
-    words.retain(|word| !is_single(word) || !pairs.iter().any(|pair| pair.contains(word.as_str())));
+    let pairs: Vec<String> =
+        words.iter().filter(|(word, _)| is_pair(word)).map(|(word, _)| word.clone()).collect();
+    words.retain(|(word, _)| !is_single(word) || !pairs.iter().any(|pair| pair.contains(word.as_str())));
     words.truncate(MOST_ASKED);
     words
 }
@@ -172,7 +217,7 @@ struct Scanner<F> {
     given: String,
 }
 
-impl<F: FnMut(&str) -> ControlFlow<()>> Scanner<F> {
+impl<F: FnMut(&str, &str) -> ControlFlow<()>> Scanner<F> {
     fn new(take: F) -> Self {
         let (word, given) = (String::new(), String::new());
         Self { take, word, parts: Vec::new(), is_joined: false, last: [None; 2], unspaced: None, given }
@@ -234,6 +279,9 @@ impl<F: FnMut(&str) -> ControlFlow<()>> Scanner<F> {
                 self.give(part)?;
             }
         }
+        if let Some(month) = month(&word, &parts) {
+            self.give(month)?;
+        }
         (self.word, self.parts) = (word, parts);
         self.word.clear();
         self.parts.clear();
@@ -246,7 +294,8 @@ impl<F: FnMut(&str) -> ControlFlow<()>> Scanner<F> {
         if self.given.is_empty() || EMPTY.binary_search(&self.given.as_str()).is_ok() {
             return Continue(());
         }
-        (self.take)(&self.given)
+        stem(&mut self.given);
+        (self.take)(&self.given, word)
     }
 
     /// Gives a character, and the pair it makes with the one before.
@@ -254,12 +303,20 @@ impl<F: FnMut(&str) -> ControlFlow<()>> Scanner<F> {
         let before = self.unspaced.replace(c);
         self.given.clear();
         self.given.push(c);
-        (self.take)(&self.given)?;
+        (self.take)(&self.given, &self.given)?;
         let Some(before) = before else { return Continue(()) };
         self.given.clear();
         self.given.extend([before, c]);
-        (self.take)(&self.given)
+        (self.take)(&self.given, &self.given)
     }
+}
+
+/// The month of a date such as `2026-01-31` or `2026-01`, which is in `word` without what joins its parts.
+fn month(word: &str, parts: &[usize]) -> Option<&'static str> {
+    let is_date = matches!((word.len(), parts), (8, [4, 6]) | (6, [4]))
+        && word.bytes().all(|byte| byte.is_ascii_digit());
+    let number: usize = word.get(4..6).filter(|_| is_date)?.parse().ok()?;
+    MONTHS.get(number.checked_sub(1)?).copied()
 }
 
 #[cfg(test)]

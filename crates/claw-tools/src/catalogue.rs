@@ -31,12 +31,6 @@ const fn core(name: &'static str, group: Group) -> Meta {
 }
 
 const ABSENT: &[Meta] = &[
-    core("memory_get", Group::Memory)
-        .effects(&[Read])
-        .about("Read one memory document, or some lines of it."),
-    core("memory_search", Group::Memory)
-        .effects(&[Read])
-        .about("Search what was remembered, by words and by meaning."),
     core("spawn", Group::Sessions)
         .effects(&[Spend, Spawn])
         .cost(Cost::Heavy)

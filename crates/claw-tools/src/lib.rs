@@ -16,6 +16,7 @@ mod catalogue;
 pub mod custom;
 mod fs;
 mod knowledge;
+mod memory;
 mod runtime;
 mod sessions;
 mod shown;

@@ -215,7 +215,7 @@ async fn a_document_of_one_tenant_is_not_read_by_the_other() {
     let app = setup.open().await.unwrap();
     let key = DocumentKey {
         tenant: other(),
-        agent: agent(),
+        agent: Some(agent()),
         user: None,
         shelf: Shelf::Context,
         path: "SOUL.md".to_owned(),

@@ -37,7 +37,7 @@ async fn store(files: &[(&str, Option<&str>, Shelf, &str)]) -> SqliteStore {
         let user = user.map(|user| UserId::new(user).unwrap());
         let key = DocumentKey {
             tenant: tenant.clone(),
-            agent: agent.clone(),
+            agent: Some(agent.clone()),
             user,
             shelf: *shelf,
             path: (*path).to_owned(),

@@ -11,6 +11,7 @@ pub(crate) mod db;
 pub(crate) mod doctor;
 pub(crate) mod ledger;
 pub(crate) mod mcp;
+pub(crate) mod memory;
 pub(crate) mod onboard;
 pub(crate) mod policy;
 mod prompt;

@@ -76,7 +76,7 @@ async fn a_toolbox_over_a_store_keeps_what_concerns_files_there() {
     assert!(reply.outcome.is_ok(), "{}", reply.model_text());
     let key = DocumentKey {
         tenant: TenantId::main(),
-        agent: managed.agent.clone(),
+        agent: Some(managed.agent.clone()),
         user: managed.user.clone(),
         shelf: Shelf::Context,
         path: "SOUL.md".to_owned(),

@@ -102,7 +102,7 @@ impl Desk {
     async fn base(&self, shelf: Shelf, path: &str, text: &str) {
         let key = DocumentKey {
             tenant: TenantId::main(),
-            agent: AgentId::new("main").unwrap(),
+            agent: Some(AgentId::new("main").unwrap()),
             user: None,
             shelf,
             path: path.to_owned(),
@@ -160,7 +160,7 @@ async fn an_empty_bootstrap_is_none() {
         let user = UserId::new("ann").unwrap();
         let agent = AgentId::new("main").unwrap();
         let rows =
-            desk.store.documents(&TenantId::main(), &agent, Some(&user), Shelf::Context).await.unwrap();
+            desk.store.documents(&TenantId::main(), Some(&agent), Some(&user), Shelf::Context).await.unwrap();
         assert_eq!(
             rows.iter().any(|row| row.key.user.is_some()),
             base,

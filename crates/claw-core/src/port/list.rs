@@ -8,8 +8,8 @@ use serde::Serialize;
 
 use super::{
     AgentDirectory, Agents, ArtifactStore, Artifacts, Catalogue, Clock, EndpointHost, Endpoints, Files,
-    FsBridge, Http, HttpHost, Processes, ProgramHost, SeenFiles, Sessions, Shell, ShellHost, SkillHost, Skills, TalkHost,
-    Talks, UndoJournal, Web, WebHost,
+    FsBridge, Http, HttpHost, Memory, MemoryHost, Processes, ProgramHost, SeenFiles, Sessions, Shell, ShellHost,
+    SkillHost, Skills, TalkHost, Talks, UndoJournal, Web, WebHost,
 };
 use crate::tool::{Call, ToolError};
 
@@ -130,6 +130,8 @@ ports! {
         web: WebHost;
         /// Skills.
         skills: SkillHost;
+        /// Memory documents.
+        memory: MemoryHost;
     }
     ports {
         /// Files of the workspace.
@@ -157,6 +159,8 @@ ports! {
         Web "web" gives web: Web from web else "no access to the web is set up in this build";
         /// Skills that the caller may use.
         Skills "skills" gives skills: Skills from skills else "no place for skills is set up in this build";
+        /// The caller's memory.
+        Memory "memory" gives memory: Memory from memory else "no store of documents is set up";
         /// Searching the tools themselves.
         Catalogue "catalogue" gives catalogue: Catalogue;
     }

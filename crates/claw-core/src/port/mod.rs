@@ -16,6 +16,7 @@ mod files;
 mod generated;
 mod http;
 mod list;
+mod memory;
 mod model;
 mod processes;
 mod programs;
@@ -44,6 +45,10 @@ pub use files::{
 pub use generated::Generated;
 pub use http::{Http, HttpAnswer, HttpHost, HttpRequest};
 pub use list::{Need, Ports, World};
+pub use memory::{
+    EmbedError, EmbedPurpose, Embedder, Memory, MemoryFound, MemoryHit, MemoryHost, MemoryMode, MemoryOwner,
+    MemoryPart, MemoryQuery, MemoryReader, MemoryReason, MemoryText, unit_vector,
+};
 pub use model::{
     Answer, Choice, Ear, Fault, Model, ModelCard, ModelError, Models, Piece, Prices, Prompt, Question, Stop,
 };

@@ -35,9 +35,9 @@ impl Shelf {
 pub struct DocumentKey {
     /// Whose data it is.
     pub tenant: TenantId,
-    /// Which agent's.
-    pub agent: AgentId,
-    /// For which user; `None` is the agent's own, for all of them.
+    /// The agent that it belongs to; `None` is the tenant's, for all of its agents.
+    pub agent: Option<AgentId>,
+    /// The user that it belongs to; `None` is the agent's own, for all of its users. Only an agent has users.
     pub user: Option<UserId>,
     /// Which kind.
     pub shelf: Shelf,
@@ -79,6 +79,8 @@ pub struct Passage {
     pub first_line: u64,
     /// Its last line.
     pub last_line: u64,
+    /// The headings that it stands under, outermost first, with ` > ` between them; empty under none.
+    pub heading: String,
     /// What it says.
     pub text: String,
 }
@@ -107,6 +109,8 @@ pub struct Found {
     pub version: u64,
     /// What was found.
     pub passage: Passage,
+    /// The words of the question that the passage, its headings or its path contain, as the question spells them.
+    pub words: Vec<String>,
 }
 
 /// Keeps documents; a change is told as [`Topic::Documents`](super::Topic::Documents).
@@ -115,8 +119,8 @@ pub trait Documents: Changes {
     /// The document at exactly this place.
     async fn document(&self, key: &DocumentKey) -> Result<Option<Document>, StoreError>;
     /// Writes a document whose version is `seen`, or that is not there where `seen` is `None`; gives its new
-    /// version. [`StoreError::Stale`], and nothing written, where it is another by now. It is marked to be
-    /// indexed in the same transaction, and what was indexed of it is not found any more.
+    /// version. [`StoreError::Stale`], and nothing written, where it is another by now. The passages of a memory
+    /// document replace those of the version before in the same transaction, so its words are found at once.
     async fn put_document(
         &self,
         key: &DocumentKey,
@@ -127,15 +131,19 @@ pub trait Documents: Changes {
     /// Removes a document whose version is `seen`. [`StoreError::Stale`] where it is another by now, or gone.
     async fn remove_document(&self, key: &DocumentKey, seen: u64, at: UnixMillis) -> Result<(), StoreError>;
     /// The agent's own documents and, where a user is given, the user's beside them, sorted by path and then
-    /// the agent's first.
+    /// the agent's first. Without an agent: the tenant's.
     async fn documents(
         &self,
         tenant: &TenantId,
-        agent: &AgentId,
+        agent: Option<&AgentId>,
         user: Option<&UserId>,
         shelf: Shelf,
     ) -> Result<Vec<DocumentCard>, StoreError>;
-    /// Documents that are marked to be indexed, longest marked first, of every tenant.
+    /// Marks the memory documents of a tenant to be indexed again; returns how many. What was indexed of them is
+    /// found until then.
+    async fn mark_unindexed(&self, tenant: &TenantId) -> Result<u64, StoreError>;
+    /// Documents that are marked to be indexed, longest marked first, of every tenant: all of a copied store, and
+    /// those of [`mark_unindexed`](Self::mark_unindexed).
     async fn unindexed(&self, limit: usize) -> Result<Vec<DocumentCard>, StoreError>;
     /// Puts a document's passages in place of what was indexed of it, and takes the mark off. `false`, and
     /// nothing changed, where its version is another by now.
@@ -145,7 +153,7 @@ pub trait Documents: Changes {
         version: u64,
         passages: Vec<Passage>,
     ) -> Result<bool, StoreError>;
-    /// The passages that say something of what is asked, best first. Words that say nothing ("the", "and") find
+    /// The passages of the user's, the agent's and the tenant's memory that say something of what is asked, best first. Words that say nothing ("the", "and") find
     /// nothing by themselves; those that are in much of what is searched are asked where no rarer one is.
     async fn search_passages(&self, query: &PassageQuery) -> Result<Vec<Found>, StoreError>;
 }

@@ -16,7 +16,9 @@ mod custom_tools;
 mod documents;
 mod ledger;
 mod mcp;
+mod memories;
 mod offers;
+mod passages;
 mod processes;
 mod programs;
 mod queue;
@@ -54,7 +56,12 @@ pub use mcp::{
     McpEndpoint, McpGrant, McpOverrides, McpProgram, McpRequest, McpReview, McpServer, McpStore, McpSubject,
     McpTool, McpToolState, McpTransport, compare_tools,
 };
+pub use memories::{
+    EmbeddingDone, EmbeddingFailure, EmbeddingWork, Memories, MemoryState, PassageHash, SimilarPassage,
+    SimilarQuery, UnembeddedPassage,
+};
 pub use offers::Offers;
+pub use passages::passages;
 pub use processes::{NewProcess, Process, ProcessEnd, Processes};
 pub use programs::{Credentials, OpenProgram, Program, ProgramCard, ProgramPlace, ProgramSettings, Programs};
 pub use queue::{
@@ -107,6 +114,7 @@ pub trait Store:
     + SealedValues
     + Secrets
     + Documents
+    + Memories
     + WorkspaceFiles
     + McpStore
 {
@@ -136,6 +144,8 @@ impl<S> Store for S where
         + SealedValues
         + Secrets
         + Documents
+        + Memories
+        + Memories
         + WorkspaceFiles
         + McpStore
 {

@@ -10,6 +10,7 @@ mod changes;
 mod endpoints;
 mod files;
 mod http;
+mod memory;
 mod printed;
 mod processes;
 mod scope;
@@ -124,6 +125,7 @@ pub(crate) fn ports(site: &Site<'_>) -> Ports {
             Need::Endpoints => ports.endpoints = endpoints::guard(site),
             Need::Http => ports.http = http::guard(site),
             Need::Web => ports.web = web::guard(site),
+            Need::Memory => ports.memory = memory::guard(site),
             Need::Catalogue => ports.catalogue = Some(catalogue::guard(site)),
         }
     }

@@ -44,14 +44,25 @@ const DERIVED: &[Derived] = &[
     Derived {
         name: "passages",
         always: true,
-        sqlite: Some("UPDATE documents SET mark = id WHERE text IS NOT NULL"),
-        postgres: Some("UPDATE documents SET mark = nextval('document_marks') WHERE text IS NOT NULL"),
+        sqlite: Some("UPDATE documents SET mark = id WHERE text IS NOT NULL AND shelf = 'memory'"),
+        postgres: Some(
+            "UPDATE documents SET mark = nextval('document_marks') WHERE text IS NOT NULL AND shelf = 'memory'",
+        ),
     },
+    // Vectors are carried by the hash of their text (`embeddings`); passages get them back without a provider.
+    Derived { name: "passage_vectors", always: true, sqlite: None, postgres: None },
     Derived { name: "passage_words", always: true, sqlite: None, postgres: None },
 ];
 
 /// Columns that say how far a derived table is; they begin anew with it.
-const BEGIN_ANEW: [(&str, &str); 2] = [("documents", "mark"), ("document_owners", "passages")];
+const BEGIN_ANEW: [(&str, &str); 6] = [
+    ("documents", "mark"),
+    ("documents", "embedded"),
+    ("documents", "embed_after"),
+    ("documents", "embed_tries"),
+    ("documents", "embed_error"),
+    ("document_owners", "passages"),
+];
 
 const COUNT_SESSIONS: &str = "INSERT INTO sessions (tenant, session, started, messages, events)
     SELECT tenant, session, coalesce(event.at, message.at), coalesce(said.last, 0), coalesce(told.last, 0)

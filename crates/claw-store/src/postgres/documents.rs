@@ -36,7 +36,7 @@ impl Documents for PostgresStore {
              AND text IS NOT NULL",
         )
         .bind(key.tenant.as_str())
-        .bind(key.agent.as_str())
+        .bind(document::agent(key.agent.as_ref()))
         .bind(user(key.user.as_ref()))
         .bind(key.shelf.name())
         .bind(&key.path)
@@ -58,18 +58,22 @@ impl Documents for PostgresStore {
         check_path(WRITE, key)?;
         let mut transaction = self.begin(WRITE).await?;
         let version = loop {
-            let standing = standing(&mut transaction, key).await?;
-            let version = document::next(key, standing.as_ref(), seen)?;
-            let Some(standing) = standing else {
+            let found = standing(&mut transaction, key).await?;
+            let version = document::next(key, found.as_ref(), seen)?;
+            let Some(standing) = found else {
                 if create(&mut transaction, key, text, at).await.map_err(failed(WRITE))? {
+                    let made = standing(&mut transaction, key).await?;
+                    let made = made.ok_or_else(|| document::stale(key, None))?;
+                    let passages = document::passages(key, text);
+                    replace(&mut transaction, key, &made, &passages).await.map_err(failed(WRITE))?;
                     break version;
                 }
                 // Another node made it in between; now its row can be held.
                 continue;
             };
             query(
-                "UPDATE documents SET version = $2, text = $3, at = $4,
-                     mark = coalesce(mark, nextval('document_marks'))
+                "UPDATE documents SET version = $2, text = $3, at = $4, mark = NULL,
+                     embedded = NULL, embed_after = 0, embed_tries = 0, embed_error = NULL
                  WHERE id = $1",
             )
             .bind(standing.id)
@@ -79,8 +83,8 @@ impl Documents for PostgresStore {
             .execute(&mut *transaction)
             .await
             .map_err(failed(WRITE))?;
-            let forgotten = forget(&mut transaction, &standing).await.map_err(failed(WRITE))?;
-            count_passages(&mut transaction, &standing, -forgotten).await.map_err(failed(WRITE))?;
+            let passages = document::passages(key, text);
+            replace(&mut transaction, key, &standing, &passages).await.map_err(failed(WRITE))?;
             break version;
         };
         transaction.commit().await.map_err(failed(WRITE))?;
@@ -94,15 +98,14 @@ impl Documents for PostgresStore {
         let standing = standing(&mut transaction, key).await?;
         let version = document::next(key, standing.as_ref(), Some(seen))?;
         let Some(standing) = standing else { return Err(document::stale(key, None)) };
-        query("UPDATE documents SET version = $2, text = NULL, at = $3, mark = NULL WHERE id = $1")
+        query("UPDATE documents SET version = $2, text = NULL, at = $3, mark = NULL, embedded = NULL WHERE id = $1")
             .bind(standing.id)
             .bind(version)
             .bind(at.0)
             .execute(&mut *transaction)
             .await
             .map_err(failed(WRITE))?;
-        let forgotten = forget(&mut transaction, &standing).await.map_err(failed(WRITE))?;
-        count_passages(&mut transaction, &standing, -forgotten).await.map_err(failed(WRITE))?;
+        replace(&mut transaction, key, &standing, &[]).await.map_err(failed(WRITE))?;
         transaction.commit().await.map_err(failed(WRITE))?;
         self.listener.bells.ring(Topic::Documents);
         Ok(())
@@ -111,7 +114,7 @@ impl Documents for PostgresStore {
     async fn documents(
         &self,
         tenant: &TenantId,
-        agent: &AgentId,
+        agent: Option<&AgentId>,
         for_user: Option<&UserId>,
         shelf: Shelf,
     ) -> Result<Vec<DocumentCard>, StoreError> {
@@ -122,13 +125,25 @@ impl Documents for PostgresStore {
              ORDER BY path, for_user",
         )
         .bind(tenant.as_str())
-        .bind(agent.as_str())
+        .bind(document::agent(agent))
         .bind(shelf.name())
         .bind(user(for_user))
         .fetch_all(&self.pool)
         .await
         .map_err(failed(READ))?;
         rows.iter().map(card).collect()
+    }
+
+    async fn mark_unindexed(&self, tenant: &TenantId) -> Result<u64, StoreError> {
+        let marked = query(
+            "UPDATE documents SET mark = coalesce(mark, nextval('document_marks'))
+             WHERE tenant = $1 AND shelf = 'memory' AND text IS NOT NULL",
+        )
+        .bind(tenant.as_str())
+        .execute(&self.pool)
+        .await
+        .map_err(failed(INDEX))?;
+        Ok(marked.rows_affected())
     }
 
     async fn unindexed(&self, limit: usize) -> Result<Vec<DocumentCard>, StoreError> {
@@ -155,28 +170,24 @@ impl Documents for PostgresStore {
         let Some(standing) = standing.filter(|standing| standing.now() == Some(version)) else {
             return Ok(false);
         };
-        let forgotten = forget(&mut transaction, &standing).await.map_err(failed(INDEX))?;
-        let more = row::number(passages.len()) - forgotten;
-        for batch in passages.chunks(BATCH) {
-            insert(&mut transaction, key, &standing, batch).await.map_err(failed(INDEX))?;
-        }
-        query("UPDATE documents SET mark = NULL WHERE id = $1")
+        query("UPDATE documents SET mark = NULL, embedded = NULL, embed_after = 0 WHERE id = $1")
             .bind(standing.id)
             .execute(&mut *transaction)
             .await
             .map_err(failed(INDEX))?;
-        count_passages(&mut transaction, &standing, more).await.map_err(failed(INDEX))?;
+        replace(&mut transaction, key, &standing, &passages).await.map_err(failed(INDEX))?;
         transaction.commit().await.map_err(failed(INDEX))?;
         Ok(true)
     }
 
     async fn search_passages(&self, asked: &PassageQuery) -> Result<Vec<Found>, StoreError> {
-        let words = words::asked(&asked.text);
+        let written = words::asked_as_written(&asked.text);
+        let words: Vec<String> = written.iter().map(|(word, _)| word.clone()).collect();
         if words.is_empty() || asked.limit == 0 {
             return Ok(Vec::new());
         }
         let mut connection = self.pool.acquire().await.map_err(failed(SEARCH))?;
-        let owners = owners(&mut connection, asked).await?;
+        let owners = owners(&mut connection, (&asked.tenant, &asked.agent, asked.user.as_ref())).await?;
         let passages: u64 = owners.iter().map(|(_, passages)| passages).sum();
         if passages == 0 {
             return Ok(Vec::new());
@@ -195,7 +206,7 @@ impl Documents for PostgresStore {
                  ORDER BY score DESC, id LIMIT $5
              )
              SELECT d.tenant, d.agent, d.for_user, d.shelf, d.path, d.version,
-                 p.first_line, p.last_line, p.text
+                 p.first_line, p.last_line, p.heading, p.text
              FROM found JOIN passages AS p ON p.id = found.id JOIN documents AS d ON d.id = p.document
              ORDER BY found.score DESC, found.id",
         )))
@@ -207,19 +218,22 @@ impl Documents for PostgresStore {
         .fetch_all(&mut connection)
         .await
         .map_err(failed(SEARCH))?;
-        rows.iter().map(found).collect()
+        rows.iter().map(|row| found(row, &written)).collect()
     }
 }
 
 /// The row of a document, if it ever had one, held until the end of the transaction.
-async fn standing(connection: &mut Link<'_>, key: &DocumentKey) -> Result<Option<Standing>, StoreError> {
+pub(super) async fn standing(
+    connection: &mut Link<'_>,
+    key: &DocumentKey,
+) -> Result<Option<Standing>, StoreError> {
     let row = query_as(
         "SELECT id, owner, version, text IS NOT NULL FROM documents
          WHERE tenant = $1 AND agent = $2 AND for_user = $3 AND shelf = $4 AND path = $5
          FOR NO KEY UPDATE",
     )
     .bind(key.tenant.as_str())
-    .bind(key.agent.as_str())
+    .bind(document::agent(key.agent.as_ref()))
     .bind(user(key.user.as_ref()))
     .bind(key.shelf.name())
     .bind(&key.path)
@@ -241,18 +255,18 @@ async fn create(
          ON CONFLICT (tenant, agent, for_user) DO NOTHING",
     )
     .bind(key.tenant.as_str())
-    .bind(key.agent.as_str())
+    .bind(document::agent(key.agent.as_ref()))
     .bind(user(key.user.as_ref()))
     .execute(&mut *connection)
     .await?;
     let made = query(
-        "INSERT INTO documents (tenant, agent, for_user, owner, shelf, path, version, text, at, mark)
-         SELECT tenant, agent, for_user, id, $4, $5, 1, $6, $7, nextval('document_marks')
+        "INSERT INTO documents (tenant, agent, for_user, owner, shelf, path, version, text, at)
+         SELECT tenant, agent, for_user, id, $4, $5, 1, $6, $7
          FROM document_owners WHERE tenant = $1 AND agent = $2 AND for_user = $3
          ON CONFLICT (tenant, agent, shelf, path, for_user) DO NOTHING",
     )
     .bind(key.tenant.as_str())
-    .bind(key.agent.as_str())
+    .bind(document::agent(key.agent.as_ref()))
     .bind(user(key.user.as_ref()))
     .bind(key.shelf.name())
     .bind(&key.path)
@@ -263,8 +277,26 @@ async fn create(
     Ok(made.rows_affected() == 1)
 }
 
+/// Puts passages of a document in the place of those that it has.
+async fn replace(
+    connection: &mut Link<'_>,
+    key: &DocumentKey,
+    standing: &Standing,
+    passages: &[Passage],
+) -> Result<(), sqlx::Error> {
+    let forgotten = forget(connection, standing).await?;
+    for batch in passages.chunks(BATCH) {
+        insert(connection, key, standing, batch).await?;
+    }
+    count_passages(connection, standing, row::number(passages.len()) - forgotten).await
+}
+
 /// Takes away what was indexed of a document; gives how many passages.
 async fn forget(connection: &mut Link<'_>, standing: &Standing) -> Result<i64, sqlx::Error> {
+    query("DELETE FROM passage_vectors WHERE passage IN (SELECT id FROM passages WHERE document = $1)")
+        .bind(standing.id)
+        .execute(&mut *connection)
+        .await?;
     let forgotten =
         query("DELETE FROM passages WHERE document = $1").bind(standing.id).execute(connection).await?;
     Ok(row::number(forgotten.rows_affected()))
@@ -297,13 +329,15 @@ async fn insert(
     let first: Vec<i64> = passages.iter().map(|passage| row::number(passage.first_line)).collect();
     let last: Vec<i64> = passages.iter().map(|passage| row::number(passage.last_line)).collect();
     let texts: Vec<&[u8]> = passages.iter().map(|passage| passage.text.as_bytes()).collect();
-    let vectors: Vec<String> =
-        passages.iter().map(|passage| words::vector(standing.owner, &passage.text)).collect();
+    let headings: Vec<&[u8]> = passages.iter().map(|passage| passage.heading.as_bytes()).collect();
+    let hashes: Vec<Vec<u8>> = passages.iter().map(|passage| document::hash(passage).to_vec()).collect();
+    let vector = |passage| words::vector(standing.owner, &document::indexed(&key.path, passage));
+    let vectors: Vec<String> = passages.iter().map(vector).collect();
     query(
-        "INSERT INTO passages (tenant, document, first_line, last_line, text, words)
-         SELECT $1, $2, first, last, text, words::tsvector
-         FROM unnest($3::bigint[], $4::bigint[], $5::bytea[], $6::text[])
-             WITH ORDINALITY AS p (first, last, text, words, place)
+        "INSERT INTO passages (tenant, document, first_line, last_line, text, words, heading, hash)
+         SELECT $1, $2, first, last, text, words::tsvector, heading, hash
+         FROM unnest($3::bigint[], $4::bigint[], $5::bytea[], $6::text[], $7::bytea[], $8::bytea[])
+             WITH ORDINALITY AS p (first, last, text, words, heading, hash, place)
          ORDER BY place",
     )
     .bind(key.tenant.as_str())
@@ -312,20 +346,25 @@ async fn insert(
     .bind(last)
     .bind(texts)
     .bind(vectors)
+    .bind(headings)
+    .bind(hashes)
     .execute(connection)
     .await?;
     Ok(())
 }
 
 /// Whose documents are searched, with how many passages each has.
-async fn owners(connection: &mut Link<'_>, asked: &PassageQuery) -> Result<Vec<(i64, u64)>, StoreError> {
+pub(super) async fn owners(
+    connection: &mut Link<'_>,
+    (tenant, agent, for_user): (&TenantId, &AgentId, Option<&UserId>),
+) -> Result<Vec<(i64, u64)>, StoreError> {
     let rows: Vec<(i64, i64)> = query_as(
         "SELECT id, passages FROM document_owners
-         WHERE tenant = $1 AND agent = $2 AND for_user IN ('', $3) AND passages > 0",
+         WHERE tenant = $1 AND (agent = $2 AND for_user IN ('', $3) OR agent = '' AND for_user = '') AND passages > 0",
     )
-    .bind(asked.tenant.as_str())
-    .bind(asked.agent.as_str())
-    .bind(user(asked.user.as_ref()))
+    .bind(tenant.as_str())
+    .bind(agent.as_str())
+    .bind(user(for_user))
     .fetch_all(connection)
     .await
     .map_err(failed(SEARCH))?;
@@ -393,10 +432,10 @@ fn term(owners: &[i64], word: &str) -> String {
     each.join(" | ")
 }
 
-fn key(row: &PgRow) -> Result<DocumentKey, StoreError> {
+pub(super) fn key(row: &PgRow) -> Result<DocumentKey, StoreError> {
     Ok(DocumentKey {
         tenant: row::word("a document's tenant", get(row, "tenant")?)?,
-        agent: row::word("a document's agent", get(row, "agent")?)?,
+        agent: document::agent_of(get(row, "agent")?)?,
         user: document::user_of(get(row, "for_user")?)?,
         shelf: row::word("a document's shelf", get(row, "shelf")?)?,
         path: get(row, "path")?,
@@ -412,11 +451,14 @@ fn card(row: &PgRow) -> Result<DocumentCard, StoreError> {
     })
 }
 
-fn found(row: &PgRow) -> Result<Found, StoreError> {
+pub(super) fn found(row: &PgRow, asked: &[(String, String)]) -> Result<Found, StoreError> {
     let passage = Passage {
         first_line: row::count(get(row, "first_line")?)?,
         last_line: row::count(get(row, "last_line")?)?,
+        heading: document::text("a passage's heading", get(row, "heading")?)?,
         text: document::text("a passage", get(row, "text")?)?,
     };
-    Ok(Found { key: key(row)?, version: row::count(get(row, "version")?)?, passage })
+    let key = key(row)?;
+    let words = words::matched(asked, &document::indexed(&key.path, &passage));
+    Ok(Found { key, words, version: row::count(get(row, "version")?)?, passage })
 }

@@ -17,6 +17,7 @@ mod documents;
 pub(crate) mod failure;
 pub(crate) mod ledger;
 mod mcp;
+mod memories;
 mod offers;
 mod processes;
 mod programs;

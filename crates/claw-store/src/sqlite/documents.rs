@@ -29,7 +29,7 @@ impl Documents for SqliteStore {
              AND text IS NOT NULL",
         )
         .bind(key.tenant.as_str())
-        .bind(key.agent.as_str())
+        .bind(document::agent(key.agent.as_ref()))
         .bind(user(key.user.as_ref()))
         .bind(key.shelf.name())
         .bind(&key.path)
@@ -56,16 +56,16 @@ impl Documents for SqliteStore {
             Some(standing) => standing.owner,
             None => owner(&mut transaction, key).await?,
         };
-        query(
-            "INSERT INTO documents (tenant, agent, for_user, owner, shelf, path, version, text, at, mark)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9,
-                 (SELECT coalesce(max(mark), 0) + 1 FROM documents WHERE mark IS NOT NULL))
+        let id: i64 = query_scalar(
+            "INSERT INTO documents (tenant, agent, for_user, owner, shelf, path, version, text, at)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
              ON CONFLICT (tenant, agent, shelf, path, for_user) DO UPDATE SET
-                 version = excluded.version, text = excluded.text, at = excluded.at,
-                 mark = coalesce(mark, excluded.mark)",
+                 version = excluded.version, text = excluded.text, at = excluded.at, mark = NULL,
+                 embedded = NULL, embed_after = 0, embed_tries = 0, embed_error = NULL
+             RETURNING id",
         )
         .bind(key.tenant.as_str())
-        .bind(key.agent.as_str())
+        .bind(document::agent(key.agent.as_ref()))
         .bind(user(key.user.as_ref()))
         .bind(owner)
         .bind(key.shelf.name())
@@ -73,13 +73,12 @@ impl Documents for SqliteStore {
         .bind(version)
         .bind(text.as_bytes())
         .bind(at.0)
-        .execute(&mut *transaction)
+        .fetch_one(&mut *transaction)
         .await
         .map_err(failed(WRITE))?;
-        if let Some(standing) = standing {
-            let forgotten = forget(&mut transaction, &standing).await.map_err(failed(WRITE))?;
-            count_passages(&mut transaction, &standing, -forgotten).await.map_err(failed(WRITE))?;
-        }
+        let standing = Standing { id, owner, version, is_there: true };
+        let passages = document::passages(key, text);
+        replace(&mut transaction, key, &standing, &passages).await.map_err(failed(WRITE))?;
         transaction.commit().await.map_err(failed(WRITE))?;
         self.bells.ring(Topic::Documents);
         row::count(version)
@@ -91,15 +90,14 @@ impl Documents for SqliteStore {
         let standing = standing(&mut transaction, key).await?;
         let version = document::next(key, standing.as_ref(), Some(seen))?;
         let Some(standing) = standing else { return Err(document::stale(key, None)) };
-        query("UPDATE documents SET version = $2, text = NULL, at = $3, mark = NULL WHERE id = $1")
+        query("UPDATE documents SET version = $2, text = NULL, at = $3, mark = NULL, embedded = NULL WHERE id = $1")
             .bind(standing.id)
             .bind(version)
             .bind(at.0)
             .execute(&mut *transaction)
             .await
             .map_err(failed(WRITE))?;
-        let forgotten = forget(&mut transaction, &standing).await.map_err(failed(WRITE))?;
-        count_passages(&mut transaction, &standing, -forgotten).await.map_err(failed(WRITE))?;
+        replace(&mut transaction, key, &standing, &[]).await.map_err(failed(WRITE))?;
         transaction.commit().await.map_err(failed(WRITE))?;
         self.bells.ring(Topic::Documents);
         Ok(())
@@ -108,7 +106,7 @@ impl Documents for SqliteStore {
     async fn documents(
         &self,
         tenant: &TenantId,
-        agent: &AgentId,
+        agent: Option<&AgentId>,
         for_user: Option<&UserId>,
         shelf: Shelf,
     ) -> Result<Vec<DocumentCard>, StoreError> {
@@ -118,13 +116,26 @@ impl Documents for SqliteStore {
              ORDER BY path, for_user",
         )
         .bind(tenant.as_str())
-        .bind(agent.as_str())
+        .bind(document::agent(agent))
         .bind(shelf.name())
         .bind(user(for_user))
         .fetch_all(&self.readers)
         .await
         .map_err(failed(READ))?;
         rows.iter().map(card).collect()
+    }
+
+    async fn mark_unindexed(&self, tenant: &TenantId) -> Result<u64, StoreError> {
+        let mut transaction = self.write(INDEX).await?;
+        let marked = query(
+            "UPDATE documents SET mark = coalesce(mark, id) WHERE tenant = $1 AND shelf = 'memory' AND text IS NOT NULL",
+        )
+        .bind(tenant.as_str())
+        .execute(&mut *transaction)
+        .await
+        .map_err(failed(INDEX))?;
+        transaction.commit().await.map_err(failed(INDEX))?;
+        Ok(marked.rows_affected())
     }
 
     async fn unindexed(&self, limit: usize) -> Result<Vec<DocumentCard>, StoreError> {
@@ -151,29 +162,25 @@ impl Documents for SqliteStore {
         let Some(standing) = standing.filter(|standing| standing.now() == Some(version)) else {
             return Ok(false);
         };
-        let forgotten = forget(&mut transaction, &standing).await.map_err(failed(INDEX))?;
-        let more = row::number(passages.len()) - forgotten;
-        for passage in &passages {
-            insert(&mut transaction, key, &standing, passage).await.map_err(failed(INDEX))?;
-        }
-        query("UPDATE documents SET mark = NULL WHERE id = $1")
+        replace(&mut transaction, key, &standing, &passages).await.map_err(failed(INDEX))?;
+        query("UPDATE documents SET mark = NULL, embedded = NULL, embed_after = 0 WHERE id = $1")
             .bind(standing.id)
             .execute(&mut *transaction)
             .await
             .map_err(failed(INDEX))?;
-        count_passages(&mut transaction, &standing, more).await.map_err(failed(INDEX))?;
         transaction.commit().await.map_err(failed(INDEX))?;
         Ok(true)
     }
 
     async fn search_passages(&self, query: &PassageQuery) -> Result<Vec<Found>, StoreError> {
-        let asked = words::asked(&query.text);
+        let written = words::asked_as_written(&query.text);
+        let asked: Vec<String> = written.iter().map(|(word, _)| word.clone()).collect();
         if asked.is_empty() || query.limit == 0 {
             return Ok(Vec::new());
         }
         // One look at the file for all of it.
         let mut transaction = self.readers.begin("BEGIN").await.map_err(failed(SEARCH))?;
-        let owners = owners(&mut transaction, query).await?;
+        let owners = owners(&mut transaction, (&query.tenant, &query.agent, query.user.as_ref())).await?;
         let passages = owners.iter().map(|(_, passages)| passages).sum();
         if passages == 0 {
             return Ok(Vec::new());
@@ -185,7 +192,7 @@ impl Documents for SqliteStore {
         }
         let rows = sqlx::query(
             "SELECT d.tenant, d.agent, d.for_user, d.shelf, d.path, d.version,
-                 p.first_line, p.last_line, p.text
+                 p.first_line, p.last_line, p.heading, p.text
              FROM (
                  SELECT rowid AS id, bm25(passage_words) AS score FROM passage_words
                  WHERE passage_words MATCH $1 ORDER BY score, id LIMIT $2
@@ -201,12 +208,12 @@ impl Documents for SqliteStore {
         .await
         .map_err(failed(SEARCH))?;
         transaction.commit().await.map_err(failed(SEARCH))?;
-        rows.iter().map(found).collect()
+        rows.iter().map(|row| found(row, &written)).collect()
     }
 }
 
 /// The row of a document, if it ever had one.
-async fn standing(
+pub(super) async fn standing(
     connection: &mut SqliteConnection,
     key: &DocumentKey,
 ) -> Result<Option<Standing>, StoreError> {
@@ -215,7 +222,7 @@ async fn standing(
          WHERE tenant = $1 AND agent = $2 AND for_user = $3 AND shelf = $4 AND path = $5",
     )
     .bind(key.tenant.as_str())
-    .bind(key.agent.as_str())
+    .bind(document::agent(key.agent.as_ref()))
     .bind(user(key.user.as_ref()))
     .bind(key.shelf.name())
     .bind(&key.path)
@@ -232,16 +239,34 @@ async fn owner(connection: &mut SqliteConnection, key: &DocumentKey) -> Result<i
          ON CONFLICT (tenant, agent, for_user) DO UPDATE SET passages = passages RETURNING id",
     )
     .bind(key.tenant.as_str())
-    .bind(key.agent.as_str())
+    .bind(document::agent(key.agent.as_ref()))
     .bind(user(key.user.as_ref()))
     .fetch_one(connection)
     .await
     .map_err(failed(WRITE))
 }
 
+/// Puts passages of a document in the place of those that it has.
+async fn replace(
+    connection: &mut SqliteConnection,
+    key: &DocumentKey,
+    standing: &Standing,
+    passages: &[Passage],
+) -> Result<(), sqlx::Error> {
+    let forgotten = forget(connection, standing).await?;
+    for passage in passages {
+        insert(connection, key, standing, passage).await?;
+    }
+    count_passages(connection, standing, row::number(passages.len()) - forgotten).await
+}
+
 /// Takes away what was indexed of a document; gives how many passages.
 async fn forget(connection: &mut SqliteConnection, standing: &Standing) -> Result<i64, sqlx::Error> {
     query("DELETE FROM passage_words WHERE rowid IN (SELECT id FROM passages WHERE document = $1)")
+        .bind(standing.id)
+        .execute(&mut *connection)
+        .await?;
+    query("DELETE FROM passage_vectors WHERE passage IN (SELECT id FROM passages WHERE document = $1)")
         .bind(standing.id)
         .execute(&mut *connection)
         .await?;
@@ -271,35 +296,38 @@ async fn insert(
     passage: &Passage,
 ) -> Result<(), sqlx::Error> {
     let inserted = query(
-        "INSERT INTO passages (tenant, document, first_line, last_line, text) VALUES ($1, $2, $3, $4, $5)",
+        "INSERT INTO passages (tenant, document, first_line, last_line, heading, text, hash)
+         VALUES ($1, $2, $3, $4, $5, $6, $7)",
     )
     .bind(key.tenant.as_str())
     .bind(standing.id)
     .bind(row::number(passage.first_line))
     .bind(row::number(passage.last_line))
+    .bind(passage.heading.as_bytes())
     .bind(passage.text.as_bytes())
+    .bind(document::hash(passage).as_slice())
     .execute(&mut *connection)
     .await?;
     query("INSERT INTO passage_words (rowid, words) VALUES ($1, $2)")
         .bind(inserted.last_insert_rowid())
-        .bind(words::spaced(standing.owner, &passage.text))
+        .bind(words::spaced(standing.owner, &document::indexed(&key.path, passage)))
         .execute(connection)
         .await?;
     Ok(())
 }
 
 /// Whose documents are searched, with how many passages each has.
-async fn owners(
+pub(super) async fn owners(
     connection: &mut SqliteConnection,
-    query: &PassageQuery,
+    (tenant, agent, for_user): (&TenantId, &AgentId, Option<&UserId>),
 ) -> Result<Vec<(i64, u64)>, StoreError> {
     let rows: Vec<(i64, i64)> = query_as(
         "SELECT id, passages FROM document_owners
-         WHERE tenant = $1 AND agent = $2 AND for_user IN ('', $3) AND passages > 0",
+         WHERE tenant = $1 AND (agent = $2 AND for_user IN ('', $3) OR agent = '' AND for_user = '') AND passages > 0",
     )
-    .bind(query.tenant.as_str())
-    .bind(query.agent.as_str())
-    .bind(user(query.user.as_ref()))
+    .bind(tenant.as_str())
+    .bind(agent.as_str())
+    .bind(user(for_user))
     .fetch_all(connection)
     .await
     .map_err(failed(SEARCH))?;
@@ -356,10 +384,10 @@ fn matching(owners: &[i64], words: &[String]) -> String {
     each.collect::<Vec<_>>().join(" OR ")
 }
 
-fn key(row: &SqliteRow) -> Result<DocumentKey, StoreError> {
+pub(super) fn key(row: &SqliteRow) -> Result<DocumentKey, StoreError> {
     Ok(DocumentKey {
         tenant: row::word("a document's tenant", column(row, "tenant")?)?,
-        agent: row::word("a document's agent", column(row, "agent")?)?,
+        agent: document::agent_of(column(row, "agent")?)?,
         user: document::user_of(column(row, "for_user")?)?,
         shelf: row::word("a document's shelf", column(row, "shelf")?)?,
         path: column(row, "path")?,
@@ -375,11 +403,14 @@ fn card(row: &SqliteRow) -> Result<DocumentCard, StoreError> {
     })
 }
 
-fn found(row: &SqliteRow) -> Result<Found, StoreError> {
+pub(super) fn found(row: &SqliteRow, asked: &[(String, String)]) -> Result<Found, StoreError> {
     let passage = Passage {
         first_line: row::count(column(row, "first_line")?)?,
         last_line: row::count(column(row, "last_line")?)?,
+        heading: document::text("a passage's heading", column(row, "heading")?)?,
         text: document::text("a passage", column(row, "text")?)?,
     };
-    Ok(Found { key: key(row)?, version: row::count(column(row, "version")?)?, passage })
+    let key = key(row)?;
+    let words = words::matched(asked, &document::indexed(&key.path, &passage));
+    Ok(Found { key, words, version: row::count(column(row, "version")?)?, passage })
 }

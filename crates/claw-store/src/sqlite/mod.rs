@@ -18,6 +18,7 @@ pub(crate) mod error;
 pub(crate) mod ledger;
 mod log;
 mod mcp;
+mod memories;
 mod offers;
 mod processes;
 mod programs;
@@ -79,6 +80,7 @@ pub struct SqliteStore {
     tail: Option<Tail>,
     installation: Installation,
     blob_limits: BlobLimits,
+    held: memories::Held,
 }
 
 impl SqliteStore {
@@ -110,6 +112,7 @@ impl SqliteStore {
             tail: None,
             installation,
             blob_limits: options.blobs,
+            held: memories::Held::default(),
         })
     }
 
@@ -126,7 +129,18 @@ impl SqliteStore {
         let tail = Tail::follow(tail, Arc::clone(&bells), Arc::clone(&session_bells));
         let (tail, hub) = (Some(tail.await.map_err(failed(OPEN))?), Hub::default());
         let blob_limits = options.blobs;
-        Ok(Self { node, writer, readers, bells, session_bells, hub, tail, installation, blob_limits })
+        Ok(Self {
+            node,
+            writer,
+            readers,
+            bells,
+            session_bells,
+            hub,
+            tail,
+            installation,
+            blob_limits,
+            held: memories::Held::default(),
+        })
     }
 
     /// Counts the transactions that were committed and the syncs that they shared; both are 0 in memory.

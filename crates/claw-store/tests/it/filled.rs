@@ -6,8 +6,8 @@ use std::path::Path;
 
 use claw_core::port::UnixMillis;
 use claw_core::store::{
-    Answer, Claim, DocumentKey, Documents, Failure, NewJob, NewMessage, Passage, RunEvent, SessionEventBody,
-    SessionLog as _, Store,
+    Answer, Claim, DocumentKey, Documents, Failure, NewJob, NewMessage, RunEvent, SessionEventBody,
+    SessionLog as _, Store, passages,
 };
 use claw_core::{CallId, JobId, NodeId, TenantId};
 use claw_store::{Place, SqliteStore};
@@ -28,8 +28,16 @@ const DOCUMENTS: [(&str, &str); 3] = [
     ("memory/日本.md", ""),
 ];
 /// What a copy makes from the rest, or leaves to be made: tables, and columns of tables.
-const DERIVED: [(&str, &str); 3] =
-    [("passages", "*"), ("documents", "mark"), ("document_owners", "passages")];
+const DERIVED: [(&str, &str); 8] = [
+    ("passages", "*"),
+    ("passage_vectors", "*"),
+    ("documents", "mark"),
+    ("documents", "embedded"),
+    ("documents", "embed_after"),
+    ("documents", "embed_tries"),
+    ("documents", "embed_error"),
+    ("document_owners", "passages"),
+];
 
 /// Plays on a store as a few tenants, and adds something of everything, as hard to carry as it can be.
 pub(crate) async fn fill(store: &impl Store, seed: u64) {
@@ -66,13 +74,10 @@ pub(crate) async fn fill(store: &impl Store, seed: u64) {
     rest::fill(store).await;
 }
 
-/// Indexes a document as it stands, each line a passage.
+/// Indexes a document as it stands.
 pub(crate) async fn index(store: &impl Documents, key: &DocumentKey, version: u64) {
     let text = store.document(key).await.unwrap().unwrap().text;
-    let passage =
-        |(line, text): (u64, &str)| Passage { first_line: line, last_line: line, text: text.to_owned() };
-    let passages = (1..).zip(text.lines()).map(passage).collect();
-    assert!(store.index_document(key, version, passages).await.unwrap());
+    assert!(store.index_document(key, version, passages(&text)).await.unwrap());
 }
 
 #[tokio::test(flavor = "multi_thread")]

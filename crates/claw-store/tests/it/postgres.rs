@@ -189,6 +189,12 @@ async fn mcp() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn memories() {
+    let databases = Databases::default();
+    conformance::memories(async || databases.store().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn documents() {
     let databases = Databases::default();
     conformance::documents(async || databases.store().await).await;
@@ -396,7 +402,13 @@ async fn nodes_tell_each_other_of_documents() {
     let (a, b) = (database.store("a").await, database.store("b").await);
     let mut documents = listening(a.changes(Topic::Documents)).await;
     let (tenant, agent) = (TenantId::main(), AgentId::new("main").unwrap());
-    let key = DocumentKey { tenant, agent, user: None, shelf: Shelf::Context, path: "SOUL.md".to_owned() };
+    let key = DocumentKey {
+        tenant,
+        agent: Some(agent),
+        user: None,
+        shelf: Shelf::Context,
+        path: "SOUL.md".to_owned(),
+    };
     b.put_document(&key, "one", None, NOW).await.unwrap();
     woken(&mut documents, "a document was written").await;
     b.put_document(&key, "two", Some(1), NOW).await.unwrap();

@@ -98,7 +98,8 @@ async fn tells_keys_apart(store: impl Documents) {
     let keys = [
         base.clone(),
         DocumentKey { tenant: tenant("other"), ..base.clone() },
-        DocumentKey { agent: agent("other"), ..base.clone() },
+        DocumentKey { agent: Some(agent("other")), ..base.clone() },
+        DocumentKey { agent: None, ..base.clone() },
         DocumentKey { user: Some(user("ann")), ..base.clone() },
         DocumentKey { user: Some(user("ben")), ..base.clone() },
         DocumentKey { shelf: Shelf::Context, ..base.clone() },
@@ -108,13 +109,13 @@ async fn tells_keys_apart(store: impl Documents) {
     for (n, key) in keys.iter().enumerate() {
         assert_eq!(store.put_document(key, &format!("text {n}"), None, NOW).await.unwrap(), 1);
     }
-    store.put_document(&keys[3], "changed", Some(1), NOW).await.unwrap();
-    store.remove_document(&keys[4], 1, NOW).await.unwrap();
+    store.put_document(&keys[4], "changed", Some(1), NOW).await.unwrap();
+    store.remove_document(&keys[5], 1, NOW).await.unwrap();
     for (n, key) in keys.iter().enumerate() {
         let found = store.document(key).await.unwrap().map(|document| document.text);
         let expected = match n {
-            3 => Some("changed".to_owned()),
-            4 => None,
+            4 => Some("changed".to_owned()),
+            5 => None,
             n => Some(format!("text {n}")),
         };
         assert_eq!(found, expected, "{key:?}");
@@ -144,7 +145,7 @@ async fn lists_by_path_the_agents_first(store: impl Documents) {
         assert_eq!(places(&list(&store, Some(name)).await), both);
     }
     assert_eq!(places(&list(&store, Some("nobody")).await), own);
-    let soul = store.documents(&TenantId::main(), &agent("main"), None, Shelf::Context).await.unwrap();
+    let soul = store.documents(&TenantId::main(), Some(&agent("main")), None, Shelf::Context).await.unwrap();
     assert_eq!(soul, [DocumentCard { key: context, version: 1, bytes: 4, at: NOW }]);
 }
 
@@ -171,41 +172,59 @@ async fn marks_what_is_to_be_indexed(store: impl Documents) {
     assert_eq!(store.unindexed(ALL).await.unwrap(), []);
     let [a, b] = ["a.md", "b.md"].map(key);
     let c = DocumentKey { tenant: tenant("other"), user: Some(user("ann")), ..key("c.md") };
-    for (n, at) in [&b, &c, &a].into_iter().enumerate() {
-        store.put_document(at, "text", None, UnixMillis(n as i64)).await.unwrap();
+    let context = DocumentKey { shelf: Shelf::Context, ..key("SOUL.md") };
+    for (n, at) in [&b, &c, &a, &context].into_iter().enumerate() {
+        store.put_document(at, "a heron", None, UnixMillis(n as i64)).await.unwrap();
     }
+    assert_eq!(store.unindexed(ALL).await.unwrap(), [], "what is written is indexed");
     let marked = async || -> Vec<(DocumentKey, u64)> {
         let cards = store.unindexed(ALL).await.unwrap();
         cards.into_iter().map(|card| (card.key, card.version)).collect()
     };
-    assert_eq!(marked().await, [(b.clone(), 1), (c.clone(), 1), (a.clone(), 1)], "longest marked first");
-    assert_eq!(store.unindexed(2).await.unwrap().len(), 2);
+    assert_eq!(store.mark_unindexed(&b.tenant).await.unwrap(), 2, "memory documents of this tenant");
+    let found: HashSet<_> = marked().await.into_iter().collect();
+    assert_eq!(found, HashSet::from([(b.clone(), 1), (a.clone(), 1)]));
+    assert_eq!(find(&store, "heron").await.len(), 2, "they are found meanwhile");
+    assert_eq!(store.unindexed(1).await.unwrap().len(), 1);
     assert_eq!(store.unindexed(0).await.unwrap(), []);
-
-    store.put_document(&b, "again", Some(1), UnixMillis(9)).await.unwrap();
-    assert_eq!(marked().await[0], (b.clone(), 2), "it has waited as long as before");
-    assert!(store.index_document(&b, 2, vec![passage(1, "again")]).await.unwrap());
-    assert_eq!(marked().await, [(c.clone(), 1), (a.clone(), 1)]);
-    assert!(store.index_document(&c, 1, vec![]).await.unwrap(), "a document may have no passages");
+    assert!(store.index_document(&b, 1, vec![passage(1, "again")]).await.unwrap());
     assert_eq!(marked().await, [(a.clone(), 1)]);
-    store.put_document(&b, "more", Some(2), UnixMillis(10)).await.unwrap();
-    assert_eq!(marked().await, [(a, 1), (b, 3)]);
-    let card = store.unindexed(ALL).await.unwrap().pop().unwrap();
-    assert_eq!((card.bytes, card.at), (4, UnixMillis(10)));
+    store.put_document(&a, "text", Some(1), UnixMillis(9)).await.unwrap();
+    assert_eq!(marked().await, [], "a write indexes too");
+    assert_eq!(store.mark_unindexed(&c.tenant).await.unwrap(), 1);
+    assert!(store.index_document(&c, 1, vec![]).await.unwrap(), "a document may have no passages");
+    assert_eq!(marked().await, []);
 }
 
 async fn indexes_what_stands_and_nothing_else(store: impl Documents) {
     let at = key("MEMORY.md");
     assert!(!store.index_document(&at, 1, vec![passage(1, "ghost")]).await.unwrap());
     assert_eq!(find(&store, "ghost").await, []);
-    store.put_document(&at, "a heron", None, NOW).await.unwrap();
-    assert_eq!(find(&store, "heron").await, [], "nothing is found before it is indexed");
+    store.put_document(&at, "# Birds\n\na heron\n", None, NOW).await.unwrap();
+    let found = find(&store, "which bird is a heron").await;
+    let passage_of = |found: &[Found]| found.iter().map(|found| found.passage.clone()).collect::<Vec<_>>();
+    let written = Passage {
+        first_line: 1,
+        last_line: 3,
+        heading: "Birds".to_owned(),
+        text: "# Birds\n\na heron".to_owned(),
+    };
+    assert_eq!(passage_of(&found), [written], "found with the write that stored it");
+    assert_eq!(found[0].words, ["bird", "heron"]);
+    let context = DocumentKey { shelf: Shelf::Context, ..key("SOUL.md") };
+    store.put_document(&context, "a heron", None, NOW).await.unwrap();
+    assert_eq!(find(&store, "heron").await.len(), 1, "context files are no memory");
     for version in [0, 2, u64::MAX] {
         assert!(!store.index_document(&at, version, vec![passage(1, "ghost")]).await.unwrap());
     }
-    assert_eq!(store.unindexed(ALL).await.unwrap().len(), 1, "the mark stays");
+    assert_eq!(store.unindexed(ALL).await.unwrap(), [], "what is written is indexed");
     assert!(store.index_document(&at, 1, vec![passage(3, "a heron"), passage(9, "a stork")]).await.unwrap());
-    let heron = Found { key: at.clone(), version: 1, passage: passage(3, "a heron") };
+    let heron = Found {
+        key: at.clone(),
+        version: 1,
+        passage: passage(3, "a heron"),
+        words: vec!["heron".to_owned()],
+    };
     assert_eq!(find(&store, "heron").await, [heron]);
     assert_eq!(find(&store, "ghost").await, []);
 
@@ -217,7 +236,6 @@ async fn indexes_what_stands_and_nothing_else(store: impl Documents) {
     assert_eq!(find(&store, "egret").await, [], "what was indexed is not found any more");
     assert!(!store.index_document(&at, 1, vec![passage(1, "an egret")]).await.unwrap(), "a late indexer");
     assert_eq!(find(&store, "egret").await, []);
-    assert_eq!(store.unindexed(ALL).await.unwrap().len(), 1);
     assert!(store.index_document(&at, 2, vec![passage(1, "a crane")]).await.unwrap());
     assert_eq!(find(&store, "crane").await[0].version, 2);
     check_stale(store.put_document(&at, "lost", Some(1), NOW).await, &at, Some(2));
@@ -249,7 +267,8 @@ async fn keeps_tenants_apart(store: impl Documents) {
     check_stale(store.put_document(&theirs, "x", Some(1), NOW).await, &theirs, None);
     check_stale(store.remove_document(&theirs, 1, NOW).await, &theirs, None);
     assert!(!store.index_document(&theirs, 1, vec![passage(1, "their heron")]).await.unwrap());
-    let listed = store.documents(&theirs.tenant, &theirs.agent, theirs.user.as_ref(), Shelf::Memory).await;
+    let listed =
+        store.documents(&theirs.tenant, theirs.agent.as_ref(), theirs.user.as_ref(), Shelf::Memory).await;
     assert_eq!(listed.unwrap(), []);
     let asked = PassageQuery { tenant: theirs.tenant.clone(), ..question("heron") };
     assert_eq!(store.search_passages(&asked).await.unwrap(), []);
@@ -257,10 +276,10 @@ async fn keeps_tenants_apart(store: impl Documents) {
     assert_eq!(store.put_document(&theirs, "their heron", None, NOW).await.unwrap(), 1);
     assert!(store.index_document(&theirs, 1, vec![passage(1, "their heron")]).await.unwrap());
     let found = store.search_passages(&asked).await.unwrap();
-    assert_eq!(found, [Found { key: theirs.clone(), version: 1, passage: passage(1, "their heron") }]);
+    assert_eq!(found, [heron(&theirs, "their heron")]);
     store.remove_document(&theirs, 1, NOW).await.unwrap();
     let found = find(&store, "heron").await;
-    assert_eq!(found, [Found { key: ours.clone(), version: 1, passage: passage(1, "our heron") }]);
+    assert_eq!(found, [heron(&ours, "our heron")]);
     assert_eq!(store.document(&ours).await.unwrap().unwrap().text, "our heron");
 }
 
@@ -311,6 +330,11 @@ async fn one_of_many_writers_wins_each_version(store: impl Documents + 'static) 
     assert!(found.len() <= 1, "{found:?}");
 }
 
+/// What a search for a heron finds.
+fn heron(key: &DocumentKey, text: &str) -> Found {
+    Found { key: key.clone(), version: 1, passage: passage(1, text), words: vec!["heron".to_owned()] }
+}
+
 fn agent(name: &str) -> AgentId {
     AgentId::new(name).unwrap()
 }
@@ -321,12 +345,12 @@ fn user(name: &str) -> UserId {
 
 /// A memory document of the agent's own.
 fn key(path: &str) -> DocumentKey {
-    let (tenant, agent) = (TenantId::main(), agent("main"));
+    let (tenant, agent) = (TenantId::main(), Some(agent("main")));
     DocumentKey { tenant, agent, user: None, shelf: Shelf::Memory, path: path.to_owned() }
 }
 
 fn passage(line: u64, text: &str) -> Passage {
-    Passage { first_line: line, last_line: line + 2, text: text.to_owned() }
+    Passage { first_line: line, last_line: line + 2, heading: String::new(), text: text.to_owned() }
 }
 
 /// A question of ann's.
@@ -341,7 +365,7 @@ async fn find(store: &impl Documents, text: &str) -> Vec<Found> {
 
 async fn list(store: &impl Documents, name: Option<&str>) -> Vec<DocumentCard> {
     let name = name.map(user);
-    store.documents(&TenantId::main(), &agent("main"), name.as_ref(), Shelf::Memory).await.unwrap()
+    store.documents(&TenantId::main(), Some(&agent("main")), name.as_ref(), Shelf::Memory).await.unwrap()
 }
 
 fn places(cards: &[DocumentCard]) -> Vec<(String, Option<UserId>)> {

@@ -51,6 +51,12 @@ pub enum Permission {
     ManageSkills,
     /// Read the ledger, usage and changes that can be undone.
     ReadLedger,
+    /// Search and read memory: one's own, the agent's, the tenant's.
+    ReadMemory,
+    /// Write and remove one's own memory documents.
+    WriteMemory,
+    /// Write and remove memory documents of agents and of the tenant.
+    WriteSharedMemory,
     /// See and change keys, users and tenants.
     ManageAccess,
     /// See, define and change custom tools, where [`App::may_define_tools`] lets the visitor.
@@ -67,7 +73,7 @@ pub enum Permission {
 
 impl Permission {
     /// Every permission.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 19] = [
         Self::ReadTools,
         Self::CallTools,
         Self::ReadSessions,
@@ -78,6 +84,9 @@ impl Permission {
         Self::ReadSkills,
         Self::ManageSkills,
         Self::ReadLedger,
+        Self::ReadMemory,
+        Self::WriteMemory,
+        Self::WriteSharedMemory,
         Self::ManageAccess,
         Self::DefineTools,
         Self::ActForOthers,
@@ -97,15 +106,16 @@ impl Permission {
             Self::AnswerApprovals => (KeyScope::AnswerApprovals, AccessRole::Operator),
             Self::ReadAgents => (KeyScope::ReadAgents, AccessRole::Viewer),
             Self::ReadLedger => (KeyScope::ReadLedger, AccessRole::Operator),
+            Self::ReadMemory => (KeyScope::ReadMemory, AccessRole::Viewer),
+            Self::WriteMemory => (KeyScope::WriteMemory, AccessRole::Operator),
+            Self::WriteSharedMemory => (KeyScope::WriteMemory, AccessRole::Admin),
             Self::RequestMcp => (KeyScope::CallTools, AccessRole::Operator),
             Self::DefinePrograms => (KeyScope::Admin, AccessRole::Owner),
             Self::ManageSkills
             | Self::ManageAccess
             | Self::DefineTools
             | Self::ActForOthers
-            | Self::ManageMcp => {
-                (KeyScope::Admin, AccessRole::Admin)
-            }
+            | Self::ManageMcp => (KeyScope::Admin, AccessRole::Admin),
         }
     }
 }

@@ -55,6 +55,7 @@ impl Setup {
         world.agents = Some(Arc::new(self.agent_resolver()));
         world.talks = Some(Arc::new(Unopened));
         world.skills = Some(Arc::new(Unopened));
+        world.memory = Some(Arc::new(Unopened));
         // An invalid endpoint is reported where it would be used.
         world.endpoints = self.endpoints(Arc::new(EnvKeys)).unwrap_or_default();
         world.web = self.web(Arc::new(EnvKeys)).ok();
@@ -161,6 +162,7 @@ impl App {
         world.web = Some(self.setup.web(self.keys(None)?)?);
         world.skills = Some(Arc::new(self.skill_shelf()?));
         world.talks = Some(Arc::new(StoredTalks::new(Arc::clone(store) as _, Arc::clone(&world.clock))));
+        world.memory = Some(Arc::new(self.memory()?));
         world.seen = Some(Arc::new(StoredSeen::new(Arc::clone(store) as _, Arc::clone(&world.clock))));
         Ok(world)
     }

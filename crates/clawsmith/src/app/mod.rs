@@ -20,6 +20,7 @@ mod follow;
 mod following;
 mod installation;
 pub mod mcp;
+pub mod memory;
 mod models;
 pub mod onboard;
 pub mod probe;

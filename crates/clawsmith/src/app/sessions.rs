@@ -95,6 +95,11 @@ impl App {
                 worker.work(stop).await
             }
         });
+        let indexer = self.memory()?.indexer();
+        tokio::spawn({
+            let stop = stop.clone();
+            async move { indexer.work(stop).await }
+        });
         Ok(Sessions {
             deployment,
             worker,

@@ -1,11 +1,11 @@
-//! Conversations and skills while no store is open: the tools that need them are listed, and none of them is called.
+//! Conversations, skills and memory while no store is open: the tools that need them are listed, and none of them is called.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use claw_core::port::{
-    ActiveSkills, OpenedSkill, Owner, Posted, PublishedSkill, SkillHost, Talk, TalkFigures, TalkHost,
-    TalkLine, TalkPage,
+    ActiveSkills, MemoryFound, MemoryHost, MemoryPart, MemoryQuery, MemoryReader, MemoryText, OpenedSkill, Owner, Posted,
+    PublishedSkill, SkillHost, Talk, TalkFigures, TalkHost, TalkLine, TalkPage,
 };
 use claw_core::skill::{SkillCard, SkillPackage};
 use claw_core::store::{Circle, SkillVisibility, StoreError};
@@ -78,6 +78,21 @@ impl SkillHost for Unopened {
         _: SkillVisibility,
         _: Vec<String>,
     ) -> Result<PublishedSkill, ToolError> {
+        Err(unopened())
+    }
+}
+
+#[async_trait]
+impl MemoryHost for Unopened {
+    async fn search(&self, _: &MemoryReader, _: &MemoryQuery) -> Result<MemoryFound, ToolError> {
+        Err(unopened())
+    }
+
+    async fn get(&self, _: &MemoryReader, _: &MemoryPart) -> Result<Option<MemoryText>, ToolError> {
+        Err(unopened())
+    }
+
+    async fn paths(&self, _: &MemoryReader) -> Result<Vec<String>, ToolError> {
         Err(unopened())
     }
 }

@@ -10,6 +10,7 @@ mod env;
 mod find;
 mod flat;
 mod load;
+mod memory;
 mod problem;
 mod sandbox;
 mod schema;
@@ -46,6 +47,7 @@ pub use find::NAME;
 pub use find::{Found, FoundBy, Surroundings, candidates, find};
 pub use flat::{Origin, Setting};
 pub use load::Loaded;
+pub use memory::MemoryConfig;
 pub use problem::{Place, Problem, Problems};
 pub use sandbox::{DockerConfig, SandboxBackend, SandboxConfig, ShownWorkspace};
 pub use schema::schema;
@@ -86,6 +88,8 @@ pub struct Config {
     pub endpoints: BTreeMap<String, EndpointConfig>,
     /// How tools reach the web.
     pub web: WebConfig,
+    /// How memory documents are found.
+    pub memory: MemoryConfig,
     /// How far calls may go.
     pub limits: LimitsConfig,
     /// How far one run of an agent may go: one question, and all that is done to answer it.
@@ -284,6 +288,7 @@ impl Default for Config {
             models: ModelsConfig::default(),
             endpoints: BTreeMap::new(),
             web: WebConfig::default(),
+            memory: MemoryConfig::default(),
             limits: LimitsConfig::default(),
             runs: RunLimits::default(),
             files: FilesConfig::default(),

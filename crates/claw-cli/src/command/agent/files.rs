@@ -83,7 +83,7 @@ pub(super) async fn cards(
     agent: &AgentId,
     user: Option<&UserId>,
 ) -> Result<Vec<DocumentCard>, Failure> {
-    store.documents(tenant, agent, user, Shelf::Context).await.map_err(failed)
+    store.documents(tenant, Some(agent), user, Shelf::Context).await.map_err(failed)
 }
 
 impl Whose {
@@ -130,7 +130,7 @@ impl Named {
         }
         Ok(DocumentKey {
             tenant: setup.config().tenant.clone(),
-            agent: self.whose.which.id()?,
+            agent: Some(self.whose.which.id()?),
             user: self.whose.user()?,
             shelf: Shelf::Context,
             path: self.file.clone(),
@@ -158,7 +158,7 @@ impl Named {
     fn set(&self, session: &mut Session) -> Outcome {
         let setup = session.load()?;
         let key = self.key(&setup)?;
-        caller::must_be_set_up(key.agent.as_str(), &setup)?;
+        caller::must_be_set_up(agent_of(&key), &setup)?;
         let mut text = String::new();
         io::stdin().read_to_string(&mut text).map_err(|error| {
             Failure::usage("the text could not be read from standard input").because(error)
@@ -174,7 +174,7 @@ impl Named {
             session.out.line(format_args!(
                 "`{}` of agent `{}` has {} bytes",
                 key.path,
-                key.agent,
+                agent_of(&key),
                 text.len()
             ))?;
         }
@@ -192,16 +192,20 @@ impl Named {
         if session.out.json {
             session.out.json(&json!({ "removed": key.path }))?;
         } else {
-            session.out.line(format_args!("`{}` of agent `{}` is removed", key.path, key.agent))?;
+            session.out.line(format_args!("`{}` of agent `{}` is removed", key.path, agent_of(&key)))?;
         }
         Ok(ExitCode::SUCCESS)
     }
 
     fn missing(&self, key: &DocumentKey) -> Failure {
         let of = key.user.as_ref().map(|user| format!(" for user `{user}`")).unwrap_or_default();
-        Failure::failed(format!("agent `{}` has no `{}`{of}", key.agent, key.path))
-            .hint(format!("clawsmith agent files list {}", key.agent))
+        Failure::failed(format!("agent `{}` has no `{}`{of}", agent_of(key), key.path))
+            .hint(format!("clawsmith agent files list {}", agent_of(key)))
     }
+}
+
+fn agent_of(key: &DocumentKey) -> &str {
+    key.agent.as_ref().map_or("", AgentId::as_str)
 }
 
 fn changed(error: StoreError) -> Failure {

@@ -22,6 +22,10 @@ pub enum KeyScope {
     ReadApprovals,
     /// Read the ledger.
     ReadLedger,
+    /// Search and read memory documents.
+    ReadMemory,
+    /// Write and remove memory documents.
+    WriteMemory,
     /// Read conversations.
     ReadSessions,
     /// Send messages.
@@ -45,13 +49,15 @@ pub struct UnknownScope {
 
 impl KeyScope {
     /// Every scope, by its word.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 14] = [
         Self::Admin,
         Self::ReadAgents,
         Self::WriteAgents,
         Self::AnswerApprovals,
         Self::ReadApprovals,
         Self::ReadLedger,
+        Self::ReadMemory,
+        Self::WriteMemory,
         Self::ReadSessions,
         Self::WriteSessions,
         Self::ReadSettings,
@@ -69,6 +75,8 @@ impl KeyScope {
             Self::AnswerApprovals => "approvals:answer",
             Self::ReadApprovals => "approvals:read",
             Self::ReadLedger => "ledger:read",
+            Self::ReadMemory => "memory:read",
+            Self::WriteMemory => "memory:write",
             Self::ReadSessions => "sessions:read",
             Self::WriteSessions => "sessions:write",
             Self::ReadSettings => "settings:read",

@@ -70,7 +70,7 @@ impl Shelves {
         let rights = self.rights(caller, spot.shelf, spot.path).await?;
         let key = |user| DocumentKey {
             tenant: caller.tenant.clone(),
-            agent: caller.agent.clone(),
+            agent: Some(caller.agent.clone()),
             user,
             shelf: spot.shelf,
             path: spot.path.to_owned(),
@@ -185,7 +185,7 @@ impl Shelves {
     ) -> Result<BTreeMap<String, DocumentCard>, ToolError> {
         let kind = self.kind(caller).await?;
         let user = caller.user.as_ref();
-        let cards = self.documents.documents(&caller.tenant, &caller.agent, user, shelf).await;
+        let cards = self.documents.documents(&caller.tenant, Some(&caller.agent), user, shelf).await;
         let mut listed = BTreeMap::new();
         for card in cards.map_err(ToolError::internal)? {
             let path = &card.key.path;

@@ -1,5 +1,7 @@
 //! What the player leaves alone: access, agents, settings, documents, secrets, costs, rules, processes, files.
 
+use std::time::Duration;
+
 use claw_core::port::{Artifact, Expect, Owner, UnixMillis, Version};
 use claw_core::skill::SkillTier;
 use claw_core::store::{
@@ -128,7 +130,13 @@ async fn documents(store: &impl Store) {
             super::index(store, &key, version).await;
         }
     }
-    // One that waits to be indexed, and one that is gone: their versions go on.
+    for work in store.claim_unembedded("bird", NOW, Duration::from_secs(1), 2).await.unwrap() {
+        let vectors: Vec<_> =
+            work.passages.iter().map(|passage| (passage.hash, vec![0.6, 0.8, -0.0])).collect();
+        store.put_embeddings(&work.key.tenant, "bird", &vectors, NOW).await.unwrap();
+        store.embed_document(&work.key, work.version, "bird").await.unwrap();
+    }
+    // One that was changed, and one that is gone: their versions go on.
     let [waits, gone] = ["memory/waits.md", "memory/gone.md"].map(|path| document("main", None, path));
     for key in [&waits, &gone] {
         let version = store.put_document(key, "a kingfisher", None, NOW).await.unwrap();
@@ -137,14 +145,20 @@ async fn documents(store: &impl Store) {
     store.remove_document(&gone, 2, NOW).await.unwrap();
     let soul = DocumentKey { shelf: Shelf::Context, ..document("main", None, "SOUL.md") };
     store.put_document(&soul, ODD, None, UnixMillis(i64::MIN)).await.unwrap();
-    let one = Passage { first_line: 1, last_line: 2, text: ODD.to_owned() };
+    let one = Passage { first_line: 1, last_line: 2, heading: ODD.to_owned(), text: ODD.to_owned() };
     assert!(store.index_document(&soul, 1, vec![one]).await.unwrap());
 }
 
 /// A memory document of [`agent`].
 pub(crate) fn document(of: &str, user: Option<&str>, path: &str) -> DocumentKey {
     let user = user.map(|user| UserId::new(user).unwrap());
-    DocumentKey { tenant: tenant(of), agent: agent(), user, shelf: Shelf::Memory, path: path.to_owned() }
+    DocumentKey {
+        tenant: tenant(of),
+        agent: Some(agent()),
+        user,
+        shelf: Shelf::Memory,
+        path: path.to_owned(),
+    }
 }
 
 async fn secrets(store: &impl Store) {

@@ -1,0 +1,202 @@
+//! One list of hits from two: passages that words found, and passages that are similar.
+//!
+//! Ranks are fused, never scores: what a database calls a score has no scale that two lists share.
+
+use std::collections::HashSet;
+
+use claw_core::port::{MemoryHit, MemoryMode, MemoryOwner, MemoryReason};
+use claw_core::store::{DocumentKey, Found, Passage, SimilarPassage};
+
+/// Softens how much the first ranks differ, as reciprocal rank fusion is commonly used.
+const SOFT: f64 = 60.0;
+/// Bytes of a hit that was joined of neighbours: about 400 tokens.
+const LONGEST: usize = 1_600;
+/// Lines without text that may stand between neighbours.
+const GAP: u64 = 3;
+/// Passages are the same if they share so much of their runs of three words.
+const SAME: f64 = 0.8;
+
+/// A passage that one list or both found.
+struct Candidate {
+    found: Found,
+    score: f64,
+    similarity: Option<f32>,
+}
+
+/// Passages that make one hit.
+struct Group {
+    key: DocumentKey,
+    version: u64,
+    heading: String,
+    /// In the order of the document.
+    parts: Vec<Passage>,
+    score: f64,
+    words: Vec<String>,
+    similarity: Option<f32>,
+}
+
+/// The best hits. `mode` says how many lists there could have been.
+pub(super) fn hits(
+    by_words: Vec<Found>,
+    similar: Vec<SimilarPassage>,
+    mode: MemoryMode,
+    limit: usize,
+) -> Vec<MemoryHit> {
+    let lists = match mode {
+        MemoryMode::Hybrid => 2.0,
+        MemoryMode::Words => 1.0,
+    };
+    // What is first in every list and the user's own has a score of 1.
+    let best = lists / (SOFT + 1.0) * weight(MemoryOwner::User);
+    let mut groups: Vec<Group> = Vec::new();
+    for candidate in different(fused(by_words, similar)) {
+        if let Some(at) = groups.iter().position(|group| group.takes(&candidate)) {
+            if let Some(group) = groups.get_mut(at) {
+                group.add(candidate);
+            }
+        } else if groups.len() < limit {
+            groups.push(Group::of(candidate));
+        }
+    }
+    groups.into_iter().map(|group| group.hit(best)).collect()
+}
+
+/// Both lists as one, best first.
+fn fused(by_words: Vec<Found>, similar: Vec<SimilarPassage>) -> Vec<Candidate> {
+    let mut all: Vec<Candidate> = Vec::with_capacity(by_words.len() + similar.len());
+    for (found, rank) in by_words.into_iter().zip(1_u32..) {
+        let score = score(&found, rank);
+        all.push(Candidate { found, score, similarity: None });
+    }
+    for (SimilarPassage { found, similarity }, rank) in similar.into_iter().zip(1_u32..) {
+        let more = score(&found, rank);
+        let is_it =
+            |known: &&mut Candidate| known.found.key == found.key && known.found.passage == found.passage;
+        match all.iter_mut().find(is_it) {
+            Some(known) => {
+                known.score += more;
+                known.similarity = Some(similarity);
+            }
+            None => all.push(Candidate { found, score: more, similarity: Some(similarity) }),
+        }
+    }
+    // Equal ones stay in the order of the first list.
+    all.sort_by(|one, other| other.score.total_cmp(&one.score));
+    all
+}
+
+fn score(found: &Found, rank: u32) -> f64 {
+    weight(super::owner(&found.key)) / (SOFT + f64::from(rank))
+}
+
+/// What is nearer to the caller counts for more.
+fn weight(owner: MemoryOwner) -> f64 {
+    match owner {
+        MemoryOwner::User => 1.2,
+        MemoryOwner::Agent => 1.1,
+        MemoryOwner::Tenant => 1.0,
+    }
+}
+
+/// Without those that say nearly the same as a better one.
+fn different(candidates: Vec<Candidate>) -> impl Iterator<Item = Candidate> {
+    let mut seen: Vec<HashSet<u64>> = Vec::with_capacity(candidates.len());
+    candidates.into_iter().filter(move |candidate| {
+        let runs = runs(&candidate.found.passage.text);
+        if seen.iter().any(|other| share(other, &runs) >= SAME) {
+            return false;
+        }
+        seen.push(runs);
+        true
+    })
+}
+
+/// Hashes of the runs of three words of a text.
+fn runs(text: &str) -> HashSet<u64> {
+    use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+    let words: Vec<String> = text
+        .split(|c: char| !c.is_alphanumeric())
+        .filter(|word| !word.is_empty())
+        .map(str::to_lowercase)
+        .collect();
+    let hash = |run: &[String]| {
+        let mut hasher = DefaultHasher::new();
+        run.hash(&mut hasher);
+        hasher.finish()
+    };
+    if words.len() < 3 { HashSet::from([hash(&words)]) } else { words.windows(3).map(hash).collect() }
+}
+
+/// The share that two sets have in common.
+fn share(one: &HashSet<u64>, other: &HashSet<u64>) -> f64 {
+    let (small, large) = if one.len() < other.len() { (one, other) } else { (other, one) };
+    if (small.len() as f64) < large.len() as f64 * SAME {
+        return 0.0;
+    }
+    let common = small.iter().filter(|run| large.contains(run)).count();
+    common as f64 / (one.len() + other.len() - common).max(1) as f64
+}
+
+impl Group {
+    fn of(Candidate { found, score, similarity }: Candidate) -> Self {
+        let Found { key, version, passage, words } = found;
+        let heading = passage.heading.clone();
+        Self { key, version, heading, parts: vec![passage], score, words, similarity }
+    }
+
+    /// Whether a passage stands right before or after these, in the same section, and there is room.
+    fn takes(&self, candidate: &Candidate) -> bool {
+        let Found { key, version, passage, .. } = &candidate.found;
+        let (Some(first), Some(last)) = (self.parts.first(), self.parts.last()) else { return false };
+        let follows = |before: &Passage, after: &Passage| {
+            after.first_line > before.last_line && after.first_line - before.last_line <= GAP
+        };
+        let bytes: usize = self.parts.iter().map(|part| part.text.len()).sum();
+        *key == self.key
+            && *version == self.version
+            && passage.heading == self.heading
+            && (follows(last, passage) || follows(passage, first))
+            && bytes + passage.text.len() <= LONGEST
+    }
+
+    fn add(&mut self, candidate: Candidate) {
+        let Found { passage, words, .. } = candidate.found;
+        let is_before = self.parts.first().is_some_and(|first| passage.first_line < first.first_line);
+        self.parts.insert(if is_before { 0 } else { self.parts.len() }, passage);
+        for word in words {
+            if !self.words.contains(&word) {
+                self.words.push(word);
+            }
+        }
+        self.similarity = match (self.similarity, candidate.similarity) {
+            (Some(one), Some(other)) => Some(one.max(other)),
+            (one, other) => one.or(other),
+        };
+    }
+
+    fn hit(self, best: f64) -> MemoryHit {
+        let owner = super::owner(&self.key);
+        let mut text = String::new();
+        let mut last = None;
+        for part in &self.parts {
+            if let Some(last) = last {
+                // Blank lines between them are part of the range.
+                text.extend(std::iter::repeat_n('\n', usize::try_from(part.first_line - last).unwrap_or(1)));
+            }
+            text.push_str(&part.text);
+            last = Some(part.last_line);
+        }
+        MemoryHit {
+            path: self.key.path,
+            start_line: self.parts.first().map_or(0, |part| part.first_line),
+            end_line: self.parts.last().map_or(0, |part| part.last_line),
+            score: self.score / best,
+            heading: self.heading,
+            text,
+            why: MemoryReason { words: self.words, similarity: self.similarity, owner },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,86 @@
+use claw_core::port::{MemoryMode, MemoryOwner};
+use claw_core::store::{DocumentKey, Found, Passage, Shelf, SimilarPassage};
+use claw_core::{AgentId, TenantId, UserId};
+
+use super::hits;
+
+fn found(path: &str, owner: MemoryOwner, line: u64, text: &str) -> Found {
+    let agent = (owner != MemoryOwner::Tenant).then(|| AgentId::new("main").unwrap());
+    let user = (owner == MemoryOwner::User).then(|| UserId::new("ann").unwrap());
+    let key =
+        DocumentKey { tenant: TenantId::main(), agent, user, shelf: Shelf::Memory, path: path.to_owned() };
+    let last_line = line + text.lines().count() as u64 - 1;
+    let passage = Passage { first_line: line, last_line, heading: "Birds".to_owned(), text: text.to_owned() };
+    Found { key, version: 1, passage, words: vec!["heron".to_owned()] }
+}
+
+fn similar(found: Found, similarity: f32) -> SimilarPassage {
+    SimilarPassage { found: Found { words: Vec::new(), ..found }, similarity }
+}
+
+fn paths(hits: &[claw_core::port::MemoryHit]) -> Vec<&str> {
+    hits.iter().map(|hit| hit.path.as_str()).collect()
+}
+
+#[test]
+fn what_both_lists_have_comes_first() {
+    let agent = MemoryOwner::Agent;
+    let [a, b, c] = ["a", "b", "c"].map(|path| found(path, agent, 1, &format!("the {path} note says this")));
+    let fused =
+        hits(vec![a.clone(), b.clone()], vec![similar(c, 0.9), similar(b, 0.8)], MemoryMode::Hybrid, 10);
+    assert_eq!(paths(&fused), ["b", "a", "c"]);
+    assert_eq!(fused[0].why.similarity, Some(0.8));
+    assert_eq!((fused[1].why.similarity, fused[2].why.words.len()), (None, 0));
+    assert!(fused.iter().all(|hit| hit.score > 0.0 && hit.score <= 1.0), "{fused:?}");
+}
+
+#[test]
+fn the_user_comes_before_the_agent_and_the_agent_before_the_tenant() {
+    let [tenant, agent, user] =
+        [(MemoryOwner::Tenant, "one"), (MemoryOwner::Agent, "two"), (MemoryOwner::User, "three")]
+            .map(|(owner, text)| found("MEMORY.md", owner, 1, &format!("heron number {text} of them")));
+    let fused = hits(vec![tenant, agent, user], Vec::new(), MemoryMode::Words, 10);
+    let owners: Vec<_> = fused.iter().map(|hit| hit.why.owner).collect();
+    assert_eq!(owners, [MemoryOwner::User, MemoryOwner::Agent, MemoryOwner::Tenant]);
+    assert!(fused[0].score <= 1.0);
+}
+
+#[test]
+fn near_duplicates_are_told_once_as_the_nearest_owners() {
+    let text = "the grey heron stands in the reeds by the old mill every morning in spring";
+    let shared = found("memory/birds.md", MemoryOwner::Tenant, 1, text);
+    let own = found("MEMORY.md", MemoryOwner::User, 4, &format!("{}!", text.to_uppercase()));
+    let other = found("memory/other.md", MemoryOwner::Tenant, 1, "a heron was seen at the lake once");
+    let fused = hits(vec![shared, own, other], Vec::new(), MemoryMode::Words, 10);
+    assert_eq!(paths(&fused), ["MEMORY.md", "memory/other.md"]);
+}
+
+#[test]
+fn neighbours_of_one_section_are_joined_with_exact_lines() {
+    let agent = MemoryOwner::Agent;
+    let second = found("a.md", agent, 5, "second part\nof it");
+    let first = found("a.md", agent, 2, "first part");
+    let far = found("a.md", agent, 30, "far away from them");
+    let elsewhere = found("b.md", agent, 8, "of another document");
+    let fused = hits(vec![second, far, first, elsewhere], Vec::new(), MemoryMode::Words, 10);
+    assert_eq!(paths(&fused), ["a.md", "a.md", "b.md"]);
+    assert_eq!((fused[0].start_line, fused[0].end_line), (2, 6));
+    assert_eq!(fused[0].text, "first part\n\n\nsecond part\nof it");
+    assert_eq!((fused[1].start_line, fused[1].end_line), (30, 30));
+    let mut below = found("a.md", agent, 3, "under another heading");
+    below.passage.heading = "Fish".to_owned();
+    let fused = hits(vec![found("a.md", agent, 2, "one"), below], Vec::new(), MemoryMode::Words, 10);
+    assert_eq!(fused.len(), 2, "a section is not joined with the next");
+}
+
+#[test]
+fn a_joined_hit_stays_short_and_a_limit_holds() {
+    let long = "word ".repeat(200);
+    let all: Vec<Found> = (0..10)
+        .map(|n| found("a.md", MemoryOwner::Agent, n + 1, &format!("{n} {long} {n} end {}", n * 7)))
+        .collect();
+    let fused = hits(all.clone(), Vec::new(), MemoryMode::Words, 3);
+    assert!(fused.len() <= 3 && fused.iter().all(|hit| hit.text.len() <= 1_700), "{}", fused.len());
+    assert_eq!(hits(all, Vec::new(), MemoryMode::Words, 0), []);
+    assert_eq!(hits(Vec::new(), Vec::new(), MemoryMode::Words, 3), []);
+}

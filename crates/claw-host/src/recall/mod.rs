@@ -1,0 +1,189 @@
+//! Memory: search by words and similarity over the documents of a store, and the indexer that gives passages vectors.
+//!
+//! Search is read-only and asks a model for one vector at most. It goes on with words alone where there is no model, or
+//! where the model fails; every answer says so.
+
+mod fuse;
+mod indexer;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use claw_core::port::{
+    EmbedPurpose, Embedder, MemoryFound, MemoryHost, MemoryMode, MemoryOwner, MemoryPart, MemoryQuery,
+    MemoryReader, MemoryText,
+};
+use claw_core::store::{
+    Document, DocumentKey, Memories, PassageQuery, Shelf, SimilarPassage, SimilarQuery, StoreError,
+};
+use claw_core::tool::{ErrorKind, ToolError};
+
+pub use self::indexer::{Indexed, Indexer};
+
+/// Passages that words find, and that similarity finds, before they are fused; a multiple for more hits.
+const DEPTH: usize = 60;
+/// How long a search waits for the vector of its question.
+const LONGEST_EMBED: Duration = Duration::from_secs(5);
+/// The most bytes of a document that one reading returns.
+const LONGEST_TEXT: usize = 100_000;
+
+/// The memory of a store.
+#[derive(Clone)]
+pub struct StoredMemory {
+    store: Arc<dyn Memories>,
+    embedder: Option<Arc<dyn Embedder>>,
+}
+
+impl StoredMemory {
+    /// The memory of this store; without an embedder words alone find.
+    pub fn new(store: Arc<dyn Memories>, embedder: Option<Arc<dyn Embedder>>) -> Self {
+        Self { store, embedder }
+    }
+
+    /// The model that makes vectors.
+    pub fn embedder(&self) -> Option<&Arc<dyn Embedder>> {
+        self.embedder.as_ref()
+    }
+
+    /// The indexer of this memory.
+    pub fn indexer(&self) -> Indexer {
+        Indexer::new(Arc::clone(&self.store), self.embedder.clone())
+    }
+
+    /// The nearest passages, or why there are none.
+    async fn similar(
+        &self,
+        reader: &MemoryReader,
+        text: &str,
+        limit: usize,
+    ) -> Result<Vec<SimilarPassage>, String> {
+        let Some(embedder) = &self.embedder else {
+            return Err(
+                "searched by words alone: no embedding model is configured (`memory.embeddings`)".to_owned()
+            );
+        };
+        let texts = [text.to_owned()];
+        let embedded = embedder.embed(&reader.tenant, &texts, EmbedPurpose::Question);
+        let vector = match tokio::time::timeout(LONGEST_EMBED, embedded).await {
+            Ok(Ok(vectors)) => vectors.into_iter().next().unwrap_or_default(),
+            Ok(Err(error)) => return Err(format!("searched by words alone: {error}")),
+            Err(_) => {
+                let seconds = LONGEST_EMBED.as_secs();
+                return Err(format!("searched by words alone: no vector came within {seconds} s"));
+            }
+        };
+        let MemoryReader { tenant, agent, user } = reader.clone();
+        let query = SimilarQuery { tenant, agent, user, model: embedder.model().to_owned(), vector, limit };
+        self.store.similar_passages(&query).await.map_err(|error| format!("searched by words alone: {error}"))
+    }
+
+    /// A document of a reader's, with its owner: the user's, else the agent's, else the tenant's.
+    async fn document(
+        &self,
+        reader: &MemoryReader,
+        path: &str,
+    ) -> Result<Option<(Document, MemoryOwner)>, StoreError> {
+        let user = reader.user.clone().map(|user| (Some(reader.agent.clone()), Some(user)));
+        for (agent, user) in user.into_iter().chain([(Some(reader.agent.clone()), None), (None, None)]) {
+            let key = DocumentKey {
+                tenant: reader.tenant.clone(),
+                agent,
+                user,
+                shelf: Shelf::Memory,
+                path: path.to_owned(),
+            };
+            if let Some(document) = self.store.document(&key).await? {
+                return Ok(Some((document, owner(&key))));
+            }
+        }
+        Ok(None)
+    }
+}
+
+#[async_trait]
+impl MemoryHost for StoredMemory {
+    async fn search(&self, reader: &MemoryReader, query: &MemoryQuery) -> Result<MemoryFound, ToolError> {
+        // Documents of a copied store wait for their words; there are none otherwise.
+        self.indexer().index_words().await.map_err(down)?;
+        let depth = DEPTH.max(query.limit.saturating_mul(4)).min(1_000);
+        let MemoryReader { tenant, agent, user } = reader.clone();
+        let asked = PassageQuery { tenant, agent, user, text: query.text.clone(), limit: depth };
+        let by_words = self.store.search_passages(&asked).await.map_err(down)?;
+        let (similar, note) = match self.similar(reader, &query.text, depth).await {
+            Ok(similar) => (similar, None),
+            Err(note) => (Vec::new(), Some(note)),
+        };
+        let mode = if note.is_some() { MemoryMode::Words } else { MemoryMode::Hybrid };
+        Ok(MemoryFound { hits: fuse::hits(by_words, similar, mode, query.limit), mode, note })
+    }
+
+    async fn get(&self, reader: &MemoryReader, part: &MemoryPart) -> Result<Option<MemoryText>, ToolError> {
+        let Some((document, owner)) = self.document(reader, &path(&part.path)).await.map_err(down)? else {
+            return Ok(None);
+        };
+        let total = document.text.lines().count() as u64;
+        let skip = usize::try_from(part.from.saturating_sub(1)).unwrap_or(usize::MAX);
+        let most = usize::try_from(part.lines).unwrap_or(usize::MAX);
+        let mut bytes = 0;
+        let lines = document.text.lines().skip(skip).take(most).take_while(|line| {
+            bytes += line.len() + 1;
+            // A line that is longer by itself is cut below.
+            bytes <= LONGEST_TEXT || bytes == line.len() + 1
+        });
+        let lines: Vec<&str> = lines.collect();
+        let mut text = lines.join("\n");
+        text.truncate(text.floor_char_boundary(LONGEST_TEXT));
+        Ok(Some(MemoryText {
+            path: document.key.path,
+            owner,
+            version: document.version,
+            at: document.at,
+            total,
+            start_line: part.from.max(1),
+            end_line: part.from.max(1) + lines.len() as u64 - u64::from(!lines.is_empty() || part.from > 1),
+            text,
+        }))
+    }
+
+    async fn paths(&self, reader: &MemoryReader) -> Result<Vec<String>, ToolError> {
+        let (tenant, user) = (&reader.tenant, reader.user.as_ref());
+        let own =
+            self.store.documents(tenant, Some(&reader.agent), user, Shelf::Memory).await.map_err(down)?;
+        let shared = self.store.documents(tenant, None, None, Shelf::Memory).await.map_err(down)?;
+        let paths: BTreeSet<String> = own.into_iter().chain(shared).map(|card| card.key.path).collect();
+        Ok(paths.into_iter().collect())
+    }
+}
+
+/// The owner of a document.
+pub fn owner(key: &DocumentKey) -> MemoryOwner {
+    match (&key.agent, &key.user) {
+        (Some(_), Some(_)) => MemoryOwner::User,
+        (Some(_), None) => MemoryOwner::Agent,
+        (None, _) => MemoryOwner::Tenant,
+    }
+}
+
+/// The path of a document, as people and models write it.
+pub fn path(written: &str) -> String {
+    let path = written.trim().trim_start_matches("./").trim_start_matches('/');
+    if path == "memory.md" { "MEMORY.md".to_owned() } else { path.to_owned() }
+}
+
+fn down(error: StoreError) -> ToolError {
+    ToolError::new(ErrorKind::Unavailable, "the memory cannot be reached right now")
+        .try_instead("try again later")
+        .because(error)
+}
+
+impl std::fmt::Debug for StoredMemory {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let model = self.embedder.as_ref().map(|embedder| embedder.model());
+        f.debug_struct("StoredMemory").field("model", &model).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,310 @@
+//! Models that turn texts into vectors: OpenAI's `/embeddings` (which Ollama, LM Studio, vLLM and others speak too),
+//! Gemini, Voyage.
+//!
+//! A batch comes back whole and of one length, or not at all: what is missing, too short or of another length than the
+//! configuration says is an error, never a vector.
+
+mod wire;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use claw_core::TenantId;
+use claw_core::port::{EmbedError, EmbedPurpose, Embedder, Fault, unit_vector};
+use claw_net::{Client, HeaderValue, Method, Options, Request, Times, Url, header};
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use secrecy::{ExposeSecret as _, SecretString};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use self::wire::Format;
+use crate::fault::{self, Trouble};
+use crate::keys::{KeyPlace, Keys};
+use crate::providers::{ConfigError, resolve};
+
+/// An answer longer than this is none.
+const MOST_BYTES: u64 = 128 * 1024 * 1024;
+/// How often passages are sent again where that may help; a question is asked once.
+const RETRIES: u32 = 3;
+/// The first wait before that; each is twice the one before.
+const WAIT: Duration = Duration::from_millis(500);
+/// The longest wait. What takes longer is tried again by the indexer.
+const LONGEST_WAIT: Duration = Duration::from_secs(20);
+
+/// The model that makes vectors of memory.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct EmbeddingsConfig {
+    /// The format that it speaks.
+    pub kind: EmbeddingsKind,
+    /// Its name, such as `text-embedding-3-small` or `nomic-embed-text`.
+    pub model: String,
+    /// Where it is, such as `http://localhost:11434/v1`. Left out: the public address of the kind.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub base_url: Option<String>,
+    /// Environment variables that may hold its key; the first that is set counts.
+    pub key_env: Vec<String>,
+    /// Sealed secrets that may hold its key, looked for after those of the environment.
+    pub key_secret: Vec<String>,
+    /// Whether it may be at an address that is not public. An address or `localhost` in `base_url` says so already.
+    pub private: bool,
+    /// The length of its vectors, for models that can make several. Left out: the model's own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 16_384))]
+    pub dimensions: Option<u32>,
+    /// How many texts are sent together at most.
+    #[schemars(range(min = 1, max = 2048))]
+    pub batch: u32,
+    /// How long one request may take, in seconds.
+    #[schemars(range(min = 1, max = 600))]
+    pub seconds: u32,
+}
+
+/// The format that a model of vectors speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum EmbeddingsKind {
+    /// OpenAI's `/embeddings`: OpenAI, Ollama, LM Studio, vLLM and others.
+    #[default]
+    OpenAi,
+    /// Google's `batchEmbedContents`.
+    Gemini,
+    /// Voyage's `/embeddings`.
+    Voyage,
+}
+
+impl EmbeddingsKind {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::OpenAi => "openai",
+            Self::Gemini => "gemini",
+            Self::Voyage => "voyage",
+        }
+    }
+
+    const fn public(self) -> &'static str {
+        match self {
+            Self::OpenAi => "https://api.openai.com/v1",
+            Self::Gemini => "https://generativelanguage.googleapis.com/v1beta",
+            Self::Voyage => "https://api.voyageai.com/v1",
+        }
+    }
+
+    const fn variable(self) -> &'static str {
+        match self {
+            Self::OpenAi => "OPENAI_API_KEY",
+            Self::Gemini => "GEMINI_API_KEY",
+            Self::Voyage => "VOYAGE_API_KEY",
+        }
+    }
+}
+
+impl Default for EmbeddingsConfig {
+    fn default() -> Self {
+        Self {
+            kind: EmbeddingsKind::OpenAi,
+            model: String::new(),
+            base_url: None,
+            key_env: Vec::new(),
+            key_secret: Vec::new(),
+            private: false,
+            dimensions: None,
+            batch: 64,
+            seconds: 60,
+        }
+    }
+}
+
+/// A model of vectors that is asked over HTTP.
+pub struct RemoteEmbedder {
+    /// The name that vectors are kept by: the format, where the model is, which one, and a length that was chosen.
+    name: String,
+    model: String,
+    format: Format,
+    base: Url,
+    places: Vec<KeyPlace>,
+    dimensions: Option<usize>,
+    batch: usize,
+    times: Times,
+    keys: Arc<dyn Keys>,
+    client: Client,
+}
+
+impl RemoteEmbedder {
+    /// Takes a configuration; keys are read when texts are sent.
+    pub fn new(config: &EmbeddingsConfig, keys: Arc<dyn Keys>) -> Result<Self, ConfigError> {
+        let refuse = |key: &str, reason: String| ConfigError { key: key.to_owned(), reason };
+        if config.model.trim().is_empty() {
+            return Err(refuse(
+                "model",
+                "names no model; set it, such as `text-embedding-3-small`".to_owned(),
+            ));
+        }
+        let written = config.base_url.as_deref().unwrap_or(config.kind.public());
+        let base = resolve::base_url(written).map_err(|reason| refuse("base_url", reason))?;
+        let near = resolve::near(&base, config.private);
+        let mut places: Vec<KeyPlace> = config.key_env.iter().cloned().map(KeyPlace::Env).collect();
+        places.extend(config.key_secret.iter().cloned().map(KeyPlace::Secret));
+        if places.is_empty() && config.base_url.is_none() {
+            places.push(KeyPlace::Env(config.kind.variable().to_owned()));
+        }
+        if !places.is_empty() && near.is_none() && base.scheme() == "http" {
+            let reason =
+                "would send the key to a public address without encryption; use https, or set `private`";
+            return Err(refuse("base_url", reason.to_owned()));
+        }
+        let host = base.host_str().unwrap_or_default();
+        let chosen = config.dimensions.map(|length| format!("/{length}")).unwrap_or_default();
+        let wait = Duration::from_secs(u64::from(config.seconds.max(1)));
+        Ok(Self {
+            name: format!("{}:{host}/{}{chosen}", config.kind.name(), config.model),
+            model: config.model.clone(),
+            format: Format(config.kind),
+            base,
+            places,
+            dimensions: config.dimensions.and_then(|length| usize::try_from(length).ok()),
+            batch: usize::try_from(config.batch.max(1)).unwrap_or(1),
+            times: Times { first_byte: wait, idle: wait, whole: Some(wait) },
+            keys,
+            client: Client::new(Options {
+                named: near.into_iter().collect::<BTreeSet<_>>(),
+                ..Options::default()
+            }),
+        })
+    }
+
+    async fn key(&self, tenant: &TenantId) -> Result<Option<SecretString>, Trouble> {
+        let unusable = |why: String| Trouble::new(Fault::NotSetUp, why);
+        for place in &self.places {
+            let key = self.keys.key(tenant, place).await.map_err(unusable)?;
+            if let Some(key) = key.filter(|key| !key.expose_secret().trim().is_empty()) {
+                return Ok(Some(key));
+            }
+        }
+        resolve::no_key(&self.places).map_or(Ok(None), |told| Err(unusable(told)))
+    }
+
+    async fn once(
+        &self,
+        tenant: &TenantId,
+        texts: &[String],
+        purpose: EmbedPurpose,
+    ) -> Result<Vec<Vec<f32>>, Trouble> {
+        let key = self.key(tenant).await?;
+        let body = self.format.body(&self.model, texts, purpose, self.dimensions).to_string();
+        let json = HeaderValue::from_static("application/json");
+        let mut request = Request::new(Method::POST, self.format.url(&self.base, &self.model))
+            .header(header::CONTENT_TYPE, json.clone())
+            .header(header::ACCEPT, json)
+            .body(body)
+            .most_bytes(MOST_BYTES)
+            .times(self.times);
+        if let Some(key) = &key {
+            let (name, text) = self.format.key(key.expose_secret().trim());
+            let mut value = HeaderValue::try_from(text)
+                .map_err(|_| Trouble::new(Fault::NotSetUp, "its key cannot be sent in a header"))?;
+            value.set_sensitive(true);
+            request = request.header(name, value);
+        }
+        let mut response = self.client.send(request).await?;
+        let status = response.status();
+        let wait = fault::retry_after(|name| response.header(name).map(str::to_owned), Timestamp::now());
+        let bytes = response.bytes().await?;
+        if status != 200 {
+            return Err(fault::of_status(status, wait, &bytes));
+        }
+        let answer: Value = serde_json::from_slice(&bytes)
+            .map_err(|_| Trouble::garbled("its answer is not JSON, or was cut off"))?;
+        self.checked(self.format.vectors(&answer)?, texts.len())
+    }
+
+    /// As many vectors as texts, all of the right length and each at length 1.
+    fn checked(&self, vectors: Vec<Vec<f32>>, texts: usize) -> Result<Vec<Vec<f32>>, Trouble> {
+        if vectors.len() != texts {
+            let message = format!("it returned {} vectors for {texts} texts", vectors.len());
+            return Err(Trouble::garbled(message));
+        }
+        let length = self.dimensions.or_else(|| vectors.first().map(Vec::len)).unwrap_or_default();
+        let mut checked = Vec::with_capacity(vectors.len());
+        for vector in vectors {
+            if vector.len() != length || length == 0 {
+                let message = format!(
+                    "it returned a vector of {} numbers where {length} are expected; check `memory.embeddings.dimensions`",
+                    vector.len()
+                );
+                return Err(Trouble::new(Fault::BadRequest, message));
+            }
+            let unit = unit_vector(&vector);
+            checked.push(unit.ok_or_else(|| Trouble::garbled("it returned a vector without a direction"))?);
+        }
+        Ok(checked)
+    }
+}
+
+#[async_trait]
+impl Embedder for RemoteEmbedder {
+    fn model(&self) -> &str {
+        &self.name
+    }
+
+    fn batch(&self) -> usize {
+        self.batch
+    }
+
+    async fn embed(
+        &self,
+        tenant: &TenantId,
+        texts: &[String],
+        purpose: EmbedPurpose,
+    ) -> Result<Vec<Vec<f32>>, EmbedError> {
+        if texts.is_empty() {
+            return Ok(Vec::new());
+        }
+        let retries = if purpose == EmbedPurpose::Passage { RETRIES } else { 0 };
+        let mut again = 0;
+        loop {
+            let trouble = match self.once(tenant, texts, purpose).await {
+                Ok(vectors) => return Ok(vectors),
+                Err(trouble) => trouble,
+            };
+            let asked = match trouble.fault {
+                Fault::RateLimited { retry_after } => retry_after,
+                _ => None,
+            };
+            let wait = asked.unwrap_or(WAIT * 2_u32.pow(again));
+            let transient = is_transient(trouble.fault);
+            if !transient || again >= retries || wait > LONGEST_WAIT {
+                let message = format!("the embedding model `{}`: {}", self.model, trouble.message);
+                return Err(EmbedError { message, transient, retry_after: asked });
+            }
+            tokio::time::sleep(wait).await;
+            again += 1;
+        }
+    }
+}
+
+/// Whether trying again later may help.
+fn is_transient(fault: Fault) -> bool {
+    match fault {
+        Fault::RateLimited { .. }
+        | Fault::Unavailable
+        | Fault::Connection
+        | Fault::TimedOut
+        | Fault::Garbled => true,
+        Fault::Unauthorised | Fault::NotSetUp | Fault::TooLong | Fault::BadRequest => false,
+        #[expect(
+            unreachable_patterns,
+            reason = "a new kind of fault is not tried again until somebody decides"
+        )]
+        _ => false,
+    }
+}
+
+impl std::fmt::Debug for RemoteEmbedder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RemoteEmbedder").field("model", &self.name).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,220 @@
+//! Vectors in memory: how they are written, compared and searched.
+//!
+//! An [`Index`] keeps of each vector its signs, one bit a number, and its numbers in eight bits. A search compares all
+//! signs, then the eight-bit numbers of the nearest tenth, and returns candidates; the caller compares those exactly
+//! with the vectors themselves, which are in the database. So memory holds about 9/32 of the vectors, and the scan
+//! reads 1/32 of them. `docs/decisions/0026-memory.md` has the figures.
+
+use claw_core::store::StoreError;
+
+use crate::row::damaged;
+
+/// So many vectors are all compared by their eight-bit numbers.
+const FEW: usize = 4_000;
+/// Of more, one of so many is.
+const SHARE: usize = 10;
+
+/// A vector as bytes: 32-bit numbers, little-endian.
+pub(crate) fn encode(vector: &[f32]) -> Vec<u8> {
+    vector.iter().flat_map(|number| number.to_le_bytes()).collect()
+}
+
+/// A vector from its bytes.
+pub(crate) fn decode(bytes: &[u8]) -> Result<Vec<f32>, StoreError> {
+    let (numbers, rest) = bytes.as_chunks::<4>();
+    if !rest.is_empty() || numbers.is_empty() {
+        return Err(damaged("a vector", format!("it has {} bytes", bytes.len())));
+    }
+    Ok(numbers.iter().map(|number| f32::from_le_bytes(*number)).collect())
+}
+
+/// The product of two vectors; 0 where their lengths differ.
+pub fn product(one: &[f32], other: &[f32]) -> f32 {
+    if one.len() != other.len() {
+        return 0.0;
+    }
+    // Sums of their own let the compiler take several numbers at a time.
+    let mut sums = [0.0_f32; 8];
+    let (ones, one_rest) = one.as_chunks::<8>();
+    let (others, other_rest) = other.as_chunks::<8>();
+    for (one, other) in ones.iter().zip(others) {
+        for ((sum, one), other) in sums.iter_mut().zip(one).zip(other) {
+            *sum += one * other;
+        }
+    }
+    let rest: f32 = one_rest.iter().zip(other_rest).map(|(one, other)| one * other).sum();
+    sums.iter().sum::<f32>() + rest
+}
+
+/// Vectors of one length, each with a number.
+#[derive(Debug, Default)]
+pub struct Index {
+    dimensions: usize,
+    ids: Vec<i64>,
+    /// Signs, in so many words a vector.
+    signs: Vec<u64>,
+    /// Numbers in eight bits, scaled so that the largest of a vector is 127.
+    small: Vec<i8>,
+    scales: Vec<f32>,
+}
+
+impl Index {
+    /// How many vectors it has.
+    pub fn len(&self) -> usize {
+        self.ids.len()
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.ids.is_empty()
+    }
+
+    /// The bytes that it holds.
+    pub fn bytes(&self) -> usize {
+        self.ids.len() * 12 + self.signs.len() * 8 + self.small.len()
+    }
+
+    /// Adds a vector. One of another length than the first is left out.
+    pub fn push(&mut self, id: i64, vector: &[f32]) {
+        if self.ids.is_empty() {
+            self.dimensions = vector.len();
+        }
+        if vector.len() != self.dimensions || vector.is_empty() {
+            return;
+        }
+        self.ids.push(id);
+        self.signs.extend(signs(vector));
+        let largest = vector.iter().fold(0.0_f32, |largest, number| largest.max(number.abs()));
+        let scale = if largest > 0.0 { largest / 127.0 } else { 1.0 };
+        self.small.extend(vector.iter().map(|number| (number / scale).round() as i8));
+        self.scales.push(scale);
+    }
+
+    /// The numbers of vectors among which the nearest `limit` are, nearest first as far as eight bits can tell.
+    pub fn candidates(&self, query: &[f32], limit: usize) -> Vec<i64> {
+        if query.len() != self.dimensions || self.ids.is_empty() {
+            return Vec::new();
+        }
+        let near = if self.ids.len() <= FEW { (0..self.ids.len()).collect() } else { self.near(query) };
+        let largest = query.iter().fold(0.0_f32, |largest, number| largest.max(number.abs()));
+        let scale = if largest > 0.0 { largest / 127.0 } else { 1.0 };
+        let query: Vec<i8> = query.iter().map(|number| (number / scale).round() as i8).collect();
+        let mut scored: Vec<(f32, i64)> = near
+            .into_iter()
+            .filter_map(|at| {
+                let small = self.small.get(at * self.dimensions..(at + 1) * self.dimensions)?;
+                let score = small_product(small, &query) as f32 * self.scales.get(at)?;
+                Some((score, *self.ids.get(at)?))
+            })
+            .collect();
+        let most = limit.saturating_mul(2).saturating_add(16).min(scored.len());
+        let nearer =
+            |one: &(f32, i64), other: &(f32, i64)| other.0.total_cmp(&one.0).then(one.1.cmp(&other.1));
+        if most < scored.len() {
+            scored.select_nth_unstable_by(most, nearer);
+            scored.truncate(most);
+        }
+        scored.sort_unstable_by(nearer);
+        scored.into_iter().map(|(_, id)| id).collect()
+    }
+
+    /// The places of vectors whose signs differ least from those of the query: about one of [`SHARE`].
+    fn near(&self, query: &[f32]) -> Vec<usize> {
+        let query: Vec<u64> = signs(query).collect();
+        let differences: Vec<u32> = self
+            .signs
+            .chunks_exact(query.len())
+            .map(|signs| signs.iter().zip(&query).map(|(one, other)| (one ^ other).count_ones()).sum())
+            .collect();
+        let mut counts = vec![0_usize; self.dimensions + 1];
+        for difference in &differences {
+            if let Some(count) = counts.get_mut(*difference as usize) {
+                *count += 1;
+            }
+        }
+        let wanted = FEW.max(self.ids.len() / SHARE);
+        let mut sum = 0;
+        let most = counts.iter().position(|count| {
+            sum += count;
+            sum >= wanted
+        });
+        let most = most.unwrap_or(self.dimensions) as u32;
+        let near = differences.iter().enumerate().filter(|(_, difference)| **difference <= most);
+        near.map(|(at, _)| at).collect()
+    }
+}
+
+/// The signs of a vector, in words of 64.
+fn signs(vector: &[f32]) -> impl Iterator<Item = u64> {
+    vector.chunks(64).map(|numbers| {
+        numbers.iter().enumerate().fold(0, |word, (at, number)| word | (u64::from(*number > 0.0) << at))
+    })
+}
+
+fn small_product(one: &[i8], other: &[i8]) -> i32 {
+    one.iter().zip(other).map(|(one, other)| i32::from(i16::from(*one) * i16::from(*other))).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use claw_core::port::unit_vector as normal;
+
+    use super::{Index, decode, encode, product};
+
+    /// Vectors around some centres, the same every time.
+    fn vectors(count: usize, dimensions: usize) -> Vec<Vec<f32>> {
+        let mut state = 0x5eed_u64;
+        let mut next = move || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state >> 40) as f32 / (1_u64 << 23) as f32 - 1.0
+        };
+        let centres: Vec<Vec<f32>> = (0..50).map(|_| (0..dimensions).map(|_| next()).collect()).collect();
+        let around = |n: usize, next: &mut dyn FnMut() -> f32| {
+            let centre = &centres[n % centres.len()];
+            let vector: Vec<f32> = centre.iter().map(|number| number + next()).collect();
+            normal(&vector).unwrap()
+        };
+        (0..count).map(|n| around(n, &mut next)).collect()
+    }
+
+    #[test]
+    fn bytes_come_back_as_numbers() {
+        let vector = [0.0, -1.5, f32::MIN_POSITIVE];
+        assert_eq!(decode(&encode(&vector)).unwrap(), vector);
+        assert!(decode(&[]).is_err() && decode(&[1, 2, 3]).is_err());
+    }
+
+    #[test]
+    fn a_vector_without_direction_is_none() {
+        assert_eq!(normal(&[0.0, 0.0]), None);
+        assert_eq!(normal(&[f32::NAN]), None);
+        assert_eq!(normal(&[3.0, 4.0]).unwrap(), [0.6, 0.8]);
+        assert_eq!(product(&[1.0], &[1.0, 2.0]), 0.0);
+    }
+
+    #[test]
+    fn finds_what_comparing_all_of_them_finds() {
+        for (count, dimensions) in [(300, 7), (12_000, 96), (12_000, 384)] {
+            let all = vectors(count + 20, dimensions);
+            let (known, asked) = all.split_at(count);
+            let mut index = Index::default();
+            for (vector, id) in known.iter().zip(0..) {
+                index.push(id, vector);
+            }
+            index.push(-1, &[1.0]);
+            assert_eq!(index.len(), count);
+            let mut found = 0;
+            for query in asked {
+                let mut exact: Vec<(f32, i64)> =
+                    known.iter().zip(0..).map(|(one, id)| (product(one, query), id)).collect();
+                exact.sort_by(|one, other| other.0.total_cmp(&one.0));
+                let candidates = index.candidates(query, 10);
+                found += exact[..10].iter().filter(|(_, id)| candidates.contains(id)).count();
+            }
+            assert!(found >= 195, "{found} of 200 among {count} of {dimensions}");
+        }
+        assert!(Index::default().candidates(&[1.0], 3).is_empty());
+    }
+}

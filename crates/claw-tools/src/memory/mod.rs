@@ -1,0 +1,9 @@
+//! `memory`: what was remembered, found and read.
+
+mod memory_get;
+mod memory_search;
+
+use crate::Builtin;
+
+pub(crate) const TOOLS: &[Builtin] =
+    &[Builtin::of::<memory_get::MemoryGet>(), Builtin::of::<memory_search::MemorySearch>()];
