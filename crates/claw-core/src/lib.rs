@@ -20,6 +20,6 @@ pub mod tool;
 
 pub use id::{
     AccessRequestId, AgentId, ApprovalId, ArtifactId, BootId, CallId, InstallationId, InvalidId, JobId,
-    KeyId, MessageId, NodeId, ProcessId, ProgramName, RuleId, SecretName, ServerName, SessionKey, SkillName, TenantId,
-    ToolName, UndoId, UsageId, UserId,
+    KeyId, MessageId, NodeId, ProcessId, ProgramName, RuleId, SecretName, ServerName, SessionKey, SkillName,
+    TenantId, ToolName, UndoId, UsageId, UserId,
 };

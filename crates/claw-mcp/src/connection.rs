@@ -331,6 +331,8 @@ fn context(target: &Target) -> RunContext {
         effects: Effects::ALL,
         access: WorkspaceAccess::Direct,
         network: false,
+        paths: Vec::new(),
+        readable: Vec::new(),
         hidden: Vec::new(),
         sights: Vec::new(),
         cancel: CancellationToken::new(),

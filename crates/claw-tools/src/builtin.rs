@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use claw_core::tool::{AnyTool, Meta, Source, Tool, erase};
 
-use crate::{agents, ai, automation, fs, knowledge, memory, runtime, sessions, skills, tools, web, workspace};
+use crate::{
+    agents, ai, automation, fs, knowledge, memory, runtime, sessions, skills, tools, web, workspace,
+};
 
 /// Every group's list, in the order listings show the groups.
 static GROUPS: [&[Builtin]; 12] = [

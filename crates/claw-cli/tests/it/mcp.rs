@@ -100,7 +100,8 @@ fn everything(modules: &Path, transport: &str) -> (Running, u16) {
 
 #[track_caller]
 fn check_everything(home: &Home, name: &str) {
-    let call = |tool: &str, args: &str| home.run(&["tools", "call", &format!("mcp_{name}_{tool}"), args, "--json"]);
+    let call =
+        |tool: &str, args: &str| home.run(&["tools", "call", &format!("mcp_{name}_{tool}"), args, "--json"]);
     let said = call("echo", r#"{"message": "hello"}"#);
     assert!(good(&said).stdout.contains("Echo: hello"), "{}", said.shown());
     let sum = call("get-sum", r#"{"a": 2, "b": 40}"#);
@@ -126,7 +127,8 @@ fn the_reference_server_is_bridged_over_stdio() {
     assert!(good(&ran).stdout.contains("13 tools"), "{}", ran.shown());
     check_everything(&home, "every");
     // Nothing of our environment, and no file of ours, reaches the program.
-    let env = home.run_with(&[("SECRET_OF_OURS", "leak-me-not-1234")], &["tools", "call", "mcp_every_get-env", "{}"]);
+    let env = home
+        .run_with(&[("SECRET_OF_OURS", "leak-me-not-1234")], &["tools", "call", "mcp_every_get-env", "{}"]);
     assert!(good(&env).stdout.contains("HOME") && !env.stdout.contains("leak-me-not"), "{}", env.shown());
     // Its tools stand in the groups that policies name.
     let denied = Home::with_config("[tools]\ndeny = [\"group:mcp:every\"]\n");
@@ -159,7 +161,9 @@ fn a_server_that_cannot_be_reached_is_not_added() {
     assert!(ran.stderr.contains("was not added") && !ran.stderr.contains("sesame"), "{}", ran.shown());
     assert!(home.run(&["mcp", "list"]).stdout.contains("no MCP servers"));
     assert!(!home.run(&["secrets", "list", "--json"]).stdout.contains("mcp.gone"));
-    for bad in [&["mcp", "add", "x", "ftp://e.example"][..], &["mcp", "add", "Bad", &url], &["mcp", "add", "x"]] {
+    for bad in
+        [&["mcp", "add", "x", "ftp://e.example"][..], &["mcp", "add", "Bad", &url], &["mcp", "add", "x"]]
+    {
         assert_ne!(home.run(bad).code, 0, "{bad:?}");
     }
     let program = home.run(&["mcp", "add", "nothing", "--", "/no/such/program"]);
@@ -216,7 +220,9 @@ fn a_server_that_misbehaves_harms_one_call_at_most() {
     says(&call("mcp_bad_garbage"), "after the garbage");
     says(&call("mcp_bad_unknown"), "refused the request");
     let flooded = call("mcp_bad_flood");
-    assert!(flooded.to_string().contains("after the flood") || flooded.to_string().contains("did not answer"));
+    assert!(
+        flooded.to_string().contains("after the flood") || flooded.to_string().contains("did not answer")
+    );
     let huge = call("mcp_bad_huge");
     assert!(huge["ok"] == false && huge.to_string().len() < 10_000, "{}", huge.to_string().len());
     says(&fine("mcp_good_ok"), "fine");
@@ -298,11 +304,19 @@ fn access_is_asked_for_and_given_once() {
     let gateway = Gateway::start(&home, ECHO);
     let ann = gateway.key("ann", &[]);
     let root = gateway.key("root", &["--role", "admin", "--scope", "admin"]);
-    let asked = gateway.post("/v1/mcp/requests", &ann, &json!({ "server": "work", "tools": ["ok"], "reason": "builds" }));
+    let asked = gateway.post(
+        "/v1/mcp/requests",
+        &ann,
+        &json!({ "server": "work", "tools": ["ok"], "reason": "builds" }),
+    );
     let id = asked.check(200, "builds").json()["request"]["id"].as_str().unwrap().to_owned();
     gateway.post(&format!("/v1/mcp/requests/{id}/review"), &ann, &json!({ "approve": true })).check(403, "");
     let review = |approve: bool| {
-        gateway.post(&format!("/v1/mcp/requests/{id}/review"), &root, &json!({ "approve": approve, "note": "fine" }))
+        gateway.post(
+            &format!("/v1/mcp/requests/{id}/review"),
+            &root,
+            &json!({ "approve": approve, "note": "fine" }),
+        )
     };
     review(true).check(200, "approved");
     assert_ne!(review(false).status, 200, "a second review is refused");
@@ -319,10 +333,12 @@ fn an_administrator_defines_no_programs_over_the_network() {
     let admin = gateway.key("root", &["--role", "admin", "--scope", "admin"]);
     let program = json!({ "name": "x", "transport": "stdio", "command": "/bin/sh", "args": ["-c", "id"] });
     gateway.post("/v1/mcp/servers", &admin, &program).check(403, "owner");
-    let private = json!({ "name": "x", "transport": "http", "url": "http://127.0.0.1:1/mcp", "private": true });
+    let private =
+        json!({ "name": "x", "transport": "http", "url": "http://127.0.0.1:1/mcp", "private": true });
     gateway.post("/v1/mcp/servers", &admin, &private).check(403, "owner");
     // Without that word, a private address is not reached.
-    let public = json!({ "name": "x", "transport": "http", "url": format!("http://{}/mcp", gateway.address) });
+    let public =
+        json!({ "name": "x", "transport": "http", "url": format!("http://{}/mcp", gateway.address) });
     let refused = gateway.post("/v1/mcp/servers", &admin, &public);
     assert_ne!(refused.status, 200, "{}", refused.body);
     let viewer = gateway.key("eve", &[]);
@@ -348,7 +364,10 @@ fn the_official_clients_use_our_tools() {
     let script = clients().join("mcp_client.mjs");
     let project = home.path().join("project");
     let within = |command: &mut Command| {
-        command.env("HOME", home.path()).env("CLAWSMITH_TEST_NODE_MODULES", &peers.modules).current_dir(&project);
+        command
+            .env("HOME", home.path())
+            .env("CLAWSMITH_TEST_NODE_MODULES", &peers.modules)
+            .current_dir(&project);
     };
     // The Python client gives its child no environment of ours but HOME.
     let mut command = Command::new(&peers.python);
@@ -410,7 +429,9 @@ fn a_call_that_needs_approval_waits_for_it_and_runs_once() {
     let pending = pending["approvals"].as_array().unwrap();
     assert_eq!(pending.len(), 1, "{pending:?}");
     let id = pending[0]["id"].as_str().unwrap();
-    gateway.post(&format!("/v1/approvals/{id}/answer"), &answering, &json!({ "approve": true })).check(200, "");
+    gateway
+        .post(&format!("/v1/approvals/{id}/answer"), &answering, &json!({ "approve": true }))
+        .check(200, "");
     let done = send();
     assert!(!done.contains("\"isError\":true"), "{done}");
     assert!(send().contains("is pending"), "the next one asks again");
@@ -428,7 +449,11 @@ fn servers_of_other_clients_are_imported() {
     let file = home.write("mcp.json", file.to_string());
     let ran = home.run(&["mcp", "import", file.to_str().unwrap()]);
     assert_eq!(ran.code, 1, "{}", ran.shown());
-    assert!(ran.stdout.contains("every-thing is added: 13 tools") && ran.stderr.contains("broken"), "{}", ran.shown());
+    assert!(
+        ran.stdout.contains("every-thing is added: 13 tools") && ran.stderr.contains("broken"),
+        "{}",
+        ran.shown()
+    );
     // A file that lies in the workspace is never picked up by itself.
     let other = Home::new();
     std::fs::copy(&file, other.path().join("project/.mcp.json")).unwrap();

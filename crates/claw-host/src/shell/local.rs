@@ -150,7 +150,14 @@ impl LocalShell {
             write,
             layer: None,
             temporary: self.temporary(context).await,
-            grants: self.options.grants.iter().map(grant).chain(given).chain(self.readable(context).await).collect(),
+            grants: self
+                .options
+                .grants
+                .iter()
+                .map(grant)
+                .chain(given)
+                .chain(self.readable(context).await)
+                .collect(),
             hidden: self.hidden(context).await,
             network: self.network(context),
             processes: true,

@@ -38,8 +38,8 @@ pub(crate) use self::files::SeenTable;
 pub use self::files::unified_diff;
 pub(crate) use self::scope::scope;
 pub use self::scope::{AgentFiles, FileRules};
-pub(crate) use self::web::look_at_hosts;
 pub(crate) use self::skills::look_at_skills;
+pub(crate) use self::web::look_at_hosts;
 use crate::{Asking, Executor, Offer};
 
 /// What one call was granted.

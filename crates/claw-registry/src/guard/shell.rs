@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use claw_core::TenantId;
-use claw_core::port::{Access, Allowed, HostRan, ProgramHost, ProgramRun, Ran, RunContext, Scope, Shell, ShellHost};
+use claw_core::port::{
+    Access, Allowed, HostRan, ProgramHost, ProgramRun, Ran, RunContext, Scope, Shell, ShellHost,
+};
 use claw_core::tool::{Argv, Ask, Caller, Effect, Plan, Script, Sight, ToolError};
 
 use super::changes::ChangeSite;

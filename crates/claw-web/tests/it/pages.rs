@@ -82,7 +82,12 @@ fn extracts_what_a_person_would_copy() {
     }
     let mean = |scores: &[f64]| scores.iter().sum::<f64>() / scores.len() as f64;
     let least = |scores: &[f64]| scores.iter().copied().fold(1.0, f64::min);
-    println!("pages {}  mean {:.3}  least {:.3}  titles {titles}", scores.len(), mean(&scores), least(&scores));
+    println!(
+        "pages {}  mean {:.3}  least {:.3}  titles {titles}",
+        scores.len(),
+        mean(&scores),
+        least(&scores)
+    );
     println!("bare library  mean {:.3}  least {:.3}  titles {bare_titles}", mean(&of_bare), least(&of_bare));
     assert!(scores.len() >= 40);
     assert!(mean(&scores) > 0.95, "mean {:.3}: {worst:?}", mean(&scores));

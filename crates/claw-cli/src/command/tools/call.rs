@@ -79,7 +79,7 @@ pub(crate) struct CallTool {
     pub(super) test: bool,
     /// Leaves out the lines that mark a result as data: a person reads it.
     #[arg(skip)]
-    plain: bool,
+    pub(super) plain: bool,
 }
 
 /// What the commands for one tool take besides its arguments.
@@ -113,6 +113,7 @@ impl CallTool {
             timeout: None,
             wait: options.wait,
             caller: options.caller,
+            test: false,
             plain: true,
         }
     }

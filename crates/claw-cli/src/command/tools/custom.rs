@@ -218,6 +218,7 @@ impl Test {
             timeout: None,
             wait: self.wait,
             caller: self.caller,
+            plain: false,
             test: true,
         };
         call.run(session)
