@@ -2,8 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up fails loudly")]
 
-use claw_core::store::Tenant;
 use claw_core::port::Clock as _;
+use claw_core::store::Tenant;
 use claw_core::{AgentId, SessionKey, TenantId};
 use claw_host::SystemClock;
 use clawsmith::app::custom::CustomToolDocument;

@@ -104,13 +104,12 @@ fn refuses_names_and_templates_that_mislead() {
         let ran = tools(&home, &["add", "tool.json"]);
         assert_eq!((ran.code, ran.stderr.contains(said)), (2, true), "{}", ran.shown());
     }
-    let preloaded = tools(
-        &home,
-        &["add", "--name", "t", "--description", "d", "--command", "ls", "--from-env", "PATH"],
-    );
+    let preloaded =
+        tools(&home, &["add", "--name", "t", "--description", "d", "--command", "ls", "--from-env", "PATH"]);
     assert_eq!((preloaded.code, preloaded.stderr.contains("`PATH`")), (2, true), "{}", preloaded.shown());
     let data = home.data().display().to_string();
-    let data = tools(&home, &["add", "--name", "t", "--description", "d", "--command", "ls", "--path", &data]);
+    let data =
+        tools(&home, &["add", "--name", "t", "--description", "d", "--command", "ls", "--path", &data]);
     assert_eq!((data.code, data.stderr.contains("data directory")), (2, true), "{}", data.shown());
 }
 
@@ -120,8 +119,14 @@ fn sealed_variables_reach_the_command_and_nobody_else() {
     let command = "printf %s \"$DEPLOY_TOKEN\" | wc -c; echo \"[$DEPLOY_TOKEN]\" {{.a}}";
     add(&home, &definition("deploy", command), &["--from-env", "DEPLOY_TOKEN"]);
     let ran = tools(&home, &["test", "deploy", r#"{"a": "x"}"#, "--json"]);
-    assert!(ran.stdout.contains(&TOKEN.len().to_string()) && ran.stdout.contains("[REDACTED]"), "{}", ran.shown());
-    for words in [&["show", "deploy", "--json"][..], &["list", "--json"], &["edit", "deploy", "--timeout", "5"]] {
+    assert!(
+        ran.stdout.contains(&TOKEN.len().to_string()) && ran.stdout.contains("[REDACTED]"),
+        "{}",
+        ran.shown()
+    );
+    for words in
+        [&["show", "deploy", "--json"][..], &["list", "--json"], &["edit", "deploy", "--timeout", "5"]]
+    {
         assert_eq!(tools(&home, words).code, 0);
     }
     let ledger = home.run(&["ledger", "show", "--json"]);
@@ -270,7 +275,8 @@ fn a_request_goes_to_the_named_server_with_its_sealed_header() {
         let mut bytes = vec![0; 4096];
         let read = stream.read(&mut bytes).unwrap();
         let answer = "{\"ok\":true}";
-        let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", answer.len());
+        let head =
+            format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", answer.len());
         stream.write_all(format!("{head}{answer}").as_bytes()).unwrap();
         String::from_utf8_lossy(&bytes[..read]).into_owned()
     });
