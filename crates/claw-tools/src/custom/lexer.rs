@@ -281,7 +281,7 @@ impl Lexer {
             command.code = READS_CODE.contains(&command.name.as_str())
                 || (of_shell && text.starts_with('-') && !text.starts_with("--") && text.contains('c'))
                 || (of_names && matches!(text, "-v" | "-R"));
-        } else if !(assigns && !word.anchored_by_slot()) {
+        } else if !assigns {
             command.named = true;
             command.name = text.rsplit('/').next().unwrap_or_default().to_owned();
             command.code = READS_CODE.contains(&command.name.as_str());
@@ -476,11 +476,6 @@ impl Word {
     fn expand(&mut self) {
         (self.begun, self.dressed) = (true, true);
         self.plain.push('$');
-    }
-
-    /// The word has a placeholder.
-    fn anchored_by_slot(&self) -> bool {
-        self.plain.is_empty() && !self.slots.is_empty()
     }
 }
 

@@ -18,12 +18,15 @@ const MOST_BYTES: u64 = 256 * 1024;
 /// Most files.
 const MOST_FILES: usize = 1000;
 
+/// A tool of a file, with the one agent that has it; `None` for every agent.
+pub(super) type FileTool = (Option<AgentId>, Arc<dyn AnyTool>);
+
 /// Loads the tools of the deployment's files. One that cannot be a tool is an error: a deployment that lacks a tool it
 /// names is not the one that was meant.
-pub(super) fn load(app: &App) -> Result<Vec<(Option<AgentId>, Arc<dyn AnyTool>)>, Error> {
+pub(super) fn load(app: &App) -> Result<Vec<FileTool>, Error> {
     let setup = app.setup();
     let Some(directory) = setup.loaded.custom_tools_directory(&setup.around) else { return Ok(Vec::new()) };
-    let mut tools: Vec<(Option<AgentId>, Arc<dyn AnyTool>)> = Vec::new();
+    let mut tools: Vec<FileTool> = Vec::new();
     for file in files(&directory)? {
         let document = read(&file).map_err(|error| in_file(&file, &error))?;
         let of_file = |error: Error| in_file(&file, &error);

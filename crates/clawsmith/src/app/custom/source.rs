@@ -27,7 +27,7 @@ pub(crate) struct CustomToolSource {
     changes: watch::Receiver<u64>,
     vault: OnceCell<Vault>,
     /// Tools that files of the deployment define, for its own tenant.
-    files: Vec<(Option<AgentId>, Tool)>,
+    files: Vec<files::FileTool>,
     known: Mutex<HashMap<TenantId, Arc<Known>>>,
 }
 
