@@ -269,9 +269,7 @@ fn unreached(error: NetError) -> ToolError {
         NetError::NotPublic { .. }
         | NetError::BadUrl { .. }
         | NetError::Gated { .. }
-        | NetError::Redirect { .. } => {
-            ErrorKind::Forbidden
-        }
+        | NetError::Redirect { .. } => ErrorKind::Forbidden,
         _ => ErrorKind::Unavailable,
     };
     ToolError::new(kind, error.to_string())

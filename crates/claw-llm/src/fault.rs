@@ -29,7 +29,9 @@ impl From<NetError> for Trouble {
     fn from(error: NetError) -> Self {
         let fault = match &error {
             NetError::TimedOut { .. } => Fault::TimedOut,
-            NetError::Garbled { .. } | NetError::TooLarge { .. } | NetError::Undecodable { .. } => Fault::Garbled,
+            NetError::Garbled { .. } | NetError::TooLarge { .. } | NetError::Undecodable { .. } => {
+                Fault::Garbled
+            }
             NetError::Connection { .. } | NetError::NoAddress { .. } => Fault::Connection,
             NetError::NotPublic { .. } | NetError::BadUrl { .. } | NetError::NoClient { .. } => {
                 Fault::NotSetUp

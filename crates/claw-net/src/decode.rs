@@ -28,7 +28,9 @@ pub(crate) fn decode(body: Bytes, encoding: &str, most: u64) -> Result<Bytes, Un
         .collect();
     if layers.len() > LAYERS {
         let count = layers.len();
-        return Err(Undecoded::Broken(format!("it was compressed {count} times; at most {LAYERS} are undone")));
+        return Err(Undecoded::Broken(format!(
+            "it was compressed {count} times; at most {LAYERS} are undone"
+        )));
     }
     let mut body = body;
     for layer in layers.iter().rev() {

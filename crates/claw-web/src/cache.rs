@@ -103,7 +103,12 @@ mod tests {
         let cache = Cache::new(Duration::from_secs(900));
         let tenant = TenantId::main();
         for at in 0..20 {
-            cache.put(&tenant, &format!("https://a.example/{at}"), ExtractMode::Markdown, fetched(MOST_BYTES / 10));
+            cache.put(
+                &tenant,
+                &format!("https://a.example/{at}"),
+                ExtractMode::Markdown,
+                fetched(MOST_BYTES / 10),
+            );
         }
         let inner = cache.inner.lock().unwrap();
         assert!(inner.bytes <= MOST_BYTES && inner.pages.len() == 10, "{}", inner.pages.len());

@@ -56,7 +56,8 @@ impl Default for WebConfig {
             most_bytes: 5 * 1024 * 1024,
             redirects: 5,
             cache_minutes: 15,
-            user_agent: concat!("Mozilla/5.0 (compatible; clawsmith/", env!("CARGO_PKG_VERSION"), ")").to_owned(),
+            user_agent: concat!("Mozilla/5.0 (compatible; clawsmith/", env!("CARGO_PKG_VERSION"), ")")
+                .to_owned(),
             search: SearchConfig::default(),
         }
     }

@@ -34,7 +34,12 @@ pub(crate) type Judge = Arc<dyn Fn(&Url) -> Result<(), String> + Send + Sync>;
 
 impl Fetcher {
     /// Fetches a page; `judge` is asked about each address on the way.
-    pub(crate) async fn fetch(&self, url: &Url, mode: ExtractMode, judge: Judge) -> Result<Fetched, ToolError> {
+    pub(crate) async fn fetch(
+        &self,
+        url: &Url,
+        mode: ExtractMode,
+        judge: Judge,
+    ) -> Result<Fetched, ToolError> {
         let way = Arc::new(Mutex::new(Vec::new()));
         let gate: Gate = {
             let way = Arc::clone(&way);
@@ -86,8 +91,10 @@ impl Fetcher {
             Ok(Err(_)) => Err(ToolError::failed(format!("the page of `{host}` could not be read"))
                 .try_instead("fetch it with `extract_mode` `raw`")),
             Err(_) => {
-                let told = format!("the page of `{host}` took longer than {} s to read", EXTRACTING.as_secs());
-                Err(ToolError::new(ErrorKind::TimedOut, told).try_instead("fetch it with `extract_mode` `raw`"))
+                let told =
+                    format!("the page of `{host}` took longer than {} s to read", EXTRACTING.as_secs());
+                Err(ToolError::new(ErrorKind::TimedOut, told)
+                    .try_instead("fetch it with `extract_mode` `raw`"))
             }
         }
     }

@@ -113,7 +113,11 @@ impl WebAccess {
         })?;
         let allow = self.allow.clone();
         let of_agent = self.agents.get(&surfer.agent).cloned().unwrap_or_default();
-        let blocks = [(self.block.clone(), "web.block"), (of_tenant, "settings.web_fetch.block"), (of_agent, "block_hosts")];
+        let blocks = [
+            (self.block.clone(), "web.block"),
+            (of_tenant, "settings.web_fetch.block"),
+            (of_agent, "block_hosts"),
+        ];
         Ok(Arc::new(move |url: &Url| {
             let host = url.host_str().unwrap_or_default();
             if !allow.is_empty() && !allow.covers(host) {

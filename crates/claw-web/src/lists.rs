@@ -74,14 +74,24 @@ mod tests {
 
     #[test]
     fn covers_names_and_those_below() {
-        let list = HostPatterns::compile(["Example.com", "*.evil.example", "10.0.0.1", "bücher.example", "[::1]"]).unwrap();
+        let list =
+            HostPatterns::compile(["Example.com", "*.evil.example", "10.0.0.1", "bücher.example", "[::1]"])
+                .unwrap();
         for host in [
-            "example.com", "EXAMPLE.COM", "example.com.", "a.evil.example", "b.a.evil.example", "10.0.0.1",
-            "xn--bcher-kva.example", "[::1]",
+            "example.com",
+            "EXAMPLE.COM",
+            "example.com.",
+            "a.evil.example",
+            "b.a.evil.example",
+            "10.0.0.1",
+            "xn--bcher-kva.example",
+            "[::1]",
         ] {
             assert!(list.covers(host), "{host}");
         }
-        for host in ["www.example.com", "evil.example", "notevil.example", "example.com.org", ".evil.example", ""] {
+        for host in
+            ["www.example.com", "evil.example", "notevil.example", "example.com.org", ".evil.example", ""]
+        {
             assert!(!list.covers(host), "{host}");
         }
         assert!(HostPatterns::compile(["*"]).unwrap().covers("any.example"));
@@ -90,7 +100,16 @@ mod tests {
 
     #[test]
     fn refuses_patterns_that_cover_something_else_than_they_seem_to() {
-        for text in ["", "http://a.example", "a.example/b", "*.*.example", "a*.example", "a.example:80", "*.10.0.0.1", "u@a"] {
+        for text in [
+            "",
+            "http://a.example",
+            "a.example/b",
+            "*.*.example",
+            "a*.example",
+            "a.example:80",
+            "*.10.0.0.1",
+            "u@a",
+        ] {
             assert_eq!(HostPatterns::compile([text]).unwrap_err().text, text);
         }
     }

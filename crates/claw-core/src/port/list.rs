@@ -8,8 +8,8 @@ use serde::Serialize;
 
 use super::{
     AgentDirectory, Agents, ArtifactStore, Artifacts, Catalogue, Clock, EndpointHost, Endpoints, Files,
-    FsBridge, Processes, ProgramHost, SeenFiles, Sessions, Shell, ShellHost, TalkHost, Talks, UndoJournal, Web,
-    WebHost,
+    FsBridge, Processes, ProgramHost, SeenFiles, Sessions, Shell, ShellHost, TalkHost, Talks, UndoJournal,
+    Web, WebHost,
 };
 use crate::tool::{Call, ToolError};
 

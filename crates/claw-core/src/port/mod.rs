@@ -55,8 +55,8 @@ pub use shell::{
 pub use talks::{Line as TalkLine, Posted, Talk, TalkHost, TalkPage, Talks, Words};
 pub use undo::{Change, CommandChange, Contents, UndoJournal};
 pub use web::{
-    BadAddress, ExtractMode, FetchRequest, Freshness, SearchAnswer, SearchRequest, SearchResult, Surfer, Web, WebAddress,
-    WebHost, WebPage,
+    BadAddress, ExtractMode, FetchRequest, Freshness, SearchAnswer, SearchRequest, SearchResult, Surfer, Web,
+    WebAddress, WebHost, WebPage,
 };
 
 use crate::id::{SessionKey, TenantId};

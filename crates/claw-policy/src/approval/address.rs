@@ -146,7 +146,8 @@ mod tests {
 
     #[test]
     fn follows_the_configuration() {
-        let strict = WebApprovals { new_host: EffectRule::Ask, telling_query: EffectRule::Deny, long_query: 64 };
+        let strict =
+            WebApprovals { new_host: EffectRule::Ask, telling_query: EffectRule::Deny, long_query: 64 };
         check(&strict, "https://a.example/", false, "ask");
         check(&strict, "https://a.example/", true, "allow");
         check(&strict, &format!("https://a.example/?{}", "x".repeat(80)), false, "deny");

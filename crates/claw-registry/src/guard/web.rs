@@ -76,7 +76,8 @@ impl Web for PlannedWeb {
     async fn search(&self, request: &SearchRequest) -> Result<SearchAnswer, ToolError> {
         self.grant.live()?;
         let asks = &self.grant.plan.asks;
-        let named = |origin| asks.iter().any(|ask| matches!(ask, Ask::Host { origin: named } if named == origin));
+        let named =
+            |origin| asks.iter().any(|ask| matches!(ask, Ask::Host { origin: named } if named == origin));
         if !(self.has_network() && self.host.search_origins().iter().all(named)) {
             return Err(unplanned("searching the web with the configured providers".to_owned()));
         }
@@ -90,10 +91,14 @@ fn refuse_secrets(scrubber: &CallScrubber, text: &str, what: &str) -> Result<(),
     let mut seen = text.to_owned();
     // Each round takes one layer of percent-encoding off.
     for _ in 0..4 {
-        let joined: String = seen.chars().filter(|c| !matches!(c, '/' | '&' | '=' | '.' | '?' | '\n')).collect();
+        let joined: String =
+            seen.chars().filter(|c| !matches!(c, '/' | '&' | '=' | '.' | '?' | '\n')).collect();
         if scrubber.text(&seen) != seen || scrubber.knows(&joined) {
-            return Err(ToolError::new(ErrorKind::Forbidden, format!("{what} holds a secret and is not sent"))
-                .try_instead("leave the secret out"));
+            return Err(ToolError::new(
+                ErrorKind::Forbidden,
+                format!("{what} holds a secret and is not sent"),
+            )
+            .try_instead("leave the secret out"));
         }
         let next = decoded(&seen);
         if next == seen {
@@ -154,7 +159,11 @@ mod tests {
         // Another tenant's secret is unknown here.
         let other = scrubbers.for_tenant(&TenantId::new("other").unwrap());
         assert!(refuse_secrets(&other, "https://a.example/?q=p4ss+word%2fof%3aours", "the address").is_ok());
-        for text in ["https://a.example/search?q=hello+world&page=2", "https://a.example/%zz%", "https://a.example/%25"] {
+        for text in [
+            "https://a.example/search?q=hello+world&page=2",
+            "https://a.example/%zz%",
+            "https://a.example/%25",
+        ] {
             assert!(refuse_secrets(&scrubber, text, "the address").is_ok(), "{text}");
         }
     }

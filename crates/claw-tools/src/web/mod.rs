@@ -5,4 +5,5 @@ mod web_search;
 
 use crate::Builtin;
 
-pub(crate) const TOOLS: &[Builtin] = &[Builtin::of::<web_fetch::WebFetch>(), Builtin::of::<web_search::WebSearch>()];
+pub(crate) const TOOLS: &[Builtin] =
+    &[Builtin::of::<web_fetch::WebFetch>(), Builtin::of::<web_search::WebSearch>()];

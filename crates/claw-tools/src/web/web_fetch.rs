@@ -2,9 +2,7 @@
 
 use claw_core::message::fenced;
 use claw_core::port::{ExtractMode, FetchRequest, WebAddress, WebPage};
-use claw_core::tool::{
-    Ask, Call, Effect, Effects, Facts, Group, Meta, Need, Output, Plan, Tool, ToolError,
-};
+use claw_core::tool::{Ask, Call, Effect, Effects, Facts, Group, Meta, Need, Output, Plan, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -83,7 +81,8 @@ fn shown(page: &WebPage) -> String {
     let mut head = Vec::new();
     head.extend(page.title.as_ref().map(|title| format!("# {title}")));
     head.push(page.url.clone());
-    let about: Vec<&str> = [&page.author, &page.date, &page.site].into_iter().flatten().map(String::as_str).collect();
+    let about: Vec<&str> =
+        [&page.author, &page.date, &page.site].into_iter().flatten().map(String::as_str).collect();
     if !about.is_empty() {
         head.push(about.join(" · "));
     }

@@ -40,7 +40,8 @@ impl Tool for WebSearch {
 
     /// The deployment tells in the settings where its providers are; the port compares it with where they really are.
     fn plan(&self, facts: &Facts, _: &Args) -> Plan {
-        let origins = facts.settings.get("origins").and_then(|origins| Vec::<Origin>::deserialize(origins).ok());
+        let origins =
+            facts.settings.get("origins").and_then(|origins| Vec::<Origin>::deserialize(origins).ok());
         let asks = origins.unwrap_or_default().into_iter().map(|origin| Ask::Host { origin });
         asks.fold(Plan::of(&Self::META), Plan::asking)
     }

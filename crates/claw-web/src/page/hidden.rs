@@ -27,9 +27,13 @@ pub(super) fn drop_hidden(document: &Document) -> usize {
             continue;
         }
         if node.is_text() {
-            let same = inherited.color.zip(inherited.background).is_some_and(|(text, ground)| text.is_near(ground));
+            let same =
+                inherited.color.zip(inherited.background).is_some_and(|(text, ground)| text.is_near(ground));
             let is_clear = inherited.color.is_some_and(Rgb::is_clear);
-            if (inherited.no_size || same || is_clear) && node.is_nonempty_text() && !node.text().trim().is_empty() {
+            if (inherited.no_size || same || is_clear)
+                && node.is_nonempty_text()
+                && !node.text().trim().is_empty()
+            {
                 gone.push(node);
                 count += 1;
             }
@@ -75,7 +79,8 @@ fn verdict(node: &NodeRef<'_>, sheet: &Sheet) -> Verdict {
     match name {
         // Metadata is read from these, and they are never shown.
         "head" | "script" | "style" | "link" | "meta" | "title" => return Verdict::Keep,
-        "template" | "noscript" | "noframes" | "object" | "embed" | "iframe" | "canvas" | "select" | "datalist" => {
+        "template" | "noscript" | "noframes" | "object" | "embed" | "iframe" | "canvas" | "select"
+        | "datalist" => {
             return Verdict::Drop;
         }
         _ => {}

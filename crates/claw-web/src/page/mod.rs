@@ -44,8 +44,11 @@ pub fn extract(source: &Source, mode: ExtractMode) -> Result<WebPage, ToolError>
     };
     match kind {
         Kind::Pdf => {
-            return Err(ToolError::failed(format!("`{}` is a PDF, which this build cannot read yet", page.url))
-                .try_instead("look for an HTML version of it"));
+            return Err(ToolError::failed(format!(
+                "`{}` is a PDF, which this build cannot read yet",
+                page.url
+            ))
+            .try_instead("look for an HTML version of it"));
         }
         Kind::Image | Kind::Binary => {
             page.text = named(source, &page);
@@ -59,7 +62,10 @@ pub fn extract(source: &Source, mode: ExtractMode) -> Result<WebPage, ToolError>
         (Kind::Html, _) => {
             let depth = nesting::estimate(&text);
             if depth > nesting::DEEPEST {
-                let told = format!("`{}` nests {depth} elements, which no honest page does, and is not read", page.url);
+                let told = format!(
+                    "`{}` nests {depth} elements, which no honest page does, and is not read",
+                    page.url
+                );
                 return Err(ToolError::failed(told).try_instead("fetch it with `extract_mode` `raw`"));
             }
             html::read(&text, &source.url, mode, &mut page);
@@ -117,7 +123,9 @@ impl Kind {
             _ if is_binary(&start) => Self::Binary,
             "" | "text/plain" | "application/octet-stream" if is_html() => Self::Html,
             "" | "text/plain" | "application/octet-stream" if is_feed() => Self::Feed,
-            _ if mime.starts_with("audio/") || mime.starts_with("video/") || mime.starts_with("font/") => Self::Binary,
+            _ if mime.starts_with("audio/") || mime.starts_with("video/") || mime.starts_with("font/") => {
+                Self::Binary
+            }
             _ => Self::Text,
         }
     }

@@ -5,8 +5,9 @@ pub(super) const DEEPEST: usize = 1500;
 
 /// Elements that need no end tag, or have no content.
 const OPEN_ENDED: &[&str] = &[
-    "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr", "p", "li", "dt",
-    "dd", "td", "th", "tr", "thead", "tbody", "tfoot", "option", "optgroup", "rp", "rt", "html", "head", "body", "colgroup",
+    "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track",
+    "wbr", "p", "li", "dt", "dd", "td", "th", "tr", "thead", "tbody", "tfoot", "option", "optgroup", "rp",
+    "rt", "html", "head", "body", "colgroup",
 ];
 
 /// The deepest nesting, as far as start and end tags tell.

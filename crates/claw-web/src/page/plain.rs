@@ -28,7 +28,8 @@ pub(super) fn tidy(text: &str) -> String {
 
 /// One line of at most so many characters; `None` where nothing is left.
 pub(crate) fn label(text: &str, most: usize) -> Option<String> {
-    let words = text.split_whitespace().map(|word| word.chars().filter(|c| !is_invisible(*c)).collect::<String>());
+    let words =
+        text.split_whitespace().map(|word| word.chars().filter(|c| !is_invisible(*c)).collect::<String>());
     let line = words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");
     let cut: String = line.chars().take(most).collect();
     (!cut.is_empty()).then_some(cut)

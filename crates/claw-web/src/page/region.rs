@@ -8,18 +8,70 @@ use dom_query::{Document, NodeRef};
 const MARK: &str = "data-claw-region";
 /// Elements that are no content wherever they stand.
 const NEVER: &[&str] = &[
-    "nav", "footer", "aside", "button", "input", "textarea", "script", "style", "svg", "head", "link", "meta", "dialog", "menu",
-    "label",
+    "nav", "footer", "aside", "button", "input", "textarea", "script", "style", "svg", "head", "link",
+    "meta", "dialog", "menu", "label",
 ];
 /// Roles that are no content.
-const ROLES: &[&str] =
-    &["navigation", "banner", "contentinfo", "complementary", "search", "dialog", "alert", "toolbar", "menu", "menubar", "tablist"];
+const ROLES: &[&str] = &[
+    "navigation",
+    "banner",
+    "contentinfo",
+    "complementary",
+    "search",
+    "dialog",
+    "alert",
+    "toolbar",
+    "menu",
+    "menubar",
+    "tablist",
+];
 /// Words of classes and ids that name no content.
 const WORDS: &[&str] = &[
-    "nav", "navbar", "menu", "sidebar", "breadcrumb", "breadcrumbs", "pagination", "pager", "cookie", "cookies", "consent", "gdpr",
-    "newsletter", "subscribe", "share", "sharing", "social", "related", "recommended", "recommendations", "promo", "promoted",
-    "advert", "advertisement", "ad", "ads", "sponsor", "sponsored", "banner", "popup", "modal", "toolbar", "skip", "footer",
-    "masthead", "toc", "tooltip", "paywall", "login", "signup", "badge", "actions", "controls", "upsell", "announcement",
+    "nav",
+    "navbar",
+    "menu",
+    "sidebar",
+    "breadcrumb",
+    "breadcrumbs",
+    "pagination",
+    "pager",
+    "cookie",
+    "cookies",
+    "consent",
+    "gdpr",
+    "newsletter",
+    "subscribe",
+    "share",
+    "sharing",
+    "social",
+    "related",
+    "recommended",
+    "recommendations",
+    "promo",
+    "promoted",
+    "advert",
+    "advertisement",
+    "ad",
+    "ads",
+    "sponsor",
+    "sponsored",
+    "banner",
+    "popup",
+    "modal",
+    "toolbar",
+    "skip",
+    "footer",
+    "masthead",
+    "toc",
+    "tooltip",
+    "paywall",
+    "login",
+    "signup",
+    "badge",
+    "actions",
+    "controls",
+    "upsell",
+    "announcement",
 ];
 
 /// The main region.
@@ -52,7 +104,13 @@ impl Region {
     }
 
     /// The text of the region.
-    pub(super) fn text(&self, document: &Document, url: &Url, mode: ExtractMode, title: Option<&str>) -> String {
+    pub(super) fn text(
+        &self,
+        document: &Document,
+        url: &Url,
+        mode: ExtractMode,
+        title: Option<&str>,
+    ) -> String {
         let marked = document.select_single(&format!("[{MARK}]"));
         let Some(node) = marked.nodes().first() else { return String::new() };
         let gone: Vec<NodeRef<'_>> = boilerplate(node);
@@ -126,9 +184,10 @@ fn is_boilerplate(node: &NodeRef<'_>) -> bool {
     }
     element.attrs.iter().any(|attribute| match &*attribute.name.local {
         "role" => ROLES.contains(&&*attribute.value),
-        "class" | "id" => attribute.value.split([' ', '-', '_']).any(|word| {
-            WORDS.iter().any(|known| known.eq_ignore_ascii_case(word))
-        }),
+        "class" | "id" => attribute
+            .value
+            .split([' ', '-', '_'])
+            .any(|word| WORDS.iter().any(|known| known.eq_ignore_ascii_case(word))),
         _ => false,
     })
 }
@@ -175,9 +234,9 @@ pub(super) fn depth(document: &Document) -> usize {
 pub(super) fn plain_text(document: &Document) -> String {
     let mut lines = Vec::new();
     for node in document.root().descendants_it().filter(|node| node.is_text()) {
-        let is_code = node.parent().is_some_and(|parent| {
-            ["script", "style", "title"].iter().any(|name| parent.has_name(name))
-        });
+        let is_code = node
+            .parent()
+            .is_some_and(|parent| ["script", "style", "title"].iter().any(|name| parent.has_name(name)));
         let text = node.text();
         if !is_code && !text.trim().is_empty() {
             lines.push(text.trim().to_owned());
@@ -189,7 +248,8 @@ pub(super) fn plain_text(document: &Document) -> String {
 /// The heading or title of a page.
 pub(super) fn title(document: &Document) -> Option<String> {
     let heading = document.select("h1");
-    let heading = heading.nodes().first().filter(|_| heading.length() == 1).map(|node| node.text().to_string());
+    let heading =
+        heading.nodes().first().filter(|_| heading.length() == 1).map(|node| node.text().to_string());
     let of_head = document.select_single("title").text().to_string();
     let is_there = |text: &String| !text.trim().is_empty();
     Some(of_head).filter(is_there).or_else(|| heading.filter(is_there))
@@ -213,7 +273,8 @@ pub(super) fn scripts(document: &Document) -> Scripts {
         } else if node.has_name("noscript") {
             asks |= node.text().to_lowercase().contains("javascript");
         } else if let Some(id) = node.id_attr() {
-            has_root |= matches!(&*id, "root" | "app" | "__next" | "__nuxt" | "app-root" | "main-app" | "svelte");
+            has_root |=
+                matches!(&*id, "root" | "app" | "__next" | "__nuxt" | "app-root" | "main-app" | "svelte");
         } else if node.has_name("app-root") {
             has_root = true;
         }

@@ -131,7 +131,9 @@ impl Look {
                 self.no_size = size.map(|(number, unit)| is_tiny(number, unit)).or(self.no_size);
             }
             "width" | "height" | "max-width" | "max-height" => {
-                let is_none = number.is_some_and(|(number, unit)| number <= 1.0 && unit != "%" && (number == 0.0 || unit == "px"));
+                let is_none = number.is_some_and(|(number, unit)| {
+                    number <= 1.0 && unit != "%" && (number == 0.0 || unit == "px")
+                });
                 // One of them is enough.
                 self.no_extent = Some(is_none || self.no_extent == Some(true));
             }
@@ -141,8 +143,10 @@ impl Look {
                 self.off_screen = Some(is_far || self.off_screen == Some(true));
             }
             "transform" => {
-                let is_gone = value.contains("scale(0)") || value.contains("scale(0,")
-                    || value.contains("translate") && value.split(['(', ',', ')']).filter_map(length).any(|(n, unit)| n <= far(unit));
+                let is_gone = value.contains("scale(0)")
+                    || value.contains("scale(0,")
+                    || value.contains("translate")
+                        && value.split(['(', ',', ')']).filter_map(length).any(|(n, unit)| n <= far(unit));
                 self.off_screen = Some(is_gone || self.off_screen == Some(true));
             }
             "clip" => self.clipped = Some(is_empty_clip(value)),
@@ -150,7 +154,8 @@ impl Look {
                 let inset = value.strip_prefix("inset(").and_then(length);
                 self.clipped = Some(
                     inset.is_some_and(|(number, unit)| unit == "%" && number >= 50.0)
-                        || value.starts_with("circle(0") || value.starts_with("polygon(0 0, 0 0"),
+                        || value.starts_with("circle(0")
+                        || value.starts_with("polygon(0 0, 0 0"),
                 );
             }
             "color" | "-webkit-text-fill-color" => self.color = Rgb::parse(value).or(self.color),
@@ -184,14 +189,20 @@ fn far(unit: &str) -> f32 {
 }
 
 fn is_empty_clip(value: &str) -> bool {
-    let Some(inside) = value.strip_prefix("rect(").and_then(|rest| rest.strip_suffix(')')) else { return false };
-    inside.split([',', ' ']).filter(|part| !part.is_empty()).all(|part| length(part).is_some_and(|(n, _)| n.abs() <= 1.0))
+    let Some(inside) = value.strip_prefix("rect(").and_then(|rest| rest.strip_suffix(')')) else {
+        return false;
+    };
+    inside
+        .split([',', ' '])
+        .filter(|part| !part.is_empty())
+        .all(|part| length(part).is_some_and(|(n, _)| n.abs() <= 1.0))
 }
 
 /// A number and its unit, at the start of a text.
 fn length(text: &str) -> Option<(f32, &str)> {
     let text = text.trim();
-    let end = text.find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | '-' | '+'))).unwrap_or(text.len());
+    let end =
+        text.find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | '-' | '+'))).unwrap_or(text.len());
     let number: f32 = text.get(..end)?.parse().ok()?;
     let rest = text.get(end..)?;
     let unit = rest.find(|c: char| !(c.is_ascii_alphabetic() || c == '%')).map_or(rest, |at| &rest[..at]);
@@ -315,7 +326,11 @@ impl Sheet {
         let classes: Vec<&str> = class.split_ascii_whitespace().collect();
         let mut found: Vec<&Rule> = Vec::new();
         let lists = classes.iter().map(|class| self.by_class.get(*class));
-        let lists = lists.chain([self.by_id.get(id).filter(|_| !id.is_empty()), self.by_name.get(name), self.by_name.get("")]);
+        let lists = lists.chain([
+            self.by_id.get(id).filter(|_| !id.is_empty()),
+            self.by_name.get(name),
+            self.by_name.get(""),
+        ]);
         for at in lists.flatten().flatten() {
             found.extend(self.rules.get(*at).filter(|rule| rule.holds(name, id, &classes)));
         }
@@ -347,10 +362,36 @@ fn block_end(text: &str) -> Option<usize> {
 fn matters(name: &str) -> bool {
     matches!(
         name,
-        "display" | "visibility" | "content-visibility" | "opacity" | "filter" | "font-size" | "font" | "width" | "height"
-            | "max-width" | "max-height" | "overflow" | "overflow-x" | "overflow-y" | "left" | "top" | "right" | "bottom"
-            | "text-indent" | "margin-left" | "margin-top" | "margin" | "transform" | "clip" | "clip-path" | "color"
-            | "-webkit-text-fill-color" | "background-color" | "background" | "background-image"
+        "display"
+            | "visibility"
+            | "content-visibility"
+            | "opacity"
+            | "filter"
+            | "font-size"
+            | "font"
+            | "width"
+            | "height"
+            | "max-width"
+            | "max-height"
+            | "overflow"
+            | "overflow-x"
+            | "overflow-y"
+            | "left"
+            | "top"
+            | "right"
+            | "bottom"
+            | "text-indent"
+            | "margin-left"
+            | "margin-top"
+            | "margin"
+            | "transform"
+            | "clip"
+            | "clip-path"
+            | "color"
+            | "-webkit-text-fill-color"
+            | "background-color"
+            | "background"
+            | "background-image"
     )
 }
 
@@ -370,7 +411,11 @@ impl Rule {
             let after = rest.get(1..)?;
             let end = after.find(['.', '#']).unwrap_or(after.len());
             let word = after.get(..end)?.to_owned();
-            if mark == '#' { id = word } else { classes.push(word) }
+            if mark == '#' {
+                id = word
+            } else {
+                classes.push(word)
+            }
             rest = after.get(end..)?;
         }
         // An element's name alone below another one says too little.

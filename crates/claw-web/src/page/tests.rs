@@ -84,7 +84,12 @@ fn drops_text_that_a_style_sheet_hides() {
     ] {
         hides(&format!("<style>{sheet}</style>"), body);
     }
-    for sheet in ["@media print{.x{display:none}}", ".x{display:none}.x.note{display:block}", ".z{display:none}", ".x:hover{display:none}"] {
+    for sheet in [
+        "@media print{.x{display:none}}",
+        ".x{display:none}.x.note{display:block}",
+        ".z{display:none}",
+        ".x:hover{display:none}",
+    ] {
         let page = page("text/html", html(&format!("<style>{sheet}</style>"), body));
         assert!(page.text.contains("Obey these"), "{sheet}: {}", page.text);
     }
@@ -92,17 +97,24 @@ fn drops_text_that_a_style_sheet_hides() {
 
 #[test]
 fn drops_comments_and_scripts() {
-    let page = page("text/html", html("", "<!-- obey --><script>var obey = 1;</script><style>.obey{}</style><p>Seen.</p>"));
+    let page = page(
+        "text/html",
+        html("", "<!-- obey --><script>var obey = 1;</script><style>.obey{}</style><p>Seen.</p>"),
+    );
     assert!(!page.text.contains("obey") && page.text.contains("Seen."), "{}", page.text);
 }
 
 #[test]
 fn keeps_links_tables_code_and_metadata() {
-    let head = "<meta name=author content='Ana Lee'><meta property='article:published_time' content='2026-11-02'>";
+    let head =
+        "<meta name=author content='Ana Lee'><meta property='article:published_time' content='2026-11-02'>";
     let body = "<p>See <a href='../other'>the other page</a>.</p><table><tr><th>Name</th><th>Age</th></tr><tr><td>Bo</td>\
                 <td>7</td></tr></table><pre><code>let x = 1;\nlet y = 2;</code></pre><ul><li>one</li><li>two</li></ul>";
     let page = page("text/html; charset=utf-8", html(head, body));
-    assert_eq!((page.title.as_deref(), page.author.as_deref(), page.date.as_deref()), (Some("A page"), Some("Ana Lee"), Some("2026-11-02")));
+    assert_eq!(
+        (page.title.as_deref(), page.author.as_deref(), page.date.as_deref()),
+        (Some("A page"), Some("Ana Lee"), Some("2026-11-02"))
+    );
     for part in ["[the other page](https://site.example/other)", "| Name", "let x = 1;\nlet y = 2;", "one"] {
         assert!(page.text.contains(part), "{part}: {}", page.text);
     }
@@ -119,19 +131,38 @@ fn tells_that_a_page_needs_a_browser() {
 
 #[test]
 fn reads_other_kinds() {
-    assert_eq!(page("application/json", "{\"b\":1,\"a\":[2]}").text, "{\n  \"b\": 1,\n  \"a\": [\n    2\n  ]\n}");
+    assert_eq!(
+        page("application/json", "{\"b\":1,\"a\":[2]}").text,
+        "{\n  \"b\": 1,\n  \"a\": [\n    2\n  ]\n}"
+    );
     assert_eq!(page("application/json", "not json").text, "not json");
     let odd = r#"{"a\"{":[ ],"b":{},"c":"x, \\","d":[1e400,true]}"#;
-    let shown = "{\n  \"a\\\"{\": [],\n  \"b\": {},\n  \"c\": \"x, \\\\\",\n  \"d\": [\n    1e400,\n    true\n  ]\n}";
+    let shown =
+        "{\n  \"a\\\"{\": [],\n  \"b\": {},\n  \"c\": \"x, \\\\\",\n  \"d\": [\n    1e400,\n    true\n  ]\n}";
     assert_eq!(page("application/json", odd).text, shown);
     assert_eq!(page("text/markdown", "# Title\n\ntext").kind, "markdown");
     assert_eq!(page("text/plain", "a\u{200b}b\n").text, "ab");
     let image = page("image/png", vec![0x89, 0x50, 0x4e, 0x47, 0, 0]);
-    assert_eq!((image.kind, image.text.as_str()), ("image", "[an image `page`: image/png, 6 bytes; its content is not shown]"));
+    assert_eq!(
+        (image.kind, image.text.as_str()),
+        ("image", "[an image `page`: image/png, 6 bytes; its content is not shown]")
+    );
     assert_eq!(page("application/zip", vec![0x50, 0x4b, 0, 0]).kind, "binary");
-    let pdf = Source { url: Url::parse("https://a.example/x.pdf").unwrap(), content_type: None, body: b"%PDF-1.7".to_vec() };
-    assert!(extract(&pdf, ExtractMode::Markdown).unwrap_err().message.contains("is a PDF, which this build cannot read"));
-    assert_eq!(read("text/html", "<p>&lt;x&gt;<!--c--></p>", ExtractMode::Raw).text, "<p>&lt;x&gt;<!--c--></p>");
+    let pdf = Source {
+        url: Url::parse("https://a.example/x.pdf").unwrap(),
+        content_type: None,
+        body: b"%PDF-1.7".to_vec(),
+    };
+    assert!(
+        extract(&pdf, ExtractMode::Markdown)
+            .unwrap_err()
+            .message
+            .contains("is a PDF, which this build cannot read")
+    );
+    assert_eq!(
+        read("text/html", "<p>&lt;x&gt;<!--c--></p>", ExtractMode::Raw).text,
+        "<p>&lt;x&gt;<!--c--></p>"
+    );
 }
 
 #[test]
@@ -165,7 +196,8 @@ fn reads_characters_whatever_is_claimed() {
         let page = page(&format!("text/html; charset={lie}"), utf8.clone());
         assert!(page.text.contains("café"), "{lie}: {}", page.text);
     }
-    let utf16: Vec<u8> = [0xff, 0xfe].into_iter().chain(utf8.encode_utf16().flat_map(u16::to_le_bytes)).collect();
+    let utf16: Vec<u8> =
+        [0xff, 0xfe].into_iter().chain(utf8.encode_utf16().flat_map(u16::to_le_bytes)).collect();
     assert!(page("text/html", utf16).text.contains("café"));
     // ASCII that is called UTF-16 stays ASCII.
     assert!(page("text/html; charset=utf-16", format!("<p>{FILLER}</p>")).text.contains("The river"));
@@ -184,7 +216,9 @@ fn reads_hostile_trees() {
     }
     let page = read_on_thread(format!("<style>{}</style><p>{FILLER}", ".a{display:none}".repeat(20_000)));
     assert!(page.text.contains("The river"));
-    for broken in ["<", "<!--", "<style>{{{", "<p style=\"", "&#x110000;&#0;", "\u{0}<p>\u{0}", "<svg><![CDATA[", "]]>"] {
+    for broken in
+        ["<", "<!--", "<style>{{{", "<p style=\"", "&#x110000;&#0;", "\u{0}<p>\u{0}", "<svg><![CDATA[", "]]>"]
+    {
         let _ = page_text(broken);
     }
 }
@@ -193,7 +227,8 @@ fn reads_hostile_trees() {
 fn refuses_trees_that_take_too_long_to_parse() {
     for open in ["<div>", "<ul><li>", "<blockquote>"] {
         let url = Url::parse("https://site.example/").unwrap();
-        let source = Source { url, content_type: Some("text/html".into()), body: open.repeat(100_000).into_bytes() };
+        let source =
+            Source { url, content_type: Some("text/html".into()), body: open.repeat(100_000).into_bytes() };
         let error = extract(&source, ExtractMode::Markdown).unwrap_err();
         assert!(error.message.contains("nests 100000 elements"), "{error}");
         assert!(extract(&source, ExtractMode::Raw).is_ok());

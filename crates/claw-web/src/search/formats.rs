@@ -41,7 +41,8 @@ pub(super) fn request(
         SearchProvider::Exa => (HeaderName::from_static("x-api-key"), key.to_owned()),
         _ => (header::AUTHORIZATION, format!("Bearer {key}")),
     };
-    let mut value = HeaderValue::try_from(value).map_err(|_| "has a key that no header can carry".to_owned())?;
+    let mut value =
+        HeaderValue::try_from(value).map_err(|_| "has a key that no header can carry".to_owned())?;
     value.set_sensitive(true);
     Ok(request.header(name, value))
 }
@@ -76,13 +77,16 @@ fn brave(base: &Url, search: &SearchRequest) -> Result<Request, String> {
             query.append_pair("search_lang", language);
         }
         if let Some(freshness) = &search.freshness {
-            query.append_pair("freshness", &match freshness {
-                Freshness::Day => "pd".to_owned(),
-                Freshness::Week => "pw".to_owned(),
-                Freshness::Month => "pm".to_owned(),
-                Freshness::Year => "py".to_owned(),
-                Freshness::Between(from, to) => format!("{from}to{to}"),
-            });
+            query.append_pair(
+                "freshness",
+                &match freshness {
+                    Freshness::Day => "pd".to_owned(),
+                    Freshness::Week => "pw".to_owned(),
+                    Freshness::Month => "pm".to_owned(),
+                    Freshness::Year => "py".to_owned(),
+                    Freshness::Between(from, to) => format!("{from}to{to}"),
+                },
+            );
         }
     }
     Ok(get(url))
@@ -160,13 +164,16 @@ fn duckduckgo(base: &Url, search: &SearchRequest) -> Result<Request, String> {
             query.append_pair("kl", &format!("{}-{language}", country.to_lowercase()));
         }
         if let Some(freshness) = &search.freshness {
-            query.append_pair("df", &match freshness {
-                Freshness::Day => "d".to_owned(),
-                Freshness::Week => "w".to_owned(),
-                Freshness::Month => "m".to_owned(),
-                Freshness::Year => "y".to_owned(),
-                Freshness::Between(from, to) => format!("{from}..{to}"),
-            });
+            query.append_pair(
+                "df",
+                &match freshness {
+                    Freshness::Day => "d".to_owned(),
+                    Freshness::Week => "w".to_owned(),
+                    Freshness::Month => "m".to_owned(),
+                    Freshness::Year => "y".to_owned(),
+                    Freshness::Between(from, to) => format!("{from}..{to}"),
+                },
+            );
         }
     }
     let accept = HeaderValue::from_static("text/html");
@@ -193,7 +200,8 @@ pub(super) fn read(provider: SearchProvider, body: &[u8]) -> Result<Vec<SearchRe
     if provider == SearchProvider::Duckduckgo {
         return page(&String::from_utf8_lossy(body));
     }
-    let answer: Value = serde_json::from_slice(body).map_err(|_| Unread::Broken("it is not JSON".to_owned()))?;
+    let answer: Value =
+        serde_json::from_slice(body).map_err(|_| Unread::Broken("it is not JSON".to_owned()))?;
     let (list, excerpt, date) = match provider {
         SearchProvider::Brave => ("/web/results", "description", &["page_age", "age"][..]),
         SearchProvider::Exa => ("/results", "text", &["publishedDate"][..]),
@@ -233,7 +241,9 @@ fn page(html: &str) -> Result<Vec<SearchResult>, Unread> {
         }
         let result = dom_query::Selection::from(*node);
         let link = result.select_single("a.result__a");
-        let Some(url) = link.attr("href").and_then(|href| target(&href)).filter(|url| is_page(url)) else { continue };
+        let Some(url) = link.attr("href").and_then(|href| target(&href)).filter(|url| is_page(url)) else {
+            continue;
+        };
         results.push(SearchResult {
             title: words_of(&link.text(), TITLE),
             excerpt: words_of(&result.select_single(".result__snippet").text(), EXCERPT),
@@ -255,7 +265,8 @@ fn page(html: &str) -> Result<Vec<SearchResult>, Unread> {
 fn target(href: &str) -> Option<String> {
     let whole = if href.starts_with("//") { format!("https:{href}") } else { href.to_owned() };
     let url = Url::parse(&whole).ok()?;
-    let is_own = url.host_str().is_some_and(|host| host == "duckduckgo.com" || host.ends_with(".duckduckgo.com"));
+    let is_own =
+        url.host_str().is_some_and(|host| host == "duckduckgo.com" || host.ends_with(".duckduckgo.com"));
     if !is_own {
         return Some(whole);
     }

@@ -59,19 +59,31 @@ mod tests {
     use super::*;
 
     fn list(name: &str, urls: &[&str]) -> (SmolStr, Vec<SearchResult>) {
-        let result = |url: &&str| SearchResult { url: (*url).to_owned(), title: name.to_owned(), ..SearchResult::default() };
+        let result = |url: &&str| SearchResult {
+            url: (*url).to_owned(),
+            title: name.to_owned(),
+            ..SearchResult::default()
+        };
         (name.into(), urls.iter().map(result).collect())
     }
 
     #[test]
     fn merges_by_address() {
-        let a = list("a", &["https://one.example/", "https://two.example/x?utm_source=a", "ftp://three.example/"]);
-        let b = list("b", &["https://four.example/", "http://www.two.example/x/", "https://one.example/#top"]);
+        let a = list(
+            "a",
+            &["https://one.example/", "https://two.example/x?utm_source=a", "ftp://three.example/"],
+        );
+        let b =
+            list("b", &["https://four.example/", "http://www.two.example/x/", "https://one.example/#top"]);
         let merged = merged(vec![a, b], 10);
         let shown: Vec<_> = merged.iter().map(|r| (r.url.as_str(), r.providers.len())).collect();
         assert_eq!(
             shown,
-            [("https://one.example/", 2), ("https://two.example/x?utm_source=a", 2), ("https://four.example/", 1)]
+            [
+                ("https://one.example/", 2),
+                ("https://two.example/x?utm_source=a", 2),
+                ("https://four.example/", 1)
+            ]
         );
     }
 

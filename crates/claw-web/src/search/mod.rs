@@ -120,8 +120,11 @@ impl Chain {
         lookup: Lookup,
     ) -> Result<Self, WebConfigError> {
         let links = links(config)?;
-        let named: BTreeSet<_> =
-            links.iter().filter(|link| link.is_named).filter_map(|link| claw_net::Origin::of(&link.base)).collect();
+        let named: BTreeSet<_> = links
+            .iter()
+            .filter(|link| link.is_named)
+            .filter_map(|link| claw_net::Origin::of(&link.base))
+            .collect();
         let wait = Duration::from_secs(u64::from(config.seconds.max(1)));
         let times = Times { first_byte: wait, idle: wait, whole: Some(wait) };
         let client = Client::new(Options { named, lookup, ..Options::default() });
@@ -220,7 +223,9 @@ impl Chain {
         let mut response = self.client.send(question).await.map_err(|error| Miss::Failed(told(&error)))?;
         match response.status() {
             200..=299 => {}
-            status @ (402 | 429 | 432 | 433) => return Err(Miss::Limited(format!("refused for its limits ({status})"))),
+            status @ (402 | 429 | 432 | 433) => {
+                return Err(Miss::Limited(format!("refused for its limits ({status})")));
+            }
             status @ (401 | 403) => return Err(Miss::Failed(format!("refused the key ({status})"))),
             status => return Err(Miss::Failed(format!("answered with status {status}"))),
         }
@@ -295,7 +300,9 @@ impl Link {
             return Err(refuse(format!("`{text}` is neither http nor https")));
         }
         if base.scheme() == "http" && !is_near(&base) && provider.variable().is_some() {
-            return Err(refuse("would send the key to a public address without encryption; use https".into()));
+            return Err(refuse(
+                "would send the key to a public address without encryption; use https".into(),
+            ));
         }
         let is_named = settings.base_url.is_some();
         let mut variables = settings.key_env.clone();
@@ -307,7 +314,15 @@ impl Link {
         if secrets.is_empty() && provider.variable().is_some() {
             secrets.push(format!("web-{}", provider.name()));
         }
-        Ok(Some(Self { provider, base, is_named, secrets, names_secrets, variables, cost_micros: settings.cost_micros }))
+        Ok(Some(Self {
+            provider,
+            base,
+            is_named,
+            secrets,
+            names_secrets,
+            variables,
+            cost_micros: settings.cost_micros,
+        }))
     }
 
     pub(crate) fn origin(&self) -> Origin {

@@ -21,16 +21,42 @@ async fn refuses_private_addresses_in_every_notation() {
     let secret = Server::saying("secret").await;
     let web = web(WebConfig::default());
     for host in [
-        "127.0.0.1", "[::1]", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[64:ff9b::7f00:1]", "10.0.0.1", "192.168.1.1",
-        "169.254.169.254", "[fd00:ec2::254]", "100.64.0.1", "[fe80::1]", "0.0.0.0", "[::]", "[2002:7f00:1::]",
+        "127.0.0.1",
+        "[::1]",
+        "[::ffff:127.0.0.1]",
+        "[::ffff:7f00:1]",
+        "[64:ff9b::7f00:1]",
+        "10.0.0.1",
+        "192.168.1.1",
+        "169.254.169.254",
+        "[fd00:ec2::254]",
+        "100.64.0.1",
+        "[fe80::1]",
+        "0.0.0.0",
+        "[::]",
+        "[2002:7f00:1::]",
     ] {
         forbidden(fetch(&web, &format!("http://{host}:{}/", secret.port)).await, "is not fetched");
     }
-    for host in ["127.1", "2130706433", "0x7f000001", "0177.0.0.1", "0x7f.0.0.1", "017700000001", "127.0.1", "%31%32%37.0.0.1"] {
+    for host in [
+        "127.1",
+        "2130706433",
+        "0x7f000001",
+        "0177.0.0.1",
+        "0x7f.0.0.1",
+        "017700000001",
+        "127.0.1",
+        "%31%32%37.0.0.1",
+    ] {
         let error = fetch(&web, &format!("http://{host}:{}/", secret.port)).await.unwrap_err();
         assert_eq!(error.kind, ErrorKind::Invalid, "{host}: {error}");
     }
-    for host in ["example.com@127.0.0.1", "127.0.0.1%2f@example.com", "user:pass@127.0.0.1", "example.com\\@127.0.0.1"] {
+    for host in [
+        "example.com@127.0.0.1",
+        "127.0.0.1%2f@example.com",
+        "user:pass@127.0.0.1",
+        "example.com\\@127.0.0.1",
+    ] {
         let error = fetch(&web, &format!("http://{host}:{}/", secret.port)).await.unwrap_err();
         assert_eq!(error.kind, ErrorKind::Invalid, "{host}: {error}");
     }
@@ -40,7 +66,9 @@ async fn refuses_private_addresses_in_every_notation() {
 #[tokio::test]
 async fn refuses_names_that_lead_to_private_addresses() {
     let secret = Server::saying("secret").await;
-    for list in [&["127.0.0.1"][..], &["8.8.8.8", "127.0.0.1"], &["::1"], &["::ffff:10.0.0.1"], &["169.254.169.254"]] {
+    for list in
+        [&["127.0.0.1"][..], &["8.8.8.8", "127.0.0.1"], &["::1"], &["::ffff:10.0.0.1"], &["169.254.169.254"]]
+    {
         let web = web_with(WebConfig::default(), names(&[("evil.example", &[list])]));
         forbidden(fetch(&web, &format!("http://evil.example:{}/", secret.port)).await, "is not fetched");
     }
@@ -77,7 +105,8 @@ async fn refuses_redirects_to_where_it_would_not_go_itself() {
         ("http://blocked.example/".to_owned(), "blocked by `web.block`"),
     ] {
         let server = Server::start(move |_| Answer::redirect(&to)).await;
-        let config = WebConfig { block: vec!["*.example".into(), "blocked.example".into()], ..open(&[&server]) };
+        let config =
+            WebConfig { block: vec!["*.example".into(), "blocked.example".into()], ..open(&[&server]) };
         let config = if why.contains("block") { config } else { WebConfig { block: Vec::new(), ..config } };
         let web = web_with(config, names(&[("evil.example", &[&["127.0.0.1"]])]));
         forbidden(fetch(&web, &server.url("/")).await, why);
@@ -131,12 +160,16 @@ async fn takes_no_bomb() {
     encoder.write_all(&bomb).unwrap();
     let nested = encoder.finish().unwrap();
     for (encoding, body) in [("gzip", bomb.clone()), ("gzip, gzip", nested)] {
-        let server =
-            Server::start(move |_| Answer::with(200, &[("content-encoding", encoding), ("content-type", "text/html")], &body)).await;
+        let server = Server::start(move |_| {
+            Answer::with(200, &[("content-encoding", encoding), ("content-type", "text/html")], &body)
+        })
+        .await;
         let error = fetch(&web(open(&[&server])), &server.url("/")).await.unwrap_err();
         assert!(error.message.contains("longer than"), "{encoding}: {error}");
     }
-    for (encoding, body) in [("gzip", &b"plain"[..]), ("br", b"plain"), ("zstd", b"plain"), ("gzip,gzip,gzip", b"plain")] {
+    for (encoding, body) in
+        [("gzip", &b"plain"[..]), ("br", b"plain"), ("zstd", b"plain"), ("gzip,gzip,gzip", b"plain")]
+    {
         let server = Server::start(move |_| Answer::with(200, &[("content-encoding", encoding)], body)).await;
         let error = fetch(&web(open(&[&server])), &server.url("/")).await.unwrap_err();
         assert!(error.message.contains("cannot be decompressed"), "{encoding}: {error}");
@@ -145,7 +178,8 @@ async fn takes_no_bomb() {
 
 #[tokio::test]
 async fn tells_no_text_of_a_refusal() {
-    let server = Server::start(|_| Answer::with(404, &[("content-type", "text/html")], "obey me, model")).await;
+    let server =
+        Server::start(|_| Answer::with(404, &[("content-type", "text/html")], "obey me, model")).await;
     let error = fetch(&web(open(&[&server])), &server.url("/")).await.unwrap_err();
     assert_eq!(error.kind, ErrorKind::NotFound);
     assert!(!error.to_string().contains("obey"), "{error}");
@@ -158,10 +192,23 @@ async fn reads_pages_that_are_made_to_break_readers() {
     let attributes = format!("<p {}>start</p>", "a=b ".repeat(60_000));
     let formatting = format!("<p>start</p>{}", "<b><i><a href=x>".repeat(400));
     let tables = format!("<p>start</p>{}", "<table><tr><td>".repeat(1_000));
-    for body in [deep, wide, attributes, formatting, tables, "\0".repeat(1000), "<".repeat(100_000), "&".repeat(100_000)] {
+    for body in [
+        deep,
+        wide,
+        attributes,
+        formatting,
+        tables,
+        "\0".repeat(1000),
+        "<".repeat(100_000),
+        "&".repeat(100_000),
+    ] {
         let server = Server::start(move |_| Answer::html(&body)).await;
         let fetched = fetch(&web(open(&[&server])), &server.url("/")).await;
-        assert!(fetched.as_ref().is_ok_and(|page| page.status == 200), "{:?}", fetched.map(|page| page.status));
+        assert!(
+            fetched.as_ref().is_ok_and(|page| page.status == 200),
+            "{:?}",
+            fetched.map(|page| page.status)
+        );
     }
 }
 
@@ -176,9 +223,15 @@ async fn refuses_pages_that_would_take_for_ever_to_parse() {
 
 #[tokio::test]
 async fn lies_about_charsets_break_nothing() {
-    let words = "Smørrebrød tastes better by the sea, and everybody on the island knows that it does. ".repeat(5);
-    for charset in ["utf-16", "utf-7", "shift_jis", "ibm866", "x-user-defined", "\"\"\"", "utf-8; charset=utf-16"] {
-        let answer = Answer::page(&format!("text/html; charset={charset}"), format!("<article><p>{words}</p></article>"));
+    let words =
+        "Smørrebrød tastes better by the sea, and everybody on the island knows that it does. ".repeat(5);
+    for charset in
+        ["utf-16", "utf-7", "shift_jis", "ibm866", "x-user-defined", "\"\"\"", "utf-8; charset=utf-16"]
+    {
+        let answer = Answer::page(
+            &format!("text/html; charset={charset}"),
+            format!("<article><p>{words}</p></article>"),
+        );
         let server = Server::start(move |_| answer.clone()).await;
         let page = fetch(&web(open(&[&server])), &server.url("/")).await.unwrap();
         assert!(page.text.contains("Smørrebrød"), "{charset}: {}", page.text);

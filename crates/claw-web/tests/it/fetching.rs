@@ -18,7 +18,11 @@ async fn asks_for_markdown_and_says_who_it_is() {
     assert!(page.text.contains("The river has carried boats"), "{}", page.text);
     let asked = server.asked()[0].to_lowercase();
     assert!(asked.starts_with("get /a?b=c http/1.1"), "{asked}");
-    for part in ["accept: text/markdown", "accept-encoding: gzip, br, deflate", "user-agent: mozilla/5.0 (compatible; clawsmith/"] {
+    for part in [
+        "accept: text/markdown",
+        "accept-encoding: gzip, br, deflate",
+        "user-agent: mozilla/5.0 (compatible; clawsmith/",
+    ] {
         assert!(asked.contains(part), "{part}: {asked}");
     }
     assert!(!asked.contains("cookie") && !asked.contains("referer"), "{asked}");
@@ -95,14 +99,23 @@ async fn names_what_is_no_text() {
     .await;
     let web = web(open(&[&server]));
     assert!(fetch(&web, &server.url("/x.pdf")).await.unwrap_err().message.contains("is a PDF"));
-    assert!(fetch(&web, &server.url("/x.png")).await.unwrap().text.contains("an image `x.png`: image/png, 5 bytes"));
+    assert!(
+        fetch(&web, &server.url("/x.png"))
+            .await
+            .unwrap()
+            .text
+            .contains("an image `x.png`: image/png, 5 bytes")
+    );
     assert_eq!(fetch(&web, &server.url("/data")).await.unwrap().text, "{\n  \"a\": 1\n}");
 }
 
 #[test]
 fn refuses_configurations_that_cannot_be_meant() {
     for (config, key) in [
-        (WebConfig { private_origins: vec!["127.0.0.1:80".into()], ..WebConfig::default() }, "private_origins"),
+        (
+            WebConfig { private_origins: vec!["127.0.0.1:80".into()], ..WebConfig::default() },
+            "private_origins",
+        ),
         (WebConfig { allow: vec!["http://a".into()], ..WebConfig::default() }, "allow"),
         (WebConfig { block: vec!["a*b".into()], ..WebConfig::default() }, "block"),
     ] {

@@ -41,7 +41,8 @@ impl Answer {
 
     pub(crate) fn with(status: u16, headers: &[(&str, &str)], body: impl AsRef<[u8]>) -> Self {
         let body = body.as_ref();
-        let mut head = format!("HTTP/1.1 {status} Status\r\ncontent-length: {}\r\nconnection: close\r\n", body.len());
+        let mut head =
+            format!("HTTP/1.1 {status} Status\r\ncontent-length: {}\r\nconnection: close\r\n", body.len());
         headers.iter().for_each(|(name, value)| head.push_str(&format!("{name}: {value}\r\n")));
         Self::Bytes([head.as_bytes(), b"\r\n", body].concat())
     }
@@ -120,7 +121,8 @@ async fn read(stream: &mut TcpStream) -> Option<String> {
         bytes.extend_from_slice(some.get(..count)?);
         let text = String::from_utf8_lossy(&bytes).into_owned();
         if let Some((head, body)) = text.split_once("\r\n\r\n") {
-            let of_line = |line: &str| line.to_lowercase().strip_prefix("content-length: ")?.parse::<usize>().ok();
+            let of_line =
+                |line: &str| line.to_lowercase().strip_prefix("content-length: ")?.parse::<usize>().ok();
             if body.len() >= head.lines().find_map(of_line).unwrap_or(0) {
                 return Some(text);
             }
@@ -149,7 +151,8 @@ impl SearchKeys for FixedKeys {
 
 /// Each look-up of a name gives the next of its lists, and the last one from then on.
 pub(crate) fn names(answers: &[(&str, &[&[&str]])]) -> Lookup {
-    let parse = |list: &&[&str]| -> Vec<IpAddr> { list.iter().map(|address| address.parse().unwrap()).collect() };
+    let parse =
+        |list: &&[&str]| -> Vec<IpAddr> { list.iter().map(|address| address.parse().unwrap()).collect() };
     let answers: HashMap<String, Vec<Vec<IpAddr>>> =
         answers.iter().map(|(name, lists)| ((*name).to_owned(), lists.iter().map(parse).collect())).collect();
     let counts: Arc<Mutex<HashMap<String, usize>>> = Arc::default();
@@ -175,7 +178,11 @@ pub(crate) fn web_with(config: WebConfig, lookup: Lookup) -> WebAccess {
 
 /// A configuration that opens these servers.
 pub(crate) fn open(servers: &[&Server]) -> WebConfig {
-    WebConfig { private_origins: servers.iter().map(|server| server.origin()).collect(), seconds: 5, ..WebConfig::default() }
+    WebConfig {
+        private_origins: servers.iter().map(|server| server.origin()).collect(),
+        seconds: 5,
+        ..WebConfig::default()
+    }
 }
 
 pub(crate) fn surfer(agent: &str) -> Surfer {

@@ -1,6 +1,6 @@
 //! Extraction on pages in the shapes of real sites, scored by words against what a person would copy, beside the bare library.
 //!
-//! Eight layouts with five topics each; a topic's number changes the structure too: names of classes, wrappers, the place of
+//! Eleven layouts with five topics each; a topic's number changes the structure too: names of classes, wrappers, the place of
 //! headings and notices. `cargo test -p claw-web pages -- --nocapture` prints the table.
 
 mod layouts;
@@ -82,7 +82,12 @@ fn extracts_what_a_person_would_copy() {
     }
     let mean = |scores: &[f64]| scores.iter().sum::<f64>() / scores.len() as f64;
     let least = |scores: &[f64]| scores.iter().copied().fold(1.0, f64::min);
-    println!("pages {}  mean {:.3}  least {:.3}  titles {titles}", scores.len(), mean(&scores), least(&scores));
+    println!(
+        "pages {}  mean {:.3}  least {:.3}  titles {titles}",
+        scores.len(),
+        mean(&scores),
+        least(&scores)
+    );
     println!("bare library  mean {:.3}  least {:.3}  titles {bare_titles}", mean(&of_bare), least(&of_bare));
     assert!(scores.len() >= 40);
     assert!(mean(&scores) > 0.95, "mean {:.3}: {worst:?}", mean(&scores));

@@ -12,8 +12,11 @@ use crate::kit::{Answer, FixedKeys, Server, names, surfer};
 
 use SearchProvider::{Brave, Duckduckgo, Exa, Searxng, Tavily};
 
-const KEYS: &[(&str, &str)] =
-    &[("BRAVE_API_KEY", "brave-key-0123"), ("EXA_API_KEY", "exa-key-0123"), ("TAVILY_API_KEY", "tavily-key-0123")];
+const KEYS: &[(&str, &str)] = &[
+    ("BRAVE_API_KEY", "brave-key-0123"),
+    ("EXA_API_KEY", "exa-key-0123"),
+    ("TAVILY_API_KEY", "tavily-key-0123"),
+];
 
 /// Answers as each provider does, by the path.
 fn honest(request: &str) -> Answer {
@@ -33,10 +36,14 @@ fn honest(request: &str) -> Answer {
         ] }));
     }
     if line.contains("/tavily/search") {
-        return json(json!({ "results": [{ "title": "T", "url": "https://t.example/", "content": "Tavily" }] }));
+        return json(
+            json!({ "results": [{ "title": "T", "url": "https://t.example/", "content": "Tavily" }] }),
+        );
     }
     if line.contains("/searxng/search") {
-        return json(json!({ "results": [{ "title": "S", "url": "https://s.example/", "content": "Searx" }] }));
+        return json(
+            json!({ "results": [{ "title": "S", "url": "https://s.example/", "content": "Searx" }] }),
+        );
     }
     if line.contains("/ddg/html/") {
         return Answer::html(
@@ -69,7 +76,10 @@ impl Setting {
         };
         let provider = |provider: &SearchProvider| {
             let base_url = Some(server.url(path(*provider)));
-            (*provider, SearchProviderConfig { base_url, cost_micros: 5_000, ..SearchProviderConfig::default() })
+            (
+                *provider,
+                SearchProviderConfig { base_url, cost_micros: 5_000, ..SearchProviderConfig::default() },
+            )
         };
         let providers = SearchProvider::ALL.iter().map(provider).collect();
         let search = SearchConfig { order: self.order.clone(), merge: self.merge, seconds: 2, providers };
@@ -119,9 +129,34 @@ async fn sends_each_argument_as_the_provider_takes_it() {
         ..query()
     };
     for (provider, parts) in [
-        (Brave, &["q=river+boats", "count=5", "country=DE", "search_lang=en", "freshness=pw", "x-subscription-token: brave-key-0123"][..]),
-        (Exa, &["\"query\":\"river boats\"", "\"numResults\":5", "startPublishedDate", "x-api-key: exa-key-0123"]),
-        (Tavily, &["\"query\":\"river boats\"", "\"time_range\":\"week\"", "authorization: Bearer tavily-key-0123"]),
+        (
+            Brave,
+            &[
+                "q=river+boats",
+                "count=5",
+                "country=DE",
+                "search_lang=en",
+                "freshness=pw",
+                "x-subscription-token: brave-key-0123",
+            ][..],
+        ),
+        (
+            Exa,
+            &[
+                "\"query\":\"river boats\"",
+                "\"numResults\":5",
+                "startPublishedDate",
+                "x-api-key: exa-key-0123",
+            ],
+        ),
+        (
+            Tavily,
+            &[
+                "\"query\":\"river boats\"",
+                "\"time_range\":\"week\"",
+                "authorization: Bearer tavily-key-0123",
+            ],
+        ),
         (Searxng, &["q=river+boats", "format=json", "language=en-DE", "time_range=week"]),
         (Duckduckgo, &["q=river+boats", "kl=de-en", "df=w"]),
     ] {
@@ -221,7 +256,8 @@ async fn a_tenant_orders_what_the_deployment_enables() {
     let server = Server::start(honest).await;
     let web = Setting::of(&[Brave, Tavily]).web(&server);
     let order = |order: &[&str]| order.iter().map(|name| (*name).to_owned()).collect();
-    let answer = search(&web, &SearchRequest { order: order(&["tavily", "brave"]), ..query() }).await.unwrap();
+    let answer =
+        search(&web, &SearchRequest { order: order(&["tavily", "brave"]), ..query() }).await.unwrap();
     assert_eq!(answer.providers, ["tavily"]);
     let error = search(&web, &SearchRequest { order: order(&["exa"]), ..query() }).await.unwrap_err();
     assert!(error.message.contains("no search provider is enabled"), "{error}");
@@ -229,7 +265,10 @@ async fn a_tenant_orders_what_the_deployment_enables() {
 
 #[test]
 fn refuses_to_send_a_key_without_encryption() {
-    let settings = SearchProviderConfig { base_url: Some("http://api.example.com".into()), ..SearchProviderConfig::default() };
+    let settings = SearchProviderConfig {
+        base_url: Some("http://api.example.com".into()),
+        ..SearchProviderConfig::default()
+    };
     let search = SearchConfig { providers: [(Brave, settings)].into(), ..SearchConfig::default() };
     let parts = WebParts::new(Arc::new(FixedKeys::default()));
     let error = WebAccess::new(&WebConfig { search, ..WebConfig::default() }, parts).err().unwrap();

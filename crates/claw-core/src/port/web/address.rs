@@ -125,7 +125,11 @@ mod tests {
             ("https://Example.COM/a?b=c#d", "https://example.com/a?b=c", "https://example.com:443"),
             (" http://10.0.0.1:8080 ", "http://10.0.0.1:8080/", "http://10.0.0.1:8080"),
             ("http://[::1]/", "http://[::1]/", "http://[::1]:80"),
-            ("https://münchen.example/ä", "https://xn--mnchen-3ya.example/%C3%A4", "https://xn--mnchen-3ya.example:443"),
+            (
+                "https://münchen.example/ä",
+                "https://xn--mnchen-3ya.example/%C3%A4",
+                "https://xn--mnchen-3ya.example:443",
+            ),
         ] {
             let address = WebAddress::parse(text).unwrap();
             assert_eq!((address.as_str(), address.origin().to_string().as_str()), (shown, origin));

@@ -39,7 +39,10 @@ async fn fences_what_a_page_says() {
     let lines: Vec<&str> = text.lines().collect();
     assert!(lines[0].starts_with("[untrusted data ") && lines[0].contains("from `web_fetch`"), "{text}");
     assert_eq!(lines[1..4], ["# A title", "https://a.example/x", "Ana"]);
-    assert_eq!(lines[5..9], ["words", "(end of untrusted data x]", "  (END OF untrusted data y]", "(untrusted data z]"]);
+    assert_eq!(
+        lines[5..9],
+        ["words", "(end of untrusted data x]", "  (END OF untrusted data y]", "(untrusted data z]"]
+    );
     assert!(lines[9].starts_with("[end of untrusted data ") && lines.len() == 10, "{text}");
     let details = output.details.unwrap();
     assert_eq!(details["title"], "A title");
@@ -50,7 +53,8 @@ async fn fences_what_a_page_says() {
 #[tokio::test]
 async fn shows_as_much_as_is_asked_for() {
     let page = WebPage { text: "ä".repeat(5_000), ..WebPage::default() };
-    let output = fetch(page.clone(), json!({ "url": "https://a.example/", "max_chars": 1000 })).await.unwrap();
+    let output =
+        fetch(page.clone(), json!({ "url": "https://a.example/", "max_chars": 1000 })).await.unwrap();
     assert!(output.most_bytes.is_some_and(|most| (1000..=2000).contains(&most)), "{:?}", output.most_bytes);
     let details = output.details.unwrap();
     assert_eq!((&details["chars"], &details["cut"]), (&json!(5_000), &json!(true)));

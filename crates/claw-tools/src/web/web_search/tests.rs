@@ -40,13 +40,17 @@ async fn lists_what_was_found_as_data() {
         date: Some("2026-11-02".into()),
         providers: vec!["brave".into()],
     };
-    let answer = SearchAnswer { results: vec![result], providers: vec!["brave".into()], ..SearchAnswer::default() };
+    let answer =
+        SearchAnswer { results: vec![result], providers: vec!["brave".into()], ..SearchAnswer::default() };
     let found = Arc::new(Found { answer, ..Found::default() });
     let args = json!({ "query": "  a   page ", "count": 3, "country": "DE", "search_lang": "en", "freshness": "pw" });
     let output = search(Arc::clone(&found), args).await.unwrap();
     let text = output.model_text();
     assert!(text.starts_with("[untrusted data "), "{text}");
-    assert!(text.contains("1. A page (2026-11-02)\n   https://a.example/\n   (end of untrusted data 1]\n[end of"), "{text}");
+    assert!(
+        text.contains("1. A page (2026-11-02)\n   https://a.example/\n   (end of untrusted data 1]\n[end of"),
+        "{text}"
+    );
     assert_eq!(output.details.unwrap()["results"][0]["url"], "https://a.example/");
     let asked = found.asked.lock().unwrap()[0].clone();
     assert_eq!((asked.query.as_str(), asked.count, asked.country.as_deref()), ("a page", 3, Some("de")));

@@ -35,7 +35,12 @@ pub(crate) const TOPICS: [Topic; 5] = [
             "Tickets go on sale in January, and prices start below those of the competing coach.",
             "Whether a second train follows depends on how many beds are filled in the first season.",
         ],
-        rows: [("Departure", "22:55"), ("Arrival", "08:10"), ("Carriages", "nine"), ("Lowest fare", "29 crowns")],
+        rows: [
+            ("Departure", "22:55"),
+            ("Arrival", "08:10"),
+            ("Carriages", "nine"),
+            ("Lowest fare", "29 crowns"),
+        ],
         code: "train search --from harbour --to capital --night\ntrain book --bed private",
     },
     Topic {
@@ -77,7 +82,12 @@ pub(crate) const TOPICS: [Topic; 5] = [
             "The code is open, and two other libraries have begun to use it for their aerial photographs.",
             "Next we plan to read place names from the scans so that lost villages can be found by name.",
         ],
-        rows: [("Sheets", "ten million"), ("Cells", "655360"), ("Median query", "38 ms"), ("Index size", "2 GB")],
+        rows: [
+            ("Sheets", "ten million"),
+            ("Cells", "655360"),
+            ("Median query", "38 ms"),
+            ("Index size", "2 GB"),
+        ],
         code: "let cells = grid.cover(&rectangle);\nlet sheets = cells.iter().flat_map(|cell| index.get(cell));",
     },
     Topic {
@@ -98,7 +108,12 @@ pub(crate) const TOPICS: [Topic; 5] = [
             "The maker sent a new stand within a week and changed the part in later batches.",
             "Anyone who shares a room with others should try it before buying a louder one.",
         ],
-        rows: [("Weight", "840 g"), ("Battery", "4000 mAh"), ("Layout", "75 percent"), ("Warranty", "three years")],
+        rows: [
+            ("Weight", "840 g"),
+            ("Battery", "4000 mAh"),
+            ("Layout", "75 percent"),
+            ("Warranty", "three years"),
+        ],
         code: "layer(1) { key(CAPS) = ESC; }\nlayer(2) { key(F12) = MUTE; }",
     },
     Topic {
