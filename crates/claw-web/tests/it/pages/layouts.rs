@@ -1,4 +1,4 @@
-//! Eleven layouts, each with the chrome that such sites have around what a person would copy.
+//! Twelve layouts, each with the chrome that such sites have around what a person would copy.
 
 use super::topics::Topic;
 
@@ -9,7 +9,7 @@ pub(crate) struct Sample {
 
 pub(crate) type Layout = fn(&Topic, usize) -> Sample;
 
-pub(crate) const LAYOUTS: [(&str, Layout); 11] = [
+pub(crate) const LAYOUTS: [(&str, Layout); 12] = [
     ("news", news),
     ("docs", docs),
     ("forum", forum),
@@ -21,6 +21,7 @@ pub(crate) const LAYOUTS: [(&str, Layout); 11] = [
     ("answers", answers),
     ("api", reference),
     ("ticker", ticker),
+    ("index", index),
 ];
 
 /// One of five spellings, by the variant.
@@ -525,5 +526,52 @@ fn ticker(topic: &Topic, variant: usize) -> Sample {
         topic.title
     );
     let told: Vec<String> = updates.iter().map(|(time, text)| format!("{time} {text}")).collect();
+    Sample { html, expected: told.join("\n") }
+}
+
+/// A list of links with a line below each: a front page, a search, a list of issues.
+fn index(topic: &Topic, variant: usize) -> Sample {
+    let item = pick(
+        variant,
+        [
+            "<li><a href=/s/{N}>{P}</a><div class=meta>{N} points by ana</div></li>",
+            "<tr><td><a href=/s/{N}>{P}</a></td><td>{N} replies</td></tr>",
+            "<div class=card><h3><a href=/s/{N}>{P}</a></h3><span>{N} views</span></div>",
+            "<div class=row><a class=title href=/s/{N}>{P}</a><small>opened {N} days ago</small></div>",
+            "<article><h2><a href=/s/{N}>{P}</a></h2><p>{N} comments</p></article>",
+        ],
+    );
+    let all: String = topic
+        .sentences
+        .iter()
+        .enumerate()
+        .map(|(at, text)| item.replace("{N}", &(at + 11).to_string()).replace("{P}", text))
+        .collect();
+    let page = pick(
+        variant,
+        [
+            "<main><ol>{}</ol></main>",
+            "<div id=content><table>{}</table></div>",
+            "<main>{}</main>",
+            "<div role=main>{}</div>",
+            "<main>{}</main>",
+        ],
+    )
+    .replace("{}", &all);
+    let below = pick(
+        variant,
+        ["{N} points by ana", "{N} replies", "{N} views", "opened {N} days ago", "{N} comments"],
+    );
+    let told: Vec<String> = topic
+        .sentences
+        .iter()
+        .enumerate()
+        .map(|(at, text)| format!("{text} {}", below.replace("{N}", &(at + 11).to_string())))
+        .collect();
+    let html = format!(
+        "{}<body><header>{NAV}</header><h1>{}</h1>{page}<div class=pagination><a href=?p=2>More</a></div>{FOOTER}</body></html>",
+        head(topic, "Example List", ""),
+        topic.title
+    );
     Sample { html, expected: told.join("\n") }
 }
