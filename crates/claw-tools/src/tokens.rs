@@ -21,6 +21,8 @@ pub const TOKENS: &[(&str, u32)] = &[
     ("sessions_list", 132),
     ("sessions_send", 115),
     ("tool_search", 95),
+    ("web_fetch", 208),
+    ("web_search", 194),
     ("workspace_dir", 66),
     ("write_file", 134),
 ];

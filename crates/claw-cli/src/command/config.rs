@@ -96,7 +96,7 @@ fn check(session: &mut Session) -> Outcome {
     let (mut errors, doubts) = of_policy(&setup);
     warnings.extend(doubts);
     let keys = || Arc::new(EnvKeys);
-    let built = [setup.models(keys(), None).err(), setup.endpoints(keys()).err()];
+    let built = [setup.models(keys(), None).err(), setup.endpoints(keys()).err(), setup.web(keys()).err()];
     errors.extend(built.into_iter().flatten().map(|error| error.to_string()));
     if setup.loaded.trust(&session.around)? != config::Trust::Holds {
         warnings.push(

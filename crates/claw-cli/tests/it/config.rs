@@ -208,6 +208,8 @@ fn a_store_that_cannot_be_is_said_with_its_place() {
 fn what_a_call_would_refuse_is_refused_by_the_check() {
     for (text, said) in [
         ("[endpoints.rank]\nabout = \"x\"\n", "`endpoints.rank.base_url`"),
+        ("[web]\nblock = [\"http://a.example\"]\n", "`web.block`"),
+        ("[agents.a]\nblock_hosts = [\"a*\"]\n", "`agents.a.block_hosts`"),
         ("[models.providers.mine]\nmodel = \"m\"\n", "`models.providers.mine.kind`"),
         ("[tools]\ndeny = [\"exce\"]\n", "error: `tools.deny` entry `exce`"),
     ] {

@@ -42,6 +42,7 @@ mod tour;
 mod transactions;
 mod trust;
 mod undo;
+mod web;
 
 /// Runs before the test harness does: this binary is also its own sandbox helper, which must have one thread.
 #[expect(unsafe_code, reason = "the only way to run before the harness's `main`; it takes nothing")]

@@ -28,7 +28,7 @@ fn lists_what_this_build_lacks_when_asked() {
     let all = home.run(&["tools", "list", "--all", "--json"]).json();
     let few = home.run(&["tools", "list", "--json"]).json();
     assert!(all.as_array().unwrap().len() > few.as_array().unwrap().len());
-    let absent = all.as_array().unwrap().iter().find(|tool| tool["name"] == "web_fetch").unwrap();
+    let absent = all.as_array().unwrap().iter().find(|tool| tool["name"] == "browser").unwrap();
     assert_eq!(absent["status"]["status"], "not_in_build");
     insta::assert_snapshot!("list_section", home.run(&["tools", "list", "--all", "--section", "fs"]).shown());
     insta::assert_snapshot!("list_no_section", home.run(&["tools", "list", "--section", "sesions"]).shown());
@@ -54,11 +54,11 @@ fn prints_schemas_as_each_provider_takes_them() {
     let home = Home::new();
     for provider in ["default", "openai", "openai-strict", "anthropic", "gemini", "xai"] {
         let schemas = home.run(&["tools", "schema", "--provider", provider]).json();
-        assert_eq!(schemas.as_array().unwrap().len(), 19, "{provider}");
+        assert_eq!(schemas.as_array().unwrap().len(), 21, "{provider}");
     }
     let strict = home.run(&["tools", "schema", "workspace_dir", "--provider", "openai-strict"]).json();
     assert_eq!(strict[0]["function"]["strict"], true);
-    let absent = home.run(&["tools", "schema", "web_fetch"]);
+    let absent = home.run(&["tools", "schema", "browser"]);
     assert_eq!(absent.code, 2);
     assert!(absent.stderr.contains("not in this build"), "{}", absent.stderr);
 }
@@ -135,7 +135,7 @@ fn each_end_has_its_exit_code() {
     check(&home, &["agents_list"], 3, "`tools.deny` entry `agents_list` denies it");
     check(&home, &["agents_list", "--json"], 3, "\"authorise\"");
     check(&home, &["datetme"], 3, "did you mean `datetime`?");
-    check(&home, &["web_fetch"], 3, "known but not in this build");
+    check(&home, &["browser"], 3, "known but not in this build");
     check(&home, &["datetime", "--args", r#"{"action": "tomorrow"}"#], 3, "expected one of");
 }
 

@@ -41,7 +41,9 @@ pub(super) fn judge(config: &WebApprovals, (host, url): (&str, &str), sights: &[
     ];
     let mut verdict = Judgement::Allow;
     for (rule, key, what) in rules {
-        let reason = || format!("`{host}` is new to the session{what}, and `approvals.web.{key}` says so");
+        let says = if rule == Some(EffectRule::Deny) { "deny" } else { "ask" };
+        let reason =
+            || format!("`{host}` is new to the session{what}, and `approvals.web.{key}` says {says}");
         match rule {
             Some(EffectRule::Deny) => {
                 return Judgement::Deny {

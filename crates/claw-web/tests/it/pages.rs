@@ -1,6 +1,6 @@
 //! Extraction on pages in the shapes of real sites, scored by words against what a person would copy, beside the bare library.
 //!
-//! Eight layouts with five topics each; a topic's number changes the structure too: names of classes, wrappers, the place of
+//! Twelve layouts with five topics each; a topic's number changes the structure too: names of classes, wrappers, the place of
 //! headings and notices. `cargo test -p claw-web pages -- --nocapture` prints the table.
 
 mod layouts;

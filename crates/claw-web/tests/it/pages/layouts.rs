@@ -1,4 +1,4 @@
-//! Eight layouts, each with the chrome that such sites have around what a person would copy.
+//! Twelve layouts, each with the chrome that such sites have around what a person would copy.
 
 use super::topics::Topic;
 
@@ -9,7 +9,7 @@ pub(crate) struct Sample {
 
 pub(crate) type Layout = fn(&Topic, usize) -> Sample;
 
-pub(crate) const LAYOUTS: [(&str, Layout); 8] = [
+pub(crate) const LAYOUTS: [(&str, Layout); 12] = [
     ("news", news),
     ("docs", docs),
     ("forum", forum),
@@ -18,6 +18,10 @@ pub(crate) const LAYOUTS: [(&str, Layout); 8] = [
     ("paper", paper),
     ("code", code_host),
     ("spa", spa),
+    ("answers", answers),
+    ("api", reference),
+    ("ticker", ticker),
+    ("index", index),
 ];
 
 /// One of five spellings, by the variant.
@@ -388,4 +392,186 @@ fn spa(topic: &Topic, variant: usize) -> Sample {
         topic.title
     );
     Sample { html, expected: cards.join("\n") }
+}
+
+/// A question with short answers, in elements that are named like comments.
+fn answers(topic: &Topic, variant: usize) -> Sample {
+    const USERS: [&str; 11] = ["ada", "bo", "cem", "dora", "eli", "fay", "gus", "hana", "ivo", "june", "kai"];
+    let question = topic.sentences[0];
+    let replies: Vec<(&str, &str)> =
+        USERS.iter().copied().zip(topic.sentences[1..].iter().copied()).collect();
+    let reply = pick(
+        variant,
+        [
+            "<div class=comment id=c{N}><span class=comment-user>{U}</span><div class=comment-copy>{P}</div></div>",
+            "<li class=comment-list-item><div class=user-info>{U}</div><div class=body>{P}</div><div class=actions><a href=/v>Vote</a></div></li>",
+            "<div class=reply-wrapper><h5>{U}</h5><p>{P}</p></div>",
+            "<article class=remark><b>{U}</b><div>{P}</div></article>",
+            "<div class=answer><div class=votecell>3</div><div class=answercell><p>{P}</p><span class=who>{U}</span></div></div>",
+        ],
+    );
+    let all: String = replies
+        .iter()
+        .enumerate()
+        .map(|(at, (user, text))| {
+            reply.replace("{N}", &at.to_string()).replace("{U}", user).replace("{P}", text)
+        })
+        .collect();
+    let page = pick(
+        variant,
+        [
+            "<main><div class=question><p>{Q}</p></div><div id=comments>{A}</div></main>",
+            "<div role=main><div class=post-text>{Q}</div><ul class=comments>{A}</ul></div>",
+            "<div id=content><section><p>{Q}</p></section><section class=replies>{A}</section></div>",
+            "<main id=main-content><p>{Q}</p>{A}</main>",
+            "<div id=main><div class=question><p>{Q}</p></div><div id=answers>{A}</div></div>",
+        ],
+    )
+    .replace("{Q}", question)
+    .replace("{A}", &all);
+    let hot = "<div class=sidebar><h4>Hot questions</h4><ul><li><a href=/q1>How do I boil an egg?</a></li><li><a href=/q2>Is tea soup?</a></li></ul></div>";
+    let html = format!(
+        "{}<body>{COOKIES}{NAV}<h1>{}</h1>{page}{hot}{FOOTER}</body></html>",
+        head(topic, "Example Answers", ""),
+        topic.title
+    );
+    let votes = if variant % 5 == 4 { "3 " } else { "" };
+    let told: Vec<String> = replies.iter().map(|(user, text)| format!("{votes}{user} {text}")).collect();
+    Sample { html, expected: format!("{question}\n{}", told.join("\n")) }
+}
+
+/// A reference: names and what they mean, short lines, much code.
+fn reference(topic: &Topic, variant: usize) -> Sample {
+    let names = ["open", "close", "read", "write", "seek", "flush", "sync", "lock"];
+    let entries: Vec<(String, &str)> = names
+        .iter()
+        .enumerate()
+        .map(|(at, name)| (format!("fn {name}(handle: u32)"), topic.sentences[at]))
+        .collect();
+    let entry = pick(
+        variant,
+        [
+            "<dt><code>{N}</code></dt><dd>{P}</dd>",
+            "<section class=method><h4><code>{N}</code></h4><div class=docblock>{P}</div></section>",
+            "<tr><td><code>{N}</code></td><td>{P}</td></tr>",
+            "<div class=member><div class=signature>{N}</div><div class=desc>{P}</div></div>",
+            "<li><code>{N}</code> <span>{P}</span></li>",
+        ],
+    );
+    let all: String =
+        entries.iter().map(|(name, text)| entry.replace("{N}", name).replace("{P}", text)).collect();
+    let list = pick(
+        variant,
+        [
+            "<dl>{}</dl>",
+            "<div class=impl-items>{}</div>",
+            "<table>{}</table>",
+            "<div class=members>{}</div>",
+            "<ul>{}</ul>",
+        ],
+    )
+    .replace("{}", &all);
+    let page = pick(
+        variant,
+        [
+            "<main>{}</main>",
+            "<div id=content>{}</div>",
+            "<main class=extra>{}</main>",
+            "<div role=main>{}</div>",
+            "<article>{}</article>",
+        ],
+    )
+    .replace("{}", &format!("<h1>{}</h1><p>{}</p><h2>Functions</h2>{list}", topic.title, topic.sentences[8]));
+    let side =
+        "<nav class=sidebar><a href=#open>open</a><a href=#close>close</a><a href=#read>read</a></nav>";
+    let html = format!("{}<body>{side}{page}{FOOTER}</body></html>", head(topic, "Example Reference", ""));
+    let told: Vec<String> = entries.iter().map(|(name, text)| format!("{name} {text}")).collect();
+    Sample { html, expected: format!("{}\nFunctions\n{}", topic.sentences[8], told.join("\n")) }
+}
+
+/// A live page: many short updates with their times.
+fn ticker(topic: &Topic, variant: usize) -> Sample {
+    let updates: Vec<(String, &str)> = topic
+        .sentences
+        .iter()
+        .enumerate()
+        .map(|(at, text)| (format!("{:02}:{:02}", 9 + at, at * 4), *text))
+        .collect();
+    let update = pick(
+        variant,
+        [
+            "<div class=update><time>{T}</time><p>{P}</p></div>",
+            "<li class=live-item><span class=time>{T}</span> {P}</li>",
+            "<article><header><time>{T}</time></header><div>{P}</div></article>",
+            "<div class=entry><div class=stamp>{T}</div><div class=text>{P}</div><div class=share><a href=/s>Share</a></div></div>",
+            "<section><h3>{T}</h3><p>{P}</p></section>",
+        ],
+    );
+    let all: String =
+        updates.iter().map(|(time, text)| update.replace("{T}", time).replace("{P}", text)).collect();
+    let page = pick(
+        variant,
+        [
+            "<main>{}</main>",
+            "<main><ul>{}</ul></main>",
+            "<div id=main><div class=feed>{}</div></div>",
+            "<div id=content>{}</div>",
+            "<main>{}</main>",
+        ],
+    )
+    .replace("{}", &all);
+    let html = format!(
+        "{}<body>{COOKIES}<header>{NAV}</header><h1>{}</h1>{page}{RELATED}{FOOTER}</body></html>",
+        head(topic, "The Daily Example", ""),
+        topic.title
+    );
+    let told: Vec<String> = updates.iter().map(|(time, text)| format!("{time} {text}")).collect();
+    Sample { html, expected: told.join("\n") }
+}
+
+/// A list of links with a line below each: a front page, a search, a list of issues.
+fn index(topic: &Topic, variant: usize) -> Sample {
+    let item = pick(
+        variant,
+        [
+            "<li><a href=/s/{N}>{P}</a><div class=meta>{N} points by ana</div></li>",
+            "<tr><td><a href=/s/{N}>{P}</a></td><td>{N} replies</td></tr>",
+            "<div class=card><h3><a href=/s/{N}>{P}</a></h3><span>{N} views</span></div>",
+            "<div class=row><a class=title href=/s/{N}>{P}</a><small>opened {N} days ago</small></div>",
+            "<article><h2><a href=/s/{N}>{P}</a></h2><p>{N} comments</p></article>",
+        ],
+    );
+    let all: String = topic
+        .sentences
+        .iter()
+        .enumerate()
+        .map(|(at, text)| item.replace("{N}", &(at + 11).to_string()).replace("{P}", text))
+        .collect();
+    let page = pick(
+        variant,
+        [
+            "<main><ol>{}</ol></main>",
+            "<div id=content><table>{}</table></div>",
+            "<main>{}</main>",
+            "<div role=main>{}</div>",
+            "<main>{}</main>",
+        ],
+    )
+    .replace("{}", &all);
+    let below = pick(
+        variant,
+        ["{N} points by ana", "{N} replies", "{N} views", "opened {N} days ago", "{N} comments"],
+    );
+    let told: Vec<String> = topic
+        .sentences
+        .iter()
+        .enumerate()
+        .map(|(at, text)| format!("{text} {}", below.replace("{N}", &(at + 11).to_string())))
+        .collect();
+    let html = format!(
+        "{}<body><header>{NAV}</header><h1>{}</h1>{page}<div class=pagination><a href=?p=2>More</a></div>{FOOTER}</body></html>",
+        head(topic, "Example List", ""),
+        topic.title
+    );
+    Sample { html, expected: told.join("\n") }
 }

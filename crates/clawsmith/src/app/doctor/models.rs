@@ -37,6 +37,9 @@ pub(super) async fn examine(setup: &Setup, app: Option<&App>, probe: bool) -> Ve
         Ok(_) => findings.extend(keyless(setup)),
         Err(error) => findings.push(Finding::bad("endpoints", error.to_string(), "see docs/models.md")),
     }
+    if let Err(error) = setup.web(Arc::clone(&keys)) {
+        findings.push(Finding::bad("web", error.to_string(), "see docs/web.md"));
+    }
     match setup.models(keys, None) {
         Ok(providers) => {
             findings.extend(usual(&providers, setup, probe).await);
