@@ -13,6 +13,7 @@ pub const TOKENS: &[(&str, u32)] = &[
     ("list_files", 146),
     ("openai_compat_call", 162),
     ("process", 475),
+    ("publish_skill", 153),
     ("read_file", 171),
     ("result_read", 182),
     ("search", 357),
@@ -20,7 +21,9 @@ pub const TOKENS: &[(&str, u32)] = &[
     ("sessions_history", 155),
     ("sessions_list", 132),
     ("sessions_send", 115),
+    ("skill_search", 97),
     ("tool_search", 95),
+    ("use_skill", 95),
     ("workspace_dir", 66),
     ("write_file", 134),
 ];
