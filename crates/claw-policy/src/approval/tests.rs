@@ -155,3 +155,19 @@ fn a_plan_owns_up_to_what_it_asks_for() {
         "deny: `approvals.effects.spend` says deny",
     );
 }
+
+#[test]
+fn publishing_a_skill_is_asked_about_unless_the_configuration_says_otherwise() {
+    let publish = |path: &str| Plan::read().with(Effect::Write).asking(Ask::Publish { path: path.to_owned() });
+    let asked = "other agents follow a published skill, and `approvals.publish` says ask";
+    let with = |publish| ApprovalConfig { publish, ..ApprovalConfig::default() };
+    check(&ApprovalConfig::default(), &publish("skills/x"), &format!("ask: {asked}"));
+    check(
+        &config(AskMode::Off, &[]),
+        &publish("skills/x"),
+        &format!("deny: {asked}, and `approvals.ask` is `off`"),
+    );
+    check(&with(EffectRule::Allow), &publish("skills/x"), "allow");
+    check(&with(EffectRule::Deny), &publish("skills/x"), "deny: `approvals.publish` says deny");
+    check(&with(EffectRule::Allow), &publish("../x"), "deny: `../x` is outside the workspace");
+}
