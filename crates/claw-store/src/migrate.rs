@@ -60,6 +60,7 @@ const PAIRS: &[Pair] = &[
     pair!(23, "tenant_rules", "0023_tenant_rules.sql"),
     pair!(24, "blobs", "0024_blobs.sql"),
     pair!(32, "memory", "0032_memory.sql"),
+    pair!(33, "pgvector", "0033_pgvector.sql"),
 ];
 
 /// Every step, in order.

@@ -22,6 +22,7 @@ mod gateway;
 mod harness;
 mod help;
 mod ledger;
+mod memory;
 mod onboard;
 mod policy;
 mod processes;

@@ -17,6 +17,7 @@ pub(crate) mod failure;
 pub(crate) mod ledger;
 mod memories;
 mod offers;
+mod pgvector;
 mod processes;
 mod programs;
 mod queue;
@@ -68,6 +69,7 @@ pub struct PostgresStore {
     wire: Wire,
     installation: Installation,
     blob_limits: BlobLimits,
+    pgvector: pgvector::Pgvector,
 }
 
 impl PostgresStore {
@@ -99,7 +101,15 @@ impl PostgresStore {
         let wire = Wire::start(pool.clone());
         let listener = Listener::start(connect, wire.ours());
         let pool = Connections::new(pool, options.statement_timeout);
-        Ok(Self { pool, node, listener, wire, installation, blob_limits: options.blobs })
+        Ok(Self {
+            pool,
+            node,
+            listener,
+            wire,
+            installation,
+            blob_limits: options.blobs,
+            pgvector: pgvector::Pgvector::default(),
+        })
     }
 
     async fn begin(&self, what: &'static str) -> Result<Transaction, StoreError> {
