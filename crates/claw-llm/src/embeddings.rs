@@ -1,12 +1,14 @@
 //! Models that turn texts into vectors: OpenAI's `/embeddings` (which Ollama, LM Studio, vLLM and others speak too),
-//! Gemini, Voyage.
+//! Gemini, Voyage, and a static model in this process.
 //!
 //! A batch comes back whole and of one length, or not at all: what is missing, too short or of another length than the
 //! configuration says is an error, never a vector.
 
+mod local;
 mod wire;
 
 use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,6 +22,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use self::local::LocalEmbedder;
 use self::wire::Format;
 use crate::fault::{self, Trouble};
 use crate::keys::{KeyPlace, Keys};
@@ -42,6 +45,9 @@ pub struct EmbeddingsConfig {
     pub kind: EmbeddingsKind,
     /// Its name, such as `text-embedding-3-small` or `nomic-embed-text`.
     pub model: String,
+    /// The directory of a `local` model, from that of the configuration file: `model.safetensors` and `tokenizer.json`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<PathBuf>,
     /// Where it is, such as `http://localhost:11434/v1`. Left out: the public address of the kind.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base_url: Option<String>,
@@ -74,6 +80,8 @@ pub enum EmbeddingsKind {
     Gemini,
     /// Voyage's `/embeddings`.
     Voyage,
+    /// A static model in this process, read from `path`.
+    Local,
 }
 
 impl EmbeddingsKind {
@@ -82,6 +90,7 @@ impl EmbeddingsKind {
             Self::OpenAi => "openai",
             Self::Gemini => "gemini",
             Self::Voyage => "voyage",
+            Self::Local => "local",
         }
     }
 
@@ -90,6 +99,7 @@ impl EmbeddingsKind {
             Self::OpenAi => "https://api.openai.com/v1",
             Self::Gemini => "https://generativelanguage.googleapis.com/v1beta",
             Self::Voyage => "https://api.voyageai.com/v1",
+            Self::Local => "",
         }
     }
 
@@ -98,6 +108,7 @@ impl EmbeddingsKind {
             Self::OpenAi => "OPENAI_API_KEY",
             Self::Gemini => "GEMINI_API_KEY",
             Self::Voyage => "VOYAGE_API_KEY",
+            Self::Local => "",
         }
     }
 }
@@ -107,6 +118,7 @@ impl Default for EmbeddingsConfig {
         Self {
             kind: EmbeddingsKind::OpenAi,
             model: String::new(),
+            path: None,
             base_url: None,
             key_env: Vec::new(),
             key_secret: Vec::new(),
@@ -116,6 +128,21 @@ impl Default for EmbeddingsConfig {
             seconds: 60,
         }
     }
+}
+
+/// The model of a configuration; a path is taken from `directory`. A local model is read here.
+pub fn embedder(
+    config: &EmbeddingsConfig,
+    directory: &Path,
+    keys: Arc<dyn Keys>,
+) -> Result<Arc<dyn Embedder>, ConfigError> {
+    if config.kind != EmbeddingsKind::Local {
+        return Ok(Arc::new(RemoteEmbedder::new(config, keys)?));
+    }
+    let refuse = |reason: String| ConfigError { key: "path".to_owned(), reason };
+    let path =
+        config.path.as_ref().ok_or_else(|| refuse("names no directory of a local model".to_owned()))?;
+    Ok(Arc::new(LocalEmbedder::open(&directory.join(path)).map_err(refuse)?))
 }
 
 /// A model of vectors that is asked over HTTP.
@@ -288,19 +315,10 @@ impl Embedder for RemoteEmbedder {
 
 /// Whether trying again later may help.
 fn is_transient(fault: Fault) -> bool {
-    match fault {
-        Fault::RateLimited { .. }
-        | Fault::Unavailable
-        | Fault::Connection
-        | Fault::TimedOut
-        | Fault::Garbled => true,
-        Fault::Unauthorised | Fault::NotSetUp | Fault::TooLong | Fault::BadRequest => false,
-        #[expect(
-            unreachable_patterns,
-            reason = "a new kind of fault is not tried again until somebody decides"
-        )]
-        _ => false,
-    }
+    matches!(
+        fault,
+        Fault::RateLimited { .. } | Fault::Unavailable | Fault::Connection | Fault::TimedOut | Fault::Garbled
+    )
 }
 
 impl std::fmt::Debug for RemoteEmbedder {

@@ -24,7 +24,7 @@ mod sse;
 mod wire;
 
 pub use config::{ModelConfig, ModelsConfig, PricesConfig, ProviderConfig, ProviderKind};
-pub use embeddings::{EmbeddingsConfig, EmbeddingsKind, RemoteEmbedder};
+pub use embeddings::{EmbeddingsConfig, EmbeddingsKind, LocalEmbedder, RemoteEmbedder, embedder};
 pub use endpoints::{ConfiguredEndpoints, EndpointConfig};
 pub use keys::{EnvKeys, KeyPlace, Keys};
 pub use known::{PROVIDERS as KNOWN_PROVIDERS, Provider as KnownProvider};

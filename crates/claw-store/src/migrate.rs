@@ -63,6 +63,7 @@ const PAIRS: &[Pair] = &[
     pair!(26, "custom_tools", "0026_custom_tools.sql"),
     pair!(30, "skills", "0030_skills.sql"),
     pair!(32, "memory", "0032_memory.sql"),
+    pair!(33, "pgvector", "0033_pgvector.sql"),
 ];
 
 /// Every step, in order.

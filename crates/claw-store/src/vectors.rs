@@ -1,7 +1,7 @@
 //! Vectors in memory: how they are written, compared and searched.
 //!
 //! An [`Index`] keeps of each vector its signs, one bit a number, and its numbers in eight bits. A search compares all
-//! signs, then the eight-bit numbers of the nearest tenth, and returns candidates; the caller compares those exactly
+//! signs, then the eight-bit numbers of the nearest twentieth, and returns candidates; the caller compares those exactly
 //! with the vectors themselves, which are in the database. So memory holds about 9/32 of the vectors, and the scan
 //! reads 1/32 of them. `docs/decisions/0026-memory.md` has the figures.
 
@@ -12,7 +12,7 @@ use crate::row::damaged;
 /// So many vectors are all compared by their eight-bit numbers.
 const FEW: usize = 4_000;
 /// Of more, one of so many is.
-const SHARE: usize = 10;
+const SHARE: usize = 20;
 
 /// A vector as bytes: 32-bit numbers, little-endian.
 pub(crate) fn encode(vector: &[f32]) -> Vec<u8> {

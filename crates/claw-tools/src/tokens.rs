@@ -11,6 +11,8 @@ pub const TOKENS: &[(&str, u32)] = &[
     ("exec", 338),
     ("glob", 159),
     ("list_files", 146),
+    ("memory_get", 121),
+    ("memory_search", 128),
     ("openai_compat_call", 162),
     ("process", 475),
     ("publish_skill", 153),

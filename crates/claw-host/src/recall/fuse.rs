@@ -1,8 +1,10 @@
 //! One list of hits from two: passages that words found, and passages that are similar.
 //!
-//! Ranks are fused, never scores: what a database calls a score has no scale that two lists share.
+//! Ranks are fused, never scores: what a database calls a score has no scale that two lists share. What words found has
+//! two ranks of its own, which count as one: the database's, which likes short passages, and that of how many of the rarer
+//! words a passage has, of equals the one that says more.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use claw_core::port::{MemoryHit, MemoryMode, MemoryOwner, MemoryReason};
 use claw_core::store::{DocumentKey, Found, Passage, SimilarPassage};
@@ -64,8 +66,9 @@ pub(super) fn hits(
 /// Both lists as one, best first.
 fn fused(by_words: Vec<Found>, similar: Vec<SimilarPassage>) -> Vec<Candidate> {
     let mut all: Vec<Candidate> = Vec::with_capacity(by_words.len() + similar.len());
-    for (found, rank) in by_words.into_iter().zip(1_u32..) {
-        let score = score(&found, rank);
+    let covering = covering(&by_words);
+    for ((found, rank), other) in by_words.into_iter().zip(1_u32..).zip(covering) {
+        let score = (score(&found, rank) + score(&found, other)) / 2.0;
         all.push(Candidate { found, score, similarity: None });
     }
     for (SimilarPassage { found, similarity }, rank) in similar.into_iter().zip(1_u32..) {
@@ -83,6 +86,33 @@ fn fused(by_words: Vec<Found>, similar: Vec<SimilarPassage>) -> Vec<Candidate> {
     // Equal ones stay in the order of the first list.
     all.sort_by(|one, other| other.score.total_cmp(&one.score));
     all
+}
+
+/// The rank of each passage by the words that it has, the rarer among these passages the better.
+fn covering(by_words: &[Found]) -> Vec<u32> {
+    let mut counts: HashMap<&str, f64> = HashMap::new();
+    for word in by_words.iter().flat_map(|found| &found.words) {
+        *counts.entry(word).or_default() += 1.0;
+    }
+    let all = by_words.len() as f64;
+    let weight = |found: &Found| -> f64 {
+        let of = |word: &String| counts.get(word.as_str()).map_or(0.0, |count| (1.0 + all / count).ln());
+        found.words.iter().map(of).sum()
+    };
+    let mut order: Vec<(f64, usize, usize)> = by_words
+        .iter()
+        .enumerate()
+        // Sums of the same weights in another order are the same.
+        .map(|(at, found)| ((weight(found) * 1e6).round(), found.passage.text.len(), at))
+        .collect();
+    order.sort_by(|one, other| other.0.total_cmp(&one.0).then(other.1.cmp(&one.1)).then(one.2.cmp(&other.2)));
+    let mut ranks = vec![0; by_words.len()];
+    for ((_, _, at), rank) in order.into_iter().zip(1_u32..) {
+        if let Some(own) = ranks.get_mut(at) {
+            *own = rank;
+        }
+    }
+    ranks
 }
 
 fn score(found: &Found, rank: u32) -> f64 {

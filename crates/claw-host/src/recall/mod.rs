@@ -23,7 +23,7 @@ use claw_core::tool::{ErrorKind, ToolError};
 pub use self::indexer::{Indexed, Indexer};
 
 /// Passages that words find, and that similarity finds, before they are fused; a multiple for more hits.
-const DEPTH: usize = 60;
+const DEPTH: usize = 100;
 /// How long a search waits for the vector of its question.
 const LONGEST_EMBED: Duration = Duration::from_secs(5);
 /// The most bytes of a document that one reading returns.

@@ -15,7 +15,9 @@ impl Format {
         let mut url = base.clone();
         let path = base.path().trim_end_matches('/');
         match self.0 {
-            EmbeddingsKind::OpenAi | EmbeddingsKind::Voyage => url.set_path(&format!("{path}/embeddings")),
+            EmbeddingsKind::OpenAi | EmbeddingsKind::Voyage | EmbeddingsKind::Local => {
+                url.set_path(&format!("{path}/embeddings"));
+            }
             EmbeddingsKind::Gemini => url.set_path(&format!("{path}/models/{model}:batchEmbedContents")),
         }
         url
@@ -24,7 +26,7 @@ impl Format {
     /// The header that carries the key.
     pub(super) fn key(&self, key: &str) -> (HeaderName, String) {
         match self.0 {
-            EmbeddingsKind::OpenAi | EmbeddingsKind::Voyage => {
+            EmbeddingsKind::OpenAi | EmbeddingsKind::Voyage | EmbeddingsKind::Local => {
                 (header::AUTHORIZATION, format!("Bearer {key}"))
             }
             EmbeddingsKind::Gemini => (HeaderName::from_static("x-goog-api-key"), key.to_owned()),
@@ -39,7 +41,7 @@ impl Format {
         dimensions: Option<usize>,
     ) -> Value {
         let (mut body, length) = match self.0 {
-            EmbeddingsKind::OpenAi => {
+            EmbeddingsKind::OpenAi | EmbeddingsKind::Local => {
                 (json!({ "model": model, "input": texts, "encoding_format": "float" }), "dimensions")
             }
             EmbeddingsKind::Voyage => {
@@ -60,7 +62,7 @@ impl Format {
     /// The vectors of an answer, in the order of the texts.
     pub(super) fn vectors(&self, answer: &Value) -> Result<Vec<Vec<f32>>, Trouble> {
         let (list, field) = match self.0 {
-            EmbeddingsKind::OpenAi | EmbeddingsKind::Voyage => ("data", "embedding"),
+            EmbeddingsKind::OpenAi | EmbeddingsKind::Voyage | EmbeddingsKind::Local => ("data", "embedding"),
             EmbeddingsKind::Gemini => ("embeddings", "values"),
         };
         let items = answer.get(list).and_then(Value::as_array);

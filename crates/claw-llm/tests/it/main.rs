@@ -4,6 +4,7 @@
 
 mod answers;
 mod bodies;
+mod embeddings;
 mod endpoints;
 mod failures;
 mod kit;

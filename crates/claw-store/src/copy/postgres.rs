@@ -126,7 +126,7 @@ impl PostgresSide {
         .fetch_all(&mut self.connection)
         .await
         .map_err(failed(COPY))?;
-        let computed = |kind: &str, generated: bool| generated || kind == "tsvector";
+        let computed = |kind: &str, generated: bool| generated || kind == "tsvector" || kind == "vector";
         let kept = columns.iter().filter(|(_, kind, generated)| !computed(kind, *generated));
         let kind = |(column, declared, _): &(String, String, bool)| match kind(declared) {
             Some(kind) => Ok(Column { name: column.clone(), kind }),

@@ -51,6 +51,8 @@ const DERIVED: &[Derived] = &[
     },
     // Vectors are carried by the hash of their text (`embeddings`); passages get them back without a provider.
     Derived { name: "passage_vectors", always: true, sqlite: None, postgres: None },
+    // Only where pgvector is there; filled with those.
+    Derived { name: "passage_embeddings", always: true, sqlite: None, postgres: None },
     Derived { name: "passage_words", always: true, sqlite: None, postgres: None },
 ];
 

@@ -119,14 +119,30 @@ impl Memories for PostgresStore {
         let mut transaction = self.begin(INDEX).await?;
         let standing = standing(&mut transaction, key).await?;
         let Some(standing) = standing.filter(|standing| standing.now() == Some(version)) else {
+            // Ended here, so that its row is free for others at once.
+            transaction.commit().await.map_err(failed(INDEX))?;
             return Ok(EmbeddingDone::Stale);
         };
+        let missing: i64 = query_scalar(
+            "SELECT count(*) FROM passages AS p WHERE p.document = $1 AND NOT EXISTS (
+                 SELECT 1 FROM embeddings AS e WHERE e.tenant = p.tenant AND e.model = $2 AND e.hash = p.hash
+             )",
+        )
+        .bind(standing.id)
+        .bind(model)
+        .fetch_one(&mut *transaction)
+        .await
+        .map_err(failed(INDEX))?;
+        if missing > 0 {
+            transaction.commit().await.map_err(failed(INDEX))?;
+            return Ok(EmbeddingDone::Missing);
+        }
         query("DELETE FROM passage_vectors WHERE passage IN (SELECT id FROM passages WHERE document = $1)")
             .bind(standing.id)
             .execute(&mut *transaction)
             .await
             .map_err(failed(INDEX))?;
-        let stored = query(
+        query(
             "INSERT INTO passage_vectors (tenant, passage, owner, model, embedding)
              SELECT p.tenant, p.id, $2, $3, e.id FROM passages AS p
              JOIN embeddings AS e ON e.tenant = p.tenant AND e.model = $3 AND e.hash = p.hash
@@ -138,14 +154,6 @@ impl Memories for PostgresStore {
         .execute(&mut *transaction)
         .await
         .map_err(failed(INDEX))?;
-        let wanted: i64 = query_scalar("SELECT count(*) FROM passages WHERE document = $1")
-            .bind(standing.id)
-            .fetch_one(&mut *transaction)
-            .await
-            .map_err(failed(INDEX))?;
-        if row::number(stored.rows_affected()) != wanted {
-            return Ok(EmbeddingDone::Missing);
-        }
         query(
             "UPDATE documents SET embedded = $2, embed_after = 0, embed_tries = 0, embed_error = NULL WHERE id = $1",
         )
@@ -154,7 +162,11 @@ impl Memories for PostgresStore {
         .execute(&mut *transaction)
         .await
         .map_err(failed(INDEX))?;
+        let length = self.pgvector.store(&mut transaction, &standing).await?;
         transaction.commit().await.map_err(failed(INDEX))?;
+        if let Some(length) = length {
+            self.pgvector.index(&self.pool, length).await?;
+        }
         Ok(EmbeddingDone::Stored)
     }
 
@@ -183,11 +195,15 @@ impl Memories for PostgresStore {
         if query.limit == 0 || query.vector.is_empty() {
             return Ok(Vec::new());
         }
-        let mut connection = self.pool.acquire().await.map_err(failed(SEARCH))?;
-        let owners = owners(&mut connection, (&query.tenant, &query.agent, query.user.as_ref())).await?;
+        let mut transaction = self.begin(SEARCH).await?;
+        let owners = owners(&mut transaction, (&query.tenant, &query.agent, query.user.as_ref())).await?;
         let owners: Vec<i64> = owners.into_iter().map(|(owner, _)| owner).collect();
-        let candidates = candidates(&mut connection, &owners, query).await?;
-        let mut nearest = compared(&mut connection, query, &candidates).await?;
+        let candidates = match self.pgvector.nearest(&mut transaction, &owners, query).await? {
+            Some(nearest) => nearest,
+            None => candidates(&mut transaction, &owners, query).await?,
+        };
+        let mut nearest = compared(&mut transaction, query, &candidates).await?;
+        transaction.commit().await.map_err(failed(SEARCH))?;
         nearest.sort_by(|one, other| {
             other.similarity.total_cmp(&one.similarity).then_with(|| place(one).cmp(&place(other)))
         });
@@ -246,14 +262,14 @@ impl Memories for PostgresStore {
     }
 }
 
-/// The numbers of the nearest vectors. All of the owners' vectors are read and compared.
+/// The passages of the nearest vectors, without pgvector. All of the owners' vectors are read and compared.
 async fn candidates(
     connection: &mut Link<'_>,
     owners: &[i64],
     asked: &SimilarQuery,
 ) -> Result<Vec<i64>, StoreError> {
     let rows: Vec<(i64, Vec<u8>)> = query_as(
-        "SELECT v.id, e.vector FROM passage_vectors AS v JOIN embeddings AS e ON e.id = v.embedding
+        "SELECT v.passage, e.vector FROM passage_vectors AS v JOIN embeddings AS e ON e.id = v.embedding
          WHERE v.owner = ANY($1) AND v.model = $2",
     )
     .bind(owners)
@@ -285,7 +301,7 @@ async fn compared(
          JOIN embeddings AS e ON e.id = v.embedding
          JOIN passages AS p ON p.id = v.passage
          JOIN documents AS d ON d.id = p.document
-         WHERE v.id = ANY($1) AND d.tenant = $2 AND v.model = $3",
+         WHERE v.passage = ANY($1) AND d.tenant = $2 AND v.model = $3",
     )
     .bind(candidates)
     .bind(asked.tenant.as_str())

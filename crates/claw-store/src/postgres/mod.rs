@@ -19,6 +19,7 @@ pub(crate) mod ledger;
 mod mcp;
 mod memories;
 mod offers;
+mod pgvector;
 mod processes;
 mod programs;
 mod queue;
@@ -71,6 +72,7 @@ pub struct PostgresStore {
     wire: Wire,
     installation: Installation,
     blob_limits: BlobLimits,
+    pgvector: pgvector::Pgvector,
 }
 
 impl PostgresStore {
@@ -102,7 +104,15 @@ impl PostgresStore {
         let wire = Wire::start(pool.clone());
         let listener = Listener::start(connect, wire.ours());
         let pool = Connections::new(pool, options.statement_timeout);
-        Ok(Self { pool, node, listener, wire, installation, blob_limits: options.blobs })
+        Ok(Self {
+            pool,
+            node,
+            listener,
+            wire,
+            installation,
+            blob_limits: options.blobs,
+            pgvector: pgvector::Pgvector::default(),
+        })
     }
 
     async fn begin(&self, what: &'static str) -> Result<Transaction, StoreError> {

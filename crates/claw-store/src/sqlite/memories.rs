@@ -135,14 +135,30 @@ impl Memories for SqliteStore {
         let mut transaction = self.write(INDEX).await?;
         let standing = standing(&mut transaction, key).await?;
         let Some(standing) = standing.filter(|standing| standing.now() == Some(version)) else {
+            // Ended here, so that its row is free for others at once.
+            transaction.commit().await.map_err(failed(INDEX))?;
             return Ok(EmbeddingDone::Stale);
         };
+        let missing: i64 = query_scalar(
+            "SELECT count(*) FROM passages AS p WHERE p.document = $1 AND NOT EXISTS (
+                 SELECT 1 FROM embeddings AS e WHERE e.tenant = p.tenant AND e.model = $2 AND e.hash = p.hash
+             )",
+        )
+        .bind(standing.id)
+        .bind(model)
+        .fetch_one(&mut *transaction)
+        .await
+        .map_err(failed(INDEX))?;
+        if missing > 0 {
+            transaction.commit().await.map_err(failed(INDEX))?;
+            return Ok(EmbeddingDone::Missing);
+        }
         query("DELETE FROM passage_vectors WHERE passage IN (SELECT id FROM passages WHERE document = $1)")
             .bind(standing.id)
             .execute(&mut *transaction)
             .await
             .map_err(failed(INDEX))?;
-        let stored = query(
+        query(
             "INSERT INTO passage_vectors (tenant, passage, owner, model, embedding)
              SELECT p.tenant, p.id, $2, $3, e.id FROM passages AS p
              JOIN embeddings AS e ON e.tenant = p.tenant AND e.model = $3 AND e.hash = p.hash
@@ -154,14 +170,6 @@ impl Memories for SqliteStore {
         .execute(&mut *transaction)
         .await
         .map_err(failed(INDEX))?;
-        let wanted: i64 = query_scalar("SELECT count(*) FROM passages WHERE document = $1")
-            .bind(standing.id)
-            .fetch_one(&mut *transaction)
-            .await
-            .map_err(failed(INDEX))?;
-        if row::number(stored.rows_affected()) != wanted {
-            return Ok(EmbeddingDone::Missing);
-        }
         query(
             "UPDATE documents SET embedded = $2, embed_after = 0, embed_tries = 0, embed_error = NULL WHERE id = $1",
         )

@@ -11,7 +11,7 @@ use claw_core::store::{DocumentCard, DocumentKey, MemoryState, Shelf, StoreError
 use claw_core::tool::ToolError;
 use claw_host::SystemClock;
 use claw_host::recall::{self, Indexed, StoredMemory};
-use claw_llm::{Keys, RemoteEmbedder};
+use claw_llm::Keys;
 use serde::Serialize;
 
 use super::{App, Error, Setup};
@@ -59,18 +59,27 @@ impl Setup {
     /// The model that makes vectors, where one is configured.
     pub fn embedder(&self, keys: Arc<dyn Keys>) -> Result<Option<Arc<dyn Embedder>>, Error> {
         let Some(config) = &self.config().memory.embeddings else { return Ok(None) };
-        let embedder = RemoteEmbedder::new(config, keys).map_err(|error| {
+        let file = self.loaded.found.as_ref().and_then(|found| found.path.parent());
+        let directory = file.unwrap_or(&self.around.directory);
+        let embedder = claw_llm::embedder(config, directory, keys).map_err(|error| {
             Error::invalid(format!("`memory.embeddings.{}` {}", error.key, error.reason))
                 .hint("see docs/memory.md")
         })?;
-        Ok(Some(Arc::new(embedder)))
+        Ok(Some(embedder))
     }
 }
 
 impl App {
     /// The memory of the store.
     pub fn memory(&self) -> Result<StoredMemory, Error> {
-        let embedder = self.setup.embedder(self.keys(None)?)?;
+        let embedder = match self.embedder.get() {
+            Some(embedder) => embedder.clone(),
+            None => {
+                // A local model is read once.
+                let embedder = self.setup.embedder(self.keys(None)?)?;
+                self.embedder.get_or_init(|| embedder).clone()
+            }
+        };
         Ok(StoredMemory::new(Arc::clone(&self.store) as _, embedder))
     }
 

@@ -37,9 +37,10 @@ mod unopened;
 mod web;
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use claw_core::TenantId;
+use claw_core::port::Embedder;
 use claw_core::store::StoreError;
 use claw_host::transaction::Transactions;
 use claw_store::{Backend, Place, StoreOptions};
@@ -63,6 +64,8 @@ pub struct App {
     setup: Arc<Setup>,
     store: Arc<dyn Backend>,
     tenant: TenantId,
+    /// The model that makes vectors, once it was asked for.
+    embedder: Arc<OnceLock<Option<Arc<dyn Embedder>>>>,
 }
 
 impl Setup {
@@ -77,7 +80,12 @@ impl Setup {
             installation::join(&data, &place, store.installation())?;
         }
         recover_transactions(&data).await;
-        Ok(App { setup: Arc::new(self.clone()), store, tenant: self.tenant().clone() })
+        Ok(App {
+            setup: Arc::new(self.clone()),
+            store,
+            tenant: self.tenant().clone(),
+            embedder: Arc::default(),
+        })
     }
 
     /// Opens the store if there is one; `None`, and nothing created, where there is none.

@@ -1,0 +1,135 @@
+//! Memory at the command line: documents in, passages out, each for whom it belongs.
+
+use serde_json::Value;
+
+use crate::harness::Home;
+
+fn notes(home: &Home) {
+    std::fs::create_dir_all(home.path().join("project/notes/trips")).unwrap();
+    home.write("project/notes/MEMORY.md", "# Me\n\nI prefer tea.\n");
+    home.write(
+        "project/notes/trips/2026-03-05.md",
+        "# Lisbon\n\nWe flew to Lisbon.\n\n## Hotel\n\nIt was noisy at night.\n",
+    );
+    home.write("project/notes/picture.png", [0, 1, 2]);
+    home.write("project/notes/.hidden.md", "hidden lisbon");
+    home.write("project/notes/bad.txt", [0xff, 0xfe, 0x41]);
+    std::os::unix::fs::symlink("/etc/passwd", home.path().join("project/notes/link.md")).unwrap();
+}
+
+fn json(home: &Home, words: &[&str]) -> Value {
+    let ran = home.run(&[words, &["--json"]].concat());
+    assert_eq!(ran.code, 0, "{words:?}: {}", ran.stderr);
+    serde_json::from_str(&ran.stdout).unwrap()
+}
+
+#[test]
+fn imports_and_finds() {
+    let home = Home::new();
+    notes(&home);
+    let imported = json(&home, &["memory", "import", "notes"]);
+    let states: Vec<(&str, &str)> = imported["files"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|file| (file["path"].as_str().unwrap(), file["state"].as_str().unwrap()))
+        .collect();
+    assert_eq!(
+        states,
+        [("MEMORY.md", "added"), ("memory/bad.txt", "skipped"), ("memory/trips/2026-03-05.md", "added")]
+    );
+    let again = json(&home, &["memory", "import", "notes"]);
+    assert_eq!(again["files"][2]["state"], "unchanged");
+
+    let found = json(&home, &["memory", "search", "which hotels were noisy", "--limit", "3"]);
+    assert_eq!(found["mode"], "words");
+    assert!(found["note"].as_str().unwrap().contains("words alone"));
+    let hit = &found["hits"][0];
+    assert_eq!(hit["path"], "memory/trips/2026-03-05.md");
+    assert_eq!((hit["start_line"].as_u64(), hit["end_line"].as_u64()), (Some(5), Some(7)));
+    assert_eq!(hit["heading"], "Lisbon > Hotel");
+    assert_eq!(hit["text"], "## Hotel\n\nIt was noisy at night.");
+    assert!(hit["score"].as_f64().unwrap() > 0.0);
+    assert_eq!(hit["why"]["owner"], "user");
+    let month = json(&home, &["memory", "search", "what happened in March"]);
+    assert_eq!(month["hits"][0]["path"], "memory/trips/2026-03-05.md", "by the date in its name");
+
+    // The same over the road.
+    let called = home.run(&["tools", "call", "memory_search", "--args", r#"{"query": "tea"}"#]);
+    assert!(called.stdout.contains("MEMORY.md:1-3 under \"Me\""), "{} {}", called.stdout, called.stderr);
+    let called = home.run(&[
+        "tools",
+        "call",
+        "memory_get",
+        "--args",
+        r#"{"path": "memory/trips/2026-03-05.md", "from": 7}"#,
+    ]);
+    assert!(called.stdout.contains("It was noisy at night."), "{} {}", called.stdout, called.stderr);
+}
+
+#[test]
+fn a_document_is_found_by_its_owner_alone() {
+    let home = Home::with_config("[agents.other]\nabout = \"another\"\n");
+    notes(&home);
+    for (owner, word) in [("user", "heron"), ("agent", "stork"), ("tenant", "crane")] {
+        home.write("project/notes/MEMORY.md", format!("a {word} was seen"));
+        home.run(&["memory", "import", "notes", "--owner", owner]);
+    }
+    let seen = |more: &[&str]| -> Vec<String> {
+        let found = json(&home, &[&["memory", "search", "heron stork crane"], more].concat());
+        let hits = found["hits"].as_array().unwrap();
+        hits.iter().map(|hit| hit["why"]["owner"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(seen(&[]), ["user", "agent", "tenant"]);
+    assert_eq!(seen(&["--user", "ben"]), ["agent", "tenant"]);
+    assert_eq!(seen(&["--agent", "other"]), ["tenant"]);
+    let shown = json(&home, &["memory", "show", "MEMORY.md", "--user", "ben"]);
+    assert_eq!(shown["text"], "a stork was seen");
+    assert_ne!(home.run(&["memory", "search", "heron", "--agent", "nobody"]).code, 0);
+
+    assert_eq!(home.run(&["memory", "forget", "MEMORY.md"]).code, 0);
+    assert_eq!(seen(&[]), ["agent", "tenant"]);
+    let gone = home.run(&["memory", "forget", "MEMORY.md"]);
+    assert!(gone.code != 0 && gone.stderr.contains("there is no memory document"), "{}", gone.stderr);
+    let bad = home.run(&["memory", "forget", "memory/../SOUL.md"]);
+    assert!(bad.stderr.contains("is no path of a memory document"), "{}", bad.stderr);
+}
+
+#[test]
+fn status_reindex_and_export_tell_what_they_did() {
+    let home = Home::new();
+    notes(&home);
+    home.run(&["memory", "import", "notes"]);
+    let status = json(&home, &["memory", "status"]);
+    assert_eq!((status["documents"].as_u64(), status["unindexed"].as_u64()), (Some(2), Some(0)));
+    assert_eq!(status["model"], Value::Null);
+    let indexed = json(&home, &["memory", "reindex"]);
+    assert_eq!(indexed["words"], 2);
+    let listed = home.run(&["memory", "list"]);
+    assert!(listed.stdout.contains("memory/trips/2026-03-05.md"), "{}", listed.stdout);
+    let exported = home.run(&["memory", "export", "out"]);
+    assert_eq!(exported.code, 0, "{}", exported.stderr);
+    let text = std::fs::read_to_string(home.path().join("project/out/user/MEMORY.md")).unwrap();
+    assert_eq!(text, "# Me\n\nI prefer tea.\n");
+    let again = home.run(&["memory", "export", "out"]);
+    assert!(again.code != 0 && again.stderr.contains("cannot be written"), "{}", again.stderr);
+}
+
+#[test]
+fn a_model_that_is_away_keeps_nobody_from_searching() {
+    // Nothing listens there.
+    let config = "[memory.embeddings]\nmodel = \"m\"\nbase_url = \"http://127.0.0.1:1/v1\"\n";
+    let home = Home::with_config(config);
+    notes(&home);
+    let imported = json(&home, &["memory", "import", "notes"]);
+    assert_eq!(imported["indexed"]["failed"], 2);
+    let status = json(&home, &["memory", "status"]);
+    assert_eq!((status["unembedded"].as_u64(), status["vectors"].as_u64()), (Some(2), Some(0)));
+    assert_eq!(status["failures"][0]["tries"], 1);
+    let found = json(&home, &["memory", "search", "tea"]);
+    assert_eq!(
+        (found["mode"].as_str(), found["hits"][0]["path"].as_str()),
+        (Some("words"), Some("MEMORY.md"))
+    );
+    assert!(found["note"].as_str().unwrap().contains("the embedding model `m`"), "{}", found["note"]);
+}

@@ -1,0 +1,219 @@
+//! What a search by similarity costs over 100,000 passages of 384 numbers, beside comparing all of them.
+//!
+//! Prints `name<TAB>value<TAB>unit` lines. PostgreSQL is measured where `CLAWSMITH_TEST_POSTGRES` names one; its
+//! database is dropped at the end.
+
+#![expect(clippy::unwrap_used, reason = "a benchmark that cannot be set up should stop")]
+
+use std::str::FromStr as _;
+use std::time::{Duration, Instant};
+
+use claw_core::port::{UnixMillis, unit_vector};
+use claw_core::store::{DocumentKey, EmbeddingDone, Memories, Passage, PassageQuery, Shelf, SimilarQuery};
+use claw_core::{AgentId, NodeId, TenantId};
+use claw_store::vectors::{Index, product};
+use claw_store::{PostgresStore, SqliteStore};
+use sqlx::postgres::{PgConnectOptions, PgConnection};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
+use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _, query_as};
+
+const DOCUMENTS: usize = 500;
+const PASSAGES: usize = 200;
+const DIMENSIONS: usize = 384;
+const CENTRES: usize = 2_000;
+const MODEL: &str = "bench";
+const NOW: UnixMillis = UnixMillis(0);
+const QUESTIONS: usize = 40;
+
+/// Numbers that are the same every time.
+struct Random(u64);
+
+impl Random {
+    /// About normal, from -6 to 6.
+    fn number(&mut self) -> f32 {
+        (0..12)
+            .map(|_| {
+                self.0 ^= self.0 << 13;
+                self.0 ^= self.0 >> 7;
+                self.0 ^= self.0 << 17;
+                (self.0 >> 40) as f32 / (1_u64 << 24) as f32
+            })
+            .sum::<f32>()
+            - 6.0
+    }
+
+    fn vector(&mut self) -> Vec<f32> {
+        (0..DIMENSIONS).map(|_| self.number()).collect()
+    }
+}
+
+/// Vectors around subjects, as those of texts are.
+struct Vectors {
+    random: Random,
+    centres: Vec<Vec<f32>>,
+}
+
+impl Vectors {
+    fn new() -> Self {
+        let mut random = Random(0x5eed);
+        let centres = (0..CENTRES).map(|_| random.vector()).collect();
+        Self { random, centres }
+    }
+
+    fn next(&mut self, n: usize) -> Vec<f32> {
+        let centre = self.centres[n.wrapping_mul(0x9e37_79b9) % CENTRES].clone();
+        let around: Vec<f32> = centre.iter().map(|number| number + 0.8 * self.random.number()).collect();
+        unit_vector(&around).unwrap()
+    }
+}
+
+fn agent() -> AgentId {
+    AgentId::new("bench").unwrap()
+}
+
+fn key(n: usize) -> DocumentKey {
+    let (tenant, agent) = (TenantId::main(), Some(agent()));
+    DocumentKey { tenant, agent, user: None, shelf: Shelf::Memory, path: format!("memory/{n}.md") }
+}
+
+/// Fills the store; gives the vectors, and some to ask with.
+async fn fill(name: &str, store: &impl Memories) -> (Vec<Vec<f32>>, Vec<Vec<f32>>) {
+    let (mut source, mut all) = (Vectors::new(), Vec::new());
+    let begun = Instant::now();
+    for n in 0..DOCUMENTS {
+        store.put_document(&key(n), "", None, NOW).await.unwrap();
+        let passage = |line: u64| {
+            let text = format!("passage {line} of document {n} about subject{}", (n * PASSAGES) % 977);
+            Passage { first_line: line, last_line: line, heading: String::new(), text }
+        };
+        let passages = (1..=PASSAGES as u64).map(passage).collect();
+        assert!(store.index_document(&key(n), 1, passages).await.unwrap());
+        for work in store.claim_unembedded(MODEL, NOW, Duration::from_secs(60), 1).await.unwrap() {
+            let mut vectors = Vec::new();
+            for passage in &work.passages {
+                let vector = source.next(all.len());
+                all.push(vector.clone());
+                vectors.push((passage.hash, vector));
+            }
+            store.put_embeddings(&work.key.tenant, MODEL, &vectors, NOW).await.unwrap();
+            assert_eq!(store.embed_document(&work.key, 1, MODEL).await.unwrap(), EmbeddingDone::Stored);
+        }
+    }
+    let rate = all.len() as f64 / begun.elapsed().as_secs_f64();
+    println!("{name}: passages indexed with their vectors\t{rate:.0}\t1/s");
+    let asked = (0..QUESTIONS).map(|n| source.next(n * 131)).collect();
+    (all, asked)
+}
+
+fn query(vector: &[f32]) -> SimilarQuery {
+    let (tenant, model, vector) = (TenantId::main(), MODEL.to_owned(), vector.to_vec());
+    SimilarQuery { tenant, agent: agent(), user: None, model, vector, limit: 10 }
+}
+
+fn median(name: &str, mut times: Vec<f64>) -> f64 {
+    times.sort_by(f64::total_cmp);
+    println!("{name}\t{:.2}\tms median\t{:.2}\tms at most", times[times.len() / 2], times[times.len() - 1]);
+    times[times.len() / 2]
+}
+
+/// The median time of a search, and the share of the exact ten nearest that it finds.
+async fn ours(name: &str, store: &impl Memories, all: &[Vec<f32>], asked: &[Vec<f32>]) -> f64 {
+    store.similar_passages(&query(&asked[0])).await.unwrap();
+    let (mut times, mut found) = (Vec::new(), 0);
+    for vector in asked {
+        let begun = Instant::now();
+        let near = store.similar_passages(&query(vector)).await.unwrap();
+        times.push(begun.elapsed().as_secs_f64() * 1e3);
+        let mut exact: Vec<f32> = all.iter().map(|known| product(known, vector)).collect();
+        exact.sort_by(|one, other| other.total_cmp(one));
+        found += near.iter().filter(|near| near.similarity >= exact[9] - 1e-5).count();
+    }
+    println!(
+        "{name}: recall at 10\t{:.3}\tof comparing all\ttarget 0.95",
+        found as f64 / (10 * asked.len()) as f64
+    );
+    let similar = median(&format!("{name}: similar passages"), times);
+    let mut times = Vec::new();
+    for (n, vector) in asked.iter().enumerate() {
+        let begun = Instant::now();
+        let text = format!("what about subject{} and passage {n}", n * 7);
+        let words = PassageQuery { tenant: TenantId::main(), agent: agent(), user: None, text, limit: 60 };
+        store.search_passages(&words).await.unwrap();
+        store.similar_passages(&SimilarQuery { limit: 60, ..query(vector) }).await.unwrap();
+        times.push(begun.elapsed().as_secs_f64() * 1e3);
+    }
+    median(&format!("{name}: words and similar passages, 60 each"), times);
+    similar
+}
+
+async fn sqlite() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("bench.db");
+    let store = SqliteStore::open(&path, NodeId::local()).await.unwrap();
+    let (all, asked) = fill("sqlite", &store).await;
+    let mut index = Index::default();
+    for (vector, id) in all.iter().zip(0..) {
+        index.push(id, vector);
+    }
+    println!("sqlite: memory of the index\t{:.0}\tMB", index.bytes() as f64 / 1e6);
+    println!("sqlite: memory of the vectors\t{:.0}\tMB", (all.len() * DIMENSIONS * 4) as f64 / 1e6);
+    let similar = ours("sqlite", &store, &all, &asked).await;
+    // Brute force as sqlite-vec does it: every vector is read from the file and compared.
+    let mut bare: SqliteConnection =
+        SqliteConnectOptions::new().filename(&path).disable_statement_logging().connect().await.unwrap();
+    let mut times = Vec::new();
+    for vector in &asked[..10] {
+        let begun = Instant::now();
+        let rows: Vec<(i64, Vec<u8>)> =
+            query_as("SELECT id, vector FROM embeddings").fetch_all(&mut bare).await.unwrap();
+        let mut scored: Vec<(f32, i64)> = rows
+            .iter()
+            .map(|(id, bytes)| {
+                let (numbers, _) = bytes.as_chunks::<4>();
+                let known: Vec<f32> = numbers.iter().map(|number| f32::from_le_bytes(*number)).collect();
+                (product(&known, vector), *id)
+            })
+            .collect();
+        scored.select_nth_unstable_by(10, |one, other| other.0.total_cmp(&one.0));
+        times.push(begun.elapsed().as_secs_f64() * 1e3);
+    }
+    let brute = median("sqlite: all vectors read and compared", times);
+    let mut times = Vec::new();
+    for vector in &asked {
+        let begun = Instant::now();
+        let mut scored: Vec<(f32, usize)> =
+            all.iter().zip(0..).map(|(known, id)| (product(known, vector), id)).collect();
+        scored.select_nth_unstable_by(10, |one, other| other.0.total_cmp(&one.0));
+        times.push(begun.elapsed().as_secs_f64() * 1e3);
+    }
+    let held = median("sqlite: all vectors compared, held in memory", times);
+    println!(
+        "sqlite: similar passages / all read and compared\t{:.2}\tx\ttarget at most 0.33",
+        similar / brute
+    );
+    println!("sqlite: similar passages / all compared in memory\t{:.2}\tx", similar / held);
+}
+
+async fn postgres(url: &str) {
+    let server = PgConnectOptions::from_str(url).unwrap().disable_statement_logging();
+    let name = format!("clawbench_{}", uuid::Uuid::now_v7().simple());
+    let mut admin = PgConnection::connect_with(&server).await.unwrap();
+    admin.execute(AssertSqlSafe(format!("CREATE DATABASE {name}"))).await.unwrap();
+    let options = server.clone().database(&name);
+    let store = PostgresStore::connect(options.to_url_lossy().as_ref(), NodeId::local()).await.unwrap();
+    let (all, asked) = fill("postgres", &store).await;
+    ours("postgres", &store, &all, &asked[..10]).await;
+    drop(store);
+    admin.execute(AssertSqlSafe(format!("DROP DATABASE {name} WITH (FORCE)"))).await.unwrap();
+}
+
+#[tokio::main]
+async fn main() {
+    if std::env::args().all(|word| word != "postgres") {
+        sqlite().await;
+    }
+    match std::env::var("CLAWSMITH_TEST_POSTGRES") {
+        Ok(url) => postgres(&url).await,
+        Err(_) => println!("postgres: not measured, CLAWSMITH_TEST_POSTGRES names none"),
+    }
+}

@@ -1,0 +1,1 @@
+-- How PostgreSQL searches vectors where pgvector is there; nothing changes here.
