@@ -9,7 +9,7 @@ use claw_host::SystemClock;
 use clawsmith::app::custom::CustomToolDocument;
 use clawsmith::app::{App, Hooks, Setup};
 use clawsmith::config::Surroundings;
-use clawsmith::{Caller, Request, Toolbox};
+use clawsmith::{Caller, Offer, Refusal, Request, Toolbox};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -57,8 +57,13 @@ async fn said(toolbox: &Toolbox, caller: Caller) -> String {
     if offer.meta("say").is_none() {
         return "-".to_owned();
     }
-    let reply = toolbox.execute(&offer, Request::new("say", json!({ "a": "x" }))).await;
-    reply.model_text().lines().next().unwrap_or_default().to_owned()
+    planned(toolbox, &offer).await.unwrap()
+}
+
+/// The command that a call of `say` would run, or why it may not. A test program cannot enter the sandbox.
+async fn planned(toolbox: &Toolbox, offer: &Offer) -> Result<String, Refusal> {
+    let rehearsal = toolbox.rehearse(offer, Request::new("say", json!({ "a": "x" }))).await?;
+    Ok(rehearsal.plan["asks"][0]["text"].as_str().unwrap_or_default().to_owned())
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -77,16 +82,16 @@ async fn each_tenant_and_each_agent_sees_its_own() {
     let toolbox = app.toolbox(Hooks::default()).await.unwrap();
     app.add_custom_tool(document("say", None, "common")).await.unwrap();
     app.add_custom_tool(document("say", Some("a"), "own")).await.unwrap();
-    assert_eq!(said(&toolbox, caller(&app, &main, "a")).await, "own x");
-    assert_eq!(said(&toolbox, caller(&app, &main, "b")).await, "common x");
+    assert_eq!(said(&toolbox, caller(&app, &main, "a")).await, "echo own 'x'");
+    assert_eq!(said(&toolbox, caller(&app, &main, "b")).await, "echo common 'x'");
     assert_eq!(said(&toolbox, caller(&app, &other, "a")).await, "-");
     app.of_tenant(&other).add_custom_tool(document("say", None, "theirs")).await.unwrap();
-    assert_eq!(said(&toolbox, caller(&app, &other, "a")).await, "theirs x");
+    assert_eq!(said(&toolbox, caller(&app, &other, "a")).await, "echo theirs 'x'");
     app.remove_custom_tool("say", Some("a"), None).await.unwrap();
-    assert_eq!(said(&toolbox, caller(&app, &main, "a")).await, "common x");
+    assert_eq!(said(&toolbox, caller(&app, &main, "a")).await, "echo common 'x'");
     app.enable_custom_tool("say", None, false).await.unwrap();
     assert_eq!(said(&toolbox, caller(&app, &main, "b")).await, "-");
-    assert_eq!(said(&toolbox, caller(&app, &other, "a")).await, "theirs x");
+    assert_eq!(said(&toolbox, caller(&app, &other, "a")).await, "echo theirs 'x'");
     app.close().await;
 }
 
@@ -97,16 +102,19 @@ async fn a_change_holds_within_an_offer_and_a_removed_tool_is_refused() {
     let toolbox = app.toolbox(Hooks::default()).await.unwrap();
     app.add_custom_tool(document("say", None, "old")).await.unwrap();
     let offer = toolbox.offer(caller(&app, &TenantId::main(), "a")).await;
-    let call = || toolbox.execute(&offer, Request::new("say", json!({ "a": "x" })));
-    assert!(call().await.model_text().starts_with("old x"));
+    assert_eq!(planned(&toolbox, &offer).await.unwrap(), "echo old 'x'");
     let change = json!({ "command": "echo new {{.a}}" });
     app.edit_custom_tool(("say", None), change, Some(1)).await.unwrap();
-    assert!(call().await.model_text().starts_with("new x"), "the tool of now is the one that runs");
+    assert_eq!(
+        planned(&toolbox, &offer).await.unwrap(),
+        "echo new 'x'",
+        "the tool of now is the one that runs"
+    );
     let stale = app.edit_custom_tool(("say", None), json!({ "timeout_seconds": 5 }), Some(1)).await;
     assert!(stale.unwrap_err().message().contains("version 2"));
     app.remove_custom_tool("say", None, None).await.unwrap();
-    let reply = call().await;
-    assert!(reply.model_text().contains("removed or replaced"), "{}", reply.model_text());
+    let refused = planned(&toolbox, &offer).await.unwrap_err();
+    assert!(refused.reason.contains("removed or replaced"), "{}", refused.reason);
     app.close().await;
 }
 
@@ -119,7 +127,7 @@ async fn another_process_is_heard_of() {
     let mut changes = app.store().changes(claw_core::store::Topic::Tools);
     elsewhere.add_custom_tool(document("say", None, "far")).await.unwrap();
     changes.changed().await.unwrap();
-    assert_eq!(said(&toolbox, caller(&app, &TenantId::main(), "a")).await, "far x");
+    assert_eq!(said(&toolbox, caller(&app, &TenantId::main(), "a")).await, "echo far 'x'");
     elsewhere.close().await;
     app.close().await;
 }

@@ -21,7 +21,9 @@ fn every_tool_file_is_in_its_groups_list() {
     let mut listed: Vec<String> =
         builtin().map(|tool| format!("{}/{}.rs", tool.meta.group, tool.meta.name)).collect();
     listed.sort();
-    assert_eq!(tool_files(), listed, "files on the left, tools in their group's `TOOLS` on the right");
+    // Custom tools are defined at run time; their folder holds no built-in one.
+    let files: Vec<_> = tool_files().into_iter().filter(|file| !file.starts_with("custom/")).collect();
+    assert_eq!(files, listed, "files on the left, tools in their group's `TOOLS` on the right");
 }
 
 /// `group/tool.rs` of every folder that is a group.
