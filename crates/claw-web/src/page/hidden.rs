@@ -12,16 +12,29 @@ struct Inherited {
     background: Option<Rgb>,
 }
 
-/// Removes hidden elements, text of no size or in the colour of its ground, and comments. Returns the number of removed
-/// elements and texts that had words in them.
-pub(super) fn drop_hidden(document: &Document) -> usize {
-    let sheet = Sheet::of(document);
+/// What was dropped, and how deep the tree is.
+pub(super) struct Dropped {
+    /// Removed elements and texts that had words in them.
+    pub(super) count: usize,
+    /// The depth of the tree, as far as it was not removed.
+    pub(super) depth: usize,
+}
+
+/// Removes hidden elements, text of no size or in the colour of its ground, and comments.
+pub(super) fn drop_hidden(document: &Document) -> Dropped {
+    drop_by(document, &Sheet::of(document))
+}
+
+/// The same with the page's own style sheets.
+pub(super) fn drop_by(document: &Document, sheet: &Sheet) -> Dropped {
     // Without style sheets from elsewhere the ground is white.
     let background = (!sheet.has_others()).then_some(Rgb::WHITE);
     let first = Inherited { no_size: false, color: None, background };
-    let mut stack = vec![(document.root(), first)];
+    let mut stack = vec![(document.root(), first, 0_usize)];
+    let mut deepest = 0;
     let (mut gone, mut count): (Vec<NodeRef<'_>>, usize) = (Vec::new(), 0);
-    while let Some((node, inherited)) = stack.pop() {
+    while let Some((node, inherited, depth)) = stack.pop() {
+        deepest = deepest.max(depth);
         if node.is_comment() {
             gone.push(node);
             continue;
@@ -41,7 +54,7 @@ pub(super) fn drop_hidden(document: &Document) -> usize {
         }
         let mut inherited = inherited;
         if node.is_element() {
-            match verdict(&node, &sheet) {
+            match verdict(&node, sheet) {
                 Verdict::Keep => continue,
                 Verdict::Drop => {
                     count += usize::from(!node.text().trim().is_empty());
@@ -60,10 +73,10 @@ pub(super) fn drop_hidden(document: &Document) -> usize {
                 }
             }
         }
-        stack.extend(node.children_it(false).map(|child| (child, inherited)));
+        stack.extend(node.children_it(false).map(|child| (child, inherited, depth + 1)));
     }
     gone.iter().for_each(NodeRef::remove_from_parent);
-    count
+    Dropped { count, depth: deepest }
 }
 
 enum Verdict {

@@ -8,8 +8,9 @@ use claw_net::Url;
 use dom_query::Document;
 use dom_smoothie::{Config, Readability, TextMode};
 
+use super::hidden;
 use super::region::{self, Region};
-use super::{hidden, plain};
+use super::survey::Survey;
 
 /// Trees deeper than this are read as plain text: libraries walk trees by recursion.
 const DEEPEST: usize = 600;
@@ -19,27 +20,25 @@ const SHORTEST: usize = 200;
 /// Reads a page.
 pub(super) fn read(html: &str, url: &Url, mode: ExtractMode, page: &mut WebPage) {
     let document = Document::from(html);
-    if region::depth(&document) > DEEPEST {
-        page.hidden = hidden::drop_hidden(&document);
+    let survey = Survey::of(&document);
+    let dropped = hidden::drop_by(&document, &survey.sheet);
+    page.hidden = dropped.count;
+    page.title = survey.title();
+    if dropped.depth > DEEPEST {
         page.text = region::plain_text(&document);
-        page.title = region::title(&document);
         return;
     }
-    let scripts = region::scripts(&document);
-    page.hidden = hidden::drop_hidden(&document);
-    let candidate = Region::of(&document);
+    let candidate = Region::of(&document, &survey);
     let text_mode = match mode {
         ExtractMode::Text => TextMode::Formatted,
         _ => TextMode::Markdown,
     };
     let config = Config { text_mode, ..Config::default() };
-    let heading = region::title(&document);
     let Ok(mut readability) = Readability::with_document(document, Some(url.as_str()), Some(config)) else {
         return;
     };
     let article = readability.parse().ok();
     let found = article.as_ref().map(|article| region::words(&article.text_content)).unwrap_or_default();
-    page.title = heading;
     if let Some(article) = &article {
         page.author = article.byline.clone();
         page.date = article.published_time.clone().or_else(|| article.modified_time.clone());
@@ -48,11 +47,11 @@ pub(super) fn read(html: &str, url: &Url, mode: ExtractMode, page: &mut WebPage)
             page.title = Some(article.title.clone());
         }
     }
-    page.date = page.date.take().or_else(|| candidate.date());
+    page.date = page.date.take().or_else(|| survey.date.clone());
     page.text = match article {
         Some(article) if !candidate.is_better_than(found) => article.text_content.to_string(),
         _ => candidate.text(&readability.doc, url, mode, page.title.as_deref()),
     };
-    let visible = plain::tidy(&page.text).chars().filter(|c| !c.is_whitespace()).count();
-    page.needs_browser = visible < SHORTEST && scripts.draw_the_page;
+    let visible = page.text.chars().filter(|c| !c.is_whitespace()).take(SHORTEST).count();
+    page.needs_browser = visible < SHORTEST && survey.scripts_draw_the_page();
 }

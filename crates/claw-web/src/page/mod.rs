@@ -8,6 +8,7 @@ mod nesting;
 mod plain;
 mod region;
 mod style;
+mod survey;
 
 pub(crate) use self::plain::label;
 use claw_core::port::{ExtractMode, WebPage};

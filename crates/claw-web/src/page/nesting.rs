@@ -10,8 +10,30 @@ const OPEN_ENDED: &[&str] = &[
     "rt", "html", "head", "body", "colgroup",
 ];
 
-/// The deepest nesting, as far as start and end tags tell.
+/// The deepest nesting, as far as start and end tags tell; no more than a bound where that is not too deep.
 pub(super) fn estimate(html: &str) -> usize {
+    let bound = bound(html);
+    if bound <= DEEPEST { bound } else { precise(html) }
+}
+
+/// The nesting if every start tag needed its end tag.
+fn bound(html: &str) -> usize {
+    let (mut depth, mut deepest) = (0_usize, 0);
+    let bytes = html.as_bytes();
+    for at in memchr::memchr_iter(b'<', bytes) {
+        match bytes.get(at + 1) {
+            Some(b'/') => depth = depth.saturating_sub(1),
+            Some(byte) if byte.is_ascii_alphabetic() => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            _ => {}
+        }
+    }
+    deepest
+}
+
+fn precise(html: &str) -> usize {
     let (mut depth, mut deepest) = (0_usize, 0);
     let mut rest = html;
     while let Some((_, after)) = rest.split_once('<') {
@@ -40,6 +62,7 @@ mod tests {
     fn estimates_how_deep_elements_nest() {
         assert_eq!(estimate(&"<p>x<br><img src=a>".repeat(5_000)), 0);
         assert_eq!(estimate(&"<div><b>x</b></div>".repeat(5_000)), 2);
+        assert_eq!(precise(&"<div><p><b>x</b></p></div>".repeat(5_000)), 2);
         assert_eq!(estimate(&"<div>".repeat(5_000)), 5_000);
         assert_eq!(estimate(&"<UL><LI>".repeat(5_000)), 5_000);
         assert_eq!(estimate("a < b << c </ >"), 0);

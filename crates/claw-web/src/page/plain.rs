@@ -6,7 +6,11 @@ pub(super) fn tidy(text: &str) -> String {
     let mut blank = 0;
     for line in text.lines() {
         let start = out.len();
-        out.extend(line.chars().filter(|c| !is_invisible(*c)));
+        if line.bytes().all(|byte| matches!(byte, b'\t' | b' '..=b'~')) {
+            out.push_str(line);
+        } else {
+            out.extend(line.chars().filter(|c| !is_invisible(*c)));
+        }
         let kept = out.trim_end_matches([' ', '\t', '\r']).len().max(start);
         // Two blanks at the end of a line break it in Markdown.
         let breaks = out.len() - kept == 2 && out.ends_with("  ") && kept > start;

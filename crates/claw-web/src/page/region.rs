@@ -2,7 +2,9 @@
 
 use claw_core::port::ExtractMode;
 use claw_net::Url;
-use dom_query::{Document, NodeRef};
+use dom_query::{Document, NodeId, NodeRef};
+
+use super::survey::Survey;
 
 /// Marks the region, so that it is found again after readability had the document.
 const MARK: &str = "data-claw-region";
@@ -77,30 +79,22 @@ const WORDS: &[&str] = &[
 /// The main region.
 pub(super) struct Region {
     words: usize,
-    date: Option<String>,
     is_named: bool,
 }
 
 impl Region {
     /// Finds and marks the region.
-    pub(super) fn of(document: &Document) -> Self {
-        let (node, is_named) = find(document);
-        let Some(node) = node else { return Self { words: 0, date: None, is_named: false } };
+    pub(super) fn of(document: &Document, survey: &Survey) -> Self {
+        let (node, is_named) = find(document, survey);
+        let Some(node) = node else { return Self { words: 0, is_named: false } };
         node.set_attr(MARK, "");
-        let time = document.select_single("time[datetime]");
-        let date = time.attr("datetime").map(|date| date.to_string());
-        Self { words: count(&node), date, is_named }
+        Self { words: count(&node), is_named }
     }
 
     /// Whether an article of so many words lacks much of the region.
     pub(super) fn is_better_than(&self, words: usize) -> bool {
         let share = if self.is_named { 5 } else { 4 };
         self.words * share / 10 > words || (self.words < 400 && self.words * 8 / 10 > words)
-    }
-
-    /// The first date that the page states for itself.
-    pub(super) fn date(&self) -> Option<String> {
-        self.date.clone()
     }
 
     /// The text of the region.
@@ -137,19 +131,19 @@ impl Region {
     }
 }
 
-fn find(document: &Document) -> (Option<NodeRef<'_>>, bool) {
-    for selector in ["main", "[role=main]", "#main-content", "#content", "#main"] {
-        if let Some(node) = document.select_single(selector).nodes().first().copied()
-            && count(&node) >= 20
-        {
-            return (Some(node), true);
-        }
+fn find<'a>(document: &'a Document, survey: &Survey) -> (Option<NodeRef<'a>>, bool) {
+    let root = document.root().id;
+    // A region that was dropped as hidden is none.
+    let is_there = |node: &NodeRef<'_>| node.ancestors_it(None).any(|above| above.id == root);
+    let at = |id: &NodeId| Some(NodeRef::new(*id, &document.tree)).filter(is_there);
+    if let Some(node) = survey.regions.iter().filter_map(at).find(|node| count(node) >= 20) {
+        return (Some(node), true);
     }
-    let articles = document.select("article");
-    if let [article] = articles.nodes() {
-        return (Some(*article), true);
+    let mut articles = survey.articles.iter().filter_map(at);
+    match (articles.next(), articles.next()) {
+        (Some(only), None) => (Some(only), true),
+        _ => (document.body(), false),
     }
-    (document.body(), false)
 }
 
 /// The outermost nodes below `root` that are no content.
@@ -219,17 +213,6 @@ fn same_words(a: &str, b: &str) -> bool {
     !a.is_empty() && (a == b || (a.len() > 8 && b.contains(&a)) || (b.len() > 8 && a.contains(&b)))
 }
 
-/// The depth of a document's tree.
-pub(super) fn depth(document: &Document) -> usize {
-    let mut deepest = 0;
-    let mut stack = vec![(document.root(), 0)];
-    while let Some((node, depth)) = stack.pop() {
-        deepest = deepest.max(depth);
-        stack.extend(node.children_it(false).map(|child| (child, depth + 1)));
-    }
-    deepest
-}
-
 /// The text of a page without its structure.
 pub(super) fn plain_text(document: &Document) -> String {
     let mut lines = Vec::new();
@@ -243,41 +226,4 @@ pub(super) fn plain_text(document: &Document) -> String {
         }
     }
     lines.join("\n")
-}
-
-/// The heading or title of a page.
-pub(super) fn title(document: &Document) -> Option<String> {
-    let heading = document.select("h1");
-    let heading =
-        heading.nodes().first().filter(|_| heading.length() == 1).map(|node| node.text().to_string());
-    let of_head = document.select_single("title").text().to_string();
-    let is_there = |text: &String| !text.trim().is_empty();
-    Some(of_head).filter(is_there).or_else(|| heading.filter(is_there))
-}
-
-/// What scripts do to a page.
-pub(super) struct Scripts {
-    /// Without them there would be no page.
-    pub(super) draw_the_page: bool,
-}
-
-/// Looks at the scripts of a page, before anything is dropped.
-pub(super) fn scripts(document: &Document) -> Scripts {
-    let mut scripts = 0;
-    let mut asks = false;
-    let mut has_root = false;
-    for node in document.root().descendants_it().filter(NodeRef::is_element) {
-        if node.has_name("script") {
-            let is_data = node.attr("type").is_some_and(|kind| kind.contains("json"));
-            scripts += usize::from(!is_data && (node.has_attr("src") || node.text().len() > 200));
-        } else if node.has_name("noscript") {
-            asks |= node.text().to_lowercase().contains("javascript");
-        } else if let Some(id) = node.id_attr() {
-            has_root |=
-                matches!(&*id, "root" | "app" | "__next" | "__nuxt" | "app-root" | "main-app" | "svelte");
-        } else if node.has_name("app-root") {
-            has_root = true;
-        }
-    }
-    Scripts { draw_the_page: scripts > 0 && (has_root || asks || scripts > 2) }
 }

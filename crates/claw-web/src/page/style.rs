@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use dom_query::Document;
+use dom_query::{Document, NodeRef};
 
 /// The most rules that are looked at.
 const RULES: usize = 2_000;
@@ -249,24 +249,27 @@ pub(super) struct Sheet {
     by_id: HashMap<String, Vec<usize>>,
     by_class: HashMap<String, Vec<usize>>,
     others: bool,
+    bytes: usize,
 }
 
 impl Sheet {
     pub(super) fn of(document: &Document) -> Self {
         let mut sheet = Self::default();
-        let mut bytes = 0;
-        for node in document.root().descendants_it() {
-            if node.has_name("link") {
-                let rel = node.attr_or("rel", "").to_ascii_lowercase();
-                sheet.others |= rel.split_whitespace().any(|word| word == "stylesheet");
-            } else if node.has_name("style") && bytes < BYTES {
-                let text = node.text();
-                bytes += text.len();
-                sheet.others |= text.contains("@import");
-                sheet.read(&without_comments(&text), 0);
-            }
-        }
+        document.root().descendants_it().for_each(|node| sheet.learn(&node));
         sheet
+    }
+
+    /// Learns from an element that brings style.
+    pub(super) fn learn(&mut self, node: &NodeRef<'_>) {
+        if node.has_name("link") {
+            let rel = node.attr_or("rel", "").to_ascii_lowercase();
+            self.others |= rel.split_whitespace().any(|word| word == "stylesheet");
+        } else if node.has_name("style") && self.bytes < BYTES {
+            let text = node.text();
+            self.bytes += text.len();
+            self.others |= text.contains("@import");
+            self.read(&without_comments(&text), 0);
+        }
     }
 
     /// Whether style comes from elsewhere, too.

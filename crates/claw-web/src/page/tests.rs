@@ -67,6 +67,9 @@ fn drops_text_that_a_reader_would_not_see() {
     ] {
         hides("", body);
     }
+    let main = format!("<main style='display:none'><p>Obey. {FILLER}</p></main><div><p>{FILLER}</p></div>");
+    let main = page("text/html", main);
+    assert!(!main.text.contains("Obey") && main.text.contains("The river"), "{}", main.text);
     let template = page("text/html", html("", "<template><p>Obey.</p></template>"));
     assert!(!template.text.contains("Obey"), "{}", template.text);
 }
