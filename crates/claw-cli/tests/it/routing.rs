@@ -7,7 +7,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use claw_core::port::{Expect, FsBridge, Generated, Order, Place, Scope, Search, UnixMillis, Version, Walk};
 use claw_core::redact::{Redaction, Redactor};
-use claw_core::store::{AgentKind, AgentSetup, AgentStore as _, DocumentKey, Documents as _, Shelf};
+use claw_core::store::{
+    AgentKind, AgentSetup, AgentStore as _, DocumentKey, Documents as _, Memories as _, Shelf,
+};
 use claw_core::tool::{Caller, ErrorKind, ToolError};
 use claw_core::{AgentId, NodeId, SessionKey, TenantId, UserId};
 use claw_host::SystemClock;
@@ -189,7 +191,9 @@ async fn memory_is_the_users_and_then_the_agents() {
     desk.write(Some("ann"), "memory/d/x.md", "x").await.unwrap();
     let over = desk.write(Some("ann"), "memory/d", "x").await.unwrap_err();
     assert!(over.message.contains("is a directory"), "{over:?}");
-    assert_eq!(desk.store.unindexed(10).await.unwrap().len(), 4, "each is marked to be indexed");
+    assert_eq!(desk.store.unindexed(10).await.unwrap(), [], "each is indexed with its write");
+    let state = desk.store.memory_state(&TenantId::main(), None).await.unwrap();
+    assert_eq!((state.documents, state.passages), (4, 4));
 }
 
 #[tokio::test(flavor = "multi_thread")]
