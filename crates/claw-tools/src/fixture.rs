@@ -1,5 +1,6 @@
 //! What tests of tools stand on: a call by `ana` through agent `main`, at a fixed time.
 
+mod skills;
 mod talking;
 
 use std::sync::Arc;
@@ -11,6 +12,7 @@ use serde::Deserialize as _;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use self::skills::OneSkill;
 pub(crate) use self::talking::Talking;
 
 /// Sunday 2026-11-15, 08:30 UTC.
