@@ -48,7 +48,7 @@ impl SearchIndex {
     /// The positions of the texts that fit best and that `keep` keeps, best first and at most `limit`. Ties are broken
     /// by name, so that the same query always has the same answer.
     pub fn best(&self, query: &str, limit: usize, mut keep: impl FnMut(usize) -> bool) -> Vec<usize> {
-        let mut scores: HashMap<u32, f64> = HashMap::new();
+        let mut scores = vec![0.0_f64; self.names.len()];
         let mut asked = words(query);
         asked.truncate(MOST_ASKED);
         for word in &asked {
@@ -56,14 +56,14 @@ impl SearchIndex {
             let holding = postings.len() as f64;
             let rarity = (1.0 + (self.names.len() as f64 - holding + 0.5) / (holding + 0.5)).ln();
             for (at, count) in postings {
-                let (count, length) = (f64::from(*count), f64::from(self.lengths[*at as usize]));
-                let score = rarity * count * (K1 + 1.0) / (count + K1 * (1.0 - B + B * length / self.mean));
-                *scores.entry(*at).or_default() += score;
+                let (at, count) = (*at as usize, f64::from(*count));
+                let length = f64::from(self.lengths[at]);
+                scores[at] += rarity * count * (K1 + 1.0) / (count + K1 * (1.0 - B + B * length / self.mean));
             }
         }
-        let mut ranked: Vec<(f64, usize)> =
-            scores.into_iter().map(|(at, score)| (score, at as usize)).collect();
-        ranked.sort_by(|a, b| {
+        let scored = scores.into_iter().enumerate().filter(|(_, score)| *score > 0.0);
+        let mut ranked: Vec<(f64, usize)> = scored.map(|(at, score)| (score, at)).collect();
+        ranked.sort_unstable_by(|a, b| {
             b.0.total_cmp(&a.0).then_with(|| self.names[a.1].cmp(&self.names[b.1])).then(a.1.cmp(&b.1))
         });
         ranked.into_iter().map(|(_, at)| at).filter(|at| keep(*at)).take(limit).collect()

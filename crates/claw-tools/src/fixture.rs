@@ -1,6 +1,7 @@
 //! What tests of tools stand on: a call by `ana` through agent `main`, at a fixed time.
 
 mod remembering;
+mod skills;
 mod talking;
 
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::remembering::Remembering;
+pub(crate) use self::skills::OneSkill;
 pub(crate) use self::talking::Talking;
 
 /// Sunday 2026-11-15, 08:30 UTC.

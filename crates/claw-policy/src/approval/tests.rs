@@ -158,7 +158,8 @@ fn a_plan_owns_up_to_what_it_asks_for() {
 
 #[test]
 fn publishing_a_skill_is_asked_about_unless_the_configuration_says_otherwise() {
-    let publish = |path: &str| Plan::read().with(Effect::Write).asking(Ask::Publish { path: path.to_owned() });
+    let publish =
+        |path: &str| Plan::read().with(Effect::Write).asking(Ask::Publish { path: path.to_owned() });
     let asked = "other agents follow a published skill, and `approvals.publish` says ask";
     let with = |publish| ApprovalConfig { publish, ..ApprovalConfig::default() };
     check(&ApprovalConfig::default(), &publish("skills/x"), &format!("ask: {asked}"));

@@ -7,6 +7,3 @@ use crate::Builtin;
 
 pub(crate) const TOOLS: &[Builtin] =
     &[Builtin::of::<publish_skill::PublishSkill>(), Builtin::of::<use_skill::UseSkill>()];
-
-#[cfg(test)]
-pub(crate) mod fake;

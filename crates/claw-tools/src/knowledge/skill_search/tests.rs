@@ -2,8 +2,7 @@ use claw_core::tool::ErrorKind;
 use serde_json::json;
 
 use super::*;
-use crate::fixture::{failure, text};
-use crate::skills::fake::OneSkill;
+use crate::fixture::{OneSkill, failure, text};
 
 #[tokio::test]
 async fn lists_what_fits() {

@@ -2,8 +2,7 @@ use claw_core::tool::Effects;
 use serde_json::json;
 
 use super::*;
-use crate::fixture::text;
-use crate::skills::fake::OneSkill;
+use crate::fixture::{OneSkill, text};
 
 #[tokio::test]
 async fn tells_the_version_and_the_lines_that_a_person_was_shown() {

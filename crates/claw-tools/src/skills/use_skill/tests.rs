@@ -2,8 +2,7 @@ use claw_core::tool::ErrorKind;
 use serde_json::json;
 
 use super::*;
-use crate::fixture::{failure, schema, text};
-use crate::skills::fake::OneSkill;
+use crate::fixture::{OneSkill, failure, schema, text};
 
 #[tokio::test]
 async fn gives_the_body_the_files_and_the_limits() {
