@@ -148,8 +148,9 @@ pub fn embedder(
 /// A model of vectors that is asked over HTTP.
 pub struct RemoteEmbedder {
     /// The name that vectors are kept by: the format, where the model is, which one, and a length that was chosen.
-    name: String,
     model: String,
+    /// The name that requests carry.
+    sent: String,
     format: Format,
     base: Url,
     places: Vec<KeyPlace>,
@@ -187,8 +188,8 @@ impl RemoteEmbedder {
         let chosen = config.dimensions.map(|length| format!("/{length}")).unwrap_or_default();
         let wait = Duration::from_secs(u64::from(config.seconds.max(1)));
         Ok(Self {
-            name: format!("{}:{host}/{}{chosen}", config.kind.name(), config.model),
-            model: config.model.clone(),
+            model: format!("{}:{host}/{}{chosen}", config.kind.name(), config.model),
+            sent: config.model.clone(),
             format: Format(config.kind),
             base,
             places,
@@ -221,9 +222,9 @@ impl RemoteEmbedder {
         purpose: EmbedPurpose,
     ) -> Result<Vec<Vec<f32>>, Trouble> {
         let key = self.key(tenant).await?;
-        let body = self.format.body(&self.model, texts, purpose, self.dimensions).to_string();
+        let body = self.format.body(&self.sent, texts, purpose, self.dimensions).to_string();
         let json = HeaderValue::from_static("application/json");
-        let mut request = Request::new(Method::POST, self.format.url(&self.base, &self.model))
+        let mut request = Request::new(Method::POST, self.format.url(&self.base, &self.sent))
             .header(header::CONTENT_TYPE, json.clone())
             .header(header::ACCEPT, json)
             .body(body)
@@ -274,7 +275,7 @@ impl RemoteEmbedder {
 #[async_trait]
 impl Embedder for RemoteEmbedder {
     fn model(&self) -> &str {
-        &self.name
+        &self.model
     }
 
     fn batch(&self) -> usize {
@@ -304,7 +305,7 @@ impl Embedder for RemoteEmbedder {
             let wait = asked.unwrap_or(WAIT * 2_u32.pow(again));
             let transient = is_transient(trouble.fault);
             if !transient || again >= retries || wait > LONGEST_WAIT {
-                let message = format!("the embedding model `{}`: {}", self.model, trouble.message);
+                let message = format!("the embedding model `{}`: {}", self.sent, trouble.message);
                 return Err(EmbedError { message, transient, retry_after: asked });
             }
             tokio::time::sleep(wait).await;
@@ -323,6 +324,6 @@ fn is_transient(fault: Fault) -> bool {
 
 impl std::fmt::Debug for RemoteEmbedder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("RemoteEmbedder").field("model", &self.name).finish_non_exhaustive()
+        f.debug_struct("RemoteEmbedder").field("model", &self.model).finish_non_exhaustive()
     }
 }

@@ -27,7 +27,10 @@ const MOST_HELD: usize = 2_000_000;
 
 /// The indexes that this process holds, by owner and model.
 #[derive(Debug, Default)]
-pub(super) struct Held(Mutex<HashMap<(i64, String), Arc<tokio::sync::Mutex<Loaded>>>>);
+pub(super) struct Held(Mutex<HashMap<(i64, String), Shared>>);
+
+/// One of them; whoever reads on holds it.
+type Shared = Arc<tokio::sync::Mutex<Loaded>>;
 
 /// What was read of an owner's vectors.
 #[derive(Debug, Default)]
@@ -276,11 +279,9 @@ impl Memories for SqliteStore {
 }
 
 impl Held {
-    fn of(&self, owner: i64, model: &str) -> Arc<tokio::sync::Mutex<Loaded>> {
+    fn of(&self, owner: i64, model: &str) -> Shared {
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let size = |loaded: &Arc<tokio::sync::Mutex<Loaded>>| {
-            loaded.try_lock().map_or(0, |loaded| loaded.index.len())
-        };
+        let size = |loaded: &Shared| loaded.try_lock().map_or(0, |loaded| loaded.index.len());
         if held.len() > 1_000 || held.values().map(size).sum::<usize>() > MOST_HELD {
             held.clear();
         }

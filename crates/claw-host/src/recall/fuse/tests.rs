@@ -26,8 +26,7 @@ fn paths(hits: &[claw_core::port::MemoryHit]) -> Vec<&str> {
 fn what_both_lists_have_comes_first() {
     let agent = MemoryOwner::Agent;
     let [a, b, c] = ["a", "b", "c"].map(|path| found(path, agent, 1, &format!("the {path} note says this")));
-    let fused =
-        hits(vec![a.clone(), b.clone()], vec![similar(c, 0.9), similar(b, 0.8)], MemoryMode::Hybrid, 10);
+    let fused = hits(vec![a, b.clone()], vec![similar(c, 0.9), similar(b, 0.8)], MemoryMode::Hybrid, 10);
     assert_eq!(paths(&fused), ["b", "a", "c"]);
     assert_eq!(fused[0].why.similarity, Some(0.8));
     assert_eq!((fused[1].why.similarity, fused[2].why.words.len()), (None, 0));
