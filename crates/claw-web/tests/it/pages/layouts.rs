@@ -25,7 +25,7 @@ pub(crate) const LAYOUTS: [(&str, Layout); 12] = [
 ];
 
 /// One of five spellings, by the variant.
-fn pick<'a>(variant: usize, spellings: [&'a str; 5]) -> &'a str {
+fn pick(variant: usize, spellings: [&'static str; 5]) -> &'static str {
     spellings[variant % 5]
 }
 
