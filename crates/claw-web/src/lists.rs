@@ -53,7 +53,7 @@ impl HostPatterns {
     pub fn covers(&self, host: &str) -> bool {
         let host = host.trim_end_matches('.').to_lowercase();
         self.all
-            || self.exact.iter().any(|name| *name == host)
+            || self.exact.contains(&host)
             || self.below.iter().any(|end| host.len() > end.len() && host.ends_with(end.as_str()))
     }
 }

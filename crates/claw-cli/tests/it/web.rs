@@ -84,7 +84,7 @@ fn fetches_a_page_for_people_and_for_models() {
     let ran = home.run(&["web", "fetch", &site.url("/page")]);
     assert_eq!(ran.code, 0, "{}", ran.shown());
     assert!(
-        ran.stdout.starts_with("# Boats\nhttp://127.0.0.1:") && ran.stdout.contains("1. The river has"),
+        ran.stdout.starts_with("# Boats\nhttp://127.0.0.1:") && ran.stdout.contains("The river has"),
         "{}",
         ran.shown()
     );
@@ -97,7 +97,7 @@ fn fetches_a_page_for_people_and_for_models() {
     assert!(text.starts_with(&format!("[untrusted data {call} from `web_fetch`")), "{text}");
     assert!(
         text.ends_with(&format!("\n[end of untrusted data {call}]"))
-            && text.matches("[end of untrusted").count() == 1,
+            && text.matches("\n[end of untrusted").count() == 1,
         "{text}"
     );
     assert_eq!(

@@ -85,10 +85,11 @@ pub(super) struct Region {
 impl Region {
     /// Finds and marks the region.
     pub(super) fn of(document: &Document, survey: &Survey) -> Self {
-        let (node, is_named) = find(document, survey);
-        let Some(node) = node else { return Self { words: 0, is_named: false } };
+        let Some((node, words, is_named)) = find(document, survey) else {
+            return Self { words: 0, is_named: false };
+        };
         node.set_attr(MARK, "");
-        Self { words: count(&node), is_named }
+        Self { words, is_named }
     }
 
     /// Whether an article of so many words lacks much of the region.
@@ -131,19 +132,24 @@ impl Region {
     }
 }
 
-fn find<'a>(document: &'a Document, survey: &Survey) -> (Option<NodeRef<'a>>, bool) {
+/// The region with its words, and whether it names itself so.
+fn find<'a>(document: &'a Document, survey: &Survey) -> Option<(NodeRef<'a>, usize, bool)> {
     let root = document.root().id;
     // A region that was dropped as hidden is none.
     let is_there = |node: &NodeRef<'_>| node.ancestors_it(None).any(|above| above.id == root);
     let at = |id: &NodeId| Some(NodeRef::new(*id, &document.tree)).filter(is_there);
-    if let Some(node) = survey.regions.iter().filter_map(at).find(|node| count(node) >= 20) {
-        return (Some(node), true);
+    for node in survey.regions.iter().filter_map(at) {
+        let words = count(&node);
+        if words >= 20 {
+            return Some((node, words, true));
+        }
     }
     let mut articles = survey.articles.iter().filter_map(at);
-    match (articles.next(), articles.next()) {
-        (Some(only), None) => (Some(only), true),
-        _ => (document.body(), false),
-    }
+    let (node, is_named) = match (articles.next(), articles.next()) {
+        (Some(only), None) => (only, true),
+        _ => (document.body()?, false),
+    };
+    Some((node, count(&node), is_named))
 }
 
 /// The outermost nodes below `root` that are no content.

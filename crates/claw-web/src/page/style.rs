@@ -415,9 +415,9 @@ impl Rule {
             let end = after.find(['.', '#']).unwrap_or(after.len());
             let word = after.get(..end)?.to_owned();
             if mark == '#' {
-                id = word
+                id = word;
             } else {
-                classes.push(word)
+                classes.push(word);
             }
             rest = after.get(end..)?;
         }

@@ -1,6 +1,6 @@
 //! The web over real sockets on loopback: attacks, search providers, and pages in the shapes of real sites.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "tests, and what helps them")]
+#![expect(clippy::unwrap_used, reason = "tests, and what helps them")]
 
 mod attacks;
 mod fetching;

@@ -25,7 +25,7 @@ pub(crate) const LAYOUTS: [(&str, Layout); 12] = [
 ];
 
 /// One of five spellings, by the variant.
-fn pick<'a>(variant: usize, spellings: [&'a str; 5]) -> &'a str {
+fn pick(variant: usize, spellings: [&'static str; 5]) -> &'static str {
     spellings[variant % 5]
 }
 
@@ -232,7 +232,7 @@ fn wiki(topic: &Topic, variant: usize) -> Sample {
         .map(|(name, value)| format!("<tr><th scope=row>{name}</th><td>{value}</td></tr>"))
         .collect();
     let edit = "<span class=mw-editsection>[<a href=/edit>edit</a>]</span>";
-    let edit = if variant % 2 == 0 {
+    let edit = if variant.is_multiple_of(2) {
         edit.replace("class=mw-editsection", "class=mw-editsection style=display:none")
     } else {
         String::new()
