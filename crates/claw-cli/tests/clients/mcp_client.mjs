@@ -13,7 +13,7 @@ const { StreamableHTTPClientTransport } = await load("client/streamableHttp.js")
 const [kind, upstream, ...rest] = process.argv.slice(2);
 const transport =
   kind === "stdio"
-    ? new StdioClientTransport({ command: rest[0], args: rest.slice(1), env: process.env })
+    ? new StdioClientTransport({ command: rest[0], args: rest.slice(1), env: { HOME: process.env.HOME, PATH: process.env.PATH } })
     : new StreamableHTTPClientTransport(new URL(rest[0]), {
         requestInit: { headers: { Authorization: `Bearer ${rest[1]}` } },
       });

@@ -6,7 +6,7 @@ import sys
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
-import httpx
+import httpx2 as httpx
 
 
 async def check(session, upstream):

@@ -5,15 +5,17 @@ use std::time::Duration;
 use claw_core::port::{Artifact, Expect, Owner, UnixMillis, Version};
 use claw_core::skill::SkillTier;
 use claw_core::store::{
-    AcceptedSkill, AccessRole, ApiKey, Claim, DocumentKey, FileChange, FileState, KeptArtifact, KeyScope,
-    Layer, NewBlob, NewJob, NewKey, NewMessage, NewProcess, NewRule, NewSkillVersion, NewUndo, NewUsage,
-    Party, Passage, ProcessEnd, Program, ProgramCard, ProgramPlace, ProgramSettings, RuleScope, Sealed,
-    SecretPlace, Shelf, SkillGrant, SkillGrantee, SkillUse, Store, Summary, Tenant, Tokens, User,
+    AcceptedSkill, AccessRole, ApiKey, Claim, CustomToolAction, CustomToolCard, CustomToolDefinition,
+    CustomToolGrants, CustomToolPlace, DocumentKey, FileChange, FileState, KeptArtifact, KeyScope, Layer,
+    McpGrant, McpRequest, McpServer, McpSubject, NewBlob, NewJob, NewKey, NewMessage, NewProcess, NewRule,
+    NewSkillVersion, NewUndo, NewUsage, Party, Passage, ProcessEnd, Program, ProgramCard, ProgramPlace,
+    ProgramSettings, RuleScope, Sealed, SecretPlace, Shelf, SkillGrant, SkillGrantee, SkillUse, Store,
+    StoredCustomTool, Summary, Tenant, Tokens, User,
 };
 use claw_core::tool::PeerKind;
 use claw_core::{
-    AgentId, ArtifactId, CallId, JobId, ProcessId, ProgramName, RuleId, SecretName, TenantId, ToolName,
-    UndoId, UsageId, UserId,
+    AccessRequestId, AgentId, ArtifactId, CallId, JobId, ProcessId, ProgramName, RuleId, SecretName,
+    TenantId, ToolName, UndoId, UsageId, UserId,
 };
 use claw_testkit::fixture::{
     NOW, PNG, agent, agent_setup, digest, job, job_of, key_of, message, object, owner, process, rule,
@@ -34,6 +36,8 @@ pub(super) async fn fill(store: &impl Store) {
     skills(store).await;
     documents(store).await;
     secrets(store).await;
+    custom_tools(store).await;
+    mcp(store).await;
     usage(store).await;
     rules_and_processes(store).await;
     files(store).await;
@@ -176,6 +180,49 @@ async fn secrets(store: &impl Store) {
         store.put_program(&Program { card, env: sealed(&[0; 300]) }).await.unwrap();
         store.enable_program(&place, of == "main", NOW).await.unwrap();
     }
+}
+
+async fn custom_tools(store: &impl Store) {
+    let place = CustomToolPlace { tenant: tenant("other"), agent: None, name: ToolName::new("dns").unwrap() };
+    let definition = CustomToolDefinition {
+        description: ODD.to_owned(),
+        parameters: json!({ "type": "object", "properties": { "domain": { "type": "string" } } }),
+        action: CustomToolAction::Command {
+            template: "dig +short {{.domain}}".to_owned(),
+            working_dir: ".".to_owned(),
+        },
+        timeout_seconds: 10,
+        grants: CustomToolGrants::default(),
+        enabled: true,
+    };
+    let card = CustomToolCard { place, definition, variables: vec![NAME.to_owned()], version: 1, at: NOW };
+    let env = Sealed::from_bytes([&[1][..], &[3; 8], &[7; 12], b"x", &[0; 16]].concat()).unwrap();
+    store.put_custom_tool(&StoredCustomTool { card, env }, None).await.unwrap();
+}
+
+async fn mcp(store: &impl Store) {
+    let (of, ann) = (tenant("other"), UserId::new("ann").unwrap());
+    let server = json!({ "name": "files", "transport": "stdio", "command": NAME, "args": [ODD] });
+    let server: McpServer = serde_json::from_value(server).unwrap();
+    store.put_mcp_server(&of, &server, NOW).await.unwrap();
+    let subject = McpSubject::User(ann.clone());
+    let mut grant = McpGrant::new(server.name.clone(), subject.clone());
+    grant.tool_deny = vec![ODD.to_owned()];
+    store.put_mcp_grant(&of, &grant, NOW).await.unwrap();
+    let listed = [("read".to_owned(), json!({ "description": ODD }))].into();
+    store.list_mcp_tools(&of, &server.name, &listed, NOW).await.unwrap();
+    let (id, reason) = (AccessRequestId::new(), ODD.to_owned());
+    let request = McpRequest {
+        id,
+        server: server.name,
+        user: ann,
+        subject,
+        tools: None,
+        reason,
+        at: NOW,
+        review: None,
+    };
+    store.add_mcp_request(&of, &request).await.unwrap();
 }
 
 async fn usage(store: &impl Store) {
