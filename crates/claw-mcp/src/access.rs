@@ -82,7 +82,10 @@ mod tests {
         assert!(access(&[grant("user:u", None, vec![], true)], &AgentId::new("a").unwrap(), None).is_err());
     }
 
-    fn lists() -> impl Strategy<Value = Option<(Option<Vec<&'static str>>, Vec<&'static str>, bool)>> {
+    /// A grant's allow list, its deny list and whether it is enabled.
+    type Lists = (Option<Vec<&'static str>>, Vec<&'static str>, bool);
+
+    fn lists() -> impl Strategy<Value = Option<Lists>> {
         let tools = || proptest::collection::vec(proptest::sample::select(vec!["x", "y", "z"]), 0..3);
         proptest::option::of((proptest::option::of(tools()), tools(), proptest::bool::weighted(0.8)))
     }

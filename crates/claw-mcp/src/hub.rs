@@ -141,6 +141,13 @@ struct Inner {
 /// A connection is shared by all agents that have no variables or headers of their own.
 type Key = (TenantId, ServerName, Option<AgentId>);
 
+/// What the store has of a tenant's servers.
+struct Rows {
+    servers: Vec<McpServer>,
+    grants: Vec<McpGrant>,
+    tools: Vec<McpTool>,
+}
+
 /// A tenant's servers as they were read at one moment.
 struct Servers {
     /// The number of changes when they were read.
@@ -288,33 +295,30 @@ impl Hub {
             return Ok(Arc::clone(known));
         }
         let store = &self.0.place.store;
-        let servers = store.mcp_servers(tenant).await?;
-        let (grants, tools) = (store.mcp_grants(tenant).await?, store.mcp_tools(tenant).await?);
-        self.retire(tenant, &servers);
-        let read = Arc::new(self.read(at, &servers, grants, tools, before.as_deref()));
+        let rows = Rows {
+            servers: store.mcp_servers(tenant).await?,
+            grants: store.mcp_grants(tenant).await?,
+            tools: store.mcp_tools(tenant).await?,
+        };
+        self.retire(tenant, &rows.servers);
+        let read = Arc::new(self.read(at, rows, before.as_deref()));
         self.tenants().insert(tenant.clone(), Arc::clone(&read));
         Ok(read)
     }
 
-    fn read(
-        &self,
-        at: u64,
-        servers: &[McpServer],
-        granted: Vec<McpGrant>,
-        listed: Vec<McpTool>,
-        before: Option<&Servers>,
-    ) -> Servers {
+    fn read(&self, at: u64, rows: Rows, before: Option<&Servers>) -> Servers {
         let mut grants: HashMap<ServerName, Vec<McpGrant>> = HashMap::new();
-        for grant in granted {
+        for grant in rows.grants {
             grants.entry(grant.server.clone()).or_default().push(grant);
         }
-        let enabled: HashMap<&ServerName, Arc<McpServer>> = servers
+        let enabled: HashMap<&ServerName, Arc<McpServer>> = rows
+            .servers
             .iter()
             .filter(|server| server.enabled)
             .map(|server| (&server.name, Arc::new(server.clone())))
             .collect();
         let mut tools = Vec::new();
-        for tool in listed.into_iter().filter(|tool| tool.state() == McpToolState::Accepted) {
+        for tool in rows.tools.into_iter().filter(|tool| tool.state() == McpToolState::Accepted) {
             let Some(server) = enabled.get(&tool.server) else { continue };
             // A tool that did not change stays the same one.
             let same = |known: &&Arc<BridgedTool>| known.tool == tool && *known.server == **server;

@@ -151,9 +151,7 @@ impl ServerHandler for ClawServer {
         let offer = executor.offer(caller).await;
         let specs = offer.specs(|meta, why| tracing::warn!(tool = %meta.name, %why, "a tool cannot be made"));
         let tools = specs.iter().filter_map(|spec| Some(listed(spec, offer.meta(spec.name.as_str())?)));
-        let mut result = ListToolsResult::default();
-        result.tools = tools.collect();
-        Ok(result)
+        Ok(ListToolsResult::with_all_items(tools.collect()))
     }
 
     async fn call_tool(

@@ -77,9 +77,12 @@ pub(super) struct Directories {
     pub(super) deployment: Vec<PathBuf>,
 }
 
+/// Directories that were read, each with the digest of its metadata and its summary or the reason why it has none.
+type Known = HashMap<Origin, (Digest, Result<Summary, String>)>;
+
 /// What was read of each skill, and the state that it was read in.
 #[derive(Debug, Default)]
-pub(super) struct LocalSkills(Mutex<HashMap<Origin, (Digest, Result<Summary, String>)>>);
+pub(super) struct LocalSkills(Mutex<Known>);
 
 impl LocalSkills {
     /// The skills in these directories, by tier and then by name; of two with one name in a tier, the first.
@@ -150,7 +153,7 @@ impl LocalSkills {
         summary
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Origin, (Digest, Result<Summary, String>)>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Known> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

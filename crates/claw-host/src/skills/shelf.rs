@@ -46,6 +46,9 @@ pub struct SkillOptions {
     pub tenant: TenantId,
 }
 
+/// Skills in use by session, with the time at which they were read.
+type Uses = HashMap<Owner, (Instant, Arc<Vec<SkillUse>>)>;
+
 /// The skills of a deployment.
 pub struct SkillShelf {
     store: Arc<dyn SkillStore>,
@@ -54,7 +57,7 @@ pub struct SkillShelf {
     local: Arc<LocalSkills>,
     built_in: Vec<SkillPackage>,
     known: Mutex<Known>,
-    uses: Mutex<HashMap<Owner, (Instant, Arc<Vec<SkillUse>>)>>,
+    uses: Mutex<Uses>,
 }
 
 /// Facts of the store, until it tells of a change.
@@ -244,7 +247,7 @@ impl SkillShelf {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn uses(&self) -> MutexGuard<'_, HashMap<Owner, (Instant, Arc<Vec<SkillUse>>)>> {
+    fn uses(&self) -> MutexGuard<'_, Uses> {
         self.uses.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

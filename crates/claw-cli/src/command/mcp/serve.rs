@@ -47,7 +47,7 @@ impl Serve {
         with_app(&setup, async |app| {
             let toolbox = app.toolbox(Hooks::default()).await?;
             let client = OneClient::new(toolbox.executor().clone(), caller, app);
-            serve_stdio(Arc::new(client)).await.map_err(|error| Failure::failed(error.to_string()))?;
+            serve_stdio(Arc::new(client)).await.map_err(Failure::failed)?;
             Ok(ExitCode::SUCCESS)
         })
     }

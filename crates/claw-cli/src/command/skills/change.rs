@@ -68,7 +68,7 @@ impl Publish {
         let (setup, caller) = self.place.caller(session)?;
         let visibility = if self.tenant_wide { SkillVisibility::Tenant } else { SkillVisibility::Private };
         let (directory, by) = (caller.workspace.join(&self.path), person(&caller));
-        let publication = SkillPublication { directory, visibility, owner: caller.user.clone(), by };
+        let publication = SkillPublication { directory, visibility, owner: caller.user, by };
         let stored = with_app(&setup, async |app| Ok(app.publish_skill(publication).await?))?;
         published(session, &stored)
     }

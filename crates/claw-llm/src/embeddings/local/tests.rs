@@ -54,7 +54,8 @@ fn check(vector: &[f32], tokens: &[usize]) {
 
 #[tokio::test]
 async fn averages_the_vectors_of_tokens() {
-    let kinds: [(&str, fn(f32) -> Vec<u8>); 2] = [
+    type Encode = fn(f32) -> Vec<u8>;
+    let kinds: [(&str, Encode); 2] = [
         ("F32", |number| number.to_le_bytes().to_vec()),
         ("BF16", |number| ((number.to_bits() >> 16) as u16).to_le_bytes().to_vec()),
     ];

@@ -1,6 +1,6 @@
 //! Custom tools: tools that an administrator defines at run time, without a rebuild or a restart.
 //!
-//! [`App`] checks and stores definitions. [`CustomToolSource`](source) reads them for each caller, so that a change
+//! [`App`] checks and stores definitions. `CustomToolSource` reads them for each caller, so that a change
 //! reaches every running session of every node with its next call. What starts programs on the host is the deployment
 //! owner's to define; see [`App::may_define_tools`].
 
