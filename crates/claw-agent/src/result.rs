@@ -121,7 +121,11 @@ fn marked(content: Vec<Block>, call: CallId, tool: &str) -> Vec<Block> {
     };
     let block = |block| match block {
         Block::Text { text } => Block::Text { text: mark(text) },
-        Block::Resource { uri, mime, text } => Block::Resource { uri, mime, text: text.map(mark) },
+        // Where it lies is the writer's word like what it says.
+        Block::Resource { uri, text, .. } => {
+            let text = text.unwrap_or_default();
+            Block::Text { text: mark(format!("{uri}\n{text}")) }
+        }
         image @ Block::Image(_) => image,
     };
     content.into_iter().map(block).collect()

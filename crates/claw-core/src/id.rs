@@ -106,7 +106,7 @@ fn is_session_key(text: &str) -> bool {
 fn is_server_name(text: &str) -> bool {
     text.len() <= 32
         && text.starts_with(|c: char| c.is_ascii_lowercase())
-        && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'_' | b'-'))
+        && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
 }
 
 fn is_skill_name(text: &str) -> bool {
@@ -173,7 +173,7 @@ text_id!(
 
 text_id!(
     /// The name of an MCP server, which is part of the names of its tools.
-    ServerName, "server name", is_server_name, "start with a letter, then at most 31 lower-case letters, digits, `_` or `-`"
+    ServerName, "server name", is_server_name, "start with a letter, then at most 31 lower-case letters, digits or `-`"
 );
 
 impl TenantId {

@@ -143,7 +143,7 @@ pub(crate) async fn add(
     wanted: Result<Json<Wanted>, JsonRejection>,
 ) -> Result<Json<Value>, ApiError> {
     let Json(Wanted { server, values }) = wanted?;
-    who.0.may_define(&server)?;
+    gateway.app().may_define_server(&who.0, &server).await?;
     let new = NewServer { server, values: values.into_iter().collect() };
     let (view, report) = gateway.app().of_tenant(&who.0.tenant).add_mcp_server(new).await?;
     Ok(Json(json!({ "added": shown(&view), "protocol": report.protocol, "serverInfo": report.server })))

@@ -7,12 +7,13 @@ use std::time::Duration;
 use claw_core::port::{Control, RunContext, WorkspaceAccess};
 use claw_core::store::{McpServer, McpTransport};
 use claw_core::tool::{Call, Effects, Progress, Secrets};
-use claw_core::{AgentId, TenantId};
+use claw_core::{AgentId, ServerName, TenantId};
 use claw_net::{HeaderMap, HeaderName, HeaderValue};
 use rmcp::RoleClient;
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, CallToolResult, ClientRequest, JsonObject,
-    PaginatedRequestParams, PingRequest, ProtocolVersion, ServerResult, SubscriptionFilter,
+    CallToolRequest, CallToolRequestParams, CallToolResult, ClientRequest, GetPromptRequestParams,
+    JsonObject, PaginatedRequestParams, PingRequest, Prompt, PromptMessage, ProtocolVersion,
+    ReadResourceRequestParams, Resource, ResourceContents, ServerResult, SubscriptionFilter,
 };
 use rmcp::service::{
     ClientInitializeError, ClientLifecycleMode, ClientServiceExt as _, Peer, PeerRequestOptions,
@@ -22,10 +23,10 @@ use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::streamable_http_client::{
     StreamableHttpClientTransport, StreamableHttpClientTransportConfig,
 };
-use secrecy::ExposeSecret as _;
+use secrecy::{ExposeSecret as _, SecretString};
 use serde::Serialize;
 use serde_json::Value;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -84,6 +85,10 @@ pub struct ServerReport {
     pub server: Option<String>,
     /// The server's instructions for its use, if it gives any. They are the server's words.
     pub instructions: Option<String>,
+    /// The server offers resources.
+    pub resources: bool,
+    /// The server offers prompts.
+    pub prompts: bool,
     /// The definitions of its tools, by name.
     pub tools: BTreeMap<String, Value>,
 }
@@ -96,6 +101,8 @@ pub(crate) struct Target {
     pub(crate) agent: Option<AgentId>,
     /// The tools that it lists are stored.
     pub(crate) stores: bool,
+    /// Values that are not sealed yet, for a server that is tried before it is added.
+    pub(crate) given: Vec<(String, SecretString)>,
     pub(crate) place: Arc<Place>,
 }
 
@@ -117,6 +124,8 @@ struct Now {
 pub(crate) struct Connection {
     pub(crate) target: Arc<Target>,
     now: watch::Sender<Now>,
+    /// Rings when a call wants a connection that rests after a failure.
+    retry: Arc<Notify>,
     stop: CancellationToken,
     _ends: DropGuard,
 }
@@ -131,7 +140,8 @@ impl Connection {
     pub(crate) fn new(target: Target) -> Arc<Self> {
         let stop = CancellationToken::new();
         let (now, _) = watch::channel(Now { state: ConnectionState::Idle, live: None });
-        Arc::new(Self { target: Arc::new(target), now, _ends: stop.clone().drop_guard(), stop })
+        let (target, retry) = (Arc::new(target), Arc::default());
+        Arc::new(Self { target, now, retry, _ends: stop.clone().drop_guard(), stop })
     }
 
     pub(crate) fn state(&self) -> ConnectionState {
@@ -149,11 +159,11 @@ impl Connection {
         });
         if begun {
             let (target, now, stop) = (Arc::clone(&self.target), self.now.clone(), self.stop.clone());
+            let retry = Arc::clone(&self.retry);
             tokio::spawn(async move {
-                let ended = stop.clone();
                 tokio::select! {
-                    () = keep_up(target, &now) => {}
-                    () = ended.cancelled() => {}
+                    () = keep_up(target, &now, &retry) => {}
+                    () = stop.cancelled() => {}
                 }
                 now.send_replace(Now { state: ConnectionState::Closed, live: None });
             });
@@ -165,11 +175,23 @@ impl Connection {
         self.stop.cancel();
     }
 
-    /// The connection once it is up. A call waits for one that is being made, and fails at once while one rests.
+    /// The connection once it is up. A call waits for one that is being made; one that rests after a failure is tried again
+    /// for it.
     pub(crate) async fn live(&self) -> Result<Arc<Live>, McpError> {
         self.wake();
         let mut now = self.now.subscribe();
-        let settled = now.wait_for(|now| now.state != ConnectionState::Connecting);
+        let failed = match &now.borrow().state {
+            ConnectionState::Waiting { attempts, .. } => Some(*attempts),
+            _ => None,
+        };
+        if failed.is_some() {
+            self.retry.notify_one();
+        }
+        let settled = now.wait_for(|now| match &now.state {
+            ConnectionState::Connecting => false,
+            ConnectionState::Waiting { attempts, .. } => Some(*attempts) != failed,
+            _ => true,
+        });
         let unreachable = |why: String| McpError::Unreachable { server: self.name(), why };
         match timeout(CALL_WAITS, settled).await {
             Err(_) => Err(unreachable(format!("it is not ready after {} seconds", CALL_WAITS.as_secs()))),
@@ -190,7 +212,7 @@ impl Connection {
 }
 
 /// Dials, watches, and dials again, for as long as it is wanted.
-async fn keep_up(target: Arc<Target>, now: &watch::Sender<Now>) {
+async fn keep_up(target: Arc<Target>, now: &watch::Sender<Now>, retry: &Notify) {
     let mut attempts = 0;
     // A server that failed in the newer lifecycle is spoken to in the older one from then on.
     let mut legacy = matches!(target.server.transport, McpTransport::Sse(_));
@@ -207,7 +229,14 @@ async fn keep_up(target: Arc<Target>, now: &watch::Sender<Now>) {
         attempts += 1;
         tracing::debug!(server = %target.server.name, attempts, "{why}");
         now.send_replace(Now { state: ConnectionState::Waiting { attempts, why }, live: None });
-        sleep(pause(attempts)).await;
+        let wanted = async {
+            sleep(FIRST_PAUSE).await;
+            retry.notified().await;
+        };
+        tokio::select! {
+            () = sleep(pause(attempts)) => {}
+            () = wanted => {}
+        }
     }
 }
 
@@ -244,7 +273,9 @@ async fn connect(target: &Target, legacy: &mut bool) -> Result<(Live, Dialled), 
     let server = info.as_ref().and_then(|info| info.server_info.as_ref());
     let server = server.map(|server| format!("{} {}", server.name, server.version));
     let instructions = info.as_ref().and_then(|info| info.instructions.clone());
-    let report = ServerReport { protocol, server, instructions, tools: tools.clone() };
+    let capabilities = info.as_ref().map(|info| info.capabilities.clone()).unwrap_or_default();
+    let (resources, prompts) = (capabilities.resources.is_some(), capabilities.prompts.is_some());
+    let report = ServerReport { protocol, server, instructions, resources, prompts, tools: tools.clone() };
     Ok((Live { peer, watcher, tools, report }, dialled))
 }
 
@@ -326,7 +357,14 @@ async fn dial(target: &Target, watcher: &Watcher, legacy: bool) -> Result<Dialle
 fn context(target: &Target) -> RunContext {
     RunContext {
         workspace: target.place.workspace(&target.tenant, &target.server.name),
-        sandbox_key: format!("mcp:{}", target.server.name).into(),
+        // Servers share nothing with each other, nor do the connections of two agents.
+        sandbox_key: format!(
+            "mcp:{}:{}:{}",
+            target.tenant,
+            target.server.name,
+            target.agent.as_ref().map_or("", AgentId::as_str)
+        )
+        .into(),
         sandboxed: target.place.sandboxed,
         effects: Effects::ALL,
         access: WorkspaceAccess::Direct,
@@ -346,11 +384,15 @@ impl Target {
     async fn values(&self, kind: SecretKind, names: &[String]) -> Result<Vec<(String, String)>, String> {
         let mut values = Vec::with_capacity(names.len());
         for name in names {
+            if let Some((_, value)) = self.given.iter().find(|(given, _)| given == name) {
+                values.push((name.clone(), value.expose_secret().to_owned()));
+                continue;
+            }
             let value =
                 self.place.secrets.value(self, kind, name).await.map_err(|error| error.to_string())?;
             let value = value.ok_or_else(|| {
                 format!(
-                    "the value of `{name}` is missing; set it with `clawsmith mcp edit {}`",
+                    "the value of `{name}` is missing; add the server `{}` again with it",
                     self.server.name
                 )
             })?;
@@ -495,6 +537,40 @@ impl Live {
     /// The server as it introduced itself.
     pub(crate) const fn report(&self) -> &ServerReport {
         &self.report
+    }
+
+    /// The contents of a resource.
+    pub(crate) async fn resource(
+        &self,
+        server: &ServerName,
+        uri: String,
+    ) -> Result<Vec<ResourceContents>, McpError> {
+        let read = self.peer.read_resource(ReadResourceRequestParams::new(uri)).await;
+        read.map(|result| result.contents).map_err(|error| failed(server.as_str(), error))
+    }
+
+    /// The resources of the server, the first page of them.
+    pub(crate) async fn resources(&self, server: &ServerName) -> Result<Vec<Resource>, McpError> {
+        let listed = self.peer.list_resources(None).await;
+        listed.map(|result| result.resources).map_err(|error| failed(server.as_str(), error))
+    }
+
+    /// The messages of a prompt.
+    pub(crate) async fn prompt(
+        &self,
+        server: &ServerName,
+        name: String,
+        arguments: JsonObject,
+    ) -> Result<Vec<PromptMessage>, McpError> {
+        let params = GetPromptRequestParams::new(name).with_arguments(arguments);
+        let got = self.peer.get_prompt(params).await;
+        got.map(|result| result.messages).map_err(|error| failed(server.as_str(), error))
+    }
+
+    /// The prompts of the server, the first page of them.
+    pub(crate) async fn prompts(&self, server: &ServerName) -> Result<Vec<Prompt>, McpError> {
+        let listed = self.peer.list_prompts(None).await;
+        listed.map(|result| result.prompts).map_err(|error| failed(server.as_str(), error))
     }
 
     /// Calls a tool by the server's name of it.

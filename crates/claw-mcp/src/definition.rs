@@ -72,6 +72,8 @@ mod tests {
             timeout_secs: 60,
             prefix: None,
             accept_new: true,
+            resources: false,
+            prompts: false,
             enabled: true,
         }
     }

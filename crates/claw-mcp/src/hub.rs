@@ -19,6 +19,8 @@ use crate::access::{Access, access};
 use crate::connection::{Connection, ConnectionState, ServerReport, Target};
 use crate::definition;
 use crate::error::McpError;
+use crate::name::tool_name;
+use crate::offers::{OfferKind, OfferTool};
 use crate::tool::BridgedTool;
 
 /// Opens the sealed values of servers.
@@ -153,9 +155,18 @@ struct Servers {
     /// The number of changes when they were read.
     at: u64,
     tools: Vec<Arc<BridgedTool>>,
+    /// Tools for resources and prompts, each with the servers that offer such things.
+    offers: Vec<Offered>,
     grants: HashMap<ServerName, Vec<McpGrant>>,
     /// One layer per set of tools, and the layers of callers.
     layers: Mutex<Layers>,
+}
+
+/// A tool for resources or prompts, and the servers that offer such things.
+struct Offered {
+    tool: Arc<OfferTool>,
+    kind: OfferKind,
+    servers: Vec<ServerName>,
 }
 
 #[derive(Default)]
@@ -186,18 +197,39 @@ impl Hub {
     }
 
     /// The tools of servers, for the road.
+    ///
+    /// Servers that are removed, disabled or changed end at once, whether or not anybody calls.
     pub fn tools(&self) -> McpTools {
+        let (hub, mut changes) = (self.downgrade(), self.0.changes.clone());
+        tokio::spawn(async move {
+            while changes.changed().await.is_ok() {
+                let Some(hub) = hub.upgrade() else { return };
+                let tenants: Vec<TenantId> = hub.tenants().keys().cloned().collect();
+                for tenant in tenants {
+                    if let Err(error) = hub.servers(&tenant).await {
+                        tracing::warn!(%tenant, %error, "the MCP servers of a tenant cannot be read");
+                    }
+                }
+            }
+        });
         McpTools(self.clone())
     }
 
     /// Connects to a server once, whether or not it is enabled, and returns what it says and lists. Nothing is stored.
-    pub async fn probe(&self, tenant: &TenantId, server: &McpServer) -> Result<ServerReport, McpError> {
+    /// Values that are `given` stand in front of the sealed ones.
+    pub async fn probe(
+        &self,
+        tenant: &TenantId,
+        server: &McpServer,
+        given: Vec<(String, SecretString)>,
+    ) -> Result<ServerReport, McpError> {
         self.make_directory(tenant, server)?;
         let target = Target {
             tenant: tenant.clone(),
             server: server.clone(),
             agent: None,
             stores: false,
+            given,
             place: Arc::clone(&self.0.place),
         };
         let connection = Connection::new(target);
@@ -232,17 +264,17 @@ impl Hub {
     pub(crate) async fn connection_for(
         &self,
         caller: &Caller,
-        server: &McpServer,
+        server: &ServerName,
         tool: &str,
     ) -> Result<(Arc<Connection>, Duration), ToolError> {
         let store = &self.0.place.store;
         let refused = |why: String| {
-            let message = format!("`{tool}` of MCP server `{}` is not for this caller: {why}", server.name);
+            let message = format!("`{tool}` of MCP server `{server}` is not for this caller: {why}");
             ToolError::new(ErrorKind::Forbidden, message)
         };
         let failed = |error: StoreError| ToolError::from(McpError::from(error));
         let servers = store.mcp_servers(&caller.tenant).await.map_err(failed)?;
-        let Some(server) = servers.into_iter().find(|now| now.name == server.name && now.enabled) else {
+        let Some(server) = servers.into_iter().find(|now| now.name == *server && now.enabled) else {
             return Err(refused("the server was removed or disabled".to_owned()));
         };
         let mut grants = store.mcp_grants(&caller.tenant).await.map_err(failed)?;
@@ -273,7 +305,8 @@ impl Hub {
         let place = Arc::clone(&self.0.place);
         // A server may show other tools to an agent with a login of its own.
         let stores = agent.is_none();
-        let target = Target { tenant: tenant.clone(), server: server.clone(), agent, stores, place };
+        let (tenant, server, given) = (tenant.clone(), server.clone(), Vec::new());
+        let target = Target { tenant, server, agent, stores, given, place };
         let connection = Connection::new(target);
         connections.insert(key, Arc::clone(&connection));
         connection
@@ -323,6 +356,14 @@ impl Hub {
             // A tool that did not change stays the same one.
             let same = |known: &&Arc<BridgedTool>| known.tool == tool && *known.server == **server;
             let known = before.and_then(|before| before.tools.iter().find(same));
+            let name = tool_name(server, &tool.name);
+            if name
+                .as_ref()
+                .is_ok_and(|name| tools.iter().any(|other: &Arc<BridgedTool>| other.meta.name == *name))
+            {
+                tracing::warn!(server = %tool.server, tool = tool.name, "an MCP tool is left out: its name is taken");
+                continue;
+            }
             match (known, definition::read(server, &tool)) {
                 (Some(known), _) => tools.push(Arc::clone(known)),
                 (None, Ok((meta, spec))) => {
@@ -334,7 +375,19 @@ impl Hub {
                 }
             }
         }
-        Servers { at, tools, grants, layers: Mutex::default() }
+        let offering = |kind: OfferKind| {
+            let offers = |server: &&Arc<McpServer>| match kind {
+                OfferKind::Resources => server.resources,
+                OfferKind::Prompts => server.prompts,
+            };
+            let servers = enabled.values().filter(offers).map(|server| server.name.clone()).collect();
+            let known = before.and_then(|before| before.offers.iter().find(|offer| offer.kind == kind));
+            let tool = known.map(|offer| Arc::clone(&offer.tool));
+            let tool = tool.unwrap_or_else(|| Arc::new(OfferTool::new(self.downgrade(), kind)));
+            Offered { tool, kind, servers }
+        };
+        let offers = [OfferKind::Resources, OfferKind::Prompts].map(offering).into();
+        Servers { at, tools, offers, grants, layers: Mutex::default() }
     }
 
     /// Ends the connections to servers that were removed or disabled.
@@ -405,10 +458,19 @@ impl Servers {
             granted.get(&tool.server.name).is_some_and(|access| access.permits(&tool.tool.name))
         };
         let tools: Vec<_> = self.tools.iter().enumerate().filter(permitted).collect();
-        let which: Vec<usize> = tools.iter().map(|(at, _)| *at).collect();
+        let is_offered = |(_, offer): &(usize, &Offered)| {
+            let permits = |name| granted.get(name).is_some_and(|access| access.permits(offer.kind.method()));
+            offer.servers.iter().any(permits)
+        };
+        let offers: Vec<_> = self.offers.iter().enumerate().filter(is_offered).collect();
+        let mut which: Vec<usize> = tools.iter().map(|(at, _)| *at).collect();
+        which.extend(offers.iter().map(|(at, _)| self.tools.len() + at));
         let mut layers = self.layers();
-        let make =
-            || ToolLayer::new(tools.iter().map(|(_, tool)| Arc::clone(tool) as Arc<dyn AnyTool>).collect());
+        let make = || {
+            let bridged = tools.iter().map(|(_, tool)| Arc::clone(tool) as Arc<dyn AnyTool>);
+            let offers = offers.iter().map(|(_, offer)| Arc::clone(&offer.tool) as Arc<dyn AnyTool>);
+            ToolLayer::new(bridged.chain(offers).collect())
+        };
         let layer = Arc::clone(layers.by_tools.entry(which).or_insert_with(make));
         if layers.by_caller.len() >= MOST_CALLERS {
             layers.by_caller.clear();

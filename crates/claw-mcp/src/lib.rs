@@ -16,6 +16,7 @@ mod error;
 mod handler;
 mod hub;
 mod name;
+mod offers;
 mod serve;
 mod tool;
 mod transport;

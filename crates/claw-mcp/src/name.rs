@@ -45,6 +45,8 @@ mod tests {
             timeout_secs: 60,
             prefix: None,
             accept_new: true,
+            resources: false,
+            prompts: false,
             enabled: true,
         }
     }

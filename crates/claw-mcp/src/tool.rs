@@ -39,7 +39,8 @@ impl AnyTool for BridgedTool {
         };
         let closed = || ToolError::new(ErrorKind::Unavailable, "MCP servers are no longer connected here");
         let hub = self.hub.upgrade().ok_or_else(closed)?;
-        let (connection, limit) = hub.connection_for(call.caller(), &self.server, &self.tool.name).await?;
+        let (connection, limit) =
+            hub.connection_for(call.caller(), &self.server.name, &self.tool.name).await?;
         let live = connection.live().await?;
         // The definition is compared with the one that the server has now, whatever the store says.
         if live.tools.get(&self.tool.name) != self.tool.accepted.as_ref() {

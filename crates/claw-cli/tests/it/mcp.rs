@@ -112,6 +112,15 @@ fn check_everything(home: &Home, name: &str) {
     assert!(good(&image).stdout.contains("image/png"), "{}", image.shown());
     let structured = call("get-structured-content", r#"{"location": "New York"}"#);
     assert!(good(&structured).stdout.contains("structuredContent"), "{}", structured.shown());
+    let read = |args: &str| home.run(&["tools", "call", "mcp_resource_read", args, "--json"]);
+    let listed = read(&format!(r#"{{"server": "{name}"}}"#));
+    assert!(good(&listed).stdout.contains("demo://"), "{}", listed.shown());
+    let uri = listed.stdout.split("demo://").nth(1).unwrap().split_whitespace().next().unwrap();
+    let one = read(&format!(r#"{{"server": "{name}", "uri": "demo://{uri}"}}"#));
+    assert!(good(&one).stdout.len() > 20, "{}", one.shown());
+    let prompt = format!(r#"{{"server": "{name}", "name": "simple-prompt"}}"#);
+    let prompt = home.run(&["tools", "call", "mcp_prompt_get", &prompt, "--json"]);
+    assert!(good(&prompt).stdout.contains("user:"), "{}", prompt.shown());
     let links = call("get-resource-links", r#"{"count": 2}"#);
     assert!(good(&links).stdout.contains("resource"), "{}", links.shown());
 }
@@ -166,6 +175,11 @@ fn a_server_that_cannot_be_reached_is_not_added() {
     {
         assert_ne!(home.run(bad).code, 0, "{bad:?}");
     }
+    // Neither the data directory nor what holds it is shown to a program.
+    for read in [home.path().to_str().unwrap(), home.data().to_str().unwrap()] {
+        let ran = home.run(&["mcp", "add", "nosy", "--read", read, "--", "/bin/true"]);
+        assert!(ran.code == 2 && ran.stderr.contains("data directory"), "{}", ran.shown());
+    }
     let program = home.run(&["mcp", "add", "nothing", "--", "/no/such/program"]);
     assert!(program.code == 1 && program.stderr.contains("sandbox"), "{}", program.shown());
 }
@@ -179,6 +193,9 @@ fn values_of_variables_are_sealed_and_scrubbed() {
     good(&added);
     let shown = home.run(&["mcp", "show", "bank", "--json"]);
     assert!(shown.stdout.contains("TOKEN") && !shown.stdout.contains(secret), "{}", shown.shown());
+    // The sealed value goes to no other program.
+    let stolen = home.run(&["mcp", "add", "bank", "--env", "TOKEN", "--", "/bin/sh", "-c", "echo $TOKEN"]);
+    assert!(stolen.code != 0, "{}", stolen.shown());
     let told = home.run(&["tools", "call", "mcp_bank_secret", "{}"]);
     assert!(!told.stdout.contains(secret) && told.stdout.contains("REDACTED"), "{}", told.shown());
     good(&home.run(&["mcp", "remove", "bank"]));
@@ -285,8 +302,10 @@ fn grants_hold_from_the_next_call_on() {
     }
     assert!(!call(&ann, "mcp_work_garbage").contains("after the garbage"));
     assert!(!call(&bob, "mcp_work_ok").contains("fine"), "another user has no grant");
-    let tools = gateway.get("/v1/tools", &bob).body;
-    assert!(!tools.contains("mcp_work"), "what is not granted is not listed");
+    // What is not granted is not listed, as soon as this process has heard of the change.
+    while gateway.get("/v1/tools", &bob).body.contains("mcp_work") {
+        assert!(granted.elapsed() < Duration::from_secs(20));
+    }
     // A disabled grant of the agent refuses, whatever the user has.
     good(&home.run(&["mcp", "grant", "work", "agent:default", "--disabled"]));
     assert!(!call(&ann, "mcp_work_ok").contains("fine"));
@@ -341,6 +360,11 @@ fn an_administrator_defines_no_programs_over_the_network() {
         json!({ "name": "x", "transport": "http", "url": format!("http://{}/mcp", gateway.address) });
     let refused = gateway.post("/v1/mcp/servers", &admin, &public);
     assert_ne!(refused.status, 200, "{}", refused.body);
+    // The owner of another tenant owns no deployment.
+    good(&home.run(&["tenants", "add", "other"]));
+    let town = gateway.key("town", &["--tenant", "other", "--role", "owner", "--scope", "admin"]);
+    gateway.post("/v1/mcp/servers", &town, &program).check(403, "owner");
+    gateway.post("/v1/mcp/servers", &town, &private).check(403, "owner");
     let viewer = gateway.key("eve", &[]);
     gateway.get("/v1/mcp/servers", &viewer).check(403, "");
     gateway.get("/v1/mcp/servers", &admin).check(200, "[]");

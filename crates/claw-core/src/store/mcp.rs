@@ -33,6 +33,12 @@ pub struct McpServer {
     /// Tools that appear later are accepted as they are first seen. A changed one never is.
     #[serde(default = "yes")]
     pub accept_new: bool,
+    /// The server offers resources.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub resources: bool,
+    /// The server offers prompts.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub prompts: bool,
     /// Nobody can use a server that is not enabled.
     #[serde(default = "yes")]
     pub enabled: bool,

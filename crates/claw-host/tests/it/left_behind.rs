@@ -226,7 +226,8 @@ async fn kill_the_helper(kit: &Kit) {
         }
     }
     // The first is seen to by whoever saw to the one before; the second needs the helper.
-    let (after, also) = tokio::join!(kit.script("true"), kit.script("true"));
+    // Both last, so that they run at the same time on a busy machine too.
+    let (after, also) = tokio::join!(kit.script("sleep 1"), kit.script("sleep 1"));
     let after = after.ended.exit.and(also.ended.exit);
     let second: Vec<_> = helpers().into_iter().filter(|pid| !first.contains(pid)).collect();
     println!("{before:?} {} {after:?} {}", first.len(), second.len());

@@ -35,6 +35,8 @@ fn server(text: &str) -> McpServer {
         timeout_secs: 60,
         prefix: None,
         accept_new: true,
+        resources: false,
+        prompts: false,
         enabled: true,
     }
 }

@@ -2,6 +2,7 @@
 
 mod import;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -18,12 +19,12 @@ use claw_policy::sandbox::SandboxMode;
 use claw_registry::Executor;
 use claw_store::Vault;
 use claw_store::seal::KeySource;
-use secrecy::SecretString;
+use secrecy::{ExposeSecret as _, SecretString};
 use serde::Serialize;
 use tokio::sync::{OnceCell, watch};
 
 use super::access::{Permission, Visitor};
-use super::{App, Error};
+use super::{App, Error, real};
 
 pub use claw_mcp as protocol;
 pub use import::read_servers;
@@ -108,27 +109,26 @@ impl App {
     /// Adds a server, in place of the one of its name; connects to it first, and accepts the tools that it lists. The
     /// default agent gets access where nobody has any. Where it cannot be reached nothing is kept.
     pub async fn add_mcp_server(&self, new: NewServer) -> Result<(ServerView, ServerReport), Error> {
-        let NewServer { server, values } = new;
+        let NewServer { mut server, values } = new;
         check(&server)?;
+        self.check_reach(&server)?;
         let (tenant, name) = (self.tenant().clone(), server.name.clone());
         let before = self.mcp_servers().await?.into_iter().find(|view| view.server.name == name);
-        let kept = self.keep_values(&server, values).await?;
-        let hub = self.mcp_hub()?;
-        let probed = hub.probe(&tenant, &server).await;
+        check_values(&server, &values, before.as_ref().map(|view| &view.server))?;
+        let probed = self.mcp_hub()?.probe(&tenant, &server, values.clone()).await;
         let report = match probed {
             Ok(report) => report,
             Err(error) => {
-                if before.is_none() {
-                    for place in &kept {
-                        self.store.remove_secret(place).await?;
-                    }
-                }
+                let why = self.without_secrets(&error.to_string(), &values).await?;
                 return Err(Error::failed(format!("the MCP server `{name}` was not added"))
-                    .because(error)
+                    .because(why)
                     .hint(hint(&server)));
             }
         };
+        let report = self.scrubbed(report, &values).await?;
+        self.keep_values(&server, values).await?;
         let now = SystemClock.now();
+        (server.resources, server.prompts) = (report.resources, report.prompts);
         self.store.put_mcp_server(&tenant, &server, now).await?;
         self.store.list_mcp_tools(&tenant, &name, &report.tools, now).await?;
         if before.is_none_or(|before| before.grants.is_empty()) {
@@ -144,24 +144,73 @@ impl App {
         &self,
         server: &McpServer,
         values: Vec<(String, SecretString)>,
-    ) -> Result<Vec<SecretPlace>, Error> {
+    ) -> Result<(), Error> {
+        if values.is_empty() {
+            return Ok(());
+        }
         let kind = match server.transport {
             McpTransport::Stdio(_) => SecretKind::Env,
             McpTransport::Http(_) | McpTransport::Sse(_) => SecretKind::Header,
         };
-        if values.is_empty() {
-            return Ok(Vec::new());
-        }
         let vault = self.vault().await?;
-        let mut kept = Vec::new();
         for (name, value) in values {
             let name =
                 secret_name(&server.name, kind, &name).map_err(|error| Error::invalid(error.to_string()))?;
             let place = SecretPlace { tenant: self.tenant().clone(), agent: None, name };
             vault.put_secret(&place, &value, SystemClock.now()).await?;
-            kept.push(place);
         }
-        Ok(kept)
+        Ok(())
+    }
+
+    /// Refuses to show a server's program what agents must never reach.
+    fn check_reach(&self, server: &McpServer) -> Result<(), Error> {
+        let McpTransport::Stdio(program) = &server.transport else { return Ok(()) };
+        let data = real(&self.setup().data_dir()?);
+        for granted in program.read.iter().chain(&program.write) {
+            let path = real(Path::new(granted));
+            if path.starts_with(&data) || data.starts_with(&path) {
+                return Err(Error::invalid(format!(
+                    "MCP server `{}`: `{granted}` holds the data directory or is in it",
+                    server.name
+                ))
+                .hint("grant another directory"));
+            }
+        }
+        Ok(())
+    }
+
+    /// A text of a server's without the values that it was given, and without those that are sealed for the tenant.
+    async fn without_secrets(&self, text: &str, given: &[(String, SecretString)]) -> Result<String, Error> {
+        let given = given.iter().map(|(_, value)| value.expose_secret().trim().to_owned());
+        let values: Vec<String> = given.chain(self.sealed(self.tenant()).await?).collect();
+        // A header holds more than its secret, such as `Bearer`.
+        let words = values.iter().flat_map(|value| value.split_whitespace()).map(str::to_owned);
+        let mut hidden: Vec<String> =
+            values.iter().cloned().chain(words).filter(|value| value.len() >= 6).collect();
+        hidden.sort_by_key(|value| std::cmp::Reverse(value.len()));
+        let mut text = self.setup().scrubber()?.scrub(text).into_owned();
+        for value in hidden {
+            text = text.replace(&value, "[REDACTED]");
+        }
+        Ok(text)
+    }
+
+    async fn scrubbed(
+        &self,
+        mut report: ServerReport,
+        given: &[(String, SecretString)],
+    ) -> Result<ServerReport, Error> {
+        for text in [&mut report.server, &mut report.instructions] {
+            if let Some(said) = text.take() {
+                *text = Some(self.without_secrets(&said, given).await?);
+            }
+        }
+        // A definition that repeats a secret is not the one that the server lists, so its tool cannot be called.
+        for definition in report.tools.values_mut() {
+            let scrubbed = self.without_secrets(&definition.to_string(), given).await?;
+            *definition = serde_json::from_str(&scrubbed).unwrap_or_default();
+        }
+        Ok(report)
     }
 
     /// Changes a server's settings with `change`.
@@ -194,8 +243,13 @@ impl App {
     /// Connects to a server and stores the tools that it lists now.
     pub async fn probe_mcp_server(&self, name: &ServerName) -> Result<ServerReport, Error> {
         let server = self.mcp_server(name).await?.server;
-        let report = self.mcp_hub()?.probe(self.tenant(), &server).await;
-        let report = report.map_err(|error| Error::failed(error.to_string()).hint(hint(&server)))?;
+        let report = match self.mcp_hub()?.probe(self.tenant(), &server, Vec::new()).await {
+            Ok(report) => self.scrubbed(report, &[]).await?,
+            Err(error) => {
+                let why = self.without_secrets(&error.to_string(), &[]).await?;
+                return Err(Error::failed(why).hint(hint(&server)));
+            }
+        };
         self.store.list_mcp_tools(self.tenant(), name, &report.tools, SystemClock.now()).await?;
         Ok(report)
     }
@@ -261,15 +315,53 @@ impl App {
     }
 }
 
-impl Visitor {
-    /// Checks that the visitor may define this server: a program on this machine and a private address are the owner's to
-    /// define, other addresses an administrator's.
-    pub fn may_define(&self, server: &McpServer) -> Result<(), Error> {
-        let is_public = match &server.transport {
+impl App {
+    /// Checks that the visitor may define this server, and replace the one of its name. A program on this machine and a
+    /// private address are for the owner of the deployment to define, other addresses for an administrator.
+    pub async fn may_define_server(&self, visitor: &Visitor, server: &McpServer) -> Result<(), Error> {
+        visitor.may(Permission::ManageMcp)?;
+        let servers = self.store.mcp_servers(&visitor.tenant).await?;
+        let before = servers.iter().find(|before| before.name == server.name);
+        let is_public = |server: &McpServer| match &server.transport {
             McpTransport::Stdio(_) => false,
             McpTransport::Http(endpoint) | McpTransport::Sse(endpoint) => !endpoint.private,
         };
-        self.may(if is_public { Permission::ManageMcp } else { Permission::DefinePrograms })
+        if is_public(server) && before.is_none_or(is_public) {
+            return Ok(());
+        }
+        visitor.may(Permission::DefinePrograms)?;
+        if visitor.tenant == *self.setup().tenant() {
+            return Ok(());
+        }
+        Err(Error::invalid("programs and private addresses are for the owner of the deployment to define")
+            .refusing())
+    }
+}
+
+/// Refuses names without values. A value that is sealed already goes only where it went before: to the same origin, or to
+/// the same program with the same arguments.
+fn check_values(
+    server: &McpServer,
+    values: &[(String, SecretString)],
+    before: Option<&McpServer>,
+) -> Result<(), Error> {
+    let goes_to = |server: &McpServer| match &server.transport {
+        McpTransport::Stdio(program) => (program.command.clone(), program.args.clone()),
+        McpTransport::Http(endpoint) | McpTransport::Sse(endpoint) => {
+            let origin: Vec<&str> = endpoint.url.splitn(4, '/').take(3).collect();
+            (origin.join("/").to_lowercase(), Vec::new())
+        }
+    };
+    let names = |server: &McpServer| match &server.transport {
+        McpTransport::Stdio(program) => program.env.clone(),
+        McpTransport::Http(endpoint) | McpTransport::Sse(endpoint) => endpoint.headers.clone(),
+    };
+    let known = before.filter(|before| goes_to(before) == goes_to(server)).map(names).unwrap_or_default();
+    let has_value = |name: &String| values.iter().any(|(given, _)| given == name) || known.contains(name);
+    match names(server).iter().find(|name| !has_value(name)) {
+        None => Ok(()),
+        Some(name) => Err(Error::invalid(format!("MCP server `{}`: `{name}` has no value", server.name))
+            .hint("give it; a value that is sealed is not sent to another address or program")),
     }
 }
 

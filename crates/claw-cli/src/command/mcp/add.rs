@@ -121,6 +121,8 @@ impl Add {
             timeout_secs: self.timeout,
             prefix: self.prefix,
             accept_new: !self.ask_new,
+            resources: false,
+            prompts: false,
             enabled: true,
         };
         Ok(NewServer { server, values })

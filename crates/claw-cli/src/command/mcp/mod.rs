@@ -387,7 +387,10 @@ impl Pin {
         for tool in shown {
             session.out.heading(&visible(&tool.name))?;
             let (before, after) = definition_change(tool);
-            for line in unified_diff(&tool.name, &before, &after, 64 * 1024).lines() {
+            let diff = unified_diff(&tool.name, &before, &after, usize::MAX);
+            // A difference that is too long to compare is shown whole.
+            let diff = if diff.lines().count() > 3 { diff } else { format!("{diff}{after}") };
+            for line in diff.lines() {
                 session.out.diff_line(&visible(line))?;
             }
         }

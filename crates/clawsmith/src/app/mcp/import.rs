@@ -46,7 +46,7 @@ fn server(name: &str, entry: Entry) -> Result<NewServer, Error> {
     let plain: String = name
         .to_lowercase()
         .chars()
-        .map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' })
+        .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
         .take(32)
         .collect();
     let known =
@@ -77,6 +77,8 @@ fn server(name: &str, entry: Entry) -> Result<NewServer, Error> {
         timeout_secs: 60,
         prefix: None,
         accept_new: true,
+        resources: false,
+        prompts: false,
         enabled: !entry.disabled,
     };
     Ok(NewServer { server, values: values.into_iter().collect() })
