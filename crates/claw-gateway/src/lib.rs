@@ -242,7 +242,9 @@ fn router(gateway: Gateway) -> Router {
         .route("/v1/mcp/servers/{server}/grants", put(mcp::grant).delete(mcp::revoke))
         .route("/v1/mcp/requests", get(mcp::requests).post(mcp::request))
         .route("/v1/mcp/requests/{request}/review", post(mcp::review))
-        .route_service("/mcp", mcp::server(&gateway))
+        .merge(Router::new().route_service("/mcp", mcp::server(&gateway)).route_layer(
+            axum::middleware::from_fn_with_state(mcp::McpSessions::default(), mcp::admit_client),
+        ))
         .route_layer(axum::middleware::from_fn_with_state(gateway.clone(), guard::admit));
     Router::new()
         .merge(guarded)

@@ -1,18 +1,21 @@
 //! MCP over the network: our tools at `/mcp`, and the servers whose tools agents use.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Weak};
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use async_trait::async_trait;
 use axum::Json;
 use axum::extract::rejection::JsonRejection;
-use axum::extract::{Path, State};
+use axum::extract::{Path, Request, State};
+use axum::http::HeaderMap;
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
 use clawsmith::app::access::{CallerWish, Permission};
 use clawsmith::app::mcp::protocol::{Clients, HttpServer, Parts, Served, http_server};
 use clawsmith::app::mcp::{AccessWish, NewServer, ServerView};
 
 use clawsmith::store::{McpGrant, McpServer, McpSubject, McpTool, McpToolState};
-use clawsmith::{AccessRequestId, Digest, ServerName};
+use clawsmith::{AccessRequestId, Digest, KeyId, ServerName};
 use secrecy::SecretString;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -26,6 +29,57 @@ use crate::{Gateway, Inner};
 pub(crate) fn server(gateway: &Gateway) -> HttpServer {
     let clients = NetworkClients { gateway: Arc::downgrade(&gateway.0) };
     http_server(Arc::new(clients), gateway.ending().clone())
+}
+
+/// The most MCP sessions of one key; the oldest gives way to a new one.
+const MOST_SESSIONS: usize = 64;
+
+/// The sessions of MCP clients by the key that began each. A session is nobody else's, even if its id is known.
+#[derive(Clone, Default)]
+pub(crate) struct McpSessions(Arc<Mutex<HashMap<KeyId, VecDeque<String>>>>);
+
+impl McpSessions {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<KeyId, VecDeque<String>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn begin(&self, key: KeyId, session: &str) {
+        let mut all = self.lock();
+        let own = all.entry(key).or_default();
+        if !own.iter().any(|known| known == session) {
+            own.push_back(session.to_owned());
+        }
+        if own.len() > MOST_SESSIONS {
+            own.pop_front();
+        }
+    }
+
+    fn is_own(&self, key: KeyId, session: &str) -> bool {
+        self.lock().get(&key).is_some_and(|own| own.iter().any(|known| known == session))
+    }
+}
+
+/// Lets a request to `/mcp` through whose key may call tools and whose session is its own.
+pub(crate) async fn admit_client(
+    State(sessions): State<McpSessions>,
+    who: Who,
+    request: Request,
+    next: Next,
+) -> Response {
+    if let Err(error) = who.may(Permission::CallTools) {
+        return error.into_response();
+    }
+    let named = |headers: &HeaderMap| Some(headers.get("mcp-session-id")?.to_str().ok()?.to_owned());
+    let (key, session) = (who.0.key, named(request.headers()));
+    if session.as_ref().is_some_and(|session| !sessions.is_own(key, session)) {
+        return ApiError::not_found("there is no such MCP session of yours; begin another".to_owned())
+            .into_response();
+    }
+    let response = next.run(request).await;
+    if let (None, Some(begun)) = (session, named(response.headers())) {
+        sessions.begin(key, &begun);
+    }
+    response
 }
 
 /// Clients that come with a key: each acts as the caller that its key gives.

@@ -422,6 +422,32 @@ fn the_official_clients_use_our_tools() {
 }
 
 #[test]
+fn the_session_of_a_client_is_of_its_key_alone() {
+    let home = Home::new();
+    let gateway = Gateway::start(&home, ECHO);
+    let (ann, bob) = (gateway.key("ann", &[]), gateway.key("bob", &[]));
+    let accept = ("accept", "application/json, text/event-stream");
+    let json_body = ("content-type", "application/json");
+    let begin = json!({
+        "jsonrpc": "2.0", "id": 1, "method": "initialize",
+        "params": {
+            "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" },
+        },
+    });
+    let begun = gateway.send("POST /mcp", &ann, &[accept, json_body], &begin.to_string());
+    assert_eq!(begun.status, 200, "{}", begun.body);
+    let session = begun.header("mcp-session-id").unwrap().to_owned();
+    let of_session = [accept, json_body, ("mcp-session-id", session.as_str())];
+    let told = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }).to_string();
+    assert_eq!(gateway.send("POST /mcp", &ann, &of_session, &told).status, 202);
+    gateway.send("POST /mcp", &bob, &of_session, &told).check(404, "no such MCP session");
+    gateway.send("DELETE /mcp", &bob, &of_session, "").check(404, "no such MCP session");
+    gateway.send("GET /mcp", &bob, &of_session, "").check(404, "no such MCP session");
+    let reader = gateway.key("eve", &["--scope", "tools:read"]);
+    gateway.send("POST /mcp", &reader, &[accept, json_body], &begin.to_string()).check(403, "tools:call");
+}
+
+#[test]
 fn a_call_that_needs_approval_waits_for_it_and_runs_once() {
     let home = Home::with_config("[approvals.effects]\nwrite = \"ask\"\n");
     let gateway = Gateway::start(&home, ECHO);
