@@ -115,7 +115,7 @@ impl fmt::Display for SkillTier {
     }
 }
 
-/// What is known of a skill without reading its files.
+/// The summary of a skill, known without reading its files.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SkillCard {

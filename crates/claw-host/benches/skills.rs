@@ -1,4 +1,4 @@
-//! What skills cost: searching 10,000 of them, asking which are in use before a call, and taking one up.
+//! The cost of skills: searching 10,000 of them, asking which are in use before a call, and taking one up.
 //!
 //! Prints `name<TAB>value<TAB>unit` lines; times are medians.
 

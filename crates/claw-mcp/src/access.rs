@@ -1,4 +1,4 @@
-//! Who may use which tools of a server: one pure function over the grants.
+//! Access to a server's tools: one pure function over the grants.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! What a server may ask of us and tell us.
+//! Requests and notifications that a server sends to us.
 #![expect(deprecated, reason = "servers of older protocols log by notifications")]
 
 use std::collections::HashMap;

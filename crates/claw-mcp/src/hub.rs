@@ -56,7 +56,7 @@ pub fn secret_name(server: &ServerName, kind: SecretKind, name: &str) -> Result<
     })
 }
 
-/// What a hub is made of.
+/// The parts of a hub.
 pub struct HubOptions {
     /// Servers, grants and accepted tools.
     pub store: Arc<dyn Store>,
@@ -82,7 +82,7 @@ impl WeakHub {
     }
 }
 
-/// What connections need of the process.
+/// The parts of the process that connections need.
 pub(crate) struct Place {
     store: Arc<dyn Store>,
     pub(crate) secrets: Opener,
@@ -143,7 +143,7 @@ struct Inner {
 /// A connection is shared by all agents that have no variables or headers of their own.
 type Key = (TenantId, ServerName, Option<AgentId>);
 
-/// What the store has of a tenant's servers.
+/// The store's rows of a tenant's servers.
 struct Rows {
     servers: Vec<McpServer>,
     grants: Vec<McpGrant>,
@@ -235,29 +235,6 @@ impl Hub {
         let connection = Connection::new(target);
         let live = connection.live().await?;
         Ok(live.report().clone())
-    }
-
-    /// The state of the shared connection to a server in this process.
-    pub fn state(&self, tenant: &TenantId, server: &ServerName) -> ConnectionState {
-        let key = (tenant.clone(), server.clone(), None);
-        self.connections().get(&key).map_or(ConnectionState::Idle, |connection| connection.state())
-    }
-
-    /// Begins to connect to every enabled server of a tenant, so that changed tools are noticed before they are called.
-    pub async fn wake(&self, tenant: &TenantId) -> Result<(), McpError> {
-        for server in self.0.place.store.mcp_servers(tenant).await? {
-            if server.enabled && self.make_directory(tenant, &server).is_ok() {
-                self.connection(tenant, &server, None).wake();
-            }
-        }
-        Ok(())
-    }
-
-    /// Ends all connections.
-    pub fn close(&self) {
-        for (_, connection) in self.connections().drain() {
-            connection.close();
-        }
     }
 
     /// The connection for a call, and its limit of time; the grants are read anew.

@@ -10,7 +10,7 @@ pub enum NetError {
     /// The URL is none that this client takes.
     #[error("the URL is refused: {reason}")]
     BadUrl {
-        /// What is wrong with it.
+        /// The problem with it.
         reason: String,
     },
     /// It leads to an address that is not public.
@@ -36,7 +36,7 @@ pub enum NetError {
     Undecodable {
         /// The server.
         origin: Origin,
-        /// What is wrong with it.
+        /// The problem with it.
         reason: String,
     },
     /// The server sends elsewhere, where this request may not go.

@@ -51,7 +51,7 @@ pub struct Suspect {
     pub text: String,
 }
 
-/// What each kind looks like.
+/// The pattern of each kind.
 const PATTERNS: [(SuspectKind, &[&str]); 4] = [
     (
         SuspectKind::Hide,

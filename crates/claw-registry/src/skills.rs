@@ -42,7 +42,7 @@ pub fn findings(package: &SkillPackage) -> Vec<String> {
     findings
 }
 
-/// What a person is told of a skill before they agree to it.
+/// The summary that a person reads before they accept a skill.
 pub fn summary(package: &SkillPackage, findings: &[String]) -> String {
     let manifest = &package.manifest;
     let (count, bytes) = (package.files.len(), package.bytes());

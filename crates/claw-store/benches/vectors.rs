@@ -1,4 +1,4 @@
-//! What a search by similarity costs over 100,000 passages of 384 numbers, beside comparing all of them.
+//! The cost of a search by similarity over 100,000 passages of 384 numbers, beside comparing all of them.
 //!
 //! Prints `name<TAB>value<TAB>unit` lines. PostgreSQL is measured where `CLAWSMITH_TEST_POSTGRES` names one; its
 //! database is dropped at the end.

@@ -1,6 +1,6 @@
 //! Inflections as one word: `moves`, `moved` and `moving` are `mov`, and so is `move`.
 //!
-//! What comes out is a key and no word of a language: it only has to be the same for what an index was given and for
+//! A stem is a key and no word of a language: it only has to be the same for what an index was given and for
 //! what is asked. English endings are taken off words of plain letters; other words stay as they are, so nothing of
 //! other languages is merged that only looks alike by its accents. `docs/decisions/0026-memory.md` has the figures.
 

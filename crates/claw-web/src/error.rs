@@ -6,7 +6,7 @@
 pub struct WebConfigError {
     /// The key below `web`.
     pub key: String,
-    /// What is wrong with its value.
+    /// The problem with its value.
     pub reason: String,
 }
 

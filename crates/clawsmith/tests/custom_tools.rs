@@ -51,7 +51,7 @@ fn caller(app: &App, tenant: &TenantId, agent: &str) -> Caller {
     caller
 }
 
-/// What a caller's `say` says; `-` where it has none.
+/// The output of a caller's `say`; `-` where it has none.
 async fn said(toolbox: &Toolbox, caller: Caller) -> String {
     let offer = toolbox.offer(caller).await;
     if offer.meta("say").is_none() {

@@ -7,7 +7,7 @@ use super::tools::{CallOptions, CallTool};
 use crate::cli::Session;
 use crate::failure::Outcome;
 
-/// What to do with the web.
+/// The operations on the web.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Web {
     /// Fetch a page and print it as Markdown.

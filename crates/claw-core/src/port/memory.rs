@@ -1,4 +1,4 @@
-//! What was remembered: searching it, reading it, and the models that turn texts into vectors.
+//! Memory: searching it, reading it, and the models that turn texts into vectors.
 
 use std::time::Duration;
 
@@ -74,7 +74,7 @@ impl MemoryOwner {
     }
 }
 
-/// What a search found.
+/// The hits of a search.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct MemoryFound {
     /// The hits, best first.
@@ -109,7 +109,7 @@ pub struct MemoryHit {
     pub score: f64,
     /// The headings that it stands under; empty under none.
     pub heading: String,
-    /// What it says.
+    /// The text.
     pub text: String,
     /// Why it was found.
     pub why: MemoryReason,
@@ -127,7 +127,7 @@ pub struct MemoryReason {
     pub owner: MemoryOwner,
 }
 
-/// Which lines of which document.
+/// Lines of one document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemoryPart {
     /// The path of the document.
@@ -195,7 +195,7 @@ pub enum EmbedPurpose {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct EmbedError {
-    /// What happened and what to do, in a sentence.
+    /// The cause and the advice, in a sentence.
     pub message: String,
     /// Trying again later may help.
     pub transient: bool,

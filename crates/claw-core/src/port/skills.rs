@@ -97,7 +97,7 @@ pub struct Narrowing {
 pub struct SkillRequest {
     /// The directory, relative to the workspace.
     pub path: String,
-    /// Who may use it.
+    /// The visibility: its owner alone, or the tenant.
     pub visibility: SkillVisibility,
 }
 
@@ -111,7 +111,7 @@ pub struct PublishedSkill {
     pub version: u64,
     /// The digest of the whole skill.
     pub digest: Digest,
-    /// Who may use it.
+    /// The visibility: its owner alone, or the tenant.
     pub visibility: SkillVisibility,
     /// Lines that look like instructions to hide, exfiltrate or override something, for a person to read.
     pub findings: Vec<String>,

@@ -25,12 +25,12 @@ pub struct CustomToolPlace {
 /// A custom tool as its owner defined it, without the values of its variables and headers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CustomToolDefinition {
-    /// What the tool does. The model reads this.
+    /// The description that the model reads.
     pub description: String,
     /// JSON Schema of the arguments; its root is an object.
     #[serde(default = "no_parameters")]
     pub parameters: Value,
-    /// What a call does.
+    /// The action of a call.
     pub action: CustomToolAction,
     /// Time limit of one call, in seconds.
     #[serde(default = "timeout")]
@@ -43,7 +43,7 @@ pub struct CustomToolDefinition {
     pub enabled: bool,
 }
 
-/// What a call of a custom tool does.
+/// The action of a custom tool's call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CustomToolAction {

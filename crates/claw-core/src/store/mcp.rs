@@ -110,7 +110,7 @@ const fn yes() -> bool {
     true
 }
 
-/// Who a grant or a request is for.
+/// The agent or user of a grant or a request.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum McpSubject {
     /// An agent.

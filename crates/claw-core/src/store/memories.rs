@@ -37,7 +37,7 @@ pub struct UnembeddedPassage {
     pub text: String,
 }
 
-/// What became of storing a document's vectors.
+/// The outcome of storing a document's vectors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EmbeddingDone {
     /// Every passage has its vector.

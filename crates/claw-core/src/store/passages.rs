@@ -42,9 +42,9 @@ struct Cutter<'a> {
     done: Vec<Passage>,
     /// The headings above, by level.
     headings: [Option<String>; DEEPEST],
-    /// What the passage has so far.
+    /// The text of the passage so far.
     passage: Block<'a>,
-    /// What is added to it as a whole.
+    /// The piece that is added to it as a whole.
     block: Block<'a>,
     /// The mark that ends the code block.
     fence: Option<&'a str>,

@@ -11,7 +11,7 @@ use crate::port::{Owner, UnixMillis};
 use crate::skill::{SkillFile, SkillManifest, SkillTier};
 use crate::tool::Digest;
 
-/// Who may use a published skill.
+/// The visibility of a published skill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum SkillVisibility {
@@ -93,7 +93,7 @@ pub struct NewSkillVersion {
     pub digest: Digest,
     /// All its files.
     pub files: Vec<SkillFile>,
-    /// Who may use it. Of a skill that is there already only its owner or an administrator publishes another version, which
+    /// The visibility. Of a skill that is there already only its owner or an administrator publishes another version, which
     /// is checked before this.
     pub visibility: SkillVisibility,
     /// The user who owns a new skill; an older skill keeps its owner.
@@ -136,7 +136,7 @@ pub struct StoredSkill {
     pub name: SkillName,
     /// The user who owns it; `None` where a program published it.
     pub owner: Option<UserId>,
-    /// Who may use it.
+    /// The visibility: its owner alone, or the tenant.
     pub visibility: SkillVisibility,
     /// The version that everyone gets without a pinned grant; `None` for the newest.
     pub pinned: Option<u64>,
@@ -148,7 +148,7 @@ pub struct StoredSkill {
     pub grants: Vec<SkillGrant>,
 }
 
-/// What somebody may use of a stored skill.
+/// A stored skill with the version that an agent and a user may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SkillAccess {
     /// Nothing.
@@ -158,7 +158,7 @@ pub enum SkillAccess {
 }
 
 impl StoredSkill {
-    /// Which version this agent, acting for this user, may use. A grant's pinned version stands before the skill's, a
+    /// Returns the version that this agent, acting for this user, may use. A grant's pinned version stands before the skill's, a
     /// user's grant before an agent's.
     pub fn access(&self, agent: &AgentId, user: Option<&UserId>) -> SkillAccess {
         let is_users =
@@ -180,7 +180,7 @@ impl StoredSkill {
 /// Changes of a published skill; what is `None` stays as it is.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SkillChange {
-    /// Who may use it.
+    /// The visibility: its owner alone, or the tenant.
     pub visibility: Option<SkillVisibility>,
     /// The version that everyone gets; `Some(None)` for the newest.
     pub pinned: Option<Option<u64>>,

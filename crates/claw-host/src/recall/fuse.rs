@@ -119,7 +119,7 @@ fn score(found: &Found, rank: u32) -> f64 {
     weight(super::owner(&found.key)) / (SOFT + f64::from(rank))
 }
 
-/// What is nearer to the caller counts for more.
+/// Weights of owners: documents that are nearer to the caller count for more.
 fn weight(owner: MemoryOwner) -> f64 {
     match owner {
         MemoryOwner::User => 1.2,

@@ -26,7 +26,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(3_600);
 /// How often the store is looked at where nothing rings.
 const LOOK: Duration = Duration::from_secs(30);
 
-/// What an indexer did.
+/// The work that an indexer did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Indexed {
     /// Documents whose words were indexed.

@@ -80,7 +80,7 @@ pub(super) struct Directories {
 /// Directories that were read, each with the digest of its metadata and its summary or the reason why it has none.
 type Known = HashMap<Origin, (Digest, Result<Summary, String>)>;
 
-/// What was read of each skill, and the state that it was read in.
+/// Skills in directories of this machine, read again when a directory changed.
 #[derive(Debug, Default)]
 pub(super) struct LocalSkills(Mutex<Known>);
 

@@ -366,7 +366,7 @@ impl SkillHost for SkillShelf {
     }
 }
 
-/// What is told of a skill that was just published.
+/// The report of a skill that was just published.
 fn published(stored: &StoredSkill) -> PublishedSkill {
     PublishedSkill {
         name: stored.name.clone(),

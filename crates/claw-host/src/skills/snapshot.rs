@@ -1,6 +1,6 @@
 //! Snapshots: the files of a skill in use, in a directory that is named by their digest.
 //!
-//! What is used is what was accepted: the bytes that were hashed are the bytes that are shown, whatever happens
+//! A skill is used as it was accepted: the bytes that were hashed are the bytes that are shown, whatever happens
 //! meanwhile where they came from. Agents see a snapshot read-only, and no other part of the directory that holds them.
 
 use std::fs::{self, DirBuilder, OpenOptions};

@@ -60,7 +60,7 @@ pub(super) fn judge(config: &WebApprovals, (host, url): (&str, &str), sights: &[
     verdict
 }
 
-/// What of an address could carry data out.
+/// The parts of an address that could carry data out.
 fn telling(config: &WebApprovals, host: &str, url: &str) -> Option<String> {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let rest = rest.find(['/', '?']).map_or("", |at| &rest[at..]);

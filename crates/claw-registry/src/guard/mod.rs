@@ -48,7 +48,7 @@ pub(crate) struct Grant {
     /// The asks of the plan that lead to a program with credentials.
     pub(crate) logins: Vec<(Ask, ProgramRun)>,
     pub(crate) sights: Vec<Sight>,
-    /// What the policy left of the tool's ceiling.
+    /// The tool's ceiling without the effects that the policy took.
     pub(crate) effects: Effects,
     /// How its commands see the workspace.
     pub(crate) access: WorkspaceAccess,
@@ -174,7 +174,7 @@ async fn would_be(bridge: &dyn FsBridge, place: &Place<'_>, path: &str) -> Optio
 #[derive(Clone, Copy)]
 pub(crate) struct Looking<'a> {
     pub(crate) plan: &'a Plan,
-    /// What the policy left of the tool's ceiling.
+    /// The tool's ceiling without the effects that the policy took.
     pub(crate) effects: Effects,
     /// Whether the caller's commands reach other machines.
     pub(crate) network: bool,

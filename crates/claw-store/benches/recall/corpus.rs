@@ -172,7 +172,7 @@ const TALK: [&str; 10] = [
     "The conversation drifted to films that nobody had seen to the end.",
 ];
 
-/// What is written down on one day.
+/// The notes of one day.
 struct Note {
     day: usize,
     text: String,

@@ -316,7 +316,7 @@ async fn compared(
     rows.iter().map(similar).collect()
 }
 
-/// What a vector of each passage is to be made of.
+/// The text of each passage that a vector is made of.
 async fn passages(connection: &mut Link<'_>, document: i64) -> Result<Vec<UnembeddedPassage>, StoreError> {
     let rows: Vec<(Vec<u8>, Vec<u8>, Vec<u8>)> =
         query_as("SELECT hash, heading, text FROM passages WHERE document = $1 ORDER BY id")

@@ -17,7 +17,7 @@ const SEARCH: &str = "could not search the memory";
 /// The longest vector that an index of pgvector takes.
 const LONGEST: usize = 2_000;
 
-/// What is known of pgvector.
+/// The state of the pgvector extension in this database.
 #[derive(Debug, Default)]
 pub(super) struct Pgvector {
     /// Whether it is there, and whether it goes on searching where a filter took the first away (since 0.8).

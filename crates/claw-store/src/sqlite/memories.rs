@@ -32,7 +32,7 @@ pub(super) struct Held(Mutex<HashMap<(i64, String), Shared>>);
 /// One of them; whoever reads on holds it.
 type Shared = Arc<tokio::sync::Mutex<Loaded>>;
 
-/// What was read of an owner's vectors.
+/// An owner's vectors, kept in memory.
 #[derive(Debug, Default)]
 struct Loaded {
     /// The number of the last vector that was read.
@@ -367,7 +367,7 @@ async fn compared(
     rows.iter().map(similar).collect()
 }
 
-/// What a vector of each passage is to be made of.
+/// The text of each passage that a vector is made of.
 async fn passages(
     connection: &mut SqliteConnection,
     document: i64,

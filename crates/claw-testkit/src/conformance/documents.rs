@@ -330,7 +330,7 @@ async fn one_of_many_writers_wins_each_version(store: impl Documents + 'static) 
     assert!(found.len() <= 1, "{found:?}");
 }
 
-/// What a search for a heron finds.
+/// The hits of a search for a heron.
 fn heron(key: &DocumentKey, text: &str) -> Found {
     Found { key: key.clone(), version: 1, passage: passage(1, text), words: vec!["heron".to_owned()] }
 }

@@ -265,7 +265,7 @@ fn key(path: &str) -> DocumentKey {
     DocumentKey { tenant, agent, user: None, shelf: Shelf::Memory, path: path.to_owned() }
 }
 
-/// What ann asks.
+/// Ann's query.
 fn question(text: &str) -> SimilarQuery {
     SimilarQuery {
         tenant: TenantId::main(),

@@ -25,7 +25,7 @@ pub enum DefinitionError {
     Field {
         /// The field.
         field: &'static str,
-        /// What is wrong, and what to write.
+        /// The problem, and the form to write.
         why: String,
     },
     /// The template cannot be filled safely.
@@ -33,7 +33,7 @@ pub enum DefinitionError {
     Template {
         /// The field.
         field: &'static str,
-        /// What is wrong, with the position.
+        /// The problem, with its position.
         error: TemplateError,
     },
 }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 /// Key of a parameter's schema that lets its value begin with `-`.
 pub const ALLOW_DASH: &str = "x-allow-dash";
 
-/// What a template needs to know of each parameter, by name.
+/// The facts of each parameter that a template needs, by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Parameters(BTreeMap<String, Parameter>);
 

@@ -36,7 +36,7 @@ pub enum TemplateError {
     Unplaced {
         /// Position.
         at: usize,
-        /// What is there.
+        /// The text that is there.
         what: &'static str,
     },
     /// An optional parameter where the command would be another one without it.

@@ -60,7 +60,7 @@ impl CustomTool {
         Ok(Self { meta, spec, action, definition, secrets })
     }
 
-    /// What a call would run or send, for people; values of variables and headers are not in it.
+    /// The command or request of a call, for people; values of variables and headers are not in it.
     pub fn rendered(&self, args: &Value) -> Result<String, ToolError> {
         match &self.action {
             Action::Command(template) | Action::Argv(template) => template.command(args).map_err(invalid),
@@ -115,7 +115,7 @@ impl CustomTool {
     }
 }
 
-/// What one call asks of the world.
+/// The asks of one call.
 enum Asked {
     Script(Script),
     Argv(Argv),

@@ -4,7 +4,7 @@ use dom_query::{Document, NodeRef};
 
 use super::style::{Look, Rgb, Sheet};
 
-/// What elements inherit.
+/// Styles that elements inherit.
 #[derive(Clone, Copy)]
 struct Inherited {
     no_size: bool,
@@ -12,7 +12,7 @@ struct Inherited {
     background: Option<Rgb>,
 }
 
-/// What was dropped, and how deep the tree is.
+/// The number of dropped elements, and the depth of the tree.
 pub(super) struct Dropped {
     /// Removed elements and texts that had words in them.
     pub(super) count: usize,

@@ -18,7 +18,7 @@ use claw_net::Url;
 /// A fetched page.
 pub type Page = WebPage;
 
-/// What a server sent.
+/// A server's answer.
 #[derive(Debug, Clone)]
 pub struct Source {
     /// The address that it came from.
@@ -87,7 +87,7 @@ pub fn extract(source: &Source, mode: ExtractMode) -> Result<WebPage, ToolError>
     Ok(page)
 }
 
-/// What a body is.
+/// The kind of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Html,

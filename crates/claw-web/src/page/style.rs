@@ -75,7 +75,7 @@ impl Rgb {
     }
 }
 
-/// What styles say of an element; `None` where they say nothing.
+/// The styles of an element; `None` where none is set.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Look {
     not_displayed: Option<bool>,

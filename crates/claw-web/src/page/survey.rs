@@ -4,7 +4,7 @@ use dom_query::{Document, NodeId, NodeRef};
 
 use super::style::Sheet;
 
-/// What a page holds, before anything is dropped.
+/// The contents of a page, before anything is dropped.
 pub(super) struct Survey {
     /// Its own style sheets.
     pub(super) sheet: Sheet,

@@ -31,6 +31,8 @@ pub use import::read_servers;
 
 /// The directory of servers that are programs, beside the agents' workspaces. No tenant can have this name.
 const DIRECTORY: &str = ".mcp";
+/// Bytes of the shortest sealed value that is looked for in the words of a server.
+const SHORTEST_HIDDEN: usize = 8;
 /// The agent that `mcp add` grants a server to.
 const DEFAULT_AGENT: &str = "default";
 
@@ -51,7 +53,7 @@ pub struct ServerView {
     pub server: McpServer,
     /// The tools that it has listed.
     pub tools: Vec<McpTool>,
-    /// Who may use it.
+    /// The grants of agents and users.
     pub grants: Vec<McpGrant>,
 }
 
@@ -183,12 +185,12 @@ impl App {
     async fn without_secrets(&self, text: &str, given: &[(String, SecretString)]) -> Result<String, Error> {
         let given = given.iter().map(|(_, value)| value.expose_secret().trim().to_owned());
         let values: Vec<String> = given.chain(self.sealed(self.tenant()).await?).collect();
-        // A header holds more than its secret, such as `Bearer`.
-        let words = values.iter().flat_map(|value| value.split_whitespace()).map(str::to_owned);
+        // A header holds its scheme before its secret, such as `Bearer`.
+        let secrets = values.iter().filter_map(|value| value.split_whitespace().last()).map(str::to_owned);
         let mut hidden: Vec<String> =
-            values.iter().cloned().chain(words).filter(|value| value.len() >= 6).collect();
+            values.iter().cloned().chain(secrets).filter(|value| value.len() >= SHORTEST_HIDDEN).collect();
         hidden.sort_by_key(|value| std::cmp::Reverse(value.len()));
-        let mut text = self.setup().scrubber()?.scrub(text).into_owned();
+        let mut text = text.to_owned();
         for value in hidden {
             text = text.replace(&value, "[REDACTED]");
         }
@@ -475,7 +477,7 @@ fn check(server: &McpServer) -> Result<(), Error> {
     }
 }
 
-/// What to try where a server cannot be reached.
+/// Advice for a server that cannot be reached.
 fn hint(server: &McpServer) -> String {
     match &server.transport {
         McpTransport::Stdio(program) => {

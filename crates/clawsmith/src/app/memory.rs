@@ -23,7 +23,7 @@ const DEEPEST: usize = 32;
 /// The file that is a memory document by itself.
 const MEMORY: &str = "MEMORY.md";
 
-/// What became of one imported file.
+/// The outcome of one imported file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ImportedFile {
     /// The path of the document.

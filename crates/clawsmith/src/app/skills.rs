@@ -46,7 +46,7 @@ pub struct SkillView {
 pub struct SkillPublication {
     /// The directory.
     pub directory: PathBuf,
-    /// Who may use a new skill.
+    /// The visibility of a new skill.
     pub visibility: SkillVisibility,
     /// The user who owns a new skill.
     pub owner: Option<UserId>,

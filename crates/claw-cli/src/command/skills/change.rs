@@ -89,7 +89,7 @@ fn published(session: &mut Session, stored: &StoredSkill) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Who gets the skill, and which version.
+/// A grant of a skill, with its version.
 #[derive(Debug, Args)]
 pub(crate) struct GrantSkill {
     /// Its name.

@@ -82,7 +82,7 @@ pub(crate) struct CallTool {
     pub(super) plain: bool,
 }
 
-/// What the commands for one tool take besides its arguments.
+/// Options of the commands for one tool, besides its arguments.
 #[derive(Debug, Args)]
 pub(crate) struct CallOptions {
     /// Where an approval is needed and nobody sits at this terminal, wait for one from another

@@ -53,7 +53,7 @@ pub(crate) struct Add {
     fields: Fields,
 }
 
-/// Which tool, and what changes.
+/// A tool and its changes.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Fields of the file, and flags over it, change; the others stay, values of variables too. \
@@ -114,7 +114,7 @@ pub(crate) struct Fields {
     write_path: Vec<String>,
 }
 
-/// Which tool.
+/// A tool by its name.
 #[derive(Debug, Args)]
 pub(crate) struct Named {
     /// The tool.
@@ -124,7 +124,7 @@ pub(crate) struct Named {
     agent: Option<String>,
 }
 
-/// What to call, and as whom.
+/// A call of a tool, and its caller.
 #[derive(Debug, Args)]
 #[command(
     after_help = "The call takes the road that every call takes: policy, approval, sandbox, ledger. Where it \

@@ -20,7 +20,7 @@ pub struct WebAddress {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct BadAddress {
-    /// What is wrong, and what to write instead.
+    /// The problem, and the form to write instead.
     pub reason: String,
 }
 

@@ -13,7 +13,7 @@ const LONGEST_WORD: usize = 100;
 #[derive(Debug)]
 pub(super) struct Tokenizer {
     vocabulary: HashMap<String, usize>,
-    /// What stands before a part that goes on a word.
+    /// The prefix of a piece that continues a word.
     prefix: String,
     lower: bool,
     /// Accents are taken off.

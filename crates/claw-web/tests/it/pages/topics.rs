@@ -1,4 +1,4 @@
-//! What the pages are about.
+//! The topics of the pages.
 
 pub(crate) struct Topic {
     pub(crate) title: &'static str,

@@ -257,7 +257,7 @@ fn changed_since(error: &StoreError) -> Error {
     }
 }
 
-/// What a custom tool does, in a line for people.
+/// Describes a custom tool's action in a line for people.
 pub fn shown_action(definition: &CustomToolDefinition) -> String {
     match &definition.action {
         CustomToolAction::Command { template, .. } => template.clone(),

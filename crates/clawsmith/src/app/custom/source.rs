@@ -51,7 +51,7 @@ impl CustomToolSource {
         Ok(Self { app: app.clone(), store, changes, vault, files, known })
     }
 
-    /// What holds for a tenant now. The same value as before where nothing changed.
+    /// Returns the tenant's tools as they are now: the same value as before where nothing changed.
     async fn of(&self, tenant: &TenantId) -> Result<Arc<Known>, StoreError> {
         // Looked at before the rows are read: a change in between makes them old, and they are read again.
         let changes = *self.changes.borrow();
