@@ -300,8 +300,15 @@ impl From<ClientInitializeError> for DialError {
         while let Some(cause) = deepest.source() {
             deepest = cause;
         }
-        Self::Lifecycle(deepest.to_string())
+        Self::Lifecycle(plain(&deepest.to_string()))
     }
+}
+
+/// The cause in a message of the protocol library, without its types and the step that it was at.
+fn plain(message: &str) -> String {
+    let cause = message.rsplit("] error: ").next().unwrap_or(message);
+    let cause = cause.strip_prefix("Client error: ").unwrap_or(cause);
+    cause.split(", when ").next().unwrap_or(cause).to_owned()
 }
 
 async fn dial(target: &Target, watcher: &Watcher, legacy: bool) -> Result<Dialled, DialError> {
@@ -614,5 +621,23 @@ fn failed(server: &str, error: ServiceError) -> McpError {
         ServiceError::TransportClosed => McpError::Dropped { server },
         ServiceError::Timeout { timeout } => McpError::TimedOut { server, limit: timeout },
         error => McpError::Invalid { server, why: error.to_string() },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_name_the_cause_and_no_types() {
+        let library = "Send message error Transport [a::B<c::D>] error: Client error: refused (111), when send initialize";
+        assert_eq!(plain(library), "refused (111)");
+        assert_eq!(plain("it ended"), "it ended");
+    }
+
+    #[test]
+    fn attempts_are_further_apart_up_to_a_bound() {
+        let pauses: Vec<u64> = (1..13).map(|attempts| pause(attempts).as_secs()).collect();
+        assert_eq!(pauses, [2, 4, 8, 16, 32, 60, 60, 60, 60, 60, 300, 300]);
     }
 }

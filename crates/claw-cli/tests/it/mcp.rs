@@ -168,6 +168,7 @@ fn a_server_that_cannot_be_reached_is_not_added() {
     let ran = home.run(&["mcp", "add", "gone", &url, "--header", "Authorization=Bearer sesame-open-1234"]);
     assert_eq!(ran.code, 1, "{}", ran.shown());
     assert!(ran.stderr.contains("was not added") && !ran.stderr.contains("sesame"), "{}", ran.shown());
+    assert!(ran.stderr.contains("onnection refused") && !ran.stderr.contains("::"), "{}", ran.shown());
     assert!(home.run(&["mcp", "list"]).stdout.contains("no MCP servers"));
     assert!(!home.run(&["secrets", "list", "--json"]).stdout.contains("mcp.gone"));
     for bad in
