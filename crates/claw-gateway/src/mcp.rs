@@ -28,7 +28,7 @@ use crate::{Gateway, Inner};
 /// The MCP server at `/mcp`. It does not keep the gateway.
 pub(crate) fn server(gateway: &Gateway) -> HttpServer {
     let clients = NetworkClients { gateway: Arc::downgrade(&gateway.0) };
-    http_server(Arc::new(clients), gateway.ending().clone())
+    http_server(Arc::new(clients), gateway.0.hosts.clone(), gateway.ending().clone())
 }
 
 /// The most MCP sessions of one key; the oldest gives way to a new one.

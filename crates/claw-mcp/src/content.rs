@@ -9,7 +9,7 @@ use serde_json::json;
 
 /// Turns a result into an output, or into an error where the server says that the call failed.
 pub(crate) fn output(server: &str, result: CallToolResult) -> Result<Output, ToolError> {
-    let mut content: Vec<Block> = result.content.into_iter().map(block).collect();
+    let mut content: Vec<Block> = result.content.into_iter().flat_map(blocks).collect();
     let structured = result.structured_content;
     if let (true, Some(value)) = (content.is_empty(), &structured) {
         let text = serde_json::to_string_pretty(value).unwrap_or_default();
@@ -26,8 +26,20 @@ pub(crate) fn output(server: &str, result: CallToolResult) -> Result<Output, Too
     Ok(output)
 }
 
+/// One piece of a server's content. A link has its words beside it, since it has no contents of its own.
+pub(crate) fn blocks(content: ContentBlock) -> Vec<Block> {
+    match content {
+        ContentBlock::ResourceLink(link) => {
+            let text = link.description.or(link.title).unwrap_or(link.name);
+            let mime = link.mime_type.map(Into::into);
+            vec![Block::Text { text }, Block::Resource { uri: link.uri, mime, text: None }]
+        }
+        other => vec![block(other)],
+    }
+}
+
 /// One block. Bytes that a model cannot read are named, not sent.
-pub(crate) fn block(block: ContentBlock) -> Block {
+fn block(block: ContentBlock) -> Block {
     match block {
         ContentBlock::Text(text) => Block::Text { text: text.text },
         ContentBlock::Image(image) => match STANDARD.decode(image.data.as_bytes()) {
@@ -41,10 +53,6 @@ pub(crate) fn block(block: ContentBlock) -> Block {
             Block::Text { text: format!("[audio of type {}, about {bytes} bytes]", audio.mime_type) }
         }
         ContentBlock::Resource(resource) => contents(resource.resource),
-        ContentBlock::ResourceLink(link) => {
-            let text = link.description.or(link.title).unwrap_or(link.name);
-            Block::Resource { uri: link.uri, mime: link.mime_type.map(Into::into), text: Some(text) }
-        }
         _ => Block::Text { text: "[a kind of content that is not known here]".to_owned() },
     }
 }

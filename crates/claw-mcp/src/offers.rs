@@ -133,7 +133,8 @@ impl AnyTool for OfferTool {
                     let messages =
                         live.prompt(&server, name, args.arguments).await?.into_iter().flat_map(|message| {
                             let role = if message.role == Role::User { "user:" } else { "assistant:" };
-                            [Block::Text { text: role.to_owned() }, content::block(message.content)]
+                            let role = Block::Text { text: role.to_owned() };
+                            std::iter::once(role).chain(content::blocks(message.content))
                         });
                     Ok(blocks(messages.collect()))
                 }

@@ -14,11 +14,13 @@ use claw_core::tool::{Block, Caller, Digest, Effect, Meta, Progress, Spec};
 use claw_registry::{Asking, CallError, Executor, Reply, Request};
 use http::request::Parts;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, Implementation,
-    ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ProgressToken, ServerCapabilities,
-    ServerConfig, Tool, ToolAnnotations,
+    CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestMethod, CompleteRequestParams,
+    CompleteResult, ContentBlock, ErrorData, Implementation, ListPromptsRequestMethod, ListPromptsResult,
+    ListResourceTemplatesRequestMethod, ListResourceTemplatesResult, ListResourcesRequestMethod,
+    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ProgressToken,
+    Resource, ResourceContents, ServerCapabilities, ServerConfig, SubscriptionFilter, Tool, ToolAnnotations,
 };
-use rmcp::service::{NotificationContext, RequestContext};
+use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
@@ -105,11 +107,14 @@ impl ClawServer {
 /// An MCP server over streamable HTTP, for a router.
 pub type HttpServer = StreamableHttpService<ClawServer, LocalSessionManager>;
 
-/// Serves these clients over streamable HTTP until `ending` rings. Whoever routes requests to it checks their host, origin
-/// and key, and puts what [`Clients::served`] needs into their extensions.
-pub fn http_server(clients: Arc<dyn Clients>, ending: CancellationToken) -> HttpServer {
+/// Serves these clients over streamable HTTP until `ending` rings, to requests whose `Host` and
+/// `Origin` are among `hosts`. The router in front of it checks the key, and puts what [`Clients::served`] needs into a request's extensions.
+pub fn http_server(clients: Arc<dyn Clients>, hosts: Vec<String>, ending: CancellationToken) -> HttpServer {
     let server = ClawServer::new(clients);
-    let mut config = StreamableHttpServerConfig::default().disable_allowed_hosts();
+    let origins: Vec<String> =
+        hosts.iter().flat_map(|host| [format!("http://{host}:*"), format!("https://{host}:*")]).collect();
+    let mut config =
+        StreamableHttpServerConfig::default().with_allowed_hosts(hosts).with_allowed_origins(origins);
     config.cancellation_token = ending;
     config.max_request_body_bytes = LARGEST_MESSAGE;
     StreamableHttpService::new(move || Ok(server.clone()), Arc::new(LocalSessionManager::default()), config)
@@ -183,39 +188,110 @@ impl ServerHandler for ClawServer {
         Ok(CallToolResponse::Complete(answered(&reply)))
     }
 
+    /// Tells a client of an older protocol of changed tools, for as long as it is connected.
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
         let (server, peer, extensions) = (self.clone(), context.peer, context.extensions);
         tokio::spawn(async move {
-            let changes = server.clients.changes();
-            let mut known = server.digest(&extensions).await;
-            while any_changed(&changes).await && !peer.is_transport_closed() {
-                tokio::time::sleep(SETTLE).await;
-                let now = server.digest(&extensions).await;
-                if now != known && peer.notify_tool_list_changed().await.is_err() {
+            let mut tools = Offered::new(&server, &extensions).await;
+            while tools.changed().await && !peer.is_transport_closed() {
+                if peer.notify_tool_list_changed().await.is_err() {
                     return;
                 }
-                known = now;
             }
         });
+    }
+
+    // Requests for which we declare no capability are not known here; the library would answer them with empty lists.
+
+    async fn list_prompts(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        Err(ErrorData::method_not_found::<ListPromptsRequestMethod>())
+    }
+
+    async fn list_resources(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        Err(ErrorData::method_not_found::<ListResourcesRequestMethod>())
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        Err(ErrorData::method_not_found::<ListResourceTemplatesRequestMethod>())
+    }
+
+    async fn complete(
+        &self,
+        _request: CompleteRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        Err(ErrorData::method_not_found::<CompleteRequestMethod>())
+    }
+
+    fn accepted_subscription_filter(&self, _requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        Some(SubscriptionFilter::builder().tools_list_changed().build())
+    }
+
+    /// Tells a client that subscribed of changed tools, until it unsubscribes.
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        let mut tools = Offered::new(self, &context.request_context().extensions).await;
+        loop {
+            tokio::select! {
+                () = context.cancelled() => return Ok(()),
+                changed = tools.changed() => {
+                    let wanted = context.accepted().tools_list_changed == Some(true);
+                    if !changed || wanted && context.sink().notify_tool_list_changed().await.is_err() {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The tools of one client, watched for changes.
+struct Offered<'a> {
+    server: &'a ClawServer,
+    extensions: &'a rmcp::model::Extensions,
+    changes: Vec<watch::Receiver<u64>>,
+    known: Option<Digest>,
+}
+
+impl<'a> Offered<'a> {
+    async fn new(server: &'a ClawServer, extensions: &'a rmcp::model::Extensions) -> Self {
+        let changes = server.clients.changes();
+        let known = server.digest(extensions).await;
+        Self { server, extensions, changes, known }
+    }
+
+    /// Waits until the tools have really changed; `false` where nothing tells of changes any more.
+    async fn changed(&mut self) -> bool {
+        while any_changed(&mut self.changes).await {
+            tokio::time::sleep(SETTLE).await;
+            let now = self.server.digest(self.extensions).await;
+            if now != self.known {
+                self.known = now;
+                return true;
+            }
+        }
+        false
     }
 }
 
 /// Waits for a change of any of these; `false` where there are none left to wait for.
-async fn any_changed(changes: &[watch::Receiver<u64>]) -> bool {
-    let waits: Vec<_> = changes
-        .iter()
-        .cloned()
-        .map(|mut change| {
-            Box::pin(async move {
-                change.mark_unchanged();
-                change.changed().await.is_ok()
-            })
-        })
-        .collect();
+async fn any_changed(changes: &mut [watch::Receiver<u64>]) -> bool {
+    let waits: Vec<_> = changes.iter_mut().map(|change| Box::pin(change.changed())).collect();
     if waits.is_empty() {
         return false;
     }
-    futures_util::future::select_all(waits).await.0
+    futures_util::future::select_all(waits).await.0.is_ok()
 }
 
 /// A progress whose pieces go to the client, and the task that sends them.
@@ -296,8 +372,18 @@ fn content(block: &Block) -> ContentBlock {
             Some(bytes) => ContentBlock::image(STANDARD.encode(bytes), image.mime.to_string()),
             None => ContentBlock::text(format!("[an image of type {}]", image.mime)),
         },
-        Block::Resource { uri, text, .. } => {
-            ContentBlock::text(text.clone().unwrap_or_else(|| format!("[resource {uri}]")))
+        Block::Resource { uri, mime, text: Some(text) } => {
+            ContentBlock::resource(ResourceContents::TextResourceContents {
+                uri: uri.clone(),
+                mime_type: mime.as_ref().map(ToString::to_string),
+                text: text.clone(),
+                meta: None,
+            })
+        }
+        Block::Resource { uri, mime, text: None } => {
+            let mut link = Resource::new(uri.clone(), uri.clone());
+            link.mime_type = mime.as_ref().map(ToString::to_string);
+            ContentBlock::resource_link(link)
         }
     }
 }

@@ -1,0 +1,4 @@
+//! Tests of the MCP server with other people's clients.
+
+mod conformance;
+mod fixture;
