@@ -239,6 +239,8 @@ fn router(gateway: Gateway) -> Router {
         .route("/v1/mcp/servers/{server}", get(mcp::get).delete(mcp::remove))
         .route("/v1/mcp/servers/{server}/test", post(mcp::test))
         .route("/v1/mcp/servers/{server}/pin", post(mcp::pin))
+        .route("/v1/mcp/servers/{server}/login", post(mcp::begin_login).delete(mcp::end_login))
+        .route("/v1/mcp/servers/{server}/login/finish", post(mcp::finish_login))
         .route("/v1/mcp/servers/{server}/grants", put(mcp::grant).delete(mcp::revoke))
         .route("/v1/mcp/requests", get(mcp::requests).post(mcp::request))
         .route("/v1/mcp/requests/{request}/review", post(mcp::review))

@@ -11,7 +11,7 @@ use axum::http::HeaderMap;
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use clawsmith::app::access::{CallerWish, Permission};
-use clawsmith::app::mcp::protocol::{Clients, HttpServer, Parts, Served, http_server};
+use clawsmith::app::mcp::protocol::{Clients, HttpServer, LoginWish, Parts, Served, http_server};
 use clawsmith::app::mcp::{AccessWish, NewServer, ServerView};
 
 use clawsmith::store::{McpGrant, McpServer, McpSubject, McpTool, McpToolState};
@@ -129,6 +129,22 @@ pub(crate) struct Accepted {
     tools: BTreeMap<String, Digest>,
 }
 
+/// A login that is to be begun.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct LoginAsked {
+    redirect_uri: String,
+    #[serde(default)]
+    scopes: Vec<String>,
+}
+
+/// The end of a login.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct LoginEnded {
+    callback_url: String,
+}
+
 /// A request for access.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -200,7 +216,8 @@ pub(crate) async fn add(
     gateway.app().may_define_server(&who.0, &server).await?;
     let new = NewServer { server, values: values.into_iter().collect() };
     let (view, report) = gateway.app().of_tenant(&who.0.tenant).add_mcp_server(new).await?;
-    Ok(Json(json!({ "added": shown(&view), "protocol": report.protocol, "serverInfo": report.server })))
+    let (protocol, server) = report.map(|report| (report.protocol, report.server)).unwrap_or_default();
+    Ok(Json(json!({ "added": shown(&view), "protocol": protocol, "serverInfo": server })))
 }
 
 pub(crate) async fn remove(
@@ -219,8 +236,48 @@ pub(crate) async fn test(
     Path(name): Path<String>,
 ) -> Result<Json<Value>, ApiError> {
     who.may(Permission::ManageMcp)?;
-    let report = gateway.app().of_tenant(&who.0.tenant).probe_mcp_server(&named(&name)?).await?;
+    let report =
+        gateway.app().of_tenant(&who.0.tenant).probe_mcp_server(&named(&name)?, who.0.user.as_ref()).await?;
     Ok(Json(json!({ "report": report })))
+}
+
+pub(crate) async fn begin_login(
+    State(gateway): State<Gateway>,
+    who: Who,
+    Path(name): Path<String>,
+    asked: Result<Json<LoginAsked>, JsonRejection>,
+) -> Result<Json<Value>, ApiError> {
+    let name = named(&name)?;
+    let user = gateway.app().may_log_in(&who.0, &name).await?;
+    let Json(LoginAsked { redirect_uri, scopes }) = asked?;
+    let wish = LoginWish { user, redirect: redirect_uri, scopes, client_secret: None };
+    let url = gateway.app().of_tenant(&who.0.tenant).begin_mcp_login(&name, wish).await?;
+    Ok(Json(json!({ "authorizationUrl": url })))
+}
+
+pub(crate) async fn finish_login(
+    State(gateway): State<Gateway>,
+    who: Who,
+    Path(name): Path<String>,
+    ended: Result<Json<LoginEnded>, JsonRejection>,
+) -> Result<Json<Value>, ApiError> {
+    let name = named(&name)?;
+    let user = gateway.app().may_log_in(&who.0, &name).await?;
+    let Json(LoginEnded { callback_url }) = ended?;
+    let app = gateway.app().of_tenant(&who.0.tenant);
+    let report = app.finish_mcp_login(&name, user.as_ref(), &callback_url).await?;
+    Ok(Json(json!({ "report": report })))
+}
+
+pub(crate) async fn end_login(
+    State(gateway): State<Gateway>,
+    who: Who,
+    Path(name): Path<String>,
+) -> Result<Json<Value>, ApiError> {
+    let name = named(&name)?;
+    let user = gateway.app().may_log_in(&who.0, &name).await?;
+    let ended = gateway.app().of_tenant(&who.0.tenant).end_mcp_login(&name, user.as_ref()).await?;
+    Ok(Json(json!({ "ended": ended })))
 }
 
 pub(crate) async fn pin(
@@ -253,12 +310,17 @@ pub(crate) async fn grant(
 ) -> Result<Json<Value>, ApiError> {
     who.may(Permission::ManageMcp)?;
     let Json(mut body) = grant?;
+    let mut values = Value::Null;
     if let Some(body) = body.as_object_mut() {
         body.insert("server".to_owned(), named(&name)?.to_string().into());
+        values = body.remove("values").unwrap_or_default();
     }
+    let wrong = |error: serde_json::Error| ApiError::invalid(format!("the values: {error}"));
+    let values: Option<BTreeMap<String, SecretString>> = serde_json::from_value(values).map_err(wrong)?;
     let grant: McpGrant =
         serde_json::from_value(body).map_err(|error| ApiError::invalid(format!("the grant: {error}")))?;
-    gateway.app().of_tenant(&who.0.tenant).grant_mcp(&grant).await?;
+    let values = values.unwrap_or_default().into_iter().collect();
+    gateway.app().of_tenant(&who.0.tenant).grant_mcp(&grant, values).await?;
     Ok(Json(json!({ "grant": grant })))
 }
 

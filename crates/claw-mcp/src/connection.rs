@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use claw_core::port::{Control, RunContext, WorkspaceAccess};
-use claw_core::store::{McpServer, McpTransport};
+use claw_core::store::{McpEndpoint, McpServer, McpTransport};
 use claw_core::tool::{Call, Effects, Progress, Secrets};
-use claw_core::{AgentId, ServerName, TenantId};
+use claw_core::{AgentId, ServerName, TenantId, UserId};
 use claw_net::{HeaderMap, HeaderName, HeaderValue};
 use rmcp::RoleClient;
 use rmcp::model::{
@@ -21,7 +21,7 @@ use rmcp::service::{
 };
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::streamable_http_client::{
-    StreamableHttpClientTransport, StreamableHttpClientTransportConfig,
+    StreamableHttpClientTransport, StreamableHttpClientTransportConfig, StreamableHttpError,
 };
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::Serialize;
@@ -34,7 +34,7 @@ use crate::definition::pinned;
 use crate::error::McpError;
 use crate::handler::Watcher;
 use crate::hub::{Place, SecretKind};
-use crate::transport::{GuardedHttp, LARGEST_MESSAGE, Remote, SseWorker, StdioChild, start};
+use crate::transport::{GuardedHttp, LARGEST_MESSAGE, Remote, SendError, SseWorker, StdioChild, start};
 
 /// How often a connection that is up is tried.
 const HEALTH_EVERY: Duration = Duration::from_secs(30);
@@ -99,6 +99,8 @@ pub(crate) struct Target {
     pub(crate) server: McpServer,
     /// The agent whose own connection it is; `None` for the one that agents share.
     pub(crate) agent: Option<AgentId>,
+    /// The user whose login it uses; `None` where one login serves all.
+    pub(crate) user: Option<UserId>,
     /// The tools that it lists are stored.
     pub(crate) stores: bool,
     /// Values that are not sealed yet, for a server that is tried before it is added.
@@ -295,12 +297,25 @@ enum DialError {
 
 impl From<ClientInitializeError> for DialError {
     fn from(error: ClientInitializeError) -> Self {
-        // The deepest cause says what happened; what stands above it speaks of the library's parts.
-        let mut deepest: &dyn std::error::Error = &error;
-        while let Some(cause) = deepest.source() {
-            deepest = cause;
+        // A server that wants a login wants it in every lifecycle.
+        if let Some(why) = login_wanted(&error) {
+            return Self::Settings(why);
         }
-        Self::Lifecycle(plain(&deepest.to_string()))
+        Self::Lifecycle(deepest(&error))
+    }
+}
+
+/// Why a server that wants a login could not be reached; `None` for other failures.
+fn login_wanted(error: &ClientInitializeError) -> Option<String> {
+    match error {
+        ClientInitializeError::LegacyFallbackFailed { discover, fallback } => {
+            login_wanted(discover).or_else(|| login_wanted(fallback))
+        }
+        ClientInitializeError::TransportError { error, .. } => match error.error.downcast_ref() {
+            Some(StreamableHttpError::Client(SendError::Login(why))) => Some(why.clone()),
+            _ => None,
+        },
+        _ => None,
     }
 }
 
@@ -343,8 +358,7 @@ async fn dial(target: &Target, watcher: &Watcher, legacy: bool) -> Result<Dialle
             }
         }
         McpTransport::Http(endpoint) => {
-            let headers = target.headers(&endpoint.headers).await.map_err(settings)?;
-            let remote = Remote::new(endpoint, headers).map_err(settings)?;
+            let remote = target.remote(endpoint).await.map_err(settings)?;
             let mut config = StreamableHttpClientTransportConfig::with_uri(endpoint.url.as_str());
             config.max_sse_event_size = LARGEST_MESSAGE;
             config.max_concurrent_requests = 64;
@@ -353,8 +367,7 @@ async fn dial(target: &Target, watcher: &Watcher, legacy: bool) -> Result<Dialle
             Ok(Dialled { service, child: None })
         }
         McpTransport::Sse(endpoint) => {
-            let headers = target.headers(&endpoint.headers).await.map_err(settings)?;
-            let remote = Remote::new(endpoint, headers).map_err(settings)?;
+            let remote = target.remote(endpoint).await.map_err(settings)?;
             let service = watcher.clone().serve_with_lifecycle(SseWorker(remote), lifecycle).await?;
             Ok(Dialled { service, child: None })
         }
@@ -408,6 +421,17 @@ impl Target {
         Ok(values)
     }
 
+    /// The way to the server, with its headers and the login.
+    async fn remote(&self, endpoint: &McpEndpoint) -> Result<Remote, String> {
+        let headers = self.headers(&endpoint.headers).await?;
+        let mut remote = Remote::new(endpoint, headers)?;
+        if endpoint.oauth.is_some() {
+            let place = self.place.login(&self.tenant, &self.server.name, self.user.as_ref());
+            remote.login = Some(place.open(endpoint).await?);
+        }
+        Ok(remote)
+    }
+
     async fn headers(&self, names: &[String]) -> Result<HeaderMap, String> {
         let mut headers = HeaderMap::new();
         for (name, value) in self.values(SecretKind::Header, names).await? {
@@ -437,7 +461,7 @@ async fn list(peer: &Peer<RoleClient>) -> Result<BTreeMap<String, Value>, String
                 {
                     break;
                 }
-                Err(error) => return Err(format!("its tools cannot be listed: {error}")),
+                Err(error) => return Err(format!("its tools cannot be listed: {}", deepest(&error))),
             };
             for tool in &page.tools {
                 tools.insert(tool.name.to_string(), pinned(tool));
@@ -533,7 +557,7 @@ async fn unhealthy(peer: &Peer<RoleClient>) -> Option<String> {
     let ping = peer.send_request(ClientRequest::PingRequest(PingRequest::default()));
     match timeout(HEALTH_WITHIN, ping).await {
         Ok(Ok(_) | Err(ServiceError::McpError(_))) => None,
-        Ok(Err(error)) => Some(format!("a health check failed: {error}")),
+        Ok(Err(error)) => Some(format!("a health check failed: {}", deepest(&error))),
         Err(_) => {
             Some(format!("it did not answer a health check within {} seconds", HEALTH_WITHIN.as_secs()))
         }
@@ -620,8 +644,17 @@ fn failed(server: &str, error: ServiceError) -> McpError {
         ServiceError::McpError(error) => McpError::Refused { server, why: error.message.to_string() },
         ServiceError::TransportClosed => McpError::Dropped { server },
         ServiceError::Timeout { timeout } => McpError::TimedOut { server, limit: timeout },
-        error => McpError::Invalid { server, why: error.to_string() },
+        error => McpError::Invalid { server, why: deepest(&error) },
     }
+}
+
+/// The deepest cause of an error: what stands above it speaks of the library's parts.
+fn deepest(error: &dyn std::error::Error) -> String {
+    let mut deepest = error;
+    while let Some(cause) = deepest.source() {
+        deepest = cause;
+    }
+    plain(&deepest.to_string())
 }
 
 #[cfg(test)]

@@ -62,6 +62,14 @@ pub enum McpError {
         /// The cause, and what to do.
         why: String,
     },
+    /// A login could not be begun or finished.
+    #[error("the login at MCP server `{server}` failed: {why}")]
+    Login {
+        /// The server's name.
+        server: String,
+        /// The cause.
+        why: String,
+    },
     /// The store failed.
     #[error("{0}")]
     Store(String),
@@ -86,7 +94,9 @@ impl From<McpError> for ToolError {
             McpError::TimedOut { .. } => (ErrorKind::TimedOut, Some("ask for less at once")),
             McpError::Refused { .. } | McpError::Invalid { .. } => (ErrorKind::Failed, None),
             McpError::Cancelled { .. } => (ErrorKind::Cancelled, None),
-            McpError::Settings { .. } | McpError::Store(_) => (ErrorKind::Unavailable, None),
+            McpError::Settings { .. } | McpError::Login { .. } | McpError::Store(_) => {
+                (ErrorKind::Unavailable, None)
+            }
         };
         let tool_error = ToolError::new(kind, error.to_string());
         match advice {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use claw_core::port::{Clock, ShellHost};
-use claw_core::store::{McpGrant, McpServer, McpTool, McpToolState, Store, StoreError, Topic};
+use claw_core::store::{McpEndpoint, McpGrant, McpServer, McpTool, McpToolState, Store, StoreError, Topic};
 use claw_core::tool::{AnyTool, Caller, ErrorKind, ToolError, Unavailable};
 use claw_core::{AgentId, SecretName, ServerName, TenantId, UserId};
 use claw_registry::{CallerTools, ToolLayer};
@@ -20,6 +20,7 @@ use crate::connection::{Connection, ConnectionState, ServerReport, Target};
 use crate::definition;
 use crate::error::McpError;
 use crate::name::tool_name;
+use crate::oauth::{LoginPlace, LoginView, LoginWish, endpoint_of};
 use crate::offers::{OfferKind, OfferTool};
 use crate::tool::BridgedTool;
 
@@ -33,6 +34,14 @@ pub trait McpSecrets: Send + Sync {
         agent: Option<&AgentId>,
         name: &SecretName,
     ) -> Result<Option<SecretString>, StoreError>;
+
+    /// Seals a secret of the tenant, in place of the one that is there; `None` removes it.
+    async fn seal(
+        &self,
+        tenant: &TenantId,
+        name: &SecretName,
+        value: Option<&SecretString>,
+    ) -> Result<(), StoreError>;
 }
 
 /// The use of a server's sealed value.
@@ -42,6 +51,10 @@ pub enum SecretKind {
     Env,
     /// A header of its requests.
     Header,
+    /// A login by OAuth with its tokens.
+    Login,
+    /// A login that was begun.
+    PendingLogin,
 }
 
 /// Returns the name of the secret that holds a variable or header of a server.
@@ -49,6 +62,8 @@ pub fn secret_name(server: &ServerName, kind: SecretKind, name: &str) -> Result<
     let kind = match kind {
         SecretKind::Env => "env",
         SecretKind::Header => "header",
+        SecretKind::Login => "login",
+        SecretKind::PendingLogin => "pending-login",
     };
     SecretName::new(format!("mcp.{server}.{kind}.{name}")).map_err(|_| McpError::Settings {
         server: server.to_string(),
@@ -90,9 +105,14 @@ pub(crate) struct Place {
     directory: PathBuf,
     pub(crate) sandboxed: bool,
     clock: Arc<dyn Clock>,
+    /// One lock per login, held while it is renewed.
+    refreshing: Mutex<HashMap<LoginKey, Arc<tokio::sync::Mutex<()>>>>,
 }
 
-pub(crate) struct Opener(Arc<dyn McpSecrets>);
+/// Whose login at which server.
+type LoginKey = (TenantId, ServerName, Option<UserId>);
+
+pub(crate) struct Opener(pub(crate) Arc<dyn McpSecrets>);
 
 impl Opener {
     pub(crate) async fn value(
@@ -110,6 +130,19 @@ impl Place {
     /// The directory of a server that is a program.
     pub(crate) fn workspace(&self, tenant: &TenantId, server: &ServerName) -> PathBuf {
         self.directory.join(tenant.as_str()).join(server.as_str())
+    }
+
+    /// The place of a login.
+    pub(crate) fn login(&self, tenant: &TenantId, server: &ServerName, user: Option<&UserId>) -> LoginPlace {
+        let key = (tenant.clone(), server.clone(), user.cloned());
+        let mut locks = self.refreshing.lock().unwrap_or_else(PoisonError::into_inner);
+        if locks.len() > MOST_CALLERS {
+            locks.retain(|_, lock| Arc::strong_count(lock) > 1);
+        }
+        let refreshing = Arc::clone(locks.entry(key).or_default());
+        let (secrets, changes) = (Arc::clone(&self.secrets.0), self.store.changes(Topic::Secrets));
+        let (tenant, server, user) = (tenant.clone(), server.clone(), user.cloned());
+        LoginPlace { secrets, tenant, server, user, refreshing, changes }
     }
 
     /// Stores the tools that a server lists.
@@ -140,8 +173,15 @@ struct Inner {
     connections: Mutex<HashMap<Key, Arc<Connection>>>,
 }
 
-/// A connection is shared by all agents that have no variables or headers of their own.
-type Key = (TenantId, ServerName, Option<AgentId>);
+/// A connection is shared by all agents that have no variables or headers of their own, and by all users of a server where
+/// one login serves all.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Key {
+    tenant: TenantId,
+    server: ServerName,
+    agent: Option<AgentId>,
+    user: Option<UserId>,
+}
 
 /// The store's rows of a tenant's servers.
 struct Rows {
@@ -183,7 +223,8 @@ impl Hub {
     pub fn new(options: HubOptions) -> Self {
         let HubOptions { store, secrets, shell, directory, sandboxed, clock } = options;
         let changes = store.changes(Topic::Mcp);
-        let place = Place { store, secrets: Opener(secrets), shell, directory, sandboxed, clock };
+        let refreshing = Mutex::default();
+        let place = Place { store, secrets: Opener(secrets), shell, directory, sandboxed, clock, refreshing };
         Self(Arc::new(Inner {
             place: Arc::new(place),
             changes,
@@ -216,11 +257,12 @@ impl Hub {
     }
 
     /// Connects to a server once, whether or not it is enabled, and returns what it says and lists. Nothing is stored.
-    /// Values that are `given` stand in front of the sealed ones.
+    /// Values that are `given` stand in front of the sealed ones; the login is the user's where each has their own.
     pub async fn probe(
         &self,
         tenant: &TenantId,
         server: &McpServer,
+        user: Option<&UserId>,
         given: Vec<(String, SecretString)>,
     ) -> Result<ServerReport, McpError> {
         self.make_directory(tenant, server)?;
@@ -228,6 +270,7 @@ impl Hub {
             tenant: tenant.clone(),
             server: server.clone(),
             agent: None,
+            user: user.cloned(),
             stores: false,
             given,
             place: Arc::clone(&self.0.place),
@@ -264,14 +307,20 @@ impl Hub {
         let own = !overrides.env.is_empty() || !overrides.headers.is_empty();
         let agent = own.then(|| caller.agent.clone());
         let limit = overrides.timeout_secs.unwrap_or(server.timeout_secs);
+        let user = match endpoint_of(&server) {
+            Some((_, oauth)) if oauth.per_user => Some(caller.user.clone().ok_or_else(|| {
+                refused("each user logs in to this server, and the call has no user".to_owned())
+            })?),
+            _ => None,
+        };
         self.make_directory(&caller.tenant, &server)?;
-        let connection = self.connection(&caller.tenant, &with_overrides(server, &access), agent);
+        let key = Key { tenant: caller.tenant.clone(), server: server.name.clone(), agent, user };
+        let connection = self.connection(key, &with_overrides(server, &access));
         Ok((connection, Duration::from_secs(u64::from(limit.max(1)))))
     }
 
     /// The connection of this key, made anew if the server's settings changed.
-    fn connection(&self, tenant: &TenantId, server: &McpServer, agent: Option<AgentId>) -> Arc<Connection> {
-        let key = (tenant.clone(), server.name.clone(), agent.clone());
+    fn connection(&self, key: Key, server: &McpServer) -> Arc<Connection> {
         let mut connections = self.connections();
         if let Some(known) = connections.get(&key) {
             if known.target.server == *server && known.state() != ConnectionState::Closed {
@@ -280,13 +329,79 @@ impl Hub {
             known.close();
         }
         let place = Arc::clone(&self.0.place);
-        // A server may show other tools to an agent with a login of its own.
-        let stores = agent.is_none();
-        let (tenant, server, given) = (tenant.clone(), server.clone(), Vec::new());
-        let target = Target { tenant, server, agent, stores, given, place };
+        // A server may show other tools to an agent or a user with a login of their own.
+        let stores = key.agent.is_none() && key.user.is_none();
+        let Key { tenant, agent, user, .. } = key.clone();
+        let (server, given) = (server.clone(), Vec::new());
+        let target = Target { tenant, server, agent, user, stores, given, place };
         let connection = Connection::new(target);
         connections.insert(key, Arc::clone(&connection));
         connection
+    }
+
+    /// Begins a login at a server; returns the address that the person opens in a browser.
+    pub async fn begin_login(
+        &self,
+        tenant: &TenantId,
+        server: &McpServer,
+        wish: LoginWish,
+    ) -> Result<String, McpError> {
+        let (place, endpoint) = self.login(tenant, server, wish.user.as_ref())?;
+        place.begin(endpoint, wish).await
+    }
+
+    /// Finishes the login that was begun, with the address that the browser was sent to.
+    pub async fn finish_login(
+        &self,
+        tenant: &TenantId,
+        server: &McpServer,
+        user: Option<&UserId>,
+        callback: &str,
+    ) -> Result<(), McpError> {
+        let (place, endpoint) = self.login(tenant, server, user)?;
+        place.finish(endpoint, callback).await
+    }
+
+    /// Forgets a login; `false` where there is none.
+    pub async fn end_login(
+        &self,
+        tenant: &TenantId,
+        server: &McpServer,
+        user: Option<&UserId>,
+    ) -> Result<bool, McpError> {
+        self.login(tenant, server, user)?.0.end().await
+    }
+
+    /// The state of a login; `None` where there is none, or none is wanted.
+    pub async fn login_view(
+        &self,
+        tenant: &TenantId,
+        server: &McpServer,
+        user: Option<&UserId>,
+    ) -> Result<Option<LoginView>, McpError> {
+        match self.login(tenant, server, user) {
+            Ok((place, _)) => place.view().await,
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// The place of the login that serves a user at a server.
+    fn login<'a>(
+        &self,
+        tenant: &TenantId,
+        server: &'a McpServer,
+        user: Option<&UserId>,
+    ) -> Result<(LoginPlace, &'a McpEndpoint), McpError> {
+        let settings =
+            |why: &str| McpError::Settings { server: server.name.to_string(), why: why.to_owned() };
+        let (endpoint, oauth) =
+            endpoint_of(server).ok_or_else(|| settings("it has no login; add it with `--oauth`"))?;
+        let user = match (oauth.per_user, user) {
+            (true, None) => return Err(settings("each user logs in for themselves, and no user is named")),
+            (true, user) => user,
+            (false, _) => None,
+        };
+        Ok((self.0.place.login(tenant, &server.name, user), endpoint))
     }
 
     fn make_directory(&self, tenant: &TenantId, server: &McpServer) -> Result<(), McpError> {
@@ -369,8 +484,9 @@ impl Hub {
 
     /// Ends the connections to servers that were removed or disabled.
     fn retire(&self, tenant: &TenantId, servers: &[McpServer]) {
-        self.connections().retain(|(of, name, _), connection| {
-            let kept = of != tenant || servers.iter().any(|server| server.name == *name && server.enabled);
+        self.connections().retain(|key, connection| {
+            let kept = key.tenant != *tenant
+                || servers.iter().any(|server| server.name == key.server && server.enabled);
             if !kept {
                 connection.close();
             }

@@ -36,6 +36,32 @@ pub struct Vault {
     keys: Arc<KeyRing>,
 }
 
+/// The texts in a JSON document whose key says that they are secret.
+fn secrets_within(text: &str) -> Vec<SecretString> {
+    fn collect(value: &serde_json::Value, is_secret: bool, found: &mut Vec<SecretString>) {
+        match value {
+            serde_json::Value::String(text) if is_secret => found.push(text.clone().into()),
+            serde_json::Value::Object(fields) => {
+                for (key, value) in fields {
+                    collect(value, SECRET_KEYS.iter().any(|word| key.contains(word)), found);
+                }
+            }
+            serde_json::Value::Array(items) => items.iter().for_each(|item| collect(item, is_secret, found)),
+            _ => {}
+        }
+    }
+    let mut found = Vec::new();
+    if text.starts_with('{')
+        && let Ok(document) = serde_json::from_str(text)
+    {
+        collect(&document, false, &mut found);
+    }
+    found
+}
+
+/// Words in the keys of a JSON document that say that the value is secret.
+const SECRET_KEYS: [&str; 5] = ["_token", "secret", "password", "private_key", "verifier"];
+
 impl Vault {
     /// Puts a store and its keys together. Where the keys are in a file that is not there, it is made, unless
     /// the store holds values that an earlier one sealed.
@@ -74,11 +100,15 @@ impl Vault {
         Ok(Some(text.into()))
     }
 
-    /// All secrets of a tenant, those of its agents too.
+    /// All secrets of a tenant, those of its agents too. A secret that is a JSON document, such as a login with its tokens,
+    /// is followed by the secrets in it.
     pub async fn secrets(&self, tenant: &TenantId) -> Result<Vec<SecretString>, StoreError> {
         let mut opened = Vec::new();
         for card in self.store.secrets(tenant).await? {
-            opened.extend(self.secret(&card.place).await?);
+            let Some(secret) = self.secret(&card.place).await? else { continue };
+            let within = secrets_within(secret.expose_secret());
+            opened.push(secret);
+            opened.extend(within);
         }
         Ok(opened)
     }

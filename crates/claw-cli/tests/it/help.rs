@@ -54,6 +54,8 @@ const COMMANDS: &[&[&str]] = &[
     &["mcp", "import"],
     &["mcp", "list"],
     &["mcp", "show"],
+    &["mcp", "login"],
+    &["mcp", "logout"],
     &["mcp", "test"],
     &["mcp", "tools"],
     &["mcp", "pin"],

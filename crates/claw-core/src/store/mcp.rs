@@ -89,6 +89,25 @@ pub struct McpEndpoint {
     /// The address may be one that is not public, such as loopback. Only the owner of the deployment can say so.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub private: bool,
+    /// The login by OAuth, where the server wants one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub oauth: Option<McpOAuth>,
+}
+
+/// A login by OAuth 2.1 at the authorization server that an MCP server names. Tokens are sealed, never stored here.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct McpOAuth {
+    /// Each user logs in for themselves; otherwise one login serves all who have access.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub per_user: bool,
+    /// The id of a client that was registered beforehand, or the HTTPS address of a client's metadata; without one, a
+    /// client is registered with the first login.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_id: Option<String>,
+    /// The rights to ask for, besides those that the server asks for itself.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scopes: Vec<String>,
 }
 
 impl McpTransport {

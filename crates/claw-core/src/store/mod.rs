@@ -53,8 +53,8 @@ pub use custom_tools::{
 pub use documents::{Document, DocumentCard, DocumentKey, Documents, Found, Passage, PassageQuery, Shelf};
 pub use ledger::{CallContext, ChangeRecord, Entry, Event as EntryEvent, Ledger, Outcome, Record, Tally};
 pub use mcp::{
-    McpEndpoint, McpGrant, McpOverrides, McpProgram, McpRequest, McpReview, McpServer, McpStore, McpSubject,
-    McpTool, McpToolState, McpTransport, compare_tools,
+    McpEndpoint, McpGrant, McpOAuth, McpOverrides, McpProgram, McpRequest, McpReview, McpServer, McpStore,
+    McpSubject, McpTool, McpToolState, McpTransport, compare_tools,
 };
 pub use memories::{
     EmbeddingDone, EmbeddingFailure, EmbeddingWork, Memories, MemoryState, PassageHash, SimilarPassage,

@@ -5,25 +5,24 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use claw_net::{HeaderValue, Method, NetError, Request, Response, Times, header};
+use claw_net::{HeaderValue, Method, Request, Response, Times, header};
 use futures_util::StreamExt as _;
 use futures_util::stream::{BoxStream, try_unfold};
 use http::HeaderName;
 use rmcp::model::{ClientJsonRpcMessage, ClientRequest, ErrorData, JsonRpcMessage, ServerJsonRpcMessage};
 use rmcp::transport::streamable_http_client::{
-    AuthRequiredError, HttpStatusError, SseError, StreamableHttpClient, StreamableHttpError,
-    StreamableHttpPostResponse,
+    HttpStatusError, SseError, StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse,
 };
 use sse_stream::{Sse, SseStream};
 
-use super::{FIRST_BYTE, LARGEST_MESSAGE, Remote, SILENCE};
+use super::{FIRST_BYTE, LARGEST_MESSAGE, Remote, SILENCE, SendError};
 
 const EVENTS: &str = "text/event-stream";
 const JSON: &str = "application/json";
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 
-type Failure = StreamableHttpError<NetError>;
+type Failure = StreamableHttpError<SendError>;
 
 /// The guarded client as the protocol library wants one.
 #[derive(Clone)]
@@ -34,9 +33,6 @@ impl GuardedHttp {
         let mut request = Request::new(method, self.0.url.clone());
         let accept = HeaderValue::from_static("application/json, text/event-stream");
         request = request.header(header::ACCEPT, accept);
-        for (name, value) in &self.0.headers {
-            request = request.header(name.clone(), value.clone());
-        }
         for (name, value) in headers {
             request = request.header(name, value);
         }
@@ -44,17 +40,12 @@ impl GuardedHttp {
     }
 
     async fn send(&self, request: Request) -> Result<Response, Failure> {
-        let response = self.0.client.send(request).await.map_err(StreamableHttpError::Client)?;
-        if response.status() == 401 {
-            let challenge = response.header("www-authenticate").unwrap_or("no challenge").to_owned();
-            return Err(StreamableHttpError::AuthRequired(AuthRequiredError::new(challenge)));
-        }
-        Ok(response)
+        self.0.send(request).await.map_err(StreamableHttpError::Client)
     }
 }
 
 impl StreamableHttpClient for GuardedHttp {
-    type Error = NetError;
+    type Error = SendError;
 
     async fn post_message(
         &self,
@@ -196,7 +187,9 @@ fn refused(
 /// A body that is read whole, up to the size of the largest message.
 async fn whole(mut response: Response) -> Result<Vec<u8>, Failure> {
     let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(StreamableHttpError::Client)? {
+    while let Some(chunk) =
+        response.chunk().await.map_err(|error| StreamableHttpError::Client(error.into()))?
+    {
         if body.len() + chunk.len() > LARGEST_MESSAGE {
             return Err(StreamableHttpError::UnexpectedServerResponse(Cow::Owned(format!(
                 "the answer has more than {LARGEST_MESSAGE} bytes"

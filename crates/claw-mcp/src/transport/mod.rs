@@ -4,10 +4,14 @@ mod http;
 mod sse;
 mod stdio;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use claw_core::store::McpEndpoint;
-use claw_net::{Client, HeaderMap, Options, Origin, Url};
+use claw_net::{Client, HeaderMap, HeaderValue, NetError, Options, Origin, Request, Response, Url, header};
+use rmcp::transport::auth::WWWAuthenticateParams;
+
+use crate::oauth::Login;
 
 pub(crate) use self::http::GuardedHttp;
 pub(crate) use self::sse::SseWorker;
@@ -26,6 +30,18 @@ pub(crate) struct Remote {
     pub(crate) client: Client,
     pub(crate) url: Url,
     pub(crate) headers: HeaderMap,
+    /// The login whose token every request carries.
+    pub(crate) login: Option<Arc<Login>>,
+}
+
+/// Why a request was not answered.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SendError {
+    #[error("{0}")]
+    Net(#[from] NetError),
+    /// The server wants a login, another one, or more rights.
+    #[error("{0}")]
+    Login(String),
 }
 
 impl Remote {
@@ -39,6 +55,49 @@ impl Remote {
         if endpoint.private {
             options.named.insert(origin);
         }
-        Ok(Self { client: Client::new(options), url, headers })
+        Ok(Self { client: Client::new(options), url, headers, login: None })
     }
+
+    /// Sends a request with the server's headers and the login's token. A token that the server refuses is renewed once.
+    pub(crate) async fn send(&self, mut request: Request) -> Result<Response, SendError> {
+        for (name, value) in &self.headers {
+            request = request.header(name.clone(), value.clone());
+        }
+        let Some(login) = &self.login else {
+            let response = self.client.send(request).await?;
+            if response.status() == 401 {
+                let hint = "it wants a login (HTTP 401): add the server with `--oauth`, or with a header that has a key";
+                return Err(SendError::Login(hint.to_owned()));
+            }
+            return Ok(response);
+        };
+        let token = login.token().await.map_err(SendError::Login)?;
+        let mut response = self.client.send(bearing(request.clone(), &token)?).await?;
+        if response.status() == 401 {
+            let token = login.renewed(&token).await.map_err(SendError::Login)?;
+            response = self.client.send(bearing(request, &token)?).await?;
+        }
+        match response.status() {
+            401 => Err(SendError::Login(login.wants(""))),
+            403 => match scope_wanted(response.header("www-authenticate").unwrap_or_default(), &self.url) {
+                Some(scope) => Err(SendError::Login(login.wants(&scope))),
+                None => Ok(response),
+            },
+            _ => Ok(response),
+        }
+    }
+}
+
+fn bearing(request: Request, token: &str) -> Result<Request, SendError> {
+    let value = HeaderValue::from_str(&format!("Bearer {token}"));
+    let mut value =
+        value.map_err(|_| SendError::Login("the token of the login cannot be sent".to_owned()))?;
+    value.set_sensitive(true);
+    Ok(request.header(header::AUTHORIZATION, value))
+}
+
+/// The rights that a server wants, where it refused for want of them.
+fn scope_wanted(challenge: &str, url: &Url) -> Option<String> {
+    let wanted = WWWAuthenticateParams::parse(challenge, url);
+    wanted.is_insufficient_scope().then(|| wanted.scope.unwrap_or_default())
 }

@@ -1,6 +1,6 @@
 //! The older transport: an event stream from the server, and a second address for messages to it.
 
-use claw_net::{HeaderValue, Method, NetError, Origin, Request, Times, Url, header};
+use claw_net::{HeaderValue, Method, Origin, Request, Times, Url, header};
 use futures_util::StreamExt as _;
 use rmcp::RoleClient;
 use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
@@ -8,7 +8,7 @@ use rmcp::transport::worker::{Worker, WorkerContext, WorkerQuitReason};
 use tokio::task::JoinSet;
 
 use super::http::events;
-use super::{FIRST_BYTE, Remote, SILENCE};
+use super::{FIRST_BYTE, Remote, SILENCE, SendError};
 
 /// Messages that may be on their way to the server at once.
 const MOST_POSTS: usize = 64;
@@ -17,7 +17,7 @@ const MOST_POSTS: usize = 64;
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SseFailure {
     #[error("{0}")]
-    Net(#[from] NetError),
+    Send(#[from] SendError),
     #[error("HTTP {0}")]
     Status(u16),
     #[error("{0}")]
@@ -45,14 +45,11 @@ impl Worker for SseWorker {
 
     async fn run(self, mut context: WorkerContext<Self>) -> Result<(), Quit> {
         let fatal = |error: SseFailure| Quit::fatal(error, "reading the event stream");
-        let mut request = Request::new(Method::GET, self.0.url.clone())
+        let request = Request::new(Method::GET, self.0.url.clone())
             .header(header::ACCEPT, HeaderValue::from_static("text/event-stream"))
             .most_bytes(u64::MAX)
             .times(Times { first_byte: FIRST_BYTE, idle: SILENCE, whole: None });
-        for (name, value) in &self.0.headers {
-            request = request.header(name.clone(), value.clone());
-        }
-        let response = self.0.client.send(request).await.map_err(|error| fatal(error.into()))?;
+        let response = self.0.send(request).await.map_err(|error| fatal(error.into()))?;
         if response.status() != 200 {
             return Err(fatal(SseFailure::Status(response.status())));
         }
@@ -105,13 +102,10 @@ impl SseWorker {
 
 async fn post(remote: &Remote, address: Url, message: &ClientJsonRpcMessage) -> Result<(), SseFailure> {
     let body = serde_json::to_vec(message).map_err(|error| SseFailure::Protocol(error.to_string()))?;
-    let mut request = Request::new(Method::POST, address)
+    let request = Request::new(Method::POST, address)
         .header(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))
         .body(body);
-    for (name, value) in &remote.headers {
-        request = request.header(name.clone(), value.clone());
-    }
-    let response = remote.client.send(request).await?;
+    let response = remote.send(request).await?;
     match response.status() {
         200..300 => Ok(()),
         status => Err(SseFailure::Status(status)),

@@ -27,8 +27,12 @@ fn name(text: &str) -> ServerName {
 }
 
 fn server(text: &str) -> McpServer {
-    let endpoint =
-        McpEndpoint { url: format!("https://{text}.example/mcp"), headers: vec![], private: false };
+    let endpoint = McpEndpoint {
+        url: format!("https://{text}.example/mcp"),
+        headers: vec![],
+        private: false,
+        oauth: None,
+    };
     McpServer {
         name: name(text),
         transport: McpTransport::Http(endpoint),

@@ -1,6 +1,7 @@
 //! MCP servers: adding and removing them, who may use them, and the definitions of their tools.
 
 mod import;
+mod login;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -28,6 +29,7 @@ use super::{App, Error, real};
 
 pub use claw_mcp as protocol;
 pub use import::read_servers;
+pub use login::is_per_user;
 
 /// The directory of servers that are programs, beside the agents' workspaces. No tenant can have this name.
 const DIRECTORY: &str = ".mcp";
@@ -109,36 +111,51 @@ impl App {
     }
 
     /// Adds a server, in place of the one of its name; connects to it first, and accepts the tools that it lists. The
-    /// default agent gets access where nobody has any. Where it cannot be reached nothing is kept.
-    pub async fn add_mcp_server(&self, new: NewServer) -> Result<(ServerView, ServerReport), Error> {
+    /// default agent gets access where nobody has any. Where it cannot be reached nothing is kept. A server that wants a
+    /// login is kept as it is: there is no report, and its tools are listed with the first login.
+    pub async fn add_mcp_server(&self, new: NewServer) -> Result<(ServerView, Option<ServerReport>), Error> {
         let NewServer { mut server, values } = new;
         check(&server)?;
         self.check_reach(&server)?;
         let (tenant, name) = (self.tenant().clone(), server.name.clone());
         let before = self.mcp_servers().await?.into_iter().find(|view| view.server.name == name);
         check_values(&server, &values, before.as_ref().map(|view| &view.server))?;
-        let probed = self.mcp_hub()?.probe(&tenant, &server, values.clone()).await;
-        let report = match probed {
-            Ok(report) => report,
-            Err(error) => {
-                let why = self.without_secrets(&error.to_string(), &values).await?;
-                return Err(Error::failed(format!("the MCP server `{name}` was not added"))
-                    .because(why)
-                    .hint(hint(&server)));
-            }
+        let report = match login::wants_login(&server) {
+            true => None,
+            false => Some(self.first_report(&server, &values).await?),
         };
-        let report = self.scrubbed(report, &values).await?;
         self.keep_values(&server, values).await?;
         let now = SystemClock.now();
-        (server.resources, server.prompts) = (report.resources, report.prompts);
+        if let Some(report) = &report {
+            (server.resources, server.prompts) = (report.resources, report.prompts);
+        }
         self.store.put_mcp_server(&tenant, &server, now).await?;
-        self.store.list_mcp_tools(&tenant, &name, &report.tools, now).await?;
+        if let Some(report) = &report {
+            self.store.list_mcp_tools(&tenant, &name, &report.tools, now).await?;
+        }
         if before.is_none_or(|before| before.grants.is_empty()) {
             let agent = AgentId::new(DEFAULT_AGENT).map_err(|error| Error::failed(error.to_string()))?;
             let grant = McpGrant::new(name.clone(), McpSubject::Agent(agent));
             self.store.put_mcp_grant(&tenant, &grant, now).await?;
         }
         Ok((self.mcp_server(&name).await?, report))
+    }
+
+    /// Connects to a server that is to be added, with values that are not sealed yet.
+    async fn first_report(
+        &self,
+        server: &McpServer,
+        values: &[(String, SecretString)],
+    ) -> Result<ServerReport, Error> {
+        match self.mcp_hub()?.probe(self.tenant(), server, None, values.to_vec()).await {
+            Ok(report) => self.scrubbed(report, values).await,
+            Err(error) => {
+                let why = self.without_secrets(&error.to_string(), values).await?;
+                Err(Error::failed(format!("the MCP server `{}` was not added", server.name))
+                    .because(why)
+                    .hint(hint(server)))
+            }
+        }
     }
 
     /// Seals the values of a server's variables or headers.
@@ -233,25 +250,40 @@ impl App {
         if !self.store.remove_mcp_server(self.tenant(), name).await? {
             return Err(no_server(name));
         }
+        self.forget_values(name, None).await
+    }
+
+    /// Forgets the sealed values of a server: those of one agent, or all.
+    async fn forget_values(&self, name: &ServerName, agent: Option<&AgentId>) -> Result<(), Error> {
         let prefix = format!("mcp.{name}.");
         for card in self.store.secrets(self.tenant()).await? {
-            if card.place.name.as_str().starts_with(&prefix) {
+            let is_meant = agent.is_none() || card.place.agent.as_ref() == agent;
+            if is_meant && card.place.name.as_str().starts_with(&prefix) {
                 self.store.remove_secret(&card.place).await?;
             }
         }
         Ok(())
     }
 
-    /// Connects to a server and stores the tools that it lists now.
-    pub async fn probe_mcp_server(&self, name: &ServerName) -> Result<ServerReport, Error> {
+    /// Connects to a server and stores the tools that it lists now. Where each user has a login, it is this user's.
+    pub async fn probe_mcp_server(
+        &self,
+        name: &ServerName,
+        user: Option<&UserId>,
+    ) -> Result<ServerReport, Error> {
         let server = self.mcp_server(name).await?.server;
-        let report = match self.mcp_hub()?.probe(self.tenant(), &server, Vec::new()).await {
+        let report = match self.mcp_hub()?.probe(self.tenant(), &server, user, Vec::new()).await {
             Ok(report) => self.scrubbed(report, &[]).await?,
             Err(error) => {
                 let why = self.without_secrets(&error.to_string(), &[]).await?;
-                return Err(Error::failed(why).hint(hint(&server)));
+                return Err(Error::failed(why).hint(login::advice(&server)));
             }
         };
+        let offers = (report.resources, report.prompts);
+        if offers != (server.resources, server.prompts) {
+            let keep = |server: &mut McpServer| (server.resources, server.prompts) = offers;
+            self.edit_mcp_server(name, keep).await?;
+        }
         self.store.list_mcp_tools(self.tenant(), name, &report.tools, SystemClock.now()).await?;
         Ok(report)
     }
@@ -267,20 +299,69 @@ impl App {
         Ok(changed)
     }
 
-    /// Gives an agent or a user access, in place of the grant that it has.
-    pub async fn grant_mcp(&self, grant: &McpGrant) -> Result<(), Error> {
+    /// Gives an agent or a user access, in place of the grant that it has. An agent may have variables or headers of its
+    /// own, with these values.
+    pub async fn grant_mcp(
+        &self,
+        grant: &McpGrant,
+        values: Vec<(String, SecretString)>,
+    ) -> Result<(), Error> {
         if let McpSubject::Agent(agent) = &grant.subject
             && agent.as_str() != DEFAULT_AGENT
         {
             self.must_have_agent(agent.as_str()).await?;
         }
+        self.keep_own_values(grant, values).await?;
         Ok(self.store.put_mcp_grant(self.tenant(), grant, SystemClock.now()).await?)
     }
 
-    /// Takes access away from an agent or a user. It holds from the next call on.
+    /// Seals the values of variables or headers that an agent has of its own.
+    async fn keep_own_values(
+        &self,
+        grant: &McpGrant,
+        values: Vec<(String, SecretString)>,
+    ) -> Result<(), Error> {
+        let (server, overrides) = (&grant.server, &grant.config_overrides);
+        if overrides.env.is_empty() && overrides.headers.is_empty() && values.is_empty() {
+            return Ok(());
+        }
+        let McpSubject::Agent(agent) = &grant.subject else {
+            return Err(Error::invalid("only an agent has variables or headers of its own")
+                .hint("a server added with `--oauth --per-user` has a login for each user"));
+        };
+        let (kind, names, others) = match self.mcp_server(server).await?.server.transport {
+            McpTransport::Stdio(_) => (SecretKind::Env, &overrides.env, &overrides.headers),
+            McpTransport::Http(_) | McpTransport::Sse(_) => {
+                (SecretKind::Header, &overrides.headers, &overrides.env)
+            }
+        };
+        if let Some(name) = others.first() {
+            return Err(Error::invalid(format!("`{name}`: a program has variables, an address has headers")));
+        }
+        let vault = self.vault().await?;
+        for name in names {
+            let secret =
+                secret_name(server, kind, name).map_err(|error| Error::invalid(error.to_string()))?;
+            let place =
+                SecretPlace { tenant: self.tenant().clone(), agent: Some(agent.clone()), name: secret };
+            match values.iter().find(|(given, _)| given == name) {
+                Some((_, value)) => vault.put_secret(&place, value, SystemClock.now()).await?,
+                None if vault.secret(&place).await?.is_some() => {}
+                None => return Err(Error::invalid(format!("`{name}` has no value")).hint("give it")),
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes access away from an agent or a user, with the values that it had of its own. It holds from the next call on.
     pub async fn revoke_mcp(&self, server: &ServerName, subject: &McpSubject) -> Result<(), Error> {
         match self.store.remove_mcp_grant(self.tenant(), server, subject).await? {
-            true => Ok(()),
+            true => {
+                if let McpSubject::Agent(agent) = subject {
+                    self.forget_values(server, Some(agent)).await?;
+                }
+                Ok(())
+            }
             false => Err(Error::invalid(format!("`{subject}` has no grant for the MCP server `{server}`"))
                 .hint(format!("`clawsmith mcp show {server}` lists its grants"))),
         }
@@ -435,6 +516,19 @@ impl McpSecrets for SealedValues {
             return Ok(Some(own));
         }
         vault.secret(&place(None)).await
+    }
+
+    async fn seal(
+        &self,
+        tenant: &TenantId,
+        name: &SecretName,
+        value: Option<&SecretString>,
+    ) -> Result<(), StoreError> {
+        let place = SecretPlace { tenant: tenant.clone(), agent: None, name: name.clone() };
+        let Some(value) = value else { return self.store.remove_secret(&place).await.map(drop) };
+        let open = || Vault::open(Arc::clone(&self.store), self.keys.clone());
+        let vault = self.vault.get_or_try_init(open).await?;
+        vault.put_secret(&place, value, SystemClock.now()).await
     }
 }
 

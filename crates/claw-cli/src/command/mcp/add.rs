@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use claw_core::store::{McpEndpoint, McpProgram, McpServer, McpToolState, McpTransport};
+use claw_core::store::{McpEndpoint, McpOAuth, McpProgram, McpServer, McpToolState, McpTransport};
 use clawsmith::app::mcp::{NewServer, read_servers};
 use secrecy::SecretString;
 
@@ -21,6 +21,7 @@ of its own alone, unless you grant more. Values of variables and headers are sto
 Examples:
   clawsmith mcp add docs https://docs.example.com/mcp
   clawsmith mcp add github https://api.example.com/mcp --header Authorization
+  clawsmith mcp add notion https://mcp.example.com/mcp --oauth
   clawsmith mcp add files --read /usr/lib/node_modules -- mcp-server-files /srv/data
   clawsmith mcp add weather --network --env API_KEY -- npx -y weather-mcp";
 
@@ -35,6 +36,18 @@ pub(crate) struct Add {
     /// Speak the older transport of an event stream.
     #[arg(long, requires = "url")]
     sse: bool,
+    /// Log in by OAuth: `clawsmith mcp login NAME` does so once the server is added.
+    #[arg(long, requires = "url")]
+    oauth: bool,
+    /// Each user logs in for themselves, instead of one login for all.
+    #[arg(long, requires = "oauth")]
+    per_user: bool,
+    /// The id of an OAuth client that is registered already, or the HTTPS address of its metadata.
+    #[arg(long, value_name = "ID", requires = "oauth")]
+    client_id: Option<String>,
+    /// A right that the login asks for, besides those that the server asks for itself.
+    #[arg(long, value_name = "SCOPE", requires = "oauth")]
+    scope: Vec<String>,
     /// A header of every request: `NAME=VALUE`, or `NAME` to take the value from the variable of that name.
     #[arg(long, value_name = "NAME[=VALUE]", requires = "url")]
     header: Vec<String>,
@@ -81,6 +94,12 @@ impl Add {
             return Ok(ExitCode::SUCCESS);
         }
         let grants: Vec<_> = view.grants.iter().map(|grant| grant.subject.to_string()).collect();
+        let Some(report) = report else {
+            let words = format!("{name} is added, granted to {}", grants.join(", "));
+            session.out.line(words)?;
+            tell(format_args!("log in with `clawsmith mcp login {name}`"));
+            return Ok(ExitCode::SUCCESS);
+        };
         session.out.line(format_args!(
             "{name} is added: {} tools, protocol {}, granted to {}",
             view.count(McpToolState::Accepted),
@@ -102,7 +121,10 @@ impl Add {
         let transport = match (self.url, command.next()) {
             (Some(url), _) => {
                 // Whoever adds a server here owns the deployment, so its address may be a private one.
-                let endpoint = McpEndpoint { url, headers: names, private: true };
+                let oauth =
+                    McpOAuth { per_user: self.per_user, client_id: self.client_id, scopes: self.scope };
+                let oauth = self.oauth.then_some(oauth);
+                let endpoint = McpEndpoint { url, headers: names, private: true, oauth };
                 if self.sse { McpTransport::Sse(endpoint) } else { McpTransport::Http(endpoint) }
             }
             (None, Some(program)) => McpTransport::Stdio(McpProgram {
@@ -130,7 +152,7 @@ impl Add {
 }
 
 /// A name and its value; the value comes from the environment where none is given.
-fn value(session: &Session, text: &str) -> Result<(String, SecretString), Failure> {
+pub(super) fn value(session: &Session, text: &str) -> Result<(String, SecretString), Failure> {
     if let Some((name, value)) = text.split_once('=') {
         return Ok((name.to_owned(), value.to_owned().into()));
     }

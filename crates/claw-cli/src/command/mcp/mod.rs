@@ -1,6 +1,7 @@
 //! `clawsmith mcp`: other people's tool servers, and our tools for other people's agents.
 
 mod add;
+mod login;
 mod serve;
 
 use std::process::ExitCode;
@@ -38,6 +39,13 @@ pub(crate) enum Mcp {
     #[command(after_help = "Examples:
   clawsmith mcp show github")]
     Show(Named),
+    /// Log in to a server by OAuth.
+    #[command(after_help = login::HELP)]
+    Login(login::Login),
+    /// Forget the login at a server.
+    #[command(after_help = "Examples:
+  clawsmith mcp logout notion")]
+    Logout(login::Logout),
     /// Connect to a server, and say what it tells of itself.
     #[command(after_help = "Examples:
   clawsmith mcp test github")]
@@ -54,7 +62,8 @@ pub(crate) enum Mcp {
     /// Let an agent or a user use a server.
     #[command(after_help = "Examples:
   clawsmith mcp grant github agent:researcher --allow search_code
-  clawsmith mcp grant github user:ann --deny delete_repository")]
+  clawsmith mcp grant github user:ann --deny delete_repository
+  clawsmith mcp grant github agent:bot --header Authorization='Bearer ghp_of_the_bot'")]
     Grant(Grant),
     /// Take a grant away; it holds from the next call on.
     #[command(after_help = "Examples:
@@ -133,6 +142,12 @@ pub(crate) struct Grant {
     /// Seconds that one call may take, instead of the server's.
     #[arg(long, value_name = "SECONDS")]
     timeout: Option<u32>,
+    /// A variable that this agent's program has of its own: `NAME=VALUE`, or `NAME` to take it from this environment.
+    #[arg(long, value_name = "NAME[=VALUE]")]
+    env: Vec<String>,
+    /// A header that this agent's requests have of their own: `NAME=VALUE`, or `NAME` to take it from this environment.
+    #[arg(long, value_name = "NAME[=VALUE]")]
+    header: Vec<String>,
     /// Refuse access, whatever other grants say.
     #[arg(long)]
     disabled: bool,
@@ -184,6 +199,8 @@ impl Mcp {
             Self::Import(import) => import.run(session),
             Self::List => list(session),
             Self::Show(named) => show(session, &named.id()?),
+            Self::Login(login) => login.run(session),
+            Self::Logout(logout) => logout.run(session),
             Self::Test(named) => test(session, &named.id()?),
             Self::Tools(named) => tools(session, &named.id()?),
             Self::Pin(pin) => pin.run(session),
@@ -272,7 +289,12 @@ fn view_of(session: &Session, name: &ServerName) -> Result<ServerView, Failure> 
 }
 
 fn show(session: &mut Session, name: &ServerName) -> Outcome {
-    let view = view_of(session, name)?;
+    let (setup, me) = (session.load()?, login::me(session)?);
+    let (view, login) = with_app(&setup, async |app| {
+        let view = app.mcp_server(name).await?;
+        let login = app.mcp_login(&view.server, Some(&me)).await?;
+        Ok((view, login))
+    })?;
     if session.out.json {
         session.out.json(&view)?;
         return Ok(ExitCode::SUCCESS);
@@ -293,6 +315,9 @@ fn show(session: &mut Session, name: &ServerName) -> Outcome {
             session.out.field("address", &visible(&endpoint.url))?;
             session.out.field("transport", server.transport.name())?;
             session.out.field("headers", &endpoint.headers.join(", "))?;
+            if let Some(oauth) = &endpoint.oauth {
+                session.out.field("login", &login::described(name, oauth, login.as_ref()))?;
+            }
         }
     }
     session.out.field("enabled", if server.enabled { "yes" } else { "no" })?;
@@ -356,8 +381,8 @@ fn print_tools(session: &mut Session, view: &ServerView) -> Outcome {
 }
 
 fn test(session: &mut Session, name: &ServerName) -> Outcome {
-    let setup = session.load()?;
-    let report = with_app(&setup, async |app| Ok(app.probe_mcp_server(name).await?))?;
+    let (setup, me) = (session.load()?, login::me(session)?);
+    let report = with_app(&setup, async |app| Ok(app.probe_mcp_server(name, Some(&me)).await?))?;
     if session.out.json {
         session.out.json(&report)?;
         return Ok(ExitCode::SUCCESS);
@@ -414,14 +439,20 @@ impl Pin {
 
 impl Grant {
     fn run(self, session: &mut Session) -> Outcome {
+        let values = |given: &[String]| {
+            given.iter().map(|text| add::value(session, text)).collect::<Result<Vec<_>, _>>()
+        };
+        let (env, headers) = (values(&self.env)?, values(&self.header)?);
+        let names = |values: &[(String, _)]| values.iter().map(|(name, _)| name.clone()).collect();
         let mut grant = McpGrant::new(server_name(&self.name)?, self.subject);
+        (grant.config_overrides.env, grant.config_overrides.headers) = (names(&env), names(&headers));
         grant.tool_allow = (!self.allow.is_empty()).then_some(self.allow);
         grant.tool_deny = self.deny;
         grant.config_overrides.timeout_secs = self.timeout;
         grant.enabled = !self.disabled;
         let words = format!("{}: {}", grant.server, described(&grant));
         change(session, &words, async |app| {
-            app.grant_mcp(&grant).await?;
+            app.grant_mcp(&grant, env.into_iter().chain(headers).collect()).await?;
             Ok(grant.clone())
         })
     }

@@ -58,7 +58,7 @@ fn server(name: &str, entry: Entry) -> Result<NewServer, Error> {
             (McpTransport::Stdio(McpProgram { command, args, env, ..McpProgram::default() }), entry.env)
         }
         (None, Some(url)) => {
-            let endpoint = McpEndpoint { url, headers: names(&entry.headers), private: true };
+            let endpoint = McpEndpoint { url, headers: names(&entry.headers), private: true, oauth: None };
             let transport = match entry.kind.as_deref() {
                 Some("sse") => McpTransport::Sse(endpoint),
                 _ => McpTransport::Http(endpoint),

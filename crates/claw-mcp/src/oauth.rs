@@ -1,0 +1,596 @@
+//! Logins by OAuth 2.1: begun by a person, finished with the address that their browser was sent to, and kept sealed.
+
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use async_trait::async_trait;
+use claw_core::store::{McpEndpoint, McpOAuth, McpServer, McpTransport};
+use claw_core::tool::Digest;
+use claw_core::{SecretName, ServerName, TenantId, UserId};
+use claw_net::{
+    Client, HeaderMap, HeaderName, HeaderValue, Method, Options, Origin, Request, Times, Url, header,
+};
+use rmcp::transport::auth::{
+    AuthError, AuthorizationCallback, AuthorizationManager, AuthorizationMetadata, CredentialRefreshGuard,
+    CredentialStore, OAuthClientConfig, OAuthHttpClient, OAuthHttpClientFuture, OAuthHttpRedirectPolicy,
+    OAuthHttpRequest, StateStore, StoredAuthorizationState, StoredCredentials,
+};
+use secrecy::{ExposeSecret as _, SecretString};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use tokio::sync::watch;
+
+use crate::error::McpError;
+use crate::hub::{McpSecrets, SecretKind, secret_name};
+use crate::transport::Remote;
+
+/// How long a login may take between its begin and its end.
+const LONGEST_LOGIN: Duration = Duration::from_secs(15 * 60);
+/// The most bytes of an answer of an authorization server.
+const MOST_BYTES: u64 = 1024 * 1024;
+/// The redirects that are followed while metadata is looked for.
+const MOST_REDIRECTS: usize = 3;
+/// The name by which we register with an authorization server.
+const CLIENT_NAME: &str = "Clawsmith";
+/// The login that serves all who have access.
+const SHARED: &str = "shared";
+
+/// A login that is to be begun.
+#[derive(Debug, Default)]
+pub struct LoginWish {
+    /// The user whose login it is, where each has their own.
+    pub user: Option<UserId>,
+    /// The address that the browser is sent to at the end.
+    pub redirect: String,
+    /// Rights to ask for, besides those that the server and its settings name and those of an earlier login.
+    pub scopes: Vec<String>,
+    /// The secret of a client that was registered beforehand.
+    pub client_secret: Option<SecretString>,
+}
+
+/// The state of a login, for people. It has no secrets.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LoginView {
+    /// The user whose login it is; `None` for the one that serves all.
+    pub user: Option<UserId>,
+    /// The rights that were granted.
+    pub scopes: Vec<String>,
+    /// Seconds since 1970 at which the access token ends, if it does.
+    pub expires: Option<u64>,
+    /// The token is renewed without a person.
+    pub renewable: bool,
+}
+
+/// Whose login at which server.
+#[derive(Clone)]
+pub(crate) struct LoginPlace {
+    pub(crate) secrets: Arc<dyn McpSecrets>,
+    pub(crate) tenant: TenantId,
+    pub(crate) server: ServerName,
+    pub(crate) user: Option<UserId>,
+    /// Only one refresh of a login runs at a time.
+    pub(crate) refreshing: Arc<tokio::sync::Mutex<()>>,
+    /// Rises when a secret of any process changed.
+    pub(crate) changes: watch::Receiver<u64>,
+}
+
+/// A client at an authorization server.
+#[derive(Clone, Serialize, Deserialize)]
+struct ClientRecord {
+    id: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    secret: Option<String>,
+    redirect: String,
+}
+
+/// The parts of a login besides its tokens.
+#[derive(Clone, Serialize, Deserialize)]
+struct LoginBase {
+    /// The address of the server that the login is for. Its tokens go nowhere else.
+    url: String,
+    /// The server's own words about its login, which name its authorization server.
+    challenge: String,
+    client: ClientRecord,
+}
+
+/// A login as it is sealed.
+#[derive(Clone, Serialize, Deserialize)]
+struct LoginRecord {
+    base: LoginBase,
+    #[serde(default)]
+    user: Option<UserId>,
+    credentials: StoredCredentials,
+}
+
+/// A login that was begun, as it is sealed.
+#[derive(Serialize, Deserialize)]
+struct PendingLogin {
+    base: LoginBase,
+    state: StoredAuthorizationState,
+}
+
+impl LoginPlace {
+    fn name(&self, kind: SecretKind) -> Result<SecretName, McpError> {
+        let whose = match &self.user {
+            None => SHARED.to_owned(),
+            Some(user) => Digest::of_bytes(user.as_str().as_bytes()).to_string().chars().take(32).collect(),
+        };
+        secret_name(&self.server, kind, &whose)
+    }
+
+    async fn read<T: for<'de> Deserialize<'de>>(&self, kind: SecretKind) -> Result<Option<T>, McpError> {
+        let sealed = self.secrets.secret(&self.tenant, None, &self.name(kind)?).await?;
+        // What cannot be read any more is as good as missing: the person logs in again.
+        Ok(sealed.and_then(|text| serde_json::from_str(text.expose_secret()).ok()))
+    }
+
+    async fn write(&self, kind: SecretKind, record: &impl Serialize) -> Result<(), McpError> {
+        let text = serde_json::to_string(record).map_err(|error| self.failed(error.to_string()))?;
+        Ok(self.secrets.seal(&self.tenant, &self.name(kind)?, Some(&text.into())).await?)
+    }
+
+    async fn forget(&self, kind: SecretKind) -> Result<(), McpError> {
+        Ok(self.secrets.seal(&self.tenant, &self.name(kind)?, None).await?)
+    }
+
+    fn failed(&self, why: impl Into<String>) -> McpError {
+        McpError::Login { server: self.server.to_string(), why: why.into() }
+    }
+
+    /// Advice for a person who has to log in.
+    fn missing(&self) -> String {
+        format!("nobody is logged in; log in with `clawsmith mcp login {}`", self.server)
+    }
+
+    /// The state of the login; `None` where there is none.
+    pub(crate) async fn view(&self) -> Result<Option<LoginView>, McpError> {
+        let Some(record) = self.read::<LoginRecord>(SecretKind::Login).await? else { return Ok(None) };
+        let tokens = serde_json::to_value(&record.credentials.token_response).unwrap_or_default();
+        let lasts = tokens.get("expires_in").and_then(serde_json::Value::as_u64);
+        Ok(Some(LoginView {
+            user: record.user,
+            scopes: record.credentials.granted_scopes,
+            expires: lasts.zip(record.credentials.token_received_at).map(|(lasts, at)| at + lasts),
+            renewable: tokens.get("refresh_token").is_some(),
+        }))
+    }
+
+    /// Forgets the login; `false` where there is none.
+    pub(crate) async fn end(&self) -> Result<bool, McpError> {
+        let was_there = self.view().await?.is_some();
+        self.forget(SecretKind::Login).await?;
+        self.forget(SecretKind::PendingLogin).await?;
+        Ok(was_there)
+    }
+
+    /// Begins a login; returns the address that the person opens in a browser.
+    pub(crate) async fn begin(&self, endpoint: &McpEndpoint, wish: LoginWish) -> Result<String, McpError> {
+        let told = |error: AuthError| self.failed(words(&error));
+        let settings = endpoint.oauth.clone().unwrap_or_default();
+        let challenge = challenge(endpoint).await.map_err(|why| self.failed(why))?;
+        let (mut manager, metadata) = manager(endpoint, &challenge).await.map_err(told)?;
+        let mut scopes = manager.select_initial_scopes(&[]).await;
+        let before = self.read::<LoginRecord>(SecretKind::Login).await?;
+        let before = before.filter(|record| record.base.url == endpoint.url);
+        let known = before.map(|record| record.credentials.granted_scopes).unwrap_or_default();
+        for scope in settings.scopes.into_iter().chain(wish.scopes).chain(known) {
+            if !scopes.contains(&scope) {
+                scopes.push(scope);
+            }
+        }
+        let offline = metadata.scopes_supported.iter().flatten().any(|scope| scope == "offline_access");
+        if offline && !scopes.is_empty() && !scopes.iter().any(|scope| scope == "offline_access") {
+            scopes.push("offline_access".to_owned());
+        }
+        let scopes: Vec<&str> = scopes.iter().map(String::as_str).collect();
+        let takes_documents = metadata.additional_fields.get("client_id_metadata_document_supported")
+            == Some(&serde_json::Value::Bool(true));
+        let client = match settings.client_id {
+            // The address of a client's metadata is an id only for servers that read it.
+            Some(id) if !id.starts_with("https://") || takes_documents => {
+                let secret = wish.client_secret.map(|secret| secret.expose_secret().to_owned());
+                ClientRecord { id, secret, redirect: wish.redirect }
+            }
+            _ => {
+                let made = manager.register_client(CLIENT_NAME, &wish.redirect, &scopes).await;
+                let made = made.map_err(|error| self.failed(registration(&error)))?;
+                ClientRecord { id: made.client_id, secret: made.client_secret, redirect: wish.redirect }
+            }
+        };
+        manager.configure_client(client.config()).map_err(told)?;
+        let states = OneState::default();
+        manager.set_state_store(states.clone());
+        let url = manager.get_authorization_url(&scopes).await.map_err(told)?;
+        let state = states.take().ok_or_else(|| self.failed("the login has no state"))?;
+        let base = LoginBase { url: endpoint.url.clone(), challenge, client };
+        let pending = PendingLogin { base, state };
+        self.write(SecretKind::PendingLogin, &pending).await?;
+        Ok(url)
+    }
+
+    /// Finishes the login that was begun, with the address that the browser was sent to.
+    pub(crate) async fn finish(&self, endpoint: &McpEndpoint, callback: &str) -> Result<(), McpError> {
+        let told = |error: AuthError| self.failed(words(&error));
+        let Some(pending) = self.read::<PendingLogin>(SecretKind::PendingLogin).await? else {
+            return Err(self.failed("no login was begun"));
+        };
+        let age = now().saturating_sub(pending.state.created_at);
+        if age > LONGEST_LOGIN.as_secs() || pending.base.url != endpoint.url {
+            return Err(self.failed("the login was begun too long ago; begin it again"));
+        }
+        if let Some(refusal) = refusal(callback) {
+            return Err(self.failed(refusal));
+        }
+        let callback = AuthorizationCallback::from_redirect_url(callback).map_err(told)?;
+        if callback.csrf_token != pending.state.csrf_token {
+            return Err(self.failed("this address belongs to another login; begin again"));
+        }
+        // Whatever comes of it, an address can be used once.
+        self.forget(SecretKind::PendingLogin).await?;
+        let PendingLogin { base, state } = pending;
+        let (mut manager, _) = manager(endpoint, &base.challenge).await.map_err(told)?;
+        manager.configure_client(base.client.config()).map_err(told)?;
+        manager.set_state_store(OneState::of(state));
+        manager.set_credential_store(SealedLogin::new(self.clone(), base));
+        let AuthorizationCallback { code, csrf_token, issuer, .. } = callback;
+        let exchanged = manager.exchange_code_for_token_with_issuer(&code, &csrf_token, issuer.as_deref());
+        exchanged.await.map(drop).map_err(told)
+    }
+
+    /// Opens the login for a connection; the error says what to do.
+    pub(crate) async fn open(&self, endpoint: &McpEndpoint) -> Result<Arc<Login>, String> {
+        let record = self.read::<LoginRecord>(SecretKind::Login).await.map_err(|error| error.to_string())?;
+        let record = record.ok_or_else(|| self.missing())?;
+        if record.base.url != endpoint.url {
+            return Err(format!(
+                "the login is for another address; log in with `clawsmith mcp login {}`",
+                self.server
+            ));
+        }
+        let told = |error: AuthError| words(&error);
+        let (mut manager, _) = manager(endpoint, &record.base.challenge).await.map_err(told)?;
+        let config = record.base.client.config();
+        manager.set_credential_store(SealedLogin::new(self.clone(), record.base));
+        if !manager.initialize_from_store().await.map_err(told)? {
+            return Err(self.missing());
+        }
+        manager.configure_client(config).map_err(told)?;
+        Ok(Arc::new(Login { manager, server: self.server.clone() }))
+    }
+}
+
+impl ClientRecord {
+    fn config(&self) -> OAuthClientConfig {
+        let config = OAuthClientConfig::new(&self.id, &self.redirect);
+        match &self.secret {
+            Some(secret) => config.with_client_secret(secret),
+            None => config,
+        }
+    }
+}
+
+/// A login that a connection uses.
+pub(crate) struct Login {
+    manager: AuthorizationManager,
+    server: ServerName,
+}
+
+impl Login {
+    /// The token of the next request; renewed where it is about to end.
+    pub(crate) async fn token(&self) -> Result<String, String> {
+        self.manager.get_access_token().await.map_err(|error| self.told(&error))
+    }
+
+    /// Another token in the place of one that was refused: the one of another process if there is one, else a renewed one.
+    pub(crate) async fn renewed(&self, refused: &str) -> Result<String, String> {
+        let renew = async {
+            let stored = self.manager.get_access_token().await?;
+            if stored != refused {
+                return Ok(stored);
+            }
+            self.manager.refresh_token().await?;
+            self.manager.get_access_token().await
+        };
+        renew.await.map_err(|error| self.told(&error))
+    }
+
+    fn told(&self, error: &AuthError) -> String {
+        match error {
+            AuthError::AuthorizationRequired | AuthError::TokenRefreshRejected(_) => {
+                format!("the login has ended; log in again with `clawsmith mcp login {}`", self.server)
+            }
+            error => format!("the login cannot be renewed: {}", words(error)),
+        }
+    }
+
+    /// Advice where the server wants more rights than the login has.
+    pub(crate) fn wants(&self, scope: &str) -> String {
+        let server = &self.server;
+        match scope.split_whitespace().next() {
+            Some(_) => {
+                let scopes: Vec<String> =
+                    scope.split_whitespace().map(|scope| format!("--scope {scope}")).collect();
+                format!("the login has too few rights; `clawsmith mcp login {server} {}`", scopes.join(" "))
+            }
+            None => format!("the login may not do this; `clawsmith mcp login {server}` asks for more"),
+        }
+    }
+}
+
+/// The settings of a server that is logged in to, with its address.
+pub(crate) fn endpoint_of(server: &McpServer) -> Option<(&McpEndpoint, &McpOAuth)> {
+    match &server.transport {
+        McpTransport::Http(endpoint) | McpTransport::Sse(endpoint) => {
+            Some((endpoint, endpoint.oauth.as_ref()?))
+        }
+        McpTransport::Stdio(_) => None,
+    }
+}
+
+/// The credentials of a login, sealed in the store and read again when a secret changed.
+struct SealedLogin {
+    place: LoginPlace,
+    base: LoginBase,
+    /// The credentials, and the number of changes when they were read.
+    known: Mutex<Option<(u64, StoredCredentials)>>,
+}
+
+impl SealedLogin {
+    fn new(place: LoginPlace, base: LoginBase) -> Self {
+        Self { place, base, known: Mutex::default() }
+    }
+
+    fn remember(&self, credentials: Option<(u64, StoredCredentials)>) {
+        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = credentials;
+    }
+}
+
+fn stored(error: McpError) -> AuthError {
+    AuthError::CredentialStoreError(error.to_string())
+}
+
+#[async_trait]
+impl CredentialStore for SealedLogin {
+    async fn load(&self) -> Result<Option<StoredCredentials>, AuthError> {
+        let at = *self.place.changes.borrow();
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some((_, credentials)) = known.filter(|(read, _)| *read == at) {
+            return Ok(Some(credentials));
+        }
+        let record = self.place.read::<LoginRecord>(SecretKind::Login).await.map_err(stored)?;
+        let record = record.filter(|record| record.base.url == self.base.url);
+        let credentials = record.map(|record| record.credentials);
+        self.remember(credentials.clone().map(|credentials| (at, credentials)));
+        Ok(credentials)
+    }
+
+    async fn save(&self, credentials: StoredCredentials) -> Result<(), AuthError> {
+        let (base, user) = (self.base.clone(), self.place.user.clone());
+        let record = LoginRecord { base, user, credentials };
+        self.remember(None);
+        self.place.write(SecretKind::Login, &record).await.map_err(stored)
+    }
+
+    async fn clear(&self) -> Result<(), AuthError> {
+        self.remember(None);
+        self.place.forget(SecretKind::Login).await.map_err(stored)
+    }
+
+    /// One refresh at a time, on what is stored now: another connection may have renewed the login meanwhile.
+    async fn acquire_refresh_guard(&self) -> Result<Option<CredentialRefreshGuard>, AuthError> {
+        let guard = Arc::clone(&self.place.refreshing).lock_owned().await;
+        self.remember(None);
+        Ok(Some(CredentialRefreshGuard::new(guard)))
+    }
+}
+
+/// The state of the one login that a manager is used for.
+#[derive(Clone, Default)]
+struct OneState(Arc<Mutex<Option<StoredAuthorizationState>>>);
+
+impl OneState {
+    fn of(state: StoredAuthorizationState) -> Self {
+        Self(Arc::new(Mutex::new(Some(state))))
+    }
+
+    fn take(&self) -> Option<StoredAuthorizationState> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+#[async_trait]
+impl StateStore for OneState {
+    async fn save(&self, _token: &str, state: StoredAuthorizationState) -> Result<(), AuthError> {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(state);
+        Ok(())
+    }
+
+    async fn load(&self, token: &str) -> Result<Option<StoredAuthorizationState>, AuthError> {
+        let state = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        Ok(state.filter(|state| state.csrf_token == token))
+    }
+
+    async fn delete(&self, _token: &str) -> Result<(), AuthError> {
+        self.take();
+        Ok(())
+    }
+}
+
+/// A manager for a server's logins, with the metadata of the authorization server that its challenge leads to.
+async fn manager(
+    endpoint: &McpEndpoint,
+    challenge: &str,
+) -> Result<(AuthorizationManager, AuthorizationMetadata), AuthError> {
+    let http = GuardedOAuth { private: endpoint.private.then(|| reach(&endpoint.url)).flatten() };
+    let url = endpoint.url.as_str();
+    let mut manager = AuthorizationManager::new_with_oauth_http_client(url, Arc::new(http)).await?;
+    let challenge = Some(challenge).filter(|challenge| !challenge.is_empty());
+    let metadata = manager.resolve_metadata_from_challenge(challenge).await?.metadata;
+    manager.set_metadata(metadata.clone());
+    Ok((manager, metadata))
+}
+
+/// A server's words about its login: the challenge with which it refuses a request without one. Empty where it has none.
+///
+/// Some servers let a client introduce itself and refuse what comes after, so several requests are tried.
+async fn challenge(endpoint: &McpEndpoint) -> Result<String, String> {
+    let remote = Remote::new(endpoint, HeaderMap::new())?;
+    let us = json!({ "name": "clawsmith", "version": env!("CARGO_PKG_VERSION") });
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": us,
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let hello = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": us });
+    let tries = [
+        ("initialize", hello, "2025-11-25"),
+        ("tools/list", json!({}), "2025-11-25"),
+        ("tools/list", json!({ "_meta": meta }), "2026-07-28"),
+    ];
+    let mut session = None;
+    for (method, params, version) in tries {
+        let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
+        let accept = HeaderValue::from_static("application/json, text/event-stream");
+        let mut request = Request::new(Method::POST, remote.url.clone())
+            .header(header::ACCEPT, accept)
+            .header(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))
+            .header(HeaderName::from_static("mcp-protocol-version"), HeaderValue::from_static(version))
+            .header(HeaderName::from_static("mcp-method"), HeaderValue::from_static(method))
+            .body(message)
+            .times(Times { whole: Some(Duration::from_secs(30)), ..Times::default() });
+        if let Some(session) = &session {
+            request = request.header(HeaderName::from_static("mcp-session-id"), HeaderValue::clone(session));
+        }
+        let answer = remote.client.send(request).await.map_err(|error| error.to_string())?;
+        if answer.status() == 401 {
+            let challenge = answer.header("www-authenticate").unwrap_or_default();
+            return Ok(challenge.chars().take(4_096).collect());
+        }
+        session = session.or_else(|| answer.headers().get("mcp-session-id").cloned());
+    }
+    Ok(String::new())
+}
+
+/// The guarded client as the login wants one.
+struct GuardedOAuth {
+    /// The addresses besides public ones where an authorization server may be.
+    private: Option<Reach>,
+}
+
+/// A kind of address that is not public.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reach {
+    Loopback,
+    Private,
+}
+
+/// The kind of address that a URL has; `None` for public ones and for names.
+fn reach(url: &str) -> Option<Reach> {
+    let url = Url::parse(url).ok()?;
+    let host = url.host_str()?.trim_matches(['[', ']']);
+    if host.eq_ignore_ascii_case("localhost") {
+        return Some(Reach::Loopback);
+    }
+    match host.parse().ok()? {
+        IpAddr::V4(address) if address.is_loopback() => Some(Reach::Loopback),
+        IpAddr::V6(address) if address.is_loopback() => Some(Reach::Loopback),
+        IpAddr::V4(address) if address.is_private() => Some(Reach::Private),
+        IpAddr::V6(address) if address.is_unique_local() => Some(Reach::Private),
+        _ => None,
+    }
+}
+
+impl OAuthHttpClient for GuardedOAuth {
+    fn execute(&self, request: OAuthHttpRequest) -> OAuthHttpClientFuture<'_> {
+        Box::pin(async move {
+            let (parts, body) = request.request.into_parts();
+            let url = Url::parse(&parts.uri.to_string())?;
+            let mut options = Options::default();
+            // A server on a private address may have its authorization server there too, and no other may.
+            if self.private.is_some() && reach(url.as_str()) == self.private {
+                options.named.extend(Origin::of(&url));
+            }
+            let redirects = match request.redirect_policy {
+                OAuthHttpRedirectPolicy::Follow => MOST_REDIRECTS,
+                _ => 0,
+            };
+            let method = Method::from_bytes(parts.method.as_str().as_bytes())?;
+            let whole = request.timeout.unwrap_or(Duration::from_secs(30));
+            let mut sent = Request::new(method, url)
+                .body(body)
+                .redirects(redirects)
+                .most_bytes(MOST_BYTES)
+                .times(Times { whole: Some(whole), ..Times::default() });
+            for (name, value) in &parts.headers {
+                sent = sent.header(name.clone(), value.clone());
+            }
+            let mut answer = Client::new(options).send(sent).await?;
+            let body = answer.bytes().await?;
+            let mut response = http::Response::builder().status(answer.status());
+            for (name, value) in answer.headers() {
+                response = response.header(name, value);
+            }
+            Ok(response.body(body.to_vec())?)
+        })
+    }
+}
+
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
+}
+
+/// The words of an authorization server that refused, from the address that it sent the browser to.
+fn refusal(callback: &str) -> Option<String> {
+    let url = Url::parse(callback).ok()?;
+    let value =
+        |key: &str| url.query_pairs().find(|(name, _)| name == key).map(|(_, value)| value.into_owned());
+    let error = value("error")?;
+    let about = value("error_description").map(|about| format!(": {about}")).unwrap_or_default();
+    let words = format!("the authorization server refused the login ({error}{about})");
+    Some(words.chars().filter(|c| !c.is_control()).take(400).collect())
+}
+
+fn registration(error: &AuthError) -> String {
+    format!(
+        "no client could be registered ({}); register one at the server and add it with `--client-id`",
+        words(error)
+    )
+}
+
+/// An error of the protocol library in plain words.
+fn words(error: &AuthError) -> String {
+    let text = match error {
+        AuthError::NoAuthorizationSupport => "the server names no authorization server".to_owned(),
+        AuthError::AuthorizationRequired => "a login is needed".to_owned(),
+        AuthError::AuthorizationServerMismatch { expected_issuer, received_issuer } => {
+            format!("the answer is from `{received_issuer}`, and the login was begun at `{expected_issuer}`")
+        }
+        error => error.to_string(),
+    };
+    text.chars().filter(|c| !c.is_control()).take(400).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_addresses_of_the_same_kind_are_reached_besides_public_ones() {
+        assert_eq!(reach("http://127.0.0.1:8080/mcp"), Some(Reach::Loopback));
+        assert_eq!(reach("http://localhost/mcp"), Some(Reach::Loopback));
+        assert_eq!(reach("http://[::1]:3/"), Some(Reach::Loopback));
+        assert_eq!(reach("http://10.1.2.3/"), Some(Reach::Private));
+        for other in ["http://169.254.169.254/", "https://example.com/", "http://0.0.0.0/", "nonsense"] {
+            assert_eq!(reach(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_is_told_in_the_servers_words() {
+        let told = refusal("http://127.0.0.1:1/callback?error=access_denied&error_description=not%20you%0a")
+            .unwrap();
+        assert_eq!(told, "the authorization server refused the login (access_denied: not you)");
+        assert_eq!(refusal("http://127.0.0.1:1/callback?code=a&state=b"), None);
+    }
+}

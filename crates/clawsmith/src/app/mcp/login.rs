@@ -1,0 +1,91 @@
+//! Logins by OAuth at remote MCP servers.
+
+use claw_core::store::{McpServer, McpTransport};
+use claw_core::{ServerName, UserId};
+use claw_mcp::{LoginView, LoginWish, McpError, ServerReport};
+
+use super::hint;
+use crate::app::access::{Permission, Visitor};
+use crate::app::{App, Error};
+
+impl App {
+    /// Begins a login at a server; returns the address that a person opens in a browser. A login that was begun before is
+    /// forgotten.
+    pub async fn begin_mcp_login(&self, name: &ServerName, wish: LoginWish) -> Result<String, Error> {
+        let server = self.mcp_server(name).await?.server;
+        let begun = self.mcp_hub()?.begin_login(self.tenant(), &server, wish).await;
+        begun.map_err(|error| failed(&error))
+    }
+
+    /// Finishes a login with the address that the browser was sent to, then connects and stores the tools that the server
+    /// lists.
+    pub async fn finish_mcp_login(
+        &self,
+        name: &ServerName,
+        user: Option<&UserId>,
+        callback: &str,
+    ) -> Result<ServerReport, Error> {
+        let server = self.mcp_server(name).await?.server;
+        let finished = self.mcp_hub()?.finish_login(self.tenant(), &server, user, callback).await;
+        finished.map_err(|error| failed(&error))?;
+        self.probe_mcp_server(name, user).await
+    }
+
+    /// Forgets a login; `false` where there is none.
+    pub async fn end_mcp_login(&self, name: &ServerName, user: Option<&UserId>) -> Result<bool, Error> {
+        let server = self.mcp_server(name).await?.server;
+        let ended = self.mcp_hub()?.end_login(self.tenant(), &server, user).await;
+        ended.map_err(|error| failed(&error))
+    }
+
+    /// The state of the login that serves a user; `None` where there is none.
+    pub async fn mcp_login(
+        &self,
+        server: &McpServer,
+        user: Option<&UserId>,
+    ) -> Result<Option<LoginView>, Error> {
+        let view = self.mcp_hub()?.login_view(self.tenant(), server, user).await;
+        view.map_err(|error| failed(&error))
+    }
+
+    /// Checks that the visitor may log in at a server, and returns the user whose login it is: an administrator for all, or
+    /// each user for themselves.
+    pub async fn may_log_in(&self, visitor: &Visitor, name: &ServerName) -> Result<Option<UserId>, Error> {
+        visitor.may(Permission::RequestMcp)?;
+        let server = self.of_tenant(&visitor.tenant).mcp_server(name).await?.server;
+        if !is_per_user(&server) {
+            visitor.may(Permission::ManageMcp)?;
+        }
+        Ok(visitor.user.clone())
+    }
+}
+
+/// Each user logs in to this server for themselves.
+pub fn is_per_user(server: &McpServer) -> bool {
+    match &server.transport {
+        McpTransport::Http(endpoint) | McpTransport::Sse(endpoint) => {
+            endpoint.oauth.as_ref().is_some_and(|oauth| oauth.per_user)
+        }
+        McpTransport::Stdio(_) => false,
+    }
+}
+
+/// A server that wants a login before it can be asked for its tools.
+pub(super) fn wants_login(server: &McpServer) -> bool {
+    match &server.transport {
+        McpTransport::Http(endpoint) | McpTransport::Sse(endpoint) => endpoint.oauth.is_some(),
+        McpTransport::Stdio(_) => false,
+    }
+}
+
+fn failed(error: &McpError) -> Error {
+    Error::failed(error.to_string())
+}
+
+/// Advice where a server with a login cannot be reached.
+pub(super) fn advice(server: &McpServer) -> String {
+    match wants_login(server) {
+        true => format!("`clawsmith mcp login {}` logs in", server.name),
+        false => hint(server),
+    }
+}
