@@ -1,45 +1,32 @@
 //! One connection to a server: dialled when it is first wanted, watched, and dialled again when it is lost.
 
+mod dial;
+mod live;
+mod watching;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use claw_core::port::{Control, RunContext, WorkspaceAccess};
-use claw_core::store::{McpEndpoint, McpServer, McpTransport};
-use claw_core::tool::{Call, Effects, Progress, Secrets};
-use claw_core::{AgentId, ServerName, TenantId, UserId};
-use claw_net::{HeaderMap, HeaderName, HeaderValue};
+use claw_core::port::Control;
+use claw_core::store::{McpServer, McpTransport};
+use claw_core::{AgentId, TenantId, UserId};
 use rmcp::RoleClient;
-use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, CallToolResult, ClientRequest, GetPromptRequestParams,
-    JsonObject, PaginatedRequestParams, PingRequest, Prompt, PromptMessage, ProtocolVersion,
-    ReadResourceRequestParams, Resource, ResourceContents, ServerResult, SubscriptionFilter,
-};
-use rmcp::service::{
-    ClientInitializeError, ClientLifecycleMode, ClientServiceExt as _, Peer, PeerRequestOptions,
-    RunningService, ServiceError,
-};
-use rmcp::transport::async_rw::AsyncRwTransport;
-use rmcp::transport::streamable_http_client::{
-    StreamableHttpClientTransport, StreamableHttpClientTransportConfig, StreamableHttpError,
-};
-use secrecy::{ExposeSecret as _, SecretString};
+use rmcp::service::{Peer, RunningService};
+use secrecy::SecretString;
 use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::{Notify, watch};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{sleep, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::definition::pinned;
+use self::dial::{DialError, dial};
+use self::watching::{list, watch_over};
 use crate::error::McpError;
 use crate::handler::Watcher;
-use crate::hub::{Place, SecretKind};
-use crate::transport::{GuardedHttp, LARGEST_MESSAGE, Remote, SendError, SseWorker, StdioChild, start};
+use crate::hub::Place;
 
-/// How often a connection that is up is tried.
-const HEALTH_EVERY: Duration = Duration::from_secs(30);
-/// How long a server may take to answer a health check, or to introduce itself.
-const HEALTH_WITHIN: Duration = Duration::from_secs(15);
+/// How long a server may take to introduce itself, and to list its tools.
 const DIAL_WITHIN: Duration = Duration::from_secs(60);
 /// The first and the longest pause between two attempts, and the pause after [`QUICK_ATTEMPTS`] of them.
 const FIRST_PAUSE: Duration = Duration::from_secs(2);
@@ -48,9 +35,6 @@ const SLOW_PAUSE: Duration = Duration::from_secs(300);
 const QUICK_ATTEMPTS: u32 = 10;
 /// How long a call waits for a connection that is being made.
 const CALL_WAITS: Duration = Duration::from_secs(20);
-/// The most tools and pages that are read of one server.
-const MOST_TOOLS: usize = 5_000;
-const MOST_PAGES: usize = 200;
 
 /// The state of a connection, for people.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -223,7 +207,7 @@ async fn keep_up(target: Arc<Target>, now: &watch::Sender<Now>, retry: &Notify) 
         let why = match connect(&target, &mut legacy).await {
             Ok((live, dialled)) => {
                 attempts = 0;
-                target.place.list(&target, &live.tools).await;
+                target.listed(&live.tools).await;
                 watch_over(&target, now, live, dialled).await
             }
             Err(why) => why,
@@ -285,388 +269,9 @@ fn late() -> String {
     format!("it did not introduce itself within {} seconds", DIAL_WITHIN.as_secs())
 }
 
-/// Why a server could not be reached.
-#[derive(Debug, thiserror::Error)]
-enum DialError {
-    #[error("{0}")]
-    Settings(String),
-    /// The server answered, and not as the lifecycle wants.
-    #[error("{0}")]
-    Lifecycle(String),
-}
-
-impl From<ClientInitializeError> for DialError {
-    fn from(error: ClientInitializeError) -> Self {
-        // A server that wants a login wants it in every lifecycle.
-        if let Some(why) = login_wanted(&error) {
-            return Self::Settings(why);
-        }
-        Self::Lifecycle(deepest(&error))
-    }
-}
-
-/// Why a server that wants a login could not be reached; `None` for other failures.
-fn login_wanted(error: &ClientInitializeError) -> Option<String> {
-    match error {
-        ClientInitializeError::LegacyFallbackFailed { discover, fallback } => {
-            login_wanted(discover).or_else(|| login_wanted(fallback))
-        }
-        ClientInitializeError::TransportError { error, .. } => match error.error.downcast_ref() {
-            Some(StreamableHttpError::Client(SendError::Login(why))) => Some(why.clone()),
-            _ => None,
-        },
-        _ => None,
-    }
-}
-
-/// The cause in a message of the protocol library, without its types and the step that it was at.
-fn plain(message: &str) -> String {
-    let cause = message.rsplit("] error: ").next().unwrap_or(message);
-    let cause = cause.strip_prefix("Client error: ").unwrap_or(cause);
-    cause.split(", when ").next().unwrap_or(cause).to_owned()
-}
-
-async fn dial(target: &Target, watcher: &Watcher, legacy: bool) -> Result<Dialled, DialError> {
-    let lifecycle = if legacy {
-        ClientLifecycleMode::Initialize
-    } else {
-        ClientLifecycleMode::Auto {
-            preferred_versions: vec![ProtocolVersion::V_2026_07_28],
-            legacy_version: Some(ProtocolVersion::V_2025_11_25),
-        }
-    };
-    let settings = DialError::Settings;
-    match &target.server.transport {
-        McpTransport::Stdio(program) => {
-            let env = target.values(SecretKind::Env, &program.env).await.map_err(settings)?;
-            let child = start(&target.place, program, env, context(target)).await;
-            let StdioChild { output, input, control, errors } =
-                child.map_err(|error| DialError::Settings(error.message))?;
-            let transport = AsyncRwTransport::new_client(output, input).with_max_line_length(LARGEST_MESSAGE);
-            let served = watcher.clone().serve_with_lifecycle(transport, lifecycle).await;
-            match served {
-                Ok(service) => Ok(Dialled { service, child: Some((control, errors)) }),
-                Err(error) => {
-                    // Its last words say more than that it hung up.
-                    let said = errors.borrow().trim().to_owned();
-                    let DialError::Lifecycle(why) = DialError::from(error) else {
-                        return Err(DialError::Lifecycle("it ended".to_owned()));
-                    };
-                    let said = if said.is_empty() { why } else { format!("{why}; it printed: {said}") };
-                    Err(DialError::Lifecycle(said))
-                }
-            }
-        }
-        McpTransport::Http(endpoint) => {
-            let remote = target.remote(endpoint).await.map_err(settings)?;
-            let mut config = StreamableHttpClientTransportConfig::with_uri(endpoint.url.as_str());
-            config.max_sse_event_size = LARGEST_MESSAGE;
-            config.max_concurrent_requests = 64;
-            let transport = StreamableHttpClientTransport::with_client(GuardedHttp(remote), config);
-            let service = watcher.clone().serve_with_lifecycle(transport, lifecycle).await?;
-            Ok(Dialled { service, child: None })
-        }
-        McpTransport::Sse(endpoint) => {
-            let remote = target.remote(endpoint).await.map_err(settings)?;
-            let service = watcher.clone().serve_with_lifecycle(SseWorker(remote), lifecycle).await?;
-            Ok(Dialled { service, child: None })
-        }
-    }
-}
-
-fn context(target: &Target) -> RunContext {
-    RunContext {
-        workspace: target.place.workspace(&target.tenant, &target.server.name),
-        // Servers share nothing with each other, nor do the connections of two agents.
-        sandbox_key: format!(
-            "mcp:{}:{}:{}",
-            target.tenant,
-            target.server.name,
-            target.agent.as_ref().map_or("", AgentId::as_str)
-        )
-        .into(),
-        sandboxed: target.place.sandboxed,
-        effects: Effects::ALL,
-        access: WorkspaceAccess::Direct,
-        network: false,
-        paths: Vec::new(),
-        readable: Vec::new(),
-        hidden: Vec::new(),
-        sights: Vec::new(),
-        cancel: CancellationToken::new(),
-        progress: Progress::silent(),
-        secrets: Secrets::default(),
-    }
-}
-
-impl Target {
-    /// The values of variables or headers: the agent's own where it has one, else the server's.
-    async fn values(&self, kind: SecretKind, names: &[String]) -> Result<Vec<(String, String)>, String> {
-        let mut values = Vec::with_capacity(names.len());
-        for name in names {
-            if let Some((_, value)) = self.given.iter().find(|(given, _)| given == name) {
-                values.push((name.clone(), value.expose_secret().to_owned()));
-                continue;
-            }
-            let value =
-                self.place.secrets.value(self, kind, name).await.map_err(|error| error.to_string())?;
-            let value = value.ok_or_else(|| {
-                format!(
-                    "the value of `{name}` is missing; add the server `{}` again with it",
-                    self.server.name
-                )
-            })?;
-            values.push((name.clone(), value.expose_secret().to_owned()));
-        }
-        Ok(values)
-    }
-
-    /// The way to the server, with its headers and the login.
-    async fn remote(&self, endpoint: &McpEndpoint) -> Result<Remote, String> {
-        let headers = self.headers(&endpoint.headers).await?;
-        let mut remote = Remote::new(endpoint, headers)?;
-        if endpoint.oauth.is_some() {
-            let place = self.place.login(&self.tenant, &self.server.name, self.user.as_ref());
-            remote.login = Some(place.open(endpoint).await?);
-        }
-        Ok(remote)
-    }
-
-    async fn headers(&self, names: &[String]) -> Result<HeaderMap, String> {
-        let mut headers = HeaderMap::new();
-        for (name, value) in self.values(SecretKind::Header, names).await? {
-            let header =
-                HeaderName::from_bytes(name.as_bytes()).map_err(|_| format!("`{name}` is no header name"))?;
-            let mut value = HeaderValue::from_str(&value)
-                .map_err(|_| format!("the value of header `{name}` cannot be sent"))?;
-            value.set_sensitive(true);
-            headers.insert(header, value);
-        }
-        Ok(headers)
-    }
-}
-
-/// Reads all tools of a server, within bounds.
-async fn list(peer: &Peer<RoleClient>) -> Result<BTreeMap<String, Value>, String> {
-    let read = async {
-        let (mut tools, mut cursor) = (BTreeMap::new(), None);
-        for _ in 0..MOST_PAGES {
-            let mut params = PaginatedRequestParams::default();
-            params.cursor = cursor.take();
-            let page = match peer.list_tools(Some(params)).await {
-                Ok(page) => page,
-                // A server without tools need not know the request.
-                Err(ServiceError::McpError(error))
-                    if error.code == rmcp::model::ErrorCode::METHOD_NOT_FOUND =>
-                {
-                    break;
-                }
-                Err(error) => return Err(format!("its tools cannot be listed: {}", deepest(&error))),
-            };
-            for tool in &page.tools {
-                tools.insert(tool.name.to_string(), pinned(tool));
-            }
-            cursor = page.next_cursor;
-            if tools.len() > MOST_TOOLS {
-                return Err(format!("it lists more than {MOST_TOOLS} tools"));
-            }
-            if cursor.is_none() {
-                return Ok(tools);
-            }
-        }
-        match cursor {
-            None => Ok(tools),
-            Some(_) => Err(format!("its list of tools has more than {MOST_PAGES} pages")),
-        }
-    };
-    match timeout(DIAL_WITHIN, read).await {
-        Ok(read) => read,
-        Err(_) => Err(format!("it did not list its tools within {} seconds", DIAL_WITHIN.as_secs())),
-    }
-}
-
-/// Watches a connection until it is lost, and says why it was.
-async fn watch_over(target: &Target, now: &watch::Sender<Now>, live: Live, dialled: Dialled) -> String {
-    let (peer, watcher) = (live.peer.clone(), live.watcher.clone());
-    let protocol = live.report.protocol.clone();
-    let subscribed = subscribe(&peer, &watcher);
-    let ready = |live: Live| {
-        let state = ConnectionState::Ready { protocol: protocol.clone() };
-        now.send_replace(Now { state, live: Some(Arc::new(live)) });
-    };
-    let mut report = live.report.clone();
-    ready(live);
-    let ended = dialled.service.cancellation_token();
-    let mut child = dialled.child;
-    let mut closed = Box::pin(dialled.service.waiting());
-    let mut next = Instant::now() + HEALTH_EVERY;
-    let why = loop {
-        tokio::select! {
-            _ = &mut closed => break "the server closed the connection".to_owned(),
-            () = child_ended(&mut child) => break "the server's program ended".to_owned(),
-            () = watcher.tools_changed() => match list(&peer).await {
-                Ok(tools) => {
-                    target.place.list(target, &tools).await;
-                    report.tools = tools.clone();
-                    ready(Live { peer: peer.clone(), watcher: watcher.clone(), tools, report: report.clone() });
-                }
-                Err(why) => break why,
-            },
-            () = tokio::time::sleep_until(next) => {
-                if let Some(why) = unhealthy(&peer).await {
-                    break why;
-                }
-                next = Instant::now() + HEALTH_EVERY;
-            }
-        }
-    };
-    ended.cancel();
-    if let Some(task) = subscribed {
-        task.abort();
-    }
-    if let Some((control, _)) = &mut child {
-        control.kill().await;
-    }
-    why
-}
-
-async fn child_ended(child: &mut Option<(Box<dyn Control>, watch::Receiver<String>)>) {
-    match child {
-        Some((control, _)) => drop(control.ended().await),
-        None => std::future::pending().await,
-    }
-}
-
-/// Asks a server of the newer protocol to tell of changed tools; older ones tell by themselves.
-fn subscribe(peer: &Peer<RoleClient>, watcher: &Watcher) -> Option<tokio::task::JoinHandle<()>> {
-    let modern = peer.peer_info().is_some_and(|info| info.protocol_version >= ProtocolVersion::V_2026_07_28);
-    let (peer, watcher) = (peer.clone(), watcher.clone());
-    modern.then(|| {
-        tokio::spawn(async move {
-            let filter = SubscriptionFilter::builder().tools_list_changed().build();
-            let Ok(mut subscription) = peer.listen(filter).await else { return };
-            while let Ok(Some(_)) = subscription.next().await {
-                watcher.note_change();
-            }
-        })
-    })
-}
-
-/// Why a server does not pass a health check. Any answer counts, an error too.
-async fn unhealthy(peer: &Peer<RoleClient>) -> Option<String> {
-    let ping = peer.send_request(ClientRequest::PingRequest(PingRequest::default()));
-    match timeout(HEALTH_WITHIN, ping).await {
-        Ok(Ok(_) | Err(ServiceError::McpError(_))) => None,
-        Ok(Err(error)) => Some(format!("a health check failed: {}", deepest(&error))),
-        Err(_) => {
-            Some(format!("it did not answer a health check within {} seconds", HEALTH_WITHIN.as_secs()))
-        }
-    }
-}
-
-impl Live {
-    /// The server as it introduced itself.
-    pub(crate) const fn report(&self) -> &ServerReport {
-        &self.report
-    }
-
-    /// The contents of a resource.
-    pub(crate) async fn resource(
-        &self,
-        server: &ServerName,
-        uri: String,
-    ) -> Result<Vec<ResourceContents>, McpError> {
-        let read = self.peer.read_resource(ReadResourceRequestParams::new(uri)).await;
-        read.map(|result| result.contents).map_err(|error| failed(server.as_str(), error))
-    }
-
-    /// The resources of the server, the first page of them.
-    pub(crate) async fn resources(&self, server: &ServerName) -> Result<Vec<Resource>, McpError> {
-        let listed = self.peer.list_resources(None).await;
-        listed.map(|result| result.resources).map_err(|error| failed(server.as_str(), error))
-    }
-
-    /// The messages of a prompt.
-    pub(crate) async fn prompt(
-        &self,
-        server: &ServerName,
-        name: String,
-        arguments: JsonObject,
-    ) -> Result<Vec<PromptMessage>, McpError> {
-        let params = GetPromptRequestParams::new(name).with_arguments(arguments);
-        let got = self.peer.get_prompt(params).await;
-        got.map(|result| result.messages).map_err(|error| failed(server.as_str(), error))
-    }
-
-    /// The prompts of the server, the first page of them.
-    pub(crate) async fn prompts(&self, server: &ServerName) -> Result<Vec<Prompt>, McpError> {
-        let listed = self.peer.list_prompts(None).await;
-        listed.map(|result| result.prompts).map_err(|error| failed(server.as_str(), error))
-    }
-
-    /// Calls a tool by the server's name of it.
-    pub(crate) async fn call(
-        &self,
-        server: &McpServer,
-        tool: &str,
-        args: JsonObject,
-        (call, limit): (&Call, Duration),
-    ) -> Result<CallToolResult, McpError> {
-        let name = || server.name.to_string();
-        let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(args);
-        let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
-        let sent = self.peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await;
-        let mut handle = sent.map_err(|error| failed(&name(), error))?;
-        let _following = self.watcher.follow(&handle.progress_token, call.progress().clone());
-        let (why, error) = tokio::select! {
-            answered = &mut handle.rx => return match answered {
-                Ok(Ok(ServerResult::CallToolResult(result))) => Ok(result),
-                Ok(Ok(ServerResult::InputRequiredResult(_))) => Err(McpError::Invalid {
-                    server: name(),
-                    why: "it asks for input from a person, which is not supported here".to_owned(),
-                }),
-                Ok(Ok(_)) => Err(McpError::Invalid { server: name(), why: "it is no result of a tool".to_owned() }),
-                Ok(Err(error)) => Err(failed(&name(), error)),
-                Err(_) => Err(McpError::Dropped { server: name() }),
-            },
-            () = call.cancel().cancelled() => ("cancelled by the caller", McpError::Cancelled { server: name() }),
-            () = sleep(limit) => ("timed out", McpError::TimedOut { server: name(), limit }),
-        };
-        // The server is told, so that it stops working; it may not listen.
-        let _ = timeout(Duration::from_secs(2), handle.cancel(Some(why.to_owned()))).await;
-        Err(error)
-    }
-}
-
-fn failed(server: &str, error: ServiceError) -> McpError {
-    let server = server.to_owned();
-    match error {
-        ServiceError::McpError(error) => McpError::Refused { server, why: error.message.to_string() },
-        ServiceError::TransportClosed => McpError::Dropped { server },
-        ServiceError::Timeout { timeout } => McpError::TimedOut { server, limit: timeout },
-        error => McpError::Invalid { server, why: deepest(&error) },
-    }
-}
-
-/// The deepest cause of an error: what stands above it speaks of the library's parts.
-fn deepest(error: &dyn std::error::Error) -> String {
-    let mut deepest = error;
-    while let Some(cause) = deepest.source() {
-        deepest = cause;
-    }
-    plain(&deepest.to_string())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn messages_name_the_cause_and_no_types() {
-        let library = "Send message error Transport [a::B<c::D>] error: Client error: refused (111), when send initialize";
-        assert_eq!(plain(library), "refused (111)");
-        assert_eq!(plain("it ended"), "it ended");
-    }
 
     #[test]
     fn attempts_are_further_apart_up_to_a_bound() {

@@ -1,0 +1,230 @@
+//! Watching a connection: its health, and the tools that its server lists.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use claw_core::port::Control;
+use rmcp::RoleClient;
+use rmcp::model::{ClientRequest, PaginatedRequestParams, PingRequest, ProtocolVersion, SubscriptionFilter};
+use rmcp::service::{Peer, ServiceError};
+use serde_json::Value;
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout};
+
+use super::dial::deepest;
+use super::{ConnectionState, DIAL_WITHIN, Dialled, LONGEST_PAUSE, Live, Now, Target, pause};
+use crate::definition::pinned;
+use crate::handler::Watcher;
+
+/// How often a connection that is up is tried, and how long the server may take to answer.
+const HEALTH_EVERY: Duration = Duration::from_secs(30);
+const HEALTH_WITHIN: Duration = Duration::from_secs(15);
+/// The most tools and pages that are read of one server.
+const MOST_TOOLS: usize = 5_000;
+const MOST_PAGES: usize = 200;
+/// The most bytes of one definition, and of all that a server lists.
+const LARGEST_DEFINITION: usize = 128 * 1024;
+const MOST_DEFINITIONS: usize = 8 * 1024 * 1024;
+/// Listings within a minute after which further ones wait.
+const FREE_LISTINGS: u32 = 5;
+
+/// Reads all tools of a server, within bounds.
+pub(super) async fn list(peer: &Peer<RoleClient>) -> Result<BTreeMap<String, Value>, String> {
+    let read = async {
+        let (mut tools, mut cursor, mut bytes) = (BTreeMap::new(), None, 0);
+        for _ in 0..MOST_PAGES {
+            let mut params = PaginatedRequestParams::default();
+            params.cursor = cursor.take();
+            let page = match peer.list_tools(Some(params)).await {
+                Ok(page) => page,
+                // A server without tools need not know the request.
+                Err(ServiceError::McpError(error))
+                    if error.code == rmcp::model::ErrorCode::METHOD_NOT_FOUND =>
+                {
+                    break;
+                }
+                Err(error) => return Err(format!("its tools cannot be listed: {}", deepest(&error))),
+            };
+            for tool in &page.tools {
+                let definition = pinned(tool);
+                let length = definition.to_string().len();
+                if length > LARGEST_DEFINITION {
+                    let name: String = tool.name.chars().take(100).collect();
+                    return Err(format!(
+                        "the definition of `{name}` has {length} bytes; {LARGEST_DEFINITION} are taken"
+                    ));
+                }
+                bytes += length;
+                tools.insert(tool.name.to_string(), definition);
+            }
+            if bytes > MOST_DEFINITIONS {
+                return Err(format!("the definitions of its tools have more than {MOST_DEFINITIONS} bytes"));
+            }
+            cursor = page.next_cursor;
+            if tools.len() > MOST_TOOLS {
+                return Err(format!("it lists more than {MOST_TOOLS} tools"));
+            }
+            if cursor.is_none() {
+                return Ok(tools);
+            }
+        }
+        match cursor {
+            None => Ok(tools),
+            Some(_) => Err(format!("its list of tools has more than {MOST_PAGES} pages")),
+        }
+    };
+    match timeout(DIAL_WITHIN, read).await {
+        Ok(read) => read,
+        Err(_) => Err(format!("it did not list its tools within {} seconds", DIAL_WITHIN.as_secs())),
+    }
+}
+
+/// Watches a connection until it is lost, and says why it was.
+pub(super) async fn watch_over(
+    target: &Target,
+    now: &watch::Sender<Now>,
+    live: Live,
+    dialled: Dialled,
+) -> String {
+    let (peer, watcher) = (live.peer.clone(), live.watcher.clone());
+    let protocol = live.report.protocol.clone();
+    let subscribed = subscribe(&peer, &watcher);
+    let ready = |live: Live| {
+        let state = ConnectionState::Ready { protocol: protocol.clone() };
+        now.send_replace(Now { state, live: Some(Arc::new(live)) });
+    };
+    let mut report = live.report.clone();
+    ready(live);
+    let ended = dialled.service.cancellation_token();
+    let mut child = dialled.child;
+    let mut closed = Box::pin(dialled.service.waiting());
+    let mut next = Instant::now() + HEALTH_EVERY;
+    let mut relist = Relist::default();
+    let why = loop {
+        tokio::select! {
+            _ = &mut closed => break "the server closed the connection".to_owned(),
+            () = child_ended(&mut child) => break "the server's program ended".to_owned(),
+            () = watcher.tools_changed() => relist.wanted(),
+            () = relist.due() => match list(&peer).await {
+                Ok(tools) => {
+                    relist.done();
+                    target.listed(&tools).await;
+                    report.tools = tools.clone();
+                    ready(Live { peer: peer.clone(), watcher: watcher.clone(), tools, report: report.clone() });
+                }
+                Err(why) => break why,
+            },
+            () = tokio::time::sleep_until(next) => {
+                if let Some(why) = unhealthy(&peer).await {
+                    break why;
+                }
+                next = Instant::now() + HEALTH_EVERY;
+            }
+        }
+    };
+    ended.cancel();
+    if let Some(task) = subscribed {
+        task.abort();
+    }
+    if let Some((control, _)) = &mut child {
+        control.kill().await;
+    }
+    why
+}
+
+/// The next listing of a server's tools. A server that says again and again that they changed is listed at growing pauses.
+#[derive(Default)]
+struct Relist {
+    at: Option<Instant>,
+    last: Option<Instant>,
+    in_a_row: u32,
+}
+
+impl Relist {
+    /// The tools are said to have changed.
+    fn wanted(&mut self) {
+        let now = Instant::now();
+        if self.at.is_none() {
+            let is_quick = self.last.is_some_and(|last| now.duration_since(last) < LONGEST_PAUSE);
+            self.in_a_row = if is_quick { self.in_a_row + 1 } else { 0 };
+            let wait = if self.in_a_row < FREE_LISTINGS {
+                Duration::ZERO
+            } else {
+                pause(self.in_a_row - FREE_LISTINGS + 1).min(LONGEST_PAUSE)
+            };
+            self.at = Some(now + wait);
+        }
+    }
+
+    fn done(&mut self) {
+        (self.at, self.last) = (None, Some(Instant::now()));
+    }
+
+    /// Waits until the tools are to be listed; forever where nobody wants that.
+    async fn due(&self) {
+        match self.at {
+            Some(at) => tokio::time::sleep_until(at).await,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+async fn child_ended(child: &mut Option<(Box<dyn Control>, watch::Receiver<String>)>) {
+    match child {
+        Some((control, _)) => drop(control.ended().await),
+        None => std::future::pending().await,
+    }
+}
+
+/// Asks a server of the newer protocol to tell of changed tools; older ones tell by themselves.
+fn subscribe(peer: &Peer<RoleClient>, watcher: &Watcher) -> Option<tokio::task::JoinHandle<()>> {
+    let modern = peer.peer_info().is_some_and(|info| info.protocol_version >= ProtocolVersion::V_2026_07_28);
+    let (peer, watcher) = (peer.clone(), watcher.clone());
+    modern.then(|| {
+        tokio::spawn(async move {
+            let filter = SubscriptionFilter::builder().tools_list_changed().build();
+            let Ok(mut subscription) = peer.listen(filter).await else { return };
+            while let Ok(Some(_)) = subscription.next().await {
+                watcher.note_change();
+            }
+        })
+    })
+}
+
+/// Why a server does not pass a health check. Any answer counts, an error too.
+async fn unhealthy(peer: &Peer<RoleClient>) -> Option<String> {
+    let ping = peer.send_request(ClientRequest::PingRequest(PingRequest::default()));
+    match timeout(HEALTH_WITHIN, ping).await {
+        Ok(Ok(_) | Err(ServiceError::McpError(_))) => None,
+        Ok(Err(error)) => Some(format!("a health check failed: {}", deepest(&error))),
+        Err(_) => {
+            Some(format!("it did not answer a health check within {} seconds", HEALTH_WITHIN.as_secs()))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::sleep;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_flaps_is_listed_at_growing_pauses() {
+        let (mut relist, start) = (Relist::default(), Instant::now());
+        let mut waited = Vec::new();
+        for _ in 0..9 {
+            let before = Instant::now();
+            relist.wanted();
+            relist.due().await;
+            relist.done();
+            waited.push(before.elapsed().as_secs());
+        }
+        assert_eq!(waited, [0, 0, 0, 0, 0, 2, 4, 8, 16]);
+        assert!(start.elapsed() < Duration::from_secs(31));
+        sleep(LONGEST_PAUSE).await;
+        relist.wanted();
+        assert!(relist.at.unwrap() <= Instant::now(), "a calm minute makes up for it");
+    }
+}
