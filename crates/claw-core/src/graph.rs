@@ -313,6 +313,9 @@ fn check(confidence: f64, properties: &BTreeMap<String, Value>, (from, until): V
     if bytes > LONGEST_PROPERTIES {
         return Err(format!("`properties` has {bytes} bytes, and {LONGEST_PROPERTIES} is the most"));
     }
+    if let Some(at) = [from, until].into_iter().flatten().find(|at| Timestamp::from_millisecond(at.0).is_err()) {
+        return Err(format!("{} milliseconds is beyond the calendar; give a time of our era", at.0));
+    }
     match (from, until) {
         (Some(from), Some(until)) if until < from => {
             Err(format!("`valid_until` ({}) is before `valid_from` ({})", shown(until), shown(from)))

@@ -31,6 +31,8 @@ fn hostile_sizes_are_refused_before_they_are_worked_through() {
     refused(EntityFacts { properties, ..EntityFacts::new("x", "y") }, "`properties`");
     refused(EntityFacts { confidence: f64::NAN, ..EntityFacts::new("x", "y") }, "from 0 to 1");
     refused(EntityFacts { confidence: 1.5, ..EntityFacts::new("x", "y") }, "1.5");
+    let never = Some(UnixMillis(i64::MIN));
+    refused(EntityFacts { valid_from: never, ..EntityFacts::new("x", "y") }, "beyond the calendar");
     let (from, until) = (Some(UnixMillis(1_000)), Some(UnixMillis(0)));
     refused(EntityFacts { valid_from: from, valid_until: until, ..EntityFacts::new("x", "y") }, "is before");
 }

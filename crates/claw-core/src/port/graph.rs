@@ -1,10 +1,13 @@
 //! The knowledge graph: things that are known, and how they relate.
 
+use std::collections::HashMap;
+use std::fmt;
+
 use async_trait::async_trait;
 use serde::Serialize;
 
 use super::{MemoryReader, UnixMillis};
-use crate::graph::{Entity, Relation};
+use crate::graph::{Entity, GraphSource, Relation, shown};
 use crate::id::EntityId;
 use crate::store::FoundEntity;
 use crate::tool::ToolError;
@@ -70,4 +73,73 @@ pub struct GraphFound {
     /// How it was searched, where not by similarity too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
+}
+
+/// Readable lines: entities, relations, and where each is said.
+impl fmt::Display for GraphFound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.found.is_empty() {
+            write!(f, "nothing in the knowledge graph matches; try other words, or `*` for all")?;
+        }
+        for (FoundEntity { entity, words }, n) in self.found.iter().zip(1..) {
+            let blank = if n == 1 { "" } else { "\n" };
+            let words = if words.is_empty() { String::new() } else { format!("words: {}", words.join(", ")) };
+            write!(f, "{blank}{n}. {}", line(entity, words))?;
+        }
+        let every = self.found.iter().map(|found| &found.entity).chain(&self.related);
+        let names: HashMap<EntityId, &str> =
+            every.map(|entity| (entity.id, entity.said.name.as_str())).collect();
+        let name = |id: &EntityId| names.get(id).copied().unwrap_or("?");
+        if !self.relations.is_empty() {
+            write!(f, "\n\nrelations:")?;
+        }
+        for relation in &self.relations {
+            let Relation { source, target, said, .. } = relation;
+            write!(f, "\n- {} {} {}", name(source), said.kind, name(target))?;
+            if !said.description.is_empty() {
+                write!(f, ": {}", said.description)?;
+            }
+            let about = about(said.confidence, (said.valid_from, said.valid_until), &relation.sources);
+            if !about.is_empty() {
+                write!(f, " ({})", about.join("; "))?;
+            }
+        }
+        if !self.related.is_empty() {
+            write!(f, "\n\nrelated:")?;
+        }
+        for entity in &self.related {
+            write!(f, "\n- {}", line(entity, String::new()))?;
+        }
+        if self.is_cut {
+            write!(f, "\n\n(there is more; ask for one entity by its id, or for fewer steps)")?;
+        }
+        self.note.as_ref().map_or(Ok(()), |note| write!(f, "\n\n({note})"))
+    }
+}
+
+/// An entity in a line: name, type, owner, id, description, and where it is said.
+fn line(entity: &Entity, words: String) -> String {
+    let said = &entity.said;
+    let also = if said.aliases.is_empty() { String::new() } else { format!(", also {}", said.aliases.join(", ")) };
+    let description = if said.description.is_empty() { String::new() } else { format!(": {}", said.description) };
+    let mut about = about(said.confidence, (said.valid_from, said.valid_until), &entity.sources);
+    about.insert(0, format!("{}'s", entity.owner.name()));
+    about.extend((!words.is_empty()).then_some(words));
+    let properties = said.properties.iter().map(|(name, value)| format!("{name}: {value}"));
+    about.extend(properties);
+    about.push(format!("id {}", entity.id));
+    format!("{} ({}{also}){description} ({})", said.name, said.kind, about.join("; "))
+}
+
+fn about(
+    confidence: f64,
+    (from, until): (Option<UnixMillis>, Option<UnixMillis>),
+    sources: &[GraphSource],
+) -> Vec<String> {
+    let mut about = Vec::new();
+    about.extend(from.map(|from| format!("since {}", shown(from))));
+    about.extend(until.map(|until| format!("until {}", shown(until))));
+    about.extend((confidence < 1.0).then(|| format!("confidence {confidence:.2}")));
+    about.extend(sources.iter().map(GraphSource::to_string));
+    about
 }

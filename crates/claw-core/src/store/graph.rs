@@ -25,14 +25,14 @@ pub struct GraphOwner {
 }
 
 impl GraphOwner {
-    /// The owner that a reader writes as.
-    pub fn of(reader: &MemoryReader, owner: MemoryOwner) -> Self {
+    /// One of a reader's owners; `None` is the user of a reader without one.
+    pub fn of(reader: &MemoryReader, owner: MemoryOwner) -> Option<Self> {
         let (agent, user) = match owner {
-            MemoryOwner::User => (Some(reader.agent.clone()), reader.user.clone()),
+            MemoryOwner::User => (Some(reader.agent.clone()), Some(reader.user.clone()?)),
             MemoryOwner::Agent => (Some(reader.agent.clone()), None),
             MemoryOwner::Tenant => (None, None),
         };
-        Self { tenant: reader.tenant.clone(), agent, user }
+        Some(Self { tenant: reader.tenant.clone(), agent, user })
     }
 }
 

@@ -4,6 +4,7 @@
 //! where the model fails; every answer says so.
 
 mod fuse;
+mod graph;
 mod indexer;
 
 use std::collections::BTreeSet;
@@ -20,6 +21,7 @@ use claw_core::store::{
 };
 use claw_core::tool::{ErrorKind, ToolError};
 
+pub use self::graph::StoredGraph;
 pub use self::indexer::{Indexed, Indexer};
 
 /// Passages that words find, and that similarity finds, before they are fused; a multiple for more hits.
@@ -53,7 +55,7 @@ impl StoredMemory {
     }
 
     /// The nearest passages, or why there are none.
-    async fn similar(
+    pub(super) async fn similar(
         &self,
         reader: &MemoryReader,
         text: &str,

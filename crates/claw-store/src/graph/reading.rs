@@ -139,7 +139,7 @@ macro_rules! graph_reading {
             let three: [i64; 3] = std::array::from_fn(|_| three.next().unwrap_or(-1));
             let (entities, length): (i64, f64) = query_as(
                 "SELECT count(*), CAST(coalesce(avg(words), 1) AS DOUBLE PRECISION) FROM (
-                     SELECT words FROM graph_entities WHERE owner IN ($1, $2, $3) LIMIT $4) AS some",
+                     SELECT words FROM graph_entities WHERE owner IN ($1, $2, $3) LIMIT $4) AS counted",
             )
             .bind(three[0])
             .bind(three[1])

@@ -43,7 +43,7 @@ fn ann() -> MemoryReader {
 }
 
 fn own() -> GraphOwner {
-    GraphOwner::of(&ann(), MemoryOwner::User)
+    GraphOwner::of(&ann(), MemoryOwner::User).unwrap()
 }
 
 fn document(path: &str) -> DocumentKey {
@@ -336,8 +336,8 @@ async fn refuses_entities_of_others_by_guessed_ids(store: impl GraphStore) {
         let facts = NewFacts { entities: vec![thing(name)], relations: vec![] };
         store.keep_facts(&FactsFrom::Person(owner), facts, NOW).await.unwrap().entities[0]
     };
-    let agents = say_as(GraphOwner::of(&ann(), MemoryOwner::Agent), "Agent's").await;
-    let tenants = say_as(GraphOwner::of(&ann(), MemoryOwner::Tenant), "Tenant's").await;
+    let agents = say_as(GraphOwner::of(&ann(), MemoryOwner::Agent).unwrap(), "Agent's").await;
+    let tenants = say_as(GraphOwner::of(&ann(), MemoryOwner::Tenant).unwrap(), "Tenant's").await;
     assert_eq!(names(&store, &ann(), None).await, ["Agent's", "Anna", "Ben", "Tenant's"]);
     let others = [
         (reader(Some("ben")), vec!["Agent's", "Tenant's"]),
@@ -355,7 +355,8 @@ async fn refuses_entities_of_others_by_guessed_ids(store: impl GraphStore) {
         assert_eq!((reached, relations), (may_see, vec![]));
         assert_eq!(store.entity_pairs(&other, 10).await.unwrap(), []);
         // Even for the agent's own, or the tenant's, it is not this one's to change.
-        let owner = GraphOwner::of(&other, if other.user.is_some() { MemoryOwner::User } else { MemoryOwner::Agent });
+        let own = if other.user.is_some() { MemoryOwner::User } else { MemoryOwner::Agent };
+        let owner = GraphOwner::of(&other, own).unwrap();
         for id in [mine[0], tenants] {
             assert!(!store.forget_entity(&owner, id).await.unwrap());
             assert!(matches!(store.merge_entities(&owner, id, mine[1]).await, Err(StoreError::Refused { .. })));

@@ -181,8 +181,8 @@ async fn graph(store: &impl Store) {
                     external_id: name.starts_with('Z').then(|| NAME.to_owned()),
                     confidence: 0.1,
                     properties: [(ODD.to_owned(), json!(ODD))].into(),
-                    valid_from: Some(TIMES[0]),
-                    valid_until: Some(TIMES[2]),
+                    valid_from: Some(UnixMillis(-1)),
+                    valid_until: Some(NOW),
                     ..EntityFacts::new(name, "bird")
                 },
                 source: Some(GraphSource { path: key.path.clone(), start_line: 1, end_line: u64::MAX }),
