@@ -24,6 +24,7 @@ mod harness;
 mod help;
 mod ledger;
 mod mcp;
+mod graph;
 mod memory;
 mod onboard;
 mod policy;

@@ -3,6 +3,7 @@
 //! Search is read-only and asks a model for one vector at most. It goes on with words alone where there is no model, or
 //! where the model fails; every answer says so.
 
+mod extractor;
 mod fuse;
 mod graph;
 mod indexer;
@@ -21,6 +22,7 @@ use claw_core::store::{
 };
 use claw_core::tool::{ErrorKind, ToolError};
 
+pub use self::extractor::{Extracted, Extractor, ExtractorOptions};
 pub use self::graph::StoredGraph;
 pub use self::indexer::{Indexed, Indexer};
 

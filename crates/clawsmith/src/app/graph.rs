@@ -4,18 +4,19 @@ mod formats;
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use claw_core::EntityId;
 use claw_core::graph::{Entity, EntityFacts, GraphSource, NAMED_SOURCES, RelationFacts, kind};
 use claw_core::port::{
-    Clock as _, GraphFound, GraphHost as _, GraphQuery, GraphStart, MemoryOwner, MemoryReader,
+    Clock as _, GraphFound, GraphHost as _, GraphQuery, GraphStart, MemoryOwner, MemoryReader, Models,
 };
 use claw_core::store::{
     EntityPair, EntityQuery, FactsFrom, GraphOwner, GraphState, GraphWalk, KeptFacts, NewEntity, NewFacts,
     NewRelation, RelationEnd, Walked,
 };
 use claw_host::SystemClock;
-use claw_host::recall::StoredGraph;
+use claw_host::recall::{Extracted, Extractor, ExtractorOptions, StoredGraph};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -224,6 +225,32 @@ impl App {
     /// How far this tenant's graph is.
     pub async fn graph_status(&self) -> Result<GraphState, Error> {
         Ok(self.store.graph_state(self.tenant()).await?)
+    }
+
+    /// The extractor of this configuration; `None` where no facts are extracted.
+    pub fn extractor(&self, models: Arc<dyn Models>) -> Result<Option<Extractor>, Error> {
+        let Some(config) = &self.setup().config().memory.graph else { return Ok(None) };
+        if !(0.0..=1.0).contains(&config.min_confidence) {
+            return Err(Error::invalid(format!("`memory.graph.min_confidence` is {}", config.min_confidence))
+                .hint("give a number from 0 to 1"));
+        }
+        let options = ExtractorOptions {
+            provider: config.provider.clone(),
+            model: config.model.clone(),
+            min_confidence: config.min_confidence,
+            quiet: Duration::from_secs(config.quiet_seconds),
+        };
+        Ok(Some(Extractor::new(Arc::clone(&self.store) as _, models, options)))
+    }
+
+    /// Extracts now what waits for it.
+    pub async fn extract_graph(&self) -> Result<Extracted, Error> {
+        let models = Arc::new(self.setup().models(self.keys(None)?, None)?);
+        let Some(extractor) = self.extractor(models)? else {
+            return Err(Error::invalid("no facts are extracted here")
+                .hint("add `[memory.graph]` to the configuration; see docs/graph.md"));
+        };
+        Ok(extractor.run(Duration::ZERO).await?)
     }
 
     async fn owner_of_both(
