@@ -273,7 +273,8 @@ impl fmt::Display for GraphSource {
 /// A type as it is kept: one word in lower case.
 pub fn kind(written: &str) -> Result<String, String> {
     let line = line("`type`", written, LONGEST_KIND)?;
-    let word = line.to_lowercase().split(|c: char| c.is_whitespace() || c == '-').collect::<Vec<_>>().join("_");
+    let word =
+        line.to_lowercase().split(|c: char| c.is_whitespace() || c == '-').collect::<Vec<_>>().join("_");
     match word.chars().any(char::is_alphanumeric) {
         true => Ok(word),
         false => Err("`type` is empty; say `person`, `organization`, `works_at` or the like".to_owned()),
@@ -305,7 +306,11 @@ fn is_hidden(c: char) -> bool {
 
 type Validity = (Option<UnixMillis>, Option<UnixMillis>);
 
-fn check(confidence: f64, properties: &BTreeMap<String, Value>, (from, until): Validity) -> Result<(), String> {
+fn check(
+    confidence: f64,
+    properties: &BTreeMap<String, Value>,
+    (from, until): Validity,
+) -> Result<(), String> {
     if !(0.0..=1.0).contains(&confidence) {
         return Err(format!("`confidence` is {confidence}; give a number from 0 to 1"));
     }
@@ -313,7 +318,9 @@ fn check(confidence: f64, properties: &BTreeMap<String, Value>, (from, until): V
     if bytes > LONGEST_PROPERTIES {
         return Err(format!("`properties` has {bytes} bytes, and {LONGEST_PROPERTIES} is the most"));
     }
-    if let Some(at) = [from, until].into_iter().flatten().find(|at| Timestamp::from_millisecond(at.0).is_err()) {
+    if let Some(at) =
+        [from, until].into_iter().flatten().find(|at| Timestamp::from_millisecond(at.0).is_err())
+    {
         return Err(format!("{} milliseconds is beyond the calendar; give a time of our era", at.0));
     }
     match (from, until) {
@@ -384,7 +391,10 @@ mod moment {
     use crate::port::UnixMillis;
 
     #[expect(clippy::ref_option, reason = "serde calls it so")]
-    pub(super) fn serialize<S: Serializer>(at: &Option<UnixMillis>, serializer: S) -> Result<S::Ok, S::Error> {
+    pub(super) fn serialize<S: Serializer>(
+        at: &Option<UnixMillis>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
         match at {
             Some(at) => serializer.serialize_str(&super::shown(*at)),
             None => serializer.serialize_none(),
@@ -394,7 +404,9 @@ mod moment {
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<UnixMillis>, D::Error> {
         let Some(text) = Option::<String>::deserialize(from)? else { return Ok(None) };
         let short: String = text.chars().take(40).collect();
-        let wrong = || D::Error::custom(format!("`{short}` is no time; write `2026-05-03` or `2026-05-03T10:00:00Z`"));
+        let wrong = || {
+            D::Error::custom(format!("`{short}` is no time; write `2026-05-03` or `2026-05-03T10:00:00Z`"))
+        };
         super::time(&text).map(Some).ok_or_else(wrong)
     }
 }

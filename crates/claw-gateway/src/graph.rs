@@ -69,7 +69,9 @@ pub(crate) struct Exported {
 
 fn id(what: &str, written: &str) -> Result<EntityId, ApiError> {
     let short: String = written.chars().take(60).collect();
-    written.parse().map_err(|_| ApiError::invalid(format!("`{what}` is `{short}`, which is no id of an entity")))
+    written
+        .parse()
+        .map_err(|_| ApiError::invalid(format!("`{what}` is `{short}`, which is no id of an entity")))
 }
 
 fn time(written: &str) -> Result<UnixMillis, ApiError> {

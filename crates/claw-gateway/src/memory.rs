@@ -87,7 +87,11 @@ impl From<Owner> for MemoryOwner {
 }
 
 /// The reader that a visitor is: their own user, in their own tenant, with an agent that is there.
-pub(crate) async fn reader(gateway: &Gateway, who: &Who, agent: Option<&str>) -> Result<MemoryReader, ApiError> {
+pub(crate) async fn reader(
+    gateway: &Gateway,
+    who: &Who,
+    agent: Option<&str>,
+) -> Result<MemoryReader, ApiError> {
     let agent = agent.unwrap_or("default");
     let id = AgentId::new(agent).map_err(|error| ApiError::invalid(format!("`agentId`: {error}")))?;
     if agent != "default" {

@@ -70,8 +70,8 @@ pub use claw_core::tool::{
     ToolSource, Unavailable, erase,
 };
 pub use claw_core::{
-    AccessRequestId, AgentId, ApprovalId, BootId, CallId, EntityId, InvalidId, JobId, KeyId, NodeId, ServerName,
-    SessionKey, SkillName, TenantId, ToolName, UserId,
+    AccessRequestId, AgentId, ApprovalId, BootId, CallId, EntityId, InvalidId, JobId, KeyId, NodeId,
+    ServerName, SessionKey, SkillName, TenantId, ToolName, UserId,
 };
 pub use claw_core::{graph, message, port, skill, store};
 pub use claw_host::files::{LocalFiles, MemoryFiles, RoutedFiles, Routing, StoreFiles, workspace_path};

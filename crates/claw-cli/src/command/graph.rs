@@ -54,10 +54,12 @@ Examples:
   clawsmith graph export --format dot | dot -Tsvg > graph.svg")]
     Export(Export),
     /// Have a model extract the facts of documents that wait for it, now.
-    #[command(after_help = "`clawsmith serve` and `chat` do so by themselves where `[memory.graph]` is configured.
+    #[command(
+        after_help = "`clawsmith serve` and `chat` do so by themselves where `[memory.graph]` is configured.
 
 Examples:
-  clawsmith graph extract")]
+  clawsmith graph extract"
+    )]
     Extract,
     /// Say how large the graph is, and how far documents are extracted.
     #[command(after_help = "Examples:
@@ -251,8 +253,11 @@ impl Search {
         let setup = session.load()?;
         let reader = self.reader.reader(session, &setup)?;
         let start = graph_start(&self.query);
-        if matches!(&start, GraphStart::Words(words) if words.is_empty() || words.len() > GraphQuery::LONGEST) {
-            return Err(Failure::usage("the query is empty or too long").hint("ask with a name, or '*' for all"));
+        if matches!(&start, GraphStart::Words(words) if words.is_empty() || words.len() > GraphQuery::LONGEST)
+        {
+            return Err(
+                Failure::usage("the query is empty or too long").hint("ask with a name, or '*' for all")
+            );
         }
         let kind = self.kind.as_deref().map(entity_kind).transpose()?;
         let (depth, limit) = (usize::from(self.depth), usize::from(self.limit));
@@ -343,7 +348,12 @@ impl Merge {
             for pair in &pairs {
                 session.out.line(format_args!(
                     "{:.2}  {} {} ({})\n      {} {}",
-                    pair.likeness, pair.one.id, pair.one.said.name, pair.one.said.kind, pair.other.id, pair.other.said.name
+                    pair.likeness,
+                    pair.one.id,
+                    pair.one.said.name,
+                    pair.one.said.kind,
+                    pair.other.id,
+                    pair.other.said.name
                 ))?;
             }
             if pairs.is_empty() {
@@ -424,7 +434,9 @@ fn extract(session: &mut Session) -> Outcome {
     let Extracted { documents, entities, relations, doubtful, failed } = done;
     session.out.line(format_args!("{documents} documents: {entities} entities, {relations} relations"))?;
     if doubtful > 0 {
-        session.out.line(format_args!("{doubtful} may be known by another name; see `clawsmith graph merge`"))?;
+        session
+            .out
+            .line(format_args!("{doubtful} may be known by another name; see `clawsmith graph merge`"))?;
     }
     if failed > 0 {
         session.out.line(format_args!("{failed} documents failed; `clawsmith graph status` says why"))?;
@@ -467,7 +479,9 @@ fn kept_facts(session: &mut Session, kept: &KeptFacts) -> Outcome {
     }
     session.out.line(format_args!("{added} added, {merged} known already, {relations} relations"))?;
     if *doubtful > 0 {
-        session.out.line(format_args!("{doubtful} may be known by another name; see `clawsmith graph merge`"))?;
+        session
+            .out
+            .line(format_args!("{doubtful} may be known by another name; see `clawsmith graph merge`"))?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -20,26 +20,51 @@ fn facts_are_added_found_merged_and_forgotten() {
     let home = Home::new();
     let anna = json(
         &home,
-        &["graph", "add", "entity", "Anna Müller", "--type", "Person", "--alias", "Annie", "--property", "city=Bern",
-          "--source", "memory/people.md:3-4"],
+        &[
+            "graph",
+            "add",
+            "entity",
+            "Anna Müller",
+            "--type",
+            "Person",
+            "--alias",
+            "Annie",
+            "--property",
+            "city=Bern",
+            "--source",
+            "memory/people.md:3-4",
+        ],
     );
     assert_eq!((anna["added"].as_u64(), anna["merged"].as_u64()), (Some(1), Some(0)));
     json(&home, &["graph", "add", "entity", "Acme", "--type", "organization", "--owner", "user"]);
-    let worked = ["graph", "add", "relation", "annie", "works at", "Acme", "--since", "2020", "--until", "2022-06"];
+    let worked =
+        ["graph", "add", "relation", "annie", "works at", "Acme", "--since", "2020", "--until", "2022-06"];
     assert_eq!(json(&home, &worked)["relations"], 1);
 
     let then = json(&home, &["graph", "search", "who lives in Bern?", "--as-of", "2021"]);
-    assert_eq!((names(&then, "found"), names(&then, "related")), (vec!["Anna Müller".to_owned()], vec!["Acme".to_owned()]));
+    assert_eq!(
+        (names(&then, "found"), names(&then, "related")),
+        (vec!["Anna Müller".to_owned()], vec!["Acme".to_owned()])
+    );
     assert_eq!(then["relations"][0]["valid_until"], "2022-06-01");
     let now = json(&home, &["graph", "search", "Bern"]);
     assert_eq!(names(&now, "related"), [""; 0], "it ended");
     let shown = home.run(&["graph", "show", "Anna Müller"]);
     assert!(shown.stdout.contains("memory/people.md:3-4"), "{} {}", shown.stdout, shown.stderr);
-    assert!(shown.stdout.contains("Anna Müller works_at Acme (since 2020-01-01; until 2022-06-01)"), "{}", shown.stdout);
+    assert!(
+        shown.stdout.contains("Anna Müller works_at Acme (since 2020-01-01; until 2022-06-01)"),
+        "{}",
+        shown.stdout
+    );
     // The same over the road, fenced.
     let args = r#"{"query": "anna", "as_of": "2021-01-01"}"#;
     let called = home.run(&["tools", "call", "knowledge_graph_search", "--args", args]);
-    assert!(called.stdout.contains("works_at Acme") && called.stdout.contains("untrusted data"), "{} {}", called.stdout, called.stderr);
+    assert!(
+        called.stdout.contains("works_at Acme") && called.stdout.contains("untrusted data"),
+        "{} {}",
+        called.stdout,
+        called.stderr
+    );
 
     let other = json(&home, &["graph", "add", "entity", "Anna Mueller", "--type", "person"]);
     assert_eq!(other["doubtful"], 1);
@@ -88,7 +113,10 @@ fn a_graph_moves_out_and_in_and_malformed_files_change_nothing() {
     other.write("project/graph.jsonl", &lines);
     assert_eq!(json(&other, &["graph", "import", "graph.jsonl", "--owner", "tenant"])["added"], 2);
     let found = json(&other, &["graph", "search", "ben", "--user", "somebody"]);
-    assert_eq!((names(&found, "found"), names(&found, "related")), (vec!["=Ben".to_owned()], vec!["Anna".to_owned()]));
+    assert_eq!(
+        (names(&found, "found"), names(&found, "related")),
+        (vec!["=Ben".to_owned()], vec!["Anna".to_owned()])
+    );
     other.write("project/bad.jsonl", format!("{lines}{{\"entity\": 7}}\n"));
     let bad = other.run(&["graph", "import", "bad.jsonl"]);
     assert!(bad.code != 0 && bad.stderr.contains("line 4"), "{}", bad.stderr);
@@ -118,7 +146,8 @@ fn refuses_the_graph_of_others_over_http() {
 
     // Another user who guesses the id.
     gateway.get(&format!("/v1/graph/entities/{id}"), &ben).check(404, "there is no entity");
-    let found = gateway.get(&format!("/v1/graph/search?entityId={id}&depth=5"), &ben).check(200, "found").json();
+    let found =
+        gateway.get(&format!("/v1/graph/search?entityId={id}&depth=5"), &ben).check(200, "found").json();
     assert_eq!(found["found"], json!([]));
     gateway.send(&format!("DELETE /v1/graph/entities/{id}"), &ben, &[], "").check(404, "there is no entity");
     let pair = json!({ "keep": id, "other": kept["entities"][1] });
@@ -189,11 +218,21 @@ fn a_model_extracts_and_a_changed_document_replaces_what_it_said() {
     home.write("project/notes/odd.md", "nothing to see\n");
     json(&home, &["memory", "import", "notes"]);
     let done = json(&home, &["graph", "extract"]);
-    assert_eq!((done["documents"].as_u64(), done["entities"].as_u64(), done["failed"].as_u64()), (Some(1), Some(2), Some(1)), "{done}");
+    assert_eq!(
+        (done["documents"].as_u64(), done["entities"].as_u64(), done["failed"].as_u64()),
+        (Some(1), Some(2), Some(1)),
+        "{done}"
+    );
     let status = json(&home, &["graph", "status"]);
-    assert!(status["failures"][0]["error"].as_str().unwrap().contains("gave no facts for line 1"), "{status}");
+    assert!(
+        status["failures"][0]["error"].as_str().unwrap().contains("gave no facts for line 1"),
+        "{status}"
+    );
     let found = json(&home, &["graph", "search", "anna"]);
-    assert_eq!((names(&found, "found"), names(&found, "related")), (vec!["Anna".to_owned()], vec!["Acme".to_owned()]));
+    assert_eq!(
+        (names(&found, "found"), names(&found, "related")),
+        (vec!["Anna".to_owned()], vec!["Acme".to_owned()])
+    );
     assert_eq!(found["relations"][0]["sources"][0]["path"], "memory/people.md");
     assert_eq!(names(&json(&home, &["graph", "search", "ghost"]), "found"), [""; 0], "not sure enough");
 
@@ -201,7 +240,10 @@ fn a_model_extracts_and_a_changed_document_replaces_what_it_said() {
     json(&home, &["memory", "import", "notes"]);
     json(&home, &["graph", "extract"]);
     let found = json(&home, &["graph", "search", "*"]);
-    assert_eq!((names(&found, "found"), found["found"][0]["description"].as_str()), (vec!["Anna".to_owned()], Some("a painter")));
+    assert_eq!(
+        (names(&found, "found"), found["found"][0]["description"].as_str()),
+        (vec!["Anna".to_owned()], Some("a painter"))
+    );
     assert_eq!(home.run(&["memory", "forget", "memory/people.md"]).code, 0);
     assert_eq!(names(&json(&home, &["graph", "search", "*"]), "found"), [""; 0], "it goes with its document");
     let unset = Home::new().run(&["graph", "extract"]);

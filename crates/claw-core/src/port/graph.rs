@@ -120,8 +120,10 @@ impl fmt::Display for GraphFound {
 /// An entity in a line: name, type, owner, id, description, and where it is said.
 fn line(entity: &Entity, words: String) -> String {
     let said = &entity.said;
-    let also = if said.aliases.is_empty() { String::new() } else { format!(", also {}", said.aliases.join(", ")) };
-    let description = if said.description.is_empty() { String::new() } else { format!(": {}", said.description) };
+    let also =
+        if said.aliases.is_empty() { String::new() } else { format!(", also {}", said.aliases.join(", ")) };
+    let description =
+        if said.description.is_empty() { String::new() } else { format!(": {}", said.description) };
     let mut about = about(said.confidence, (said.valid_from, said.valid_until), &entity.sources);
     about.insert(0, format!("{}'s", entity.owner.name()));
     about.extend((!words.is_empty()).then_some(words));

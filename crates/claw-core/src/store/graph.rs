@@ -223,7 +223,12 @@ pub struct GraphState {
 pub trait GraphStore: Documents {
     /// Keeps facts, all or none. An entity is one that is known where the external id is the same, or the type and the
     /// name but for case, accents and punctuation. Names that are only alike make a pair for a person.
-    async fn keep_facts(&self, from: &FactsFrom, facts: NewFacts, at: UnixMillis) -> Result<KeptFacts, StoreError>;
+    async fn keep_facts(
+        &self,
+        from: &FactsFrom,
+        facts: NewFacts,
+        at: UnixMillis,
+    ) -> Result<KeptFacts, StoreError>;
     /// Forgets what removed documents said; returns of how many.
     async fn sweep_facts(&self, limit: usize) -> Result<u64, StoreError>;
     /// Entities by words, best first, or all by name.
@@ -240,9 +245,19 @@ pub trait GraphStore: Documents {
     /// Removes an entity with its relations and all that was said of them. `false` where the owner has none.
     async fn forget_entity(&self, owner: &GraphOwner, id: EntityId) -> Result<bool, StoreError>;
     /// Makes two entities of an owner one, which keeps the first one's id and name.
-    async fn merge_entities(&self, owner: &GraphOwner, keep: EntityId, gone: EntityId) -> Result<(), StoreError>;
+    async fn merge_entities(
+        &self,
+        owner: &GraphOwner,
+        keep: EntityId,
+        gone: EntityId,
+    ) -> Result<(), StoreError>;
     /// Records that two entities are two. `false` where they are no pair.
-    async fn part_entities(&self, owner: &GraphOwner, one: EntityId, other: EntityId) -> Result<bool, StoreError>;
+    async fn part_entities(
+        &self,
+        owner: &GraphOwner,
+        one: EntityId,
+        other: EntityId,
+    ) -> Result<bool, StoreError>;
     /// Pairs of the reader's that may be one thing, the most alike first.
     async fn entity_pairs(&self, reader: &MemoryReader, limit: usize) -> Result<Vec<EntityPair>, StoreError>;
     /// Leases documents whose facts were not extracted as they stand and that were not written after `quiet`, of every

@@ -12,7 +12,9 @@ use std::time::Duration;
 
 use claw_core::message::{Turn, fenced};
 use claw_core::port::{Answer, Clock, Fault, Models, Piece, Prompt, Question, Stop, UnixMillis};
-use claw_core::store::{ExtractionWork, FactsFrom, KeptFacts, NewFacts, NewUsage, Role, Store, StoreError, Topic};
+use claw_core::store::{
+    ExtractionWork, FactsFrom, KeptFacts, NewFacts, NewUsage, Role, Store, StoreError, Topic,
+};
 use claw_core::{AgentId, CallId, SessionKey, UsageId};
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
@@ -146,10 +148,10 @@ impl Extractor {
         facts: NewFacts,
         done: &mut Extracted,
     ) -> Result<(), StoreError> {
-        let (entities, from) = (facts.entities.len() as u64, FactsFrom::Document {
-            key: work.key.clone(),
-            version: work.version,
-        });
+        let (entities, from) = (
+            facts.entities.len() as u64,
+            FactsFrom::Document { key: work.key.clone(), version: work.version },
+        );
         match self.store.keep_facts(&from, facts, SystemClock.now()).await {
             Ok(KeptFacts { is_stale: true, .. }) => {} // A newer version is work of its own.
             Ok(kept) => {
@@ -250,7 +252,9 @@ impl Extractor {
 
     /// Writes down what an answer cost. One that cannot be written does not end the work.
     async fn pay(&self, work: &ExtractionWork, answer: &Answer) {
-        let (Ok(session), Ok(agent)) = (SessionKey::new("graph:extraction"), AgentId::new("default")) else { return };
+        let (Ok(session), Ok(agent)) = (SessionKey::new("graph:extraction"), AgentId::new("default")) else {
+            return;
+        };
         let usage = NewUsage {
             id: UsageId::new(),
             tenant: work.key.tenant.clone(),

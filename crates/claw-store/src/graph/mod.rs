@@ -10,12 +10,12 @@ mod reading;
 mod store;
 mod writing;
 
+use claw_core::EntityId;
 use claw_core::graph::{Entity, EntityFacts, GraphSource, NAMED_SOURCES, Relation, RelationFacts};
 use claw_core::port::{MemoryOwner, UnixMillis};
 use claw_core::store::{
     DocumentKey, ExtractionFailure, ExtractionWork, FactsFrom, NewFacts, Shelf, StoreError,
 };
-use claw_core::EntityId;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::reading::graph_reading;
@@ -101,7 +101,8 @@ pub(crate) fn relation(
 
 /// Facts as they are kept; what does not fit is refused and named.
 pub(crate) fn checked(mut facts: NewFacts) -> Result<NewFacts, StoreError> {
-    let refused = |what: String, why: String| StoreError::Refused { what: WRITE, why: format!("{what}: {why}") };
+    let refused =
+        |what: String, why: String| StoreError::Refused { what: WRITE, why: format!("{what}: {why}") };
     for entity in &mut facts.entities {
         let short: String = entity.said.name.chars().take(40).collect();
         let said = entity.said.clone().checked();
@@ -124,7 +125,9 @@ pub(crate) fn checked(mut facts: NewFacts) -> Result<NewFacts, StoreError> {
 
 /// There is no such entity, or it is somebody else's.
 pub(crate) fn no_entity(id: EntityId) -> StoreError {
-    let why = format!("there is no entity `{id}` of this owner; `clawsmith graph search '*'` lists those there are");
+    let why = format!(
+        "there is no entity `{id}` of this owner; `clawsmith graph search '*'` lists those there are"
+    );
     StoreError::Refused { what: "unknown entity", why }
 }
 
@@ -164,7 +167,11 @@ fn document_key((tenant, agent, user, path): KeyRow) -> Result<DocumentKey, Stor
 }
 
 /// Work from its row: the document's key, its version, tries and text.
-pub(crate) fn work(key: KeyRow, (version, tries): (i64, i64), text: Vec<u8>) -> Result<ExtractionWork, StoreError> {
+pub(crate) fn work(
+    key: KeyRow,
+    (version, tries): (i64, i64),
+    text: Vec<u8>,
+) -> Result<ExtractionWork, StoreError> {
     Ok(ExtractionWork {
         key: document_key(key)?,
         version: row::count(version)?,
@@ -179,5 +186,10 @@ pub(crate) fn failure(
     (tries, next): (i64, i64),
     error: String,
 ) -> Result<ExtractionFailure, StoreError> {
-    Ok(ExtractionFailure { key: document_key(key)?, tries: row::count(tries)?, next: UnixMillis(next), error })
+    Ok(ExtractionFailure {
+        key: document_key(key)?,
+        tries: row::count(tries)?,
+        next: UnixMillis(next),
+        error,
+    })
 }

@@ -17,7 +17,9 @@ pub(crate) fn key(name: &str) -> String {
     let is_kept = |at: usize, c: char| match c {
         '.' | ',' | ':' => is_digit(at.checked_sub(1)) && is_digit(at.checked_add(1)),
         '+' | '#' | '&' | '@' | '%' | '$' | '*' | '=' | '<' | '>' | '~' | '^' | '|' => true,
-        c => c.is_alphanumeric() || is_combining_mark(c) || !(c.is_ascii() || c.is_whitespace() || is_dash(c)),
+        c => {
+            c.is_alphanumeric() || is_combining_mark(c) || !(c.is_ascii() || c.is_whitespace() || is_dash(c))
+        }
     };
     let key: String = plain.iter().enumerate().filter(|(at, c)| is_kept(*at, **c)).map(|(_, c)| *c).collect();
     // A name of punctuation alone is itself.
@@ -63,17 +65,25 @@ mod tests {
         ] {
             assert_eq!(key(one), key(other), "{one}");
         }
-        for (one, other) in [("C", "C++"), ("C#", "C"), ("Release 1.2", "Release 12"), ("日本", "日"), ("!!", "!")] {
+        for (one, other) in
+            [("C", "C++"), ("C#", "C"), ("Release 1.2", "Release 12"), ("日本", "日"), ("!!", "!")]
+        {
             assert_ne!(key(one), key(other), "{one}");
         }
     }
 
     #[test]
     fn alike_names_are_a_question_and_others_none() {
-        for (one, other) in [("Jonathan Smith", "Jonathon Smith"), ("Maria Gonzalez", "Mario Gonzalez"), ("Anna", "Anna Müller")] {
+        for (one, other) in [
+            ("Jonathan Smith", "Jonathon Smith"),
+            ("Maria Gonzalez", "Mario Gonzalez"),
+            ("Anna", "Anna Müller"),
+        ] {
             assert!(likeness(&key(one), &key(other)).is_some(), "{one}");
         }
-        for (one, other) in [("Release 1.2", "Release 1.3"), ("Anna", "Annegret Holm"), ("Al", "Ali"), ("Berlin", "Bergen")] {
+        for (one, other) in
+            [("Release 1.2", "Release 1.3"), ("Anna", "Annegret Holm"), ("Al", "Ali"), ("Berlin", "Bergen")]
+        {
             assert_eq!(likeness(&key(one), &key(other)), None, "{one}");
         }
     }

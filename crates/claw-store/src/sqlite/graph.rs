@@ -10,12 +10,13 @@ use claw_core::store::{
     GraphWalk, KeptFacts, NewFacts, RelationEnd, StoreError, Walked,
 };
 use claw_core::{EntityId, RelationId, TenantId};
-use sqlx::{Sqlite, SqliteConnection, QueryBuilder, query, query_as, query_scalar};
+use sqlx::{QueryBuilder, Sqlite, SqliteConnection, query, query_as, query_scalar};
 
 use super::SqliteStore;
 use crate::graph::{
-    COMPARED, COUNTED, Desk, Known, MOST_PAIRS, MentionRow, READ, RelationRow, WRITE, checked, desk, end, entity, failure,
-    folded, graph_reading, graph_store, graph_writing, names, no_entity, ordered, rank, relation, work,
+    COMPARED, COUNTED, Desk, Known, MOST_PAIRS, MentionRow, READ, RelationRow, WRITE, checked, desk, end,
+    entity, failure, folded, graph_reading, graph_store, graph_writing, names, no_entity, ordered, rank,
+    relation, work,
 };
 use crate::{document, row, search, words};
 

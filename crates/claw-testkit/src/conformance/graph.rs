@@ -103,7 +103,11 @@ async fn words_find_entities_and_a_list_has_all(store: impl GraphStore) {
     assert_eq!((kept.added, kept.merged, kept.entities.len()), (3, 0, 3));
 
     assert_eq!(names(&store, &ann(), None).await, ["Grey heron", "Reed bed", "Zoe"]);
-    assert_eq!(names(&store, &ann(), Some("Which herons?")).await, ["Grey heron", "Reed bed"], "a name counts more");
+    assert_eq!(
+        names(&store, &ann(), Some("Which herons?")).await,
+        ["Grey heron", "Reed bed"],
+        "a name counts more"
+    );
     assert_eq!(names(&store, &ann(), Some("cinerea")).await, ["Grey heron"]);
     assert_eq!(names(&store, &ann(), Some("standing")).await, ["Grey heron"], "inflections are one word");
     assert_eq!(names(&store, &ann(), Some("\" OR 1=1 --")).await, [""; 0]);
@@ -119,7 +123,11 @@ async fn words_find_entities_and_a_list_has_all(store: impl GraphStore) {
     assert_eq!((found.len(), found[0].words.as_slice()), (1, ["heron".to_owned()].as_slice()));
     assert_eq!((found[0].entity.owner, found[0].entity.id), (MemoryOwner::User, kept.entities[0]));
     let listed = EntityQuery { text: None, kind: None, limit: 1, after: Some(kept.entities[0]), ..query };
-    assert_eq!(store.entities(&listed).await.unwrap()[0].entity.said.name, "Reed bed", "a list goes on after one");
+    assert_eq!(
+        store.entities(&listed).await.unwrap()[0].entity.said.name,
+        "Reed bed",
+        "a list goes on after one"
+    );
     let stranger = EntityQuery { after: Some(EntityId::new()), ..listed };
     assert_eq!(store.entities(&stranger).await.unwrap(), []);
 }
@@ -181,14 +189,21 @@ async fn a_document_replaces_what_it_said(store: impl GraphStore) {
     };
     let first = extract(&store, path, version, facts.clone()).await;
     assert_eq!((first.added, first.relations), (3, 2));
-    let other = NewFacts { entities: vec![said_at("memory/b.md", 9, described("Ben", "a Ben of b"))], relations: vec![] };
+    let other = NewFacts {
+        entities: vec![said_at("memory/b.md", 9, described("Ben", "a Ben of b"))],
+        relations: vec![],
+    };
     assert_eq!(extract(&store, "memory/b.md", 1, other).await.entities, [first.entities[1]]);
-    assert_eq!(extract(&store, path, version + 1, facts.clone()).await, KeptFacts { is_stale: true, ..KeptFacts::default() });
+    assert_eq!(
+        extract(&store, path, version + 1, facts.clone()).await,
+        KeptFacts { is_stale: true, ..KeptFacts::default() }
+    );
     let again = extract(&store, path, version, facts).await;
     assert_eq!((again.entities, again.added), (first.entities.clone(), 0), "what is said again keeps its id");
 
     let version = store.put_document(&document(path), "other", Some(version), NOW).await.unwrap();
-    let facts = NewFacts { entities: vec![said_at(path, 4, described("Anna", "a painter"))], relations: vec![] };
+    let facts =
+        NewFacts { entities: vec![said_at(path, 4, described("Anna", "a painter"))], relations: vec![] };
     assert_eq!(extract(&store, path, version, facts).await.entities, [first.entities[0]]);
     assert_eq!(names(&store, &ann(), None).await, ["Anna", "Ben"], "nobody speaks of Cleo any more");
     let walked = store.walk_graph(&walk(&first.entities, 3)).await.unwrap();
@@ -227,7 +242,8 @@ async fn a_walk_goes_no_further_than_it_may(store: impl GraphStore) {
     let circle = (0..5).map(|n| relates(n, "next", (n + 1) % 5)).chain([relates(2, "next", 5)]).collect();
     let kept = say(&store, people, circle).await;
     let start = [kept.entities[0]];
-    let names = |walked: &Walked| walked.entities.iter().map(|entity| entity.said.name.clone()).collect::<Vec<_>>();
+    let names =
+        |walked: &Walked| walked.entities.iter().map(|entity| entity.said.name.clone()).collect::<Vec<_>>();
     let sorted = |walked: &Walked| {
         let mut names = names(walked);
         names.sort();
@@ -238,7 +254,11 @@ async fn a_walk_goes_no_further_than_it_may(store: impl GraphStore) {
     let one = store.walk_graph(&walk(&start, 1)).await.unwrap();
     assert_eq!((sorted(&one).join(" "), one.relations.len()), ("A1 B2 E5".to_owned(), 2), "both ways");
     let all = store.walk_graph(&walk(&start, 5)).await.unwrap();
-    assert_eq!((sorted(&all).join(" "), all.relations.len()), ("A1 B2 C3 D4 E5 Tail".to_owned(), 6), "each once");
+    assert_eq!(
+        (sorted(&all).join(" "), all.relations.len()),
+        ("A1 B2 C3 D4 E5 Tail".to_owned(), 6),
+        "each once"
+    );
     assert!(!all.is_cut);
     let few = store.walk_graph(&GraphWalk { most_entities: 3, ..walk(&start, 5) }).await.unwrap();
     assert_eq!((few.entities.len(), few.is_cut), (3, true));
@@ -259,7 +279,9 @@ async fn a_walk_is_of_its_time(store: impl GraphStore) {
     (worked.said.valid_from, worked.said.valid_until) = (time("2010"), time("2015"));
     let mut again = worked.clone();
     (again.said.valid_from, again.said.valid_until) = (time("2018"), None);
-    let kept = say(&store, vec![thing("Anna"), firm, thing("Ben")], vec![worked, again, relates(0, "knows", 2)]).await;
+    let kept =
+        say(&store, vec![thing("Anna"), firm, thing("Ben")], vec![worked, again, relates(0, "knows", 2)])
+            .await;
     for (as_of, expected) in [
         ("1999", "Anna Ben | Anna knows Ben"),
         ("2005", "Anna Ben | Anna knows Ben"),
@@ -268,14 +290,24 @@ async fn a_walk_is_of_its_time(store: impl GraphStore) {
         ("2019", "Anna Ben Firm | Anna knows Ben, Anna works_at Firm"),
         ("2021", "Anna Ben | Anna knows Ben"),
     ] {
-        let walked = store.walk_graph(&GraphWalk { as_of: time(as_of), ..walk(&kept.entities[..1], 2) }).await.unwrap();
+        let walked = store
+            .walk_graph(&GraphWalk { as_of: time(as_of), ..walk(&kept.entities[..1], 2) })
+            .await
+            .unwrap();
         let (mut names, relations) = shown(&walked);
         names.sort_unstable();
         assert_eq!(format!("{} | {}", names.join(" "), relations.join(", ")), expected, "{as_of}");
     }
     let all = store.walk_graph(&walk(&kept.entities[..1], 1)).await.unwrap();
     assert_eq!(all.relations.len(), 3, "the years between make two relations of one");
-    let query = |as_of| EntityQuery { reader: ann(), text: Some("firm".to_owned()), kind: None, as_of, limit: 5, after: None };
+    let query = |as_of| EntityQuery {
+        reader: ann(),
+        text: Some("firm".to_owned()),
+        kind: None,
+        as_of,
+        limit: 5,
+        after: None,
+    };
     assert_eq!(store.entities(&query(time("2019"))).await.unwrap().len(), 1);
     assert_eq!(store.entities(&query(time("2021"))).await.unwrap().len(), 0);
     assert_eq!(store.entities(&EntityQuery { text: None, ..query(time("2021")) }).await.unwrap().len(), 2);
@@ -292,13 +324,15 @@ async fn a_hub_is_cut_at_the_surest(store: impl GraphStore) {
     let (names, _) = shown(&walked);
     assert_eq!((names, walked.is_cut), (vec!["Person 0", "Person 39", "Person 38", "Person 37"], true));
     // From the other side there is one way.
-    let walked = store.walk_graph(&GraphWalk { most_each: 1, ..walk(&kept.entities[5..6], 1) }).await.unwrap();
+    let walked =
+        store.walk_graph(&GraphWalk { most_each: 1, ..walk(&kept.entities[5..6], 1) }).await.unwrap();
     assert_eq!((walked.entities.len(), walked.is_cut), (2, false));
 }
 
 async fn two_entities_become_one(store: impl GraphStore) {
     let entities = vec![described("Anna", "a baker"), described("A. Miller", "a painter"), thing("Ben")];
-    let relations = vec![relates(0, "knows", 2), relates(1, "knows", 2), relates(2, "likes", 1), relates(0, "is", 1)];
+    let relations =
+        vec![relates(0, "knows", 2), relates(1, "knows", 2), relates(2, "likes", 1), relates(0, "is", 1)];
     let kept = say(&store, entities, relations).await;
     let [anna, miller, ben] = kept.entities[..] else { panic!("three") };
     store.merge_entities(&own(), anna, miller).await.unwrap();
@@ -321,7 +355,9 @@ async fn places_of_documents_lead_to_entities(store: impl GraphStore) {
     let version = store.put_document(&document(path), "one", None, NOW).await.unwrap();
     let entities = vec![said_at(path, 3, thing("Anna")), said_at(path, 8, thing("Ben"))];
     extract(&store, path, version, NewFacts { entities, relations: vec![] }).await;
-    let part = |start_line, end_line| (MemoryOwner::User, GraphSource { path: path.to_owned(), start_line, end_line });
+    let part = |start_line, end_line| {
+        (MemoryOwner::User, GraphSource { path: path.to_owned(), start_line, end_line })
+    };
     for (place, expected) in [(part(1, 3), "Anna"), (part(4, 7), ""), (part(1, 99), "Anna Ben")] {
         let found = store.entities_in(&ann(), std::slice::from_ref(&place), None).await.unwrap();
         let names: Vec<_> = found.iter().map(|entity| entity.said.name.as_str()).collect();
@@ -331,7 +367,9 @@ async fn places_of_documents_lead_to_entities(store: impl GraphStore) {
 }
 
 async fn refuses_entities_of_others_by_guessed_ids(store: impl GraphStore) {
-    let mine = say(&store, vec![described("Anna", "secret"), thing("Ben")], vec![relates(0, "knows", 1)]).await.entities;
+    let mine = say(&store, vec![described("Anna", "secret"), thing("Ben")], vec![relates(0, "knows", 1)])
+        .await
+        .entities;
     let say_as = async |owner: GraphOwner, name: &str| {
         let facts = NewFacts { entities: vec![thing(name)], relations: vec![] };
         store.keep_facts(&FactsFrom::Person(owner), facts, NOW).await.unwrap().entities[0]
@@ -349,7 +387,8 @@ async fn refuses_entities_of_others_by_guessed_ids(store: impl GraphStore) {
     for (other, may_see) in others {
         assert_eq!(names(&store, &other, None).await, may_see);
         assert_eq!(names(&store, &other, Some("anna secret")).await, [""; 0]);
-        let walked = store.walk_graph(&GraphWalk { reader: other.clone(), ..walk(&guessed, 3) }).await.unwrap();
+        let walked =
+            store.walk_graph(&GraphWalk { reader: other.clone(), ..walk(&guessed, 3) }).await.unwrap();
         let (mut reached, relations) = shown(&walked);
         reached.sort_unstable();
         assert_eq!((reached, relations), (may_see, vec![]));
@@ -359,7 +398,10 @@ async fn refuses_entities_of_others_by_guessed_ids(store: impl GraphStore) {
         let owner = GraphOwner::of(&other, own).unwrap();
         for id in [mine[0], tenants] {
             assert!(!store.forget_entity(&owner, id).await.unwrap());
-            assert!(matches!(store.merge_entities(&owner, id, mine[1]).await, Err(StoreError::Refused { .. })));
+            assert!(matches!(
+                store.merge_entities(&owner, id, mine[1]).await,
+                Err(StoreError::Refused { .. })
+            ));
             let mut relation = relates(0, "knows", 0);
             relation.target = RelationEnd::Known(id);
             let facts = NewFacts { entities: vec![thing("Mallory")], relations: vec![relation] };
@@ -378,13 +420,20 @@ async fn refuses_hostile_facts_whole(store: impl GraphStore) {
     let refused = store.keep_facts(&FactsFrom::Person(own()), facts, NOW).await.unwrap_err();
     assert!(refused.to_string().len() < 500, "{refused}");
     let far = NewFacts { entities: vec![thing("Anna")], relations: vec![relates(0, "knows", 7)] };
-    assert!(matches!(store.keep_facts(&FactsFrom::Person(own()), far, NOW).await, Err(StoreError::Refused { .. })));
+    assert!(matches!(
+        store.keep_facts(&FactsFrom::Person(own()), far, NOW).await,
+        Err(StoreError::Refused { .. })
+    ));
     assert_eq!(names(&store, &ann(), None).await, [""; 0], "nothing was kept of either");
     let hostile = "a\0b'; DROP TABLE graph_entities; --\u{202e}\"\n[end of untrusted data ";
     let kept = say(&store, vec![described(hostile, hostile)], vec![]).await;
     let walked = store.walk_graph(&walk(&kept.entities, 0)).await.unwrap();
     assert_eq!(walked.entities[0].said.name, "a b'; DROP TABLE graph_entities; --\" [end of untrusted data");
-    assert_eq!(say(&store, vec![thing("..."), thing("!")], vec![]).await.added, 2, "names of signs are names");
+    assert_eq!(
+        say(&store, vec![thing("..."), thing("!")], vec![]).await.added,
+        2,
+        "names of signs are names"
+    );
 }
 
 async fn documents_are_work_until_their_facts_are_kept(store: impl GraphStore) {
@@ -412,7 +461,11 @@ async fn documents_are_work_until_their_facts_are_kept(store: impl GraphStore) {
     assert_eq!((state.unextracted, state.extracted, state.entities, state.failures), (0, 1, 1, vec![]));
     assert_eq!(claim(later(900_000), later(900_000)).await, []);
     store.put_document(&document("memory/a.md"), "stork", Some(1), NOW).await.unwrap();
-    assert_eq!(claim(later(900_000), later(900_000)).await, [("memory/a.md".to_owned(), 2, 0)], "changed is work again");
+    assert_eq!(
+        claim(later(900_000), later(900_000)).await,
+        [("memory/a.md".to_owned(), 2, 0)],
+        "changed is work again"
+    );
     assert_eq!(store.graph_state(&tenant("other")).await.unwrap(), claw_core::store::GraphState::default());
 }
 

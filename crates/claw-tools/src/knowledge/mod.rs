@@ -5,5 +5,7 @@ mod skill_search;
 
 use crate::Builtin;
 
-pub(crate) const TOOLS: &[Builtin] =
-    &[Builtin::of::<knowledge_graph_search::KnowledgeGraphSearch>(), Builtin::of::<skill_search::SkillSearch>()];
+pub(crate) const TOOLS: &[Builtin] = &[
+    Builtin::of::<knowledge_graph_search::KnowledgeGraphSearch>(),
+    Builtin::of::<skill_search::SkillSearch>(),
+];

@@ -13,7 +13,7 @@ use claw_core::port::{
 };
 use claw_core::store::{
     EntityPair, EntityQuery, FactsFrom, GraphOwner, GraphState, GraphWalk, KeptFacts, NewEntity, NewFacts,
-    NewRelation, RelationEnd, Walked,
+    NewRelation, RelationEnd, StoreError, Walked,
 };
 use claw_host::SystemClock;
 use claw_host::recall::{Extracted, Extractor, ExtractorOptions, StoredGraph};
@@ -125,7 +125,7 @@ impl App {
         facts: NewFacts,
     ) -> Result<KeptFacts, Error> {
         let from = FactsFrom::Person(graph_owner(reader, owner)?);
-        Ok(self.store.keep_facts(&from, facts, SystemClock.now()).await?)
+        self.store.keep_facts(&from, facts, SystemClock.now()).await.map_err(refused)
     }
 
     /// The facts of an import, checked whole; an error names the lines that are wrong.
@@ -195,7 +195,7 @@ impl App {
         gone: EntityId,
     ) -> Result<(), Error> {
         let owner = self.owner_of_both(reader, keep, gone).await?;
-        Ok(self.store.merge_entities(&owner, keep, gone).await?)
+        self.store.merge_entities(&owner, keep, gone).await.map_err(refused)
     }
 
     /// Records that two entities are two.
@@ -231,8 +231,11 @@ impl App {
     pub fn extractor(&self, models: Arc<dyn Models>) -> Result<Option<Extractor>, Error> {
         let Some(config) = &self.setup().config().memory.graph else { return Ok(None) };
         if !(0.0..=1.0).contains(&config.min_confidence) {
-            return Err(Error::invalid(format!("`memory.graph.min_confidence` is {}", config.min_confidence))
-                .hint("give a number from 0 to 1"));
+            return Err(Error::invalid(format!(
+                "`memory.graph.min_confidence` is {}",
+                config.min_confidence
+            ))
+            .hint("give a number from 0 to 1"));
         }
         let options = ExtractorOptions {
             provider: config.provider.clone(),
@@ -327,8 +330,10 @@ fn facts_of(lines: Vec<ReadLine>) -> Result<NewFacts, Error> {
     let mut wrong: Vec<String> = Vec::new();
     let count = lines.len();
     if count > MOST_IMPORTED {
-        return Err(Error::invalid(format!("there are {count} facts, and {MOST_IMPORTED} is the most at a time"))
-            .hint("import them in parts"));
+        return Err(Error::invalid(format!(
+            "there are {count} facts, and {MOST_IMPORTED} is the most at a time"
+        ))
+        .hint("import them in parts"));
     }
     for (number, line) in lines {
         let read = line.and_then(|line| match (&line.entity, &line.relation) {
@@ -371,7 +376,12 @@ fn facts_of(lines: Vec<ReadLine>) -> Result<NewFacts, Error> {
         let ends = (end("source", line.source.as_ref()), end("target", line.target.as_ref()));
         match (ends, line.relation) {
             ((Ok(source), Ok(target)), Some(said)) => {
-                facts.relations.push(NewRelation { source, target, said, place: line.sources.into_iter().next() });
+                facts.relations.push(NewRelation {
+                    source,
+                    target,
+                    said,
+                    place: line.sources.into_iter().next(),
+                });
             }
             ((one, other), _) => wrong.extend([one.err(), other.err()].into_iter().flatten()),
         }
@@ -390,6 +400,14 @@ fn graph_owner(reader: &MemoryReader, owner: MemoryOwner) -> Result<GraphOwner, 
     GraphOwner::of(reader, owner).ok_or_else(|| {
         Error::invalid("there is no user whose knowledge this is").hint("name a user, or the agent")
     })
+}
+
+/// What the store refuses is wrong with the request, not with the store.
+fn refused(error: StoreError) -> Error {
+    match error {
+        StoreError::Refused { why, .. } => Error::invalid(why),
+        error => error.into(),
+    }
 }
 
 fn no_entity(named: &str) -> Error {

@@ -106,7 +106,9 @@ impl<'a> Reading<'a> {
         for relation in said.relations {
             let place = self.source(relation.lines, &piece);
             let end = |name: &str| self.named.get(&name.trim().to_lowercase()).copied();
-            let (Some(source), Some(target)) = (end(&relation.source), end(&relation.target)) else { continue };
+            let (Some(source), Some(target)) = (end(&relation.source), end(&relation.target)) else {
+                continue;
+            };
             let facts = RelationFacts {
                 description: relation.description.unwrap_or_default(),
                 confidence: relation.confidence,

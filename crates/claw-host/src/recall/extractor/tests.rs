@@ -49,7 +49,12 @@ struct One(Arc<Told>);
 
 #[async_trait]
 impl Models for One {
-    async fn model(&self, _: &TenantId, _: Option<&str>, _: Option<&str>) -> Result<Arc<dyn Model>, ModelError> {
+    async fn model(
+        &self,
+        _: &TenantId,
+        _: Option<&str>,
+        _: Option<&str>,
+    ) -> Result<Arc<dyn Model>, ModelError> {
         Ok(Arc::clone(&self.0) as _)
     }
 }
@@ -79,7 +84,8 @@ fn document() -> DocumentKey {
 }
 
 fn extractor(store: &Arc<SqliteStore>, model: &Arc<Told>) -> Extractor {
-    let options = ExtractorOptions { provider: None, model: None, min_confidence: 0.5, quiet: Duration::ZERO };
+    let options =
+        ExtractorOptions { provider: None, model: None, min_confidence: 0.5, quiet: Duration::ZERO };
     Extractor::new(Arc::clone(store) as _, Arc::new(One(Arc::clone(model))), options)
 }
 
@@ -96,7 +102,8 @@ fn facts(entities: &[&str], relations: &[(&str, &str)]) -> String {
 #[tokio::test]
 async fn a_document_is_extracted_once_and_paid_for() {
     let store = store("Anna knows Ben.").await;
-    let model = told(|_| Ok(format!("Here you are:\n```json\n{}\n```", facts(&["Anna", "Ben"], &[("anna", "Ben")]))));
+    let model =
+        told(|_| Ok(format!("Here you are:\n```json\n{}\n```", facts(&["Anna", "Ben"], &[("anna", "Ben")]))));
     let extractor = extractor(&store, &model);
     let done = extractor.run(Duration::ZERO).await.unwrap();
     assert_eq!(done, Extracted { documents: 1, entities: 2, relations: 1, doubtful: 0, failed: 0 });
@@ -116,7 +123,8 @@ async fn an_answer_of_another_form_is_asked_again_in_smaller_pieces() {
     let store = store("Anna\nBen\nCleo\nDora").await;
     // It loses its way with more than one line.
     let model = told(|asked| {
-        let names: Vec<&str> = ["Anna", "Ben", "Cleo", "Dora"].into_iter().filter(|name| asked.contains(name)).collect();
+        let names: Vec<&str> =
+            ["Anna", "Ben", "Cleo", "Dora"].into_iter().filter(|name| asked.contains(name)).collect();
         match names.as_slice() {
             [name] => Ok(facts(&[name], &[])),
             _ => Ok("{\"entities\": [{\"name\": 7}]}".to_owned()),
@@ -134,7 +142,11 @@ async fn what_fails_waits_and_says_why() {
     let extractor = extractor(&store, &model);
     assert_eq!(extractor.run(Duration::ZERO).await.unwrap(), Extracted { failed: 1, ..Extracted::default() });
     let state = store.graph_state(&TenantId::main()).await.unwrap();
-    assert!(state.failures[0].error.contains("`told` gave no facts for line 1"), "{}", state.failures[0].error);
+    assert!(
+        state.failures[0].error.contains("`told` gave no facts for line 1"),
+        "{}",
+        state.failures[0].error
+    );
     assert_eq!(extractor.run(Duration::ZERO).await.unwrap(), Extracted::default(), "not before its time");
 
     let limited = told(|_| Err(Fault::RateLimited { retry_after: Some(Duration::from_secs(7_200)) }));

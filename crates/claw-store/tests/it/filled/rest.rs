@@ -7,11 +7,12 @@ use claw_core::port::{Artifact, Expect, Owner, UnixMillis, Version};
 use claw_core::skill::SkillTier;
 use claw_core::store::{
     AcceptedSkill, AccessRole, ApiKey, Claim, CustomToolAction, CustomToolCard, CustomToolDefinition,
-    CustomToolGrants, CustomToolPlace, DocumentKey, FactsFrom, FileChange, FileState, GraphOwner, KeptArtifact,
-    KeyScope, Layer, McpGrant, NewEntity, NewFacts, NewRelation, RelationEnd, McpRequest, McpServer, McpSubject, NewBlob, NewJob, NewKey, NewMessage, NewProcess, NewRule,
-    NewSkillVersion, NewUndo, NewUsage, Party, Passage, ProcessEnd, Program, ProgramCard, ProgramPlace,
-    ProgramSettings, RuleScope, Sealed, SecretPlace, Shelf, SkillGrant, SkillGrantee, SkillUse, Store,
-    StoredCustomTool, Summary, Tenant, Tokens, User,
+    CustomToolGrants, CustomToolPlace, DocumentKey, FactsFrom, FileChange, FileState, GraphOwner,
+    KeptArtifact, KeyScope, Layer, McpGrant, McpRequest, McpServer, McpSubject, NewBlob, NewEntity, NewFacts,
+    NewJob, NewKey, NewMessage, NewProcess, NewRelation, NewRule, NewSkillVersion, NewUndo, NewUsage, Party,
+    Passage, ProcessEnd, Program, ProgramCard, ProgramPlace, ProgramSettings, RelationEnd, RuleScope, Sealed,
+    SecretPlace, Shelf, SkillGrant, SkillGrantee, SkillUse, Store, StoredCustomTool, Summary, Tenant, Tokens,
+    User,
 };
 use claw_core::tool::PeerKind;
 use claw_core::{

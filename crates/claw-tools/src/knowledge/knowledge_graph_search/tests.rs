@@ -20,7 +20,10 @@ async fn an_answer_is_lines_with_sources_within_a_fence() {
     let said = text(fixture.run::<KnowledgeGraphSearch>(json!({ "query": " anna ", "as_of": "2021" })).await);
     let lines: Vec<&str> = said.lines().collect();
     let (first, last) = (lines[0], lines[lines.len() - 1]);
-    assert!(first.starts_with("[untrusted data ") && first.contains("from `knowledge_graph_search`"), "{first}");
+    assert!(
+        first.starts_with("[untrusted data ") && first.contains("from `knowledge_graph_search`"),
+        "{first}"
+    );
     assert!(last.starts_with("[end of untrusted data "), "{last}");
     assert_snapshot!(lines[1..lines.len() - 1].join("\n"), @r#"
     1. Anna Müller (person, also Annie): a baker (user's; since 2020-01-01; confidence 0.90; memory/people.md:3-4; words: anna; age: 41; id 01010101-0101-0101-0101-010101010101)
@@ -64,7 +67,11 @@ async fn wrong_arguments_say_what_to_try() {
         (json!({ "query": "x", "as_of": "yesterday" }), ErrorKind::Invalid, "`yesterday`, which is no time"),
         (json!({ "query": "x", "entity_type": "y".repeat(100) }), ErrorKind::Invalid, "`entity_type`"),
         (json!({ "entity_id": "../../etc" }), ErrorKind::Invalid, "search by a name first"),
-        (json!({ "entity_id": "03030303-0303-0303-0303-030303030303" }), ErrorKind::NotFound, "search by a name"),
+        (
+            json!({ "entity_id": "03030303-0303-0303-0303-030303030303" }),
+            ErrorKind::NotFound,
+            "search by a name",
+        ),
     ] {
         let (fixture, _) = fixture();
         let said = failure(fixture.run::<KnowledgeGraphSearch>(args).await, kind);

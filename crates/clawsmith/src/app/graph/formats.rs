@@ -87,7 +87,8 @@ fn json_line((line, number): (&str, usize)) -> Option<ReadLine> {
 
 fn csv_lines(text: &str) -> Result<Vec<ReadLine>, Error> {
     let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(text.as_bytes());
-    let header = reader.headers().map_err(|error| Error::invalid("the header cannot be read").because(error))?;
+    let header =
+        reader.headers().map_err(|error| Error::invalid("the header cannot be read").because(error))?;
     let header: Vec<String> =
         header.iter().map(|name| name.trim_start_matches('\u{feff}').trim().to_owned()).collect();
     if let Some(unknown) = header.iter().find(|name| !COLUMNS.contains(&name.as_str())) {
@@ -147,7 +148,17 @@ fn csv_line(header: &[String], record: &csv::StringRecord) -> Result<GraphLine, 
         Some("entity") => {
             let (name, aliases) = (cell("name").unwrap_or_default(), aliases.unwrap_or_default());
             let external_id = cell("external_id");
-            let facts = EntityFacts { name, kind, aliases, description, external_id, confidence, properties, valid_from, valid_until };
+            let facts = EntityFacts {
+                name,
+                kind,
+                aliases,
+                description,
+                external_id,
+                confidence,
+                properties,
+                valid_from,
+                valid_until,
+            };
             line.entity = Some(facts);
         }
         Some("relation") => {
@@ -290,7 +301,8 @@ impl Writer {
 }
 
 fn push(text: &mut String, line: &GraphLine) -> Result<(), Error> {
-    let line = serde_json::to_string(line).map_err(|error| Error::failed("a fact cannot be written").because(error))?;
+    let line = serde_json::to_string(line)
+        .map_err(|error| Error::failed("a fact cannot be written").because(error))?;
     text.push_str(&line);
     text.push('\n');
     Ok(())

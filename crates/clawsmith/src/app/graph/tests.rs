@@ -142,7 +142,11 @@ fn malformed_lines_are_named_and_nothing_is_imported() {
     let deep = "[".repeat(60_000);
     refused(GraphFormat::JsonLines, &deep, &["line 1"]);
     refused(GraphFormat::Csv, "record,name,evil\n", &["`evil` is no column"]);
-    refused(GraphFormat::Csv, "record,type,name\nentity,x\nthing,x,y\nentity,x,y,z\n", &["line 2", "line 3", "line 4"]);
+    refused(
+        GraphFormat::Csv,
+        "record,type,name\nentity,x\nthing,x,y\nentity,x,y,z\n",
+        &["line 2", "line 3", "line 4"],
+    );
     refused(GraphFormat::Csv, "record,type,name,valid_from\nentity,x,y,soon\n", &["`valid_from` is no time"]);
     refused(GraphFormat::Dot, "digraph {}", &["DOT can be written, not read"]);
 }
