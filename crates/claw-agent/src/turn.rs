@@ -7,6 +7,7 @@ mod act;
 mod compact;
 mod ended;
 mod known;
+mod remember;
 mod report;
 mod think;
 
@@ -284,7 +285,7 @@ impl<'a> Run<'a> {
         };
         let mut system = prompt::compose(files, &self.caller, &self.profile, told, is_reached);
         system.stable.push_str(&self.skills(offer).await);
-        let turns = self.fitting(&system, &tools).await?;
+        let turns = self.fitting(offer, &system, &tools).await?;
         Ok(Question {
             system,
             turns,

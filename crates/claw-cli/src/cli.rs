@@ -114,6 +114,9 @@ enum Command {
     /// Search what agents remember, and see to it: import, list, show, index, export and forget.
     #[command(subcommand)]
     Memory(commands::memory::Memory),
+    /// Search the knowledge graph, and see to it: show, add, merge, import, export and forget.
+    #[command(subcommand)]
+    Graph(commands::graph::Graph),
     /// See to the store: how it stands, its schema, copies and backups.
     #[command(subcommand)]
     Db(commands::db::Db),
@@ -216,6 +219,7 @@ fn execute(cli: Cli) -> Outcome {
         Command::Ledger(ledger) => ledger.run(&mut session),
         Command::Undo(undo) => undo.run(&mut session),
         Command::Memory(memory) => memory.run(&mut session),
+        Command::Graph(graph) => graph.run(&mut session),
         Command::Db(db) => db.run(&mut session),
         Command::Config(config) => config.run(&mut session),
         Command::Doctor(doctor) => doctor.run(&mut session),

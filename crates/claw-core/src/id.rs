@@ -313,6 +313,14 @@ uuid_id!(
     /// One user's request for access to an MCP server.
     AccessRequestId
 );
+uuid_id!(
+    /// One thing of a knowledge graph.
+    EntityId
+);
+uuid_id!(
+    /// One relation of a knowledge graph.
+    RelationId
+);
 
 #[cfg(test)]
 mod tests;

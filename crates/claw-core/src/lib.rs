@@ -7,6 +7,7 @@
 //! Read [`tool`] first.
 
 pub mod event;
+pub mod graph;
 pub mod id;
 pub mod image;
 pub mod message;
@@ -19,7 +20,7 @@ pub mod text;
 pub mod tool;
 
 pub use id::{
-    AccessRequestId, AgentId, ApprovalId, ArtifactId, BootId, CallId, InstallationId, InvalidId, JobId,
-    KeyId, MessageId, NodeId, ProcessId, ProgramName, RuleId, SecretName, ServerName, SessionKey, SkillName,
-    TenantId, ToolName, UndoId, UsageId, UserId,
+    AccessRequestId, AgentId, ApprovalId, ArtifactId, BootId, CallId, EntityId, InstallationId, InvalidId,
+    JobId, KeyId, MessageId, NodeId, ProcessId, ProgramName, RelationId, RuleId, SecretName, ServerName,
+    SessionKey, SkillName, TenantId, ToolName, UndoId, UsageId, UserId,
 };

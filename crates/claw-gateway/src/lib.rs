@@ -12,6 +12,7 @@ mod completions;
 mod custom;
 mod error;
 mod events;
+mod graph;
 mod guard;
 mod health;
 mod mcp;
@@ -232,6 +233,12 @@ fn router(gateway: Gateway) -> Router {
         .route("/v1/memory/search", get(memory::search))
         .route("/v1/memory/status", get(memory::status))
         .route("/v1/memory/document", get(memory::read).put(memory::write).delete(memory::forget))
+        .route("/v1/graph/search", get(graph::search))
+        .route("/v1/graph/entities/{entity}", get(graph::show).delete(graph::forget))
+        .route("/v1/graph/facts", post(graph::add))
+        .route("/v1/graph/pairs", get(graph::pairs).post(graph::merge))
+        .route("/v1/graph/export", get(graph::export))
+        .route("/v1/graph/status", get(graph::status))
         .route("/v1/ws", get(ws::open))
         .route("/v1/approvals", get(approvals::list))
         .route("/v1/approvals/{approval}/answer", post(approvals::answer))

@@ -23,7 +23,7 @@ const LONGEST: usize = 4_000;
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Whose {
-    agent_id: Option<String>,
+    pub(crate) agent_id: Option<String>,
 }
 
 /// A question.
@@ -69,7 +69,7 @@ pub(crate) struct Forgotten {
 /// The owner of a document that is changed.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Owner {
+pub(crate) enum Owner {
     #[default]
     User,
     Agent,
@@ -87,7 +87,11 @@ impl From<Owner> for MemoryOwner {
 }
 
 /// The reader that a visitor is: their own user, in their own tenant, with an agent that is there.
-async fn reader(gateway: &Gateway, who: &Who, agent: Option<&str>) -> Result<MemoryReader, ApiError> {
+pub(crate) async fn reader(
+    gateway: &Gateway,
+    who: &Who,
+    agent: Option<&str>,
+) -> Result<MemoryReader, ApiError> {
     let agent = agent.unwrap_or("default");
     let id = AgentId::new(agent).map_err(|error| ApiError::invalid(format!("`agentId`: {error}")))?;
     if agent != "default" {
@@ -97,7 +101,7 @@ async fn reader(gateway: &Gateway, who: &Who, agent: Option<&str>) -> Result<Mem
 }
 
 /// Checks that a visitor may change documents of this owner.
-fn may_write(who: &Who, owner: Owner) -> Result<(), ApiError> {
+pub(crate) fn may_write(who: &Who, owner: Owner) -> Result<(), ApiError> {
     who.may(match owner {
         Owner::User => Permission::WriteMemory,
         Owner::Agent | Owner::Tenant => Permission::WriteSharedMemory,

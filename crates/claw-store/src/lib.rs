@@ -9,6 +9,7 @@ pub mod chain;
 mod conversations;
 pub mod copy;
 mod document;
+mod graph;
 mod installation;
 mod mcp;
 mod migrate;

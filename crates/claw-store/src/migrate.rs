@@ -64,6 +64,7 @@ const PAIRS: &[Pair] = &[
     pair!(30, "skills", "0030_skills.sql"),
     pair!(32, "memory", "0032_memory.sql"),
     pair!(33, "pgvector", "0033_pgvector.sql"),
+    pair!(34, "graph", "0034_graph.sql"),
 ];
 
 /// Every step, in order.

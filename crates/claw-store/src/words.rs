@@ -147,7 +147,7 @@ fn indexed(passage: &str, mut take: impl FnMut(usize, &str)) {
 }
 
 /// The characters of a text without what is only dress: diacritics, ligatures, full width.
-fn plain(text: &str) -> impl Iterator<Item = char> {
+pub(crate) fn plain(text: &str) -> impl Iterator<Item = char> {
     text.nfkd().filter(|c| !is_diacritic(*c)).flat_map(spelled).nfc()
 }
 

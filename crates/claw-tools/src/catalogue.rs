@@ -39,9 +39,6 @@ const ABSENT: &[Meta] = &[
     core("subagents", Group::Sessions)
         .effects(&[Read, Write, Spend, Spawn])
         .about("List, cancel or redirect the subagents of this session."),
-    core("knowledge_graph_search", Group::Knowledge)
-        .effects(&[Read])
-        .about("Search the knowledge graph for things and how they relate."),
     core("cron", Group::Automation)
         .effects(&[Read, Write, Spend, Message, Spawn])
         .about("Schedule, list, change and remove tasks that run at a time."),

@@ -1,5 +1,6 @@
 //! What tests of tools stand on: a call by `ana` through agent `main`, at a fixed time.
 
+mod graph;
 mod remembering;
 mod skills;
 mod talking;
@@ -13,6 +14,7 @@ use serde::Deserialize as _;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use self::graph::OneGraph;
 pub(crate) use self::remembering::Remembering;
 pub(crate) use self::skills::OneSkill;
 pub(crate) use self::talking::Talking;

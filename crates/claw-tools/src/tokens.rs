@@ -10,6 +10,7 @@ pub const TOKENS: &[(&str, u32)] = &[
     ("edit", 256),
     ("exec", 338),
     ("glob", 159),
+    ("knowledge_graph_search", 228),
     ("list_files", 146),
     ("memory_get", 121),
     ("memory_search", 128),

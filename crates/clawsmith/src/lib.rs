@@ -70,10 +70,10 @@ pub use claw_core::tool::{
     ToolSource, Unavailable, erase,
 };
 pub use claw_core::{
-    AccessRequestId, AgentId, ApprovalId, BootId, CallId, InvalidId, JobId, KeyId, NodeId, ServerName,
-    SessionKey, SkillName, TenantId, ToolName, UserId,
+    AccessRequestId, AgentId, ApprovalId, BootId, CallId, EntityId, InvalidId, JobId, KeyId, NodeId,
+    ServerName, SessionKey, SkillName, TenantId, ToolName, UserId,
 };
-pub use claw_core::{message, port, skill, store};
+pub use claw_core::{graph, message, port, skill, store};
 pub use claw_host::files::{LocalFiles, MemoryFiles, RoutedFiles, Routing, StoreFiles, workspace_path};
 pub use claw_host::{
     AgentResolver, ArtifactLimits, FileArtifacts, MemoryArtifacts, MemoryStore, SystemClock,

@@ -135,7 +135,7 @@ impl Run<'_> {
         (made, waits)
     }
 
-    fn request(&self, wanted: &Wanted) -> Request {
+    pub(super) fn request(&self, wanted: &Wanted) -> Request {
         let args = match &wanted.args {
             Args::Json(args) => Arguments::Json(args.clone()),
             Args::Broken { text, .. } => Arguments::Text(text.clone()),

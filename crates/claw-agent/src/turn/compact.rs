@@ -9,6 +9,7 @@ use claw_core::port::{Choice, Piece, Prompt, Question};
 use claw_core::store::{Role, RunEvent, SessionEventBody, Summary};
 use claw_core::tool::Spec;
 use claw_core::tool::dialect::{Dialect, estimate_tokens};
+use claw_registry::Offer;
 
 use super::Run;
 use crate::history::Chunk;
@@ -22,14 +23,19 @@ const PARTS: usize = 8;
 
 impl Run<'_> {
     /// The conversation, so that the model can read it.
-    pub(super) async fn fitting(&mut self, system: &Prompt, tools: &[Spec]) -> Result<Vec<Turn>, RunError> {
+    pub(super) async fn fitting(
+        &mut self,
+        offer: &Offer,
+        system: &Prompt,
+        tools: &[Spec],
+    ) -> Result<Vec<Turn>, RunError> {
         let budget = self.budget(system, tools);
         let mut turns = self.history.turns();
         if fit::tokens(&turns) <= budget {
             return Ok(turns);
         }
         if self.history.coverable() > budget / 3 {
-            self.sum_up((system, tools, budget)).await?;
+            self.sum_up(offer, (system, tools, budget)).await?;
             turns = self.history.turns();
         }
         fit::trim(&mut turns, budget);
@@ -57,7 +63,7 @@ impl Run<'_> {
     }
 
     /// Sums up the earlier runs, in parts that the model can read. Where that fails, the rest stays as it is.
-    async fn sum_up(&mut self, told: (&Prompt, &[Spec], usize)) -> Result<(), RunError> {
+    async fn sum_up(&mut self, offer: &Offer, told: (&Prompt, &[Spec], usize)) -> Result<(), RunError> {
         // The summary of the parts before is read with each part.
         let part = told.2 / 2;
         let left_out = self.history.leave_out(part.saturating_mul(PARTS));
@@ -66,6 +72,7 @@ impl Run<'_> {
         }
         while let Some(chunk) = self.history.chunk(part) {
             let Chunk { turns, runs, upto } = chunk;
+            self.remember(offer, &turns, told).await?;
             let Some(text) = self.summary_of(turns, told).await? else { return Ok(()) };
             let (owner, at) = ((&self.caller.tenant, &self.caller.session), self.deployment.clock.now());
             let summary = Summary { upto, text: text.clone(), at };

@@ -150,7 +150,7 @@ impl From<Owner> for MemoryOwner {
 }
 
 impl Reader {
-    fn reader(&self, session: &Session, setup: &Setup) -> Result<MemoryReader, Failure> {
+    pub(crate) fn reader(&self, session: &Session, setup: &Setup) -> Result<MemoryReader, Failure> {
         let wrong = |flag: &str, error: claw_core::InvalidId| Failure::usage(format!("`{flag}`: {error}"));
         let agent = AgentId::new(&self.agent).map_err(|error| wrong("--agent", error))?;
         caller::must_be_set_up(agent.as_str(), setup)?;

@@ -9,6 +9,7 @@ pub(crate) mod config;
 pub(crate) mod credentials;
 pub(crate) mod db;
 pub(crate) mod doctor;
+pub(crate) mod graph;
 pub(crate) mod ledger;
 pub(crate) mod mcp;
 pub(crate) mod memory;

@@ -20,6 +20,7 @@ mod endpoints;
 mod exec;
 mod files;
 mod gateway;
+mod graph;
 mod harness;
 mod help;
 mod ledger;

@@ -133,3 +133,57 @@ fn a_model_that_is_away_keeps_nobody_from_searching() {
     );
     assert!(found["note"].as_str().unwrap().contains("the embedding model `m`"), "{}", found["note"]);
 }
+
+const FORGETFUL: &str = r#"
+model = { context = 16000, output = 400 }
+
+[[turn]]
+when.said = "This is a silent turn"
+when.result_of = "write_file"
+do = [{ say = "It is written down." }]
+
+[[turn]]
+when.said = "This is a silent turn"
+do = [
+    { call = "write_file", args = { path = "MEMORY.md", content = "They like crabs." } },
+    { call = "write_file", args = { path = "memory/../notes.txt", content = "no memory" } },
+    { call = "exec", args = { command = "touch ran" } },
+]
+
+[[turn]]
+when.said = "Sum up the conversation"
+do = [{ say = "They talked." }]
+
+[[turn]]
+do = [{ say = "You said so." }]
+"#;
+
+#[test]
+fn before_a_session_is_shortened_the_agent_writes_down_what_should_last() {
+    let home = Home::new();
+    let script = home.write("script.toml", FORGETFUL);
+    let said = "crab ".repeat(2_000);
+    let remembered = || home.run(&["memory", "show", "MEMORY.md"]);
+    let mut asked = 0;
+    while remembered().code != 0 {
+        let ran = home.run(&["chat", "--managed", "-m", &said, "--script", script.to_str().unwrap()]);
+        assert_eq!(ran.code, 0, "{}", ran.shown());
+        assert!(
+            !ran.stdout.contains("written down") && ran.stdout.contains("You said so."),
+            "silent: {}",
+            ran.shown()
+        );
+        asked += 1;
+        assert!(asked < 15, "it is never shortened");
+    }
+    assert!(asked > 1);
+    assert_eq!(remembered().stdout.trim(), "They like crabs.");
+    let workspaces = std::fs::read_dir(home.data().join("workspaces/main/default")).unwrap();
+    for workspace in workspaces.map(|entry| entry.unwrap().path()) {
+        for name in ["notes.txt", "ran"] {
+            assert!(!workspace.join(name).exists(), "memory alone is written");
+        }
+    }
+    let ledger = home.run(&["ledger", "show", "--json"]);
+    assert!(ledger.stdout.contains("write_file"), "its calls are recorded: {}", ledger.shown());
+}

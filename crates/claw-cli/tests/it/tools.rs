@@ -54,7 +54,7 @@ fn prints_schemas_as_each_provider_takes_them() {
     let home = Home::new();
     for provider in ["default", "openai", "openai-strict", "anthropic", "gemini", "xai"] {
         let schemas = home.run(&["tools", "schema", "--provider", provider]).json();
-        assert_eq!(schemas.as_array().unwrap().len(), 26, "{provider}");
+        assert_eq!(schemas.as_array().unwrap().len(), 27, "{provider}");
     }
     let strict = home.run(&["tools", "schema", "workspace_dir", "--provider", "openai-strict"]).json();
     assert_eq!(strict[0]["function"]["strict"], true);

@@ -8,8 +8,8 @@ use serde::Serialize;
 
 use super::{
     AgentDirectory, Agents, ArtifactStore, Artifacts, Catalogue, Clock, EndpointHost, Endpoints, Files,
-    FsBridge, Http, HttpHost, Memory, MemoryHost, Processes, ProgramHost, SeenFiles, Sessions, Shell,
-    ShellHost, SkillHost, Skills, TalkHost, Talks, UndoJournal, Web, WebHost,
+    FsBridge, Graph, GraphHost, Http, HttpHost, Memory, MemoryHost, Processes, ProgramHost, SeenFiles,
+    Sessions, Shell, ShellHost, SkillHost, Skills, TalkHost, Talks, UndoJournal, Web, WebHost,
 };
 use crate::tool::{Call, ToolError};
 
@@ -132,6 +132,8 @@ ports! {
         skills: SkillHost;
         /// Memory documents.
         memory: MemoryHost;
+        /// Knowledge graphs.
+        graph: GraphHost;
     }
     ports {
         /// Files of the workspace.
@@ -161,6 +163,8 @@ ports! {
         Skills "skills" gives skills: Skills from skills else "no place for skills is set up in this build";
         /// The caller's memory.
         Memory "memory" gives memory: Memory from memory else "no store of documents is set up";
+        /// The caller's knowledge graph.
+        Graph "graph" gives graph: Graph from graph else "no store of documents is set up";
         /// Searching the tools themselves.
         Catalogue "catalogue" gives catalogue: Catalogue;
     }

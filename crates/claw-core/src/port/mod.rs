@@ -14,6 +14,7 @@ mod clock;
 mod endpoints;
 mod files;
 mod generated;
+mod graph;
 mod http;
 mod list;
 mod memory;
@@ -43,6 +44,7 @@ pub use files::{
     Window, WriteMode, Written,
 };
 pub use generated::Generated;
+pub use graph::{Graph, GraphFound, GraphHost, GraphQuery, GraphStart};
 pub use http::{Http, HttpAnswer, HttpHost, HttpRequest};
 pub use list::{Need, Ports, World};
 pub use memory::{

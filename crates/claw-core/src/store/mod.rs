@@ -14,6 +14,7 @@ mod changes;
 mod conversations;
 mod custom_tools;
 mod documents;
+mod graph;
 mod ledger;
 mod mcp;
 mod memories;
@@ -51,6 +52,10 @@ pub use custom_tools::{
     CustomToolPlace, CustomTools, GrantedPath, StoredCustomTool,
 };
 pub use documents::{Document, DocumentCard, DocumentKey, Documents, Found, Passage, PassageQuery, Shelf};
+pub use graph::{
+    EntityPair, EntityQuery, ExtractionFailure, ExtractionWork, FactsFrom, FoundEntity, GraphOwner,
+    GraphState, GraphStore, GraphWalk, KeptFacts, NewEntity, NewFacts, NewRelation, RelationEnd, Walked,
+};
 pub use ledger::{CallContext, ChangeRecord, Entry, Event as EntryEvent, Ledger, Outcome, Record, Tally};
 pub use mcp::{
     McpEndpoint, McpGrant, McpOAuth, McpOverrides, McpProgram, McpRequest, McpReview, McpServer, McpStore,
@@ -115,6 +120,7 @@ pub trait Store:
     + Secrets
     + Documents
     + Memories
+    + GraphStore
     + WorkspaceFiles
     + McpStore
 {
@@ -145,7 +151,7 @@ impl<S> Store for S where
         + Secrets
         + Documents
         + Memories
-        + Memories
+        + GraphStore
         + WorkspaceFiles
         + McpStore
 {

@@ -116,11 +116,16 @@ fn covering(by_words: &[Found]) -> Vec<u32> {
 }
 
 fn score(found: &Found, rank: u32) -> f64 {
-    weight(super::owner(&found.key)) / (SOFT + f64::from(rank))
+    weight(super::owner(&found.key)) * reciprocal(rank)
+}
+
+/// How much a rank counts.
+pub(super) fn reciprocal(rank: u32) -> f64 {
+    1.0 / (SOFT + f64::from(rank))
 }
 
 /// Weights of owners: documents that are nearer to the caller count for more.
-fn weight(owner: MemoryOwner) -> f64 {
+pub(super) fn weight(owner: MemoryOwner) -> f64 {
     match owner {
         MemoryOwner::User => 1.2,
         MemoryOwner::Agent => 1.1,

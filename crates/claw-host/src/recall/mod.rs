@@ -3,7 +3,9 @@
 //! Search is read-only and asks a model for one vector at most. It goes on with words alone where there is no model, or
 //! where the model fails; every answer says so.
 
+mod extractor;
 mod fuse;
+mod graph;
 mod indexer;
 
 use std::collections::BTreeSet;
@@ -20,6 +22,8 @@ use claw_core::store::{
 };
 use claw_core::tool::{ErrorKind, ToolError};
 
+pub use self::extractor::{Extracted, Extractor, ExtractorOptions};
+pub use self::graph::StoredGraph;
 pub use self::indexer::{Indexed, Indexer};
 
 /// Passages that words find, and that similarity finds, before they are fused; a multiple for more hits.
@@ -53,7 +57,7 @@ impl StoredMemory {
     }
 
     /// The nearest passages, or why there are none.
-    async fn similar(
+    pub(super) async fn similar(
         &self,
         reader: &MemoryReader,
         text: &str,

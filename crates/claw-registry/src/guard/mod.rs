@@ -9,6 +9,7 @@ mod catalogue;
 mod changes;
 mod endpoints;
 mod files;
+mod graph;
 mod http;
 mod memory;
 mod printed;
@@ -126,6 +127,7 @@ pub(crate) fn ports(site: &Site<'_>) -> Ports {
             Need::Http => ports.http = http::guard(site),
             Need::Web => ports.web = web::guard(site),
             Need::Memory => ports.memory = memory::guard(site),
+            Need::Graph => ports.graph = graph::guard(site),
             Need::Catalogue => ports.catalogue = Some(catalogue::guard(site)),
         }
     }

@@ -73,7 +73,8 @@ impl Documents for PostgresStore {
             };
             query(
                 "UPDATE documents SET version = $2, text = $3, at = $4, mark = NULL,
-                     embedded = NULL, embed_after = 0, embed_tries = 0, embed_error = NULL
+                     embedded = NULL, embed_after = 0, embed_tries = 0, embed_error = NULL,
+                     graph_after = 0, graph_tries = 0, graph_error = NULL
                  WHERE id = $1",
             )
             .bind(standing.id)

@@ -15,6 +15,7 @@ mod conversations;
 mod custom_tools;
 mod documents;
 pub(crate) mod failure;
+mod graph;
 pub(crate) mod ledger;
 mod mcp;
 mod memories;

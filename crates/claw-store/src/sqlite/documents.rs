@@ -61,7 +61,8 @@ impl Documents for SqliteStore {
              VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
              ON CONFLICT (tenant, agent, shelf, path, for_user) DO UPDATE SET
                  version = excluded.version, text = excluded.text, at = excluded.at, mark = NULL,
-                 embedded = NULL, embed_after = 0, embed_tries = 0, embed_error = NULL
+                 embedded = NULL, embed_after = 0, embed_tries = 0, embed_error = NULL,
+                 graph_after = 0, graph_tries = 0, graph_error = NULL
              RETURNING id",
         )
         .bind(key.tenant.as_str())

@@ -15,6 +15,7 @@ mod conversations;
 mod custom_tools;
 mod documents;
 pub(crate) mod error;
+mod graph;
 pub(crate) mod ledger;
 mod log;
 mod mcp;
@@ -146,6 +147,11 @@ impl SqliteStore {
     /// Counts the transactions that were committed and the syncs that they shared; both are 0 in memory.
     pub fn sync_counts(&self) -> SyncCounts {
         self.writer.sync_counts()
+    }
+
+    /// Begins to read: one look at the file for several statements.
+    async fn look(&self, what: &'static str) -> Result<Begun<'_>, StoreError> {
+        self.readers.begin("BEGIN").await.map_err(failed(what))
     }
 
     /// Begins to write. What is not committed has not happened.

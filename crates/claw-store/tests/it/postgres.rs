@@ -189,6 +189,12 @@ async fn mcp() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn graph() {
+    let databases = Databases::default();
+    conformance::graph(async || databases.store().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn memories() {
     let databases = Databases::default();
     conformance::memories(async || databases.store().await).await;

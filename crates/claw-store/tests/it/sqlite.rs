@@ -171,6 +171,13 @@ async fn keeps_mcp_servers() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn keeps_graphs() {
+    let files = Files::new();
+    conformance::graph(memory).await;
+    conformance::graph(async || files.next().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn keeps_memories() {
     conformance::memories(memory).await;
     let files = Files::new();

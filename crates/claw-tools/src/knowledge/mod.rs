@@ -1,7 +1,11 @@
-//! `knowledge`: what is known of how things are done.
+//! `knowledge`: what is known of things, and of how things are done.
 
+mod knowledge_graph_search;
 mod skill_search;
 
 use crate::Builtin;
 
-pub(crate) const TOOLS: &[Builtin] = &[Builtin::of::<skill_search::SkillSearch>()];
+pub(crate) const TOOLS: &[Builtin] = &[
+    Builtin::of::<knowledge_graph_search::KnowledgeGraphSearch>(),
+    Builtin::of::<skill_search::SkillSearch>(),
+];

@@ -56,6 +56,7 @@ impl Setup {
         world.talks = Some(Arc::new(Unopened));
         world.skills = Some(Arc::new(Unopened));
         world.memory = Some(Arc::new(Unopened));
+        world.graph = Some(Arc::new(Unopened));
         // An invalid endpoint is reported where it would be used.
         world.endpoints = self.endpoints(Arc::new(EnvKeys)).unwrap_or_default();
         world.web = self.web(Arc::new(EnvKeys)).ok();
@@ -163,6 +164,7 @@ impl App {
         world.skills = Some(Arc::new(self.skill_shelf()?));
         world.talks = Some(Arc::new(StoredTalks::new(Arc::clone(store) as _, Arc::clone(&world.clock))));
         world.memory = Some(Arc::new(self.memory()?));
+        world.graph = Some(Arc::new(self.graph()?));
         world.seen = Some(Arc::new(StoredSeen::new(Arc::clone(store) as _, Arc::clone(&world.clock))));
         Ok(world)
     }

@@ -233,7 +233,7 @@ impl App {
     }
 }
 
-fn told(error: ToolError) -> Error {
+pub(super) fn told(error: ToolError) -> Error {
     Error::failed(error.to_string())
 }
 

@@ -95,6 +95,10 @@ impl App {
                 worker.work(stop).await
             }
         });
+        if let Some(extractor) = self.extractor(Arc::clone(&deployment.models) as _)? {
+            let stop = stop.clone();
+            tokio::spawn(async move { extractor.work(stop).await });
+        }
         let indexer = self.memory()?.indexer();
         tokio::spawn({
             let stop = stop.clone();

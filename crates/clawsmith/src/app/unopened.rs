@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use claw_core::port::{
-    ActiveSkills, MemoryFound, MemoryHost, MemoryPart, MemoryQuery, MemoryReader, MemoryText, OpenedSkill,
-    Owner, Posted, PublishedSkill, SkillHost, Talk, TalkFigures, TalkHost, TalkLine, TalkPage,
+    ActiveSkills, GraphFound, GraphHost, GraphQuery, MemoryFound, MemoryHost, MemoryPart, MemoryQuery,
+    MemoryReader, MemoryText, OpenedSkill, Owner, Posted, PublishedSkill, SkillHost, Talk, TalkFigures,
+    TalkHost, TalkLine, TalkPage,
 };
 use claw_core::skill::{SkillCard, SkillPackage};
 use claw_core::store::{Circle, SkillVisibility, StoreError};
@@ -93,6 +94,13 @@ impl MemoryHost for Unopened {
     }
 
     async fn paths(&self, _: &MemoryReader) -> Result<Vec<String>, ToolError> {
+        Err(unopened())
+    }
+}
+
+#[async_trait]
+impl GraphHost for Unopened {
+    async fn search(&self, _: &MemoryReader, _: &GraphQuery) -> Result<GraphFound, ToolError> {
         Err(unopened())
     }
 }

@@ -1,14 +1,40 @@
-//! `[memory]`: how memory documents are found.
+//! `[memory]`: how memory documents are found, and what is made of them.
 
 use claw_llm::EmbeddingsConfig;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How memory documents are found.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+/// How memory documents are found, and what is made of them.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct MemoryConfig {
     /// The model that makes vectors of what is remembered. Left out: words alone find.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub embeddings: Option<EmbeddingsConfig>,
+    /// How a model extracts facts from documents for the knowledge graph. Left out: none are extracted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub graph: Option<GraphConfig>,
+}
+
+/// How a model extracts facts from documents for the knowledge graph.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct GraphConfig {
+    /// The provider of the model, of `models.providers`. Left out: the deployment's own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
+    /// The model. Left out: the provider's own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Facts that the model is less sure of are left out; from 0 to 1.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub min_confidence: f64,
+    /// How long a document must not have been written to before it is read, in seconds.
+    pub quiet_seconds: u64,
+}
+
+impl Default for GraphConfig {
+    fn default() -> Self {
+        Self { provider: None, model: None, min_confidence: 0.75, quiet_seconds: 20 }
+    }
 }

@@ -47,7 +47,7 @@ pub use find::NAME;
 pub use find::{Found, FoundBy, Surroundings, candidates, find};
 pub use flat::{Origin, Setting};
 pub use load::Loaded;
-pub use memory::MemoryConfig;
+pub use memory::{GraphConfig, MemoryConfig};
 pub use problem::{Place, Problem, Problems};
 pub use sandbox::{DockerConfig, SandboxBackend, SandboxConfig, ShownWorkspace};
 pub use schema::schema;

@@ -2,15 +2,17 @@
 
 use std::time::Duration;
 
+use claw_core::graph::{EntityFacts, GraphSource, RelationFacts};
 use claw_core::port::{Artifact, Expect, Owner, UnixMillis, Version};
 use claw_core::skill::SkillTier;
 use claw_core::store::{
     AcceptedSkill, AccessRole, ApiKey, Claim, CustomToolAction, CustomToolCard, CustomToolDefinition,
-    CustomToolGrants, CustomToolPlace, DocumentKey, FileChange, FileState, KeptArtifact, KeyScope, Layer,
-    McpGrant, McpRequest, McpServer, McpSubject, NewBlob, NewJob, NewKey, NewMessage, NewProcess, NewRule,
-    NewSkillVersion, NewUndo, NewUsage, Party, Passage, ProcessEnd, Program, ProgramCard, ProgramPlace,
-    ProgramSettings, RuleScope, Sealed, SecretPlace, Shelf, SkillGrant, SkillGrantee, SkillUse, Store,
-    StoredCustomTool, Summary, Tenant, Tokens, User,
+    CustomToolGrants, CustomToolPlace, DocumentKey, FactsFrom, FileChange, FileState, GraphOwner,
+    KeptArtifact, KeyScope, Layer, McpGrant, McpRequest, McpServer, McpSubject, NewBlob, NewEntity, NewFacts,
+    NewJob, NewKey, NewMessage, NewProcess, NewRelation, NewRule, NewSkillVersion, NewUndo, NewUsage, Party,
+    Passage, ProcessEnd, Program, ProgramCard, ProgramPlace, ProgramSettings, RelationEnd, RuleScope, Sealed,
+    SecretPlace, Shelf, SkillGrant, SkillGrantee, SkillUse, Store, StoredCustomTool, Summary, Tenant, Tokens,
+    User,
 };
 use claw_core::tool::PeerKind;
 use claw_core::{
@@ -35,6 +37,7 @@ pub(super) async fn fill(store: &impl Store) {
     agents_and_settings(store).await;
     skills(store).await;
     documents(store).await;
+    graph(store).await;
     secrets(store).await;
     custom_tools(store).await;
     mcp(store).await;
@@ -162,6 +165,35 @@ pub(crate) fn document(of: &str, user: Option<&str>, path: &str) -> DocumentKey 
         user,
         shelf: Shelf::Memory,
         path: path.to_owned(),
+    }
+}
+
+/// Facts of a document and of a person, one of whose names is like another.
+async fn graph(store: &impl Store) {
+    for of in ["main", "other"] {
+        let key = document(of, Some("ann"), "memory/graph ä.md");
+        let version = store.put_document(&key, ODD, None, NOW).await.unwrap();
+        let person = GraphOwner { tenant: tenant(of), agent: None, user: None };
+        for from in [FactsFrom::Document { key: key.clone(), version }, FactsFrom::Person(person)] {
+            let entity = |name: &str| NewEntity {
+                said: EntityFacts {
+                    description: ODD.to_owned(),
+                    aliases: vec![NAME.to_owned()],
+                    external_id: name.starts_with('Z').then(|| NAME.to_owned()),
+                    confidence: 0.1,
+                    properties: [(ODD.to_owned(), json!(ODD))].into(),
+                    valid_from: Some(UnixMillis(-1)),
+                    valid_until: Some(NOW),
+                    ..EntityFacts::new(name, "bird")
+                },
+                source: Some(GraphSource { path: key.path.clone(), start_line: 1, end_line: u64::MAX }),
+            };
+            let entities = vec![entity("Ännchen Hüber"), entity("Ännchen Huuber"), entity("Zoe \u{1f980}")];
+            let said = RelationFacts { confidence: 1.0 / 3.0, ..RelationFacts::new("日本") };
+            let (source, target) = (RelationEnd::New(0), RelationEnd::New(2));
+            let relations = vec![NewRelation { source, target, said, place: None }];
+            store.keep_facts(&from, NewFacts { entities, relations }, NOW).await.unwrap();
+        }
     }
 }
 

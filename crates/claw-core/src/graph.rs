@@ -1,0 +1,415 @@
+//! The knowledge graph: things, how they relate, since when and until when, and where that is said.
+//!
+//! An entity is known by its mentions: what one document or one person says of it. Each is checked here before it is
+//! kept ([`EntityFacts::checked`]), and all of one entity are folded into what is known of it ([`EntityFacts::fold`]),
+//! so that what a document said goes with the document.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use jiff::Timestamp;
+use jiff::civil::{Date, DateTime};
+use jiff::tz::TimeZone;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::id::{EntityId, RelationId};
+use crate::port::{MemoryOwner, UnixMillis};
+
+/// Characters of a name, an alias or an external id.
+pub const LONGEST_NAME: usize = 200;
+/// Characters of a type.
+const LONGEST_KIND: usize = 64;
+/// Characters of a description.
+const LONGEST_DESCRIPTION: usize = 1_000;
+/// Other names of one entity.
+const MOST_ALIASES: usize = 20;
+/// Bytes of properties as JSON.
+const LONGEST_PROPERTIES: usize = 4_096;
+/// Sources that are named of one fact; others are counted.
+pub const NAMED_SOURCES: usize = 5;
+
+/// What is said of a thing.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EntityFacts {
+    /// The name.
+    pub name: String,
+    /// The type: `person`, `organization`, `place`, ...
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Other names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub aliases: Vec<String>,
+    /// A sentence about it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub description: String,
+    /// Its id somewhere else, such as an address or a number; no two entities of an owner have the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub external_id: Option<String>,
+    /// How sure it is, from 0 to 1.
+    #[serde(default = "sure")]
+    pub confidence: f64,
+    /// Anything else.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub properties: BTreeMap<String, Value>,
+    /// When it began; `None` where that is not known.
+    #[serde(default, with = "moment", skip_serializing_if = "Option::is_none")]
+    pub valid_from: Option<UnixMillis>,
+    /// When it ended; `None` where it goes on.
+    #[serde(default, with = "moment", skip_serializing_if = "Option::is_none")]
+    pub valid_until: Option<UnixMillis>,
+}
+
+/// What is said of how two things relate.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RelationFacts {
+    /// The type: `works_at`, `knows`, ...
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// A sentence about it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub description: String,
+    /// How sure it is, from 0 to 1.
+    #[serde(default = "sure")]
+    pub confidence: f64,
+    /// Anything else.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub properties: BTreeMap<String, Value>,
+    /// When it began; `None` where that is not known.
+    #[serde(default, with = "moment", skip_serializing_if = "Option::is_none")]
+    pub valid_from: Option<UnixMillis>,
+    /// When it ended; `None` where it goes on.
+    #[serde(default, with = "moment", skip_serializing_if = "Option::is_none")]
+    pub valid_until: Option<UnixMillis>,
+}
+
+/// Where something is said.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GraphSource {
+    /// The path of the document.
+    pub path: String,
+    /// The first line, counted from 1.
+    pub start_line: u64,
+    /// The last line.
+    pub end_line: u64,
+}
+
+/// A thing that is known.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Entity {
+    /// Its id.
+    pub id: EntityId,
+    /// Whose memory it is in.
+    pub owner: MemoryOwner,
+    /// What is known of it.
+    #[serde(flatten)]
+    pub said: EntityFacts,
+    /// Where it is said, as far as it is named.
+    pub sources: Vec<GraphSource>,
+    /// Mentions in all: of documents and of people.
+    pub mentions: u64,
+}
+
+/// How two things relate.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Relation {
+    /// Its id.
+    pub id: RelationId,
+    /// Whose memory it is in.
+    pub owner: MemoryOwner,
+    /// The entity that it goes out from.
+    pub source: EntityId,
+    /// The entity that it leads to.
+    pub target: EntityId,
+    /// What is known of it.
+    #[serde(flatten)]
+    pub said: RelationFacts,
+    /// Where it is said, as far as it is named.
+    pub sources: Vec<GraphSource>,
+    /// Mentions in all.
+    pub mentions: u64,
+}
+
+fn sure() -> f64 {
+    1.0
+}
+
+impl EntityFacts {
+    /// A thing of which only name and type are known.
+    pub fn new(name: impl Into<String>, kind: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            kind: kind.into(),
+            aliases: Vec::new(),
+            description: String::new(),
+            external_id: None,
+            confidence: sure(),
+            properties: BTreeMap::new(),
+            valid_from: None,
+            valid_until: None,
+        }
+    }
+
+    /// The same in the form that is kept: one line each, no characters that cannot be seen, the type in lower case.
+    /// An error says what does not fit.
+    pub fn checked(self) -> Result<Self, String> {
+        let name = line("`name`", &self.name, LONGEST_NAME)?;
+        if name.is_empty() {
+            return Err("`name` is empty".to_owned());
+        }
+        let mut aliases: Vec<String> = Vec::new();
+        for alias in &self.aliases {
+            let alias = line("an alias", alias, LONGEST_NAME)?;
+            if !alias.is_empty() && alias != name && !aliases.contains(&alias) {
+                aliases.push(alias);
+            }
+        }
+        if aliases.len() > MOST_ALIASES {
+            return Err(format!("there are {} aliases, and {MOST_ALIASES} is the most", aliases.len()));
+        }
+        let external_id = self.external_id.map(|id| line("`external_id`", &id, LONGEST_NAME)).transpose()?;
+        check(self.confidence, &self.properties, (self.valid_from, self.valid_until))?;
+        Ok(Self {
+            kind: kind(&self.kind)?,
+            description: line("`description`", &self.description, LONGEST_DESCRIPTION)?,
+            external_id: external_id.filter(|id| !id.is_empty()),
+            name,
+            aliases,
+            ..self
+        })
+    }
+
+    /// All that mentions say, the earliest first. `name` is kept where a mention still has it; other names become
+    /// aliases, later words replace earlier ones, the surest counts. `None` of no mentions.
+    pub fn fold(mentions: &[Self], name: Option<&str>) -> Option<Self> {
+        let first = mentions.first()?;
+        let has = |name: &&str| mentions.iter().any(|mention| mention.name == *name);
+        let mut folded = Self { name: name.filter(has).unwrap_or(&first.name).to_owned(), ..first.clone() };
+        folded.aliases.clear();
+        for mention in mentions {
+            for alias in [&mention.name].into_iter().chain(&mention.aliases) {
+                let is_known = *alias == folded.name || folded.aliases.contains(alias);
+                if !is_known && folded.aliases.len() < MOST_ALIASES {
+                    folded.aliases.push(alias.clone());
+                }
+            }
+            if !mention.description.is_empty() {
+                folded.description.clone_from(&mention.description);
+            }
+            folded.external_id = folded.external_id.take().or_else(|| mention.external_id.clone());
+            folded.confidence = folded.confidence.max(mention.confidence);
+            folded.valid_from = earliest(folded.valid_from, mention.valid_from);
+            folded.valid_until = mention.valid_until.or(folded.valid_until);
+            extend(&mut folded.properties, &mention.properties);
+        }
+        Some(folded)
+    }
+
+    /// Whether it was there at this time.
+    pub fn is_valid_at(&self, at: UnixMillis) -> bool {
+        is_within(at, self.valid_from, self.valid_until)
+    }
+}
+
+impl RelationFacts {
+    /// A relation of which only the type is known.
+    pub fn new(kind: impl Into<String>) -> Self {
+        Self {
+            kind: kind.into(),
+            description: String::new(),
+            confidence: sure(),
+            properties: BTreeMap::new(),
+            valid_from: None,
+            valid_until: None,
+        }
+    }
+
+    /// The same in the form that is kept, as of an entity.
+    pub fn checked(self) -> Result<Self, String> {
+        check(self.confidence, &self.properties, (self.valid_from, self.valid_until))?;
+        let description = line("`description`", &self.description, LONGEST_DESCRIPTION)?;
+        Ok(Self { kind: kind(&self.kind)?, description, ..self })
+    }
+
+    /// All that mentions say, the earliest first. `None` of no mentions.
+    pub fn fold(mentions: &[Self]) -> Option<Self> {
+        let mut folded = mentions.first()?.clone();
+        for mention in mentions {
+            if !mention.description.is_empty() {
+                folded.description.clone_from(&mention.description);
+            }
+            folded.confidence = folded.confidence.max(mention.confidence);
+            folded.valid_from = earliest(folded.valid_from, mention.valid_from);
+            folded.valid_until = mention.valid_until.or(folded.valid_until);
+            extend(&mut folded.properties, &mention.properties);
+        }
+        Some(folded)
+    }
+
+    /// Whether it held at this time.
+    pub fn is_valid_at(&self, at: UnixMillis) -> bool {
+        is_within(at, self.valid_from, self.valid_until)
+    }
+
+    /// Whether both can be one relation: there is no gap between the times in which they held.
+    pub fn may_be(&self, other: &Self) -> bool {
+        let ends_before = |one: &Self, other: &Self| match (one.valid_until, other.valid_from) {
+            (Some(until), Some(from)) => until < from,
+            _ => false,
+        };
+        self.kind == other.kind && !ends_before(self, other) && !ends_before(other, self)
+    }
+}
+
+impl fmt::Display for GraphSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}-{}", self.path, self.start_line, self.end_line)
+    }
+}
+
+/// A type as it is kept: one word in lower case.
+pub fn kind(written: &str) -> Result<String, String> {
+    let line = line("`type`", written, LONGEST_KIND)?;
+    let word =
+        line.to_lowercase().split(|c: char| c.is_whitespace() || c == '-').collect::<Vec<_>>().join("_");
+    match word.chars().any(char::is_alphanumeric) {
+        true => Ok(word),
+        false => Err("`type` is empty; say `person`, `organization`, `works_at` or the like".to_owned()),
+    }
+}
+
+/// A text as one line without characters that cannot be seen.
+fn line(what: &str, text: &str, most: usize) -> Result<String, String> {
+    // Long before it is looked at: a megabyte is refused, not worked through.
+    if text.len() > most.saturating_mul(8) {
+        return Err(format!("{what} has {} bytes, and {most} characters is the most", text.len()));
+    }
+    let seen = text.chars().filter(|c| !is_hidden(*c)).map(|c| if c.is_control() { ' ' } else { c });
+    let line = seen.collect::<String>().split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.chars().count() {
+        count if count > most => {
+            Err(format!("{what} has {count} characters, and {most} is the most; shorten it"))
+        }
+        _ => Ok(line),
+    }
+}
+
+/// Characters without width, and those that change the direction of what follows.
+fn is_hidden(c: char) -> bool {
+    matches!(c,
+        '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}'
+        | '\u{2060}'..='\u{2069}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}
+
+type Validity = (Option<UnixMillis>, Option<UnixMillis>);
+
+fn check(
+    confidence: f64,
+    properties: &BTreeMap<String, Value>,
+    (from, until): Validity,
+) -> Result<(), String> {
+    if !(0.0..=1.0).contains(&confidence) {
+        return Err(format!("`confidence` is {confidence}; give a number from 0 to 1"));
+    }
+    let bytes = serde_json::to_string(properties).map_or(usize::MAX, |json| json.len());
+    if bytes > LONGEST_PROPERTIES {
+        return Err(format!("`properties` has {bytes} bytes, and {LONGEST_PROPERTIES} is the most"));
+    }
+    if let Some(at) =
+        [from, until].into_iter().flatten().find(|at| Timestamp::from_millisecond(at.0).is_err())
+    {
+        return Err(format!("{} milliseconds is beyond the calendar; give a time of our era", at.0));
+    }
+    match (from, until) {
+        (Some(from), Some(until)) if until < from => {
+            Err(format!("`valid_until` ({}) is before `valid_from` ({})", shown(until), shown(from)))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn extend(properties: &mut BTreeMap<String, Value>, more: &BTreeMap<String, Value>) {
+    for (name, value) in more {
+        let before = properties.insert(name.clone(), value.clone());
+        let bytes = serde_json::to_string(properties).map_or(usize::MAX, |json| json.len());
+        if bytes > LONGEST_PROPERTIES {
+            match before {
+                Some(before) => properties.insert(name.clone(), before),
+                None => properties.remove(name),
+            };
+        }
+    }
+}
+
+fn earliest(one: Option<UnixMillis>, other: Option<UnixMillis>) -> Option<UnixMillis> {
+    [one, other].into_iter().flatten().min()
+}
+
+fn is_within(at: UnixMillis, from: Option<UnixMillis>, until: Option<UnixMillis>) -> bool {
+    from.is_none_or(|from| from <= at) && until.is_none_or(|until| at < until)
+}
+
+/// A time as people write it: `2026-05-03`, `2026-05-03T10:00` in UTC, or with an offset. A year or a month begins with
+/// its first day. `None` of anything else.
+pub fn time(written: &str) -> Option<UnixMillis> {
+    let text = written.trim();
+    if let Ok(at) = text.parse::<Timestamp>() {
+        return Some(UnixMillis(at.as_millisecond()));
+    }
+    let whole = match text.len() {
+        4 => format!("{text}-01-01"),
+        7 => format!("{text}-01"),
+        _ => text.to_owned(),
+    };
+    let civil = match whole.parse::<Date>() {
+        Ok(date) if whole.len() == 10 => date.to_datetime(jiff::civil::Time::midnight()),
+        _ => whole.parse::<DateTime>().ok()?,
+    };
+    Some(UnixMillis(civil.to_zoned(TimeZone::UTC).ok()?.timestamp().as_millisecond()))
+}
+
+/// A time as [`time`] reads it: the date alone where it is midnight.
+pub fn shown(at: UnixMillis) -> String {
+    match Timestamp::from_millisecond(at.0) {
+        Ok(at) => {
+            let text = at.to_string();
+            text.strip_suffix("T00:00:00Z").map(str::to_owned).unwrap_or(text)
+        }
+        // Beyond what a calendar has.
+        Err(_) => at.0.to_string(),
+    }
+}
+
+/// Times as text in JSON.
+mod moment {
+    use serde::de::Error as _;
+    use serde::{Deserialize as _, Deserializer, Serializer};
+
+    use crate::port::UnixMillis;
+
+    #[expect(clippy::ref_option, reason = "serde calls it so")]
+    pub(super) fn serialize<S: Serializer>(
+        at: &Option<UnixMillis>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        match at {
+            Some(at) => serializer.serialize_str(&super::shown(*at)),
+            None => serializer.serialize_none(),
+        }
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<UnixMillis>, D::Error> {
+        let Some(text) = Option::<String>::deserialize(from)? else { return Ok(None) };
+        let short: String = text.chars().take(40).collect();
+        let wrong = || {
+            D::Error::custom(format!("`{short}` is no time; write `2026-05-03` or `2026-05-03T10:00:00Z`"))
+        };
+        super::time(&text).map(Some).ok_or_else(wrong)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,147 @@
+//! The knowledge graph: things that are known, and how they relate.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use async_trait::async_trait;
+use serde::Serialize;
+
+use super::{MemoryReader, UnixMillis};
+use crate::graph::{Entity, GraphSource, Relation, shown};
+use crate::id::EntityId;
+use crate::store::FoundEntity;
+use crate::tool::ToolError;
+
+/// The caller's graph: the user's facts, the agent's and the tenant's.
+#[async_trait]
+pub trait Graph: Send + Sync {
+    /// Entities that answer, and what they relate to.
+    async fn search(&self, query: &GraphQuery) -> Result<GraphFound, ToolError>;
+}
+
+/// The graphs of everyone.
+#[async_trait]
+pub trait GraphHost: Send + Sync {
+    /// Entities that answer a reader's question, and what they relate to.
+    async fn search(&self, reader: &MemoryReader, query: &GraphQuery) -> Result<GraphFound, ToolError>;
+}
+
+/// A question to the graph.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GraphQuery {
+    /// Where it begins.
+    pub start: GraphStart,
+    /// The type of the entities that it begins with.
+    pub kind: Option<String>,
+    /// How many steps relations are followed; 0 follows none.
+    pub depth: usize,
+    /// The time that is asked about; `None` is now.
+    pub as_of: Option<UnixMillis>,
+    /// The most entities that it begins with.
+    pub limit: usize,
+}
+
+impl GraphQuery {
+    /// The most steps.
+    pub const DEEPEST: usize = 5;
+    /// The longest question, in bytes.
+    pub const LONGEST: usize = 4_000;
+}
+
+/// Where a search begins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum GraphStart {
+    /// Everything, by name.
+    All,
+    /// Entities that words, or what they mean, find.
+    Words(String),
+    /// One entity.
+    Entity(EntityId),
+}
+
+/// Entities that answer, and what they relate to.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct GraphFound {
+    /// Entities that were found, best first.
+    pub found: Vec<FoundEntity>,
+    /// Entities that relations lead to from there, nearest first.
+    pub related: Vec<Entity>,
+    /// The relations between all of them.
+    pub relations: Vec<Relation>,
+    /// There is more than is told.
+    pub is_cut: bool,
+    /// How it was searched, where not by similarity too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+}
+
+/// Readable lines: entities, relations, and where each is said.
+impl fmt::Display for GraphFound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.found.is_empty() {
+            write!(f, "nothing in the knowledge graph matches; try other words, or `*` for all")?;
+        }
+        for (FoundEntity { entity, words }, n) in self.found.iter().zip(1..) {
+            let blank = if n == 1 { "" } else { "\n" };
+            let words = if words.is_empty() { String::new() } else { format!("words: {}", words.join(", ")) };
+            write!(f, "{blank}{n}. {}", line(entity, words))?;
+        }
+        let every = self.found.iter().map(|found| &found.entity).chain(&self.related);
+        let names: HashMap<EntityId, &str> =
+            every.map(|entity| (entity.id, entity.said.name.as_str())).collect();
+        let name = |id: &EntityId| names.get(id).copied().unwrap_or("?");
+        if !self.relations.is_empty() {
+            write!(f, "\n\nrelations:")?;
+        }
+        for relation in &self.relations {
+            let Relation { source, target, said, .. } = relation;
+            write!(f, "\n- {} {} {}", name(source), said.kind, name(target))?;
+            if !said.description.is_empty() {
+                write!(f, ": {}", said.description)?;
+            }
+            let about = about(said.confidence, (said.valid_from, said.valid_until), &relation.sources);
+            if !about.is_empty() {
+                write!(f, " ({})", about.join("; "))?;
+            }
+        }
+        if !self.related.is_empty() {
+            write!(f, "\n\nrelated:")?;
+        }
+        for entity in &self.related {
+            write!(f, "\n- {}", line(entity, String::new()))?;
+        }
+        if self.is_cut {
+            write!(f, "\n\n(there is more; ask for one entity by its id, or for fewer steps)")?;
+        }
+        self.note.as_ref().map_or(Ok(()), |note| write!(f, "\n\n({note})"))
+    }
+}
+
+/// An entity in a line: name, type, owner, id, description, and where it is said.
+fn line(entity: &Entity, words: String) -> String {
+    let said = &entity.said;
+    let also =
+        if said.aliases.is_empty() { String::new() } else { format!(", also {}", said.aliases.join(", ")) };
+    let description =
+        if said.description.is_empty() { String::new() } else { format!(": {}", said.description) };
+    let mut about = about(said.confidence, (said.valid_from, said.valid_until), &entity.sources);
+    about.insert(0, format!("{}'s", entity.owner.name()));
+    about.extend((!words.is_empty()).then_some(words));
+    let properties = said.properties.iter().map(|(name, value)| format!("{name}: {value}"));
+    about.extend(properties);
+    about.push(format!("id {}", entity.id));
+    format!("{} ({}{also}){description} ({})", said.name, said.kind, about.join("; "))
+}
+
+fn about(
+    confidence: f64,
+    (from, until): (Option<UnixMillis>, Option<UnixMillis>),
+    sources: &[GraphSource],
+) -> Vec<String> {
+    let mut about = Vec::new();
+    about.extend(from.map(|from| format!("since {}", shown(from))));
+    about.extend(until.map(|until| format!("until {}", shown(until))));
+    about.extend((confidence < 1.0).then(|| format!("confidence {confidence:.2}")));
+    about.extend(sources.iter().map(GraphSource::to_string));
+    about
+}

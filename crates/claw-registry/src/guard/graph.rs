@@ -1,0 +1,33 @@
+//! The caller's knowledge graph. Whose facts are searched is made here from who calls, never from an argument.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use claw_core::port::{Graph, GraphFound, GraphHost, GraphQuery, MemoryReader};
+use claw_core::tool::ToolError;
+
+use super::{Grant, Site};
+
+pub(super) fn guard(site: &Site<'_>) -> Option<Arc<dyn Graph>> {
+    let caller = site.caller();
+    let reader = MemoryReader {
+        tenant: caller.tenant.clone(),
+        agent: caller.agent.clone(),
+        user: caller.user.clone(),
+    };
+    Some(Arc::new(OwnGraph { host: site.world().graph.clone()?, reader, grant: site.grant() }))
+}
+
+struct OwnGraph {
+    host: Arc<dyn GraphHost>,
+    reader: MemoryReader,
+    grant: Arc<Grant>,
+}
+
+#[async_trait]
+impl Graph for OwnGraph {
+    async fn search(&self, query: &GraphQuery) -> Result<GraphFound, ToolError> {
+        self.grant.live()?;
+        self.host.search(&self.reader, query).await
+    }
+}

@@ -1,0 +1,82 @@
+//! Words that find an entity, and how well.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::ControlFlow::Continue;
+
+use claw_core::graph::EntityFacts;
+use serde_json::Value;
+
+use crate::{search, words};
+
+/// How often a word of a name counts beside one of a description.
+const NAMED: i64 = 3;
+/// Different words of one entity.
+const MOST_WORDS: usize = 256;
+/// How much repetition adds, and how much length takes away: the customary values of BM25.
+const K: f64 = 1.2;
+const B: f64 = 0.75;
+
+/// The words of an entity, with how often each counts.
+pub(crate) fn words_of(said: &EntityFacts) -> BTreeMap<String, i64> {
+    let mut counted: BTreeMap<String, i64> = BTreeMap::new();
+    let mut count = |text: &str, times: i64| {
+        words::each(text, |word| {
+            if let Some(known) = counted.get_mut(word) {
+                *known += times;
+            } else if counted.len() < MOST_WORDS {
+                counted.insert(word.to_owned(), times);
+            }
+            Continue(())
+        });
+    };
+    for name in [&said.name].into_iter().chain(&said.aliases) {
+        count(name, NAMED);
+    }
+    count(&said.kind, 1);
+    count(&said.description, 1);
+    count(said.external_id.as_deref().unwrap_or_default(), 1);
+    for (name, value) in &said.properties {
+        if let Value::String(text) = value {
+            count(&format!("{name} {text}"), 1);
+        }
+    }
+    counted
+}
+
+/// A word of an entity: the owner's number, the entity, the word, how often it counts, and how many words the entity has.
+pub(crate) type Posting = (i64, String, String, i64, i64);
+
+/// Entities by how well they answer, the best first; of equals the one that is known longer.
+pub(crate) fn best(
+    postings: Vec<Posting>,
+    counted: &[(String, u64)],
+    (entities, words): (u64, f64),
+    limit: usize,
+) -> Vec<(i64, String)> {
+    let weights: HashMap<&str, f64> = counted
+        .iter()
+        .map(|(word, count)| (word.as_str(), search::weight(*count, entities.max(*count))))
+        .collect();
+    let mut scores: HashMap<(i64, String), f64> = HashMap::new();
+    for (owner, entity, word, times, length) in postings {
+        let (times, length) = (times as f64, length as f64);
+        let weight = weights.get(word.as_str()).copied().unwrap_or_default();
+        let score = weight * times * (K + 1.0) / (times + K * (1.0 - B + B * length / words.max(1.0)));
+        *scores.entry((owner, entity)).or_default() += score;
+    }
+    let mut ranked: Vec<((i64, String), f64)> = scores.into_iter().collect();
+    ranked.sort_by(|(one, better), (other, worse)| worse.total_cmp(better).then_with(|| one.1.cmp(&other.1)));
+    ranked.truncate(limit);
+    ranked.into_iter().map(|(entity, _)| entity).collect()
+}
+
+/// The text that an entity's words come from, to tell which of a question's it has.
+pub(crate) fn text_of(said: &EntityFacts) -> String {
+    let mut text = format!("{}\n{}\n{}\n{}", said.name, said.aliases.join("\n"), said.kind, said.description);
+    for (name, value) in &said.properties {
+        if let Value::String(value) = value {
+            text.push_str(&format!("\n{name} {value}"));
+        }
+    }
+    text
+}

@@ -1,0 +1,45 @@
+//! The knowledge graph; the statements are in `crate::graph`.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::time::Duration;
+
+use claw_core::graph::{Entity, EntityFacts, GraphSource, Relation, RelationFacts};
+use claw_core::port::{MemoryOwner, MemoryReader, UnixMillis};
+use claw_core::store::{
+    EntityPair, EntityQuery, ExtractionWork, FactsFrom, FoundEntity, GraphOwner, GraphState, GraphStore,
+    GraphWalk, KeptFacts, NewFacts, RelationEnd, StoreError, Walked,
+};
+use claw_core::{EntityId, RelationId, TenantId};
+use sqlx::{QueryBuilder, Sqlite, SqliteConnection, query, query_as, query_scalar};
+
+use super::SqliteStore;
+use crate::graph::{
+    COMPARED, COUNTED, Desk, Known, MOST_PAIRS, MentionRow, READ, RelationRow, WRITE, checked, desk, end,
+    entity, failure, folded, graph_reading, graph_store, graph_writing, names, no_entity, ordered, rank,
+    relation, work,
+};
+use crate::{document, row, search, words};
+
+graph_writing!(SqliteConnection, database: Sqlite, failed: super::error::failed);
+graph_reading!(
+    SqliteConnection,
+    failed: super::error::failed,
+    list: ("json_each(", ") AS w"),
+    relations: (
+        "SELECT r.id, r.source, r.target, r.body FROM json_each($2) AS w
+             JOIN graph_relations AS r ON r.owner = $1 AND r.source = w.value AND r.id IN (
+                 SELECT o.id FROM graph_relations AS o WHERE o.owner = $1 AND o.source = w.value
+                 AND ($3 IS NULL OR (o.valid_from IS NULL OR o.valid_from <= $3)
+                     AND (o.valid_until IS NULL OR o.valid_until > $3))
+                 ORDER BY o.confidence DESC, o.id LIMIT $4)
+             ORDER BY r.confidence DESC, r.id",
+        "SELECT r.id, r.source, r.target, r.body FROM json_each($2) AS w
+             JOIN graph_relations AS r ON r.owner = $1 AND r.target = w.value AND r.id IN (
+                 SELECT o.id FROM graph_relations AS o WHERE o.owner = $1 AND o.target = w.value
+                 AND ($3 IS NULL OR (o.valid_from IS NULL OR o.valid_from <= $3)
+                     AND (o.valid_until IS NULL OR o.valid_until > $3))
+                 ORDER BY o.confidence DESC, o.id LIMIT $4)
+             ORDER BY r.confidence DESC, r.id"
+    )
+);
+graph_store!(SqliteStore, look: look, write: write, failed: super::error::failed, skip: "");

@@ -1,0 +1,101 @@
+//! `knowledge_graph_search`: things that are known, and how they relate, fenced as data.
+
+use claw_core::graph::{kind, time};
+use claw_core::message::fenced;
+use claw_core::port::{GraphQuery, GraphStart};
+use claw_core::tool::{Call, Effect, Group, Meta, Need, Output, Tool, ToolError};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+/// Entities that words find.
+const FOUND: usize = 10;
+/// Entities that `*` lists.
+const LISTED: usize = 30;
+
+#[derive(Default)]
+pub(crate) struct KnowledgeGraphSearch;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Args {
+    /// Names or words to look for; `*` lists everything. Not needed with `entity_id`.
+    #[serde(default)]
+    query: String,
+    /// Only things of this type, such as `person`.
+    #[serde(default)]
+    entity_type: Option<String>,
+    /// The id of a thing, as a search shows it: what it relates to.
+    #[serde(default)]
+    entity_id: Option<String>,
+    /// How many relations away to go.
+    #[serde(default = "two")]
+    #[schemars(range(min = 0, max = 5))]
+    max_depth: usize,
+    /// What was so at this date, `2026-05-03`; left out: now.
+    #[serde(default)]
+    as_of: Option<String>,
+}
+
+fn two() -> usize {
+    2
+}
+
+impl Tool for KnowledgeGraphSearch {
+    type Args = Args;
+    const META: Meta = Meta::new("knowledge_graph_search", Group::Knowledge)
+        .effects(&[Effect::Read])
+        .needs(&[Need::Graph])
+        .about(
+            "Search the knowledge graph of what was remembered: people, organizations, places and how they relate, with \
+             dates and sources. Ask it who, where and since when; `memory_search` has the words themselves.",
+        );
+
+    async fn run(&self, call: &Call, args: Args) -> Result<Output, ToolError> {
+        let query = query(args)?;
+        let found = call.graph()?.search(&query).await?;
+        if let (GraphStart::Entity(id), []) = (&query.start, found.found.as_slice()) {
+            return Err(ToolError::not_found(format!("there is no entity `{id}` at that time"))
+                .try_instead("search by a name, and use an id that the answer shows"));
+        }
+        let text = fenced(&found.to_string(), call.id(), "knowledge_graph_search");
+        Ok(Output::text(text).with_details(json!(found)))
+    }
+}
+
+fn query(args: Args) -> Result<GraphQuery, ToolError> {
+    let text = args.query.trim();
+    if text.len() > GraphQuery::LONGEST {
+        let message = format!("`query` has {} bytes, and {} is the most", text.len(), GraphQuery::LONGEST);
+        return Err(ToolError::invalid(message).try_instead("ask with a few words"));
+    }
+    let (start, limit) = match (&args.entity_id, text) {
+        (Some(id), _) => {
+            let short: String = id.chars().take(60).collect();
+            let wrong = || ToolError::invalid(format!("`entity_id` is `{short}`, which is no id"));
+            let id = id.trim().parse().map_err(|_| wrong().try_instead("search by a name first"))?;
+            (GraphStart::Entity(id), 1)
+        }
+        (None, "") => {
+            return Err(ToolError::invalid("`query` is empty").try_instead("ask with a name, or `*` for all"));
+        }
+        (None, "*") => (GraphStart::All, LISTED),
+        (None, text) => (GraphStart::Words(text.to_owned()), FOUND),
+    };
+    let as_of = args.as_of.map(|written| {
+        let short: String = written.chars().take(40).collect();
+        let wrong = || ToolError::invalid(format!("`as_of` is `{short}`, which is no time"));
+        time(&written).ok_or_else(|| wrong().try_instead("write `2026-05-03` or `2026-05-03T10:00:00Z`"))
+    });
+    let kind = args.entity_type.filter(|written| !written.trim().is_empty());
+    let kind = kind.map(|written| kind_of(&written)).transpose()?;
+    let depth = args.max_depth.min(GraphQuery::DEEPEST);
+    Ok(GraphQuery { start, kind, depth, as_of: as_of.transpose()?, limit })
+}
+
+fn kind_of(written: &str) -> Result<String, ToolError> {
+    kind(written).map_err(|why| ToolError::invalid(format!("`entity_type`: {why}")))
+}
+
+#[cfg(test)]
+mod tests;

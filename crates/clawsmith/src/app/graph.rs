@@ -1,0 +1,423 @@
+//! The knowledge graph: searching, adding, merging, forgetting, and moving it in and out.
+
+mod formats;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use claw_core::EntityId;
+use claw_core::graph::{Entity, EntityFacts, GraphSource, NAMED_SOURCES, RelationFacts, kind};
+use claw_core::port::{
+    Clock as _, GraphFound, GraphHost as _, GraphQuery, GraphStart, MemoryOwner, MemoryReader, Models,
+};
+use claw_core::store::{
+    EntityPair, EntityQuery, FactsFrom, GraphOwner, GraphState, GraphWalk, KeptFacts, NewEntity, NewFacts,
+    NewRelation, RelationEnd, StoreError, Walked,
+};
+use claw_host::SystemClock;
+use claw_host::recall::{Extracted, Extractor, ExtractorOptions, StoredGraph};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+pub use self::formats::GraphFormat;
+use super::memory::told;
+use super::{App, Error};
+
+/// Entities that are read at a time.
+const PAGE: usize = 1_000;
+/// The most entities that are exported.
+const MOST_EXPORTED: usize = 1_000_000;
+/// The most facts of one import.
+const MOST_IMPORTED: usize = 200_000;
+/// Mistakes of an import that are told.
+const TOLD: usize = 10;
+/// Entities that are compared with a name.
+const NAMED: usize = 20;
+
+/// One fact of an import: an entity with the name by which relations of the same import refer to it, or a relation.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GraphLine {
+    /// A thing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub entity: Option<EntityFacts>,
+    /// How two things relate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub relation: Option<RelationFacts>,
+    /// The entity's name within the import; its own name where this is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// The entity that a relation goes out from: an `id` or a name within the import, or the id of a known one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// The entity that it leads to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
+    /// Where it is said.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sources: Vec<GraphSource>,
+    /// Whose it is; an import says that itself and does not read this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
+}
+
+impl App {
+    /// The knowledge graph of the store.
+    pub fn graph(&self) -> Result<StoredGraph, Error> {
+        Ok(StoredGraph::new(Arc::clone(&self.store) as _, self.memory()?))
+    }
+
+    /// Entities that answer a reader's question, and what they relate to.
+    pub async fn search_graph(&self, reader: &MemoryReader, query: &GraphQuery) -> Result<GraphFound, Error> {
+        self.graph()?.search(reader, query).await.map_err(told)
+    }
+
+    /// One entity of the reader's with its relations, of any time.
+    pub async fn show_entity(&self, reader: &MemoryReader, id: EntityId) -> Result<GraphFound, Error> {
+        self.store.sweep_facts(PAGE).await?;
+        let Walked { mut entities, relations, is_cut } = self.walk(reader, vec![id], 1).await?;
+        if entities.is_empty() {
+            return Err(no_entity(&id.to_string()));
+        }
+        let entity = entities.remove(0);
+        let found = vec![claw_core::store::FoundEntity { entity, words: Vec::new() }];
+        Ok(GraphFound { found, related: entities, relations, is_cut, note: None })
+    }
+
+    /// The entity that is meant by an id, or by a name that only one has.
+    pub async fn find_entity(&self, reader: &MemoryReader, named: &str) -> Result<Entity, Error> {
+        if let Ok(id) = named.trim().parse() {
+            let walked = self.walk(reader, vec![id], 0).await?;
+            return walked.entities.into_iter().next().ok_or_else(|| no_entity(named));
+        }
+        let query = EntityQuery {
+            reader: reader.clone(),
+            text: Some(named.to_owned()),
+            kind: None,
+            as_of: None,
+            limit: NAMED,
+            after: None,
+        };
+        let is_named = |entity: &Entity| {
+            let names = std::iter::once(&entity.said.name).chain(&entity.said.aliases);
+            names.into_iter().any(|name| name.to_lowercase() == named.trim().to_lowercase())
+        };
+        let found = self.store.entities(&query).await?.into_iter().map(|found| found.entity);
+        let mut found: Vec<Entity> = found.filter(is_named).collect();
+        match found.len() {
+            0 => Err(no_entity(named)),
+            1 => Ok(found.remove(0)),
+            count => {
+                let ids: Vec<String> =
+                    found.iter().map(|entity| format!("`{}` ({})", entity.id, entity.said.kind)).collect();
+                Err(Error::invalid(format!("{count} entities are called `{}`", shortened(named)))
+                    .hint(format!("name one by its id: {}", ids.join(", "))))
+            }
+        }
+    }
+
+    /// Keeps facts as a person's words, all or none.
+    pub async fn keep_facts(
+        &self,
+        reader: &MemoryReader,
+        owner: MemoryOwner,
+        facts: NewFacts,
+    ) -> Result<KeptFacts, Error> {
+        let from = FactsFrom::Person(graph_owner(reader, owner)?);
+        self.store.keep_facts(&from, facts, SystemClock.now()).await.map_err(refused)
+    }
+
+    /// The facts of an import, checked whole; an error names the lines that are wrong.
+    pub fn read_graph(&self, format: GraphFormat, text: &str) -> Result<NewFacts, Error> {
+        facts_of(formats::read(format, text)?)
+    }
+
+    /// The facts that lines say, checked whole.
+    pub fn facts_of_lines(&self, lines: Vec<GraphLine>) -> Result<NewFacts, Error> {
+        facts_of(lines.into_iter().map(Ok).zip(1..).map(|(line, number)| (number, line)).collect())
+    }
+
+    /// All that a reader can read of the graph, in a format.
+    pub async fn export_graph(&self, reader: &MemoryReader, format: GraphFormat) -> Result<String, Error> {
+        self.store.sweep_facts(PAGE).await?;
+        let mut writer = formats::Writer::new(format)?;
+        let mut query = EntityQuery {
+            reader: reader.clone(),
+            text: None,
+            kind: None,
+            as_of: None,
+            limit: PAGE,
+            after: None,
+        };
+        let mut ids = Vec::new();
+        loop {
+            let page = self.store.entities(&query).await?;
+            let Some(last) = page.last() else { break };
+            query.after = Some(last.entity.id);
+            for found in &page {
+                writer.entity(&found.entity)?;
+                ids.push(found.entity.id);
+            }
+            if ids.len() > MOST_EXPORTED {
+                return Err(Error::failed(format!("there are more than {MOST_EXPORTED} entities"))
+                    .hint("copy the store with `clawsmith db copy` instead"));
+            }
+        }
+        let mut known = std::collections::HashSet::new();
+        for page in ids.chunks(PAGE / 10) {
+            // Each relation is met from both of its ends.
+            for relation in self.walk(reader, page.to_vec(), 1).await?.relations {
+                if known.insert(relation.id) {
+                    writer.relation(&relation)?;
+                }
+            }
+        }
+        writer.end()
+    }
+
+    /// Pairs that may be one thing, the most alike first.
+    pub async fn entity_pairs(&self, reader: &MemoryReader, limit: usize) -> Result<Vec<EntityPair>, Error> {
+        Ok(self.store.entity_pairs(reader, limit).await?)
+    }
+
+    /// Whose entity it is, of those that a reader can read.
+    pub async fn owner_of_entity(&self, reader: &MemoryReader, id: EntityId) -> Result<MemoryOwner, Error> {
+        let walked = self.walk(reader, vec![id], 0).await?;
+        walked.entities.first().map(|entity| entity.owner).ok_or_else(|| no_entity(&id.to_string()))
+    }
+
+    /// Makes two entities one, which keeps the first one's id and name.
+    pub async fn merge_entities(
+        &self,
+        reader: &MemoryReader,
+        keep: EntityId,
+        gone: EntityId,
+    ) -> Result<(), Error> {
+        let owner = self.owner_of_both(reader, keep, gone).await?;
+        self.store.merge_entities(&owner, keep, gone).await.map_err(refused)
+    }
+
+    /// Records that two entities are two.
+    pub async fn part_entities(
+        &self,
+        reader: &MemoryReader,
+        one: EntityId,
+        other: EntityId,
+    ) -> Result<(), Error> {
+        let owner = self.owner_of_both(reader, one, other).await?;
+        match self.store.part_entities(&owner, one, other).await? {
+            true => Ok(()),
+            false => Err(Error::not_found(format!("`{one}` and `{other}` are no doubtful pair"))
+                .hint("`clawsmith graph merge` lists those there are")),
+        }
+    }
+
+    /// Removes an entity with its relations.
+    pub async fn forget_entity(&self, reader: &MemoryReader, id: EntityId) -> Result<(), Error> {
+        let owner = graph_owner(reader, self.owner_of_entity(reader, id).await?)?;
+        match self.store.forget_entity(&owner, id).await? {
+            true => Ok(()),
+            false => Err(no_entity(&id.to_string())),
+        }
+    }
+
+    /// How far this tenant's graph is.
+    pub async fn graph_status(&self) -> Result<GraphState, Error> {
+        Ok(self.store.graph_state(self.tenant()).await?)
+    }
+
+    /// The extractor of this configuration; `None` where no facts are extracted.
+    pub fn extractor(&self, models: Arc<dyn Models>) -> Result<Option<Extractor>, Error> {
+        let Some(config) = &self.setup().config().memory.graph else { return Ok(None) };
+        if !(0.0..=1.0).contains(&config.min_confidence) {
+            return Err(Error::invalid(format!(
+                "`memory.graph.min_confidence` is {}",
+                config.min_confidence
+            ))
+            .hint("give a number from 0 to 1"));
+        }
+        let options = ExtractorOptions {
+            provider: config.provider.clone(),
+            model: config.model.clone(),
+            min_confidence: config.min_confidence,
+            quiet: Duration::from_secs(config.quiet_seconds),
+        };
+        Ok(Some(Extractor::new(Arc::clone(&self.store) as _, models, options)))
+    }
+
+    /// Extracts now what waits for it.
+    pub async fn extract_graph(&self) -> Result<Extracted, Error> {
+        let models = Arc::new(self.setup().models(self.keys(None)?, None)?);
+        let Some(extractor) = self.extractor(models)? else {
+            return Err(Error::invalid("no facts are extracted here")
+                .hint("add `[memory.graph]` to the configuration; see docs/graph.md"));
+        };
+        Ok(extractor.run(Duration::ZERO).await?)
+    }
+
+    async fn owner_of_both(
+        &self,
+        reader: &MemoryReader,
+        one: EntityId,
+        other: EntityId,
+    ) -> Result<GraphOwner, Error> {
+        let owner = self.owner_of_entity(reader, one).await?;
+        let others = self.owner_of_entity(reader, other).await?;
+        if owner != others {
+            let (one, other) = (owner.name(), others.name());
+            return Err(Error::invalid(format!("one entity is the {one}'s and the other the {other}'s"))
+                .hint("only two of one owner can be one"));
+        }
+        graph_owner(reader, owner)
+    }
+
+    /// What is within so many steps, of any time.
+    async fn walk(&self, reader: &MemoryReader, from: Vec<EntityId>, depth: usize) -> Result<Walked, Error> {
+        let reader = reader.clone();
+        let (most_entities, most_each) = (MOST_EXPORTED, MOST_EXPORTED);
+        let walk = GraphWalk { reader, from, depth, as_of: None, most_entities, most_each };
+        Ok(self.store.walk_graph(&walk).await?)
+    }
+}
+
+/// The start of a search as people write it: `*`, an entity's id, or words.
+pub fn graph_start(text: &str) -> GraphStart {
+    match text.trim() {
+        "*" => GraphStart::All,
+        text => GraphStart::Words(text.to_owned()),
+    }
+}
+
+/// The type as it is kept.
+pub fn entity_kind(written: &str) -> Result<String, Error> {
+    kind(written).map_err(Error::invalid)
+}
+
+/// Applies `said` to every text of facts.
+pub fn scrub_facts(facts: &mut NewFacts, said: &impl Fn(&str) -> String) {
+    let scrub = |text: &mut String| *text = said(text);
+    for NewEntity { said, .. } in &mut facts.entities {
+        scrub(&mut said.name);
+        scrub(&mut said.kind);
+        scrub(&mut said.description);
+        said.aliases.iter_mut().for_each(scrub);
+        said.external_id.iter_mut().for_each(scrub);
+        said.properties.values_mut().for_each(|value| scrub_value(value, &scrub));
+    }
+    for NewRelation { said, .. } in &mut facts.relations {
+        scrub(&mut said.kind);
+        scrub(&mut said.description);
+        said.properties.values_mut().for_each(|value| scrub_value(value, &scrub));
+    }
+}
+
+fn scrub_value(value: &mut Value, scrub: &impl Fn(&mut String)) {
+    match value {
+        Value::String(text) => scrub(text),
+        Value::Array(items) => items.iter_mut().for_each(|item| scrub_value(item, scrub)),
+        Value::Object(fields) => fields.values_mut().for_each(|field| scrub_value(field, scrub)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+type ReadLine = (usize, Result<GraphLine, String>);
+
+/// The facts of lines; relations find their ends by ids and names of the same lines, then by known ids.
+fn facts_of(lines: Vec<ReadLine>) -> Result<NewFacts, Error> {
+    let (mut facts, mut relations) = (NewFacts::default(), Vec::new());
+    let mut named: HashMap<String, usize> = HashMap::new();
+    let mut wrong: Vec<String> = Vec::new();
+    let count = lines.len();
+    if count > MOST_IMPORTED {
+        return Err(Error::invalid(format!(
+            "there are {count} facts, and {MOST_IMPORTED} is the most at a time"
+        ))
+        .hint("import them in parts"));
+    }
+    for (number, line) in lines {
+        let read = line.and_then(|line| match (&line.entity, &line.relation) {
+            (Some(entity), None) => Ok((Some(entity.clone().checked()?), line)),
+            (None, Some(relation)) => relation.clone().checked().map(|_| (None, line)),
+            _ => Err("it must have either `entity` or `relation`".to_owned()),
+        });
+        match read {
+            Ok((Some(said), line)) => {
+                let at = facts.entities.len();
+                let name = line.id.unwrap_or_else(|| said.name.clone());
+                named.entry(said.name.clone()).or_insert(at);
+                if named.insert(name.clone(), at).is_some_and(|before| before != at) {
+                    wrong.push(format!("line {number}: `{}` is there twice", shortened(&name)));
+                }
+                // Each source is a mention of its own.
+                let mut sources: Vec<_> = line.sources.into_iter().take(NAMED_SOURCES).map(Some).collect();
+                if sources.is_empty() {
+                    sources.push(None);
+                }
+                let mention = |source| NewEntity { said: said.clone(), source };
+                facts.entities.extend(sources.into_iter().map(mention));
+            }
+            Ok((None, line)) => relations.push((number, line)),
+            Err(why) => wrong.push(format!("line {number}: {why}")),
+        }
+    }
+    for (number, line) in relations {
+        let end = |what: &str, end: Option<&String>| match end {
+            None => Err(format!("line {number}: `{what}` is missing")),
+            Some(end) => match (named.get(end), end.parse()) {
+                (Some(at), _) => Ok(RelationEnd::New(*at)),
+                (None, Ok(id)) => Ok(RelationEnd::Known(id)),
+                (None, Err(_)) => Err(format!(
+                    "line {number}: `{what}` is `{}`, which is neither an entity of this import nor an id",
+                    shortened(end)
+                )),
+            },
+        };
+        let ends = (end("source", line.source.as_ref()), end("target", line.target.as_ref()));
+        match (ends, line.relation) {
+            ((Ok(source), Ok(target)), Some(said)) => {
+                facts.relations.push(NewRelation {
+                    source,
+                    target,
+                    said,
+                    place: line.sources.into_iter().next(),
+                });
+            }
+            ((one, other), _) => wrong.extend([one.err(), other.err()].into_iter().flatten()),
+        }
+    }
+    if wrong.is_empty() {
+        return Ok(facts);
+    }
+    let more = wrong.len().saturating_sub(TOLD);
+    let rest = if more > 0 { format!("; and {more} more") } else { String::new() };
+    wrong.truncate(TOLD);
+    Err(Error::invalid(format!("nothing was imported: {}{rest}", wrong.join("; ")))
+        .hint("correct these lines and import again; docs/graph.md has the formats"))
+}
+
+fn graph_owner(reader: &MemoryReader, owner: MemoryOwner) -> Result<GraphOwner, Error> {
+    GraphOwner::of(reader, owner).ok_or_else(|| {
+        Error::invalid("there is no user whose knowledge this is").hint("name a user, or the agent")
+    })
+}
+
+/// What the store refuses is wrong with the request, not with the store.
+fn refused(error: StoreError) -> Error {
+    match error {
+        StoreError::Refused { why, .. } => Error::invalid(why),
+        error => error.into(),
+    }
+}
+
+fn no_entity(named: &str) -> Error {
+    Error::not_found(format!("there is no entity `{}`", shortened(named)))
+        .hint("`clawsmith graph search '*'` lists those there are")
+}
+
+fn shortened(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).take(80).collect()
+}
+
+#[cfg(test)]
+mod tests;
