@@ -18,8 +18,8 @@ use super::Judged;
 use crate::output;
 use crate::scrub::CallScrubber;
 
-/// How much of a command or of the arguments is shown; more is cut from the middle, and said to be.
-const SHOWN: usize = 8 * 1024;
+/// How much of a command or of the arguments is kept for whoever answers; more is cut from the middle, and said to be.
+const SHOWN: usize = 256 * 1024;
 
 /// What the call would do, part by part, then its arguments. Scrubbed first, cut after.
 pub(super) fn summary(judged: &Judged, args: &Value, scrubber: &CallScrubber) -> String {
