@@ -134,7 +134,10 @@ async fn a_session_of_another_workspace_is_read_and_written_only_when_a_person_a
         ("sessions_history", json!({ "session_key": "cli:there" })),
         ("sessions_send", json!({ "session_key": "cli:there", "message": "hello" })),
     ] {
-        let (done, told) = road.told(me.clone(), tool, args).await;
+        let offer = road.executor.offer(me.clone()).await;
+        let request = Request { asking: Asking::Impossible, ..Request::new(tool, args) };
+        let reply = road.executor.execute(&offer, request).await;
+        let (done, told) = (reply.is_done(), reply.model_text());
         assert!(!done && !told.contains("plans"), "{told}");
         assert!(told.contains("`cli:there` works in another workspace, `/other/project`"), "{told}");
     }

@@ -101,7 +101,7 @@ fn first_chats_that_are_started_together_are_all_answered() {
                 let ended = chat.wait_with_output().unwrap();
                 let said = String::from_utf8_lossy(&ended.stdout);
                 let wrong = String::from_utf8_lossy(&ended.stderr);
-                assert!(ended.status.success() && said == "Hello.\n", "{said}{wrong}");
+                assert!(ended.status.success() && said.contains("Hello.\n"), "{said}{wrong}");
             }
         });
     }

@@ -181,8 +181,11 @@ fn cuts_a_pdf_that_would_take_for_ever_or_all_of_the_memory() {
         "{}",
         ran.shown()
     );
+    // An unoptimised reader meets the limit of time first.
     let ran = home.run(&["web", "fetch", &site.url("/bomb.pdf")]);
-    assert!(ran.code == 1 && ran.stderr.contains("more than 1024 MiB of memory"), "{}", ran.shown());
+    let is_cut =
+        ["more than 1024 MiB of memory", "longer than 5 s"].iter().any(|cut| ran.stderr.contains(cut));
+    assert!(ran.code == 1 && is_cut, "{}", ran.shown());
 }
 
 #[test]

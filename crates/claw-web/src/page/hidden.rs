@@ -93,7 +93,8 @@ pub(super) fn drop_by(document: &Document, sheet: &Sheet) -> Dropped {
 
 /// Says of a closed `details` that its text is not seen at once.
 fn label(details: &NodeRef<'_>) {
-    match details.children_it(false).find(|child| child.has_name("summary")) {
+    let summary = details.children().into_iter().find(|child| child.has_name("summary"));
+    match summary {
         Some(summary) => summary.append_html(format!(" {FOLDED}")),
         None => details.prepend_html(format!("<p>{FOLDED}</p>")),
     }

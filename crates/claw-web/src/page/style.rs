@@ -322,7 +322,9 @@ impl Sheet {
             return;
         }
         let block = Rc::new(block);
-        for selector in parts(selectors) {
+        // The root of a page of HTML.
+        let selectors = selectors.replace(":root", "html");
+        for selector in parts(&selectors) {
             let order = self.rules.len() + self.complex.len();
             if order >= RULES {
                 return;

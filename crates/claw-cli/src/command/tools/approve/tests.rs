@@ -60,8 +60,14 @@ fn a_long_question_can_be_seen_whole() {
     let question = question(&script.join("\n"));
     ask(&question, &mut Cursor::new("n\n"), &mut shown).unwrap();
     let first = String::from_utf8(shown).unwrap();
-    assert!(first.contains("step 50\n") && first.contains("step 500\n") && !first.contains("step 51\n"), "{first}");
-    assert!(first.contains("[440 more lines; `v` shows the whole]") && first.contains("[v]iew whole"), "{first}");
+    assert!(
+        first.contains("step 50\n") && first.contains("step 500\n") && !first.contains("step 51\n"),
+        "{first}"
+    );
+    assert!(
+        first.contains("[440 more lines; `v` shows the whole]") && first.contains("[v]iew whole"),
+        "{first}"
+    );
     let mut shown = Vec::new();
     assert_eq!(ask(&question, &mut Cursor::new("v\ny\n"), &mut shown).unwrap(), Said::Once);
     let whole = String::from_utf8(shown).unwrap();
