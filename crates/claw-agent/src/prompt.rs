@@ -78,7 +78,12 @@ fn identity(caller: &Caller, profile: &Profile) -> String {
         text.push_str(&format!(" {}", profile.about));
     }
     let workspace = caller.workspace.display();
-    text.push_str(&format!("\nYour files are in the workspace `{workspace}`; paths are relative to it."));
+    text.push_str(&match &caller.shown_workspace {
+        Some(shown) => format!(
+            "\nYour files are in the workspace `{shown}`, for commands and for every tool; paths are relative to it."
+        ),
+        None => format!("\nYour files are in the workspace `{workspace}`; paths are relative to it."),
+    });
     if let Some(user) = &caller.user {
         text.push_str(&format!(
             "\nYou work for the user `{user}`, who talks to you by `{}`.",

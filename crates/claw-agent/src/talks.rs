@@ -6,6 +6,7 @@
 //! through [`HOPS`] of them at most, and into none in which [`WAITING`] wait.
 
 use std::borrow::Cow;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -62,6 +63,13 @@ impl TalkHost for StoredTalks {
         let said =
             self.store.said_in(owner, session, before.unwrap_or(u64::MAX), limit).await.map_err(down)?;
         Ok(said.map(|said| said.iter().map(line).collect()))
+    }
+
+    async fn workspace(&self, caller: &Caller, session: &SessionKey) -> Result<Option<PathBuf>, ToolError> {
+        let circle = Circle::of(caller);
+        let found = self.store.conversation(&caller.tenant, &circle, session).await.map_err(down)?;
+        let order = found.map(|found| Order::deserialize(&found.order)).transpose();
+        Ok(order.map_err(ToolError::internal)?.map(|order| order.workspace))
     }
 
     async fn send(&self, caller: &Caller, session: &SessionKey, text: &str) -> Result<Posted, ToolError> {

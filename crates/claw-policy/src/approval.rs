@@ -158,6 +158,7 @@ pub fn targets(analysis: &Analysis) -> Vec<Target> {
             Ask::Write { path } => targets.push(Target::File { path: path.clone() }),
             Ask::Fetch { origin, .. } => targets.push(Target::Host { host: origin.host.to_string() }),
             Ask::Publish { path } => targets.push(Target::Skill { path: path.clone() }),
+            Ask::Session { session, .. } => targets.push(Target::Session { session: session.clone() }),
             Ask::Host { .. } | Ask::Opaque => {}
         }
     }
@@ -244,6 +245,15 @@ fn judge_ask(ask: &Ask, publishing: EffectRule, circumstances: &Circumstances<'_
                         .to_owned(),
                 },
                 (Ok(_), EffectRule::Deny) => Judgement::deny("`approvals.publish` says deny".to_owned()),
+            }
+        }
+        Ask::Session { session, .. } => {
+            let of_session = |sight: &&Sight| matches!(&sight.target, Target::Session { session: seen } if seen == session);
+            match circumstances.sights.iter().find(of_session).and_then(|sight| sight.path.as_deref()) {
+                Some(workspace) => Judgement::Ask {
+                    reason: format!("session `{session}` works in another workspace, `{workspace}`"),
+                },
+                None => Judgement::Allow,
             }
         }
         Ask::Host { .. } | Ask::Fetch { .. } | Ask::Opaque => Judgement::Allow,

@@ -71,6 +71,8 @@ pub struct Sandboxing {
     pub mode: SandboxMode,
     /// In which.
     pub scope: SandboxScope,
+    /// The path of the workspace inside, where that is another than outside.
+    pub workspace: Option<&'static str>,
 }
 
 impl Sandboxing {
@@ -78,6 +80,7 @@ impl Sandboxing {
     pub fn apply(self, caller: &mut Caller) {
         caller.sandboxed = self.mode.holds(caller);
         caller.sandbox_key = self.scope.key(caller);
+        caller.shown_workspace = self.workspace.filter(|_| caller.sandboxed).map(SmolStr::new_static);
     }
 }
 

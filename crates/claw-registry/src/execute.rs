@@ -13,6 +13,7 @@ mod judge;
 mod programs;
 pub(crate) mod question;
 mod remembered;
+mod shown;
 mod skills;
 mod telling;
 
@@ -461,7 +462,10 @@ impl Trip<'_> {
             },
             Arguments::Text(text) => validate::parse(&text, limit),
         };
-        let checked = args.and_then(|args| self.built.validator.check(args, &|args| scrubber.json(args)));
+        let mut checked = args.and_then(|args| self.built.validator.check(args, &|args| scrubber.json(args)));
+        if let Ok(checked) = &mut checked {
+            shown::translate(self.offer.caller(), checked);
+        }
         checked.map_err(|error| {
             let ToolError { message, advice, details, .. } = error.into();
             Refusal { advice, details, ..Refusal::at(Step::Validate, message) }

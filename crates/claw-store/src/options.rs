@@ -18,6 +18,8 @@ pub struct StoreOptions {
     pub connections: u32,
     /// PostgreSQL: how long a statement may take, and how long a transaction may stand idle.
     pub statement_timeout: Duration,
+    /// SQLite: how long a process waits for another that writes to the same file, until it says that the store is busy.
+    pub busy_timeout: Duration,
     /// How long to wait for a connection; on SQLite that is how long a write waits for those before it.
     pub acquire_timeout: Duration,
     /// The most bytes of a blob, and of all blobs of a tenant.
@@ -35,6 +37,7 @@ impl Default for StoreOptions {
             mmap_mib: 0,
             connections: 16,
             statement_timeout: Duration::from_secs(30),
+            busy_timeout: Duration::from_secs(5),
             acquire_timeout: Duration::from_secs(10),
             blobs: BlobLimits::default(),
             installation: None,

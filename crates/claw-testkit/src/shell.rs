@@ -92,6 +92,7 @@ impl FakeShell {
             Target::Sandbox => (None, "fake".to_owned()),
             Target::Process { process } => (None, format!("process:{process}")),
             Target::Host { host } => (None, format!("host:{host}")),
+            Target::Session { session } => (None, format!("session:{session}")),
         };
         let swapped = self.swapped.lock().unwrap();
         let swapped = swapped.iter().rev().find(|(other, _)| other == target).map(|(_, now)| now.clone());

@@ -20,7 +20,7 @@ pub struct WebConfig {
     /// These hosts are never fetched, in the same notation. `settings.web_fetch.block` of a tenant and `block_hosts` of an
     /// agent add to it.
     pub block: Vec<String>,
-    /// How long a page may take in all, in seconds.
+    /// How long a page may take in all, in seconds; reading a PDF may take as long again.
     #[schemars(range(min = 1, max = 300))]
     pub seconds: u32,
     /// How many bytes a page may have, compressed and decompressed.

@@ -6,16 +6,17 @@ use std::time::Duration;
 use claw_core::port::{ExtractMode, WebPage};
 use claw_core::tool::{ErrorKind, ToolError};
 use claw_net::{Client, Gate, HeaderValue, Method, NetError, Request, Times, Url, header};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::cache::Fetched;
-use crate::page::{Source, extract};
+use crate::page::{self, Source};
+use crate::pdf::{self, PdfProcess};
 
 /// Prefers Markdown where a site offers it.
 const ACCEPT: &str = "text/markdown, text/html;q=0.9, application/xhtml+xml;q=0.9, application/json;q=0.8, \
                       text/plain;q=0.8, */*;q=0.5";
-/// How long the way from bytes to text may take.
-const EXTRACTING: Duration = Duration::from_secs(20);
+/// The most pages that are read at all, those whose callers have given up included: a thread cannot be ended from outside.
+pub(crate) const MOST_READING: usize = 16;
 /// Threads that turn pages into text have room for deep trees.
 const STACK: usize = 64 * 1024 * 1024;
 
@@ -27,7 +28,32 @@ pub(crate) struct Fetcher {
     pub(crate) redirects: usize,
     /// Bounds how many pages are turned into text at once: that is work for a processor.
     pub(crate) extracting: Arc<Semaphore>,
+    /// Bounds the threads that turn pages into text, until they end.
+    pub(crate) reading: Arc<Semaphore>,
+    /// Turns bytes into text.
+    pub(crate) extract: Extract,
+    /// Its limits.
+    pub(crate) pace: Pace,
+    /// Starts readers of PDF.
+    pub(crate) pdf: Option<Arc<dyn PdfProcess>>,
 }
+
+/// Limits of the way from bytes to text.
+pub(crate) struct Pace {
+    /// How long it may take.
+    pub(crate) limit: Duration,
+    /// How long a page may hold its place among those that are read at once; a slower one goes on beside the others.
+    pub(crate) turn: Duration,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self { limit: Duration::from_secs(20), turn: Duration::from_secs(2) }
+    }
+}
+
+/// Turns bytes into text.
+pub(crate) type Extract = fn(&Source, ExtractMode) -> Result<WebPage, ToolError>;
 
 /// Refuses an address by the lists, with the reason.
 pub(crate) type Judge = Arc<dyn Fn(&Url) -> Result<(), String> + Send + Sync>;
@@ -77,26 +103,50 @@ impl Fetcher {
     /// Turns bytes into text on a thread of its own: pages are hostile, and may be deep or slow to read.
     async fn extract(&self, source: Source, mode: ExtractMode) -> Result<WebPage, ToolError> {
         let host = source.url.host_str().unwrap_or_default().to_owned();
-        let permit = Arc::clone(&self.extracting).acquire_owned().await.map_err(ToolError::internal)?;
+        let turn = Arc::clone(&self.extracting).acquire_owned().await.map_err(ToolError::internal)?;
+        let mut turn = Some(turn);
+        if page::is_pdf(&source) && mode != ExtractMode::Raw {
+            let mut page = (self.extract)(&source, mode)?;
+            let reading = pdf::read(self.pdf.as_deref(), source.body, &mut page);
+            self.patient(reading, &mut turn).await?;
+            page::finish(&mut page);
+            return Ok(page);
+        }
+        let thread = Arc::clone(&self.reading).try_acquire_owned().map_err(|_| {
+            let told = format!("{MOST_READING} pages are being read, and none of them comes to an end");
+            ToolError::new(ErrorKind::Unavailable, told).try_instead("try again in a minute")
+        })?;
         let (done, result) = tokio::sync::oneshot::channel();
+        let extract = self.extract;
         let work = move || {
-            let _permit = permit;
+            let _thread = thread;
             let _ = done.send(extract(&source, mode));
         };
-        let thread = std::thread::Builder::new().name("web-page".into()).stack_size(STACK).spawn(work);
-        thread.map_err(ToolError::internal)?;
-        match tokio::time::timeout(EXTRACTING, result).await {
+        let started = std::thread::Builder::new().name("web-page".into()).stack_size(STACK).spawn(work);
+        started.map_err(ToolError::internal)?;
+        let advice = "fetch it with `extract_mode` `raw`";
+        match tokio::time::timeout(self.pace.limit, self.patient(result, &mut turn)).await {
             Ok(Ok(page)) => page,
             // The thread ended without an answer.
-            Ok(Err(_)) => Err(ToolError::failed(format!("the page of `{host}` could not be read"))
-                .try_instead("fetch it with `extract_mode` `raw`")),
+            Ok(Err(_)) => {
+                Err(ToolError::failed(format!("the page of `{host}` could not be read")).try_instead(advice))
+            }
             Err(_) => {
-                let told =
-                    format!("the page of `{host}` took longer than {} s to read", EXTRACTING.as_secs());
-                Err(ToolError::new(ErrorKind::TimedOut, told)
-                    .try_instead("fetch it with `extract_mode` `raw`"))
+                let seconds = self.pace.limit.as_secs();
+                let told = format!("the page of `{host}` took longer than {seconds} s to read");
+                Err(ToolError::new(ErrorKind::TimedOut, told).try_instead(advice))
             }
         }
+    }
+
+    /// Waits for work, and gives its turn away when that takes long: a slow page must not keep others waiting.
+    async fn patient<T>(&self, work: impl Future<Output = T>, turn: &mut Option<OwnedSemaphorePermit>) -> T {
+        let mut work = std::pin::pin!(work);
+        if let Ok(done) = tokio::time::timeout(self.pace.turn, &mut work).await {
+            return done;
+        }
+        *turn = None;
+        work.await
     }
 }
 
@@ -143,3 +193,6 @@ fn shortened(error: &NetError) -> String {
         error => error.to_string(),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -15,8 +15,10 @@ use tokio::sync::Semaphore;
 use crate::cache::Cache;
 use crate::config::WebConfig;
 use crate::error::WebConfigError;
-use crate::fetch::{Fetcher, Judge};
+use crate::fetch::{Fetcher, Judge, MOST_READING, Pace};
 use crate::lists::HostPatterns;
+use crate::page;
+use crate::pdf::PdfProcess;
 use crate::search::{Chain, SearchProvider};
 use crate::seen::SeenHosts;
 
@@ -37,12 +39,14 @@ pub struct WebParts {
     pub keys: Arc<dyn SearchKeys>,
     /// Resolves names.
     pub lookup: Lookup,
+    /// Starts readers of PDF; without it a PDF is refused.
+    pub pdf: Option<Arc<dyn PdfProcess>>,
 }
 
 impl WebParts {
-    /// Parts with the system's names and no block lists of agents.
+    /// Parts with the system's names, no block lists of agents and no reader of PDF.
     pub fn new(keys: Arc<dyn SearchKeys>) -> Self {
-        Self { agents: BTreeMap::new(), keys, lookup: system_lookup() }
+        Self { agents: BTreeMap::new(), keys, lookup: system_lookup(), pdf: None }
     }
 }
 
@@ -60,7 +64,7 @@ pub struct WebAccess {
 impl WebAccess {
     /// Takes a configuration; keys are read when a search is made.
     pub fn new(config: &WebConfig, parts: WebParts) -> Result<Self, WebConfigError> {
-        let WebParts { agents, keys, lookup } = parts;
+        let WebParts { agents, keys, lookup, pdf } = parts;
         let list = |key: &str, patterns: &[String]| {
             HostPatterns::compile(patterns.iter().map(String::as_str))
                 .map_err(|error| WebConfigError::new(key, error.to_string()))
@@ -88,6 +92,10 @@ impl WebAccess {
             most_bytes: u64::from(config.most_bytes),
             redirects: usize::try_from(config.redirects).unwrap_or_default(),
             extracting: Arc::new(Semaphore::new(cores.max(2))),
+            reading: Arc::new(Semaphore::new(MOST_READING)),
+            extract: page::extract,
+            pace: Pace::default(),
+            pdf,
         };
         Ok(Self {
             fetcher,

@@ -11,6 +11,7 @@ mod fetch;
 mod host;
 mod lists;
 mod page;
+pub mod pdf;
 mod search;
 mod seen;
 

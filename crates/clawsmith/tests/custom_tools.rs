@@ -119,6 +119,41 @@ async fn a_change_holds_within_an_offer_and_a_removed_tool_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_sealed_header_is_not_sent_to_another_server_by_an_edit() {
+    let home = home();
+    let app = open(&home).await;
+    let document = json!({
+        "name": "ask", "description": "Asks.",
+        "http": { "method": "GET", "url": "https://api.example/v1/{{.a}}", "headers": { "Authorization": "Bearer x9" } },
+        "parameters": { "type": "object", "properties": { "a": { "type": "string" } }, "required": ["a"] },
+    });
+    app.add_custom_tool(CustomToolDocument::from_value(document).unwrap()).await.unwrap();
+    let edit = |url: &str, headers: Value| {
+        let http = match headers {
+            Value::Null => json!({ "url": url }),
+            headers => json!({ "url": url, "headers": headers }),
+        };
+        app.edit_custom_tool(("ask", None), json!({ "http": http }), None)
+    };
+    for url in
+        ["https://evil.example/{{.a}}", "http://api.example/v1/{{.a}}", "https://api.example:8443/{{.a}}"]
+    {
+        let error = edit(url, Value::Null).await.unwrap_err();
+        assert!(
+            error.message().contains("`Authorization` was given for `https://api.example`"),
+            "{url}: {error}"
+        );
+        for headers in [json!({ "X-More": "1" }), json!({ "authorization": "Bearer y8" })] {
+            assert!(edit(url, headers.clone()).await.is_err(), "{url}: {headers}");
+        }
+    }
+    edit("https://api.example/v2/{{.a}}", Value::Null).await.unwrap();
+    edit("https://other.example/{{.a}}", json!({ "Authorization": "Bearer y8" })).await.unwrap();
+    edit("https://third.example/{{.a}}", json!({ "Authorization": null })).await.unwrap();
+    app.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn another_process_is_heard_of() {
     let home = home();
     let (app, elsewhere) = (open(&home).await, open(&home).await);

@@ -121,6 +121,34 @@ async fn several() -> Road {
     road
 }
 
+#[tokio::test]
+async fn a_session_of_another_workspace_is_read_and_written_only_when_a_person_agrees() {
+    let road = Road::new().await;
+    let elsewhere = Order { workspace: PathBuf::from("/other/project"), ..of("ann") };
+    road.said(&of("ann"), "cli:here", "in this project").await;
+    road.said(&elsewhere, "cli:there", "the other project's plans").await;
+    let me = caller(&of("ann"), "cli:here-too");
+    let (done, said) = road.told(me.clone(), "sessions_history", json!({ "session_key": "cli:here" })).await;
+    assert!(done && said.contains("in this project"), "{said}");
+    for (tool, args) in [
+        ("sessions_history", json!({ "session_key": "cli:there" })),
+        ("sessions_send", json!({ "session_key": "cli:there", "message": "hello" })),
+    ] {
+        let offer = road.executor.offer(me.clone()).await;
+        let request = Request { asking: Asking::Impossible, ..Request::new(tool, args) };
+        let reply = road.executor.execute(&offer, request).await;
+        let (done, told) = (reply.is_done(), reply.model_text());
+        assert!(!done && !told.contains("plans"), "{told}");
+        assert!(told.contains("`cli:there` works in another workspace, `/other/project`"), "{told}");
+    }
+    assert_eq!(road.messages("cli:there").await.len(), 1);
+    // One that the caller may not know of is told as if it were not there, wherever it works.
+    let theirs = Order { workspace: PathBuf::from("/other/project"), ..of("ben") };
+    road.said(&theirs, "cli:ben", "ben's own").await;
+    let (done, told) = road.told(me, "sessions_history", json!({ "session_key": "cli:ben" })).await;
+    assert!(!done && told.contains("there is no session") && !told.contains("project"), "{told}");
+}
+
 const EVERYTHING: [&str; 8] =
     ["cli:ann-1", "cli:ann-2", "cli:ben", "tg:7", "tg:8", "cli:other-agent", "cli:acme", "cli:not-there"];
 

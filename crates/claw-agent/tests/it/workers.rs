@@ -13,7 +13,7 @@ use claw_core::port::Clock as _;
 use claw_core::store::{Claim, JobState, Queue as _, Role};
 use claw_host::SystemClock;
 use claw_llm::Script;
-use claw_store::SqliteStore;
+use claw_store::{SqliteStore, StoreOptions};
 use claw_testkit::fixture;
 use tokio_util::sync::CancellationToken;
 
@@ -125,7 +125,8 @@ async fn what_does_not_read_is_dead_and_harms_nobody() {
 async fn goes_on_when_the_store_was_busy_for_a_while() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("store.db");
-    let store = Arc::new(SqliteStore::open(&file, NodeId::local()).await.unwrap());
+    let options = StoreOptions { busy_timeout: Duration::from_millis(50), ..StoreOptions::default() };
+    let store = Arc::new(SqliteStore::open_with(&file, NodeId::local(), &options).await.unwrap());
     let script = Arc::new(Script::parse("test.toml", "[[turn]]\ndo = [{ say = \"Here I am.\" }]").unwrap());
     let clock = Arc::new(SystemClock);
     let watched = Arc::new(Watched::default());
@@ -141,8 +142,12 @@ async fn goes_on_when_the_store_was_busy_for_a_while() {
         let stop = stop.clone();
         async move { worker.work(stop).await }
     });
-    // SQLite waits five seconds for whoever writes, and then says that it is busy.
-    tokio::time::sleep(Duration::from_secs(6)).await;
+    // Who writes waits for the one connection that does, and is told then that the store is busy: so is the worker
+    // between these.
+    for _ in 0..4 {
+        let busy = store.enqueue(fixture::job()).await.unwrap_err().to_string();
+        assert!(busy.contains("another program is writing"), "{busy}");
+    }
     assert!(!working.is_finished(), "{:?}", working.await);
     lock.release();
     while store.job(&tenant(), job).await.unwrap().unwrap().state != JobState::Done {

@@ -130,6 +130,24 @@ fn the_words_of_a_conversation_are_done_and_not_said() {
 }
 
 #[test]
+fn the_policy_of_a_conversation_is_that_of_the_provider_that_answers() {
+    let home = Home::with_config(
+        "[tools.by_provider.demo]\nallow = [\"datetime\"]\n[agents.other]\nprovider = \"openai\"\n",
+    );
+    let why = home.run(&["chat", "-m", "/policy exec"]);
+    assert!(why.stdout.contains("does not have `exec`") && why.stdout.contains("demo"), "{}", why.shown());
+    let tools = home.run(&["chat", "-m", "/tools"]);
+    assert!(!tools.stdout.contains("exec "), "{}", tools.shown());
+    let home = Home::with_config(
+        "[tools.by_provider.openai]\nallow = [\"datetime\"]\n[agents.other]\nprovider = \"openai\"\n",
+    );
+    let why = home.run(&["policy", "explain", "exec", "--agent", "other"]);
+    assert!(why.stdout.contains("does not have `exec`"), "{}", why.shown());
+    let why = home.run(&["policy", "explain", "exec"]);
+    assert!(why.stdout.contains("has `exec`"), "{}", why.shown());
+}
+
+#[test]
 fn another_process_approves_what_a_run_waits_for() {
     let home = Home::with_config("[approvals.effects]\nwrite = \"ask\"\n");
     let script = home.write(

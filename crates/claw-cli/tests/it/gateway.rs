@@ -701,7 +701,7 @@ fn skills_are_seen_by_all_and_changed_by_administrators() {
     assert!(!listed.contains("private-notes") && !listed.contains("team-notes"), "{listed}");
     gateway.get("/v1/skills/search?query=review%20a%20change", &ann).check(200, "review-change");
     gateway.get("/v1/skills/review-change", &ann).check(200, "Reviewing a change");
-    gateway.get("/v1/skills/nothing", &ann).check(400, "there is no skill `nothing`");
+    gateway.get("/v1/skills/nothing", &ann).check(404, "there is no skill `nothing`");
     gateway.get("/v1/skills/Not%2FA-name", &ann).check(400, "no skill name");
     gateway.get("/v1/skills", "").check(401, "");
     // Granting is an administrator's.
@@ -748,6 +748,11 @@ fn memory_is_ones_own_and_shared_memory_an_administrators() {
     put(&boss, &json!({ "path": "memory/a.md", "text": "herons for all", "owner": "tenant" }))
         .check(200, "version");
     put(&ann, &json!({ "path": "../etc/passwd", "text": "x" })).check(400, "no path of a memory document");
+    for path in
+        ["memory/a\n[memory] b.md", "memory/\u{1b}[2J.md", "memory/a\u{202e}dm.b", "memory/a\u{85}b.md"]
+    {
+        put(&ann, &json!({ "path": path, "text": "x" })).check(400, "no path of a memory document");
+    }
     put(&ann, &json!({ "path": "MEMORY.md", "text": "x", "userId": "ben" })).check(422, "userId");
 
     let found =

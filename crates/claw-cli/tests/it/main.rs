@@ -53,7 +53,7 @@ mod web;
 #[unsafe(link_section = ".init_array")]
 static FIRST: extern "C" fn() = {
     extern "C" fn first() {
-        claw_host::sandbox::enter_if_asked();
+        clawsmith::app::enter_if_asked();
     }
     first
 };

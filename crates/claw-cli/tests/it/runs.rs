@@ -92,6 +92,22 @@ fn text(child: &mut Child) -> String {
 }
 
 #[test]
+fn first_chats_that_are_started_together_are_all_answered() {
+    for _ in 0..3 {
+        Place::each(|place| {
+            let hello = "[[turn]]\ndo = [{ say = \"Hello.\" }]";
+            let chats: Vec<Child> = (0..6).map(|_| place.chat(hello, &["-m", "hi"])).collect();
+            for chat in chats {
+                let ended = chat.wait_with_output().unwrap();
+                let said = String::from_utf8_lossy(&ended.stdout);
+                let wrong = String::from_utf8_lossy(&ended.stderr);
+                assert!(ended.status.success() && said.contains("Hello.\n"), "{said}{wrong}");
+            }
+        });
+    }
+}
+
+#[test]
 fn a_run_is_cancelled_from_another_process_and_keeps_what_it_had() {
     Place::each(|place| {
         let mut chat = place.chat(HANGS, &["-m", "go"]);

@@ -29,13 +29,19 @@ impl Site {
                     head.push(byte[0]);
                 }
                 let line = String::from_utf8_lossy(&head).lines().next().unwrap_or_default().to_owned();
-                let (kind, body) = body(&line);
+                let (kind, body) = match line.split(' ').nth(1).and_then(pdf) {
+                    Some(document) => ("application/pdf", document),
+                    None => {
+                        let (kind, body) = body(&line);
+                        (kind, body.into_bytes())
+                    }
+                };
                 heard.lock().unwrap().push(line);
                 let head = format!(
                     "HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
                     body.len()
                 );
-                let _ = stream.write_all(format!("{head}{body}").as_bytes());
+                let _ = stream.write_all(&[head.as_bytes(), &body].concat());
             }
         });
         Self { port, asked }
@@ -75,6 +81,111 @@ fn body(line: &str) -> (&'static str, String) {
             "<html><head>{head}</head><body><article><h1>Boats</h1>{paragraphs}{hidden}</article></body></html>"
         ),
     )
+}
+
+/// The document at this path: an honest one, or an attack.
+fn pdf(path: &str) -> Option<Vec<u8>> {
+    let text = |text: &str| format!("BT /F 12 Tf 50 700 Td ({text}) Tj ET").into_bytes();
+    let plain = |content: Vec<u8>| (String::new(), content);
+    let streams = match path {
+        "/honest.pdf" => vec![plain(text("The river has carried boats"))],
+        // Ten forms, each of which draws the next one two hundred times.
+        "/laughs.pdf" => {
+            let draw = |at: usize| format!("/X{at} Do ").repeat(200).into_bytes();
+            let form = |at: usize| {
+                let next = match at {
+                    9 => text("ha").repeat(100),
+                    at => draw(at + 1),
+                };
+                ("/Type /XObject /Subtype /Form /BBox [0 0 600 800] /Resources 4 0 R".to_owned(), next)
+            };
+            [plain(text("First page")), plain(draw(0))].into_iter().chain((0..10).map(form)).collect()
+        }
+        // Zeros whose compressed form is compressed again: 15 KB for 2 GB.
+        "/bomb.pdf" => vec![("/Filter [/FlateDecode /FlateDecode]".to_owned(), bomb(2 << 30))],
+        _ => return None,
+    };
+    Some(document(&streams))
+}
+
+/// A document with these streams: pages, and then forms, by their dictionaries and contents.
+fn document(streams: &[(String, Vec<u8>)]) -> Vec<u8> {
+    let is_page = |(dictionary, _): &&(String, Vec<u8>)| !dictionary.contains("/Form");
+    let (first, pages) = (10, streams.iter().filter(is_page).count());
+    let forms: String =
+        (0..streams.len() - pages).map(|at| format!("/X{at} {} 0 R ", first + pages + at)).collect();
+    let kids: String = (0..pages).map(|at| format!("{} 0 R ", 100 + at)).collect();
+    let mut objects: Vec<(usize, Vec<u8>)> = vec![
+        (1, b"<< /Type /Catalog /Pages 2 0 R >>".to_vec()),
+        (2, format!("<< /Type /Pages /Count {pages} /Kids [{kids}] >>").into_bytes()),
+        (3, b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>".to_vec()),
+        (4, format!("<< /Font << /F 3 0 R >> /XObject << {forms} >> >>").into_bytes()),
+    ];
+    for at in 0..pages {
+        let page = format!(
+            "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 600 800] /Resources 4 0 R /Contents {} 0 R >>",
+            first + at
+        );
+        objects.push((100 + at, page.into_bytes()));
+    }
+    for (at, (dictionary, content)) in streams.iter().enumerate() {
+        let mut stream = format!("<< {dictionary} /Length {} >>\nstream\n", content.len()).into_bytes();
+        stream.extend(content);
+        stream.extend(b"\nendstream");
+        objects.push((first + at, stream));
+    }
+    let mut out = b"%PDF-1.7\n".to_vec();
+    for (number, object) in objects {
+        out.extend(format!("{number} 0 obj\n").bytes());
+        out.extend(object);
+        out.extend(b"\nendobj\n");
+    }
+    // Without a table of objects a reader looks for them.
+    out.extend(b"trailer\n<< /Root 1 0 R >>\n%%EOF\n");
+    out
+}
+
+/// So many zeros, compressed twice. The inner stream is written bit by bit: a zero, and then copies of 258 zeros.
+fn bomb(zeros: usize) -> Vec<u8> {
+    // Fixed codes: the length 258 is 11000101, the distance 1 is 00000; bits are filled from the lowest on.
+    let copies: Vec<u8> = "1100010100000".repeat(8).into_bytes();
+    // A header of 3 bits, the literal 0 (00110000) and one copy fill three bytes.
+    let bits = [&b"11000110000"[..], b"1100010100000"].concat();
+    let bytes = |bits: &[u8]| -> Vec<u8> {
+        bits.chunks(8).map(|bits| bits.iter().rev().fold(0, |byte, bit| byte << 1 | (bit - b'0'))).collect()
+    };
+    let inner = [b"\x78\x01".to_vec(), bytes(&bits), bytes(&copies).repeat(zeros / (8 * 258))].concat();
+    let mut outer = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
+    outer.write_all(&inner).unwrap();
+    outer.finish().unwrap()
+}
+
+#[test]
+fn reads_a_pdf_in_a_sandboxed_process() {
+    let site = Site::start();
+    let home = Home::with_config(&site.config(""));
+    let ran = home.run(&["web", "fetch", &site.url("/honest.pdf")]);
+    assert!(ran.code == 0 && ran.stdout.contains("The river has carried boats"), "{}", ran.shown());
+    let raw = home.run(&["web", "fetch", &site.url("/honest.pdf"), "--mode", "raw"]);
+    assert!(raw.stdout.contains("a PDF `honest.pdf`"), "{}", raw.shown());
+}
+
+#[test]
+fn cuts_a_pdf_that_would_take_for_ever_or_all_of_the_memory() {
+    let site = Site::start();
+    let home = Home::with_config(&site.config("").replace("[web]", "[web]\nseconds = 5"));
+    let ran = home.run(&["web", "fetch", &site.url("/laughs.pdf")]);
+    assert!(ran.code == 0 && ran.stdout.contains("First page"), "{}", ran.shown());
+    assert!(
+        ran.stdout.contains("1 of 2 pages were read") && ran.stdout.contains("longer than 5 s"),
+        "{}",
+        ran.shown()
+    );
+    // An unoptimised reader meets the limit of time first.
+    let ran = home.run(&["web", "fetch", &site.url("/bomb.pdf")]);
+    let is_cut =
+        ["more than 1024 MiB of memory", "longer than 5 s"].iter().any(|cut| ran.stderr.contains(cut));
+    assert!(ran.code == 1 && is_cut, "{}", ran.shown());
 }
 
 #[test]

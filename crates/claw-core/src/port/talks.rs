@@ -1,5 +1,7 @@
 //! The conversations that a caller may know of: their list, what was said, and saying something in another one.
 
+use std::path::PathBuf;
+
 use async_trait::async_trait;
 use serde::Serialize;
 use smol_str::SmolStr;
@@ -40,6 +42,8 @@ pub trait TalkHost: Send + Sync {
         before: Option<u64>,
         limit: usize,
     ) -> Result<Option<Vec<Line>>, ToolError>;
+    /// The workspace that a session of the caller's circle works in; `None` where it is not in the circle.
+    async fn workspace(&self, caller: &Caller, session: &SessionKey) -> Result<Option<PathBuf>, ToolError>;
     /// Says something in one of the caller's circle, for the caller; what is said is scrubbed before.
     async fn send(&self, caller: &Caller, session: &SessionKey, text: &str) -> Result<Posted, ToolError>;
     /// What was said and paid in one.

@@ -72,6 +72,8 @@ pub struct Caller {
     pub hops: u8,
     /// The directory its files are in.
     pub workspace: PathBuf,
+    /// The path at which its commands see the workspace, where that is another; every tool understands it.
+    pub shown_workspace: Option<SmolStr>,
     /// The workspace it shares with a team, if it is in one.
     pub team_workspace: Option<PathBuf>,
     /// Where the agent keeps its own data.
@@ -103,6 +105,7 @@ impl Caller {
             model: None,
             hops: 0,
             workspace: workspace.into(),
+            shown_workspace: None,
             team_workspace: None,
             agent_dir: None,
             config: Arc::new(Value::Null),

@@ -140,6 +140,13 @@ pub enum Ask {
         /// As the tool will give it to the skills port.
         path: String,
     },
+    /// Read another session, or say something in it.
+    Session {
+        /// Its key, as the tool will give it to the port.
+        session: String,
+        /// Whether something is said there.
+        sends: bool,
+    },
     /// Do something that cannot be told beforehand, such as an MCP server's tool.
     Opaque,
 }
@@ -153,6 +160,8 @@ impl Ask {
             Self::Script(_) | Self::Argv(_) | Self::Input(_) => Effects::of(&[Effect::Execute]),
             Self::Write { .. } | Self::Publish { .. } => Effects::of(&[Effect::Write]),
             Self::Host { .. } | Self::Fetch { .. } => Effects::of(&[Effect::Network]),
+            Self::Session { sends: true, .. } => Effects::of(&[Effect::Message, Effect::Spawn]),
+            Self::Session { sends: false, .. } => Effects::of(&[Effect::Read]),
             Self::Opaque => ceiling,
         }
     }
@@ -313,6 +322,11 @@ pub enum Target {
     Skill {
         /// As the plan names it.
         path: String,
+    },
+    /// Another session, with the workspace that it works in.
+    Session {
+        /// Its key.
+        session: String,
     },
     /// The place where commands run.
     Sandbox,

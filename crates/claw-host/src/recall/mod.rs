@@ -176,6 +176,13 @@ pub fn path(written: &str) -> String {
     if path == "memory.md" { "MEMORY.md".to_owned() } else { path.to_owned() }
 }
 
+/// Whether a path can be shown as it is: it holds no control characters, line breaks or marks of direction, with which a
+/// name could pass for a line of a list.
+pub fn is_readable(path: &str) -> bool {
+    let is_mark = |c: char| matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
+    !path.chars().any(|c| c.is_control() || is_mark(c))
+}
+
 fn down(error: StoreError) -> ToolError {
     ToolError::new(ErrorKind::Unavailable, "the memory cannot be reached right now")
         .try_instead("try again later")

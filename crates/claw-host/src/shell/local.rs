@@ -417,7 +417,8 @@ impl ShellHost for LocalShell {
                 | Target::File { .. }
                 | Target::Skill { .. }
                 | Target::Process { .. }
-                | Target::Host { .. } => seen,
+                | Target::Host { .. }
+                | Target::Session { .. } => seen,
             };
             let writable =
                 sight::is_writable(target, path.as_deref(), &context.workspace, &self.writable(context));

@@ -22,7 +22,11 @@ pub(super) async fn look(targets: &[Target], workspace: &Path) -> Result<Vec<See
     let look = move |target: &Target| match target {
         Target::Program { name, directory } => program(name, &workspace.join(directory)),
         Target::File { path } => file(&workspace.join(path)),
-        Target::Sandbox | Target::Skill { .. } | Target::Process { .. } | Target::Host { .. } => (None, None),
+        Target::Sandbox
+        | Target::Skill { .. }
+        | Target::Process { .. }
+        | Target::Host { .. }
+        | Target::Session { .. } => (None, None),
     };
     let seen = spawn_blocking(move || targets.iter().map(look).collect());
     seen.await.map_err(ToolError::internal)
@@ -91,6 +95,7 @@ pub(crate) fn named(target: &Target) -> String {
         Target::Sandbox => "the sandbox".to_owned(),
         Target::Process { process } => format!("the background command `{process}`"),
         Target::Host { host } => format!("the host `{host}`"),
+        Target::Session { session } => format!("the session `{session}`"),
     }
 }
 

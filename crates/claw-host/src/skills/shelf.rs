@@ -30,6 +30,8 @@ const REMEMBERED: Duration = Duration::from_secs(1);
 /// The most sessions and workspaces that are remembered.
 const MOST_SESSIONS: usize = 10_000;
 const MOST_VIEWS: usize = 64;
+/// Copies that nobody uses are looked for at most so often.
+const SWEPT: Duration = Duration::from_secs(60 * 60);
 /// Stands in a body for the skill's directory.
 const BASE_DIR: &str = "{baseDir}";
 
@@ -58,6 +60,8 @@ pub struct SkillShelf {
     built_in: Vec<SkillPackage>,
     known: Mutex<Known>,
     uses: Mutex<Uses>,
+    /// When unused copies were last looked for.
+    swept: Mutex<Option<Instant>>,
 }
 
 /// Facts of the store, until it tells of a change.
@@ -92,6 +96,7 @@ impl SkillShelf {
             built_in,
             known: Mutex::new(known),
             uses: Mutex::default(),
+            swept: Mutex::default(),
         }
     }
 
@@ -243,6 +248,16 @@ impl SkillShelf {
         Ok(uses)
     }
 
+    /// Whether it is time to look for copies that nobody uses.
+    fn sweeps_now(&self) -> bool {
+        let mut swept = self.swept.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_time = swept.is_none_or(|at| at.elapsed() >= SWEPT);
+        if is_time {
+            *swept = Some(Instant::now());
+        }
+        is_time
+    }
+
     fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -271,8 +286,12 @@ impl SkillHost for SkillShelf {
         let (tier, package) = self.read(caller, name).await?;
         let digest = package.digest();
         let base = self.options.snapshots.clone();
+        let sweeps = self.sweeps_now();
         let (package, shown) = blocking(move || {
             let shown = snapshot::show(&base, &package);
+            if sweeps && let Err(error) = snapshot::sweep(&base, snapshot::KEPT) {
+                tracing::warn!(%error, "unused copies of skills cannot be removed");
+            }
             (package, shown)
         })
         .await?;
@@ -309,7 +328,13 @@ impl SkillHost for SkillShelf {
             return Ok(Arc::default());
         }
         let place = |used: &SkillUse| snapshot::place(&self.options.snapshots, &used.digest, &used.name);
-        let directories = uses.iter().map(place).collect();
+        let mut directories: Vec<PathBuf> = uses.iter().map(place).collect();
+        let is_there = blocking(move || {
+            // A copy that was removed while its session slept is not shown; the skill can be taken up again.
+            directories.retain(|place| snapshot::touch(place));
+            directories
+        });
+        let directories = is_there.await.unwrap_or_default();
         // The skill that was taken up last counts.
         let last = uses.iter().find(|used| used.run == run);
         let narrowing =

@@ -7,12 +7,18 @@ use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use claw_core::skill::SkillPackage;
 use claw_core::tool::Digest;
 use claw_core::{CallId, SkillName};
 
 use super::package;
+
+/// A copy that no session has used for so long is removed. Whoever needs it again takes the skill up again.
+pub(super) const KEPT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+/// A use is noted on a copy at most so often.
+const NOTED: Duration = Duration::from_secs(60 * 60);
 
 /// Digits of a digest in the name of its directory: enough that nobody finds two skills with the same ones, and too few to
 /// be taken for a key and scrubbed.
@@ -30,6 +36,7 @@ pub(super) fn show(base: &Path, package: &SkillPackage) -> io::Result<PathBuf> {
     let digest = package.digest();
     let name = &package.manifest.name;
     let place = place(base, &digest, name);
+    touch(&place);
     if holds(&place, name, &digest) {
         return Ok(place);
     }
@@ -51,6 +58,39 @@ pub(super) fn show(base: &Path, package: &SkillPackage) -> io::Result<PathBuf> {
             if holds(&place, name, &digest) { Ok(place) } else { Err(error) }
         }
     }
+}
+
+/// Notes that a copy is in use; false where there is none.
+pub(super) fn touch(place: &Path) -> bool {
+    let Some(above) = place.parent() else { return false };
+    let Ok(age) = age(above) else { return false };
+    if age > NOTED {
+        // A copy whose time cannot be set is made again some day.
+        let _ = fs::File::open(above).and_then(|above| above.set_modified(SystemTime::now()));
+    }
+    place.is_dir()
+}
+
+/// Removes the copies that nobody has used for `kept`, and what killed processes left of one.
+pub(super) fn sweep(base: &Path, kept: Duration) -> io::Result<usize> {
+    let mut removed = 0;
+    for entry in fs::read_dir(base)? {
+        let path = entry?.path();
+        if age(&path).is_ok_and(|age| age > kept) {
+            // Out of sight first: a copy is there whole or not at all.
+            let gone = base.join(format!("new-{}", CallId::new()));
+            if fs::rename(&path, &gone).is_ok() && fs::remove_dir_all(&gone).is_ok() {
+                removed += 1;
+            }
+        }
+    }
+    Ok(removed)
+}
+
+/// The time since a directory was changed; none where a clock was wrong.
+fn age(directory: &Path) -> io::Result<Duration> {
+    let changed = fs::symlink_metadata(directory)?.modified()?;
+    Ok(SystemTime::now().duration_since(changed).unwrap_or_default())
 }
 
 /// Whether a directory holds exactly this skill.
@@ -109,6 +149,26 @@ mod tests {
         assert_eq!(show(base.path(), &package).unwrap(), place);
         assert_eq!(fs::read_to_string(place.join("scripts/run.sh")).unwrap(), "echo hi");
         assert!(!place.join("more").exists());
+        assert_eq!(fs::read_dir(base.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn removes_copies_that_nobody_uses_any_more() {
+        let base = tempfile::tempdir().unwrap();
+        let age = |place: &Path| {
+            let long_ago = SystemTime::now() - 2 * KEPT;
+            fs::File::open(place).unwrap().set_modified(long_ago).unwrap();
+        };
+        let (old, used) = (package(&[("a", "old")]), package(&[("a", "used")]));
+        let old = show(base.path(), &old).unwrap();
+        let used = show(base.path(), &used).unwrap();
+        let left = base.path().join("new-left-by-a-killed-process");
+        fs::create_dir(&left).unwrap();
+        [old.parent().unwrap(), used.parent().unwrap(), &left].map(age);
+        assert!(touch(&used));
+        assert_eq!(sweep(base.path(), KEPT).unwrap(), 2);
+        assert!(!old.exists() && !left.exists() && used.join("SKILL.md").exists());
+        assert!(!touch(&old));
         assert_eq!(fs::read_dir(base.path()).unwrap().count(), 1);
     }
 

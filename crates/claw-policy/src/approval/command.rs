@@ -145,9 +145,12 @@ impl Analysis {
             |verdict: &Verdict| !verdict.commands.is_empty() && verdict.commands.iter().all(only_reads);
         let may_write = |asked: &AnalysedAsk| match asked.ask {
             Ask::Script(_) | Ask::Argv(_) | Ask::Input(_) => !asked.verdict.as_ref().is_some_and(reads),
-            Ask::Write { .. } | Ask::Publish { .. } | Ask::Host { .. } | Ask::Fetch { .. } | Ask::Opaque => {
-                false
-            }
+            Ask::Write { .. }
+            | Ask::Publish { .. }
+            | Ask::Host { .. }
+            | Ask::Fetch { .. }
+            | Ask::Session { .. }
+            | Ask::Opaque => false,
         };
         match self.asks.iter().any(may_write) {
             true => WorkspaceAccess::Layer,

@@ -207,8 +207,10 @@ impl Trip<'_> {
             others.into_iter().partition(|target| matches!(target, Target::Process { .. }));
         let (skills, others): (Vec<_>, Vec<_>) =
             others.into_iter().partition(|target| matches!(target, Target::Skill { .. }));
-        let (hosts, commands): (Vec<_>, Vec<_>) =
+        let (hosts, others): (Vec<_>, Vec<_>) =
             others.into_iter().partition(|target| matches!(target, Target::Host { .. }));
+        let (sessions, commands): (Vec<_>, Vec<_>) =
+            others.into_iter().partition(|target| matches!(target, Target::Session { .. }));
         let scope = Arc::new(self.scope(place));
         let looking = async {
             let mut sights = guard::look_at_files(self.offer, &files, &scope).await?;
@@ -217,6 +219,7 @@ impl Trip<'_> {
                 sights.extend(self.executor.0.processes.look(&owner, target)?);
             }
             sights.extend(guard::look_at_hosts(self.offer, hosts));
+            sights.extend(guard::look_at_sessions(self.offer, sessions).await?);
             sights.extend(guard::look_at_skills(self.executor, self.offer, &skills, &scope).await?);
             let (cancel, access) = (&self.request.cancel, self.access(analysis));
             let judged = guard::Looking { plan, effects, network: analysis.network, access, scope: &scope };

@@ -18,8 +18,8 @@ use super::Judged;
 use crate::output;
 use crate::scrub::CallScrubber;
 
-/// How much of a command or of the arguments is shown; more is cut from the middle, and said to be.
-const SHOWN: usize = 8 * 1024;
+/// How much of a command or of the arguments is kept for whoever answers; more is cut from the middle, and said to be.
+const SHOWN: usize = 256 * 1024;
 
 /// What the call would do, part by part, then its arguments. Scrubbed first, cut after.
 pub(super) fn summary(judged: &Judged, args: &Value, scrubber: &CallScrubber) -> String {
@@ -87,6 +87,13 @@ pub(super) fn summary(judged: &Judged, args: &Value, scrubber: &CallScrubber) ->
                 let seen = judged.sights.iter().find(of_path).and_then(|sight| sight.path.as_deref());
                 lines.push(block(seen.unwrap_or("there is no such skill"), scrubber));
             }
+            Ask::Session { session, sends } => {
+                let what = if *sends { "say something in session" } else { "read session" };
+                lines.push(format!("{what} {}", plain(session, scrubber)));
+                let of_session = |sight: &&Sight| matches!(&sight.target, Target::Session { session: seen } if seen == session);
+                let place = judged.sights.iter().find(of_session).and_then(|sight| sight.path.as_deref());
+                lines.extend(place.map(|place| format!("which works in {}", plain(place, scrubber))));
+            }
             Ask::Opaque => lines.push("do something that cannot be told beforehand".to_owned()),
         }
     }
@@ -115,6 +122,7 @@ fn unsaid(args: &Value, asks: &[Ask]) -> Value {
                 is(&script.text) || is(&script.directory) || script.input.as_deref().is_some_and(is)
             }
             Ask::Write { path } | Ask::Publish { path } => value.as_str() == Some(path),
+            Ask::Session { session, .. } => value.as_str() == Some(session),
             _ => false,
         })
     };

@@ -40,6 +40,7 @@ pub use self::files::unified_diff;
 pub(crate) use self::scope::scope;
 pub use self::scope::{AgentFiles, FileRules};
 pub(crate) use self::skills::look_at_skills;
+pub(crate) use self::talks::look_at_sessions;
 pub(crate) use self::web::look_at_hosts;
 use crate::{Asking, Executor, Offer};
 

@@ -9,10 +9,10 @@ use async_trait::async_trait;
 use claw_core::SessionKey;
 use claw_core::port::{Posted, Talk, TalkHost, TalkLine, TalkPage, Talks};
 use claw_core::store::Circle;
-use claw_core::tool::{Caller, Effect, Effects, ToolError};
+use claw_core::tool::{Ask, Caller, Effect, Effects, ErrorKind, Sight, Target, ToolError};
 
 use super::{Grant, Site, unplanned};
-use crate::Executor;
+use crate::{Executor, Offer};
 
 pub(super) fn guard(site: &Site<'_>) -> Option<Arc<dyn Talks>> {
     Some(Arc::new(OwnTalks {
@@ -32,6 +32,49 @@ struct OwnTalks {
     grant: Arc<Grant>,
 }
 
+impl OwnTalks {
+    /// Refuses a session that the plan does not name, and one whose workspace is not the one that was seen.
+    async fn planned(&self, session: &SessionKey, sends: bool) -> Result<(), ToolError> {
+        let named = |ask: &Ask| matches!(ask, Ask::Session { session: named, sends: said } if named == session.as_str() && *said == sends);
+        if !self.grant.plan.asks.iter().any(named) {
+            return Err(unplanned(format!("session `{session}`")));
+        }
+        let now = seen(&*self.host, &self.caller, session.as_str()).await?;
+        match self.grant.sights.iter().find(|sight| sight.target == now.target) {
+            Some(before) if *before == now => Ok(()),
+            _ => Err(ToolError::new(
+                ErrorKind::Conflict,
+                format!("session `{session}` works elsewhere since the call was judged"),
+            )
+            .try_instead("call again to have it judged anew")),
+        }
+    }
+}
+
+/// Says which workspaces sessions work in.
+pub(crate) async fn look_at_sessions(offer: &Offer, targets: Vec<Target>) -> Result<Vec<Sight>, ToolError> {
+    let Some(host) = &offer.0.registry.world().talks else { return Ok(Vec::new()) };
+    let mut sights = Vec::new();
+    for target in targets {
+        if let Target::Session { session } = target {
+            sights.push(seen(&**host, offer.caller(), &session).await?);
+        }
+    }
+    Ok(sights)
+}
+
+/// A session as it is seen: its workspace, where the caller may know of it and that is not the caller's own.
+async fn seen(host: &dyn TalkHost, caller: &Caller, session: &str) -> Result<Sight, ToolError> {
+    let workspace = match SessionKey::new(session) {
+        Ok(key) => host.workspace(caller, &key).await?,
+        Err(_) => None,
+    };
+    let elsewhere = workspace.filter(|workspace| *workspace != caller.workspace);
+    let path = elsewhere.map(|workspace| workspace.display().to_string());
+    let target = Target::Session { session: session.to_owned() };
+    Ok(Sight { target, path, identity: None, credential: None, writable: false })
+}
+
 #[async_trait]
 impl Talks for OwnTalks {
     async fn list(&self, page: &TalkPage) -> Result<Vec<Talk>, ToolError> {
@@ -46,6 +89,7 @@ impl Talks for OwnTalks {
         limit: usize,
     ) -> Result<Option<Vec<TalkLine>>, ToolError> {
         self.grant.live()?;
+        self.planned(session, false).await?;
         let circle = Circle::of(&self.caller);
         self.host.history((&self.caller.tenant, &circle), session, before, limit).await
     }
@@ -56,6 +100,7 @@ impl Talks for OwnTalks {
         if !Effects::of(&[Effect::Message, Effect::Spawn]).within(planned) {
             return Err(unplanned(format!("saying something in session `{session}`")));
         }
+        self.planned(session, true).await?;
         let scrubber = self.executor.scrubbers().for_tenant(&self.caller.tenant);
         self.host.send(&self.caller, session, &scrubber.said(text)).await
     }

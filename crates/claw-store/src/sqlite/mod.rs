@@ -65,8 +65,6 @@ use crate::options::StoreOptions;
 use crate::streams::Hub;
 
 pub(crate) const OPEN: &str = "could not open the store";
-/// How long a process waits for another that writes to the same file.
-const BUSY: Duration = Duration::from_secs(5);
 
 /// A store in one SQLite file.
 #[derive(Debug)]
@@ -120,7 +118,7 @@ impl SqliteStore {
     async fn open_file(path: &Path, node: NodeId, options: &StoreOptions) -> Result<Self, StoreError> {
         let connect = connect(options).filename(path);
         let writer = Connections::writing(write_ahead(&connect), options.acquire_timeout, Log::new(path));
-        let writer = opened(writer).await.map_err(failed(OPEN))?;
+        let writer = opened(writer, options).await.map_err(failed(OPEN))?;
         let (_, installation) = schema::prepare(&writer, options).await?;
         let connect = connect.pragma("query_only", "ON");
         let readers = (options.readers, options.acquire_timeout);
@@ -185,7 +183,7 @@ pub(crate) async fn migrate(path: &Path, options: &StoreOptions) -> Result<Vec<S
     make_file(path, options)?;
     let migrate = async {
         let writer = connections(write_ahead(&connect(options).filename(path)), 1, options);
-        let writer = opened(writer).await.map_err(failed(OPEN))?;
+        let writer = opened(writer, options).await.map_err(failed(OPEN))?;
         let prepared = schema::prepare(&writer, options).await;
         writer.close().await;
         Ok(prepared?.0)
@@ -199,7 +197,7 @@ pub(crate) fn connect(options: &StoreOptions) -> SqliteConnectOptions {
     SqliteConnectOptions::new()
         .foreign_keys(true)
         .synchronous(SqliteSynchronous::Full)
-        .busy_timeout(BUSY)
+        .busy_timeout(options.busy_timeout)
         // Negative is in KiB.
         .pragma("cache_size", format!("-{}", options.cache_kib))
         .pragma("mmap_size", mapped.to_string())
@@ -216,11 +214,11 @@ fn write_ahead(connect: &SqliteConnectOptions) -> SqliteConnectOptions {
 
 /// Opens the connection that writes. SQLite does not wait for a lock when it turns a new file to write-ahead
 /// logging, so two processes that begin together try again here.
-async fn opened(writer: Connections) -> Result<Connections, sqlx::Error> {
+async fn opened(writer: Connections, options: &StoreOptions) -> Result<Connections, sqlx::Error> {
     let started = tokio::time::Instant::now();
     loop {
         match writer.acquire().await.map(drop) {
-            Err(error) if is_busy(&error) && started.elapsed() < BUSY => {
+            Err(error) if is_busy(&error) && started.elapsed() < options.busy_timeout => {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
             opened => return opened.map(|()| writer),

@@ -4,6 +4,7 @@
 //! here-document, arithmetic, `[[ ]]`. A placeholder is accepted only where a single-quoted text means exactly itself in
 //! `sh` and `bash` alike.
 
+use super::code::Reads;
 use super::template::TemplateError;
 
 /// Opens a placeholder.
@@ -86,6 +87,10 @@ struct Word {
     begun: bool,
     /// The word as written, as far as it is plain.
     plain: String,
+    /// The word without its quotes, as far as it is known.
+    bare: String,
+    /// Some of it is a placeholder or an expansion.
+    open: bool,
     /// Some of it is quoted, expanded or a placeholder.
     dressed: bool,
     /// It holds an ordinary character that is not quoted, so that a later value does not begin the word.
@@ -103,8 +108,10 @@ struct Command {
     named: bool,
     /// Its name, where that is written out.
     name: String,
-    /// The next word is read as code.
-    code: bool,
+    /// Its words that a program reads as code.
+    reads: Reads,
+    /// The next word is the name of a variable, in which an index is computed.
+    index: bool,
     /// The next word is the target of a redirection.
     target: bool,
 }
@@ -114,25 +121,6 @@ const RESERVED: &[&str] = &[
     "!", "builtin", "case", "command", "coproc", "do", "done", "elif", "else", "esac", "fi", "for",
     "function", "if", "in", "select", "then", "time", "until", "while", "{", "}",
 ];
-/// Commands of the shell that read their arguments as code, or as names in which an index is computed.
-const READS_CODE: &[&str] = &[
-    "alias",
-    "declare",
-    "eval",
-    "getopts",
-    "let",
-    "local",
-    "mapfile",
-    "read",
-    "readarray",
-    "readonly",
-    "trap",
-    "typeset",
-    "unset",
-];
-/// Shells, whose argument after `-c` is code.
-const SHELLS: &[&str] = &["ash", "bash", "dash", "ksh", "sh", "zsh"];
-
 impl Lexer {
     fn new(template: &str) -> Self {
         Self {
@@ -224,12 +212,14 @@ impl Lexer {
         if self.word.bracket {
             return Err(TemplateError::Unplaced { at, what: "an index in `[ ]` or a list in `{ }`" });
         }
-        if self.command.code && !self.command.target {
+        let is_code = self.command.index || self.command.reads.is_code(&self.word.bare);
+        if is_code && !self.command.target {
             return Err(TemplateError::Unplaced { at, what: "an argument that the command reads as code" });
         }
         let leads = !self.word.anchored;
         self.word.begun = true;
         self.word.dressed = true;
+        self.word.open = true;
         self.word.slots.push(self.pieces.len());
         self.pieces.push(Piece::Slot(Slot { key, at, whole: false, leads, droppable: false }));
         Ok(())
@@ -240,6 +230,7 @@ impl Lexer {
         self.word.anchored = true;
         self.word.bracket |= matches!(c, '[' | '{');
         self.word.plain.push(c);
+        self.word.bare.push(c);
         self.take(c);
     }
 
@@ -275,16 +266,17 @@ impl Lexer {
         }
         let assigns = text.split_once('=').is_some_and(|(name, _)| is_name(name.trim_end_matches('+')));
         let command = &mut self.command;
+        if !command.named && assigns {
+            return;
+        }
+        let bare = (!word.open).then_some(word.bare.as_str());
+        command.reads.word(bare);
         if command.named {
-            let of_shell = SHELLS.contains(&command.name.as_str());
             let of_names = matches!(command.name.as_str(), "[" | "test" | "printf");
-            command.code = READS_CODE.contains(&command.name.as_str())
-                || (of_shell && text.starts_with('-') && !text.starts_with("--") && text.contains('c'))
-                || (of_names && matches!(text, "-v" | "-R"));
-        } else if !assigns {
+            command.index = of_names && (word.open || matches!(word.bare.as_str(), "-v" | "-R"));
+        } else {
             command.named = true;
-            command.name = text.rsplit('/').next().unwrap_or_default().to_owned();
-            command.code = READS_CODE.contains(&command.name.as_str());
+            command.name = word.bare.rsplit('/').next().unwrap_or_default().to_owned();
         }
     }
 
@@ -342,6 +334,7 @@ impl Lexer {
                 self.word.begun = true;
                 self.word.dressed = true;
                 self.word.anchored = true;
+                self.word.bare.push(c);
                 self.take(c);
             }
             None => return Err(TemplateError::Unplaced { at: self.at, what: "a `\\` at the end" }),
@@ -359,6 +352,7 @@ impl Lexer {
                 return Ok(());
             }
             self.no_slot("quotes")?;
+            self.word.bare.push(c);
             self.take(c);
         }
         Err(TemplateError::Unplaced { at: opened, what: "a quote that is not closed" })
@@ -379,12 +373,16 @@ impl Lexer {
                     self.take(c);
                     self.no_slot("quotes")?;
                     if let Some(next) = self.peek() {
+                        self.word.bare.push(next);
                         self.take(next);
                     }
                 }
                 '`' => self.backticks()?,
                 '$' => self.dollar()?,
-                _ => self.take(c),
+                _ => {
+                    self.word.bare.push(c);
+                    self.take(c);
+                }
             }
         }
         Err(TemplateError::Unplaced { at: opened, what: "a quote that is not closed" })
@@ -474,7 +472,7 @@ impl Word {
     }
 
     fn expand(&mut self) {
-        (self.begun, self.dressed) = (true, true);
+        (self.begun, self.dressed, self.open) = (true, true, true);
         self.plain.push('$');
     }
 }

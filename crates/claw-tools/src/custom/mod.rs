@@ -5,6 +5,7 @@
 //! and hands over the values.
 
 mod check;
+mod code;
 mod fill;
 mod http;
 mod lexer;

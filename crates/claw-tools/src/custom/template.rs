@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::code::Reads;
 use super::fill::{self, FillError};
 use super::lexer::{self, Piece, Slot};
 use super::parameters::Parameters;
@@ -58,6 +59,11 @@ pub enum TemplateError {
         /// The name.
         key: String,
     },
+    /// A placeholder in an argument that the program reads as code.
+    #[error(
+        "the program reads this argument as code, or runs the file that it names; write it out, without a placeholder"
+    )]
+    Code,
     /// No program.
     #[error("it names no program; write the program's name first, without a placeholder")]
     NoProgram,
@@ -109,15 +115,28 @@ impl Template {
     /// Reads a program and its arguments, which run without a shell.
     pub fn words(words: &[String], schema: &Value) -> Result<Self, TemplateError> {
         let parameters = Parameters::read(schema);
-        let mut split = Vec::with_capacity(words.len());
+        let mut split: Vec<Vec<Piece>> = Vec::with_capacity(words.len());
+        let mut reads = Reads::default();
         for (number, word) in words.iter().enumerate() {
             let read = || {
                 readable(word)?;
                 let pieces = lexer::split_plain(word)?;
                 placed(&pieces, &parameters)?;
+                match pieces.as_slice() {
+                    [] | [Piece::Text(_)] => {}
+                    [Piece::Text(start), ..] if !reads.is_code(start) => {}
+                    [Piece::Slot(_), ..] if !reads.is_code("") => {}
+                    _ => return Err(TemplateError::Code),
+                }
                 Ok(pieces)
             };
-            split.push(read().map_err(|error| TemplateError::InWord { number, error: Box::new(error) })?);
+            let pieces = read().map_err(|error| TemplateError::InWord { number, error: Box::new(error) })?;
+            reads.word(match pieces.as_slice() {
+                [] => Some(""),
+                [Piece::Text(word)] => Some(word),
+                _ => None,
+            });
+            split.push(pieces);
         }
         let program = split.first().is_some_and(|pieces| matches!(&pieces[..], [Piece::Text(_)]));
         match program {

@@ -154,6 +154,70 @@ fn refuses_a_placeholder_where_quoting_means_something_else() {
 }
 
 #[test]
+fn refuses_a_value_that_a_program_behind_another_one_reads_as_code() {
+    for template in [
+        "timeout 5 sh -c {{.a}}",
+        "sh '-c' {{.a}}",
+        "'sh' \"-c\" {{.a}}",
+        "s\\h -c {{.a}}",
+        "source {{.a}}",
+        ". {{.a}}",
+        "eval {{.a}}",
+        "'eval' {{.a}}",
+        "builtin eval {{.a}}",
+        "ls | xargs sh -c {{.a}}",
+        "xargs -n1 /bin/bash -ec {{.a}}",
+        "env A=1 sh -c {{.a}}",
+        "nohup nice -n 5 sh -c {{.a}}",
+        "find . -exec sh -c {{.a}} \\;",
+        "docker exec box sh -c {{.a}}",
+        "busybox sh -c {{.a}}",
+        "exec bash -c {{.a}}",
+        "bash -o pipefail -c {{.a}}",
+        "bash $X {{.a}}",
+        "bash {{.a}}",
+        "python3 -c {{.a}}",
+        "python3.12 -c{{.a}}",
+        "perl -ne {{.a}} f",
+        "node --eval={{.a}}",
+        "awk {{.a}} f",
+        "sed -n {{.a}} f",
+        "su -c {{.a}} user",
+        "watch {{.a}}",
+        "ssh -p 22 host {{.a}}",
+        "A=1 sh -c {{.a}}",
+    ] {
+        let error = Template::shell(template, &schema()).expect_err(template).to_string();
+        assert!(error.contains("reads as code"), "{template}: {error}");
+    }
+    for words in [
+        vec!["sh", "-c", "{{.a}}"],
+        vec!["timeout", "5", "sh", "-c", "echo {{.a}}"],
+        vec!["python3", "-c{{.a}}"],
+        vec!["bash", "{{.a}}"],
+        vec!["{{.a}}"],
+    ] {
+        let words: Vec<String> = words.into_iter().map(str::to_owned).collect();
+        assert!(Template::words(&words, &schema()).is_err(), "{words:?}");
+    }
+    for template in [
+        "timeout 5 sh -c 'grep \"$1\" f' sh {{.a}}",
+        "bash scripts/deploy.sh {{.a}}",
+        "grep bash {{.a}}",
+        "python3 tool.py {{.a}}",
+        "python3 -m json.tool {{.a}}",
+        "awk -F : '{print $1}' {{.a}}",
+        "sed -n 1p {{.a}}",
+        "ssh {{.a}} uptime",
+        "ssh -p 22 {{.a}} uptime",
+        "git -C {{.a}} log",
+        "xargs -n1 echo {{.a}}",
+    ] {
+        Template::shell(template, &schema()).expect(template);
+    }
+}
+
+#[test]
 fn refuses_a_value_that_would_be_an_option() {
     let dash = |template: &str, args: Value| Template::shell(template, &schema()).unwrap().command(&args);
     for (template, args) in [

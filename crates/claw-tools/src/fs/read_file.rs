@@ -6,6 +6,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
+use crate::absent;
+
 /// Lines of one answer: where none are asked for, and at most.
 const LINES: usize = 1_000;
 const MOST_LINES: usize = 2_000;
@@ -152,18 +154,22 @@ fn notes(view: &View) -> Vec<String> {
 
 fn not_text(path: &str, binary: &Binary) -> ToolError {
     let Binary { mime, size, .. } = binary;
-    let advice = match mime.split('/').next().unwrap_or_default() {
-        "image" => "use `read_image`",
-        "audio" => "use `read_audio`",
-        "video" => "use `read_video`",
-        _ if *mime == "application/pdf" || mime.contains("document") || mime.contains("msword") => {
-            "use `read_document`"
-        }
-        _ if mime.contains("officedocument") || mime.contains("opendocument") => "use `read_document`",
-        _ if ["zip", "gzip", "tar", "xz", "bzip", "zstd", "7z", "rar"].iter().any(|of| mime.contains(of)) => {
-            "unpack it with `exec`"
-        }
-        _ => "look into it with a program, by `exec`",
+    let is_document = *mime == "application/pdf" || mime.contains("document") || mime.contains("msword");
+    let reader = match mime.split('/').next().unwrap_or_default() {
+        "image" => Some("read_image"),
+        "audio" => Some("read_audio"),
+        "video" => Some("read_video"),
+        _ if is_document => Some("read_document"),
+        _ => None,
+    };
+    // Nobody is sent to a tool that this build lacks.
+    let reader = reader.filter(|name| !absent().iter().any(|meta| meta.name.as_str() == *name));
+    let packed = ["zip", "gzip", "tar", "xz", "bzip", "zstd", "7z", "rar"];
+    let advice = match reader {
+        Some(reader) => format!("use `{reader}`"),
+        None if is_document => "turn it into text with a program, by `exec`".to_owned(),
+        None if packed.iter().any(|of| mime.contains(of)) => "unpack it with `exec`".to_owned(),
+        None => "look into it with a program, by `exec`".to_owned(),
     };
     ToolError::invalid(format!("`{path}` is not text: {mime}, {size} bytes")).try_instead(advice)
 }

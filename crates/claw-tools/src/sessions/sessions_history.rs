@@ -2,7 +2,7 @@
 
 use claw_core::port::{TalkLine, Words};
 use claw_core::store::Role;
-use claw_core::tool::{Call, Effect, Group, Meta, Need, Output, Tool, ToolError};
+use claw_core::tool::{Ask, Call, Effect, Facts, Group, Meta, Need, Output, Plan, Tool, ToolError};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -43,6 +43,10 @@ impl Tool for SessionsHistory {
         .effects(&[Effect::Read])
         .needs(&[Need::Talks])
         .about("Read the latest messages of a session of `sessions_list`, or earlier ones.");
+
+    fn plan(&self, _: &Facts, args: &Args) -> Plan {
+        Plan::of(&Self::META).asking(Ask::Session { session: args.session_key.clone(), sends: false })
+    }
 
     async fn run(&self, call: &Call, args: Args) -> Result<Output, ToolError> {
         let session = super::session(&args.session_key)?;

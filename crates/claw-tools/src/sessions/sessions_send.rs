@@ -1,6 +1,6 @@
 //! `sessions_send`: a message into another conversation of the caller, answered there.
 
-use claw_core::tool::{Call, Cost, Effect, Group, Meta, Need, Output, Tool, ToolError};
+use claw_core::tool::{Ask, Call, Cost, Effect, Facts, Group, Meta, Need, Output, Plan, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -31,6 +31,10 @@ impl Tool for SessionsSend {
             "Send a message into another session of `sessions_list`. It is answered there, in that session's own \
              time; read the answer with `sessions_history`.",
         );
+
+    fn plan(&self, _: &Facts, args: &Args) -> Plan {
+        Plan::of(&Self::META).asking(Ask::Session { session: args.session_key.clone(), sends: true })
+    }
 
     async fn run(&self, call: &Call, args: Args) -> Result<Output, ToolError> {
         let session = super::session(&args.session_key)?;

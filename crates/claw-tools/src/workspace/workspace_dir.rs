@@ -34,7 +34,10 @@ impl Tool for WorkspaceDir {
         .about("Get the path of the workspace directory: the user's, or the one shared with the team.");
 
     async fn run(&self, call: &Call, args: Args) -> Result<Output, ToolError> {
-        let path = directory(call, args.context)?.display().to_string();
+        let path = match (args.context, &call.caller().shown_workspace) {
+            (Context::User, Some(shown)) => shown.to_string(),
+            (context, _) => directory(call, context)?.display().to_string(),
+        };
         let details = json!({ "context": args.context, "path": path });
         Ok(Output::text(path).with_details(details))
     }

@@ -2,14 +2,19 @@
 
 use dom_query::{Document, NodeRef};
 
-use super::style::{Look, Rgb, Sheet};
+use super::colour::Rgb;
+use super::style::{Look, Sheet, Variables};
+
+/// Stands where a page folds a text away until a reader opens it.
+const FOLDED: &str = "[folded on the page]";
 
 /// Styles that elements inherit.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct Inherited {
     no_size: bool,
     color: Option<Rgb>,
     background: Option<Rgb>,
+    variables: Variables,
 }
 
 /// The number of dropped elements, and the depth of the tree.
@@ -29,7 +34,9 @@ pub(super) fn drop_hidden(document: &Document) -> Dropped {
 pub(super) fn drop_by(document: &Document, sheet: &Sheet) -> Dropped {
     // Without style sheets from elsewhere the ground is white.
     let background = (!sheet.has_others()).then_some(Rgb::WHITE);
-    let first = Inherited { no_size: false, color: None, background };
+    let first = Inherited { no_size: false, color: None, background, variables: Variables::default() };
+    let complex = sheet.matches(document);
+    let mut folded: Vec<NodeRef<'_>> = Vec::new();
     let mut stack = vec![(document.root(), first, 0_usize)];
     let mut deepest = 0;
     let (mut gone, mut count): (Vec<NodeRef<'_>>, usize) = (Vec::new(), 0);
@@ -54,7 +61,11 @@ pub(super) fn drop_by(document: &Document, sheet: &Sheet) -> Dropped {
         }
         let mut inherited = inherited;
         if node.is_element() {
-            match verdict(&node, sheet) {
+            let complex = complex.get(&node.id).map(Vec::as_slice).unwrap_or_default();
+            if node.has_name("details") && !node.has_attr("open") {
+                folded.push(node);
+            }
+            match verdict(&node, sheet, complex, &mut inherited.variables) {
                 Verdict::Keep => continue,
                 Verdict::Drop => {
                     count += usize::from(!node.text().trim().is_empty());
@@ -73,10 +84,20 @@ pub(super) fn drop_by(document: &Document, sheet: &Sheet) -> Dropped {
                 }
             }
         }
-        stack.extend(node.children_it(false).map(|child| (child, inherited, depth + 1)));
+        stack.extend(node.children_it(false).map(|child| (child, inherited.clone(), depth + 1)));
     }
+    folded.iter().for_each(label);
     gone.iter().for_each(NodeRef::remove_from_parent);
     Dropped { count, depth: deepest }
+}
+
+/// Says of a closed `details` that its text is not seen at once.
+fn label(details: &NodeRef<'_>) {
+    let summary = details.children().into_iter().find(|child| child.has_name("summary"));
+    match summary {
+        Some(summary) => summary.append_html(format!(" {FOLDED}")),
+        None => details.prepend_html(format!("<p>{FOLDED}</p>")),
+    }
 }
 
 enum Verdict {
@@ -86,7 +107,7 @@ enum Verdict {
     Look(Look),
 }
 
-fn verdict(node: &NodeRef<'_>, sheet: &Sheet) -> Verdict {
+fn verdict(node: &NodeRef<'_>, sheet: &Sheet, complex: &[usize], variables: &mut Variables) -> Verdict {
     let Some(element) = node.element_ref() else { return Verdict::Look(Look::default()) };
     let name = &*element.name.local;
     match name {
@@ -121,11 +142,11 @@ fn verdict(node: &NodeRef<'_>, sheet: &Sheet) -> Verdict {
     }
     let is_root = matches!(name, "html" | "body");
     let mut look = Look::of_colours(color, background.map(Some));
-    sheet.apply(&mut look, (name, id, class));
+    sheet.apply(&mut look, variables, (name, id, class), complex);
     if is_root {
         // Pages hide all of themselves until a script has run; what they show then is the page.
         look = Look::of_colours(look.color, look.background);
     }
-    look.apply_own(own);
+    look.apply_own(own, variables);
     if look.is_hidden() && !is_root { Verdict::Drop } else { Verdict::Look(look) }
 }

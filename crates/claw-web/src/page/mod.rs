@@ -1,6 +1,7 @@
 //! From bytes to readable text: HTML, Markdown, JSON, feeds, plain text; images and other files are named.
 
 mod charset;
+mod colour;
 mod feed;
 mod hidden;
 mod html;
@@ -32,7 +33,7 @@ pub struct Source {
 /// The longest title, author, date or site name.
 const LABEL: usize = 300;
 
-/// Turns a body into text. PDF is refused: its reader needs a sandboxed process, which this build lacks.
+/// Turns a body into text. A PDF is only named: [`crate::pdf`] reads it in a process of its own.
 pub fn extract(source: &Source, mode: ExtractMode) -> Result<WebPage, ToolError> {
     let mime = mime(source.content_type.as_deref());
     let kind = Kind::of(&mime, &source.body);
@@ -44,14 +45,7 @@ pub fn extract(source: &Source, mode: ExtractMode) -> Result<WebPage, ToolError>
         ..WebPage::default()
     };
     match kind {
-        Kind::Pdf => {
-            return Err(ToolError::failed(format!(
-                "`{}` is a PDF, which this build cannot read yet",
-                page.url
-            ))
-            .try_instead("look for an HTML version of it"));
-        }
-        Kind::Image | Kind::Binary => {
+        Kind::Pdf | Kind::Image | Kind::Binary => {
             page.text = named(source, &page);
             return Ok(page);
         }
@@ -79,12 +73,22 @@ pub fn extract(source: &Source, mode: ExtractMode) -> Result<WebPage, ToolError>
         _ => page.text = text.into_owned(),
     }
     if mode != ExtractMode::Raw {
-        page.text = plain::tidy(&page.text);
+        finish(&mut page);
     }
+    Ok(page)
+}
+
+/// Leaves out of a text and its labels what a reader would not see.
+pub(crate) fn finish(page: &mut WebPage) {
+    page.text = plain::tidy(&page.text);
     for label in [&mut page.title, &mut page.author, &mut page.date, &mut page.site] {
         *label = label.take().and_then(|text| plain::label(&text, LABEL));
     }
-    Ok(page)
+}
+
+/// Whether a body is a PDF.
+pub(crate) fn is_pdf(source: &Source) -> bool {
+    Kind::of(&mime(source.content_type.as_deref()), &source.body) == Kind::Pdf
 }
 
 /// The kind of a body.
@@ -165,7 +169,11 @@ fn shown_mime(mime: &str) -> String {
 
 /// The line that stands for a file that is not text.
 fn named(source: &Source, page: &WebPage) -> String {
-    let what = if page.kind == "image" { "an image" } else { "a file that is not text" };
+    let what = match page.kind {
+        "image" => "an image",
+        "pdf" => "a PDF",
+        _ => "a file that is not text",
+    };
     let name = source.url.path_segments().and_then(|mut parts| parts.next_back()).unwrap_or_default();
     let name = plain::label(name, LABEL).map(|name| format!(" `{name}`")).unwrap_or_default();
     let mime = if page.mime.is_empty() { "unknown type" } else { &page.mime };

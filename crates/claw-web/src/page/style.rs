@@ -1,79 +1,24 @@
 //! As much of CSS as decides whether text can be seen: a page's own style sheets and the styles of its elements.
 
 use std::collections::HashMap;
+use std::rc::Rc;
 
-use dom_query::{Document, NodeRef};
+use dom_query::{Document, Matcher, NodeId, NodeRef};
+
+use super::colour::{Rgb, words};
 
 /// The most rules that are looked at.
 const RULES: usize = 2_000;
 /// The most bytes of style sheets.
 const BYTES: usize = 512 * 1024;
+/// The most elements that selectors are compared with, all together.
+const COMPARISONS: usize = 20_000_000;
+/// The most variables in one value, and the longest value that they make.
+const VARIABLES: usize = 16;
+const LONGEST: usize = 2_000;
 
-/// A colour.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Rgb {
-    parts: [u8; 3],
-    alpha: f32,
-}
-
-impl Rgb {
-    pub(super) const WHITE: Self = Self { parts: [255; 3], alpha: 1.0 };
-
-    /// Reads a colour; `None` where it is unknown or inherited.
-    pub(super) fn parse(text: &str) -> Option<Self> {
-        let text = text.trim().to_ascii_lowercase();
-        let of = |parts| Some(Self { parts, alpha: 1.0 });
-        if let Some(hex) = text.strip_prefix('#').filter(|hex| hex.is_ascii()) {
-            let digit = |at: usize| hex.get(at..=at).and_then(|digit| u8::from_str_radix(digit, 16).ok());
-            let pair = |at: usize| hex.get(at..at + 2).and_then(|pair| u8::from_str_radix(pair, 16).ok());
-            return match hex.len() {
-                3 | 4 => {
-                    let alpha = if hex.len() == 4 { f32::from(digit(3)?) / 15.0 } else { 1.0 };
-                    Some(Self { parts: [digit(0)? * 17, digit(1)? * 17, digit(2)? * 17], alpha })
-                }
-                6 | 8 => {
-                    let alpha = if hex.len() == 8 { f32::from(pair(6)?) / 255.0 } else { 1.0 };
-                    Some(Self { parts: [pair(0)?, pair(2)?, pair(4)?], alpha })
-                }
-                _ => None,
-            };
-        }
-        if let Some(inside) = text.strip_prefix("rgb").and_then(|rest| rest.split_once('(')) {
-            let numbers: Vec<f32> = inside
-                .1
-                .split([',', ' ', '/', ')'])
-                .filter(|part| !part.is_empty())
-                .filter_map(|part| part.trim_end_matches('%').parse().ok())
-                .collect();
-            let [red, green, blue] = numbers.get(..3)? else { return None };
-            let byte = |part: f32| part.clamp(0.0, 255.0) as u8;
-            let alpha = numbers.get(3).copied().unwrap_or(1.0);
-            return Some(Self { parts: [byte(*red), byte(*green), byte(*blue)], alpha });
-        }
-        match text.as_str() {
-            "white" | "snow" | "ivory" | "ghostwhite" => of([255; 3]),
-            "black" => of([0; 3]),
-            "red" => of([255, 0, 0]),
-            "blue" => of([0, 0, 255]),
-            "green" => of([0, 128, 0]),
-            "yellow" => of([255, 255, 0]),
-            "gray" | "grey" => of([128; 3]),
-            "whitesmoke" => of([245; 3]),
-            "transparent" => Some(Self { parts: [0; 3], alpha: 0.0 }),
-            _ => None,
-        }
-    }
-
-    /// Whether no eye tells the two apart.
-    pub(super) fn is_near(self, other: Self) -> bool {
-        self.parts.iter().zip(other.parts).all(|(a, b)| a.abs_diff(b) <= 10)
-    }
-
-    /// Whether nothing is seen in this colour.
-    pub(super) fn is_clear(self) -> bool {
-        self.alpha < 0.05
-    }
-}
+/// Variables of an element, inherited by those in it.
+pub(super) type Variables = Rc<HashMap<String, String>>;
 
 /// The styles of an element; `None` where none is set.
 #[derive(Debug, Clone, Copy, Default)]
@@ -111,9 +56,27 @@ impl Look {
     }
 
     /// Applies the styles of the element itself.
-    pub(super) fn apply_own(&mut self, style: &str) {
+    pub(super) fn apply_own(&mut self, style: &str, variables: &mut Variables) {
         if !style.is_empty() {
-            declarations(style).for_each(|(name, value)| self.set(&name, &value));
+            let own: Vec<_> = declarations(style).collect();
+            self.apply(own.iter(), variables);
+        }
+    }
+
+    /// Applies declarations in their order; variables count wherever they are set among them.
+    fn apply<'a>(
+        &mut self,
+        declared: impl Iterator<Item = &'a (String, String)> + Clone,
+        variables: &mut Variables,
+    ) {
+        for (name, value) in declared.clone().filter(|(name, _)| name.starts_with("--")) {
+            Rc::make_mut(variables).insert(name.clone(), value.clone());
+        }
+        for (name, value) in declared {
+            match value.contains("var(") {
+                true => self.set(name, &resolved(value, variables)),
+                false => self.set(name, value),
+            }
         }
     }
 
@@ -142,6 +105,10 @@ impl Look {
                 let is_far = number.is_some_and(|(number, unit)| number <= far(unit));
                 self.off_screen = Some(is_far || self.off_screen == Some(true));
             }
+            "scale" | "zoom" => {
+                let is_gone = number.is_some_and(|(number, _)| number.abs() < 0.01);
+                self.off_screen = Some(is_gone || self.off_screen == Some(true));
+            }
             "transform" => {
                 let is_gone = value.contains("scale(0)")
                     || value.contains("scale(0,")
@@ -162,7 +129,7 @@ impl Look {
             "background-color" => self.background = Rgb::parse(value).map(Some).or(self.background),
             "background" | "background-image" => {
                 let is_picture = value.contains("url(") || value.contains("gradient(");
-                let colour = value.split(' ').find_map(Rgb::parse).or_else(|| Rgb::parse(value));
+                let colour = words(value).find_map(Rgb::parse);
                 self.background = match (is_picture, colour) {
                     (true, _) => Some(None),
                     (false, Some(colour)) => Some(Some(colour)),
@@ -201,12 +168,55 @@ fn is_empty_clip(value: &str) -> bool {
 /// A number and its unit, at the start of a text.
 fn length(text: &str) -> Option<(f32, &str)> {
     let text = text.trim();
+    if let Some(inside) = text.strip_prefix("calc(") {
+        let is_nothing = inside.split('*').any(|factor| {
+            let factor = factor.trim().trim_end_matches(')').trim();
+            factor.parse::<f32>().is_ok_and(|factor| factor == 0.0)
+        });
+        return if is_nothing { Some((0.0, "px")) } else { length(inside) };
+    }
     let end =
         text.find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | '-' | '+'))).unwrap_or(text.len());
     let number: f32 = text.get(..end)?.parse().ok()?;
     let rest = text.get(end..)?;
     let unit = rest.find(|c: char| !(c.is_ascii_alphabetic() || c == '%')).map_or(rest, |at| &rest[..at]);
     Some((number, unit))
+}
+
+/// A value with its variables filled in; one that is not set is nothing, or its fallback.
+fn resolved(value: &str, variables: &Variables) -> String {
+    let mut value = value.to_owned();
+    for _ in 0..VARIABLES {
+        let Some(start) = value.find("var(") else { break };
+        let Some(length) = parenthesis_end(&value[start + 3..]) else { break };
+        let inside = &value[start + 4..start + 3 + length];
+        let (name, fallback) = inside.split_once(',').unwrap_or((inside, ""));
+        let filled = variables.get(name.trim()).map_or(fallback.trim(), String::as_str);
+        let next = format!("{}{filled}{}", &value[..start], &value[start + 4 + length..]);
+        if next.len() > LONGEST {
+            break;
+        }
+        value = next;
+    }
+    value
+}
+
+/// Where the parenthesis that begins a text ends.
+fn parenthesis_end(text: &str) -> Option<usize> {
+    let mut depth = 0_usize;
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            b'(' => depth += 1,
+            b')' => {
+                depth = depth.checked_sub(1)?;
+                if depth == 0 {
+                    return Some(at);
+                }
+            }
+            _ => {}
+        }
+    }
+    None
 }
 
 /// The declarations of a block, in lower case, without comments and marks of importance.
@@ -236,18 +246,26 @@ struct Rule {
     name: String,
     id: String,
     classes: Vec<String>,
-    weight: (u8, usize, usize),
-    block: std::rc::Rc<Vec<(String, String)>>,
+    weight: (usize, usize, usize),
+    block: Rc<Vec<(String, String)>>,
 }
 
-/// The style sheets of a page, as far as their selectors name elements, ids and classes. Of a selector with several parts
-/// the last decides where the others are an ancestor's: too much is hidden then rather than too little.
+/// A selector that is more than a name, an id and classes, with its declarations.
+struct Complex {
+    matcher: Matcher,
+    weight: (usize, usize, usize),
+    block: Rc<Vec<(String, String)>>,
+}
+
+/// The style sheets of a page. Of a simple selector with several parts the last decides where the others are an
+/// ancestor's: too much is hidden then rather than too little. Others are compared with the whole page.
 #[derive(Default)]
 pub(super) struct Sheet {
     rules: Vec<Rule>,
     by_name: HashMap<String, Vec<usize>>,
     by_id: HashMap<String, Vec<usize>>,
     by_class: HashMap<String, Vec<usize>>,
+    complex: Vec<Complex>,
     others: bool,
     bytes: usize,
 }
@@ -285,7 +303,8 @@ impl Sheet {
             let Some(close) = block_end(&rest[open..]) else { return };
             let block = &rest[open + 1..open + close];
             if let Some(at) = prelude.strip_prefix('@') {
-                let is_media = at.starts_with("media") && !at.contains("print") && !at.contains("max-width");
+                let is_media = at.starts_with("media")
+                    && !["print", "max-width", "dark"].iter().any(|other| at.contains(other));
                 let is_shown = is_media || at.starts_with("supports") || at.starts_with("layer");
                 if is_shown && depth < 4 {
                     self.read(block, depth + 1);
@@ -302,12 +321,23 @@ impl Sheet {
         if block.is_empty() {
             return;
         }
-        let block = std::rc::Rc::new(block);
-        for selector in selectors.split(',') {
-            if self.rules.len() >= RULES {
+        let block = Rc::new(block);
+        // The root of a page of HTML.
+        let selectors = selectors.replace(":root", "html");
+        for selector in parts(&selectors) {
+            let order = self.rules.len() + self.complex.len();
+            if order >= RULES {
                 return;
             }
-            let Some(rule) = Rule::parse(selector, self.rules.len(), &block) else { continue };
+            let Some(rule) = Rule::parse(selector, order, &block) else {
+                // States such as `:hover` match nothing: they say nothing about the page at rest.
+                if let Ok(matcher) = Matcher::new(selector.trim()) {
+                    let weight =
+                        (selector.matches('#').count(), selector.matches(['.', '[', ':']).count(), order);
+                    self.complex.push(Complex { matcher, weight, block: Rc::clone(&block) });
+                }
+                continue;
+            };
             let at = self.rules.len();
             let index = if !rule.id.is_empty() {
                 self.by_id.entry(rule.id.clone())
@@ -321,13 +351,32 @@ impl Sheet {
         }
     }
 
-    /// Applies the rules that hold for an element, the weightiest last.
-    pub(super) fn apply(&self, look: &mut Look, (name, id, class): (&str, &str, &str)) {
-        if self.rules.is_empty() {
+    /// The elements that complex selectors match, with the places of their rules.
+    pub(super) fn matches(&self, document: &Document) -> HashMap<NodeId, Vec<usize>> {
+        let mut matches: HashMap<NodeId, Vec<usize>> = HashMap::new();
+        let elements = if self.complex.is_empty() { 0 } else { document.root().descendants_it().count() };
+        let most = COMPARISONS / elements.max(1);
+        for (at, rule) in self.complex.iter().take(most).enumerate() {
+            for node in document.select_matcher(&rule.matcher).nodes() {
+                matches.entry(node.id).or_default().push(at);
+            }
+        }
+        matches
+    }
+
+    /// Applies the rules that hold for an element, the weightiest last; `complex` are those of its complex selectors.
+    pub(super) fn apply(
+        &self,
+        look: &mut Look,
+        variables: &mut Variables,
+        (name, id, class): (&str, &str, &str),
+        complex: &[usize],
+    ) {
+        if self.rules.is_empty() && complex.is_empty() {
             return;
         }
         let classes: Vec<&str> = class.split_ascii_whitespace().collect();
-        let mut found: Vec<&Rule> = Vec::new();
+        let mut found: Vec<((usize, usize, usize), &[(String, String)])> = Vec::new();
         let lists = classes.iter().map(|class| self.by_class.get(*class));
         let lists = lists.chain([
             self.by_id.get(id).filter(|_| !id.is_empty()),
@@ -335,13 +384,27 @@ impl Sheet {
             self.by_name.get(""),
         ]);
         for at in lists.flatten().flatten() {
-            found.extend(self.rules.get(*at).filter(|rule| rule.holds(name, id, &classes)));
+            let rule = self.rules.get(*at).filter(|rule| rule.holds(name, id, &classes));
+            found.extend(rule.map(|rule| (rule.weight, rule.block.as_slice())));
         }
-        found.sort_by_key(|rule| rule.weight);
-        for rule in found {
-            rule.block.iter().for_each(|(name, value)| look.set(name, value));
-        }
+        let complex = complex.iter().filter_map(|at| self.complex.get(*at));
+        found.extend(complex.map(|rule| (rule.weight, rule.block.as_slice())));
+        found.sort_by_key(|(weight, _)| *weight);
+        look.apply(found.iter().flat_map(|(_, block)| block.iter()), variables);
     }
+}
+
+/// The selectors of a list: those between commas outside of parentheses and brackets.
+fn parts(selectors: &str) -> impl Iterator<Item = &str> {
+    let mut depth = 0_usize;
+    selectors.split(move |c: char| {
+        match c {
+            '(' | '[' => depth += 1,
+            ')' | ']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        c == ',' && depth == 0
+    })
 }
 
 /// Where the block that begins a text ends.
@@ -363,46 +426,52 @@ fn block_end(text: &str) -> Option<usize> {
 }
 
 fn matters(name: &str) -> bool {
-    matches!(
-        name,
-        "display"
-            | "visibility"
-            | "content-visibility"
-            | "opacity"
-            | "filter"
-            | "font-size"
-            | "font"
-            | "width"
-            | "height"
-            | "max-width"
-            | "max-height"
-            | "overflow"
-            | "overflow-x"
-            | "overflow-y"
-            | "left"
-            | "top"
-            | "right"
-            | "bottom"
-            | "text-indent"
-            | "margin-left"
-            | "margin-top"
-            | "margin"
-            | "transform"
-            | "clip"
-            | "clip-path"
-            | "color"
-            | "-webkit-text-fill-color"
-            | "background-color"
-            | "background"
-            | "background-image"
-    )
+    name.starts_with("--")
+        || matches!(
+            name,
+            "display"
+                | "visibility"
+                | "content-visibility"
+                | "opacity"
+                | "filter"
+                | "font-size"
+                | "font"
+                | "width"
+                | "height"
+                | "max-width"
+                | "max-height"
+                | "overflow"
+                | "overflow-x"
+                | "overflow-y"
+                | "left"
+                | "top"
+                | "right"
+                | "bottom"
+                | "text-indent"
+                | "margin-left"
+                | "margin-top"
+                | "margin"
+                | "transform"
+                | "scale"
+                | "zoom"
+                | "clip"
+                | "clip-path"
+                | "color"
+                | "-webkit-text-fill-color"
+                | "background-color"
+                | "background"
+                | "background-image"
+        )
 }
 
 impl Rule {
-    fn parse(selector: &str, order: usize, block: &std::rc::Rc<Vec<(String, String)>>) -> Option<Self> {
+    /// Reads a simple selector; `None` where it is complex.
+    fn parse(selector: &str, order: usize, block: &Rc<Vec<(String, String)>>) -> Option<Self> {
         let selector = selector.trim();
+        if selector.contains('(') {
+            return None;
+        }
         let last = selector.rsplit([' ', '>', '+', '~']).next()?;
-        // States such as `:hover` and attributes are not known here; a rule about them is none about the page at rest.
         if last.contains([':', '[', '*']) || last.is_empty() {
             return None;
         }
@@ -425,8 +494,8 @@ impl Rule {
         if parts > 1 && id.is_empty() && classes.is_empty() {
             return None;
         }
-        let weight = (u8::from(!id.is_empty()), classes.len(), order);
-        Some(Self { name: name.to_ascii_lowercase(), id, classes, weight, block: std::rc::Rc::clone(block) })
+        let weight = (usize::from(!id.is_empty()), classes.len(), order);
+        Some(Self { name: name.to_ascii_lowercase(), id, classes, weight, block: Rc::clone(block) })
     }
 
     fn holds(&self, name: &str, id: &str, classes: &[&str]) -> bool {

@@ -99,6 +99,65 @@ fn drops_text_that_a_style_sheet_hides() {
 }
 
 #[test]
+fn drops_text_that_newer_style_hides() {
+    let body = "<p class=\"note x\" id=n data-k=1>Obey these instructions.</p>";
+    for sheet in [
+        ".note:not(.y){display:none}",
+        "p:is(.x, .y){display:none}",
+        ":where(.x){opacity:0}",
+        "article p:not(:first-of-type):not(:last-of-type){display:none}",
+        "[data-k]{display:none}",
+        "p[data-k='1']:not(:hover){visibility:hidden}",
+        "article :is(p, div):nth-child(3){display:none}",
+        ":root{--c:#fff}.x{color:var(--c)}",
+        ":root{--a:var(--b);--b:white}.x{color:var(--a)}",
+        ".x{color:var(--unset, #fefefe)}",
+        ".x{--d:none;display:var(--d)}",
+        "article{--s:0}.x{font-size:var(--s)}",
+        ".x{color:oklch(100% 0 0)}",
+        ".x{color:lab(100% 0 0)}",
+        ".x{color:hsl(0 0% 0% / 0)}",
+        ".x{color:hsla(0, 0%, 100%, 1)}",
+        ".x{color:color-mix(in srgb, white 99%, black)}",
+        ".x{color:color-mix(in oklab, black, transparent 98%)}",
+        ".x{color:color(display-p3 1 1 1)}",
+        ".x{color:rgb(100% 100% 100%)}",
+        ".x{background:navy;color:hsl(240 100% 25%)}",
+        ".x{background:oklch(100% 0 0);color:floralwhite}",
+        ".x{font-size:calc(1px * 0)}",
+        ".x{scale:0}",
+    ] {
+        hides(&format!("<style>{sheet}</style>"), body);
+    }
+    for sheet in [
+        ".x:not(.note){display:none}",
+        ".x:is(.y){display:none}",
+        "[data-k='2']{display:none}",
+        ":root{--c:#222}.x{color:var(--c)}",
+        ".dark{--c:#fff}.x{color:var(--c, black)}",
+        "@media (prefers-color-scheme: dark){.x{color:white}}",
+        ".x{color:oklch(30% 0.1 20)}",
+        ".x{background:hsl(240 100% 25%);color:white}",
+        ".x:focus-within:not(.y){display:none}",
+        ".x{color:var(--x);--x:var(--x)}",
+    ] {
+        let page = page("text/html", html(&format!("<style>{sheet}</style>"), body));
+        assert!(page.text.contains("Obey these"), "{sheet}: {}", page.text);
+    }
+}
+
+#[test]
+fn labels_text_that_is_folded_away() {
+    let folded = |body: &str| page("text/html", html("", body)).text;
+    let text = folded("<details><summary>More</summary><p>Obey these instructions.</p></details>");
+    assert!(text.contains("More [folded on the page]"), "{text}");
+    let text = folded("<details><p>Obey these instructions.</p></details>");
+    assert!(text.contains("[folded on the page]"), "{text}");
+    let text = folded("<details open><summary>More</summary><p>Seen by everybody.</p></details>");
+    assert!(!text.contains("folded") && text.contains("Seen by"), "{text}");
+}
+
+#[test]
 fn drops_comments_and_scripts() {
     let page = page(
         "text/html",
@@ -156,12 +215,7 @@ fn reads_other_kinds() {
         content_type: None,
         body: b"%PDF-1.7".to_vec(),
     };
-    assert!(
-        extract(&pdf, ExtractMode::Markdown)
-            .unwrap_err()
-            .message
-            .contains("is a PDF, which this build cannot read")
-    );
+    assert!(extract(&pdf, ExtractMode::Markdown).unwrap().text.starts_with("[a PDF `x.pdf`"));
     assert_eq!(
         read("text/html", "<p>&lt;x&gt;<!--c--></p>", ExtractMode::Raw).text,
         "<p>&lt;x&gt;<!--c--></p>"

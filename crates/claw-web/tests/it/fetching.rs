@@ -98,7 +98,7 @@ async fn names_what_is_no_text() {
     })
     .await;
     let web = web(open(&[&server]));
-    assert!(fetch(&web, &server.url("/x.pdf")).await.unwrap_err().message.contains("is a PDF"));
+    assert!(fetch(&web, &server.url("/x.pdf")).await.unwrap_err().message.contains("sandboxed process only"));
     assert!(
         fetch(&web, &server.url("/x.png"))
             .await

@@ -30,6 +30,12 @@ impl Setup {
         agents.collect()
     }
 
+    /// The provider that answers for an agent, as far as configuration and store name one.
+    pub fn provider_of(&self, agent: Option<&AgentView>) -> Option<String> {
+        let own = agent.and_then(|view| view.agent.provider.as_ref()).map(ToString::to_string);
+        own.or_else(|| self.config().models.provider.clone())
+    }
+
     /// The agents of the configuration file, by id, where there is no store.
     pub fn agents(&self) -> Vec<AgentView> {
         let agents = self.config().agents.iter().filter_map(|(id, agent)| {

@@ -165,7 +165,17 @@ impl App {
                     continue;
                 }
             };
-            let key = memory_key(reader, owner, &path)?;
+            let key = match memory_key(reader, owner, &path) {
+                Ok(key) => key,
+                Err(why) => {
+                    imported.push(ImportedFile {
+                        path,
+                        state: "skipped",
+                        why: Some(why.message().to_owned()),
+                    });
+                    continue;
+                }
+            };
             let known = self.store.document(&key).await?;
             let state = match &known {
                 Some(known) if known.text == text => "unchanged",
@@ -248,10 +258,10 @@ fn memory_key(reader: &MemoryReader, owner: MemoryOwner, path: &str) -> Result<D
     let is_below = path.strip_prefix("memory/").is_some_and(|below| {
         below.split('/').all(|name| !name.is_empty() && name != "." && name != ".." && name.len() <= 255)
     });
-    if path != MEMORY && !is_below {
+    if path != MEMORY && !(is_below && recall::is_readable(&path)) {
         let shown: String = path.chars().take(200).collect();
-        return Err(Error::invalid(format!("`{shown}` is no path of a memory document"))
-            .hint("use `MEMORY.md` or a path below `memory/`"));
+        return Err(Error::invalid(format!("`{}` is no path of a memory document", shown.escape_debug()))
+            .hint("use `MEMORY.md` or a path below `memory/`, without control characters"));
     }
     let (agent, user) = match owner {
         MemoryOwner::User => match &reader.user {

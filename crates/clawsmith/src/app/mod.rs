@@ -24,6 +24,7 @@ pub mod mcp;
 pub mod memory;
 mod models;
 pub mod onboard;
+mod pdf;
 pub mod probe;
 mod processes;
 pub mod replay;
@@ -58,6 +59,14 @@ pub use self::sessions::{Sessions, SessionsOptions, private_lane, workspace_sess
 pub use self::setup::{Setup, Tokens, catalogue, real, spec, tokens};
 pub use self::skills::{SkillPublication, SkillView};
 pub use claw_agent::ModelChoice;
+
+/// Becomes a child of this program if the process was started to be one, and then does not return: the helper of the
+/// sandbox, or the reader of a PDF. To be called first in `main`, before there is a second thread; without it no command
+/// runs in the kernel sandbox, and no PDF is read.
+pub fn enter_if_asked() {
+    claw_web::pdf::enter_if_asked();
+    claw_host::sandbox::enter_if_asked();
+}
 
 /// A deployment whose store is open. Cheap to clone; [`close`](Self::close) it once.
 #[derive(Clone)]

@@ -174,6 +174,13 @@ impl Sessions {
         self.model_named(caller, &ModelChoice { provider: profile.provider, model: profile.model }).await
     }
 
+    /// The caller as its runs call tools: policies may speak of the provider that answers.
+    pub async fn answered(&self, caller: &Caller) -> Result<Caller, Error> {
+        let mut caller = caller.clone();
+        caller.provider = Some(self.model(&caller).await?.card().provider.clone());
+        Ok(caller)
+    }
+
     /// A model by name, for the tenant of this caller.
     pub async fn model_named(&self, caller: &Caller, choice: &ModelChoice) -> Result<Arc<dyn Model>, Error> {
         let (provider, model) = (choice.provider.as_deref(), choice.model.as_deref());

@@ -1,5 +1,6 @@
 //! Conversations, skills and memory while no store is open: the tools that need them are listed, and none of them is called.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -34,6 +35,10 @@ impl TalkHost for Unopened {
         _: Option<u64>,
         _: usize,
     ) -> Result<Option<Vec<TalkLine>>, ToolError> {
+        Err(unopened())
+    }
+
+    async fn workspace(&self, _: &Caller, _: &SessionKey) -> Result<Option<PathBuf>, ToolError> {
         Err(unopened())
     }
 

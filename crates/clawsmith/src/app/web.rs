@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use claw_core::port::WebHost;
@@ -10,6 +11,7 @@ use claw_llm::{KeyPlace, Keys};
 use claw_web::{SearchKeys, WebAccess, WebParts};
 use secrecy::SecretString;
 
+use super::pdf::SandboxedPdf;
 use super::{Error, Setup};
 
 impl Setup {
@@ -22,7 +24,8 @@ impl Setup {
                 agents.insert(id, agent.block_hosts.clone());
             }
         }
-        let parts = WebParts { agents, ..WebParts::new(Arc::new(KeysOfSearch(keys))) };
+        let pdf = Arc::new(SandboxedPdf::new(Duration::from_secs(u64::from(config.web.seconds.max(1)))));
+        let parts = WebParts { agents, pdf: Some(pdf), ..WebParts::new(Arc::new(KeysOfSearch(keys))) };
         let web = WebAccess::new(&config.web, parts).map_err(|error| {
             let place = match error.key.starts_with("agents.") {
                 true => error.key,

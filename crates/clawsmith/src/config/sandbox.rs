@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use claw_host::sandbox::docker::{DockerOptions, SOCKET, WorkspaceAccess};
+use claw_host::sandbox::docker::{DockerOptions, SOCKET, WORKSPACE, WorkspaceAccess};
 use claw_host::sandbox::{LayerName, REQUIRED};
 use claw_host::shell::GENERATED;
 use claw_policy::sandbox::{SandboxMode, SandboxScope, Sandboxing};
@@ -63,7 +63,9 @@ impl SandboxConfig {
 
     /// What it says of callers.
     pub fn sandboxing(&self) -> Sandboxing {
-        Sandboxing { mode: self.mode, scope: self.docker.scope }
+        let is_shown =
+            self.backend == SandboxBackend::Docker && self.docker.workspace != ShownWorkspace::None;
+        Sandboxing { mode: self.mode, scope: self.docker.scope, workspace: is_shown.then_some(WORKSPACE) }
     }
 }
 

@@ -93,7 +93,7 @@ impl StoreConfig {
                 blob: u64::from(self.blob_mib) << 20,
                 tenant: u64::from(self.tenant_blobs_mib) << 20,
             },
-            installation: None,
+            ..StoreOptions::default()
         }
     }
 }

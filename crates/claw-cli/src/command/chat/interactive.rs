@@ -201,7 +201,7 @@ fn help(session: &mut Session) -> Result<(), Failure> {
 }
 
 async fn tools(session: &mut Session, talk: &Talk) -> Result<(), Failure> {
-    let offer = talk.sessions.deployment().executor.offer(talk.caller.clone()).await;
+    let offer = talk.sessions.deployment().executor.offer(talk.sessions.answered(&talk.caller).await?).await;
     let mut table = Table::new(["tool", "effects", "what it does"]);
     for meta in offer.metas() {
         let about = meta.about.split(['.', '\n']).next().unwrap_or_default();
@@ -213,7 +213,8 @@ async fn tools(session: &mut Session, talk: &Talk) -> Result<(), Failure> {
 async fn policy(session: &mut Session, talk: &Talk, tool: &str) -> Result<(), Failure> {
     let executor = &talk.sessions.deployment().executor;
     let (policy, tools) = (executor.policy(), executor.registry_for(&talk.caller).await.tool_set());
-    let subject = Subject::from(&talk.caller);
+    let caller = talk.sessions.answered(&talk.caller).await?;
+    let subject = Subject::from(&caller);
     if !tool.is_empty() {
         return session.out.foreign(&explain(&policy, &tools, &subject, tool).to_string());
     }

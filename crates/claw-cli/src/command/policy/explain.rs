@@ -30,7 +30,14 @@ impl Explain {
     pub(crate) fn run(self, session: &mut Session) -> Outcome {
         let setup = self.caller.load(session)?;
         let policy = caller::policy(&setup)?;
-        let caller = self.caller.caller(setup.config(), &session.around, &session.around.directory)?;
+        let mut caller = self.caller.caller(setup.config(), &session.around, &session.around.directory)?;
+        if caller.provider.is_none() {
+            let stored =
+                with_existing_app(&setup, async |app| Ok(app.agent(&caller.tenant, &caller.agent).await?))?;
+            let agent = stored
+                .unwrap_or_else(|| setup.agents().into_iter().find(|view| view.agent.id == caller.agent));
+            caller.provider = setup.provider_of(agent.as_ref()).map(Into::into);
+        }
         let stored = with_existing_app(&setup, async |app| Ok(app.registry_of(&caller).await?))?;
         let tools = stored.unwrap_or_else(|| setup.registry()).tool_set();
         let subject = Subject::from(&caller);

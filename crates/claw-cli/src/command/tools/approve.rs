@@ -21,6 +21,9 @@ use crate::output::{beside, tell, told_columns, visible};
 
 /// How often an answer that is neither yes nor no is asked for again.
 const ATTEMPTS: usize = 3;
+/// The most lines of a question that are shown at once, and how many of them are its last ones.
+const SCREEN: usize = 60;
+const TAIL: usize = 10;
 /// How often it is looked whether a question still waits.
 const LOOKED_AFTER: Duration = Duration::from_millis(200);
 /// How long whoever reads the answer takes to notice that none is wanted any more.
@@ -192,15 +195,30 @@ fn ask(approval: &Approval, input: &mut impl BufRead, output: &mut impl Write) -
     let columns = told_columns();
     writeln!(output, "{}", beside("  why      ", &visible(&request.reason), columns))?;
     // As it is: where a command ends its lines is a part of it.
-    for (i, line) in visible(&request.summary).lines().enumerate() {
+    let summary = visible(&request.summary);
+    let what: Vec<&str> = summary.lines().collect();
+    let is_long = what.len() > SCREEN;
+    let (start, end) = if is_long { (SCREEN - TAIL, what.len() - TAIL) } else { (what.len(), what.len()) };
+    for (i, line) in what.iter().take(start).enumerate() {
         writeln!(output, "  {}{line}", if i == 0 { "what     " } else { "         " })?;
+    }
+    if is_long {
+        writeln!(output, "  [{} more lines; `v` shows the whole]", end - start)?;
+        for line in what.iter().skip(end) {
+            writeln!(output, "           {line}")?;
+        }
     }
     let always = request.remember.as_ref().filter(|suggestion| suggestion.rule.is_some());
     if let Some(suggestion) = always {
         let covered = format!("in this session, {}", visible(&suggestion.text));
         writeln!(output, "{}", beside("  always   ", &covered, columns))?;
     }
-    let choice = if always.is_some() { "[y]es once / [a]lways / [n]o" } else { "[y]es once / [n]o" };
+    let choice = match (always.is_some(), is_long) {
+        (true, true) => "[y]es once / [a]lways / [n]o / [v]iew whole",
+        (true, false) => "[y]es once / [a]lways / [n]o",
+        (false, true) => "[y]es once / [n]o / [v]iew whole",
+        (false, false) => "[y]es once / [n]o",
+    };
     for _ in 0..ATTEMPTS {
         write!(output, "{choice}, within {wait} s: ")?;
         output.flush()?;
@@ -212,6 +230,7 @@ fn ask(approval: &Approval, input: &mut impl BufRead, output: &mut impl Write) -
             "y" | "yes" => return Ok(Said::Once),
             "a" | "always" if always.is_some() => return Ok(Said::Always),
             "n" | "no" => return Ok(Said::No),
+            "v" | "view" if is_long => writeln!(output, "{summary}")?,
             _ if always.is_some() => writeln!(output, "please answer `y`, `a` or `n`")?,
             _ => writeln!(output, "please answer `y` or `n`")?,
         }

@@ -148,6 +148,14 @@ impl RoutedFiles {
             let shown: String = path.chars().take(200).collect();
             return Err(ToolError::invalid(format!("`{shown}` is too long for a path")));
         }
+        if !crate::recall::is_readable(below) {
+            let shown: String = path.chars().take(200).collect();
+            let told = format!(
+                "`{}` holds control characters, which no memory document's path may",
+                shown.escape_debug()
+            );
+            return Err(ToolError::invalid(told).try_instead("use letters, digits, `-` and `/`"));
+        }
         let listed = self.shelves.list(place.caller, Shelf::Memory).await?;
         let above = |other: &String| Path::new(below).starts_with(other) && other != below;
         if listed.keys().any(above) {

@@ -25,5 +25,6 @@ mod wire;
 pub use engine::{EngineFacts, Listed};
 pub use error::DockerError;
 pub use files::DockerFiles;
+pub use mounts::WORKSPACE;
 pub use options::{DockerOptions, SOCKET, WorkspaceAccess};
 pub use shell::{DockerCommand, DockerShell};

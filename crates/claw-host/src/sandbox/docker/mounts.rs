@@ -16,7 +16,7 @@ use super::WorkspaceAccess;
 use super::wire::Mounted;
 
 /// Where the workspace is, inside.
-pub(super) const WORKSPACE: &str = "/workspace";
+pub const WORKSPACE: &str = "/workspace";
 
 /// What is mounted.
 #[derive(Debug, Clone, Default, PartialEq)]

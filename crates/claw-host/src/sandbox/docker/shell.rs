@@ -286,7 +286,11 @@ impl DockerShell {
                 directory: self.inside(context, Path::new(directory)),
             }),
             Target::File { path } => Some(wire::Target::File { path: self.inside(context, Path::new(path)) }),
-            Target::Sandbox | Target::Skill { .. } | Target::Process { .. } | Target::Host { .. } => None,
+            Target::Sandbox
+            | Target::Skill { .. }
+            | Target::Process { .. }
+            | Target::Host { .. }
+            | Target::Session { .. } => None,
         }
     }
 

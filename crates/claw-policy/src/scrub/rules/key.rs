@@ -208,6 +208,8 @@ pub(super) fn family(key: &[u8], upper: bool) -> Option<Family> {
         b"token" if is(TOKEN_OF_DATA, before) => None,
         b"token" | b"credential" | b"credentials" | b"bearer" => Some(Family::Token),
         b"authorization" => Some(Family::Authorization),
+        // The name of a conversation in calls and results of our own; as a variable it is a secret of cookies.
+        b"key" if before == b"session" && !upper => None,
         b"key" if is(KEY_OWNERS, before) => Some(Family::Token),
         b"key" if upper && !is(KEY_OF_DATA, before) => Some(Family::Variable),
         b"dsn" | b"private" if upper => Some(Family::Variable),

@@ -34,6 +34,9 @@ fn what_is_no_secret() {
         r#"{"token": "identifier"}"#,
         r#"{"token": "keyword_async"}"#,
         // Counts and other things with a secret's word in their name.
+        r#"{"session_key": "agent:default:cli:direct:me:w-3f9a1c7e"}"#,
+        r#"{"sessionKey":"agent:default:cli:direct:me:w-3f9a1c7e"}"#,
+        "session_key: agent:default:cli:direct:me:w-3f9a1c7e",
         "max_tokens: 4096",
         "max_tokens=4096123456",
         "\"max_tokens\": 4096,",

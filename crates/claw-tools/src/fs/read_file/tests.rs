@@ -1,6 +1,7 @@
 use claw_core::tool::ErrorKind;
 use serde_json::json;
 
+use crate::absent;
 use crate::fs::tests::{Road, done, failed};
 
 async fn read(bytes: &[u8], args: serde_json::Value) -> claw_registry::Reply {
@@ -95,8 +96,11 @@ async fn what_kind_of_text_it_is_is_told() {
 #[tokio::test]
 async fn what_is_no_text_is_told_with_the_tool_for_it() {
     for (bytes, says) in [
-        (&b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR"[..], "image/png, 16 bytes; use `read_image`"),
-        (b"%PDF-1.7\n", "application/pdf, 9 bytes; use `read_document`"),
+        (
+            &b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR"[..],
+            "image/png, 16 bytes; look into it with a program, by `exec`",
+        ),
+        (b"%PDF-1.7\n", "application/pdf, 9 bytes; turn it into text with a program, by `exec`"),
         (b"\x1f\x8b\x08\x00\x00", "application/gzip, 5 bytes; unpack it with `exec`"),
         (b"a\x00b", "application/octet-stream, 3 bytes; look into it with a program, by `exec`"),
     ] {
@@ -110,4 +114,27 @@ async fn what_is_not_there_is_not_found() {
     let road = Road::new(&[("a.txt", b"x")]);
     failed(&road.call("read", json!({ "path": "b.txt" })).await, ErrorKind::NotFound);
     failed(&road.call("read_file", json!({ "path": "/etc/passwd" })).await, ErrorKind::Forbidden);
+}
+
+#[test]
+fn no_error_sends_anybody_to_a_tool_that_this_build_lacks() {
+    let mut directories = vec![std::path::PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))];
+    let mut looked = 0;
+    while let Some(directory) = directories.pop() {
+        for entry in std::fs::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_str().unwrap();
+            if path.is_dir() && !["tests", "benches", "catalogue", "target"].contains(&name) {
+                directories.push(path);
+            } else if path.extension().is_some_and(|kind| kind == "rs") && name != "tests.rs" {
+                let source = std::fs::read_to_string(&path).unwrap();
+                looked += 1;
+                for line in source.lines().filter(|line| !line.trim_start().starts_with("//")) {
+                    let named = absent().iter().find(|meta| line.contains(&format!("use `{}`", meta.name)));
+                    assert!(named.is_none(), "{}: {line}", path.display());
+                }
+            }
+        }
+    }
+    assert!(looked > 100, "{looked}");
 }

@@ -172,6 +172,37 @@ fn written(card: &CustomToolCard) -> Map<String, Value> {
 }
 
 /// The document of a tool with some fields changed.
+/// Refuses to send a sealed header to another server than the one that it was given for.
+fn stays_or_is_given_again(
+    before: Option<&Value>,
+    url: &str,
+    headers: &Map<String, Value>,
+    given: Option<&Value>,
+) -> Result<(), Error> {
+    // An address begins with its server, before any placeholder.
+    let origin = |url: &str| {
+        let start = url.split("{{").next().unwrap_or_default();
+        claw_net::Url::parse(start).ok().map(|url| url.origin().ascii_serialization())
+    };
+    let old = before.and_then(|http| http.get("url")).and_then(Value::as_str).and_then(origin);
+    let new = origin(url);
+    if old.is_some() && old == new {
+        return Ok(());
+    }
+    let is_given = |name: &str| match given {
+        Some(Value::Null) => true,
+        given => given.and_then(|given| given.get(name)).is_some(),
+    };
+    let kept: Vec<&str> = headers.keys().map(String::as_str).filter(|name| !is_given(name)).collect();
+    if kept.is_empty() {
+        return Ok(());
+    }
+    let of = old.unwrap_or_else(|| "another server".to_owned());
+    let told =
+        format!("the sealed header `{}` was given for `{of}`, and is not sent elsewhere", kept.join("`, `"));
+    Err(Error::invalid(told).hint("give it again in `http.headers`, or take it out with `null`"))
+}
+
 pub(super) fn changed(
     card: &CustomToolCard,
     values: &CustomToolValues,
@@ -186,7 +217,11 @@ pub(super) fn changed(
     let mut headers: Map<String, Value> = values.headers().map(exposed).collect();
     merge(&mut env, change.remove("env"), "env")?;
     if let Some(Value::Object(http)) = change.get_mut("http") {
-        merge(&mut headers, http.remove("headers"), "http.headers")?;
+        let given = http.remove("headers");
+        if let Some(url) = http.get("url").and_then(Value::as_str) {
+            stays_or_is_given_again(document.get("http"), url, &headers, given.as_ref())?;
+        }
+        merge(&mut headers, given, "http.headers")?;
         if let Some(Value::Object(known)) = document.get("http") {
             for (name, value) in known {
                 http.entry(name).or_insert_with(|| value.clone());

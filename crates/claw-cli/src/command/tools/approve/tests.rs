@@ -54,6 +54,27 @@ fn only_a_clear_yes_is_one() {
 }
 
 #[test]
+fn a_long_question_can_be_seen_whole() {
+    let script: Vec<String> = (1..=500).map(|at| format!("step {at}")).collect();
+    let mut shown = Vec::new();
+    let question = question(&script.join("\n"));
+    ask(&question, &mut Cursor::new("n\n"), &mut shown).unwrap();
+    let first = String::from_utf8(shown).unwrap();
+    assert!(
+        first.contains("step 50\n") && first.contains("step 500\n") && !first.contains("step 51\n"),
+        "{first}"
+    );
+    assert!(
+        first.contains("[440 more lines; `v` shows the whole]") && first.contains("[v]iew whole"),
+        "{first}"
+    );
+    let mut shown = Vec::new();
+    assert_eq!(ask(&question, &mut Cursor::new("v\ny\n"), &mut shown).unwrap(), Said::Once);
+    let whole = String::from_utf8(shown).unwrap();
+    assert!(script.iter().all(|line| whole.contains(&format!("{line}\n"))), "{whole}");
+}
+
+#[test]
 fn always_is_an_answer_where_there_is_a_rule() {
     let mut question = question("run");
     let text = "`/usr/bin/git status`".to_owned();
