@@ -4,8 +4,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-packages=(openai==3.49.0 websockets==17.4 mcp==2.3.0)
-node_packages=(@modelcontextprotocol/server-everything@2026.8.31 @modelcontextprotocol/sdk@1.32.2)
+packages=(openai==3.49.0 websockets==17.4 mcp==2.3.0 schemathesis==4.32.5)
+node_packages=(@modelcontextprotocol/server-everything@2026.8.31 @modelcontextprotocol/sdk@1.32.2 openai@7.53.0)
 home=$PWD/.cache/clients
 wanted="$home/.installed"
 

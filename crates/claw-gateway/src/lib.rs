@@ -1,12 +1,17 @@
 //! Clawsmith over HTTP: agents and tools for programs, under the same road.
 //!
 //! ```text
-//!  request ──▶ guard: host, origin, key ──▶ handler: one permission ──▶ application ──▶ JSON or events
+//!  request ──▶ guard: host, origin, key ──▶ route: one permission ──▶ handler ──▶ application ──▶ JSON or events
 //! ```
 //!
 //! A front end like the command line: it holds transport and rendering. Who a request acts as, what it may do and what
-//! happens then is decided below, in [`clawsmith::app`].
+//! happens then is decided below, in [`clawsmith::app`]. `routes.rs` is the table of all paths; the OpenAPI document is
+//! made of it.
 
+mod access;
+mod agents;
+mod answering;
+mod api;
 mod approvals;
 mod completions;
 mod custom;
@@ -16,10 +21,16 @@ mod guard;
 mod health;
 mod mcp;
 mod memory;
+mod openapi;
+mod policy;
 mod records;
+mod responses;
+mod routes;
 mod sessions;
+mod settings;
 mod skills;
 mod tools;
+mod undo;
 mod ws;
 
 use std::future::Future;
@@ -30,10 +41,9 @@ use std::time::Duration;
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::http::StatusCode;
-use axum::routing::{get, post, put};
+use axum::middleware::{from_fn, from_fn_with_state};
 use clawsmith::app::access::{Door, Visitor};
 use clawsmith::app::{App, Error, Sessions, SessionsOptions};
-use clawsmith::store::{JobFilter, JobState};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
@@ -47,10 +57,8 @@ use tokio_util::task::TaskTracker;
 pub const LANE: &str = "main";
 /// How many runs go on at a time.
 const SLOTS: usize = 64;
-/// How many open runs are looked at to find those of one user.
-const MOST_LISTED: usize = 1_000;
 /// How many runs of one user may be open at a time: running, waiting or parked.
-const MOST_OPEN_RUNS: usize = 16;
+const MOST_OPEN_RUNS: u64 = 16;
 /// How long requests, and then runs, may take to come to their end when the gateway ends.
 const LONGEST_END: Duration = Duration::from_secs(10);
 /// How long a client may take to send the head of a request.
@@ -99,11 +107,8 @@ impl Gateway {
 
     /// Refuses another run of a user who has many open: they would take the turns of all others.
     async fn check_open_runs(&self, visitor: &Visitor) -> Result<(), error::ApiError> {
-        let states = vec![JobState::Pending, JobState::Leased, JobState::Parked];
-        let filter = JobFilter { states, limit: MOST_LISTED, ..JobFilter::default() };
-        let open = self.app().of_tenant(&visitor.tenant).runs(&filter).await?;
-        let user = visitor.user.as_ref().map(clawsmith::UserId::as_str);
-        let own = open.iter().filter(|job| job.new.payload["user"].as_str() == user).count();
+        let own = self.app().store().open_jobs_of(&visitor.tenant, visitor.user.as_ref()).await;
+        let own = own.map_err(Error::from)?;
         if own < MOST_OPEN_RUNS {
             return Ok(());
         }
@@ -204,55 +209,15 @@ fn names(address: SocketAddr, more: Vec<String>) -> Vec<String> {
 }
 
 fn router(gateway: Gateway) -> Router {
-    let guarded = Router::new()
-        .route("/v1/tools", get(tools::list))
-        .route("/v1/tools/invoke", post(tools::invoke))
-        .route("/v1/tools/custom", get(custom::list).post(custom::create))
-        .route(
-            "/v1/tools/custom/{name}",
-            get(custom::get).patch(custom::update).put(custom::update).delete(custom::remove),
-        )
-        .route("/v1/models", get(completions::models))
-        .route("/v1/chat/completions", post(completions::create))
-        .route("/v1/sessions", get(sessions::list))
-        .route("/v1/sessions/{session}/messages", get(sessions::messages))
-        .route("/v1/sessions/{session}/events", get(events::follow))
-        .route("/v1/runs", get(sessions::runs))
-        .route("/v1/runs/{run}", get(sessions::run))
-        .route("/v1/runs/{run}/cancel", post(sessions::cancel))
-        .route("/v1/agents", get(records::agents))
-        .route("/v1/skills", get(skills::list))
-        .route("/v1/skills/search", get(skills::search))
-        .route("/v1/skills/{name}", get(skills::show).delete(skills::remove))
-        .route("/v1/skills/{name}/accept", post(skills::accept))
-        .route("/v1/skills/{name}/grants", post(skills::grant).delete(skills::revoke))
-        .route("/v1/ledger", get(records::ledger))
-        .route("/v1/usage", get(records::usage))
-        .route("/v1/memory", get(memory::list))
-        .route("/v1/memory/search", get(memory::search))
-        .route("/v1/memory/status", get(memory::status))
-        .route("/v1/memory/document", get(memory::read).put(memory::write).delete(memory::forget))
-        .route("/v1/ws", get(ws::open))
-        .route("/v1/approvals", get(approvals::list))
-        .route("/v1/approvals/{approval}/answer", post(approvals::answer))
-        .route("/v1/mcp/servers", get(mcp::list).post(mcp::add))
-        .route("/v1/mcp/servers/{server}", get(mcp::get).delete(mcp::remove))
-        .route("/v1/mcp/servers/{server}/test", post(mcp::test))
-        .route("/v1/mcp/servers/{server}/pin", post(mcp::pin))
-        .route("/v1/mcp/servers/{server}/grants", put(mcp::grant).delete(mcp::revoke))
-        .route("/v1/mcp/requests", get(mcp::requests).post(mcp::request))
-        .route("/v1/mcp/requests/{request}/review", post(mcp::review))
-        .merge(Router::new().route_service("/mcp", mcp::server(&gateway)).route_layer(
-            axum::middleware::from_fn_with_state(mcp::McpSessions::default(), mcp::admit_client),
-        ))
-        .route_layer(axum::middleware::from_fn_with_state(gateway.clone(), guard::admit));
+    let api = routes::table(mcp::server(&gateway));
+    let guarded = api.guarded.route_layer(from_fn_with_state(gateway.clone(), guard::admit));
     Router::new()
         .merge(guarded)
-        .route("/health", get(health::alive))
-        .route("/ready", get(health::ready))
+        .merge(api.open)
         .fallback(error::no_such_path)
         .method_not_allowed_fallback(error::no_such_method)
-        .layer(axum::middleware::from_fn_with_state(gateway.clone(), guard::check_origin))
+        .layer(from_fn_with_state(gateway.clone(), guard::check_origin))
+        .layer(from_fn(error::shape))
         .layer(DefaultBodyLimit::max(LONGEST_BODY))
         .with_state(gateway)
 }

@@ -439,7 +439,7 @@ impl McpSecrets for SealedValues {
 }
 
 fn no_server(name: &ServerName) -> Error {
-    Error::invalid(format!("there is no MCP server `{name}`"))
+    Error::not_found(format!("there is no MCP server `{name}`"))
         .hint("`clawsmith mcp list` shows those there are")
 }
 

@@ -9,7 +9,7 @@ use claw_core::store::{
     AcceptedSkill, NewSkillVersion, SkillChange, SkillGrant, SkillGrantee, SkillVersion, SkillVisibility,
     StoredSkill,
 };
-use claw_core::tool::{Caller, Digest, ToolError};
+use claw_core::tool::{Caller, Digest, ErrorKind, ToolError};
 use claw_core::{SkillName, UserId};
 use claw_host::SystemClock;
 use claw_host::skills::{SkillOptions, SkillShelf, read_directory};
@@ -19,7 +19,7 @@ use serde::Serialize;
 use super::{App, Error, Setup, real};
 
 /// A skill with everything that is known of it.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SkillView {
     /// Its name, place and state.
@@ -176,7 +176,7 @@ impl App {
     pub async fn revoke_skill(&self, name: &SkillName, grantee: &SkillGrantee) -> Result<(), Error> {
         match self.store.revoke_skill(self.tenant(), name, grantee).await? {
             true => Ok(()),
-            false => Err(Error::invalid(format!("skill `{name}` is not granted to {grantee}"))
+            false => Err(Error::not_found(format!("skill `{name}` is not granted to {grantee}"))
                 .hint(format!("clawsmith skills show {name}"))),
         }
     }
@@ -194,7 +194,7 @@ impl App {
 }
 
 fn unpublished(name: &SkillName) -> Error {
-    Error::invalid(format!("there is no skill `{name}` in the store")).hint("clawsmith skills list")
+    Error::not_found(format!("there is no skill `{name}` in the store")).hint("clawsmith skills list")
 }
 
 fn gone(name: &SkillName) -> ToolError {
@@ -203,7 +203,10 @@ fn gone(name: &SkillName) -> ToolError {
 
 /// A tool's error in the words of the application.
 fn told(error: ToolError) -> Error {
-    let mut told = Error::invalid(error.message.clone());
+    let mut told = match error.kind {
+        ErrorKind::NotFound => Error::not_found(error.message.clone()),
+        _ => Error::invalid(error.message.clone()),
+    };
     if let Some(advice) = &error.advice {
         told = told.hint(advice.clone());
     }
