@@ -81,7 +81,9 @@ impl SkillPackage {
 }
 
 /// The place that a skill comes from. Of two skills with one name the one from the earlier place is used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum SkillTier {
     /// The workspace: `skills/`, `.agents/skills/` and `.claude/skills/`, in that order.

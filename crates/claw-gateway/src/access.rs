@@ -118,7 +118,10 @@ pub(crate) async fn keys(visit: Visit) -> Result<Json<Keys>, ApiError> {
     Ok(Json(Keys { keys: visit.app().api_keys().await? }))
 }
 
-pub(crate) async fn create_key(visit: Visit, Body(wish): Body<KeyWish>) -> Result<Created<KeyMade>, ApiError> {
+pub(crate) async fn create_key(
+    visit: Visit,
+    Body(wish): Body<KeyWish>,
+) -> Result<Created<KeyMade>, ApiError> {
     if wish.days.is_some_and(|days| !(1..=LONGEST).contains(&days)) {
         return Err(ApiError::invalid(format!("a key holds for 1 to {LONGEST} days")));
     }
@@ -165,7 +168,10 @@ pub(crate) async fn tenants(visit: Visit) -> Result<Json<Tenants>, ApiError> {
     Ok(Json(Tenants { tenants: visit.app().tenants().await? }))
 }
 
-pub(crate) async fn add_tenant(visit: Visit, Body(wish): Body<TenantWish>) -> Result<Created<Tenant>, ApiError> {
+pub(crate) async fn add_tenant(
+    visit: Visit,
+    Body(wish): Body<TenantWish>,
+) -> Result<Created<Tenant>, ApiError> {
     visit.gateway.app().may_manage_tenants(visit.visitor())?;
     Ok(Created(visit.app().add_tenant(wish.id, wish.name).await?))
 }

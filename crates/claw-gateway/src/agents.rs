@@ -198,7 +198,10 @@ pub(crate) async fn get(visit: Visit, Path(id): Path<AgentId>) -> Result<Version
     Ok(Versioned(view.version, view.into()))
 }
 
-pub(crate) async fn create(visit: Visit, Body(new): Body<NewAgent>) -> Result<Created<AgentWritten>, ApiError> {
+pub(crate) async fn create(
+    visit: Visit,
+    Body(new): Body<NewAgent>,
+) -> Result<Created<AgentWritten>, ApiError> {
     let id = new.id;
     let empty = AgentSetup {
         name: id.to_string(),

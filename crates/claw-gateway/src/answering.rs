@@ -235,17 +235,9 @@ pub(crate) enum Told {
     /// The agent says this.
     Words(String),
     /// The agent calls a tool of its own, with these arguments.
-    Call {
-        id: CallId,
-        tool: String,
-        args: String,
-    },
+    Call { id: CallId, tool: String, args: String },
     /// A call came to its end.
-    Result {
-        id: CallId,
-        text: String,
-        failed: bool,
-    },
+    Result { id: CallId, text: String, failed: bool },
     /// The answer is whole.
     End(Ended),
     /// The run failed.
@@ -357,7 +349,9 @@ impl Answering {
                     None
                 }
                 RunEvent::Ended { end: RunEnd::Limited } => Some(self.over(Told::End(Ended::Limit))),
-                RunEvent::Ended { .. } | RunEvent::Cancelled { .. } => Some(self.over(Told::End(Ended::Stop))),
+                RunEvent::Ended { .. } | RunEvent::Cancelled { .. } => {
+                    Some(self.over(Told::End(Ended::Stop)))
+                }
                 RunEvent::Reported { why } => Some(self.over(Told::Failed(why))),
                 RunEvent::Parked { .. } => Some(self.parked()),
                 _ => None,

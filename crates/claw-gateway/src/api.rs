@@ -8,7 +8,7 @@ use std::marker::PhantomData;
 use std::str::FromStr;
 
 use axum::Router;
-use axum::body::Body as HttpBody;
+use axum::body::{Body as HttpBody, Bytes};
 use axum::extract::{FromRequest, FromRequestParts, RawPathParams, Request};
 use axum::handler::Handler;
 use axum::http::request::Parts;
@@ -281,6 +281,16 @@ impl<T: DeserializeOwned> FromRequest<Gateway> for Body<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request<HttpBody>, gateway: &Gateway) -> Result<Self, ApiError> {
+        let (head, body) = request.into_parts();
+        let mut whole = Request::new(body);
+        // The longest body is among them.
+        whole.extensions_mut().clone_from(&head.extensions);
+        let bytes = Bytes::from_request(whole, gateway).await?;
+        // Fields are named: a list of their values would be taken for them.
+        if bytes.trim_ascii_start().first() == Some(&b'[') {
+            return Err(ApiError::invalid("the body is a list; send a JSON object"));
+        }
+        let request = Request::from_parts(head, HttpBody::from(bytes));
         let body = axum::Json::from_request(request, gateway).await?;
         Ok(Self(body.0))
     }

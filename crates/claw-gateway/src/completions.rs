@@ -112,7 +112,8 @@ pub(crate) struct Completed;
 
 impl Output for Completed {
     fn describe(operation: &mut Operation, schemas: &mut Schemas) {
-        operation.header("x-clawsmith-session", "A session of your own that goes on; a fresh one where left out.");
+        operation
+            .header("x-clawsmith-session", "A session of your own that goes on; a fresh one where left out.");
         operation.reply(StatusCode::OK, "The answer.", Some(schemas.shown::<ChatCompletion>()));
         operation.also(StatusCode::OK, "text/event-stream", json!({ "type": "string" }));
     }
@@ -225,9 +226,7 @@ fn streamed(answering: Answering, options: StreamOptions) -> Response {
                 (chunk(&answering, &json!({ "role": "assistant", "content": "" }), None), Stage::Words)
             }
             Stage::Words => match answering.next().await {
-                Told::Words(words) => {
-                    (chunk(&answering, &json!({ "content": words }), None), Stage::Words)
-                }
+                Told::Words(words) => (chunk(&answering, &json!({ "content": words }), None), Stage::Words),
                 Told::End(ended) => {
                     let next = if options.include_usage { Stage::Usage } else { Stage::Done };
                     (chunk(&answering, &json!({}), Some(finish_reason(ended))), next)

@@ -37,9 +37,7 @@ pub(crate) async fn ready(State(gateway): State<Gateway>) -> Replied<Readiness> 
     let is_ready = store.is_ok() && !gateway.sessions().deserted().is_cancelled();
     let response: Response = match is_ready {
         true => Json(Health { status: "ready" }).into_response(),
-        false => {
-            (StatusCode::SERVICE_UNAVAILABLE, Json(Health { status: "not ready" })).into_response()
-        }
+        false => (StatusCode::SERVICE_UNAVAILABLE, Json(Health { status: "not ready" })).into_response(),
     };
     response.into()
 }

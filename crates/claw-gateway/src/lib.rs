@@ -21,6 +21,7 @@ mod guard;
 mod health;
 mod mcp;
 mod memory;
+mod metrics;
 mod openapi;
 mod policy;
 mod records;
@@ -29,12 +30,13 @@ mod routes;
 mod sessions;
 mod settings;
 mod skills;
+mod tls;
 mod tools;
 mod undo;
 mod ws;
 
 use std::future::Future;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -43,15 +45,21 @@ use axum::extract::DefaultBodyLimit;
 use axum::http::StatusCode;
 use axum::middleware::{from_fn, from_fn_with_state};
 use clawsmith::app::access::{Door, Visitor};
+use clawsmith::app::listen::TlsFiles;
 use clawsmith::app::{App, Error, Sessions, SessionsOptions};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use prometheus_client::metrics::gauge::Gauge;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+
+use crate::metrics::Metrics;
 
 /// The lane whose runs the gateway's workers take.
 pub const LANE: &str = "main";
@@ -75,6 +83,10 @@ const LONGEST_BODY: usize = 8 * 1024 * 1024;
 pub struct GatewayOptions {
     /// Names, besides loopback ones and the address itself, that a `Host` header may have.
     pub hosts: Vec<String>,
+    /// The certificate to speak TLS with; `None` for plain HTTP.
+    pub tls: Option<TlsFiles>,
+    /// The only addresses that connections are taken from; `None` for all.
+    pub peers: Option<Vec<IpAddr>>,
     /// A script that is played instead of every model.
     pub script: Option<std::path::PathBuf>,
 }
@@ -88,6 +100,7 @@ struct Inner {
     sessions: Sessions,
     door: Door,
     hosts: Vec<String>,
+    metrics: Metrics,
     /// Rings when the gateway ends: streams end then, and runs of clients that are cut off go on.
     ending: CancellationToken,
 }
@@ -136,8 +149,15 @@ pub async fn serve(
     let address =
         listener.local_addr().map_err(|error| Error::failed("there is no address").because(error))?;
     let (door, hosts, ending) = (app.door(), names(address, options.hosts), CancellationToken::new());
-    let gateway = Gateway(Arc::new(Inner { app, sessions, door, hosts, ending: ending.clone() }));
-    accept(listener, router(gateway.clone()), ending, stop).await;
+    let entrance = Entrance {
+        listener,
+        tls: options.tls.as_ref().map(tls::acceptor).transpose()?,
+        peers: options.peers,
+    };
+    let metrics = Metrics::new();
+    let connections = metrics.connections.clone();
+    let gateway = Gateway(Arc::new(Inner { app, sessions, door, hosts, metrics, ending: ending.clone() }));
+    entrance.accept(router(gateway.clone()), (ending, connections), stop).await;
     // A stream that did not end in time still holds it; its runs are taken up by the next start.
     if let Some(inner) = Arc::into_inner(gateway.0)
         && let Ok(ended) = timeout(LONGEST_END, inner.sessions.end()).await
@@ -147,58 +167,91 @@ pub async fn serve(
     Ok(())
 }
 
-/// Takes connections until `stop` is ready, and lets those that are open come to an end.
-async fn accept(
+/// The door to the network.
+struct Entrance {
     listener: TcpListener,
-    router: Router,
-    ending: CancellationToken,
-    stop: impl Future<Output = ()> + Send + 'static,
-) {
-    let (open, room) = (TaskTracker::new(), Arc::new(Semaphore::new(MOST_CONNECTIONS)));
-    let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(LONGEST_HEAD).max_buf_size(LONGEST_HEADERS);
-    let mut stop = std::pin::pin!(stop);
-    loop {
-        let accepted = tokio::select! {
-            () = &mut stop => break,
-            accepted = async {
-                let place = Arc::clone(&room).acquire_owned().await;
-                listener.accept().await.map(|(stream, _)| (stream, place))
-            } => accepted,
-        };
-        let (stream, place) = match accepted {
-            Ok(accepted) => accepted,
-            Err(error) => {
-                // No more files can be opened, perhaps: those that are open end some time.
-                tracing::warn!(%error, "a connection could not be accepted");
-                tokio::time::sleep(Duration::from_millis(100)).await;
-                continue;
-            }
-        };
-        let _ = stream.set_nodelay(true);
-        let service = TowerToHyperService::new(router.clone());
-        let connection = http.serve_connection(TokioIo::new(stream), service).with_upgrades();
-        let ending = ending.clone();
-        open.spawn(async move {
-            let _place = place;
-            let mut connection = std::pin::pin!(connection);
-            let ended = tokio::select! {
-                ended = connection.as_mut() => ended,
-                () = ending.cancelled() => {
-                    connection.as_mut().graceful_shutdown();
-                    connection.await
+    tls: Option<TlsAcceptor>,
+    peers: Option<Vec<IpAddr>>,
+}
+
+impl Entrance {
+    /// Takes connections until `stop` is ready, and lets those that are open come to an end.
+    async fn accept(
+        self,
+        router: Router,
+        (ending, connections): (CancellationToken, Gauge),
+        stop: impl Future<Output = ()> + Send + 'static,
+    ) {
+        let (open, room) = (TaskTracker::new(), Arc::new(Semaphore::new(MOST_CONNECTIONS)));
+        let mut stop = std::pin::pin!(stop);
+        loop {
+            let accepted = tokio::select! {
+                () = &mut stop => break,
+                accepted = async {
+                    let place = Arc::clone(&room).acquire_owned().await;
+                    self.listener.accept().await.map(|(stream, peer)| (stream, peer, place))
+                } => accepted,
+            };
+            let (stream, peer, place) = match accepted {
+                Ok(accepted) => accepted,
+                Err(error) => {
+                    // No more files can be opened, perhaps: those that are open end some time.
+                    tracing::warn!(%error, "a connection could not be accepted");
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                    continue;
                 }
             };
-            if let Err(error) = ended {
-                tracing::debug!(%error, "a connection ended");
+            let peer = peer.ip().to_canonical();
+            if self.peers.as_ref().is_some_and(|peers| !peers.contains(&peer)) {
+                tracing::warn!(%peer, "a connection was refused: it comes from no proxy that is named");
+                continue;
             }
-        });
+            let _ = stream.set_nodelay(true);
+            let (router, ending, tls) = (router.clone(), ending.clone(), self.tls.clone());
+            let connections = connections.clone();
+            open.spawn(async move {
+                let _place = place;
+                connections.inc();
+                match tls {
+                    None => serve_connection(stream, router, ending).await,
+                    Some(tls) => match timeout(LONGEST_HEAD, tls.accept(stream)).await {
+                        Ok(Ok(stream)) => serve_connection(stream, router, ending).await,
+                        Ok(Err(error)) => tracing::debug!(%error, "a connection spoke no TLS"),
+                        Err(_) => tracing::debug!("a connection was too slow to speak TLS"),
+                    },
+                }
+                connections.dec();
+            });
+        }
+        drop(self.listener);
+        ending.cancel();
+        open.close();
+        if timeout(LONGEST_END, open.wait()).await.is_err() {
+            tracing::warn!("requests that still run are cut off; their runs go on at the next start");
+        }
     }
-    drop(listener);
-    ending.cancel();
-    open.close();
-    if timeout(LONGEST_END, open.wait()).await.is_err() {
-        tracing::warn!("requests that still run are cut off; their runs go on at the next start");
+}
+
+/// Serves one connection until its end.
+async fn serve_connection(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    router: Router,
+    ending: CancellationToken,
+) {
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(LONGEST_HEAD).max_buf_size(LONGEST_HEADERS);
+    let service = TowerToHyperService::new(router);
+    let connection = http.serve_connection(TokioIo::new(stream), service).with_upgrades();
+    let mut connection = std::pin::pin!(connection);
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        () = ending.cancelled() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "a connection ended");
     }
 }
 
@@ -218,6 +271,7 @@ fn router(gateway: Gateway) -> Router {
         .method_not_allowed_fallback(error::no_such_method)
         .layer(from_fn_with_state(gateway.clone(), guard::check_origin))
         .layer(from_fn(error::shape))
+        .layer(from_fn_with_state(gateway.clone(), metrics::observe))
         .layer(DefaultBodyLimit::max(LONGEST_BODY))
         .with_state(gateway)
 }

@@ -122,10 +122,7 @@ fn may_write(visit: &Visit, owner: Owner) -> Result<(), ApiError> {
     }
 }
 
-pub(crate) async fn search(
-    visit: Visit,
-    Query(asked): Query<Asked>,
-) -> Result<Json<MemoryFound>, ApiError> {
+pub(crate) async fn search(visit: Visit, Query(asked): Query<Asked>) -> Result<Json<MemoryFound>, ApiError> {
     if asked.q.trim().is_empty() || asked.q.len() > LONGEST {
         return Err(ApiError::invalid(format!("`q` has {} bytes; ask with 1 to {LONGEST}", asked.q.len())));
     }

@@ -11,11 +11,12 @@ use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
 use crate::api::{Access, Output, Replied, Route};
-use crate::error::{is_openai, OpenAiError, Problem};
+use crate::error::{OpenAiError, Problem, is_openai};
 use crate::{routes, ws};
 
 /// The document as it is served.
-static DOCUMENT: LazyLock<String> = LazyLock::new(|| document(&routes::table(MethodRouter::new()).routes).to_string());
+static DOCUMENT: LazyLock<String> =
+    LazyLock::new(|| document(&routes::table(MethodRouter::new()).routes).to_string());
 
 /// Schemas of requests and of answers.
 pub(crate) struct Schemas {
@@ -94,7 +95,8 @@ impl Operation {
 
     /// Adds a JSON body.
     pub(crate) fn body(&mut self, schema: Value) {
-        self.body = Some(json!({ "required": true, "content": { "application/json": { "schema": schema } } }));
+        self.body =
+            Some(json!({ "required": true, "content": { "application/json": { "schema": schema } } }));
     }
 
     /// Adds an answer: JSON where it has a schema.
@@ -108,7 +110,10 @@ impl Operation {
 
     /// Adds a content of another type to an answer.
     pub(crate) fn also(&mut self, status: StatusCode, mime: &str, schema: Value) {
-        let reply = self.replies.entry(status.as_str().to_owned()).or_insert_with(|| json!({ "description": "Done." }));
+        let reply = self
+            .replies
+            .entry(status.as_str().to_owned())
+            .or_insert_with(|| json!({ "description": "Done." }));
         reply["content"][mime] = json!({ "schema": schema });
     }
 
@@ -118,7 +123,8 @@ impl Operation {
             true => ("application/json", schemas.shown::<OpenAiError>()),
             false => ("application/problem+json", schemas.shown::<Problem>()),
         };
-        let fault = json!({ "description": "The request failed.", "content": { mime: { "schema": schema } } });
+        let fault =
+            json!({ "description": "The request failed.", "content": { mime: { "schema": schema } } });
         self.replies.insert("default".to_owned(), fault);
     }
 

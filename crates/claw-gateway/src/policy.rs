@@ -1,8 +1,8 @@
 //! The policy over HTTP: explanations, doubtful rules, and what another configuration would change.
 
 use clawsmith::app::access::CallerWish;
-use clawsmith::app::replay::{Replay, ago, since};
 use clawsmith::app::policy::{PolicyDiff, PolicyFinding};
+use clawsmith::app::replay::{Replay, ago, since};
 use clawsmith::{AgentId, SubagentDepth};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -96,7 +96,10 @@ pub(crate) async fn lint(visit: Visit, Body(asked): Body<LintRequest>) -> Result
     Ok(Json(Findings { findings: app.lint_policy(other.as_ref()) }))
 }
 
-pub(crate) async fn diff(visit: Visit, Body(asked): Body<DiffRequest>) -> Result<Json<Differences>, ApiError> {
+pub(crate) async fn diff(
+    visit: Visit,
+    Body(asked): Body<DiffRequest>,
+) -> Result<Json<Differences>, ApiError> {
     let app = visit.gateway.app();
     app.may_read_policy(visit.visitor())?;
     Ok(Json(Differences { differences: app.diff_policy(&app.proposed(asked.config)?)? }))

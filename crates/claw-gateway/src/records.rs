@@ -89,7 +89,9 @@ pub(crate) async fn ledger(
 
 pub(crate) async fn verify(visit: Visit) -> Result<Json<Verified>, ApiError> {
     if visit.visitor().role < AccessRole::Admin {
-        return Err(clawsmith::app::Error::invalid("the whole ledger is for administrators").refusing().into());
+        return Err(clawsmith::app::Error::invalid("the whole ledger is for administrators")
+            .refusing()
+            .into());
     }
     let chains: Vec<ChainReport> = visit.app().verify_ledger().await?;
     let sound = chains.iter().all(|report| report.fault.is_none());

@@ -17,7 +17,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::answering::{Answering, Content, ContentPart, Ended, ImageUrl, Question, Said, Told, ask, session_in};
+use crate::answering::{
+    Answering, Content, ContentPart, Ended, ImageUrl, Question, Said, Told, ask, session_in,
+};
 use crate::api::{Body, Json, Output, Replied, Visit};
 use crate::completions::refuse_tools;
 use crate::error::ApiError;
@@ -232,7 +234,8 @@ pub(crate) struct Responded;
 
 impl Output for Responded {
     fn describe(operation: &mut Operation, schemas: &mut Schemas) {
-        operation.header("x-clawsmith-session", "A session of your own that goes on; a fresh one where left out.");
+        operation
+            .header("x-clawsmith-session", "A session of your own that goes on; a fresh one where left out.");
         operation.reply(StatusCode::OK, "The response.", Some(schemas.shown::<ResponseView>()));
         operation.also(StatusCode::OK, "text/event-stream", json!({ "type": "string" }));
     }
@@ -284,7 +287,8 @@ pub(crate) async fn create(
         top_p: None,
         store: true,
     };
-    let responding = Responding { answering, view, said: None, number: 0, waiting: VecDeque::new(), is_over: false };
+    let responding =
+        Responding { answering, view, said: None, number: 0, waiting: VecDeque::new(), is_over: false };
     let response = match create.stream {
         true => responding.streamed(),
         false => responding.whole().await?,
@@ -416,7 +420,12 @@ impl Responding {
     fn message_begins(&mut self) -> usize {
         let at = self.view.output.len();
         let id = self.item_id(at);
-        let item = OutputItem::Message { id: id.clone(), role: "assistant", status: "in_progress", content: Vec::new() };
+        let item = OutputItem::Message {
+            id: id.clone(),
+            role: "assistant",
+            status: "in_progress",
+            content: Vec::new(),
+        };
         self.tell("response.output_item.added", json!({ "output_index": at, "item": item }));
         self.view.output.push(item);
         self.said = Some((at, String::new()));
@@ -474,8 +483,15 @@ impl Responding {
         let OutputItem::McpCall { name, arguments, .. } = self.view.output[at].clone() else { return };
         let (output, error) = if failed { (None, Some(text)) } else { (Some(text), None) };
         let status = if failed { "failed" } else { "completed" };
-        let item =
-            OutputItem::McpCall { id: id.clone(), server_label: LABEL, name, arguments, output, error, status };
+        let item = OutputItem::McpCall {
+            id: id.clone(),
+            server_label: LABEL,
+            name,
+            arguments,
+            output,
+            error,
+            status,
+        };
         self.tell(&format!("response.mcp_call.{status}"), json!({ "item_id": id, "output_index": at }));
         self.item_done(at, item);
     }

@@ -7,8 +7,8 @@ use clawsmith::app::access::Permission as May;
 use crate::api::Access::{Key, Needs, Open};
 use crate::api::Api;
 use crate::{
-    Gateway, access, agents, approvals, completions, custom, events, health, mcp, memory, openapi, policy, records,
-    responses, sessions, settings, skills, tools, undo, ws,
+    Gateway, access, agents, approvals, completions, custom, events, health, mcp, memory, metrics, openapi,
+    policy, records, responses, sessions, settings, skills, tools, undo, ws,
 };
 
 /// The routes, with the service that answers at `/mcp`.
@@ -64,7 +64,12 @@ pub(crate) fn table(served: MethodRouter<Gateway>) -> Api {
         );
     api.group("approvals")
         .on("GET /v1/rules", Needs(May::ManageRules), "List remembered rules", approvals::rules)
-        .on("DELETE /v1/rules/{rule}", Needs(May::ManageRules), "Revoke a remembered rule", approvals::revoke_rule);
+        .on(
+            "DELETE /v1/rules/{rule}",
+            Needs(May::ManageRules),
+            "Revoke a remembered rule",
+            approvals::revoke_rule,
+        );
     api.group("agents")
         .on("GET /v1/agents", Needs(May::ReadAgents), "List the agents", agents::list)
         .on("POST /v1/agents", Needs(May::WriteAgents), "Add an agent", agents::create)
@@ -72,9 +77,24 @@ pub(crate) fn table(served: MethodRouter<Gateway>) -> Api {
         .on("PATCH /v1/agents/{agent}", Needs(May::WriteAgents), "Change an agent", agents::update)
         .on("DELETE /v1/agents/{agent}", Needs(May::WriteAgents), "Remove an agent", agents::remove)
         .on("GET /v1/agents/{agent}/files", Needs(May::WriteAgents), "List context files", agents::files)
-        .on("GET /v1/agents/{agent}/files/{file}", Needs(May::WriteAgents), "Read a context file", agents::file)
-        .on("PUT /v1/agents/{agent}/files/{file}", Needs(May::WriteAgents), "Write a context file", agents::write_file)
-        .on("DELETE /v1/agents/{agent}/files/{file}", Needs(May::WriteAgents), "Remove a context file", agents::remove_file);
+        .on(
+            "GET /v1/agents/{agent}/files/{file}",
+            Needs(May::WriteAgents),
+            "Read a context file",
+            agents::file,
+        )
+        .on(
+            "PUT /v1/agents/{agent}/files/{file}",
+            Needs(May::WriteAgents),
+            "Write a context file",
+            agents::write_file,
+        )
+        .on(
+            "DELETE /v1/agents/{agent}/files/{file}",
+            Needs(May::WriteAgents),
+            "Remove a context file",
+            agents::remove_file,
+        );
     api.group("access")
         .on("GET /v1/api-keys", Needs(May::ManageAccess), "List API keys", access::keys)
         .on("POST /v1/api-keys", Needs(May::ManageAccess), "Make an API key", access::create_key)
@@ -84,12 +104,37 @@ pub(crate) fn table(served: MethodRouter<Gateway>) -> Api {
         .on("PATCH /v1/users/{user}", Needs(May::ManageAccess), "Change or disable a user", access::edit_user)
         .on("GET /v1/tenants", Needs(May::ManageAccess), "List tenants", access::tenants)
         .on("POST /v1/tenants", Needs(May::ManageAccess), "Add a tenant", access::add_tenant)
-        .on("PATCH /v1/tenants/{tenant}", Needs(May::ManageAccess), "Change or disable a tenant", access::edit_tenant)
-        .on("GET /v1/tenant/rules", Needs(May::ReadSettings), "Show your tenant's tool rules", access::tenant_rules)
-        .on("PUT /v1/tenant/rules", Needs(May::WriteSettings), "Write your tenant's tool rules", access::set_tenant_rules);
+        .on(
+            "PATCH /v1/tenants/{tenant}",
+            Needs(May::ManageAccess),
+            "Change or disable a tenant",
+            access::edit_tenant,
+        )
+        .on(
+            "GET /v1/tenant/rules",
+            Needs(May::ReadSettings),
+            "Show your tenant's tool rules",
+            access::tenant_rules,
+        )
+        .on(
+            "PUT /v1/tenant/rules",
+            Needs(May::WriteSettings),
+            "Write your tenant's tool rules",
+            access::set_tenant_rules,
+        );
     api.group("settings")
-        .on("GET /v1/settings/tools", Needs(May::ReadSettings), "List settings of tools", settings::tool_settings)
-        .on("PUT /v1/settings/tools/{tool}", Needs(May::WriteSettings), "Set up a tool", settings::put_tool_settings)
+        .on(
+            "GET /v1/settings/tools",
+            Needs(May::ReadSettings),
+            "List settings of tools",
+            settings::tool_settings,
+        )
+        .on(
+            "PUT /v1/settings/tools/{tool}",
+            Needs(May::WriteSettings),
+            "Set up a tool",
+            settings::put_tool_settings,
+        )
         .on(
             "DELETE /v1/settings/tools/{tool}",
             Needs(May::WriteSettings),
@@ -98,9 +143,19 @@ pub(crate) fn table(served: MethodRouter<Gateway>) -> Api {
         )
         .on("GET /v1/secrets", Needs(May::ReadSettings), "List names of secrets", settings::secrets)
         .on("PUT /v1/secrets/{secret}", Needs(May::WriteSettings), "Seal a secret", settings::put_secret)
-        .on("DELETE /v1/secrets/{secret}", Needs(May::WriteSettings), "Remove a secret", settings::remove_secret)
+        .on(
+            "DELETE /v1/secrets/{secret}",
+            Needs(May::WriteSettings),
+            "Remove a secret",
+            settings::remove_secret,
+        )
         .on("GET /v1/programs", Needs(May::ReadSettings), "List credentialed programs", settings::programs)
-        .on("DELETE /v1/programs/{program}", Needs(May::WriteSettings), "Remove a program", settings::remove_program)
+        .on(
+            "DELETE /v1/programs/{program}",
+            Needs(May::WriteSettings),
+            "Remove a program",
+            settings::remove_program,
+        )
         .on("GET /v1/providers", Needs(May::ReadSettings), "List providers of models", settings::providers);
     api.group("skills")
         .on("GET /v1/skills", Needs(May::ReadSkills), "List the skills of an agent", skills::list)
@@ -117,7 +172,7 @@ pub(crate) fn table(served: MethodRouter<Gateway>) -> Api {
         .on("GET /v1/memory/document", Needs(May::ReadMemory), "Read a document", memory::read)
         .on("PUT /v1/memory/document", Needs(May::WriteMemory), "Write a document", memory::write)
         .on("DELETE /v1/memory/document", Needs(May::WriteMemory), "Remove a document", memory::forget);
-    api.group("mcp")
+    api.group("MCP")
         .on("GET /v1/mcp/servers", Needs(May::ManageMcp), "List MCP servers", mcp::list)
         .on("POST /v1/mcp/servers", Needs(May::ManageMcp), "Add or replace an MCP server", mcp::add)
         .on("GET /v1/mcp/servers/{server}", Needs(May::ManageMcp), "Show an MCP server", mcp::get)
@@ -129,23 +184,49 @@ pub(crate) fn table(served: MethodRouter<Gateway>) -> Api {
         .on("GET /v1/mcp/requests", Needs(May::RequestMcp), "List requests for access", mcp::requests)
         .on("POST /v1/mcp/requests", Needs(May::RequestMcp), "Ask for access", mcp::request)
         .on("POST /v1/mcp/requests/{request}/review", Needs(May::ManageMcp), "Answer a request", mcp::review)
-        .mount(("/mcp", &[Method::GET, Method::POST, Method::DELETE]), Key, "Our tools, for MCP clients", served);
+        .mount(
+            ("/mcp", &[Method::GET, Method::POST, Method::DELETE]),
+            Key,
+            "Our tools, for MCP clients",
+            served,
+        );
     api.group("policy")
-        .on("POST /v1/policy/explain", Needs(May::ReadPolicy), "Say why an agent has a tool or not", policy::explain)
+        .on(
+            "POST /v1/policy/explain",
+            Needs(May::ReadPolicy),
+            "Say why an agent has a tool or not",
+            policy::explain,
+        )
         .on("POST /v1/policy/lint", Needs(May::ReadPolicy), "Name doubtful rules", policy::lint)
         .on("POST /v1/policy/diff", Needs(May::ReadPolicy), "Compare a configuration", policy::diff)
         .on("POST /v1/policy/replay", Needs(May::ReadPolicy), "Judge recorded calls anew", policy::replay);
     api.group("records")
-        .on("GET /v1/ledger", Needs(May::ReadLedger), "List what was refused, intended and done", records::ledger)
+        .on(
+            "GET /v1/ledger",
+            Needs(May::ReadLedger),
+            "List what was refused, intended and done",
+            records::ledger,
+        )
         .on("GET /v1/usage", Needs(May::ReadLedger), "Sum tokens and cost", records::usage)
-        .on("GET /v1/usage/days", Needs(May::ReadLedger), "Tokens and cost by day and model", records::usage_days)
-        .on("GET /v1/ledger/verify", Needs(May::ReadLedger), "Check that the ledger is whole", records::verify)
+        .on(
+            "GET /v1/usage/days",
+            Needs(May::ReadLedger),
+            "Tokens and cost by day and model",
+            records::usage_days,
+        )
+        .on(
+            "GET /v1/ledger/verify",
+            Needs(May::ReadLedger),
+            "Check that the ledger is whole",
+            records::verify,
+        )
         .on("GET /v1/undo", Needs(May::ReadLedger), "List changes that can be undone", undo::list)
         .on("GET /v1/undo/{change}", Needs(May::ReadLedger), "Show a change and its diff", undo::show)
         .on("POST /v1/undo/{change}/apply", Needs(May::CallTools), "Undo a change", undo::apply);
     api.group("operation")
         .on("GET /health", Open, "Say that the gateway lives", health::alive)
         .on("GET /ready", Open, "Say whether the gateway can work", health::ready)
+        .on("GET /metrics", Needs(May::ReadMetrics), "Metrics for Prometheus", metrics::show)
         .on("GET /openapi.json", Open, "This document", openapi::show)
         .on("GET /docs", Open, "A page that shows this document", openapi::page)
         .on("GET /docs/page.js", Open, "The script of that page", openapi::script)

@@ -130,7 +130,10 @@ pub(crate) async fn revoke(
     Ok(NoContent)
 }
 
-pub(crate) async fn remove(visit: Visit, Path(name): Path<SkillName>) -> Result<Json<SkillRemoved>, ApiError> {
+pub(crate) async fn remove(
+    visit: Visit,
+    Path(name): Path<SkillName>,
+) -> Result<Json<SkillRemoved>, ApiError> {
     let (removed, forgotten) = visit.app().remove_skill(&name).await?;
     Ok(Json(SkillRemoved { removed, forgotten }))
 }

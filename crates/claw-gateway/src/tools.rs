@@ -132,7 +132,8 @@ impl Output for Invoked {
         let ran = schemas.shown::<Called>();
         let rehearsed = schemas.shown::<Rehearsal>();
         let either = json!({ "anyOf": [ran, rehearsed] });
-        operation.header("Idempotency-Key", "The same key and request of the same user and agent are one call.");
+        operation
+            .header("Idempotency-Key", "The same key and request of the same user and agent are one call.");
         operation.reply(StatusCode::OK, "The call ran, or with `dryRun` what it would do.", Some(either));
         let waiting = schemas.shown::<CallWaiting>();
         operation.reply(StatusCode::ACCEPTED, "The call waits for an approval.", Some(waiting));

@@ -113,7 +113,10 @@ async fn found(visit: &Visit, id: UndoId) -> Result<Change, ApiError> {
     found.filter(|change| is_seen(visit.visitor(), change)).ok_or_else(unknown)
 }
 
-pub(crate) async fn list(visit: Visit, Query(wanted): Query<ChangesQuery>) -> Result<Json<Changes>, ApiError> {
+pub(crate) async fn list(
+    visit: Visit,
+    Query(wanted): Query<ChangesQuery>,
+) -> Result<Json<Changes>, ApiError> {
     let log = visit.app().undo()?;
     let filter = UndoFilter { session: wanted.session_key, ..UndoFilter::default() };
     let found = log.changes(&filter, MOST_LOOKED_AT).await?;

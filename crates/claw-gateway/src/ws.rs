@@ -209,7 +209,8 @@ pub(crate) async fn open(
     headers: HeaderMap,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Replied<Upgraded>, ApiError> {
-    let upgrade = upgrade.map_err(|error| ApiError::new(error.status(), "no_websocket", error.body_text()))?;
+    let upgrade =
+        upgrade.map_err(|error| ApiError::new(error.status(), "no_websocket", error.body_text()))?;
     let key = bearer(&headers).unwrap_or_default().to_owned();
     let upgrade = upgrade.max_message_size(LONGEST_FRAME).max_frame_size(LONGEST_FRAME);
     let response = upgrade.on_upgrade(move |socket| async move {
@@ -284,7 +285,9 @@ impl Connection {
     async fn answer(&mut self, text: &str) -> Res {
         let frame: Frame = match serde_json::from_str(text) {
             Ok(frame) => frame,
-            Err(error) => return answered(None, Err(ApiError::invalid(format!("the frame is wrong: {error}")))),
+            Err(error) => {
+                return answered(None, Err(ApiError::invalid(format!("the frame is wrong: {error}"))));
+            }
         };
         let id = frame.id.clone();
         answered(Some(id), self.done(frame).await)

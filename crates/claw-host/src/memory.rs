@@ -172,7 +172,8 @@ impl Ledger for MemoryStore {
     ) -> Result<Vec<(u64, Entry)>, StoreError> {
         let books = self.books();
         let Some(book) = books.get(tenant) else { return Ok(Vec::new()) };
-        let before = book.entries.iter().rev().filter(|entry| position.is_none_or(|before| entry.seq < before));
+        let before =
+            book.entries.iter().rev().filter(|entry| position.is_none_or(|before| entry.seq < before));
         Ok(before.take(limit).map(|entry| (entry.seq, entry.clone())).collect())
     }
 

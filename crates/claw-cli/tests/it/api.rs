@@ -66,22 +66,28 @@ fn a_response_goes_on_where_the_one_before_it_ended() {
     let gateway = Gateway::start(&home, ECHO);
     let (ann, ben) = (gateway.key("ann", &[]), gateway.key("ben", &[]));
     let respond = |key: &str, body: Value| gateway.post("/v1/responses", key, &body);
-    let first = respond(&ann, json!({ "model": "default", "input": "one" })).check(200, "You said: one").json();
+    let first =
+        respond(&ann, json!({ "model": "default", "input": "one" })).check(200, "You said: one").json();
     assert_eq!(first["status"], "completed");
     let after = |id: &Value| json!({ "model": "default", "input": "two", "previous_response_id": id });
     respond(&ben, after(&first["id"])).check(404, "there is no response");
     let second = respond(&ann, after(&first["id"])).check(200, "You said: two").json();
     respond(&ann, after(&first["id"])).check(409, "\"code\":\"session_went_on\"");
     respond(&ann, after(&second["id"])).check(200, "You said: two");
-    for wrong in ["resp_", "resp_x", "", "'; drop table jobs", second["id"].as_str().unwrap().get(5..).unwrap()] {
+    for wrong in
+        ["resp_", "resp_x", "", "'; drop table jobs", second["id"].as_str().unwrap().get(5..).unwrap()]
+    {
         respond(&ann, after(&json!(wrong))).check(404, "\"type\":\"invalid_request_error\"");
     }
     // A call that the agent makes is part of the output; one that needs approval ends it.
-    let listed = respond(&ann, json!({ "model": "default", "input": "list the files" })).check(200, "").json();
+    let listed =
+        respond(&ann, json!({ "model": "default", "input": "list the files" })).check(200, "").json();
     let kinds: Vec<&str> =
         listed["output"].as_array().unwrap().iter().map(|item| item["type"].as_str().unwrap()).collect();
     assert_eq!(kinds, ["message", "mcp_call", "message"], "{listed}");
-    let waits = respond(&ann, json!({ "model": "default", "input": "write" })).check(200, "waits for approval").json();
+    let waits = respond(&ann, json!({ "model": "default", "input": "write" }))
+        .check(200, "waits for approval")
+        .json();
     assert_eq!(waits["status"], "completed");
     let streamed = json!({ "model": "default", "input": "three", "stream": true });
     let streamed = respond(&ann, streamed).check(200, "event: response.created");
@@ -136,7 +142,8 @@ fn ids_of_others(home: &Home, gateway: &Gateway<'_>) -> Vec<(&'static str, Strin
     let run = waits.header("x-clawsmith-run").unwrap().to_owned();
     let approvals = gateway.get("/v1/approvals", &owner).json();
     let approval = approvals["approvals"][0]["id"].as_str().unwrap().to_owned();
-    let tool = json!({ "name": "of_main", "description": "secret of main", "command": "echo secret of main" });
+    let tool =
+        json!({ "name": "of_main", "description": "secret of main", "command": "echo secret of main" });
     gateway.post("/v1/tools/custom", &owner, &tool).check(201, "of_main");
     std::fs::create_dir(home.path().join("of-main")).unwrap();
     home.write("of-main/SKILL.md", "---\nname: of-main\ndescription: secret of main\n---\nsecret of main\n");
@@ -194,7 +201,10 @@ fn ids_of_another_tenant_lead_nowhere() {
         let names = path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
         let names: Vec<String> = names.map(str::to_owned).collect();
         let Some(first) = names.first() else { continue };
-        assert!(names.iter().all(|name| ids.iter().any(|(of, _)| of == name)), "{path}: say what another tenant's is");
+        assert!(
+            names.iter().all(|name| ids.iter().any(|(of, _)| of == name)),
+            "{path}: say what another tenant's is"
+        );
         for (_, id) in ids.iter().filter(|(of, _)| of == first) {
             let mut real = path.replace(&format!("{{{first}}}"), id);
             for (name, id) in &ids {
@@ -264,13 +274,19 @@ fn huge_bodies_deep_json_and_slow_heads_are_cut_off() {
     let huge = format!("{{\"tool\": \"{}\"}}", "x".repeat(9 * 1024 * 1024));
     gateway.send("POST /v1/tools/invoke", &key, &[], &huge).check(413, "");
     for depth in [200, 100_000] {
-        let deep = format!("{{\"tool\": \"list_files\", \"args\": {}{}}}", "[".repeat(depth), "]".repeat(depth));
+        let deep =
+            format!("{{\"tool\": \"list_files\", \"args\": {}{}}}", "[".repeat(depth), "]".repeat(depth));
         gateway.send("POST /v1/tools/invoke", &key, &[], &deep).check(400, "recursion limit");
         let open = "[".repeat(depth);
         let answer = gateway.send("POST /v1/tools/invoke", &key, &[], &open);
         assert!(matches!(answer.status, 400 | 422), "{}", answer.body);
         let deep = format!("{{\"model\": {}1{}}}", "{\"a\":".repeat(depth), "}".repeat(depth));
-        gateway.send("POST /v1/responses", &key, &[], &deep).check(400, "invalid_request_error");
+        let answer = gateway.send("POST /v1/responses", &key, &[], &deep);
+        assert!(
+            matches!(answer.status, 400 | 422) && answer.body.contains("invalid_request_error"),
+            "{}",
+            answer.body
+        );
     }
     // A head that comes a byte at a time is not waited for, and others are served meanwhile.
     let began = Instant::now();
@@ -300,13 +316,18 @@ fn a_policy_is_explained_compared_and_replayed() {
     gateway.invoke(&admin, &json!({ "tool": "list_files" })).check(200, "\"ok\":true");
     let post = |path: &str, body: Value| gateway.post(&format!("/v1/policy/{path}"), &admin, &body);
     post("explain", json!({ "tool": "list_files" })).check(200, "\"allowed\":true");
-    post("explain", json!({ "tool": "list_files", "requestAllow": ["exec"] })).check(200, "\"allowed\":false");
+    post("explain", json!({ "tool": "list_files", "requestAllow": ["exec"] }))
+        .check(200, "\"allowed\":false");
     post("lint", json!({})).check(200, "findings");
     post("lint", json!({ "config": "[tools]\ndeny = [\"lst_files\"]" })).check(200, "lst_files");
-    post("diff", json!({ "config": "[tools]\ndeny = [\"list_files\"]" })).check(200, "\"list_files\":\"lost\"");
+    post("diff", json!({ "config": "[tools]\ndeny = [\"list_files\"]" }))
+        .check(200, "\"list_files\":\"lost\"");
     let replayed = post("replay", json!({ "config": "[tools]\ndeny = [\"list_files\"]", "since": "1d" }));
     let replayed = replayed.check(200, "").json();
-    assert_eq!((&replayed["changes"][0]["tool"], &replayed["changes"][0]["after"]), (&json!("list_files"), &json!("deny")));
+    assert_eq!(
+        (&replayed["changes"][0]["tool"], &replayed["changes"][0]["after"]),
+        (&json!("list_files"), &json!("deny"))
+    );
     post("replay", json!({ "config": "[tools]", "since": "soon" })).check(400, "use days or hours");
     post("diff", json!({ "config": "tools = 1" })).check(400, "tools");
     post("diff", json!({ "config": "[" })).check(400, "");
@@ -327,7 +348,9 @@ fn an_agent_is_added_changed_by_its_version_and_removed() {
     let new = json!({ "id": "helper", "about": "Helps.", "tools": { "deny": ["exec"] } });
     gateway.post("/v1/agents", &admin, &new).check(201, "Helps.");
     gateway.post("/v1/agents", &admin, &new).check(409, "already");
-    gateway.post("/v1/agents", &admin, &json!({ "id": "other", "tools": { "deny": ["exek"] } })).check(400, "exek");
+    gateway
+        .post("/v1/agents", &admin, &json!({ "id": "other", "tools": { "deny": ["exek"] } }))
+        .check(400, "exek");
     let shown = gateway.get("/v1/agents/helper", &admin).check(200, "\"deny\":[\"exec\"]");
     let tag = shown.header("etag").unwrap().to_owned();
     let patch = |tag: &str, body: Value| {
@@ -337,11 +360,20 @@ fn an_agent_is_added_changed_by_its_version_and_removed() {
     patch(&tag, json!({ "name": "Late" })).check(412, "\"code\":\"stale\"");
     patch("x", json!({ "name": "Late" })).check(400, "If-Match");
     gateway.get("/v1/tools?agentId=helper", &admin).check(200, "list_files");
-    assert!(!gateway.get("/v1/tools?agentId=helper", &admin).body.contains("\"exec\""));
+    // Its rules hold as soon as the store has told of them.
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while gateway.get("/v1/tools?agentId=helper", &admin).body.contains("\"exec\"") {
+        assert!(Instant::now() < deadline, "the agent's rules do not hold");
+    }
     let put = |body: &Value, tag: &str| {
         gateway.send("PUT /v1/agents/helper/files/SOUL.md", &admin, &[("if-match", tag)], &body.to_string())
     };
-    let first = gateway.send("PUT /v1/agents/helper/files/SOUL.md", &admin, &[], &json!({ "text": "Kind." }).to_string());
+    let first = gateway.send(
+        "PUT /v1/agents/helper/files/SOUL.md",
+        &admin,
+        &[],
+        &json!({ "text": "Kind." }).to_string(),
+    );
     let tag = first.check(200, "SOUL.md").header("etag").unwrap().to_owned();
     put(&json!({ "text": "Kinder." }), &tag).check(200, "");
     put(&json!({ "text": "Late." }), &tag).check(412, "");
@@ -378,7 +410,9 @@ fn refuses_to_give_more_than_one_has() {
     let value = made["key"].as_str().unwrap();
     gateway.get("/v1/tools", value).check(200, "list_files");
     assert!(!gateway.get("/v1/api-keys", &admin).check(200, "eve").body.contains("claw_"));
-    gateway.send(&format!("DELETE /v1/api-keys/{}", made["id"].as_str().unwrap()), &admin, &[], "").check(200, "");
+    gateway
+        .send(&format!("DELETE /v1/api-keys/{}", made["id"].as_str().unwrap()), &admin, &[], "")
+        .check(200, "");
     gateway.get("/v1/tools", value).check(401, "");
     // A key with limits keeps to them, and gives none.
     let limited = json!({
@@ -463,4 +497,78 @@ fn changes_are_shown_and_undone_and_the_ledger_comes_in_pages() {
     let admin = gateway.key("root", &["--role", "admin", "--scope", "admin"]);
     gateway.get("/v1/ledger/verify", &admin).check(200, "\"sound\":true");
     gateway.get("/v1/usage/days", &admin).check(200, "days");
+}
+
+#[test]
+fn metrics_count_requests_by_route_for_the_deployments_own() {
+    let home = Home::new();
+    let gateway = Gateway::start(&home, ECHO);
+    let key = gateway.key("ann", &["--scope", "metrics:read,tools:read,sessions:write"]);
+    gateway.get("/v1/tools", &key).check(200, "");
+    gateway.get("/v1/runs/0190a000-0000-7000-8000-000000000000", &key).check(403, "");
+    gateway.send("BREW /v1/tools", &key, &[], "").check(405, "");
+    gateway.chat(&key, "one", None).check(200, "");
+    let metrics = gateway.get("/metrics", &key).check(200, "# EOF");
+    for line in [
+        "clawsmith_http_requests_total{method=\"GET\",path=\"/v1/tools\",status=\"200\"} 1",
+        "clawsmith_http_requests_total{method=\"GET\",path=\"/v1/runs/{run}\",status=\"403\"} 1",
+        "clawsmith_http_requests_total{method=\"other\",path=\"/v1/tools\",status=\"405\"} 1",
+        "clawsmith_runs{state=\"pending\"} 0",
+        "clawsmith_http_request_seconds_bucket",
+    ] {
+        assert!(metrics.body.contains(line), "{line}: {}", metrics.body);
+    }
+    assert!(!metrics.body.contains("0190a000"), "{}", metrics.body);
+    gateway.get("/metrics", "").check(401, "");
+    gateway.get("/metrics", &gateway.key("ben", &[])).check(403, "metrics:read");
+    assert_eq!(home.run(&["tenants", "add", "other"]).code, 0);
+    let other = gateway.key("eve", &["--tenant", "other", "--role", "owner", "--scope", "admin"]);
+    gateway.get("/metrics", &other).check(403, "own tenant");
+}
+
+#[test]
+fn tls_is_spoken_with_a_certificate_and_never_without() {
+    let home = Home::new();
+    let (certificate, key) = (home.path().join("cert.pem"), home.path().join("key.pem"));
+    let made = Command::new("openssl")
+        .args([
+            "req",
+            "-x509",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:prime256v1",
+            "-nodes",
+            "-days",
+            "2",
+        ])
+        .args(["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"])
+        .arg("-keyout")
+        .arg(&key)
+        .arg("-out")
+        .arg(&certificate)
+        .output();
+    if !made.is_ok_and(|made| made.status.success()) {
+        return eprintln!("skipped: there is no openssl that makes a certificate");
+    }
+    home.write("tls.toml", "[gateway.tls]\ncertificate = \"cert.pem\"\nkey = \"key.pem\"\n");
+    let config = home.path().join("tls.toml");
+    let gateway = Gateway::start_with(&home, ECHO, &["--config", config.to_str().unwrap()]);
+    let curl = |scheme: &str| {
+        let ran = Command::new("curl")
+            .args(["-sS", "--max-time", "20", "--cacert"])
+            .arg(&certificate)
+            .arg(format!("{scheme}://{}/health", gateway.address))
+            .output()
+            .unwrap();
+        String::from_utf8_lossy(&ran.stdout).into_owned()
+    };
+    assert!(curl("https").contains("\"ok\""));
+    assert!(!curl("http").contains("\"ok\""));
+    // A wide address needs TLS, or a proxy that is named; a certificate that is none is no reason to do without.
+    let ran = home.run(&["serve", "--listen", "0.0.0.0:0"]);
+    assert!(ran.code == 2 && ran.stderr.contains("keys could be read"), "{}", ran.shown());
+    std::fs::write(&certificate, "nonsense").unwrap();
+    let ran = home.run(&["--config", config.to_str().unwrap(), "serve", "--listen", "127.0.0.1:0"]);
+    assert!(ran.code == 2 && ran.stderr.contains("is no certificate"), "{}", ran.shown());
 }

@@ -25,7 +25,9 @@ pub use scope::{KeyScope, KeyScopes, UnknownScope};
 pub const KEY_USE_EVERY: Duration = Duration::from_secs(60);
 
 /// What a user may do in a tenant; each may do what those before it may.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum AccessRole {
     /// Look.

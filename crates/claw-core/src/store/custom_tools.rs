@@ -98,7 +98,9 @@ impl CustomToolGrants {
 }
 
 /// A file, or a directory with all below it, that commands reach beside the workspace.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(deny_unknown_fields)]
 pub struct GrantedPath {
     /// The absolute path.

@@ -39,7 +39,9 @@ impl fmt::Display for SkillVisibility {
 }
 
 /// An agent or a user that a skill is granted to.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(tag = "to", content = "id", rename_all = "lowercase")]
 pub enum SkillGrantee {
     /// Every user, while this agent acts.

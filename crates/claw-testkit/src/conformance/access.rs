@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use claw_core::port::UnixMillis;
 use claw_core::store::{
-    KeyLimits,    AccessRole, AccessStore, Admitted, ApiKey, KEY_USE_EVERY, Key, KeyScope, NewKey, StoreError, Tenant,
-    TenantChange, Topic, User, UserChange,
+    AccessRole, AccessStore, Admitted, ApiKey, KEY_USE_EVERY, Key, KeyLimits, KeyScope, NewKey, StoreError,
+    Tenant, TenantChange, Topic, User, UserChange,
 };
 use claw_core::{AgentId, KeyId, TenantId};
 

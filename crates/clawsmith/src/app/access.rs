@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use claw_agent::Peer;
 use claw_core::port::{Clock as _, UnixMillis};
 use claw_core::store::{
-    AccessRole, Admitted, ApiKey, Key, KeyLimits, KeyScope, KeyScopes, NewKey, Tenant, TenantChange, Topic, User,
-    UserChange,
+    AccessRole, Admitted, ApiKey, Key, KeyLimits, KeyScope, KeyScopes, NewKey, Tenant, TenantChange, Topic,
+    User, UserChange,
 };
 use claw_core::tool::{Caller, Digest};
 use claw_core::{AgentId, JobId, KeyId, SessionKey, TenantId, UserId};
@@ -430,6 +430,15 @@ impl App {
         Err(Error::invalid("tenants are for the owner of the deployment to see and change").refusing())
     }
 
+    /// Checks that a visitor may see the metrics, which are of all tenants: one of the deployment's own tenant.
+    pub fn may_read_metrics(&self, visitor: &Visitor) -> Result<(), Error> {
+        visitor.may(Permission::ReadMetrics)?;
+        if visitor.tenant == *self.setup().tenant() {
+            return Ok(());
+        }
+        Err(Error::invalid("metrics are of the whole deployment, and for its own tenant alone").refusing())
+    }
+
     /// The users of this tenant.
     pub async fn users(&self) -> Result<Vec<User>, Error> {
         Ok(self.store.users(self.tenant()).await?)
@@ -450,7 +459,8 @@ impl App {
     /// Changes a user of this tenant. A user who is disabled is refused with every key, in every process, at once.
     pub async fn edit_user(&self, id: &UserId, change: UserChange) -> Result<User, Error> {
         let changed = self.store.change_user(self.tenant(), id, change).await?;
-        changed.ok_or_else(|| Error::not_found(format!("there is no user `{id}`")).hint("clawsmith users list"))
+        changed
+            .ok_or_else(|| Error::not_found(format!("there is no user `{id}`")).hint("clawsmith users list"))
     }
 
     /// All tenants of the deployment.

@@ -312,6 +312,10 @@ impl App {
         (approved, by): (bool, UserId),
         note: Option<String>,
     ) -> Result<McpRequest, Error> {
+        if !self.mcp_requests().await?.iter().any(|request| request.id == id) {
+            return Err(Error::not_found(format!("there is no request `{id}`"))
+                .hint("`clawsmith mcp requests` shows those there are"));
+        }
         let review = McpReview { approved, by, note, at: SystemClock.now() };
         Ok(self.store.review_mcp_request(self.tenant(), id, &review).await?)
     }

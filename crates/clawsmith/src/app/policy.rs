@@ -11,8 +11,8 @@ use claw_core::{AgentId, BootId, SessionKey, UserId};
 use claw_policy::diff;
 pub use claw_policy::diff::Diff as PolicyDiff;
 use claw_policy::explain::{Explanation, explain};
-use claw_policy::lint::lint;
 pub use claw_policy::lint::Finding as PolicyFinding;
+use claw_policy::lint::lint;
 use claw_policy::pipeline::Subject;
 use claw_registry::{RehearsedVerdict, Request};
 use serde::{Deserialize, Serialize};
@@ -92,7 +92,8 @@ impl PolicyTests {
     /// Reads a file of assertions.
     pub fn parse(text: &str) -> Result<Self, Error> {
         let tests: Self = toml::from_str(text).map_err(|error| {
-            Error::invalid(format!("these are no policy tests: {error}")).hint("see docs/policy.md for the fields")
+            Error::invalid(format!("these are no policy tests: {error}"))
+                .hint("see docs/policy.md for the fields")
         })?;
         match tests.tests.is_empty() {
             true => Err(Error::invalid("there is no `[[test]]` in the file, so nothing would be tested")),
@@ -191,7 +192,11 @@ impl Setup {
 }
 
 impl App {
-    async fn test_policy(&self, tests: &PolicyTests, workspace: &Path) -> Result<Vec<PolicyTestOutcome>, Error> {
+    async fn test_policy(
+        &self,
+        tests: &PolicyTests,
+        workspace: &Path,
+    ) -> Result<Vec<PolicyTestOutcome>, Error> {
         let toolbox = self.toolbox(Hooks::default()).await?;
         let mut outcomes = Vec::with_capacity(tests.tests.len());
         for (number, test) in tests.tests.iter().enumerate() {

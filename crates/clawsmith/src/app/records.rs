@@ -53,8 +53,7 @@ impl App {
     /// A page of the ledger of the visitor's tenant: an administrator sees every entry, others their own.
     pub async fn ledger_page(&self, visitor: &Visitor, page: &LedgerPage) -> Result<LedgerEntries, Error> {
         let (mut entries, mut position, mut looked_at) = (Vec::new(), page.before, 0);
-        let is_seen =
-            |entry: &Entry| visitor.role >= AccessRole::Admin || entry.record.user == visitor.user;
+        let is_seen = |entry: &Entry| visitor.role >= AccessRole::Admin || entry.record.user == visitor.user;
         loop {
             let read = self.store.entries_before(&visitor.tenant, position, READ).await?;
             let is_last = read.len() < READ;

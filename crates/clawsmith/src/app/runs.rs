@@ -29,7 +29,8 @@ impl App {
 
     /// Finds a run by its id, or the beginning of one among the runs that are not over.
     pub async fn find_run(&self, id: &str) -> Result<Job, Error> {
-        let unknown = || Error::not_found(format!("there is no run `{id}`")).hint("clawsmith runs list --all");
+        let unknown =
+            || Error::not_found(format!("there is no run `{id}`")).hint("clawsmith runs list --all");
         if let Ok(run) = id.parse::<JobId>() {
             let found = self.store.job(self.tenant(), run).await;
             let found = found.map_err(|error| Error::failed("the runs cannot be read").because(error))?;

@@ -57,7 +57,9 @@ impl App {
     ) -> Result<(), Error> {
         let length = value.expose_secret().len();
         if !(1..=LONGEST_SECRET).contains(&length) {
-            return Err(Error::invalid(format!("a secret has 1 to {LONGEST_SECRET} bytes, and this {length}")));
+            return Err(Error::invalid(format!(
+                "a secret has 1 to {LONGEST_SECRET} bytes, and this {length}"
+            )));
         }
         if let Some(agent) = &agent {
             self.must_have_agent(agent.as_str()).await?;
@@ -94,7 +96,9 @@ impl App {
         let mut found = lint(&policy, &catalogue());
         found.retain(|finding| !before.contains(finding));
         if let Some(error) = found.iter().find(|finding| finding.severity == Severity::Error) {
-            return Err(Error::invalid(error.without_severity().to_string()).hint("clawsmith tools list --all"));
+            return Err(
+                Error::invalid(error.without_severity().to_string()).hint("clawsmith tools list --all")
+            );
         }
         let rules = serde_json::to_value(rules)
             .map_err(|error| Error::failed("the rules cannot be written").because(error))?;
