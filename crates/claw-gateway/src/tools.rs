@@ -270,7 +270,7 @@ fn answered(reply: &Reply, call: CallId, session: SessionKey) -> Result<Response
     match &reply.outcome {
         Ok(output) => {
             let result = CallResult {
-                output: output.model_text().to_string(),
+                output: output.model_text(),
                 details: output.details.as_ref().map(|details| json!(details)),
                 notes: reply.notes.iter().map(ToString::to_string).collect(),
             };
@@ -279,7 +279,7 @@ fn answered(reply: &Reply, call: CallId, session: SessionKey) -> Result<Response
         Err(CallError::Failed(error)) => {
             let fault = CallFault {
                 kind: kind_name(error.kind),
-                message: error.for_model().to_string(),
+                message: error.for_model(),
                 details: error.details.as_deref().cloned(),
             };
             Ok(Json(Called { error: Some(fault), ..called(false) }).into_response())

@@ -269,6 +269,7 @@ impl App {
 
     /// Gives an agent or a user access, in place of the grant that it has.
     pub async fn grant_mcp(&self, grant: &McpGrant) -> Result<(), Error> {
+        self.mcp_server(&grant.server).await?;
         if let McpSubject::Agent(agent) = &grant.subject
             && agent.as_str() != DEFAULT_AGENT
         {
@@ -281,7 +282,7 @@ impl App {
     pub async fn revoke_mcp(&self, server: &ServerName, subject: &McpSubject) -> Result<(), Error> {
         match self.store.remove_mcp_grant(self.tenant(), server, subject).await? {
             true => Ok(()),
-            false => Err(Error::invalid(format!("`{subject}` has no grant for the MCP server `{server}`"))
+            false => Err(Error::not_found(format!("`{subject}` has no grant for the MCP server `{server}`"))
                 .hint(format!("`clawsmith mcp show {server}` lists its grants"))),
         }
     }
