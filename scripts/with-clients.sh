@@ -4,9 +4,9 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-packages=(openai==3.49.0 websockets==17.4 mcp==2.3.0)
+packages=(openai==3.49.0 websockets==17.4 mcp==2.3.0 schemathesis==4.32.5)
 node_packages=(
-    @modelcontextprotocol/server-everything@2026.8.31 @modelcontextprotocol/sdk@1.32.2
+    @modelcontextprotocol/server-everything@2026.8.31 @modelcontextprotocol/sdk@1.32.2 openai@7.53.0
     # The conformance suite and the inspector need a newer Node than Debian's.
     node@24.21.0 @modelcontextprotocol/conformance@0.2.0-alpha.12 @modelcontextprotocol/inspector@2.12.0
 )

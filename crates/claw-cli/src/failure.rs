@@ -128,8 +128,8 @@ impl From<Problems> for Failure {
 impl From<app::Error> for Failure {
     fn from(error: app::Error) -> Self {
         let kind = match error.kind() {
-            app::Kind::Failed | app::Kind::NotFound | app::Kind::Conflict => Kind::Failed,
-            app::Kind::Invalid => Kind::Usage,
+            app::Kind::Failed | app::Kind::Conflict => Kind::Failed,
+            app::Kind::Invalid | app::Kind::NotFound => Kind::Usage,
             app::Kind::Refused => Kind::Refused,
         };
         let (message, hint) = (error.what(), error.advice().map(str::to_owned));

@@ -30,7 +30,7 @@ const LONGEST_PROPERTIES: usize = 4_096;
 pub const NAMED_SOURCES: usize = 5;
 
 /// What is said of a thing.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EntityFacts {
     /// The name.
@@ -55,14 +55,16 @@ pub struct EntityFacts {
     pub properties: BTreeMap<String, Value>,
     /// When it began; `None` where that is not known.
     #[serde(default, with = "moment", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
     pub valid_from: Option<UnixMillis>,
     /// When it ended; `None` where it goes on.
     #[serde(default, with = "moment", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
     pub valid_until: Option<UnixMillis>,
 }
 
 /// What is said of how two things relate.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RelationFacts {
     /// The type: `works_at`, `knows`, ...
@@ -79,14 +81,18 @@ pub struct RelationFacts {
     pub properties: BTreeMap<String, Value>,
     /// When it began; `None` where that is not known.
     #[serde(default, with = "moment", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
     pub valid_from: Option<UnixMillis>,
     /// When it ended; `None` where it goes on.
     #[serde(default, with = "moment", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
     pub valid_until: Option<UnixMillis>,
 }
 
 /// Where something is said.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(deny_unknown_fields)]
 pub struct GraphSource {
     /// The path of the document.
@@ -98,7 +104,7 @@ pub struct GraphSource {
 }
 
 /// A thing that is known.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Entity {
     /// Its id.
     pub id: EntityId,
@@ -114,7 +120,7 @@ pub struct Entity {
 }
 
 /// How two things relate.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Relation {
     /// Its id.
     pub id: RelationId,

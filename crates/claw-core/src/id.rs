@@ -258,6 +258,18 @@ macro_rules! uuid_id {
                 self.0.fmt(f)
             }
         }
+
+        impl schemars::JsonSchema for $name {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($name).into()
+            }
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!({ "type": "string", "format": "uuid" })
+            }
+            fn inline_schema() -> bool {
+                true
+            }
+        }
     };
 }
 

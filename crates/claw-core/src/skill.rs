@@ -15,7 +15,7 @@ use crate::tool::Digest;
 pub const SKILL_FILE: &str = "SKILL.md";
 
 /// The front matter of a skill.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SkillManifest {
     /// Its name, which is also that of its directory.
@@ -81,7 +81,9 @@ impl SkillPackage {
 }
 
 /// The place that a skill comes from. Of two skills with one name the one from the earlier place is used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum SkillTier {
     /// The workspace: `skills/`, `.agents/skills/` and `.claude/skills/`, in that order.
@@ -116,7 +118,7 @@ impl fmt::Display for SkillTier {
 }
 
 /// The summary of a skill, known without reading its files.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SkillCard {
     /// Its name; of a skill that cannot be read, the name of its directory.
@@ -135,7 +137,7 @@ pub struct SkillCard {
 }
 
 /// Whether a skill can be used.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(tag = "state", rename_all = "kebab-case")]
 pub enum SkillState {
     /// It can be used.

@@ -1,64 +1,140 @@
-//! The questions that calls wait for: whoever has a key sees and answers their own, an administrator all of the tenant.
+//! Approvals that calls wait for: a visitor sees and answers their own, an administrator all of the tenant.
 
-use axum::Json;
-use axum::extract::rejection::JsonRejection;
-use axum::extract::{Path, State};
 use axum::http::StatusCode;
+use claw_core::RuleId;
 use clawsmith::app::Verdict;
 use clawsmith::app::access::{Permission, Visitor};
-use clawsmith::store::{AccessRole, Approval, ApprovalState};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use clawsmith::store::{AccessRole, Approval, ApprovalState, Rule};
+use clawsmith::{AgentId, ApprovalId, CallId, Effects, JobId, SessionKey, ToolName, UnixMillis, UserId};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-use crate::Gateway;
+use crate::api::{Body, Json, Path, Visit};
 use crate::error::ApiError;
-use crate::guard::Who;
 
 /// An answer.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Given {
+    /// The call may run, this once; else it is denied.
     approve: bool,
 }
 
-pub(crate) async fn list(State(gateway): State<Gateway>, who: Who) -> Result<Json<Value>, ApiError> {
-    pending(&gateway, &who).await.map(Json)
+/// Approvals, oldest first.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Approvals {
+    approvals: Vec<ApprovalView>,
+}
+
+/// An approval that a call waits for.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ApprovalView {
+    id: ApprovalId,
+    state: ApprovalState,
+    /// The person or key that answered; `null` while it is pending.
+    answered_by: Option<String>,
+    tool: ToolName,
+    effects: Effects,
+    /// The call as a person reads it, scrubbed.
+    summary: String,
+    /// The rule that asks.
+    reason: String,
+    agent_id: AgentId,
+    user_id: Option<UserId>,
+    session_key: SessionKey,
+    call_id: CallId,
+    run_id: Option<JobId>,
+    asked: UnixMillis,
+    expires: UnixMillis,
+}
+
+/// Remembered rules.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Rules {
+    rules: Vec<RuleView>,
+}
+
+/// A rule that a person gave with a yes.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct RuleView {
+    id: RuleId,
+    tool: ToolName,
+    /// The rule as a person reads it.
+    text: String,
+    /// The person who gave it.
+    by: String,
+    created: UnixMillis,
+    expires: Option<UnixMillis>,
+    /// How often it let a call through.
+    uses: u64,
+    last_used: Option<UnixMillis>,
+    revoked: Option<UnixMillis>,
+}
+
+impl From<Rule> for RuleView {
+    fn from(rule: Rule) -> Self {
+        let new = rule.new;
+        Self {
+            id: new.id,
+            tool: new.tool,
+            text: new.text,
+            by: new.by,
+            created: new.created,
+            expires: new.expires,
+            uses: rule.uses,
+            last_used: rule.last_used,
+            revoked: rule.revoked,
+        }
+    }
+}
+
+pub(crate) async fn rules(visit: Visit) -> Result<Json<Rules>, ApiError> {
+    let rules = visit.app().rules().await?;
+    Ok(Json(Rules { rules: rules.into_iter().map(RuleView::from).collect() }))
+}
+
+pub(crate) async fn revoke_rule(visit: Visit, Path(id): Path<RuleId>) -> Result<Json<RuleView>, ApiError> {
+    let revoked = visit.app().revoke_rule(&id.to_string()).await?;
+    let revoked = revoked.ok_or_else(|| ApiError::not_found(format!("there is no rule `{id}`")))?;
+    Ok(Json(revoked.into()))
+}
+
+pub(crate) async fn list(visit: Visit) -> Result<Json<Approvals>, ApiError> {
+    pending(&visit).await.map(Json)
 }
 
 /// The approvals that the visitor sees.
-pub(crate) async fn pending(gateway: &Gateway, who: &Who) -> Result<Value, ApiError> {
-    who.may(Permission::ReadApprovals)?;
-    let pending = gateway.app().of_tenant(&who.0.tenant).pending_approvals().await?;
-    let seen = pending.iter().filter(|approval| is_seen(&who.0, approval)).map(shown);
-    Ok(json!({ "approvals": seen.collect::<Vec<Value>>() }))
+pub(crate) async fn pending(visit: &Visit) -> Result<Approvals, ApiError> {
+    visit.may(Permission::ReadApprovals)?;
+    let pending = visit.app().pending_approvals().await?;
+    let seen = pending.iter().filter(|approval| is_seen(visit.visitor(), approval)).map(shown);
+    Ok(Approvals { approvals: seen.collect() })
 }
 
 pub(crate) async fn answer(
-    State(gateway): State<Gateway>,
-    who: Who,
-    Path(id): Path<String>,
-    given: Result<Json<Given>, JsonRejection>,
-) -> Result<Json<Value>, ApiError> {
-    let Json(given) = given?;
-    give(&gateway, &who, &id, given.approve).await.map(Json)
+    visit: Visit,
+    Path(id): Path<ApprovalId>,
+    Body(given): Body<Given>,
+) -> Result<Json<ApprovalView>, ApiError> {
+    give(&visit, id, given.approve).await.map(Json)
 }
 
-/// Answers an approval that the visitor sees.
-pub(crate) async fn give(gateway: &Gateway, who: &Who, id: &str, approve: bool) -> Result<Value, ApiError> {
-    who.may(Permission::AnswerApprovals)?;
-    let app = gateway.app().of_tenant(&who.0.tenant);
-    let unknown =
-        || ApiError::not_found(format!("there is no approval `{}`", id.chars().take(50).collect::<String>()));
-    // Only a whole id: a beginning could name another question than the one that was seen.
-    let id = id.parse::<clawsmith::ApprovalId>().map_err(|_| unknown())?;
+/// Answers an approval that the visitor sees. Only a whole id is taken: a beginning could name another approval than the
+/// one that was seen.
+pub(crate) async fn give(visit: &Visit, id: ApprovalId, approve: bool) -> Result<ApprovalView, ApiError> {
+    visit.may(Permission::AnswerApprovals)?;
+    let app = visit.app();
     let found = app.find_approval(&id.to_string()).await?;
-    let found = found.filter(|approval| is_seen(&who.0, approval)).ok_or_else(unknown)?;
+    let found = found.filter(|approval| is_seen(visit.visitor(), approval));
+    let found = found.ok_or_else(|| ApiError::not_found(format!("there is no approval `{id}`")))?;
     if found.state != ApprovalState::Pending {
         let what = format!("approval `{id}` is {} already, and that stands", found.state);
         return Err(ApiError::new(StatusCode::CONFLICT, "already_answered", what));
     }
     let verdict = if approve { Verdict::Once } else { Verdict::Deny };
-    let answered = app.answer_found(&found, verdict, &who.0.name()).await?;
+    let answered = app.answer_found(&found, verdict, &visit.visitor().name()).await?;
     Ok(shown(&answered.approval))
 }
 
@@ -66,22 +142,22 @@ fn is_seen(visitor: &Visitor, approval: &Approval) -> bool {
     visitor.role >= AccessRole::Admin || approval.request.user == visitor.user
 }
 
-fn shown(approval: &Approval) -> Value {
-    let request = &approval.request;
-    json!({
-        "id": approval.id,
-        "state": approval.state,
-        "answeredBy": approval.answered_by,
-        "tool": request.tool,
-        "effects": request.effects,
-        "summary": request.summary,
-        "reason": request.reason,
-        "agentId": request.agent,
-        "userId": request.user,
-        "sessionKey": request.session,
-        "callId": request.call,
-        "runId": request.run,
-        "asked": request.asked,
-        "expires": request.expires,
-    })
+fn shown(approval: &Approval) -> ApprovalView {
+    let request = approval.request.clone();
+    ApprovalView {
+        id: approval.id,
+        state: approval.state,
+        answered_by: approval.answered_by.clone(),
+        tool: request.tool,
+        effects: request.effects,
+        summary: request.summary,
+        reason: request.reason,
+        agent_id: request.agent,
+        user_id: request.user,
+        session_key: request.session,
+        call_id: request.call,
+        run_id: request.run,
+        asked: request.asked,
+        expires: request.expires,
+    }
 }

@@ -1,84 +1,82 @@
 //! Custom tools: list, read, define, change and remove them.
 
-use axum::Json;
-use axum::extract::rejection::{JsonRejection, QueryRejection};
-use axum::extract::{Path, Query, State};
-use axum::http::StatusCode;
-use axum::response::{IntoResponse, Response};
 use clawsmith::app::App;
 use clawsmith::app::custom::{CustomToolDocument, CustomToolView};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
-use crate::Gateway;
+use crate::api::{Body, Created, IfMatch, Json, NoContent, Path, Query, Visit};
 use crate::error::ApiError;
-use crate::guard::Who;
 
 /// The agent that has the tool, and the version that the client read.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct Which {
+pub(crate) struct CustomToolPlace {
+    /// The agent that has the tool; left out for a tool of all agents.
     agent_id: Option<String>,
+    /// The version that was read.
     version: Option<u64>,
 }
 
-/// The application of the visitor's tenant, if the visitor may define tools.
-fn app(gateway: &Gateway, who: &Who) -> Result<App, ApiError> {
-    gateway.app().may_define_tools(&who.0)?;
-    Ok(gateway.app().of_tenant(&who.0.tenant))
+/// Custom tools, by name.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct CustomTools {
+    tools: Vec<CustomToolView>,
 }
 
-pub(crate) async fn list(State(gateway): State<Gateway>, who: Who) -> Result<Json<Value>, ApiError> {
-    let tools = app(&gateway, &who)?.custom_tools().await?;
-    let tools: Vec<CustomToolView> = tools.iter().map(CustomToolView::from).collect();
-    Ok(Json(json!({ "tools": tools })))
+/// The application of the visitor's tenant, if the visitor may define tools.
+fn app(visit: &Visit) -> Result<App, ApiError> {
+    visit.gateway.app().may_define_tools(visit.visitor())?;
+    Ok(visit.app())
+}
+
+pub(crate) async fn list(visit: Visit) -> Result<Json<CustomTools>, ApiError> {
+    let tools = app(&visit)?.custom_tools().await?;
+    Ok(Json(CustomTools { tools: tools.iter().map(CustomToolView::from).collect() }))
 }
 
 pub(crate) async fn get(
-    State(gateway): State<Gateway>,
-    who: Who,
+    visit: Visit,
     Path(name): Path<String>,
-    which: Result<Query<Which>, QueryRejection>,
+    Query(place): Query<CustomToolPlace>,
 ) -> Result<Json<CustomToolView>, ApiError> {
-    let (app, Query(which)) = (app(&gateway, &who)?, which?);
-    Ok(Json(CustomToolView::from(&app.custom_tool(&name, which.agent_id.as_deref()).await?)))
+    let tool = app(&visit)?.custom_tool(&name, place.agent_id.as_deref()).await?;
+    Ok(Json(CustomToolView::from(&tool)))
 }
 
 pub(crate) async fn create(
-    State(gateway): State<Gateway>,
-    who: Who,
-    body: Result<Json<Value>, JsonRejection>,
-) -> Result<Response, ApiError> {
-    let app = app(&gateway, &who)?;
-    let document = CustomToolDocument::from_value(body?.0)?;
-    let card = app.add_custom_tool(document).await?;
-    Ok((StatusCode::CREATED, Json(CustomToolView::from(&card))).into_response())
+    visit: Visit,
+    Body(document): Body<CustomToolDocument>,
+) -> Result<Created<CustomToolView>, ApiError> {
+    let card = app(&visit)?.add_custom_tool(document).await?;
+    Ok(Created(CustomToolView::from(&card)))
 }
 
+/// Fields of a custom tool's document that change, and the `version` that was read.
 pub(crate) async fn update(
-    State(gateway): State<Gateway>,
-    who: Who,
+    visit: Visit,
     Path(name): Path<String>,
-    which: Result<Query<Which>, QueryRejection>,
-    body: Result<Json<Value>, JsonRejection>,
+    Query(place): Query<CustomToolPlace>,
+    IfMatch(version): IfMatch,
+    Body(mut change): Body<Map<String, Value>>,
 ) -> Result<Json<CustomToolView>, ApiError> {
-    let (app, Query(which)) = (app(&gateway, &who)?, which?);
-    let Json(mut change) = body?;
-    let of_body = change.as_object_mut().and_then(|change| change.remove("version"));
-    let Some(seen) = of_body.as_ref().and_then(Value::as_u64).or(which.version) else {
+    let app = app(&visit)?;
+    let in_body = change.remove("version").as_ref().and_then(Value::as_u64);
+    let Some(seen) = version.or(in_body).or(place.version) else {
         return Err(ApiError::invalid("a change names the `version` that it was made from"));
     };
-    let place = (name.as_str(), which.agent_id.as_deref());
-    Ok(Json(CustomToolView::from(&app.edit_custom_tool(place, change, Some(seen)).await?)))
+    let tool = (name.as_str(), place.agent_id.as_deref());
+    Ok(Json(CustomToolView::from(&app.edit_custom_tool(tool, Value::Object(change), Some(seen)).await?)))
 }
 
 pub(crate) async fn remove(
-    State(gateway): State<Gateway>,
-    who: Who,
+    visit: Visit,
     Path(name): Path<String>,
-    which: Result<Query<Which>, QueryRejection>,
-) -> Result<StatusCode, ApiError> {
-    let (app, Query(which)) = (app(&gateway, &who)?, which?);
-    app.remove_custom_tool(&name, which.agent_id.as_deref(), which.version).await?;
-    Ok(StatusCode::NO_CONTENT)
+    Query(place): Query<CustomToolPlace>,
+    IfMatch(version): IfMatch,
+) -> Result<NoContent, ApiError> {
+    let seen = version.or(place.version);
+    app(&visit)?.remove_custom_tool(&name, place.agent_id.as_deref(), seen).await?;
+    Ok(NoContent)
 }

@@ -5,15 +5,57 @@
 use std::time::Duration;
 
 use axum::Json;
-use axum::extract::rejection::{JsonRejection, QueryRejection};
+use axum::extract::Request;
+use axum::extract::rejection::{BytesRejection, JsonRejection, QueryRejection};
 use axum::http::{HeaderValue, StatusCode, Uri, header};
+use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use clawsmith::app::{self, Kind};
 use clawsmith::{Refusal, Step};
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+/// A request that failed, as `application/problem+json`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Problem {
+    /// Always `about:blank`.
+    r#type: &'static str,
+    /// The status in words.
+    title: Option<&'static str>,
+    /// The status.
+    status: u16,
+    /// A word that a program can compare.
+    code: &'static str,
+    /// What happened, with values.
+    detail: String,
+    /// What to try.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<String>,
+    /// More for programs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    details: Option<Value>,
+}
+
+/// A request that failed, in OpenAI's shape.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct OpenAiError {
+    error: OpenAiFault,
+}
+
+/// What happened, in OpenAI's words.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct OpenAiFault {
+    /// What happened, and what to try.
+    message: String,
+    r#type: &'static str,
+    param: Option<String>,
+    /// A word that a program can compare.
+    code: &'static str,
+}
 
 /// A request that failed.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct ApiError {
     status: StatusCode,
     /// A word that a program can compare.
@@ -22,14 +64,13 @@ pub(crate) struct ApiError {
     hint: Option<String>,
     retry_after: Option<Duration>,
     /// More for programs, beside the above.
-    details: Option<serde_json::Value>,
-    is_openai: bool,
+    details: Option<Value>,
 }
 
 impl ApiError {
     pub(crate) fn new(status: StatusCode, code: &'static str, what: impl Into<String>) -> Self {
         let what = what.into();
-        Self { status, code, what, hint: None, retry_after: None, details: None, is_openai: false }
+        Self { status, code, what, hint: None, retry_after: None, details: None }
     }
 
     pub(crate) fn invalid(what: impl Into<String>) -> Self {
@@ -47,22 +88,50 @@ impl ApiError {
         self
     }
 
+    /// Says when to try again.
     #[must_use]
-    pub(crate) fn details(mut self, details: serde_json::Value) -> Self {
+    pub(crate) fn retry_after(mut self, wait: Duration) -> Self {
+        self.retry_after = Some(wait);
+        self
+    }
+
+    #[must_use]
+    pub(crate) fn details(mut self, details: Value) -> Self {
         self.details = Some(details);
         self
     }
 
     /// As it is told in a frame of a WebSocket.
-    pub(crate) fn frame(&self) -> serde_json::Value {
+    pub(crate) fn frame(&self) -> Value {
         json!({ "code": self.code, "detail": self.what, "hint": self.hint, "details": self.details })
     }
 
-    /// The same in OpenAI's shape.
-    #[must_use]
-    pub(crate) fn into_openai(mut self) -> Self {
-        self.is_openai = true;
-        self
+    /// The answer in OpenAI's shape.
+    fn openai(self) -> Response {
+        let kind = match self.status {
+            StatusCode::UNAUTHORIZED => "authentication_error",
+            StatusCode::FORBIDDEN => "permission_error",
+            StatusCode::TOO_MANY_REQUESTS => "rate_limit_error",
+            status if status.is_server_error() => "server_error",
+            _ => "invalid_request_error",
+        };
+        let message = match &self.hint {
+            Some(hint) => format!("{}; {hint}", self.what),
+            None => self.what.clone(),
+        };
+        let error = OpenAiFault { message, r#type: kind, param: None, code: self.code };
+        self.head((self.status, Json(OpenAiError { error })).into_response())
+    }
+
+    fn head(&self, mut response: Response) -> Response {
+        let headers = response.headers_mut();
+        if self.status == StatusCode::UNAUTHORIZED {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        if let Some(after) = self.retry_after {
+            headers.insert(header::RETRY_AFTER, after.as_secs().max(1).into());
+        }
+        response
     }
 }
 
@@ -112,6 +181,12 @@ impl From<JsonRejection> for ApiError {
     }
 }
 
+impl From<BytesRejection> for ApiError {
+    fn from(rejection: BytesRejection) -> Self {
+        Self::new(rejection.status(), "invalid_request", rejection.body_text())
+    }
+}
+
 impl From<QueryRejection> for ApiError {
     fn from(rejection: QueryRejection) -> Self {
         Self::invalid(rejection.body_text())
@@ -120,58 +195,44 @@ impl From<QueryRejection> for ApiError {
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let body = if self.is_openai {
-            let kind = match self.status {
-                StatusCode::UNAUTHORIZED => "authentication_error",
-                StatusCode::FORBIDDEN => "permission_error",
-                StatusCode::TOO_MANY_REQUESTS => "rate_limit_error",
-                status if status.is_server_error() => "server_error",
-                _ => "invalid_request_error",
-            };
-            let message = match &self.hint {
-                Some(hint) => format!("{}; {hint}", self.what),
-                None => self.what,
-            };
-            json!({ "error": { "message": message, "type": kind, "param": null, "code": self.code } })
-        } else {
-            let mut problem = json!({
-                "type": "about:blank",
-                "title": self.status.canonical_reason(),
-                "status": self.status.as_u16(),
-                "code": self.code,
-                "detail": self.what,
-            });
-            if let Some(hint) = self.hint {
-                problem["hint"] = hint.into();
-            }
-            if let Some(details) = self.details {
-                problem["details"] = details;
-            }
-            problem
+        let problem = Problem {
+            r#type: "about:blank",
+            title: self.status.canonical_reason(),
+            status: self.status.as_u16(),
+            code: self.code,
+            detail: self.what.clone(),
+            hint: self.hint.clone(),
+            details: self.details.clone(),
         };
-        let mut response = (self.status, Json(body)).into_response();
-        let headers = response.headers_mut();
-        if !self.is_openai {
-            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-        }
-        if self.status == StatusCode::UNAUTHORIZED {
-            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-        }
-        if let Some(after) = self.retry_after {
-            headers.insert(header::RETRY_AFTER, after.as_secs().max(1).into());
-        }
+        let mut response = self.head((self.status, Json(problem)).into_response());
+        let mime = HeaderValue::from_static("application/problem+json");
+        response.headers_mut().insert(header::CONTENT_TYPE, mime);
+        // The path decides the shape in the end.
+        response.extensions_mut().insert(self);
         response
     }
 }
 
+/// Gives the errors of paths that are OpenAI's the shape that its clients know, wherever they come from, and marks every
+/// answer as being of no other type than it says.
+pub(crate) async fn shape(request: Request, next: Next) -> Response {
+    let is_openai = is_openai(request.uri().path());
+    let mut response = next.run(request).await;
+    if is_openai && let Some(error) = response.extensions_mut().remove::<ApiError>() {
+        response = error.openai();
+    }
+    response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
+}
+
 /// Whether a path answers in OpenAI's shape.
 pub(crate) fn is_openai(path: &str) -> bool {
-    ["/v1/chat/", "/v1/models", "/v1/responses"].iter().any(|known| path.starts_with(known))
+    ["/v1/chat/completions", "/v1/models", "/v1/responses"].iter().any(|known| path.starts_with(known))
 }
 
 pub(crate) async fn no_such_path(uri: Uri) -> ApiError {
     ApiError::not_found(format!("there is nothing at `{}`", uri.path()))
-        .hint("see docs/gateway.md for the paths")
+        .hint("`/docs` shows the paths there are")
 }
 
 pub(crate) async fn no_such_method(uri: Uri) -> ApiError {

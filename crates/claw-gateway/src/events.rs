@@ -6,29 +6,31 @@
 use std::convert::Infallible;
 use std::time::{Duration, Instant};
 
-use axum::extract::rejection::QueryRejection;
-use axum::extract::{Path, Query, State};
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::IntoResponse as _;
 use axum::response::sse::{Event, KeepAlive, Sse};
-use clawsmith::app::access::Permission;
 use clawsmith::app::{Followed, Follower};
 use clawsmith::port::Owner;
+use clawsmith::store::SessionEvent;
+use futures_util::StreamExt as _;
 use futures_util::stream::unfold;
-use futures_util::{Stream, StreamExt as _};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use tokio::time::timeout;
 
 use crate::Gateway;
+use crate::api::{Output, Path, Query, Replied, Visit};
 use crate::error::ApiError;
-use crate::guard::{Who, bearer};
+use crate::guard::bearer;
+use crate::openapi::{Operation, Schemas};
 use crate::sessions::there;
 
 /// How often a stream looks whether its key still holds.
 const LOOK: Duration = Duration::from_secs(2);
 
 /// Where to begin.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct From {
     /// The number of the last event that was seen; all events from the first on where it is 0, those from now on where it
@@ -36,16 +38,26 @@ pub(crate) struct From {
     after: Option<u64>,
 }
 
+/// A stream of events.
+pub(crate) struct EventStream;
+
+impl Output for EventStream {
+    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
+        operation.header("Last-Event-ID", "The number of the last event that was seen, instead of `after`.");
+        let event = schemas.shown::<SessionEvent>();
+        operation.also(StatusCode::OK, "text/event-stream", json!({ "type": "string" }));
+        operation.extra("x-event", event);
+    }
+}
+
 pub(crate) async fn follow(
-    State(gateway): State<Gateway>,
-    who: Who,
+    visit: Visit,
     Path(session): Path<String>,
+    Query(from): Query<From>,
     headers: HeaderMap,
-    from: Result<Query<From>, QueryRejection>,
-) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, ApiError> {
-    who.may(Permission::ReadSessions)?;
-    let Query(from) = from?;
-    let session = there(&gateway, &who, &session).await?;
+) -> Result<Replied<EventStream>, ApiError> {
+    let session = there(&visit, &session).await?;
+    let Visit { gateway, who } = visit;
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()).and_then(|id| id.parse().ok());
     let owner = Owner { tenant: who.0.tenant.clone(), session };
     let follower = gateway.sessions().follow(owner, last.or(from.after)).await?;
@@ -55,7 +67,7 @@ pub(crate) async fn follow(
     let events = unfold(Some(following), |following| async move {
         let mut following = following?;
         match following.next().await {
-            Ok(followed) => Some((Ok(shown(&followed)), Some(following))),
+            Ok(followed) => Some((Ok::<Event, Infallible>(shown(&followed)), Some(following))),
             Err(why) => {
                 let gone = Event::default().event("error").data(json!({ "detail": why }).to_string());
                 Some((Ok(gone), None))
@@ -63,7 +75,7 @@ pub(crate) async fn follow(
         }
     });
     let events = events.take_until(ending.cancelled_owned());
-    Ok(Sse::new(events).keep_alive(KeepAlive::default()))
+    Ok(Sse::new(events).keep_alive(KeepAlive::default()).into_response().into())
 }
 
 /// A stream, and the key that it was opened with.

@@ -1,22 +1,21 @@
 //! The knowledge graph: a visitor searches and exports their own, the agent's and the tenant's, and changes their own; an
 //! administrator changes the others too.
 
-use axum::Json;
-use axum::extract::rejection::{JsonRejection, QueryRejection};
-use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
-use axum::response::{IntoResponse as _, Response};
+use axum::response::{IntoResponse, Response};
 use clawsmith::EntityId;
-use clawsmith::app::access::Permission;
 use clawsmith::app::graph::{GraphFormat, GraphLine, entity_kind, graph_start, scrub_facts};
-use clawsmith::port::{GraphQuery, GraphStart, MemoryOwner, MemoryReader, UnixMillis};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use clawsmith::port::{GraphFound, GraphQuery, GraphStart, MemoryOwner, MemoryReader, UnixMillis};
+use clawsmith::store::{EntityPair, GraphState, KeptFacts};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
 
-use crate::Gateway;
+use crate::api::{Body, Json, Output, Path, Query, Visit};
 use crate::error::ApiError;
-use crate::guard::Who;
 use crate::memory::{Owner, Whose, may_write, reader};
+use crate::openapi::{Operation, Schemas};
 
 /// The most entities that a search finds.
 const MOST_FOUND: usize = 100;
@@ -24,7 +23,7 @@ const MOST_FOUND: usize = 100;
 const MOST_PAIRS: usize = 100;
 
 /// A question.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Asked {
     #[serde(default)]
@@ -39,7 +38,7 @@ pub(crate) struct Asked {
 }
 
 /// Facts to be added.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Added {
     facts: Vec<GraphLine>,
@@ -49,7 +48,7 @@ pub(crate) struct Added {
 }
 
 /// Two entities, and whether they are one.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Decided {
     keep: String,
@@ -60,7 +59,7 @@ pub(crate) struct Decided {
 }
 
 /// The format of an export.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Exported {
     format: Option<String>,
@@ -80,26 +79,51 @@ fn time(written: &str) -> Result<UnixMillis, ApiError> {
         .ok_or_else(|| ApiError::invalid(format!("`asOf` is `{short}`; write `2026-05-03` or a time in UTC")))
 }
 
-/// Checks that a visitor may change facts of this owner.
-async fn may_change(
-    gateway: &Gateway,
-    who: &Who,
-    reader: &MemoryReader,
-    entity: EntityId,
-) -> Result<(), ApiError> {
-    // Whoever may write nothing learns nothing of what is there.
-    may_write(who, Owner::User)?;
-    let owner = gateway.app().of_tenant(&who.0.tenant).owner_of_entity(reader, entity).await?;
-    may_write(who, if owner == MemoryOwner::User { Owner::User } else { Owner::Tenant })
+/// Entities that may be one.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Pairs {
+    pairs: Vec<EntityPair>,
 }
 
-pub(crate) async fn search(
-    State(gateway): State<Gateway>,
-    who: Who,
-    asked: Result<Query<Asked>, QueryRejection>,
-) -> Result<Json<Value>, ApiError> {
-    who.may(Permission::ReadMemory)?;
-    let Query(asked) = asked?;
+/// Two entities that were merged, or parted.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct PairDecided {
+    keep: EntityId,
+    other: EntityId,
+    apart: bool,
+}
+
+/// An entity that was removed.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct EntityForgotten {
+    forgotten: EntityId,
+}
+
+/// The graph as a file.
+pub(crate) struct GraphFile {
+    format: GraphFormat,
+    text: String,
+}
+
+impl IntoResponse for GraphFile {
+    fn into_response(self) -> Response {
+        ([(CONTENT_TYPE, self.format.mime())], self.text).into_response()
+    }
+}
+
+impl Output for GraphFile {
+    fn describe(operation: &mut Operation, _: &mut Schemas) {
+        operation.also(StatusCode::OK, "text/plain", json!({ "type": "string" }));
+    }
+}
+
+/// Checks that a visitor may change facts of this owner.
+async fn may_change(visit: &Visit, reader: &MemoryReader, entity: EntityId) -> Result<(), ApiError> {
+    let owner = visit.app().owner_of_entity(reader, entity).await?;
+    may_write(visit, if owner == MemoryOwner::User { Owner::User } else { Owner::Tenant })
+}
+
+pub(crate) async fn search(visit: Visit, Query(asked): Query<Asked>) -> Result<Json<GraphFound>, ApiError> {
     let start = match &asked.entity_id {
         Some(written) => GraphStart::Entity(id("entityId", written)?),
         None => graph_start(&asked.q),
@@ -111,7 +135,7 @@ pub(crate) async fn search(
             asked.q.len()
         )));
     }
-    let reader = reader(&gateway, &who, asked.agent_id.as_deref()).await?;
+    let reader = reader(&visit, asked.agent_id.as_deref()).await?;
     let query = GraphQuery {
         start,
         kind: asked.kind.as_deref().map(entity_kind).transpose()?,
@@ -119,101 +143,67 @@ pub(crate) async fn search(
         as_of: asked.as_of.as_deref().map(time).transpose()?,
         limit: asked.limit.unwrap_or(10).clamp(1, MOST_FOUND),
     };
-    let found = gateway.app().of_tenant(&who.0.tenant).search_graph(&reader, &query).await?;
-    Ok(Json(json!(found)))
+    Ok(Json(visit.app().search_graph(&reader, &query).await?))
 }
 
 pub(crate) async fn show(
-    State(gateway): State<Gateway>,
-    who: Who,
-    Path(entity): Path<String>,
-    whose: Result<Query<Whose>, QueryRejection>,
-) -> Result<Json<Value>, ApiError> {
-    who.may(Permission::ReadMemory)?;
-    let Query(whose) = whose?;
-    let reader = reader(&gateway, &who, whose.agent_id.as_deref()).await?;
-    let entity = id("entity", &entity)?;
-    Ok(Json(json!(gateway.app().of_tenant(&who.0.tenant).show_entity(&reader, entity).await?)))
+    visit: Visit,
+    Path(entity): Path<EntityId>,
+    Query(whose): Query<Whose>,
+) -> Result<Json<GraphFound>, ApiError> {
+    let reader = reader(&visit, whose.agent_id.as_deref()).await?;
+    Ok(Json(visit.app().show_entity(&reader, entity).await?))
 }
 
-pub(crate) async fn add(
-    State(gateway): State<Gateway>,
-    who: Who,
-    added: Result<Json<Added>, JsonRejection>,
-) -> Result<Json<Value>, ApiError> {
-    let Json(added) = added?;
-    may_write(&who, added.owner)?;
-    let reader = reader(&gateway, &who, added.agent_id.as_deref()).await?;
-    let app = gateway.app().of_tenant(&who.0.tenant);
-    let mut facts = app.facts_of_lines(added.facts)?;
-    // What comes in by a key is scrubbed like all else that is stored.
-    let scrubber = gateway.sessions().deployment().executor.scrubbers().for_tenant(&who.0.tenant);
+pub(crate) async fn add(visit: Visit, Body(added): Body<Added>) -> Result<Json<KeptFacts>, ApiError> {
+    may_write(&visit, added.owner)?;
+    let reader = reader(&visit, added.agent_id.as_deref()).await?;
+    let mut facts = visit.app().facts_of_lines(added.facts)?;
+    // Text that comes in by a key is scrubbed like all else that is stored.
+    let scrubber = visit.sessions().deployment().executor.scrubbers().for_tenant(&visit.visitor().tenant);
     scrub_facts(&mut facts, &|text| scrubber.said(text).to_string());
-    Ok(Json(json!(app.keep_facts(&reader, added.owner.into(), facts).await?)))
+    Ok(Json(visit.app().keep_facts(&reader, added.owner.into(), facts).await?))
 }
 
 pub(crate) async fn forget(
-    State(gateway): State<Gateway>,
-    who: Who,
-    Path(entity): Path<String>,
-    whose: Result<Query<Whose>, QueryRejection>,
-) -> Result<Json<Value>, ApiError> {
-    let Query(whose) = whose?;
-    let reader = reader(&gateway, &who, whose.agent_id.as_deref()).await?;
-    let entity = id("entity", &entity)?;
-    may_change(&gateway, &who, &reader, entity).await?;
-    gateway.app().of_tenant(&who.0.tenant).forget_entity(&reader, entity).await?;
-    Ok(Json(json!({ "forgotten": entity })))
+    visit: Visit,
+    Path(entity): Path<EntityId>,
+    Query(whose): Query<Whose>,
+) -> Result<Json<EntityForgotten>, ApiError> {
+    let reader = reader(&visit, whose.agent_id.as_deref()).await?;
+    may_change(&visit, &reader, entity).await?;
+    visit.app().forget_entity(&reader, entity).await?;
+    Ok(Json(EntityForgotten { forgotten: entity }))
 }
 
-pub(crate) async fn pairs(
-    State(gateway): State<Gateway>,
-    who: Who,
-    whose: Result<Query<Whose>, QueryRejection>,
-) -> Result<Json<Value>, ApiError> {
-    who.may(Permission::ReadMemory)?;
-    let Query(whose) = whose?;
-    let reader = reader(&gateway, &who, whose.agent_id.as_deref()).await?;
-    let pairs = gateway.app().of_tenant(&who.0.tenant).entity_pairs(&reader, MOST_PAIRS).await?;
-    Ok(Json(json!({ "pairs": pairs })))
+pub(crate) async fn pairs(visit: Visit, Query(whose): Query<Whose>) -> Result<Json<Pairs>, ApiError> {
+    let reader = reader(&visit, whose.agent_id.as_deref()).await?;
+    Ok(Json(Pairs { pairs: visit.app().entity_pairs(&reader, MOST_PAIRS).await? }))
 }
 
-pub(crate) async fn merge(
-    State(gateway): State<Gateway>,
-    who: Who,
-    decided: Result<Json<Decided>, JsonRejection>,
-) -> Result<Json<Value>, ApiError> {
-    let Json(decided) = decided?;
-    let reader = reader(&gateway, &who, decided.agent_id.as_deref()).await?;
+pub(crate) async fn merge(visit: Visit, Body(decided): Body<Decided>) -> Result<Json<PairDecided>, ApiError> {
+    let reader = reader(&visit, decided.agent_id.as_deref()).await?;
     let (keep, other) = (id("keep", &decided.keep)?, id("other", &decided.other)?);
-    may_change(&gateway, &who, &reader, keep).await?;
-    let app = gateway.app().of_tenant(&who.0.tenant);
+    may_change(&visit, &reader, keep).await?;
     match decided.apart {
-        true => app.part_entities(&reader, keep, other).await?,
-        false => app.merge_entities(&reader, keep, other).await?,
+        true => visit.app().part_entities(&reader, keep, other).await?,
+        false => visit.app().merge_entities(&reader, keep, other).await?,
     }
-    Ok(Json(json!({ "keep": keep, "other": other, "apart": decided.apart })))
+    Ok(Json(PairDecided { keep, other, apart: decided.apart }))
 }
 
-pub(crate) async fn export(
-    State(gateway): State<Gateway>,
-    who: Who,
-    exported: Result<Query<Exported>, QueryRejection>,
-) -> Result<Response, ApiError> {
-    who.may(Permission::ReadMemory)?;
-    let Query(exported) = exported?;
+pub(crate) async fn export(visit: Visit, Query(exported): Query<Exported>) -> Result<GraphFile, ApiError> {
     let format = exported.format.as_deref().unwrap_or("jsonl");
     let format = GraphFormat::named(format)
         .ok_or_else(|| ApiError::invalid("`format` is not known; use `jsonl`, `csv` or `dot`"))?;
-    let reader = reader(&gateway, &who, exported.agent_id.as_deref()).await?;
-    let text = gateway.app().of_tenant(&who.0.tenant).export_graph(&reader, format).await?;
-    Ok(([(CONTENT_TYPE, format.mime())], text).into_response())
+    let reader = reader(&visit, exported.agent_id.as_deref()).await?;
+    Ok(GraphFile { format, text: visit.app().export_graph(&reader, format).await? })
 }
 
-pub(crate) async fn status(State(gateway): State<Gateway>, who: Who) -> Result<Json<Value>, ApiError> {
-    who.may(Permission::ReadMemory)?;
-    let mut status = gateway.app().of_tenant(&who.0.tenant).graph_status().await?;
+pub(crate) async fn status(visit: Visit) -> Result<Json<GraphState>, ApiError> {
+    let mut status = visit.app().graph_status().await?;
+    let user = &visit.visitor().user;
     // Paths of other users' documents are not told.
-    status.failures.retain(|failure| failure.key.user.is_none() || failure.key.user == who.0.user);
-    Ok(Json(json!(status)))
+    status.failures.retain(|failure| failure.key.user.is_none() || failure.key.user == *user);
+    Ok(Json(status))
 }

@@ -10,7 +10,7 @@ use axum::response::{IntoResponse as _, Response};
 use clawsmith::app::access::{Permission, Visitor};
 
 use crate::Gateway;
-use crate::error::{ApiError, is_openai};
+use crate::error::ApiError;
 
 /// The visitor of a request, put there by [`admit`].
 #[derive(Clone)]
@@ -42,13 +42,12 @@ fn no_key() -> ApiError {
 
 /// Refuses a request whose `Host` or `Origin` is not this gateway's: a page of another site that a browser was led to.
 pub(crate) async fn check_origin(State(gateway): State<Gateway>, request: Request, next: Next) -> Response {
-    let path = request.uri().path().to_owned();
     match origin_fault(&gateway.0.hosts, request.headers(), request.uri().host()) {
         None => next.run(request).await,
         Some(what) => {
             let error = ApiError::new(StatusCode::FORBIDDEN, "foreign_host", what)
                 .hint("name the host in `gateway.hosts`, or use the gateway's own address");
-            shaped(error, &path)
+            error.into_response()
         }
     }
 }
@@ -98,12 +97,19 @@ fn shown(text: &str) -> String {
 
 /// Lets a request in that shows a good key.
 pub(crate) async fn admit(State(gateway): State<Gateway>, mut request: Request, next: Next) -> Response {
-    let path = request.uri().path().to_owned();
     let key = bearer(request.headers()).map(str::to_owned);
     let admitted = match &key {
         None => Err(no_key()),
         Some(key) => match gateway.0.door.admit(key).await {
-            Ok(Some(visitor)) => Ok(visitor),
+            Ok(Some(visitor)) => match gateway.0.door.count(&visitor) {
+                Ok(()) => Ok(visitor),
+                Err(wait) => Err(ApiError::new(
+                    StatusCode::TOO_MANY_REQUESTS,
+                    "rate_limited",
+                    "this key has made as many requests as it may in a minute",
+                )
+                .retry_after(wait)),
+            },
             Ok(None) => Err(ApiError::new(
                 StatusCode::UNAUTHORIZED,
                 "bad_key",
@@ -118,7 +124,7 @@ pub(crate) async fn admit(State(gateway): State<Gateway>, mut request: Request, 
             request.extensions_mut().insert(Who(visitor));
             next.run(request).await
         }
-        Err(error) => shaped(error, &path),
+        Err(error) => error.into_response(),
     }
 }
 
@@ -127,10 +133,6 @@ pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
     let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
     let (scheme, key) = value.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| key.trim())
-}
-
-fn shaped(error: ApiError, path: &str) -> Response {
-    if is_openai(path) { error.into_openai().into_response() } else { error.into_response() }
 }
 
 #[cfg(test)]

@@ -1,12 +1,17 @@
 //! Clawsmith over HTTP: agents and tools for programs, under the same road.
 //!
 //! ```text
-//!  request ──▶ guard: host, origin, key ──▶ handler: one permission ──▶ application ──▶ JSON or events
+//!  request ──▶ guard: host, origin, key ──▶ route: one permission ──▶ handler ──▶ application ──▶ JSON or events
 //! ```
 //!
 //! A front end like the command line: it holds transport and rendering. Who a request acts as, what it may do and what
-//! happens then is decided below, in [`clawsmith::app`].
+//! happens then is decided below, in [`clawsmith::app`]. `routes.rs` is the table of all paths; the OpenAPI document is
+//! made of it.
 
+mod access;
+mod agents;
+mod answering;
+mod api;
 mod approvals;
 mod completions;
 mod custom;
@@ -17,41 +22,52 @@ mod guard;
 mod health;
 mod mcp;
 mod memory;
+mod metrics;
+mod openapi;
+mod policy;
 mod records;
+mod responses;
+mod routes;
 mod sessions;
+mod settings;
 mod skills;
+mod tls;
 mod tools;
+mod undo;
 mod ws;
 
 use std::future::Future;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::http::StatusCode;
-use axum::routing::{get, post, put};
+use axum::middleware::{from_fn, from_fn_with_state};
 use clawsmith::app::access::{Door, Visitor};
+use clawsmith::app::listen::TlsFiles;
 use clawsmith::app::{App, Error, Sessions, SessionsOptions};
-use clawsmith::store::{JobFilter, JobState};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use prometheus_client::metrics::gauge::Gauge;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+
+use crate::metrics::Metrics;
 
 /// The lane whose runs the gateway's workers take.
 pub const LANE: &str = "main";
 /// How many runs go on at a time.
 const SLOTS: usize = 64;
-/// How many open runs are looked at to find those of one user.
-const MOST_LISTED: usize = 1_000;
 /// How many runs of one user may be open at a time: running, waiting or parked.
-const MOST_OPEN_RUNS: usize = 16;
+const MOST_OPEN_RUNS: u64 = 16;
 /// How long requests, and then runs, may take to come to their end when the gateway ends.
 const LONGEST_END: Duration = Duration::from_secs(10);
 /// How long a client may take to send the head of a request.
@@ -68,6 +84,10 @@ const LONGEST_BODY: usize = 8 * 1024 * 1024;
 pub struct GatewayOptions {
     /// Names, besides loopback ones and the address itself, that a `Host` header may have.
     pub hosts: Vec<String>,
+    /// The certificate to speak TLS with; `None` for plain HTTP.
+    pub tls: Option<TlsFiles>,
+    /// The only addresses that connections are taken from; `None` for all.
+    pub peers: Option<Vec<IpAddr>>,
     /// A script that is played instead of every model.
     pub script: Option<std::path::PathBuf>,
 }
@@ -81,6 +101,7 @@ struct Inner {
     sessions: Sessions,
     door: Door,
     hosts: Vec<String>,
+    metrics: Metrics,
     /// Rings when the gateway ends: streams end then, and runs of clients that are cut off go on.
     ending: CancellationToken,
 }
@@ -100,11 +121,8 @@ impl Gateway {
 
     /// Refuses another run of a user who has many open: they would take the turns of all others.
     async fn check_open_runs(&self, visitor: &Visitor) -> Result<(), error::ApiError> {
-        let states = vec![JobState::Pending, JobState::Leased, JobState::Parked];
-        let filter = JobFilter { states, limit: MOST_LISTED, ..JobFilter::default() };
-        let open = self.app().of_tenant(&visitor.tenant).runs(&filter).await?;
-        let user = visitor.user.as_ref().map(clawsmith::UserId::as_str);
-        let own = open.iter().filter(|job| job.new.payload["user"].as_str() == user).count();
+        let own = self.app().store().open_jobs_of(&visitor.tenant, visitor.user.as_ref()).await;
+        let own = own.map_err(Error::from)?;
         if own < MOST_OPEN_RUNS {
             return Ok(());
         }
@@ -132,8 +150,15 @@ pub async fn serve(
     let address =
         listener.local_addr().map_err(|error| Error::failed("there is no address").because(error))?;
     let (door, hosts, ending) = (app.door(), names(address, options.hosts), CancellationToken::new());
-    let gateway = Gateway(Arc::new(Inner { app, sessions, door, hosts, ending: ending.clone() }));
-    accept(listener, router(gateway.clone()), ending, stop).await;
+    let entrance = Entrance {
+        listener,
+        tls: options.tls.as_ref().map(tls::acceptor).transpose()?,
+        peers: options.peers,
+    };
+    let metrics = Metrics::new();
+    let connections = metrics.connections.clone();
+    let gateway = Gateway(Arc::new(Inner { app, sessions, door, hosts, metrics, ending: ending.clone() }));
+    entrance.accept(router(gateway.clone()), (ending, connections), stop).await;
     // A stream that did not end in time still holds it; its runs are taken up by the next start.
     if let Some(inner) = Arc::into_inner(gateway.0)
         && let Ok(ended) = timeout(LONGEST_END, inner.sessions.end()).await
@@ -143,58 +168,91 @@ pub async fn serve(
     Ok(())
 }
 
-/// Takes connections until `stop` is ready, and lets those that are open come to an end.
-async fn accept(
+/// The door to the network.
+struct Entrance {
     listener: TcpListener,
-    router: Router,
-    ending: CancellationToken,
-    stop: impl Future<Output = ()> + Send + 'static,
-) {
-    let (open, room) = (TaskTracker::new(), Arc::new(Semaphore::new(MOST_CONNECTIONS)));
-    let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(LONGEST_HEAD).max_buf_size(LONGEST_HEADERS);
-    let mut stop = std::pin::pin!(stop);
-    loop {
-        let accepted = tokio::select! {
-            () = &mut stop => break,
-            accepted = async {
-                let place = Arc::clone(&room).acquire_owned().await;
-                listener.accept().await.map(|(stream, _)| (stream, place))
-            } => accepted,
-        };
-        let (stream, place) = match accepted {
-            Ok(accepted) => accepted,
-            Err(error) => {
-                // No more files can be opened, perhaps: those that are open end some time.
-                tracing::warn!(%error, "a connection could not be accepted");
-                tokio::time::sleep(Duration::from_millis(100)).await;
-                continue;
-            }
-        };
-        let _ = stream.set_nodelay(true);
-        let service = TowerToHyperService::new(router.clone());
-        let connection = http.serve_connection(TokioIo::new(stream), service).with_upgrades();
-        let ending = ending.clone();
-        open.spawn(async move {
-            let _place = place;
-            let mut connection = std::pin::pin!(connection);
-            let ended = tokio::select! {
-                ended = connection.as_mut() => ended,
-                () = ending.cancelled() => {
-                    connection.as_mut().graceful_shutdown();
-                    connection.await
+    tls: Option<TlsAcceptor>,
+    peers: Option<Vec<IpAddr>>,
+}
+
+impl Entrance {
+    /// Takes connections until `stop` is ready, and lets those that are open come to an end.
+    async fn accept(
+        self,
+        router: Router,
+        (ending, connections): (CancellationToken, Gauge),
+        stop: impl Future<Output = ()> + Send + 'static,
+    ) {
+        let (open, room) = (TaskTracker::new(), Arc::new(Semaphore::new(MOST_CONNECTIONS)));
+        let mut stop = std::pin::pin!(stop);
+        loop {
+            let accepted = tokio::select! {
+                () = &mut stop => break,
+                accepted = async {
+                    let place = Arc::clone(&room).acquire_owned().await;
+                    self.listener.accept().await.map(|(stream, peer)| (stream, peer, place))
+                } => accepted,
+            };
+            let (stream, peer, place) = match accepted {
+                Ok(accepted) => accepted,
+                Err(error) => {
+                    // No more files can be opened, perhaps: those that are open end some time.
+                    tracing::warn!(%error, "a connection could not be accepted");
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                    continue;
                 }
             };
-            if let Err(error) = ended {
-                tracing::debug!(%error, "a connection ended");
+            let peer = peer.ip().to_canonical();
+            if self.peers.as_ref().is_some_and(|peers| !peers.contains(&peer)) {
+                tracing::warn!(%peer, "a connection was refused: it comes from no proxy that is named");
+                continue;
             }
-        });
+            let _ = stream.set_nodelay(true);
+            let (router, ending, tls) = (router.clone(), ending.clone(), self.tls.clone());
+            let connections = connections.clone();
+            open.spawn(async move {
+                let _place = place;
+                connections.inc();
+                match tls {
+                    None => serve_connection(stream, router, ending).await,
+                    Some(tls) => match timeout(LONGEST_HEAD, tls.accept(stream)).await {
+                        Ok(Ok(stream)) => serve_connection(stream, router, ending).await,
+                        Ok(Err(error)) => tracing::debug!(%error, "a connection spoke no TLS"),
+                        Err(_) => tracing::debug!("a connection was too slow to speak TLS"),
+                    },
+                }
+                connections.dec();
+            });
+        }
+        drop(self.listener);
+        ending.cancel();
+        open.close();
+        if timeout(LONGEST_END, open.wait()).await.is_err() {
+            tracing::warn!("requests that still run are cut off; their runs go on at the next start");
+        }
     }
-    drop(listener);
-    ending.cancel();
-    open.close();
-    if timeout(LONGEST_END, open.wait()).await.is_err() {
-        tracing::warn!("requests that still run are cut off; their runs go on at the next start");
+}
+
+/// Serves one connection until its end.
+async fn serve_connection(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    router: Router,
+    ending: CancellationToken,
+) {
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(LONGEST_HEAD).max_buf_size(LONGEST_HEADERS);
+    let service = TowerToHyperService::new(router);
+    let connection = http.serve_connection(TokioIo::new(stream), service).with_upgrades();
+    let mut connection = std::pin::pin!(connection);
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        () = ending.cancelled() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "a connection ended");
     }
 }
 
@@ -205,63 +263,16 @@ fn names(address: SocketAddr, more: Vec<String>) -> Vec<String> {
 }
 
 fn router(gateway: Gateway) -> Router {
-    let guarded = Router::new()
-        .route("/v1/tools", get(tools::list))
-        .route("/v1/tools/invoke", post(tools::invoke))
-        .route("/v1/tools/custom", get(custom::list).post(custom::create))
-        .route(
-            "/v1/tools/custom/{name}",
-            get(custom::get).patch(custom::update).put(custom::update).delete(custom::remove),
-        )
-        .route("/v1/models", get(completions::models))
-        .route("/v1/chat/completions", post(completions::create))
-        .route("/v1/sessions", get(sessions::list))
-        .route("/v1/sessions/{session}/messages", get(sessions::messages))
-        .route("/v1/sessions/{session}/events", get(events::follow))
-        .route("/v1/runs", get(sessions::runs))
-        .route("/v1/runs/{run}", get(sessions::run))
-        .route("/v1/runs/{run}/cancel", post(sessions::cancel))
-        .route("/v1/agents", get(records::agents))
-        .route("/v1/skills", get(skills::list))
-        .route("/v1/skills/search", get(skills::search))
-        .route("/v1/skills/{name}", get(skills::show).delete(skills::remove))
-        .route("/v1/skills/{name}/accept", post(skills::accept))
-        .route("/v1/skills/{name}/grants", post(skills::grant).delete(skills::revoke))
-        .route("/v1/ledger", get(records::ledger))
-        .route("/v1/usage", get(records::usage))
-        .route("/v1/memory", get(memory::list))
-        .route("/v1/memory/search", get(memory::search))
-        .route("/v1/memory/status", get(memory::status))
-        .route("/v1/memory/document", get(memory::read).put(memory::write).delete(memory::forget))
-        .route("/v1/graph/search", get(graph::search))
-        .route("/v1/graph/entities/{entity}", get(graph::show).delete(graph::forget))
-        .route("/v1/graph/facts", post(graph::add))
-        .route("/v1/graph/pairs", get(graph::pairs).post(graph::merge))
-        .route("/v1/graph/export", get(graph::export))
-        .route("/v1/graph/status", get(graph::status))
-        .route("/v1/ws", get(ws::open))
-        .route("/v1/approvals", get(approvals::list))
-        .route("/v1/approvals/{approval}/answer", post(approvals::answer))
-        .route("/v1/mcp/servers", get(mcp::list).post(mcp::add))
-        .route("/v1/mcp/servers/{server}", get(mcp::get).delete(mcp::remove))
-        .route("/v1/mcp/servers/{server}/test", post(mcp::test))
-        .route("/v1/mcp/servers/{server}/pin", post(mcp::pin))
-        .route("/v1/mcp/servers/{server}/login", post(mcp::begin_login).delete(mcp::end_login))
-        .route("/v1/mcp/servers/{server}/login/finish", post(mcp::finish_login))
-        .route("/v1/mcp/servers/{server}/grants", put(mcp::grant).delete(mcp::revoke))
-        .route("/v1/mcp/requests", get(mcp::requests).post(mcp::request))
-        .route("/v1/mcp/requests/{request}/review", post(mcp::review))
-        .merge(Router::new().route_service("/mcp", mcp::server(&gateway)).route_layer(
-            axum::middleware::from_fn_with_state(mcp::McpSessions::default(), mcp::admit_client),
-        ))
-        .route_layer(axum::middleware::from_fn_with_state(gateway.clone(), guard::admit));
+    let api = routes::table(mcp::server(&gateway));
+    let guarded = api.guarded.route_layer(from_fn_with_state(gateway.clone(), guard::admit));
     Router::new()
         .merge(guarded)
-        .route("/health", get(health::alive))
-        .route("/ready", get(health::ready))
+        .merge(api.open)
         .fallback(error::no_such_path)
         .method_not_allowed_fallback(error::no_such_method)
-        .layer(axum::middleware::from_fn_with_state(gateway.clone(), guard::check_origin))
+        .layer(from_fn_with_state(gateway.clone(), guard::check_origin))
+        .layer(from_fn(error::shape))
+        .layer(from_fn_with_state(gateway.clone(), metrics::observe))
         .layer(DefaultBodyLimit::max(LONGEST_BODY))
         .with_state(gateway)
 }

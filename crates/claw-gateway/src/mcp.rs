@@ -4,31 +4,35 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use async_trait::async_trait;
-use axum::Json;
-use axum::extract::rejection::JsonRejection;
-use axum::extract::{Path, Request, State};
+use axum::extract::{Request, State};
 use axum::http::HeaderMap;
-use axum::middleware::Next;
+use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
+use axum::routing::{MethodRouter, any_service};
 use clawsmith::app::access::{CallerWish, Permission};
-use clawsmith::app::mcp::protocol::{Clients, HttpServer, LoginWish, Parts, Served, http_server};
+use clawsmith::app::mcp::protocol::{
+    Clients, HttpServer, LoginWish, Parts, Served, ServerReport, http_server,
+};
 use clawsmith::app::mcp::{AccessWish, NewServer, ServerView};
-
-use clawsmith::store::{McpGrant, McpServer, McpSubject, McpTool, McpToolState};
-use clawsmith::{AccessRequestId, Digest, KeyId, ServerName};
+use clawsmith::store::{McpGrant, McpOverrides, McpRequest, McpServer, McpSubject, McpTool, McpToolState};
+use clawsmith::{AccessRequestId, Digest, KeyId, ServerName, UserId};
+use schemars::JsonSchema;
 use secrecy::SecretString;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use tokio::sync::watch;
 
+use crate::api::{Body, Json, Path, Query, Visit};
 use crate::error::ApiError;
 use crate::guard::Who;
 use crate::{Gateway, Inner};
 
 /// The MCP server at `/mcp`. It does not keep the gateway.
-pub(crate) fn server(gateway: &Gateway) -> HttpServer {
+pub(crate) fn server(gateway: &Gateway) -> MethodRouter<Gateway> {
     let clients = NetworkClients { gateway: Arc::downgrade(&gateway.0) };
-    http_server(Arc::new(clients), gateway.0.hosts.clone(), gateway.ending().clone())
+    let server: HttpServer =
+        http_server(Arc::new(clients), gateway.0.hosts.clone(), gateway.ending().clone());
+    any_service(server).layer(from_fn_with_state(McpSessions::default(), admit_client))
 }
 
 /// The most MCP sessions of one key; the oldest gives way to a new one.
@@ -36,7 +40,7 @@ const MOST_SESSIONS: usize = 64;
 
 /// The sessions of MCP clients by the key that began each. A session is nobody else's, even if its id is known.
 #[derive(Clone, Default)]
-pub(crate) struct McpSessions(Arc<Mutex<HashMap<KeyId, VecDeque<String>>>>);
+struct McpSessions(Arc<Mutex<HashMap<KeyId, VecDeque<String>>>>);
 
 impl McpSessions {
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<KeyId, VecDeque<String>>> {
@@ -60,7 +64,7 @@ impl McpSessions {
 }
 
 /// Lets a request to `/mcp` through whose key may call tools and whose session is its own.
-pub(crate) async fn admit_client(
+async fn admit_client(
     State(sessions): State<McpSessions>,
     who: Who,
     request: Request,
@@ -114,39 +118,58 @@ fn agent_in(query: Option<&str>) -> Option<String> {
 }
 
 /// A server to be added; values of variables and headers are write-only.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 pub(crate) struct Wanted {
     #[serde(flatten)]
     server: McpServer,
+    /// Values of variables and headers, by their names. They are sealed and never shown.
     #[serde(default)]
+    #[schemars(with = "BTreeMap<String, String>")]
     values: BTreeMap<String, SecretString>,
 }
 
 /// The definitions to accept: the tool's name and the digest of the definition that was seen.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Accepted {
     tools: BTreeMap<String, Digest>,
 }
 
 /// A login that is to be begun.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct LoginAsked {
+    /// The address that the browser is sent to at the end.
     redirect_uri: String,
+    /// Rights to ask for, besides those that the server asks for itself.
     #[serde(default)]
     scopes: Vec<String>,
 }
 
+/// A login that was begun.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct LoginBegun {
+    /// The address that the person opens in a browser.
+    authorization_url: String,
+}
+
 /// The end of a login.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct LoginEnded {
+    /// The address that the browser was sent to.
     callback_url: String,
 }
 
+/// A login that is forgotten; `false` where there was none.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct LoginForgotten {
+    ended: bool,
+}
+
 /// A request for access.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Asked {
     server: ServerName,
@@ -157,7 +180,7 @@ pub(crate) struct Asked {
 }
 
 /// An answer to one.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Reviewed {
     approve: bool,
@@ -165,195 +188,240 @@ pub(crate) struct Reviewed {
 }
 
 /// The subject of a grant that is taken away.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Whose {
     subject: McpSubject,
 }
 
-fn named(name: &str) -> Result<ServerName, ApiError> {
-    ServerName::new(name).map_err(|error| ApiError::invalid(error.to_string()))
+/// A grant of the server that the path names.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Granted {
+    subject: McpSubject,
+    /// The only tools that may be used; all where left out.
+    tool_allow: Option<Vec<String>>,
+    /// Tools that may not be used.
+    #[serde(default)]
+    tool_deny: Vec<String>,
+    /// Settings of the agent's own connection.
+    #[serde(default)]
+    config_overrides: McpOverrides,
+    /// A grant that is not enabled refuses; yes where left out.
+    enabled: Option<bool>,
+    /// Values of the agent's own variables or headers; they are never shown.
+    #[serde(default)]
+    #[schemars(with = "BTreeMap<String, String>")]
+    values: BTreeMap<String, SecretString>,
 }
 
-/// A server as it is shown: each tool with its state and the digests to accept it by.
-fn shown(view: &ServerView) -> Value {
-    let tools: Vec<Value> = view.tools.iter().map(tool).collect();
-    json!({ "server": view.server, "tools": tools, "grants": view.grants })
+/// Servers, by name.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Servers {
+    servers: Vec<ServerShown>,
 }
 
-fn tool(tool: &McpTool) -> Value {
-    json!({
-        "name": tool.name,
-        "state": tool.state(),
-        "accepted": tool.accepted,
-        "proposed": tool.proposed,
-        "digest": tool.proposed.as_ref().map(Digest::of),
-    })
+/// A server with its tools and grants.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ServerShown {
+    server: McpServer,
+    tools: Vec<ServerTool>,
+    grants: Vec<McpGrant>,
 }
 
-pub(crate) async fn list(State(gateway): State<Gateway>, who: Who) -> Result<Json<Value>, ApiError> {
-    who.may(Permission::ManageMcp)?;
-    let servers = gateway.app().of_tenant(&who.0.tenant).mcp_servers().await?;
-    Ok(Json(json!({ "servers": servers.iter().map(shown).collect::<Vec<_>>() })))
+/// A tool of a server, with its state and the digest to accept it by.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ServerTool {
+    name: String,
+    state: McpToolState,
+    /// The definition that was accepted.
+    accepted: Option<Value>,
+    /// The definition that waits to be accepted.
+    proposed: Option<Value>,
+    /// The digest of that definition.
+    digest: Option<Digest>,
 }
 
-pub(crate) async fn get(
-    State(gateway): State<Gateway>,
-    who: Who,
-    Path(name): Path<String>,
-) -> Result<Json<Value>, ApiError> {
-    who.may(Permission::ManageMcp)?;
-    let view = gateway.app().of_tenant(&who.0.tenant).mcp_server(&named(&name)?).await?;
-    Ok(Json(shown(&view)))
+/// A server that was added.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ServerAdded {
+    added: ServerShown,
+    /// The protocol version that both sides speak; none before the first login.
+    protocol: Option<String>,
+    server_info: Option<String>,
 }
 
-pub(crate) async fn add(
-    State(gateway): State<Gateway>,
-    who: Who,
-    wanted: Result<Json<Wanted>, JsonRejection>,
-) -> Result<Json<Value>, ApiError> {
-    let Json(Wanted { server, values }) = wanted?;
-    gateway.app().may_define_server(&who.0, &server).await?;
+/// A server that was removed.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ServerRemoved {
+    removed: ServerName,
+}
+
+/// A server as it introduced itself.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ServerTested {
+    report: ServerReport,
+}
+
+/// Definitions that were accepted, and those that are others by now.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Pinned {
+    accepted: Vec<String>,
+    not_accepted: Vec<String>,
+}
+
+/// A grant.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct GrantShown {
+    grant: McpGrant,
+}
+
+/// A grant that was revoked.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct GrantRevoked {
+    revoked: McpSubject,
+}
+
+/// Requests for access.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct AccessRequests {
+    requests: Vec<McpRequest>,
+}
+
+/// A request for access.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct AccessRequestShown {
+    request: McpRequest,
+}
+
+fn shown(view: ServerView) -> ServerShown {
+    let tools = view.tools.into_iter().map(|tool| ServerTool {
+        state: tool.state(),
+        digest: tool.proposed.as_ref().map(Digest::of),
+        name: tool.name,
+        accepted: tool.accepted,
+        proposed: tool.proposed,
+    });
+    ServerShown { tools: tools.collect(), server: view.server, grants: view.grants }
+}
+
+pub(crate) async fn list(visit: Visit) -> Result<Json<Servers>, ApiError> {
+    let servers = visit.app().mcp_servers().await?;
+    Ok(Json(Servers { servers: servers.into_iter().map(shown).collect() }))
+}
+
+pub(crate) async fn get(visit: Visit, Path(name): Path<ServerName>) -> Result<Json<ServerShown>, ApiError> {
+    Ok(Json(shown(visit.app().mcp_server(&name).await?)))
+}
+
+pub(crate) async fn add(visit: Visit, Body(wanted): Body<Wanted>) -> Result<Json<ServerAdded>, ApiError> {
+    let Wanted { server, values } = wanted;
+    visit.gateway.app().may_define_server(visit.visitor(), &server).await?;
     let new = NewServer { server, values: values.into_iter().collect() };
-    let (view, report) = gateway.app().of_tenant(&who.0.tenant).add_mcp_server(new).await?;
-    let (protocol, server) = report.map(|report| (report.protocol, report.server)).unwrap_or_default();
-    Ok(Json(json!({ "added": shown(&view), "protocol": protocol, "serverInfo": server })))
+    let (view, report) = visit.app().add_mcp_server(new).await?;
+    let (protocol, server_info) = report.map(|report| (report.protocol, report.server)).unzip();
+    Ok(Json(ServerAdded { added: shown(view), protocol, server_info: server_info.flatten() }))
 }
 
 pub(crate) async fn remove(
-    State(gateway): State<Gateway>,
-    who: Who,
-    Path(name): Path<String>,
-) -> Result<Json<Value>, ApiError> {
-    who.may(Permission::ManageMcp)?;
-    gateway.app().of_tenant(&who.0.tenant).remove_mcp_server(&named(&name)?).await?;
-    Ok(Json(json!({ "removed": name })))
+    visit: Visit,
+    Path(name): Path<ServerName>,
+) -> Result<Json<ServerRemoved>, ApiError> {
+    visit.app().remove_mcp_server(&name).await?;
+    Ok(Json(ServerRemoved { removed: name }))
 }
 
-pub(crate) async fn test(
-    State(gateway): State<Gateway>,
-    who: Who,
-    Path(name): Path<String>,
-) -> Result<Json<Value>, ApiError> {
-    who.may(Permission::ManageMcp)?;
-    let report =
-        gateway.app().of_tenant(&who.0.tenant).probe_mcp_server(&named(&name)?, who.0.user.as_ref()).await?;
-    Ok(Json(json!({ "report": report })))
+pub(crate) async fn test(visit: Visit, Path(name): Path<ServerName>) -> Result<Json<ServerTested>, ApiError> {
+    let report = visit.app().probe_mcp_server(&name, visit.visitor().user.as_ref()).await?;
+    Ok(Json(ServerTested { report }))
 }
 
 pub(crate) async fn begin_login(
-    State(gateway): State<Gateway>,
-    who: Who,
-    Path(name): Path<String>,
-    asked: Result<Json<LoginAsked>, JsonRejection>,
-) -> Result<Json<Value>, ApiError> {
-    let name = named(&name)?;
-    let user = gateway.app().may_log_in(&who.0, &name).await?;
-    let Json(LoginAsked { redirect_uri, scopes }) = asked?;
+    visit: Visit,
+    Path(name): Path<ServerName>,
+    Body(asked): Body<LoginAsked>,
+) -> Result<Json<LoginBegun>, ApiError> {
+    let user = visit.gateway.app().may_log_in(visit.visitor(), &name).await?;
+    let LoginAsked { redirect_uri, scopes } = asked;
     let wish = LoginWish { user, redirect: redirect_uri, scopes, client_secret: None };
-    let url = gateway.app().of_tenant(&who.0.tenant).begin_mcp_login(&name, wish).await?;
-    Ok(Json(json!({ "authorizationUrl": url })))
+    Ok(Json(LoginBegun { authorization_url: visit.app().begin_mcp_login(&name, wish).await? }))
 }
 
 pub(crate) async fn finish_login(
-    State(gateway): State<Gateway>,
-    who: Who,
-    Path(name): Path<String>,
-    ended: Result<Json<LoginEnded>, JsonRejection>,
-) -> Result<Json<Value>, ApiError> {
-    let name = named(&name)?;
-    let user = gateway.app().may_log_in(&who.0, &name).await?;
-    let Json(LoginEnded { callback_url }) = ended?;
-    let app = gateway.app().of_tenant(&who.0.tenant);
-    let report = app.finish_mcp_login(&name, user.as_ref(), &callback_url).await?;
-    Ok(Json(json!({ "report": report })))
+    visit: Visit,
+    Path(name): Path<ServerName>,
+    Body(ended): Body<LoginEnded>,
+) -> Result<Json<ServerTested>, ApiError> {
+    let user = visit.gateway.app().may_log_in(visit.visitor(), &name).await?;
+    let report = visit.app().finish_mcp_login(&name, user.as_ref(), &ended.callback_url).await?;
+    Ok(Json(ServerTested { report }))
 }
 
 pub(crate) async fn end_login(
-    State(gateway): State<Gateway>,
-    who: Who,
-    Path(name): Path<String>,
-) -> Result<Json<Value>, ApiError> {
-    let name = named(&name)?;
-    let user = gateway.app().may_log_in(&who.0, &name).await?;
-    let ended = gateway.app().of_tenant(&who.0.tenant).end_mcp_login(&name, user.as_ref()).await?;
-    Ok(Json(json!({ "ended": ended })))
+    visit: Visit,
+    Path(name): Path<ServerName>,
+) -> Result<Json<LoginForgotten>, ApiError> {
+    let user = visit.gateway.app().may_log_in(visit.visitor(), &name).await?;
+    Ok(Json(LoginForgotten { ended: visit.app().end_mcp_login(&name, user.as_ref()).await? }))
 }
 
 pub(crate) async fn pin(
-    State(gateway): State<Gateway>,
-    who: Who,
-    Path(name): Path<String>,
-    accepted: Result<Json<Accepted>, JsonRejection>,
-) -> Result<Json<Value>, ApiError> {
-    who.may(Permission::ManageMcp)?;
-    let Json(accepted) = accepted?;
-    let app = gateway.app().of_tenant(&who.0.tenant);
-    let view = app.mcp_server(&named(&name)?).await?;
+    visit: Visit,
+    Path(name): Path<ServerName>,
+    Body(accepted): Body<Accepted>,
+) -> Result<Json<Pinned>, ApiError> {
+    let app = visit.app();
+    let view = app.mcp_server(&name).await?;
     let is_seen = |tool: &&McpTool| {
         matches!(tool.state(), McpToolState::Changed | McpToolState::New)
             && accepted.tools.get(&tool.name) == tool.proposed.as_ref().map(Digest::of).as_ref()
     };
     let seen: Vec<McpTool> = view.tools.iter().filter(is_seen).cloned().collect();
     let others = app.accept_mcp_tools(&seen).await?;
-    let done = |tool: &&McpTool| !others.contains(&tool.name);
-    let names: Vec<&str> = seen.iter().filter(done).map(|tool| tool.name.as_str()).collect();
-    let left: Vec<&String> = accepted.tools.keys().filter(|name| !names.contains(&name.as_str())).collect();
-    Ok(Json(json!({ "accepted": names, "notAccepted": left })))
+    let names = seen.into_iter().map(|tool| tool.name).filter(|name| !others.contains(name));
+    let names: Vec<String> = names.collect();
+    let left = accepted.tools.into_keys().filter(|name| !names.contains(name)).collect();
+    Ok(Json(Pinned { accepted: names, not_accepted: left }))
 }
 
 pub(crate) async fn grant(
-    State(gateway): State<Gateway>,
-    who: Who,
-    Path(name): Path<String>,
-    grant: Result<Json<Value>, JsonRejection>,
-) -> Result<Json<Value>, ApiError> {
-    who.may(Permission::ManageMcp)?;
-    let Json(mut body) = grant?;
-    let mut values = Value::Null;
-    if let Some(body) = body.as_object_mut() {
-        body.insert("server".to_owned(), named(&name)?.to_string().into());
-        values = body.remove("values").unwrap_or_default();
-    }
-    let wrong = |error: serde_json::Error| ApiError::invalid(format!("the values: {error}"));
-    let values: Option<BTreeMap<String, SecretString>> = serde_json::from_value(values).map_err(wrong)?;
-    let grant: McpGrant =
-        serde_json::from_value(body).map_err(|error| ApiError::invalid(format!("the grant: {error}")))?;
-    let values = values.unwrap_or_default().into_iter().collect();
-    gateway.app().of_tenant(&who.0.tenant).grant_mcp(&grant, values).await?;
-    Ok(Json(json!({ "grant": grant })))
+    visit: Visit,
+    Path(server): Path<ServerName>,
+    Body(granted): Body<Granted>,
+) -> Result<Json<GrantShown>, ApiError> {
+    let Granted { subject, tool_allow, tool_deny, config_overrides, enabled, values } = granted;
+    let enabled = enabled.unwrap_or(true);
+    let grant = McpGrant { server, subject, tool_allow, tool_deny, config_overrides, enabled };
+    visit.app().grant_mcp(&grant, values.into_iter().collect()).await?;
+    Ok(Json(GrantShown { grant }))
 }
 
 pub(crate) async fn revoke(
-    State(gateway): State<Gateway>,
-    who: Who,
-    Path(name): Path<String>,
-    whose: Result<Json<Whose>, JsonRejection>,
-) -> Result<Json<Value>, ApiError> {
-    who.may(Permission::ManageMcp)?;
-    let Json(Whose { subject }) = whose?;
-    gateway.app().of_tenant(&who.0.tenant).revoke_mcp(&named(&name)?, &subject).await?;
-    Ok(Json(json!({ "revoked": subject })))
+    visit: Visit,
+    Path(name): Path<ServerName>,
+    Query(whose): Query<Whose>,
+) -> Result<Json<GrantRevoked>, ApiError> {
+    visit.app().revoke_mcp(&name, &whose.subject).await?;
+    Ok(Json(GrantRevoked { revoked: whose.subject }))
 }
 
-pub(crate) async fn requests(State(gateway): State<Gateway>, who: Who) -> Result<Json<Value>, ApiError> {
-    who.may(Permission::RequestMcp)?;
-    let mut requests = gateway.app().of_tenant(&who.0.tenant).mcp_requests().await?;
+pub(crate) async fn requests(visit: Visit) -> Result<Json<AccessRequests>, ApiError> {
+    let mut requests = visit.app().mcp_requests().await?;
     // An administrator sees all requests, others their own.
-    if who.0.may(Permission::ManageMcp).is_err() {
-        requests.retain(|request| Some(&request.user) == who.0.user.as_ref());
+    if visit.may(Permission::ManageMcp).is_err() {
+        requests.retain(|request| Some(&request.user) == visit.visitor().user.as_ref());
     }
-    Ok(Json(json!({ "requests": requests })))
+    Ok(Json(AccessRequests { requests }))
 }
 
 pub(crate) async fn request(
-    State(gateway): State<Gateway>,
-    who: Who,
-    asked: Result<Json<Asked>, JsonRejection>,
-) -> Result<Json<Value>, ApiError> {
-    who.may(Permission::RequestMcp)?;
-    let Json(Asked { server, agent, tools, reason }) = asked?;
-    let Some(user) = who.0.user.clone() else {
+    visit: Visit,
+    Body(asked): Body<Asked>,
+) -> Result<Json<AccessRequestShown>, ApiError> {
+    let Asked { server, agent, tools, reason } = asked;
+    let Some(user) = visit.visitor().user.clone() else {
         return Err(ApiError::invalid("this key belongs to no user, so there is nobody to ask for"));
     };
     let subject = match agent {
@@ -361,22 +429,15 @@ pub(crate) async fn request(
         None => McpSubject::User(user.clone()),
     };
     let wish = AccessWish { server, user, subject, tools, reason };
-    let request = gateway.app().of_tenant(&who.0.tenant).request_mcp(wish).await?;
-    Ok(Json(json!({ "request": request })))
+    Ok(Json(AccessRequestShown { request: visit.app().request_mcp(wish).await? }))
 }
 
 pub(crate) async fn review(
-    State(gateway): State<Gateway>,
-    who: Who,
-    Path(id): Path<String>,
-    reviewed: Result<Json<Reviewed>, JsonRejection>,
-) -> Result<Json<Value>, ApiError> {
-    who.may(Permission::ManageMcp)?;
-    let Json(Reviewed { approve, note }) = reviewed?;
-    let id: AccessRequestId =
-        id.parse().map_err(|_| ApiError::not_found("there is no such request".to_owned()))?;
-    let by = clawsmith::UserId::new(who.0.name()).map_err(|error| ApiError::invalid(error.to_string()))?;
-    let app = gateway.app().of_tenant(&who.0.tenant);
-    let request = app.review_mcp_request(id, (approve, by), note).await?;
-    Ok(Json(json!({ "request": request })))
+    visit: Visit,
+    Path(id): Path<AccessRequestId>,
+    Body(reviewed): Body<Reviewed>,
+) -> Result<Json<AccessRequestShown>, ApiError> {
+    let Reviewed { approve, note } = reviewed;
+    let by = UserId::new(visit.visitor().name()).map_err(|error| ApiError::invalid(error.to_string()))?;
+    Ok(Json(AccessRequestShown { request: visit.app().review_mcp_request(id, (approve, by), note).await? }))
 }

@@ -1,18 +1,15 @@
 //! Memory documents: a visitor searches and reads their own, the agent's and the tenant's, and writes their own;
 //! an administrator writes the others too.
 
-use axum::Json;
-use axum::extract::rejection::{JsonRejection, QueryRejection};
-use axum::extract::{Query, State};
 use clawsmith::AgentId;
 use clawsmith::app::access::Permission;
-use clawsmith::port::{MemoryOwner, MemoryPart, MemoryQuery, MemoryReader};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use clawsmith::app::memory::{MemoryCard, MemoryStatus};
+use clawsmith::port::{MemoryFound, MemoryOwner, MemoryPart, MemoryQuery, MemoryReader, MemoryText};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-use crate::Gateway;
+use crate::api::{Body, Json, Query, Visit};
 use crate::error::ApiError;
-use crate::guard::Who;
 
 /// The most hits of one search.
 const MOST_HITS: usize = 50;
@@ -20,14 +17,14 @@ const MOST_HITS: usize = 50;
 const LONGEST: usize = 4_000;
 
 /// The agent whose memory is meant.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Whose {
     pub(crate) agent_id: Option<String>,
 }
 
 /// A question.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Asked {
     q: String,
@@ -36,7 +33,7 @@ pub(crate) struct Asked {
 }
 
 /// Lines of a document.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Lines {
     path: String,
@@ -46,7 +43,7 @@ pub(crate) struct Lines {
 }
 
 /// A document to be written.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Written {
     path: String,
@@ -57,7 +54,7 @@ pub(crate) struct Written {
 }
 
 /// A document to be removed.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Forgotten {
     path: String,
@@ -66,8 +63,27 @@ pub(crate) struct Forgotten {
     owner: Owner,
 }
 
+/// Memory documents, by path.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Documents {
+    documents: Vec<MemoryCard>,
+}
+
+/// A document that was written.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct DocumentWritten {
+    path: String,
+    version: u64,
+}
+
+/// A document that was removed.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct DocumentForgotten {
+    forgotten: String,
+}
+
 /// The owner of a document that is changed.
-#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Owner {
     #[default]
@@ -87,109 +103,76 @@ impl From<Owner> for MemoryOwner {
 }
 
 /// The reader that a visitor is: their own user, in their own tenant, with an agent that is there.
-pub(crate) async fn reader(
-    gateway: &Gateway,
-    who: &Who,
-    agent: Option<&str>,
-) -> Result<MemoryReader, ApiError> {
+pub(crate) async fn reader(visit: &Visit, agent: Option<&str>) -> Result<MemoryReader, ApiError> {
     let agent = agent.unwrap_or("default");
     let id = AgentId::new(agent).map_err(|error| ApiError::invalid(format!("`agentId`: {error}")))?;
+    visit.visitor().may_use(&id)?;
     if agent != "default" {
-        gateway.app().of_tenant(&who.0.tenant).must_have_agent(agent).await?;
+        visit.app().must_have_agent(agent).await?;
     }
-    Ok(MemoryReader { tenant: who.0.tenant.clone(), agent: id, user: who.0.user.clone() })
+    let visitor = visit.visitor();
+    Ok(MemoryReader { tenant: visitor.tenant.clone(), agent: id, user: visitor.user.clone() })
 }
 
 /// Checks that a visitor may change documents of this owner.
-pub(crate) fn may_write(who: &Who, owner: Owner) -> Result<(), ApiError> {
-    who.may(match owner {
-        Owner::User => Permission::WriteMemory,
-        Owner::Agent | Owner::Tenant => Permission::WriteSharedMemory,
-    })
+pub(crate) fn may_write(visit: &Visit, owner: Owner) -> Result<(), ApiError> {
+    match owner {
+        Owner::User => Ok(()),
+        Owner::Agent | Owner::Tenant => visit.may(Permission::WriteSharedMemory),
+    }
 }
 
-pub(crate) async fn search(
-    State(gateway): State<Gateway>,
-    who: Who,
-    asked: Result<Query<Asked>, QueryRejection>,
-) -> Result<Json<Value>, ApiError> {
-    who.may(Permission::ReadMemory)?;
-    let Query(asked) = asked?;
+pub(crate) async fn search(visit: Visit, Query(asked): Query<Asked>) -> Result<Json<MemoryFound>, ApiError> {
     if asked.q.trim().is_empty() || asked.q.len() > LONGEST {
         return Err(ApiError::invalid(format!("`q` has {} bytes; ask with 1 to {LONGEST}", asked.q.len())));
     }
-    let reader = reader(&gateway, &who, asked.agent_id.as_deref()).await?;
+    let reader = reader(&visit, asked.agent_id.as_deref()).await?;
     let query = MemoryQuery { text: asked.q, limit: asked.limit.unwrap_or(6).clamp(1, MOST_HITS) };
-    let found = gateway.app().of_tenant(&who.0.tenant).search_memory(&reader, &query).await?;
-    Ok(Json(json!(found)))
+    Ok(Json(visit.app().search_memory(&reader, &query).await?))
 }
 
-pub(crate) async fn list(
-    State(gateway): State<Gateway>,
-    who: Who,
-    whose: Result<Query<Whose>, QueryRejection>,
-) -> Result<Json<Value>, ApiError> {
-    who.may(Permission::ReadMemory)?;
-    let Query(whose) = whose?;
-    let reader = reader(&gateway, &who, whose.agent_id.as_deref()).await?;
-    let cards = gateway.app().of_tenant(&who.0.tenant).list_memory(&reader).await?;
-    Ok(Json(json!({ "documents": cards })))
+pub(crate) async fn list(visit: Visit, Query(whose): Query<Whose>) -> Result<Json<Documents>, ApiError> {
+    let reader = reader(&visit, whose.agent_id.as_deref()).await?;
+    Ok(Json(Documents { documents: visit.app().list_memory(&reader).await? }))
 }
 
-pub(crate) async fn read(
-    State(gateway): State<Gateway>,
-    who: Who,
-    lines: Result<Query<Lines>, QueryRejection>,
-) -> Result<Json<Value>, ApiError> {
-    who.may(Permission::ReadMemory)?;
-    let Query(lines) = lines?;
-    let reader = reader(&gateway, &who, lines.agent_id.as_deref()).await?;
+pub(crate) async fn read(visit: Visit, Query(lines): Query<Lines>) -> Result<Json<MemoryText>, ApiError> {
+    let reader = reader(&visit, lines.agent_id.as_deref()).await?;
     let part = MemoryPart {
         path: lines.path,
         from: lines.from.unwrap_or(1).max(1),
         lines: lines.lines.unwrap_or(u64::MAX),
     };
-    let found = gateway.app().of_tenant(&who.0.tenant).read_memory(&reader, &part).await;
-    let found = found.map_err(|error| match error.kind() {
-        clawsmith::app::Kind::Invalid => ApiError::not_found(error.message()),
-        _ => error.into(),
-    })?;
-    Ok(Json(json!(found)))
+    Ok(Json(visit.app().read_memory(&reader, &part).await?))
 }
 
 pub(crate) async fn write(
-    State(gateway): State<Gateway>,
-    who: Who,
-    written: Result<Json<Written>, JsonRejection>,
-) -> Result<Json<Value>, ApiError> {
-    let Json(written) = written?;
-    may_write(&who, written.owner)?;
-    let reader = reader(&gateway, &who, written.agent_id.as_deref()).await?;
-    // What comes in by a key is scrubbed like all else that is stored.
-    let scrubber = gateway.sessions().deployment().executor.scrubbers().for_tenant(&who.0.tenant);
+    visit: Visit,
+    Body(written): Body<Written>,
+) -> Result<Json<DocumentWritten>, ApiError> {
+    may_write(&visit, written.owner)?;
+    let reader = reader(&visit, written.agent_id.as_deref()).await?;
+    // Text that comes in by a key is scrubbed like all else that is stored.
+    let scrubber = visit.sessions().deployment().executor.scrubbers().for_tenant(&visit.visitor().tenant);
     let text = scrubber.said(&written.text);
-    let app = gateway.app().of_tenant(&who.0.tenant);
-    let version = app.write_memory(&reader, written.owner.into(), &written.path, &text).await?;
-    Ok(Json(json!({ "path": written.path, "version": version })))
+    let version = visit.app().write_memory(&reader, written.owner.into(), &written.path, &text).await?;
+    Ok(Json(DocumentWritten { path: written.path, version }))
 }
 
 pub(crate) async fn forget(
-    State(gateway): State<Gateway>,
-    who: Who,
-    forgotten: Result<Query<Forgotten>, QueryRejection>,
-) -> Result<Json<Value>, ApiError> {
-    let Query(forgotten) = forgotten?;
-    may_write(&who, forgotten.owner)?;
-    let reader = reader(&gateway, &who, forgotten.agent_id.as_deref()).await?;
-    let app = gateway.app().of_tenant(&who.0.tenant);
-    app.forget_memory(&reader, forgotten.owner.into(), &forgotten.path).await?;
-    Ok(Json(json!({ "forgotten": forgotten.path })))
+    visit: Visit,
+    Query(forgotten): Query<Forgotten>,
+) -> Result<Json<DocumentForgotten>, ApiError> {
+    may_write(&visit, forgotten.owner)?;
+    let reader = reader(&visit, forgotten.agent_id.as_deref()).await?;
+    visit.app().forget_memory(&reader, forgotten.owner.into(), &forgotten.path).await?;
+    Ok(Json(DocumentForgotten { forgotten: forgotten.path }))
 }
 
-pub(crate) async fn status(State(gateway): State<Gateway>, who: Who) -> Result<Json<Value>, ApiError> {
-    who.may(Permission::ReadMemory)?;
-    let mut status = gateway.app().of_tenant(&who.0.tenant).memory_status().await?;
+pub(crate) async fn status(visit: Visit) -> Result<Json<MemoryStatus>, ApiError> {
+    let mut status = visit.app().memory_status().await?;
+    let user = &visit.visitor().user;
     // Paths of other users' documents are not told.
-    status.state.failures.retain(|failure| failure.key.user.is_none() || failure.key.user == who.0.user);
-    Ok(Json(json!(status)))
+    status.state.failures.retain(|failure| failure.key.user.is_none() || failure.key.user == *user);
+    Ok(Json(status))
 }

@@ -1,40 +1,69 @@
-//! The ledger, usage and agents. A user sees their own, an administrator all of the tenant.
+//! The ledger and usage. A user sees their own, an administrator all of the tenant.
 
-use axum::Json;
-use axum::extract::rejection::QueryRejection;
-use axum::extract::{Query, State};
-use clawsmith::UnixMillis;
-use clawsmith::app::access::{Permission, Visitor};
-use clawsmith::store::{AccessRole, Entry, UsageFilter};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use clawsmith::app::records::{ChainReport, LedgerPage};
+use clawsmith::store::{AccessRole, Entry, Usage, UsageFilter, UsageLine};
+use clawsmith::{AgentId, SessionKey, UnixMillis};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-use crate::Gateway;
+use crate::api::{Json, Query, Visit};
 use crate::error::ApiError;
-use crate::guard::Who;
 
-/// The most entries of the ledger that are looked at.
-const MOST_ENTRIES: usize = 10_000;
-/// The most entries of one answer.
+/// The most entries of one page.
 const PAGE: usize = 500;
 
 /// Filter of the ledger.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct Which {
-    agent_id: Option<String>,
-    session_key: Option<String>,
+pub(crate) struct LedgerQuery {
+    agent_id: Option<AgentId>,
+    session_key: Option<SessionKey>,
     tool: Option<String>,
     /// Only entries since then, in milliseconds of Unix time.
     since: Option<i64>,
+    /// The `next` of the page before.
+    cursor: Option<u64>,
+    /// The most entries; 500 at most.
     limit: Option<usize>,
 }
 
+/// Entries of the ledger, oldest first.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Entries {
+    entries: Vec<Entry>,
+    /// The `cursor` of the page before these; `null` where there is none. A page can be short, or empty, before the last.
+    next: Option<u64>,
+}
+
+/// Reports on the chains of the ledger.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Verified {
+    /// Every chain is as it was written.
+    sound: bool,
+    chains: Vec<ChainView>,
+}
+
+/// A chain of the ledger: one for each node that wrote.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ChainView {
+    chain: String,
+    /// Number of sound entries, counted from the first.
+    entries: u64,
+    /// The first fault; `null` where the chain is sound.
+    fault: Option<String>,
+}
+
+/// Usage by day and model.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct UsageLines {
+    days: Vec<UsageLine>,
+}
+
 /// Filter of usage.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct Costs {
-    agent_id: Option<String>,
+pub(crate) struct UsageQuery {
+    agent_id: Option<AgentId>,
     /// From then on, in milliseconds of Unix time.
     from: Option<i64>,
     /// Before then.
@@ -42,62 +71,58 @@ pub(crate) struct Costs {
 }
 
 pub(crate) async fn ledger(
-    State(gateway): State<Gateway>,
-    who: Who,
-    which: Result<Query<Which>, QueryRejection>,
-) -> Result<Json<Value>, ApiError> {
-    who.may(Permission::ReadLedger)?;
-    let Query(which) = which?;
-    let found = gateway.app().store().recent(&who.0.tenant, MOST_ENTRIES).await;
-    let found = found.map_err(clawsmith::app::Error::from)?;
-    let limit = which.limit.unwrap_or(PAGE).clamp(1, PAGE);
-    let mut entries: Vec<&Entry> =
-        found.iter().rev().filter(|entry| is_seen(&who.0, entry) && which.fits(entry)).take(limit).collect();
-    entries.reverse();
-    Ok(Json(json!({ "entries": entries, "searched": found.len() })))
+    visit: Visit,
+    Query(wanted): Query<LedgerQuery>,
+) -> Result<Json<Entries>, ApiError> {
+    let page = LedgerPage {
+        agent: wanted.agent_id,
+        session: wanted.session_key,
+        tool: wanted.tool,
+        since: wanted.since.map(UnixMillis),
+        before: wanted.cursor,
+        limit: wanted.limit.unwrap_or(PAGE).clamp(1, PAGE),
+    };
+    let mut found = visit.app().ledger_page(visit.visitor(), &page).await?;
+    found.entries.reverse();
+    Ok(Json(Entries { entries: found.entries, next: found.next }))
 }
 
-impl Which {
-    fn fits(&self, entry: &Entry) -> bool {
-        let record = &entry.record;
-        let is =
-            |wanted: &Option<String>, found: &str| wanted.as_deref().is_none_or(|wanted| wanted == found);
-        is(&self.agent_id, record.agent.as_str())
-            && is(&self.session_key, record.session.as_str())
-            && is(&self.tool, &record.tool)
-            && self.since.is_none_or(|since| record.at >= UnixMillis(since))
+pub(crate) async fn verify(visit: Visit) -> Result<Json<Verified>, ApiError> {
+    if visit.visitor().role < AccessRole::Admin {
+        return Err(clawsmith::app::Error::invalid("the whole ledger is for administrators")
+            .refusing()
+            .into());
+    }
+    let chains: Vec<ChainReport> = visit.app().verify_ledger().await?;
+    let sound = chains.iter().all(|report| report.fault.is_none());
+    let shown = |report: ChainReport| ChainView {
+        chain: report.chain,
+        entries: report.entries,
+        fault: report.fault.map(|fault| fault.to_string()),
+    };
+    Ok(Json(Verified { sound, chains: chains.into_iter().map(shown).collect() }))
+}
+
+impl UsageQuery {
+    fn filter(self, visit: &Visit) -> UsageFilter {
+        let visitor = visit.visitor();
+        let user = visitor.user.clone().filter(|_| visitor.role < AccessRole::Admin);
+        let (from, to) = (self.from.map(UnixMillis), self.to.map(UnixMillis));
+        UsageFilter { agent: self.agent_id, user, from, to, ..UsageFilter::default() }
     }
 }
 
-fn is_seen(visitor: &Visitor, entry: &Entry) -> bool {
-    visitor.role >= AccessRole::Admin || entry.record.user == visitor.user
+pub(crate) async fn usage(visit: Visit, Query(wanted): Query<UsageQuery>) -> Result<Json<Usage>, ApiError> {
+    let filter = wanted.filter(&visit);
+    let usage = visit.app().store().usage(&visit.visitor().tenant, &filter).await;
+    Ok(Json(usage.map_err(clawsmith::app::Error::from)?))
 }
 
-pub(crate) async fn usage(
-    State(gateway): State<Gateway>,
-    who: Who,
-    costs: Result<Query<Costs>, QueryRejection>,
-) -> Result<Json<Value>, ApiError> {
-    who.may(Permission::ReadLedger)?;
-    let Query(costs) = costs?;
-    let agent = costs.agent_id.map(clawsmith::AgentId::new).transpose();
-    let agent = agent.map_err(|error| ApiError::invalid(format!("`agentId`: {error}")))?;
-    let user = who.0.user.clone().filter(|_| who.0.role < AccessRole::Admin);
-    let (from, to) = (costs.from.map(UnixMillis), costs.to.map(UnixMillis));
-    let filter = UsageFilter { agent, user, from, to, ..UsageFilter::default() };
-    let usage = gateway.app().store().usage(&who.0.tenant, &filter).await;
-    Ok(Json(json!(usage.map_err(clawsmith::app::Error::from)?)))
-}
-
-pub(crate) async fn agents(State(gateway): State<Gateway>, who: Who) -> Result<Json<Value>, ApiError> {
-    who.may(Permission::ReadAgents)?;
-    let agents = gateway.app().of_tenant(&who.0.tenant).agents(&who.0.tenant).await?;
-    let shown = |view: &clawsmith::app::AgentView| {
-        let agent = &view.agent;
-        json!({
-            "id": agent.id, "name": agent.name, "about": agent.about, "kind": agent.kind,
-            "provider": agent.provider, "model": agent.model,
-        })
-    };
-    Ok(Json(json!({ "agents": agents.iter().map(shown).collect::<Vec<Value>>() })))
+pub(crate) async fn usage_days(
+    visit: Visit,
+    Query(wanted): Query<UsageQuery>,
+) -> Result<Json<UsageLines>, ApiError> {
+    let filter = wanted.filter(&visit);
+    let days = visit.app().store().usage_lines(&visit.visitor().tenant, &filter).await;
+    Ok(Json(UsageLines { days: days.map_err(clawsmith::app::Error::from)? }))
 }

@@ -1,135 +1,210 @@
-//! Sessions and runs of whoever has the key.
+//! Sessions and runs of the visitor.
 
-use axum::Json;
-use axum::extract::rejection::QueryRejection;
-use axum::extract::{Path, Query, State};
+use claw_core::MessageId;
+use clawsmith::app::CancelledRuns;
 use clawsmith::app::access::{CHANNEL, Permission, Visitor};
-use clawsmith::store::{Circle, Conversation, ConversationPage, Job, JobFilter, Message};
-use clawsmith::{AgentId, SessionKey, UnixMillis};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use clawsmith::store::{
+    CancelRequest, Circle, Conversation, ConversationPage, Job, JobFilter, JobState, Message, Role,
+};
+use clawsmith::{AgentId, JobId, SessionKey, UnixMillis};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use crate::Gateway;
+use crate::api::{Json, Path, Query, Visit};
 use crate::error::ApiError;
-use crate::guard::Who;
 
 /// The most entries of one page.
 const PAGE: usize = 100;
 
-/// A page of a list.
-#[derive(Debug, Deserialize)]
+/// A page of sessions.
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct Page {
-    agent_id: Option<String>,
-    session_key: Option<String>,
+pub(crate) struct SessionsQuery {
+    /// The agent; `default` where left out.
+    agent_id: Option<AgentId>,
     /// The `next` of the page before.
     cursor: Option<String>,
+    /// The most entries; 100 at most.
     limit: Option<usize>,
 }
 
-impl Page {
-    fn limit(&self) -> usize {
-        self.limit.unwrap_or(PAGE).clamp(1, PAGE)
-    }
+/// A page of messages.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct MessagesQuery {
+    /// The `next` of the page before.
+    cursor: Option<String>,
+    /// The most entries; 100 at most.
+    limit: Option<usize>,
+}
+
+/// A page of runs.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct RunsQuery {
+    /// The session.
+    session_key: String,
+    /// The `next` of the page before.
+    cursor: Option<JobId>,
+    /// The most entries; 100 at most.
+    limit: Option<usize>,
+}
+
+/// Sessions, the latest first.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct SessionList {
+    sessions: Vec<SessionCard>,
+    /// The `cursor` of the next page; `null` on the last.
+    next: Option<String>,
+}
+
+/// A session.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct SessionCard {
+    session_key: SessionKey,
+    agent_id: AgentId,
+    started: UnixMillis,
+    last: UnixMillis,
+    messages: u64,
+    /// Number of runs that wait.
+    waiting: u64,
+    /// A run goes on.
+    running: bool,
+}
+
+/// Messages, oldest first.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Messages {
+    messages: Vec<MessageView>,
+    /// The `cursor` of the page before these; `null` on the first.
+    next: Option<String>,
+}
+
+/// A message.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct MessageView {
+    id: MessageId,
+    /// Its place in the session.
+    seq: u64,
+    role: Role,
+    /// Its parts: text, images, calls and results.
+    content: Value,
+    run_id: JobId,
+    at: UnixMillis,
+}
+
+/// Runs, the latest first.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Runs {
+    runs: Vec<RunView>,
+    /// The `cursor` of the next page; `null` on the last.
+    next: Option<JobId>,
+}
+
+/// A run.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct RunView {
+    id: JobId,
+    state: JobState,
+    session_key: Option<SessionKey>,
+    accepted: UnixMillis,
+    /// How often it was tried.
+    tries: u32,
+    /// The last error.
+    error: Option<String>,
+    /// The request to stop it.
+    cancel: Option<CancelRequest>,
+    /// The run that started this one.
+    parent: Option<JobId>,
+    /// The first run of the tree.
+    root: JobId,
+}
+
+fn page(limit: Option<usize>) -> usize {
+    limit.unwrap_or(PAGE).clamp(1, PAGE)
 }
 
 pub(crate) async fn list(
-    State(gateway): State<Gateway>,
-    who: Who,
-    page: Result<Query<Page>, QueryRejection>,
-) -> Result<Json<Value>, ApiError> {
-    who.may(Permission::ReadSessions)?;
-    let Query(page) = page?;
-    let agent = agent(page.agent_id.as_deref().unwrap_or("default"))?;
-    let after = page.cursor.as_deref().map(cursor).transpose()?;
-    let asked = ConversationPage { since: None, after, limit: page.limit() };
-    let circle = circle(&who.0, agent)?;
-    let found = gateway.app().store().conversations(&who.0.tenant, &circle, &asked).await;
+    visit: Visit,
+    Query(wanted): Query<SessionsQuery>,
+) -> Result<Json<SessionList>, ApiError> {
+    let agent = match wanted.agent_id {
+        Some(agent) => agent,
+        None => agent("default")?,
+    };
+    let after = wanted.cursor.as_deref().map(cursor).transpose()?;
+    let limit = page(wanted.limit);
+    let circle = circle(visit.visitor(), agent)?;
+    let asked = ConversationPage { since: None, after, limit };
+    let found = visit.app().store().conversations(&visit.visitor().tenant, &circle, &asked).await;
     let found = found.map_err(clawsmith::app::Error::from)?;
-    let last = found.last().filter(|_| found.len() == page.limit());
+    let last = found.last().filter(|_| found.len() == limit);
     let next = last.map(|last| format!("{}:{}", last.last.0, last.session));
     let own = found.iter().filter(|one| one.party.channel == CHANNEL).map(shown);
-    Ok(Json(json!({ "sessions": own.collect::<Vec<Value>>(), "next": next })))
+    Ok(Json(SessionList { sessions: own.collect(), next }))
 }
 
 pub(crate) async fn messages(
-    State(gateway): State<Gateway>,
-    who: Who,
+    visit: Visit,
     Path(session): Path<String>,
-    page: Result<Query<Page>, QueryRejection>,
-) -> Result<Json<Value>, ApiError> {
-    let Query(page) = page?;
-    said(&gateway, &who, &session, page.cursor.as_deref(), page.limit).await.map(Json)
+    Query(wanted): Query<MessagesQuery>,
+) -> Result<Json<Messages>, ApiError> {
+    said(&visit, &session, wanted.cursor.as_deref(), wanted.limit).await.map(Json)
 }
 
 /// A page of the messages of one of the visitor's sessions, the latest first.
 pub(crate) async fn said(
-    gateway: &Gateway,
-    who: &Who,
+    visit: &Visit,
     session: &str,
     cursor: Option<&str>,
     limit: Option<usize>,
-) -> Result<Value, ApiError> {
-    who.may(Permission::ReadSessions)?;
-    let (session, circle) = own(&who.0, session)?;
+) -> Result<Messages, ApiError> {
+    visit.may(Permission::ReadSessions)?;
+    let (session, circle) = own(visit.visitor(), session)?;
     let before = match cursor {
         None => u64::MAX >> 1,
-        Some(cursor) => cursor.parse().map_err(|_| ApiError::invalid("the cursor does not read"))?,
+        Some(cursor) => cursor
+            .parse()
+            .ok()
+            .filter(|before| *before <= u64::MAX >> 1)
+            .ok_or_else(|| ApiError::invalid("the cursor is not the `next` of a page"))?,
     };
-    let (store, limit) = (gateway.app().store(), limit.unwrap_or(PAGE).clamp(1, PAGE));
-    let said = store.said_in((&who.0.tenant, &circle), &session, before, limit).await;
+    let store = visit.gateway.app().store();
+    let said = store.said_in((&visit.visitor().tenant, &circle), &session, before, page(limit)).await;
     let said = said.map_err(clawsmith::app::Error::from)?.ok_or_else(|| no_session(&session))?;
     let next = said.first().map(|first| first.seq).filter(|seq| *seq > 1).map(|seq| seq.to_string());
-    let messages: Vec<Value> = said.iter().map(message).collect();
-    Ok(json!({ "messages": messages, "next": next }))
+    Ok(Messages { messages: said.iter().map(message).collect(), next })
 }
 
-pub(crate) async fn runs(
-    State(gateway): State<Gateway>,
-    who: Who,
-    page: Result<Query<Page>, QueryRejection>,
-) -> Result<Json<Value>, ApiError> {
-    who.may(Permission::ReadSessions)?;
-    let Query(page) = page?;
-    let session = page.session_key.as_deref().ok_or_else(|| ApiError::invalid("`sessionKey` is missing"))?;
-    let (session, _) = own(&who.0, session)?;
-    let after = page.cursor.as_deref().map(str::parse).transpose();
-    let after = after.map_err(|_| ApiError::invalid("the cursor does not read"))?;
-    let filter = JobFilter { session: Some(session), after, limit: page.limit(), ..JobFilter::default() };
-    let found = gateway.app().of_tenant(&who.0.tenant).runs(&filter).await?;
-    let next = found.last().filter(|_| found.len() == page.limit()).map(|last| last.new.id);
-    Ok(Json(json!({ "runs": found.iter().map(run_shown).collect::<Vec<Value>>(), "next": next })))
+pub(crate) async fn runs(visit: Visit, Query(wanted): Query<RunsQuery>) -> Result<Json<Runs>, ApiError> {
+    let (session, _) = own(visit.visitor(), &wanted.session_key)?;
+    let (limit, after) = (page(wanted.limit), wanted.cursor);
+    let filter = JobFilter { session: Some(session), after, limit, ..JobFilter::default() };
+    let found = visit.app().runs(&filter).await?;
+    let next = found.last().filter(|_| found.len() == limit).map(|last| last.new.id);
+    Ok(Json(Runs { runs: found.iter().map(run_shown).collect(), next }))
 }
 
-pub(crate) async fn run(
-    State(gateway): State<Gateway>,
-    who: Who,
-    Path(id): Path<String>,
-) -> Result<Json<Value>, ApiError> {
-    who.may(Permission::ReadSessions)?;
-    Ok(Json(run_shown(&own_run(&gateway, &who.0, &id).await?)))
+pub(crate) async fn run(visit: Visit, Path(id): Path<JobId>) -> Result<Json<RunView>, ApiError> {
+    Ok(Json(run_shown(&own_run(&visit, id).await?)))
 }
 
-pub(crate) async fn cancel(
-    State(gateway): State<Gateway>,
-    who: Who,
-    Path(id): Path<String>,
-) -> Result<Json<Value>, ApiError> {
-    who.may(Permission::WriteSessions)?;
-    let found = own_run(&gateway, &who.0, &id).await?;
-    let app = gateway.app().of_tenant(&who.0.tenant);
-    let cancelled = app.cancel_run(found.new.id, &who.0.name()).await?;
-    Ok(Json(json!(cancelled)))
+pub(crate) async fn cancel(visit: Visit, Path(id): Path<JobId>) -> Result<Json<CancelledRuns>, ApiError> {
+    let found = own_run(&visit, id).await?;
+    Ok(Json(visit.app().cancel_run(found.new.id, &visit.visitor().name()).await?))
 }
 
 /// A run of a session of the visitor's own. Of another's nothing is told, not even that it is there.
-async fn own_run(gateway: &Gateway, visitor: &Visitor, id: &str) -> Result<Job, ApiError> {
-    let unknown = || ApiError::not_found(format!("there is no run `{}`", shortened(id)));
-    let id = id.parse().map_err(|_| unknown())?;
-    let found = gateway.app().store().job(&visitor.tenant, id).await.map_err(clawsmith::app::Error::from)?;
+pub(crate) async fn own_run(visit: &Visit, id: JobId) -> Result<Job, ApiError> {
+    let visitor = visit.visitor();
+    let found = visit.app().store().job(&visitor.tenant, id).await.map_err(clawsmith::app::Error::from)?;
     let is_own =
         |job: &Job| job.new.session.as_ref().is_some_and(|session| own(visitor, session.as_str()).is_ok());
-    found.filter(is_own).ok_or_else(unknown)
+    found.filter(is_own).ok_or_else(|| ApiError::not_found(format!("there is no run `{id}`")))
 }
 
 /// A session that is the visitor's own, and the circle that it is in.
@@ -142,14 +217,15 @@ pub(crate) fn own(visitor: &Visitor, session: &str) -> Result<(SessionKey, Circl
 }
 
 /// A session of the visitor's own that there is.
-pub(crate) async fn there(gateway: &Gateway, who: &Who, session: &str) -> Result<SessionKey, ApiError> {
-    let (session, circle) = own(&who.0, session)?;
-    let found = gateway.app().store().conversation(&who.0.tenant, &circle, &session).await;
+pub(crate) async fn there(visit: &Visit, session: &str) -> Result<SessionKey, ApiError> {
+    let (session, circle) = own(visit.visitor(), session)?;
+    let found = visit.gateway.app().store().conversation(&visit.visitor().tenant, &circle, &session).await;
     found.map_err(clawsmith::app::Error::from)?.ok_or_else(|| no_session(&session))?;
     Ok(session)
 }
 
 fn circle(visitor: &Visitor, agent: AgentId) -> Result<Circle, ApiError> {
+    visitor.may_use(&agent)?;
     let user = visitor
         .user
         .clone()
@@ -176,39 +252,39 @@ fn shortened(text: &str) -> String {
     text.chars().take(100).collect()
 }
 
-fn shown(one: &Conversation) -> Value {
-    json!({
-        "sessionKey": one.session,
-        "agentId": one.party.agent,
-        "started": one.started,
-        "last": one.last,
-        "messages": one.messages,
-        "waiting": one.waiting,
-        "running": one.running,
-    })
+fn shown(one: &Conversation) -> SessionCard {
+    SessionCard {
+        session_key: one.session.clone(),
+        agent_id: one.party.agent.clone(),
+        started: one.started,
+        last: one.last,
+        messages: one.messages,
+        waiting: one.waiting,
+        running: one.running,
+    }
 }
 
-fn message(message: &Message) -> Value {
-    json!({
-        "id": message.new.id,
-        "seq": message.seq,
-        "role": message.new.role,
-        "content": message.new.content,
-        "runId": message.run,
-        "at": message.new.at,
-    })
+fn message(message: &Message) -> MessageView {
+    MessageView {
+        id: message.new.id,
+        seq: message.seq,
+        role: message.new.role,
+        content: message.new.content.clone(),
+        run_id: message.run,
+        at: message.new.at,
+    }
 }
 
-fn run_shown(job: &Job) -> Value {
-    json!({
-        "id": job.new.id,
-        "state": job.state,
-        "sessionKey": job.new.session,
-        "accepted": job.new.accepted,
-        "tries": job.tries(),
-        "error": job.error,
-        "cancel": job.cancel,
-        "parent": job.new.lineage.map(|lineage| lineage.parent),
-        "root": job.new.root(),
-    })
+fn run_shown(job: &Job) -> RunView {
+    RunView {
+        id: job.new.id,
+        state: job.state,
+        session_key: job.new.session.clone(),
+        accepted: job.new.accepted,
+        tries: job.tries(),
+        error: job.error.clone(),
+        cancel: job.cancel.clone(),
+        parent: job.new.lineage.map(|lineage| lineage.parent),
+        root: job.new.root(),
+    }
 }

@@ -1,111 +1,197 @@
 //! Tools: which ones an agent has, and calls of them.
 
-use axum::Json;
-use axum::extract::rejection::{JsonRejection, QueryRejection};
-use axum::extract::{Query, State};
 use axum::http::{HeaderMap, StatusCode};
-use axum::response::{IntoResponse, Response};
-use clawsmith::app::access::{CallerWish, Permission};
-use clawsmith::{Arguments, Asking, CallError, CallId, Caller, Digest, Reply, Request};
-use serde::Deserialize;
+use axum::response::{IntoResponse as _, Response};
+use clawsmith::app::access::CallerWish;
+use clawsmith::store::Outcome;
+use clawsmith::{
+    ApprovalId, Arguments, Asking, CallError, CallId, Caller, Digest, Effects, ErrorKind, Rehearsal, Reply,
+    Request, SessionKey, ToolName, UnixMillis,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::Gateway;
+use crate::api::{Body, Json, Output, Query, Replied, Visit};
 use crate::error::ApiError;
-use crate::guard::Who;
+use crate::openapi::{Operation, Schemas};
 
 /// The agent whose tools are listed.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Whose {
     agent_id: Option<String>,
 }
 
 /// A call.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Invoke {
     /// The tool, by its name or an alias.
     tool: String,
+    /// The arguments, as the tool's `parameters` say.
     #[serde(default)]
     args: Value,
     /// Put into the arguments as `action`, where they have none.
     action: Option<String>,
+    /// The agent that calls; `default` where left out.
     agent_id: Option<String>,
+    /// A session of your own; one for all calls where left out.
     session_key: Option<String>,
     /// The id of a call that was made before: an approval that it waits for is attached to, and a call that ran gives its
     /// recorded outcome.
     call_id: Option<CallId>,
+    /// Cannot be claimed with an API key.
     channel: Option<String>,
+    /// Cannot be claimed with an API key.
     chat_id: Option<String>,
+    /// Cannot be claimed with an API key.
     peer_kind: Option<String>,
     /// Say what the call would do and whether it may, and do nothing.
     #[serde(default)]
     dry_run: bool,
 }
 
-pub(crate) async fn list(
-    State(gateway): State<Gateway>,
-    who: Who,
-    whose: Result<Query<Whose>, QueryRejection>,
-) -> Result<Json<Value>, ApiError> {
-    who.may(Permission::ReadTools)?;
-    let Query(whose) = whose?;
+/// The tools of an agent, by name.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Tools {
+    tools: Vec<ToolCard>,
+}
+
+/// A tool.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ToolCard {
+    name: ToolName,
+    description: String,
+    group: String,
+    /// The most that a call may do.
+    effects: Effects,
+    /// JSON Schema of the arguments.
+    parameters: Value,
+}
+
+/// A call that ran: with `result` where it worked, with `error` where it did not, with `recorded` where it had run before.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Called {
+    /// The tool worked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ok: Option<bool>,
+    /// The id that means this call when the request is sent again.
+    call_id: Option<CallId>,
+    tool: String,
+    session_key: Option<SessionKey>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result: Option<CallResult>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<CallFault>,
+    /// The outcome of the call when it ran before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    recorded: Option<Outcome>,
+    /// Duration in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    took_ms: Option<u64>,
+}
+
+/// The result of a call.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct CallResult {
+    /// The text that a model reads.
+    output: String,
+    /// The same for programs, where the tool has it.
+    details: Option<Value>,
+    /// Repairs of the arguments.
+    notes: Vec<String>,
+}
+
+/// The error of a call.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct CallFault {
+    kind: String,
+    message: String,
+    details: Option<Value>,
+}
+
+/// A call that waits for an approval. Nothing has happened.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct CallWaiting {
+    call_id: CallId,
+    tool: String,
+    session_key: SessionKey,
+    approval_id: ApprovalId,
+    expires: UnixMillis,
+    hint: &'static str,
+}
+
+/// The answers to a call.
+pub(crate) struct Invoked;
+
+impl Output for Invoked {
+    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
+        let ran = schemas.shown::<Called>();
+        let rehearsed = schemas.shown::<Rehearsal>();
+        let either = json!({ "anyOf": [ran, rehearsed] });
+        operation
+            .header("Idempotency-Key", "The same key and request of the same user and agent are one call.");
+        operation.reply(StatusCode::OK, "The call ran, or with `dryRun` what it would do.", Some(either));
+        let waiting = schemas.shown::<CallWaiting>();
+        operation.reply(StatusCode::ACCEPTED, "The call waits for an approval.", Some(waiting));
+    }
+}
+
+pub(crate) async fn list(visit: Visit, Query(whose): Query<Whose>) -> Result<Json<Tools>, ApiError> {
     let wish = CallerWish { agent: whose.agent_id.as_deref(), session: None };
-    let caller = gateway.app().caller_of(&who.0, &wish).await?;
-    let offer = gateway.sessions().deployment().executor.offer(caller).await;
+    let caller = visit.gateway.app().caller_of(visit.visitor(), &wish).await?;
+    let offer = visit.sessions().deployment().executor.offer(caller).await;
     let specs = offer.specs(|meta, why| tracing::warn!(tool = %meta.name, %why, "a tool cannot be made"));
-    let tools: Vec<Value> = specs
-        .iter()
-        .filter_map(|spec| {
-            let meta = offer.meta(spec.name.as_str())?;
-            Some(json!({
-                "name": meta.name,
-                "description": spec.description,
-                "group": meta.group.name(),
-                "effects": meta.effects,
-                "parameters": spec.parameters,
-            }))
+    let card = |spec: &clawsmith::Spec| {
+        let meta = offer.meta(spec.name.as_str())?;
+        Some(ToolCard {
+            name: meta.name.clone(),
+            description: spec.description.to_string(),
+            group: meta.group.name().into_owned(),
+            effects: meta.effects,
+            parameters: json!(spec.parameters),
         })
-        .collect();
-    Ok(Json(json!({ "tools": tools })))
+    };
+    Ok(Json(Tools { tools: specs.iter().filter_map(card).collect() }))
 }
 
 pub(crate) async fn invoke(
-    State(gateway): State<Gateway>,
-    who: Who,
+    visit: Visit,
     headers: HeaderMap,
-    body: Result<Json<Invoke>, JsonRejection>,
-) -> Result<Response, ApiError> {
-    who.may(Permission::CallTools)?;
-    let Json(invoke) = body?;
+    Body(invoke): Body<Invoke>,
+) -> Result<Replied<Invoked>, ApiError> {
     let claims = [&invoke.channel, &invoke.chat_id, &invoke.peer_kind];
     if claims.into_iter().any(Option::is_some) {
         return Err(claimed(&invoke));
     }
+    let (visitor, agent) = (visit.visitor(), invoke.agent_id.as_deref());
     // Calls that name no session share one, so that rates are counted and approvals found again.
-    let shared =
-        invoke.session_key.is_none().then(|| who.0.session_named(invoke.agent_id.as_deref(), "tools"));
-    let shared = shared.transpose()?;
-    let session = invoke.session_key.as_deref().or(shared.as_deref());
-    let wish = CallerWish { agent: invoke.agent_id.as_deref(), session };
-    let caller = gateway.app().caller_of(&who.0, &wish).await?;
+    let shared = invoke.session_key.is_none().then(|| visitor.session_named(agent, "tools")).transpose()?;
+    let wish = CallerWish { agent, session: invoke.session_key.as_deref().or(shared.as_deref()) };
+    let caller = visit.gateway.app().caller_of(visitor, &wish).await?;
     let call = call_id(&invoke, &headers, &caller)?;
-    let deployment = gateway.sessions().deployment();
+    let deployment = visit.sessions().deployment();
     if invoke.dry_run {
         let offer = deployment.executor.offer(caller).await;
         let request = Request::new(invoke.tool.clone(), arguments(invoke)?);
         let rehearsal = deployment.executor.rehearse(&offer, request).await;
-        return Ok(Json(rehearsal.map_err(|refusal| ApiError::from(&refusal))?).into_response());
+        let rehearsal = rehearsal.map_err(|refusal| ApiError::from(&refusal))?;
+        return Ok(Json(rehearsal).into_response().into());
     }
     if call.is_given {
-        let fate =
-            deployment.store.fate(&caller.tenant, call.id).await.map_err(clawsmith::app::Error::from)?;
-        if let Some(outcome) = fate {
-            let body = json!({
-                "callId": call.shown, "tool": invoke.tool, "sessionKey": caller.session, "recorded": outcome,
-            });
-            return Ok(Json(body).into_response());
+        let fate = deployment.store.fate(&caller.tenant, call.id).await;
+        if let Some(outcome) = fate.map_err(clawsmith::app::Error::from)? {
+            let recorded = Called {
+                call_id: Some(call.shown),
+                tool: invoke.tool,
+                session_key: Some(caller.session),
+                recorded: Some(outcome),
+                ..Called::default()
+            };
+            return Ok(Json(recorded).into_response().into());
         }
     }
     let session = caller.session.clone();
@@ -115,7 +201,7 @@ pub(crate) async fn invoke(
     request.call = call.id;
     request.asking = Asking::Unwatched;
     let reply = deployment.executor.execute(&offer, request).await;
-    answered(&reply, call.shown, session.as_str())
+    answered(&reply, call.shown, session).map(Replied::from)
 }
 
 /// A call's id as the client knows it and as it is recorded.
@@ -172,35 +258,42 @@ fn claimed(invoke: &Invoke) -> ApiError {
 }
 
 /// A reply as a program reads it.
-fn answered(reply: &Reply, call: CallId, session: &str) -> Result<Response, ApiError> {
-    let tool = &reply.tool;
-    let took = u64::try_from(reply.took.as_millis()).unwrap_or(u64::MAX);
+fn answered(reply: &Reply, call: CallId, session: SessionKey) -> Result<Response, ApiError> {
+    let called = |ok: bool| Called {
+        ok: Some(ok),
+        call_id: Some(call),
+        tool: reply.tool.to_string(),
+        session_key: Some(session.clone()),
+        took_ms: Some(u64::try_from(reply.took.as_millis()).unwrap_or(u64::MAX)),
+        ..Called::default()
+    };
     match &reply.outcome {
         Ok(output) => {
-            let result =
-                json!({ "output": output.model_text(), "details": output.details, "notes": reply.notes });
-            let body = json!({
-                "ok": true, "callId": call, "tool": tool, "sessionKey": session, "result": result, "tookMs": took,
-            });
-            Ok(Json(body).into_response())
+            let result = CallResult {
+                output: output.model_text(),
+                details: output.details.as_ref().map(|details| json!(details)),
+                notes: reply.notes.iter().map(ToString::to_string).collect(),
+            };
+            Ok(Json(Called { result: Some(result), ..called(true) }).into_response())
         }
         Err(CallError::Failed(error)) => {
-            let error = json!({ "kind": error.kind, "message": error.for_model(), "details": error.details });
-            let body = json!({
-                "ok": false, "callId": call, "tool": tool, "sessionKey": session, "error": error, "tookMs": took,
-            });
-            Ok(Json(body).into_response())
+            let fault = CallFault {
+                kind: kind_name(error.kind),
+                message: error.for_model(),
+                details: error.details.as_deref().cloned(),
+            };
+            Ok(Json(Called { error: Some(fault), ..called(false) }).into_response())
         }
         Err(CallError::Waiting(waiting)) => {
-            let body = json!({
-                "callId": call,
-                "tool": tool,
-                "sessionKey": session,
-                "approvalId": waiting.approval,
-                "expires": waiting.expires,
-                "hint": "nothing has happened yet: once the approval is given, send the same request with this `callId`",
-            });
-            Ok((StatusCode::ACCEPTED, Json(body)).into_response())
+            let waiting = CallWaiting {
+                call_id: call,
+                tool: reply.tool.to_string(),
+                session_key: session,
+                approval_id: waiting.approval,
+                expires: waiting.expires,
+                hint: "nothing has happened yet: once the approval is given, send the same request with this `callId`",
+            };
+            Ok((StatusCode::ACCEPTED, Json(waiting)).into_response())
         }
         Err(CallError::Refused(refusal)) => {
             let error = ApiError::from(refusal);
@@ -210,4 +303,9 @@ fn answered(reply: &Reply, call: CallId, session: &str) -> Result<Response, ApiE
             })
         }
     }
+}
+
+/// The kind of a tool's error as a word.
+fn kind_name(kind: ErrorKind) -> String {
+    json!(kind).as_str().unwrap_or_default().to_owned()
 }

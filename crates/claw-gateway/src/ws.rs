@@ -6,26 +6,28 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use axum::extract::State;
+use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
-use axum::http::HeaderMap;
-use axum::response::Response;
+use axum::http::{HeaderMap, StatusCode};
 use clawsmith::app::Followed;
 use clawsmith::app::access::{CallerWish, Permission};
 use clawsmith::message::Part;
 use clawsmith::port::Owner;
-use clawsmith::store::{JobFilter, JobState};
-use clawsmith::{Asking, SessionKey};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use clawsmith::store::{Delta, JobFilter, JobState, SessionEventBody};
+use clawsmith::{ApprovalId, Asking, SessionKey, UnixMillis};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio::time::{MissedTickBehavior, interval};
 
+use crate::api::{Output, Replied, Visit};
 use crate::error::ApiError;
 use crate::guard::{Who, bearer};
+use crate::openapi::{Operation, Schemas};
 use crate::sessions::{own, there};
-use crate::{Gateway, approvals, sessions};
+use crate::{approvals, sessions};
 
 /// The longest frame, in bytes.
 const LONGEST_FRAME: usize = 1024 * 1024;
@@ -38,7 +40,7 @@ const BEAT: Duration = Duration::from_secs(5);
 /// How long a client may take to read one frame.
 const SLOWEST: Duration = Duration::from_secs(10);
 
-/// A request of a client.
+/// A frame that a client sends, before its method is known.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Frame {
@@ -47,51 +49,181 @@ struct Frame {
     id: String,
     method: String,
     #[serde(default)]
-    params: Value,
+    params: Option<Value>,
 }
 
-#[derive(Debug, Deserialize)]
+/// The methods, each with its parameters.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(tag = "method", content = "params")]
+enum Command {
+    /// Sends a message to an agent. The payload has `sessionKey` and `runId`.
+    #[serde(rename = "chat.send")]
+    ChatSend(Send),
+    /// Stops the runs of a session. The payload names them in `stopped`.
+    #[serde(rename = "chat.abort")]
+    ChatAbort(OfSession),
+    /// A page of the messages of a session, the latest first.
+    #[serde(rename = "chat.history")]
+    ChatHistory(History),
+    /// The pending approvals.
+    #[serde(rename = "approvals.list")]
+    ApprovalsList(Nothing),
+    /// Approves or denies.
+    #[serde(rename = "approvals.answer")]
+    ApprovalsAnswer(Answer),
+    /// Sends the events of a session from now on, or from the one after `after`.
+    #[serde(rename = "subscribe")]
+    Subscribe(Subscribe),
+    /// Sends no more of them.
+    #[serde(rename = "unsubscribe")]
+    Unsubscribe(OfSession),
+}
+
+/// The names of the methods.
+const METHODS: [&str; 7] = [
+    "chat.send",
+    "chat.abort",
+    "chat.history",
+    "approvals.list",
+    "approvals.answer",
+    "subscribe",
+    "unsubscribe",
+];
+
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Send {
     message: String,
+    /// The agent; `default` where left out.
     agent_id: Option<String>,
+    /// A session of your own that goes on; a fresh one where left out.
     session_key: Option<String>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct OfSession {
     session_key: String,
-    after: Option<u64>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct History {
+    session_key: String,
+    /// The `next` of the page before.
     cursor: Option<String>,
+    /// The most messages; 100 at most.
     limit: Option<usize>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Subscribe {
+    session_key: String,
+    /// The number of the last event that was seen; 0 for all.
+    after: Option<u64>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Nothing {}
+
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Answer {
+    #[schemars(with = "ApprovalId")]
     approval_id: String,
     approve: bool,
 }
 
+/// The answer to a request of a client.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Res {
+    /// Always `res`.
+    r#type: &'static str,
+    /// The request's id; `null` where it could not be read.
+    id: Option<String>,
+    ok: bool,
+    /// The result of a request that worked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    payload: Option<Value>,
+    /// The error of one that did not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<Value>,
+}
+
+/// An event of a session that the client subscribed to.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Told {
+    /// Always `event`.
+    r#type: &'static str,
+    /// The kind of event; `piece` for a part of what is being said, `lagged` and `ended` where no more follow.
+    event: &'static str,
+    session: SessionKey,
+    /// The number of the event; none for a piece.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seq: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    at: Option<UnixMillis>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    payload: Option<Payload>,
+}
+
+/// An event, or a part of what is being said.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(untagged)]
+enum Payload {
+    Event(SessionEventBody),
+    Piece(Delta),
+}
+
+/// The schemas of frames, by their names.
+pub(crate) fn schemas(schemas: &mut Schemas) -> Map<String, Value> {
+    let mut request = json!({
+        "type": "object",
+        "description": "A request of a client.",
+        "required": ["type", "id"],
+        "properties": { "type": { "const": "req" }, "id": { "type": "string" } },
+    });
+    request["allOf"] = json!([schemas.taken::<Command>()]);
+    let (answer, event) = (schemas.shown::<Res>(), schemas.shown::<Told>());
+    let frames = [("WebSocketRequest", request), ("WebSocketResponse", answer), ("WebSocketEvent", event)];
+    frames.into_iter().map(|(name, schema)| (name.to_owned(), schema)).collect()
+}
+
+/// The upgrade to a WebSocket.
+pub(crate) struct Upgraded;
+
+impl Output for Upgraded {
+    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
+        operation.reply(StatusCode::SWITCHING_PROTOCOLS, "Frames of JSON text follow.", None);
+        operation.fault(schemas);
+        let named = |name: &str| json!({ "$ref": format!("#/components/schemas/{name}") });
+        let server = json!({ "anyOf": [named("WebSocketResponse"), named("WebSocketEvent")] });
+        operation.extra("x-websocket", json!({ "client": named("WebSocketRequest"), "gateway": server }));
+    }
+}
+
 pub(crate) async fn open(
-    State(gateway): State<Gateway>,
-    who: Who,
+    visit: Visit,
     headers: HeaderMap,
-    upgrade: WebSocketUpgrade,
-) -> Response {
+    upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
+) -> Result<Replied<Upgraded>, ApiError> {
+    let upgrade =
+        upgrade.map_err(|error| ApiError::new(error.status(), "no_websocket", error.body_text()))?;
     let key = bearer(&headers).unwrap_or_default().to_owned();
     let upgrade = upgrade.max_message_size(LONGEST_FRAME).max_frame_size(LONGEST_FRAME);
-    upgrade.on_upgrade(move |socket| async move {
+    let response = upgrade.on_upgrade(move |socket| async move {
         let (events, waiting) = mpsc::channel(WAITING);
-        let connection = Connection { gateway, who, key, events, subscriptions: HashMap::new() };
+        let connection = Connection { visit, key, events, subscriptions: HashMap::new() };
         connection.serve(socket, waiting).await;
-    })
+    });
+    Ok(response.into())
 }
 
 /// Something that a subscription passes on.
 enum Passed {
-    Event(Value),
+    Event(Box<Told>),
     /// The client read too slowly, or the session cannot be followed any more.
     Ended {
         session: SessionKey,
@@ -100,8 +232,7 @@ enum Passed {
 }
 
 struct Connection {
-    gateway: Gateway,
-    who: Who,
+    visit: Visit,
     key: String,
     events: mpsc::Sender<Passed>,
     subscriptions: HashMap<SessionKey, AbortHandle>,
@@ -109,7 +240,7 @@ struct Connection {
 
 impl Connection {
     async fn serve(mut self, mut socket: WebSocket, mut waiting: mpsc::Receiver<Passed>) {
-        let ending = self.gateway.ending().clone();
+        let ending = self.visit.gateway.ending().clone();
         let mut beat = interval(BEAT);
         beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
@@ -122,21 +253,22 @@ impl Connection {
                     }
                     Some(Ok(Message::Binary(_))) => {
                         let error = ApiError::invalid("frames are JSON text");
-                        send(&mut socket, &json!({ "type": "res", "id": null, "ok": false, "error": error.frame() })).await
+                        send(&mut socket, &answered(None, Err(error))).await
                     }
                     Some(Ok(Message::Ping(_) | Message::Pong(_))) => true,
                     Some(Ok(Message::Close(_)) | Err(_)) | None => false,
                 },
                 Some(passed) = waiting.recv() => match passed {
-                    Passed::Event(event) => send(&mut socket, &event).await,
+                    Passed::Event(event) => send(&mut socket, &*event).await,
                     Passed::Ended { session, why } => {
                         self.unsubscribe(&session);
-                        let _ = send(&mut socket, &json!({ "type": "event", "event": why, "session": session })).await;
+                        let told = Told { r#type: "event", event: why, session, seq: None, at: None, payload: None };
+                        let _ = send(&mut socket, &told).await;
                         why != "lagged"
                     }
                 },
                 _ = beat.tick() => {
-                    let is_good = matches!(self.gateway.0.door.admit(&self.key).await, Ok(Some(_)) | Err(_));
+                    let is_good = matches!(self.visit.gateway.0.door.admit(&self.key).await, Ok(Some(_)) | Err(_));
                     is_good && tokio::time::timeout(SLOWEST, socket.send(Message::Ping(Default::default()))).await.is_ok_and(|sent| sent.is_ok())
                 }
             };
@@ -150,19 +282,15 @@ impl Connection {
     }
 
     /// The answer to a frame, whatever it holds.
-    async fn answer(&mut self, text: &str) -> Value {
+    async fn answer(&mut self, text: &str) -> Res {
         let frame: Frame = match serde_json::from_str(text) {
             Ok(frame) => frame,
             Err(error) => {
-                let error = ApiError::invalid(format!("the frame does not read: {error}"));
-                return json!({ "type": "res", "id": null, "ok": false, "error": error.frame() });
+                return answered(None, Err(ApiError::invalid(format!("the frame is wrong: {error}"))));
             }
         };
         let id = frame.id.clone();
-        match self.done(frame).await {
-            Ok(payload) => json!({ "type": "res", "id": id, "ok": true, "payload": payload }),
-            Err(error) => json!({ "type": "res", "id": id, "ok": false, "error": error.frame() }),
-        }
+        answered(Some(id), self.done(frame).await)
     }
 
     async fn done(&mut self, frame: Frame) -> Result<Value, ApiError> {
@@ -173,81 +301,86 @@ impl Connection {
             )));
         }
         // The key may have been revoked since.
-        match self.gateway.0.door.admit(&self.key).await? {
-            Some(visitor) => self.who = Who(visitor),
+        match self.visit.gateway.0.door.admit(&self.key).await? {
+            Some(visitor) => self.visit.who = Who(visitor),
             None => {
-                return Err(ApiError::new(
-                    axum::http::StatusCode::UNAUTHORIZED,
-                    "bad_key",
-                    "this key is worth nothing any more",
-                ));
+                let what = "this key is revoked or expired, or its user is disabled";
+                return Err(ApiError::new(StatusCode::UNAUTHORIZED, "bad_key", what));
             }
         }
-        let (gateway, who) = (&self.gateway, &self.who);
-        match frame.method.as_str() {
-            "chat.send" => self.send(read(frame.params)?).await,
-            "chat.abort" => self.abort(read(frame.params)?).await,
-            "chat.history" => {
-                let of: OfSession = read(frame.params)?;
-                sessions::said(gateway, who, &of.session_key, of.cursor.as_deref(), of.limit).await
+        if !METHODS.contains(&frame.method.as_str()) {
+            return Err(ApiError::not_found(format!("there is no method `{}`", shown(&frame.method))));
+        }
+        let params = frame.params.filter(|params| !params.is_null()).unwrap_or_else(|| json!({}));
+        let command = serde_json::from_value(json!({ "method": frame.method, "params": params }));
+        let command = command.map_err(|error| ApiError::invalid(format!("`params`: {error}")))?;
+        let visit = &self.visit;
+        match command {
+            Command::ChatSend(wanted) => self.send(wanted).await,
+            Command::ChatAbort(of) => self.abort(of).await,
+            Command::ChatHistory(of) => {
+                let said = sessions::said(visit, &of.session_key, of.cursor.as_deref(), of.limit).await?;
+                Ok(json!(said))
             }
-            "approvals.list" => approvals::pending(gateway, who).await,
-            "approvals.answer" => {
-                let answer: Answer = read(frame.params)?;
-                approvals::give(gateway, who, &answer.approval_id, answer.approve).await
+            Command::ApprovalsList(Nothing {}) => Ok(json!(approvals::pending(visit).await?)),
+            Command::ApprovalsAnswer(answer) => {
+                let id = answer.approval_id.parse().map_err(|_| {
+                    ApiError::not_found(format!("there is no approval `{}`", shown(&answer.approval_id)))
+                })?;
+                Ok(json!(approvals::give(visit, id, answer.approve).await?))
             }
-            "subscribe" => self.subscribe(read(frame.params)?).await,
-            "unsubscribe" => {
-                let of: OfSession = read(frame.params)?;
-                let (session, _) = own(&self.who.0, &of.session_key)?;
+            Command::Subscribe(of) => self.subscribe(of).await,
+            Command::Unsubscribe(of) => {
+                let (session, _) = own(visit.visitor(), &of.session_key)?;
                 Ok(json!({ "unsubscribed": self.unsubscribe(&session) }))
             }
-            method => Err(ApiError::not_found(format!("there is no method `{}`", shown(method)))),
         }
     }
 
     async fn send(&self, wanted: Send) -> Result<Value, ApiError> {
-        self.who.may(Permission::WriteSessions)?;
+        let visit = &self.visit;
+        visit.may(Permission::WriteSessions)?;
         if wanted.message.trim().is_empty() {
             return Err(ApiError::invalid("the message is empty"));
         }
-        self.gateway.check_open_runs(&self.who.0).await?;
+        visit.gateway.check_open_runs(visit.visitor()).await?;
         let wish = CallerWish { agent: wanted.agent_id.as_deref(), session: wanted.session_key.as_deref() };
-        let caller = self.gateway.app().caller_of(&self.who.0, &wish).await?;
+        let caller = visit.gateway.app().caller_of(visit.visitor(), &wish).await?;
         let parts = vec![Part::text(wanted.message)];
-        let run = self.gateway.sessions().send(&caller, parts, Asking::Unwatched).await?;
+        let run = visit.sessions().send(&caller, parts, Asking::Unwatched).await?;
         Ok(json!({ "sessionKey": caller.session, "runId": run }))
     }
 
     async fn abort(&self, of: OfSession) -> Result<Value, ApiError> {
-        self.who.may(Permission::WriteSessions)?;
-        let (session, _) = own(&self.who.0, &of.session_key)?;
-        let app = self.gateway.app().of_tenant(&self.who.0.tenant);
+        let visitor = self.visit.visitor();
+        visitor.may(Permission::WriteSessions)?;
+        let (session, _) = own(visitor, &of.session_key)?;
+        let app = self.visit.app();
         let states = vec![JobState::Pending, JobState::Leased, JobState::Parked];
         let open = app.runs(&JobFilter { session: Some(session), states, ..JobFilter::default() }).await?;
         let mut stopped = Vec::with_capacity(open.len());
         for job in open {
-            app.cancel_run(job.new.id, &self.who.0.name()).await?;
+            app.cancel_run(job.new.id, &visitor.name()).await?;
             stopped.push(job.new.id);
         }
         Ok(json!({ "stopped": stopped }))
     }
 
-    async fn subscribe(&mut self, of: OfSession) -> Result<Value, ApiError> {
-        self.who.may(Permission::ReadSessions)?;
-        let session = there(&self.gateway, &self.who, &of.session_key).await?;
+    async fn subscribe(&mut self, of: Subscribe) -> Result<Value, ApiError> {
+        self.visit.may(Permission::ReadSessions)?;
+        let session = there(&self.visit, &of.session_key).await?;
         if self.subscriptions.len() >= MOST_SUBSCRIPTIONS && !self.subscriptions.contains_key(&session) {
             return Err(ApiError::invalid(format!(
                 "one connection follows at most {MOST_SUBSCRIPTIONS} sessions"
             )));
         }
-        let owner = Owner { tenant: self.who.0.tenant.clone(), session: session.clone() };
-        let mut follower = self.gateway.sessions().follow(owner, of.after).await?;
+        let owner = Owner { tenant: self.visit.visitor().tenant.clone(), session: session.clone() };
+        let mut follower = self.visit.sessions().follow(owner, of.after).await?;
         let (events, of) = (self.events.clone(), session.clone());
         let following = tokio::spawn(async move {
             let why = loop {
                 let Ok(followed) = follower.next().await else { break "ended" };
-                if events.try_send(Passed::Event(event(&of, &followed))).is_err() {
+                if events.try_send(Passed::Event(Box::new(event(&of, followed)))).is_err() {
                     break "lagged";
                 }
             };
@@ -265,28 +398,45 @@ impl Connection {
     }
 }
 
-fn event(session: &SessionKey, followed: &Followed) -> Value {
-    match followed {
-        Followed::Event(event) => json!({
-            "type": "event", "event": event.what.kind(), "session": session, "seq": event.seq, "at": event.at,
-            "payload": event.what,
-        }),
-        Followed::Piece(piece) => {
-            json!({ "type": "event", "event": "piece", "session": session, "payload": piece })
-        }
-    }
+fn answered(id: Option<String>, done: Result<Value, ApiError>) -> Res {
+    let (payload, error) = match done {
+        Ok(payload) => (Some(payload), None),
+        Err(error) => (None, Some(error.frame())),
+    };
+    Res { r#type: "res", id, ok: error.is_none(), payload, error }
 }
 
-fn read<T: serde::de::DeserializeOwned>(params: Value) -> Result<T, ApiError> {
-    serde_json::from_value(params).map_err(|error| ApiError::invalid(format!("`params`: {error}")))
+fn event(session: &SessionKey, followed: Followed) -> Told {
+    let (event, seq, at, payload) = match followed {
+        Followed::Event(event) => {
+            (event.what.kind(), Some(event.seq), Some(event.at), Payload::Event(event.what))
+        }
+        Followed::Piece(piece) => ("piece", None, None, Payload::Piece(piece)),
+    };
+    Told { r#type: "event", event, session: session.clone(), seq, at, payload: Some(payload) }
 }
 
 /// Sends a frame; `false` where the client is gone or does not read.
-async fn send(socket: &mut WebSocket, frame: &Value) -> bool {
-    let sent = socket.send(Message::Text(frame.to_string().into()));
+async fn send(socket: &mut WebSocket, frame: &impl Serialize) -> bool {
+    let frame = serde_json::to_string(frame).unwrap_or_default();
+    let sent = socket.send(Message::Text(frame.into()));
     tokio::time::timeout(SLOWEST, sent).await.is_ok_and(|sent| sent.is_ok())
 }
 
 fn shown(text: &str) -> String {
     text.chars().take(50).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_methods_are_those_of_the_schema() {
+        let schema = schemars::schema_for!(Command).to_value();
+        let named = schema["oneOf"].as_array().unwrap().iter();
+        let named: Vec<&str> =
+            named.map(|one| one["properties"]["method"]["const"].as_str().unwrap()).collect();
+        assert_eq!(named, METHODS);
+    }
 }

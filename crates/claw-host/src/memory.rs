@@ -164,6 +164,19 @@ impl Ledger for MemoryStore {
         Ok(book.entries.iter().skip(skip).cloned().collect())
     }
 
+    async fn entries_before(
+        &self,
+        tenant: &TenantId,
+        position: Option<u64>,
+        limit: usize,
+    ) -> Result<Vec<(u64, Entry)>, StoreError> {
+        let books = self.books();
+        let Some(book) = books.get(tenant) else { return Ok(Vec::new()) };
+        let before =
+            book.entries.iter().rev().filter(|entry| position.is_none_or(|before| entry.seq < before));
+        Ok(before.take(limit).map(|entry| (entry.seq, entry.clone())).collect())
+    }
+
     async fn tally(&self, tenant: &TenantId, session: &SessionKey) -> Result<Tally, StoreError> {
         let books = self.books();
         Ok(books.get(tenant).and_then(|book| book.tallies.get(session)).copied().unwrap_or_default())

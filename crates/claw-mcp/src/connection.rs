@@ -61,7 +61,7 @@ pub enum ConnectionState {
 }
 
 /// A server as it introduces itself, with the tools that it lists.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
 pub struct ServerReport {
     /// The protocol version that both sides speak.
     pub protocol: String,

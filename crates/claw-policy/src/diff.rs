@@ -11,11 +11,11 @@ use crate::config::PolicyConfig;
 use crate::pipeline::{Policy, PolicyError, Subject, ToolSet, Verdict};
 
 /// What changes, agent by agent.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, schemars::JsonSchema)]
 pub struct Diff(pub Vec<Difference>);
 
 /// What changes for one agent, in one kind of situation.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Difference {
     /// The agent; `default` stands for all that neither policy names.
     pub agent: SmolStr,
@@ -26,7 +26,7 @@ pub struct Difference {
 }
 
 /// A kind of situation. Where nothing is set, it is any.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, schemars::JsonSchema)]
 pub struct When {
     /// The model's provider.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -40,7 +40,7 @@ pub struct When {
 }
 
 /// A place in a tree of subagents.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Subagent {
     /// One that may start others.
@@ -50,7 +50,7 @@ pub enum Subagent {
 }
 
 /// What changes about one tool.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Delta {
     /// It is there now.

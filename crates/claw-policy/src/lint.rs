@@ -21,7 +21,7 @@ mod survey;
 use survey::Surveyed;
 
 /// Something that is probably wrong.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Finding {
     /// How bad it is.
     pub severity: Severity,
@@ -34,7 +34,7 @@ pub struct Finding {
 }
 
 /// How bad a finding is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// The policy does not do what it says: an entry cannot be read, or a deny list names nothing known.

@@ -69,6 +69,14 @@ impl Ledger for NoStore {
     async fn recent(&self, _: &TenantId, _: usize) -> Result<Vec<Entry>, StoreError> {
         Ok(Vec::new())
     }
+    async fn entries_before(
+        &self,
+        _: &TenantId,
+        _: Option<u64>,
+        _: usize,
+    ) -> Result<Vec<(u64, Entry)>, StoreError> {
+        Ok(Vec::new())
+    }
     async fn tally(&self, _: &TenantId, _: &SessionKey) -> Result<Tally, StoreError> {
         Ok(Tally::default())
     }

@@ -299,7 +299,7 @@ struct Authorised {
 type Ended = (Result<Output, ToolError>, Duration);
 
 /// Effects and plan of a call, and the verdict on it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Rehearsal {
     /// The verdict.
@@ -317,7 +317,7 @@ pub struct Rehearsal {
 }
 
 /// The verdict on a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum RehearsedVerdict {
     /// It may run.

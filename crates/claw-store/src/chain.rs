@@ -85,6 +85,9 @@ fn name(outcome: Outcome) -> &'static str {
 /// What was found out about one chain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ChainReport {
+    /// The tenant that owns the chain.
+    #[serde(skip)]
+    pub tenant: String,
     /// Tenant and node.
     pub chain: String,
     /// How many entries are sound, counted from the first.
@@ -95,7 +98,7 @@ pub struct ChainReport {
 
 impl fmt::Display for ChainReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { chain, entries, fault } = self;
+        let Self { chain, entries, fault, .. } = self;
         match fault {
             None => write!(f, "{chain}: sound, entries: {entries}"),
             Some(fault) => write!(f, "{chain}: {fault}; sound before that: {entries}"),
@@ -185,7 +188,8 @@ impl<'a> Walk<'a> {
             Ok(Some(head)) if found < head.count => Some(Fault::CutOff { counted: head.count, found }),
             Ok(Some(head)) => (found > head.count).then_some(Fault::HeadDamaged),
         });
-        ChainReport { chain: format!("{}@{}", self.tenant, self.node), entries: found, fault }
+        let chain = format!("{}@{}", self.tenant, self.node);
+        ChainReport { tenant: self.tenant.to_owned(), chain, entries: found, fault }
     }
 
     fn check(&mut self, columns: Columns<'_>, line: &str) -> Result<Head, Fault> {

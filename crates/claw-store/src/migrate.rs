@@ -61,6 +61,7 @@ const PAIRS: &[Pair] = &[
     pair!(24, "blobs", "0024_blobs.sql"),
     pair!(25, "mcp", "0025_mcp.sql"),
     pair!(26, "custom_tools", "0026_custom_tools.sql"),
+    pair!(27, "key_limits", "0027_key_limits.sql"),
     pair!(30, "skills", "0030_skills.sql"),
     pair!(32, "memory", "0032_memory.sql"),
     pair!(33, "pgvector", "0033_pgvector.sql"),

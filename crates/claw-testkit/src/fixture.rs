@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use claw_core::port::{Owner, UnixMillis};
 use claw_core::store::{
-    AccessRole, AgentKind, AgentSetup, ApiKey, EntryEvent, KeyScope, NewApproval, NewJob, NewKey, NewMessage,
-    NewProcess, NewRule, Outcome, Record, Role, RuleScope, User, Worker,
+    AccessRole, AgentKind, AgentSetup, ApiKey, EntryEvent, KeyLimits, KeyScope, NewApproval, NewJob, NewKey,
+    NewMessage, NewProcess, NewRule, Outcome, Record, Role, RuleScope, User, Worker,
 };
 use claw_core::tool::{Caller, Digest, Effect, Effects};
 use claw_core::{
@@ -146,6 +146,7 @@ pub fn key_of(key: &ApiKey) -> NewKey {
         scopes: [KeyScope::CallTools].into_iter().collect(),
         created: NOW,
         expires: None,
+        limits: KeyLimits::default(),
     }
 }
 

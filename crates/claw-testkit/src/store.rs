@@ -88,6 +88,14 @@ impl<S: CallStore> Ledger for FailingStore<S> {
     async fn recent(&self, tenant: &TenantId, limit: usize) -> Result<Vec<Entry>, StoreError> {
         self.pass(StoreMethod::Recent)?.recent(tenant, limit).await
     }
+    async fn entries_before(
+        &self,
+        tenant: &TenantId,
+        position: Option<u64>,
+        limit: usize,
+    ) -> Result<Vec<(u64, Entry)>, StoreError> {
+        self.pass(StoreMethod::Recent)?.entries_before(tenant, position, limit).await
+    }
     async fn tally(&self, tenant: &TenantId, session: &SessionKey) -> Result<Tally, StoreError> {
         self.pass(StoreMethod::Tally)?.tally(tenant, session).await
     }

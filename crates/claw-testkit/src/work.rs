@@ -13,7 +13,7 @@ use claw_core::store::{
     Message, NewJob, NewMessage, Queue, SessionBells, SessionEvent, SessionEventBody, StoreError, Summary,
     Topic, Worker,
 };
-use claw_core::{JobId, MessageId, SessionKey, TenantId};
+use claw_core::{JobId, MessageId, SessionKey, TenantId, UserId};
 use claw_host::MemoryStore;
 use tokio::sync::watch;
 
@@ -257,6 +257,13 @@ impl Queue for MemoryWork {
                 && (states.is_empty() || states.contains(&job.state))
         };
         Ok(state.jobs[..end].iter().rev().filter(fits).take(*limit).cloned().collect())
+    }
+
+    async fn open_jobs_of(&self, tenant: &TenantId, user: Option<&UserId>) -> Result<u64, StoreError> {
+        let state = self.state();
+        let open = state.jobs.iter().filter(|job| job.new.tenant == *tenant && !job.state.is_over());
+        let own = open.filter(|job| job.new.user() == user.map(UserId::as_str));
+        Ok(own.count() as u64)
     }
 
     async fn lanes(&self, tenant: &TenantId) -> Result<Vec<LaneCount>, StoreError> {

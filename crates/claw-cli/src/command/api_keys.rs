@@ -4,9 +4,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use claw_core::UserId;
 use claw_core::port::Clock as _;
-use claw_core::store::{Key, KeyScope, KeyScopes};
+use claw_core::store::{Key, KeyLimits, KeyScope, KeyScopes};
+use claw_core::{AgentId, UserId};
 use claw_host::SystemClock;
 use clawsmith::app::access::{KeyRequest, is_good};
 use serde_json::json;
@@ -29,6 +29,7 @@ pub(crate) enum ApiKeys {
 Examples:
   clawsmith api-keys create --user ann
   clawsmith api-keys create --user ci --scope tools:read,tools:call --days 30 --label pipeline
+  clawsmith api-keys create --user bot --agent helper --per-minute 60
   clawsmith api-keys create --user ops --role admin --scope admin"
     )]
     Create(Create),
@@ -61,6 +62,12 @@ pub(crate) struct Create {
     /// Purpose of the key, for people.
     #[arg(long, value_name = "TEXT", default_value = "")]
     label: String,
+    /// The only agent that may be used with it; can be given several times [default: all agents].
+    #[arg(long, value_name = "ID")]
+    agent: Vec<AgentId>,
+    /// The most requests in a minute [default: no limit of its own].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    per_minute: Option<u32>,
     /// For how many days it holds [default: until it is revoked].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=36_500))]
     days: Option<u32>,
@@ -109,7 +116,9 @@ impl Create {
         };
         let (role, tenant) = (self.role.into(), self.of.id(&setup)?);
         let lasts = self.days.map(|days| Duration::from_secs(u64::from(days) * 86_400));
-        let request = KeyRequest { user, role, label: self.label, scopes, lasts };
+        let agents = Some(self.agent).filter(|agents| !agents.is_empty());
+        let limits = KeyLimits { agents, per_minute: self.per_minute };
+        let request = KeyRequest { user, role, label: self.label, scopes, lasts, limits };
         let (key, new) =
             with_app(&setup, async |app| Ok(app.of_tenant(&tenant).create_key(request).await?))?;
         if session.out.json {

@@ -26,7 +26,7 @@ Examples:
   clawsmith serve --listen 127.0.0.1:8080"
 )]
 pub(crate) struct Serve {
-    /// The loopback address and port, instead of `gateway.listen`; port 0 takes a free one.
+    /// The address and port, instead of `gateway.listen`; port 0 takes a free one.
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Option<SocketAddr>,
     /// Play this script instead of asking a model.
@@ -39,16 +39,14 @@ impl Serve {
         let mut setup = session.load()?;
         // Others come in: the skills in this user's home directory are not for them.
         setup.local_user = false;
-        let address = self.listen.unwrap_or(setup.config().gateway.listen);
-        if !address.ip().is_loopback() {
-            let failure = Failure::usage(format!(
-                "`{address}` is no loopback address, and without TLS keys could be read"
-            ));
-            return Err(failure.hint(
-                "listen on 127.0.0.1 and let a proxy on this machine speak TLS; name it in `gateway.hosts`",
-            ));
-        }
-        let options = GatewayOptions { hosts: setup.config().gateway.hosts.clone(), script: self.script };
+        let listening = setup.listening(self.listen)?;
+        let (address, scheme) = (listening.address, if listening.tls.is_some() { "https" } else { "http" });
+        let options = GatewayOptions {
+            hosts: setup.config().gateway.hosts.clone(),
+            tls: listening.tls,
+            peers: listening.peers,
+            script: self.script,
+        };
         with_app(&setup, async |app| {
             let listener = TcpListener::bind(address).await.map_err(|error| {
                 Failure::failed(format!("cannot listen on {address}"))
@@ -60,8 +58,8 @@ impl Serve {
                 tell("there is no key yet: `clawsmith api-keys create --user NAME` makes one");
             }
             match session.out.json {
-                true => session.out.json_line(&json!({ "listening": format!("http://{bound}") }))?,
-                false => session.out.line(format_args!("listening on http://{bound}"))?,
+                true => session.out.json_line(&json!({ "listening": format!("{scheme}://{bound}") }))?,
+                false => session.out.line(format_args!("listening on {scheme}://{bound}"))?,
             }
             session.out.flush()?;
             claw_gateway::serve(app.clone(), listener, options, stopped()).await?;

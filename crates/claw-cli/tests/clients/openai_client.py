@@ -48,7 +48,7 @@ def refused(kind, call):
 
 
 ask = client.chat.completions.create
-refused(openai.BadRequestError, lambda: ask(model="agent:nobody", messages=hello))
+refused(openai.NotFoundError, lambda: ask(model="agent:nobody", messages=hello))
 refused(openai.BadRequestError, lambda: ask(model="default", messages=[]))
 says = refused(openai.BadRequestError, lambda: ask(model="default", messages=hello, tools=[{"type": "function", "function": {"name": "f"}}]))
 assert "tools of the client" in says, says

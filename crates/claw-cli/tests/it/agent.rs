@@ -28,7 +28,7 @@ fn an_agent_is_added_changed_shown_and_removed() {
 
     assert_eq!(home.run(&["agent", "remove", "ada"]).code, 0);
     let gone = home.run(&["agent", "show", "ada"]);
-    assert_eq!(gone.code, 1);
+    assert_eq!(gone.code, 2);
     assert!(gone.stderr.contains("there is no agent `ada`"), "{}", gone.stderr);
 }
 

@@ -41,7 +41,7 @@ fn a_known_program_is_added_checked_and_removed() {
 
     assert_eq!(run(&home, &["remove", "gh"], "").code, 0);
     let gone = run(&home, &["test", "gh"], "");
-    assert_eq!(gone.code, 1);
+    assert_eq!(gone.code, 2);
     assert!(gone.stderr.contains("there is no program `gh`"), "{}", gone.stderr);
 }
 

@@ -71,7 +71,7 @@ fn the_example_is_added_listed_shown_changed_and_removed() {
     assert_eq!(refused.code, 3, "{}", refused.shown());
     assert_eq!(tools(&home, &["enable", "dns_lookup"]).code, 0);
     assert_eq!(tools(&home, &["remove", "dns_lookup"]).code, 0);
-    assert_eq!(tools(&home, &["remove", "dns_lookup"]).code, 1);
+    assert_eq!(tools(&home, &["remove", "dns_lookup"]).code, 2);
 }
 
 #[test]

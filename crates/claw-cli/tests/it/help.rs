@@ -21,6 +21,7 @@ const COMMANDS: &[&[&str]] = &[
     &["policy", "lint"],
     &["policy", "diff"],
     &["policy", "replay"],
+    &["policy", "test"],
     &["agent", "list"],
     &["agent", "show"],
     &["agent", "add"],

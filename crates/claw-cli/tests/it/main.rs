@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot be set up fails loudly")]
 
 mod agent;
+mod api;
 mod approvals;
 mod background;
 mod bad_input;

@@ -111,3 +111,60 @@ fn a_replay_shows_which_recorded_calls_another_configuration_decides_otherwise()
     let ran = home.run(&["policy", "replay", other, "--since", "soon"]);
     assert!(ran.code == 2 && ran.stderr.contains("use days or hours"), "{}", ran.shown());
 }
+
+const TESTS: &str = r#"
+[[test]]
+name = "everybody reads files"
+tool = "read_file"
+args = { path = "a.txt" }
+expect = "allow"
+
+[[test]]
+name = "a removal is asked about"
+tool = "exec"
+args = { command = "rm -r build" }
+expect = "ask"
+
+[[test]]
+name = "ada runs nothing"
+agent = "ada"
+tool = "exec"
+args = { command = "ls" }
+expect = "deny"
+because = "agents.ada"
+
+[[test]]
+tool = "exec"
+args = { comand = "ls" }
+expect = "deny"
+because = "comand"
+"#;
+
+#[test]
+fn policy_tests_hold_or_fail_the_build() {
+    let home = Home::with_config("[agents.ada]\ndeny = [\"exec\"]\n");
+    home.write("project/a.txt", "x");
+    let file = home.write("policy.test.toml", TESTS);
+    let ran = home.run(&["policy", "test", file.to_str().unwrap()]);
+    assert!(ran.code == 0 && ran.stdout.contains("4 of 4 hold"), "{}", ran.shown());
+    // The verdict is the road's own, and nothing ran and nothing is left behind.
+    assert!(!home.data().join("clawsmith.db").exists());
+    let wrong = TESTS.replace("expect = \"ask\"", "expect = \"allow\"");
+    let wrong = home.write("wrong.toml", &wrong);
+    let ran = home.run(&["policy", "test", wrong.to_str().unwrap(), "--json"]);
+    assert_eq!(ran.code, 1, "{}", ran.shown());
+    let outcomes = ran.json();
+    let failed = outcomes.as_array().unwrap().iter().filter(|one| one["passed"] == false);
+    let failed: Vec<&serde_json::Value> = failed.collect();
+    assert!(failed.len() == 1 && failed[0]["found"] == "ask", "{outcomes}");
+    for (text, says) in [
+        ("", "nothing would be tested"),
+        ("[[test]]\ntool = 1", "tool"),
+        ("[[test]]\nagent = \"nobody\"\ntool = \"exec\"\nexpect = \"deny\"", "`nobody` is not set up"),
+        ("\u{0}", "no policy tests"),
+    ] {
+        let file = home.write("bad.toml", text);
+        let ran = home.run(&["policy", "test", file.to_str().unwrap()]);
+        assert!(ran.code == 2 && ran.stderr.contains(says), "{text:?}: {}", ran.shown());
+    }
+}

@@ -60,7 +60,7 @@ pub enum GraphStart {
 }
 
 /// Entities that answer, and what they relate to.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct GraphFound {
     /// Entities that were found, best first.
     pub found: Vec<FoundEntity>,

@@ -52,7 +52,7 @@ pub struct MemoryQuery {
 }
 
 /// The owner of a document, nearest to the caller first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum MemoryOwner {
     /// The user, with one agent.
@@ -75,7 +75,7 @@ impl MemoryOwner {
 }
 
 /// The hits of a search.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct MemoryFound {
     /// The hits, best first.
     pub hits: Vec<MemoryHit>,
@@ -87,7 +87,7 @@ pub struct MemoryFound {
 }
 
 /// How a memory was searched.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum MemoryMode {
     /// By words and by similarity.
@@ -97,7 +97,7 @@ pub enum MemoryMode {
 }
 
 /// A part of a document that answers.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct MemoryHit {
     /// The path of the document.
     pub path: String,
@@ -116,7 +116,7 @@ pub struct MemoryHit {
 }
 
 /// Why a hit was found.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct MemoryReason {
     /// The words of the question that it contains.
     pub words: Vec<String>,
@@ -139,7 +139,7 @@ pub struct MemoryPart {
 }
 
 /// Lines of a document.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct MemoryText {
     /// The path.
     pub path: String,

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Changes, StoreError};
-use crate::id::{KeyId, TenantId, UserId};
+use crate::id::{AgentId, KeyId, TenantId, UserId};
 use crate::port::UnixMillis;
 use crate::tool::Digest;
 
@@ -25,7 +25,9 @@ pub use scope::{KeyScope, KeyScopes, UnknownScope};
 pub const KEY_USE_EVERY: Duration = Duration::from_secs(60);
 
 /// What a user may do in a tenant; each may do what those before it may.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum AccessRole {
     /// Look.
@@ -60,7 +62,7 @@ impl fmt::Display for AccessRole {
 }
 
 /// Somebody whose data is kept apart from that of all others.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Tenant {
     /// Its id.
     pub id: TenantId,
@@ -86,7 +88,7 @@ pub struct TenantChange {
 }
 
 /// A person of one tenant. The same id in another tenant is another person.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct User {
     /// Of which tenant.
     pub tenant: TenantId,
@@ -113,8 +115,20 @@ pub struct UserChange {
     pub disabled: Option<bool>,
 }
 
+/// Limits of a key beyond its scopes and its user's role.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct KeyLimits {
+    /// The only agents that may be used with it; `None` for all of the tenant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agents: Option<Vec<AgentId>>,
+    /// The most requests in a minute; `None` for no limit of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub per_minute: Option<u32>,
+}
+
 /// A key before it is stored. The key itself is not in it and is stored nowhere.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct NewKey {
     /// Its id.
     pub id: KeyId,
@@ -133,10 +147,12 @@ pub struct NewKey {
     pub created: UnixMillis,
     /// From when on it is worth nothing; `None` for never.
     pub expires: Option<UnixMillis>,
+    /// Its limits.
+    pub limits: KeyLimits,
 }
 
 /// A stored key.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Key {
     /// What was stored.
     #[serde(flatten)]
@@ -158,6 +174,8 @@ pub struct Admitted {
     pub user: Option<(UserId, AccessRole)>,
     /// What may be done with the key.
     pub scopes: KeyScopes,
+    /// Limits of the key.
+    pub limits: KeyLimits,
 }
 
 /// Keeps tenants, users and keys; a change is told as [`Topic::Access`](super::Topic::Access).

@@ -13,7 +13,7 @@ use crate::id::{AgentId, TenantId};
 use crate::port::UnixMillis;
 
 /// Whose an agent's context files are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum AgentKind {
     /// Each user shapes their own.

@@ -12,7 +12,7 @@ use crate::port::UnixMillis;
 use crate::tool::{Digest, Effects};
 
 /// Where a question stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ApprovalState {
     /// Nobody has answered.

@@ -81,7 +81,7 @@ pub struct CustomToolHttp {
 }
 
 /// Access of a custom tool's commands beyond that of the agent's own commands.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct CustomToolGrants {
     /// The commands reach other machines.
@@ -98,7 +98,9 @@ impl CustomToolGrants {
 }
 
 /// A file, or a directory with all below it, that commands reach beside the workspace.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(deny_unknown_fields)]
 pub struct GrantedPath {
     /// The absolute path.

@@ -11,7 +11,9 @@ use crate::id::{AgentId, TenantId, UserId};
 use crate::port::UnixMillis;
 
 /// Which kind of document.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Shelf {
     /// `SOUL.md`, `IDENTITY.md`, `AGENTS.md`, `TOOLS.md`, `HEARTBEAT.md`, `USER.md`, `BOOTSTRAP.md`.
@@ -31,7 +33,9 @@ impl Shelf {
 }
 
 /// Where a document is.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
+)]
 pub struct DocumentKey {
     /// Whose data it is.
     pub tenant: TenantId,
@@ -59,7 +63,7 @@ pub struct Document {
 }
 
 /// A document in a list, without its text.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct DocumentCard {
     /// Where it is.
     #[serde(flatten)]

@@ -91,7 +91,7 @@ pub enum RelationEnd {
 }
 
 /// The outcome of keeping facts.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, schemars::JsonSchema)]
 pub struct KeptFacts {
     /// The entity of each that was given, in their order.
     pub entities: Vec<EntityId>,
@@ -125,7 +125,7 @@ pub struct EntityQuery {
 }
 
 /// An entity that was found, best first.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct FoundEntity {
     /// The entity.
     #[serde(flatten)]
@@ -153,7 +153,7 @@ pub struct GraphWalk {
 }
 
 /// The part of a graph that a walk came by.
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, schemars::JsonSchema)]
 pub struct Walked {
     /// The entities, in the order in which they were reached.
     pub entities: Vec<Entity>,
@@ -164,7 +164,7 @@ pub struct Walked {
 }
 
 /// Two entities that may be one thing.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct EntityPair {
     /// The one that was known first.
     pub one: Entity,
@@ -188,7 +188,7 @@ pub struct ExtractionWork {
 }
 
 /// A document whose facts could not be extracted.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct ExtractionFailure {
     /// The document.
     #[serde(flatten)]
@@ -202,7 +202,7 @@ pub struct ExtractionFailure {
 }
 
 /// How far a tenant's graph is.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, schemars::JsonSchema)]
 pub struct GraphState {
     /// Entities.
     pub entities: u64,

@@ -13,7 +13,7 @@ use crate::port::UnixMillis;
 use crate::tool::{Caller, Digest, Effects, PeerKind, SubagentDepth};
 
 /// One line of the ledger before it is written. What it holds is scrubbed already.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Record {
     /// When.
     pub at: UnixMillis,
@@ -40,7 +40,7 @@ pub struct Record {
 }
 
 /// The facts about a caller that a policy can tell callers apart by, besides tenant, agent and user.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CallContext {
     /// The channel that the message came by.
     pub channel: SmolStr,
@@ -75,7 +75,7 @@ impl From<&Caller> for CallContext {
 }
 
 /// What happened to a call.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
     /// It was turned away before anything happened.
@@ -115,7 +115,7 @@ pub enum Event {
 }
 
 /// Changes of a command, as the ledger keeps them.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ChangeRecord {
     /// Id by which they can be undone.
     pub undo: UndoId,
@@ -128,7 +128,7 @@ pub struct ChangeRecord {
 }
 
 /// How a call ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
     /// It worked.
@@ -150,7 +150,7 @@ impl fmt::Display for Outcome {
 }
 
 /// A written line.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Entry {
     /// Its number in the chain, counted from 1.
     pub seq: u64,
@@ -192,6 +192,15 @@ pub trait Ledger: Send + Sync {
     async fn fate(&self, tenant: &TenantId, call: CallId) -> Result<Option<Outcome>, StoreError>;
     /// The last `limit` lines of a tenant, oldest first.
     async fn recent(&self, tenant: &TenantId, limit: usize) -> Result<Vec<Entry>, StoreError>;
+    /// At most `limit` lines of a tenant with their positions in the store, latest first: those before a position, or the
+    /// last ones where none is given.
+    async fn entries_before(
+        &self,
+        tenant: &TenantId,
+        position: Option<u64>,
+        limit: usize,
+    ) -> Result<Vec<(u64, Entry)>, StoreError>;
+
     /// What became of the calls of a session.
     async fn tally(&self, tenant: &TenantId, session: &SessionKey) -> Result<Tally, StoreError>;
 }

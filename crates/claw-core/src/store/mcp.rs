@@ -17,7 +17,7 @@ use crate::id::{AccessRequestId, AgentId, ServerName, TenantId, UserId};
 use crate::port::UnixMillis;
 
 /// An MCP server of a tenant.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct McpServer {
     /// The name, which is part of the names of its tools.
     pub name: ServerName,
@@ -45,7 +45,7 @@ pub struct McpServer {
 }
 
 /// The way to reach a server. Values of variables and headers are sealed secrets; only their names stand here.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "transport", rename_all = "lowercase")]
 pub enum McpTransport {
     /// A program that speaks on its standard input and output, run in the sandbox.
@@ -57,7 +57,7 @@ pub enum McpTransport {
 }
 
 /// A program that is an MCP server.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct McpProgram {
     /// The program.
     pub command: String,
@@ -79,7 +79,7 @@ pub struct McpProgram {
 }
 
 /// The address of an MCP server.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct McpEndpoint {
     /// The URL.
     pub url: String,
@@ -95,7 +95,7 @@ pub struct McpEndpoint {
 }
 
 /// A login by OAuth 2.1 at the authorization server that an MCP server names. Tokens are sealed, never stored here.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct McpOAuth {
     /// Each user logs in for themselves; otherwise one login serves all who have access.
@@ -138,6 +138,20 @@ pub enum McpSubject {
     User(UserId),
 }
 
+impl schemars::JsonSchema for McpSubject {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "McpSubject".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "type": "string", "description": "`agent:NAME` or `user:NAME`", "pattern": "^(agent|user):" })
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+}
+
 impl fmt::Display for McpSubject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -173,7 +187,7 @@ impl<'de> Deserialize<'de> for McpSubject {
 }
 
 /// Access of an agent or a user to a server.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct McpGrant {
     /// The server.
     pub server: ServerName,
@@ -203,7 +217,7 @@ impl McpGrant {
 }
 
 /// Settings of a connection that differ from the server's.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct McpOverrides {
     /// Seconds that one call may take.
@@ -225,7 +239,7 @@ impl McpOverrides {
 }
 
 /// A tool of a server, with the definition that was accepted.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct McpTool {
     /// The server.
     pub server: ServerName,
@@ -242,7 +256,7 @@ pub struct McpTool {
 }
 
 /// Whether a tool of a server can be called.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum McpToolState {
     /// Its definition is the accepted one.
@@ -308,7 +322,7 @@ pub fn compare_tools(
 }
 
 /// A user's request for access to a server.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct McpRequest {
     /// The id.
     pub id: AccessRequestId,
@@ -331,7 +345,7 @@ pub struct McpRequest {
 }
 
 /// The answer to a request for access.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct McpReview {
     /// Access is granted.
     pub approved: bool,

@@ -49,7 +49,7 @@ pub enum EmbeddingDone {
 }
 
 /// A document that could not be embedded.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct EmbeddingFailure {
     /// The document.
     #[serde(flatten)]
@@ -63,7 +63,7 @@ pub struct EmbeddingFailure {
 }
 
 /// How far a tenant's memory is indexed.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, schemars::JsonSchema)]
 pub struct MemoryState {
     /// Memory documents.
     pub documents: u64,

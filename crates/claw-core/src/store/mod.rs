@@ -38,8 +38,8 @@ mod usage;
 mod workspace_files;
 
 pub use access::{
-    AccessRole, AccessStore, Admitted, ApiKey, InvalidKey, KEY_USE_EVERY, Key, KeyScope, KeyScopes, NewKey,
-    Tenant, TenantChange, UnknownScope, User, UserChange,
+    AccessRole, AccessStore, Admitted, ApiKey, InvalidKey, KEY_USE_EVERY, Key, KeyLimits, KeyScope,
+    KeyScopes, NewKey, Tenant, TenantChange, UnknownScope, User, UserChange,
 };
 pub use agents::{Agent, AgentKind, AgentSetup, AgentStore};
 pub use approvals::{Answer, Approval, ApprovalState, Approvals, NewApproval, Suggestion};

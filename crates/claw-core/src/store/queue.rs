@@ -14,7 +14,7 @@ use serde_json::Value;
 use smol_str::SmolStr;
 
 use super::{Changes, StoreError};
-use crate::id::{BootId, JobId, NodeId, SessionKey, TenantId};
+use crate::id::{BootId, JobId, NodeId, SessionKey, TenantId, UserId};
 use crate::port::UnixMillis;
 
 /// The longest that a lease can hold without being extended. One that ends later was given by a clock that was wrong.
@@ -63,6 +63,11 @@ impl NewJob {
         self.lineage.map_or(self.id, |lineage| lineage.root)
     }
 
+    /// Returns the user that the payload names as `user`: the one that a run is for.
+    pub fn user(&self) -> Option<&str> {
+        self.payload.get("user")?.as_str().filter(|user| !user.contains('\0'))
+    }
+
     /// Returns the number of jobs above this one in its tree; 0 for the root.
     pub fn depth(&self) -> u16 {
         self.lineage.map_or(0, |lineage| lineage.depth)
@@ -75,7 +80,7 @@ impl NewJob {
 }
 
 /// Where a job stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum JobState {
     /// Waits for a worker.
@@ -177,7 +182,7 @@ impl Job {
 }
 
 /// Request to end a job early.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CancelRequest {
     /// Time of the request.
     pub at: UnixMillis,
@@ -263,6 +268,9 @@ pub trait Queue: Changes {
     async fn job(&self, tenant: &TenantId, id: JobId) -> Result<Option<Job>, StoreError>;
     /// Jobs of a tenant, the last accepted first.
     async fn jobs(&self, tenant: &TenantId, filter: &JobFilter) -> Result<Vec<Job>, StoreError>;
+    /// How many jobs of a tenant are not over whose payload names this user as `user`; for `None`, names nobody.
+    async fn open_jobs_of(&self, tenant: &TenantId, user: Option<&UserId>) -> Result<u64, StoreError>;
+
     /// How many jobs of a tenant stand where, by lane.
     async fn lanes(&self, tenant: &TenantId) -> Result<Vec<LaneCount>, StoreError>;
 }

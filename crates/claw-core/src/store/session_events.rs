@@ -9,7 +9,7 @@ use crate::port::UnixMillis;
 use crate::tool::Effects;
 
 /// Something that happened in a session, with its place in the session's log.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct SessionEvent {
     /// Place in the log, counted from 1 without gaps.
     pub seq: u64,
@@ -20,7 +20,7 @@ pub struct SessionEvent {
 }
 
 /// Something that happened in a session. Its JSON form has the kind as `type`, and `state` where it has states.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum SessionEventBody {
     /// A message was stored. The event says where it is, not what it says.
@@ -79,7 +79,7 @@ impl SessionEventBody {
 }
 
 /// State of a run, as its session is told.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum RunEvent {
     /// A worker began it.
@@ -129,7 +129,7 @@ pub enum RunEvent {
 }
 
 /// How a run came to its end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum RunEnd {
     /// The model was done.
@@ -152,7 +152,7 @@ impl RunEnd {
 }
 
 /// State of a call, as its session is told.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum ToolEvent {
     /// It runs.
@@ -174,7 +174,7 @@ pub enum ToolEvent {
 }
 
 /// An approval's request, as its session is told.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ApprovalAsked {
     /// The tool to be called.
     pub tool: ToolName,

@@ -10,7 +10,7 @@ use crate::id::{JobId, MessageId, SessionKey, TenantId};
 use crate::port::{Owner, UnixMillis};
 
 /// Who speaks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
     /// A person, or whoever stands for one.

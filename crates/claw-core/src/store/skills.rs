@@ -39,7 +39,9 @@ impl fmt::Display for SkillVisibility {
 }
 
 /// An agent or a user that a skill is granted to.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(tag = "to", content = "id", rename_all = "lowercase")]
 pub enum SkillGrantee {
     /// Every user, while this agent acts.
@@ -73,7 +75,7 @@ impl fmt::Display for SkillGrantee {
 }
 
 /// A grant of one skill.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct SkillGrant {
     /// The agent or user that may use it.
     #[serde(flatten)]
@@ -107,7 +109,7 @@ pub struct NewSkillVersion {
 }
 
 /// A stored version, without its files.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SkillVersion {
     /// Its number, from 1 on.
@@ -127,7 +129,7 @@ pub struct SkillVersion {
 }
 
 /// A published skill with its current version.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StoredSkill {
     /// Tenant that owns it.
@@ -187,7 +189,7 @@ pub struct SkillChange {
 }
 
 /// A workspace skill whose digest a person has accepted.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct AcceptedSkill {
     /// The digest of the whole skill.
     pub digest: Digest,

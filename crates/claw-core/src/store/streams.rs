@@ -11,7 +11,9 @@ use crate::id::{CallId, MessageId};
 use crate::port::Owner;
 
 /// Origin of a piece.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Source {
     /// A message that a model is saying.
@@ -33,7 +35,9 @@ impl From<CallId> for Source {
 }
 
 /// What a piece is a piece of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Voice {
     /// What is said.
@@ -45,7 +49,7 @@ pub enum Voice {
 }
 
 /// A piece of a message that is being said, or of the output of a running call.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Delta {
     /// The message or the call.
     #[serde(flatten)]

@@ -9,7 +9,7 @@ use crate::id::{AgentId, JobId, SessionKey, TenantId, UsageId, UserId};
 use crate::port::UnixMillis;
 
 /// Tokens, as a provider counts them.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Tokens {
     /// Read anew.
     pub input: u64,
@@ -86,7 +86,7 @@ pub struct UsageFilter {
 }
 
 /// What several answers come to.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Usage {
     /// How many answers.
     pub answers: u64,
@@ -97,7 +97,7 @@ pub struct Usage {
 }
 
 /// What one model's answers of one day come to.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct UsageLine {
     /// The first moment of the day, in UTC.
     pub day: UnixMillis,

@@ -25,7 +25,7 @@ pub enum PeerKind {
 }
 
 /// How deep in a tree of subagents the caller stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SubagentDepth {
     /// 0 for an agent that people talk to.
     pub depth: u8,

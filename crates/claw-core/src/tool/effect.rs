@@ -80,6 +80,20 @@ impl FromStr for Effect {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Effects(u8);
 
+impl schemars::JsonSchema for Effects {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Effects".into()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "type": "array", "items": generator.subschema_for::<Effect>(), "uniqueItems": true })
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+}
+
 impl Effects {
     /// No effect at all: a pure computation.
     pub const NONE: Self = Self(0);

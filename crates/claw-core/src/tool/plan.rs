@@ -373,6 +373,20 @@ pub struct Identity<'a> {
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Digest([u8; 32]);
 
+impl schemars::JsonSchema for Digest {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Digest".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "type": "string", "pattern": "^sha256:[0-9a-f]{64}$" })
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+}
+
 impl Digest {
     /// The digest of a value as JSON. Fields come in the order of their type and map keys sorted, so that
     /// equal values have equal digests and no two different ones the same text.

@@ -134,8 +134,8 @@ impl AccessStore for PostgresStore {
     async fn add_key(&self, new: NewKey) -> Result<bool, StoreError> {
         let mut transaction = self.begin(WRITE).await?;
         let added = query(
-            "INSERT INTO api_keys (id, hash, tenant, user_id, label, scopes, created, expires)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING",
+            "INSERT INTO api_keys (id, hash, tenant, user_id, label, scopes, created, expires, limits)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING",
         )
         .bind(uuid(new.id.as_bytes()))
         .bind(new.hash.to_string())
@@ -145,6 +145,7 @@ impl AccessStore for PostgresStore {
         .bind(new.scopes.to_string())
         .bind(new.created.0)
         .bind(new.expires.map(|at| at.0))
+        .bind(row::text(&new.limits)?)
         .execute(&mut *transaction)
         .await;
         match added {
@@ -198,7 +199,7 @@ impl AccessStore for PostgresStore {
     async fn authenticate(&self, hash: &Digest, now: UnixMillis) -> Result<Option<Admitted>, StoreError> {
         // A user that is not there is as good as a disabled one: `NOT NULL` holds for nobody.
         let row = query(
-            "SELECT api_keys.id, api_keys.tenant, user_id, role, scopes, last_used
+            "SELECT api_keys.id, api_keys.tenant, user_id, role, scopes, limits, last_used
              FROM api_keys
              JOIN tenants ON tenants.tenant = api_keys.tenant AND NOT tenants.disabled
              LEFT JOIN users ON users.tenant = api_keys.tenant AND users.id = user_id
@@ -276,6 +277,7 @@ fn key(from: &PgRow) -> Result<Key, StoreError> {
         scopes: row::scopes(get(from, "scopes")?)?,
         created: UnixMillis(get(from, "created")?),
         expires: get::<Option<i64>>(from, "expires")?.map(UnixMillis),
+        limits: row::json("a key's limits", get(from, "limits")?)?,
     };
     Ok(Key {
         new,
@@ -290,5 +292,6 @@ fn admitted(from: &PgRow) -> Result<Admitted, StoreError> {
         tenant: row::word("a key's tenant", get(from, "tenant")?)?,
         user: row::admitted_user(get(from, "user_id")?, get(from, "role")?)?,
         scopes: row::scopes(get(from, "scopes")?)?,
+        limits: row::json("a key's limits", get(from, "limits")?)?,
     })
 }

@@ -9,7 +9,7 @@ use claw_core::store::{
     Claim, Failure, Job, JobEnd, JobFilter, JobState, LONGEST_LEASE, LaneCount, Lease, NewJob, Queue,
     StoreError, Topic, Worker,
 };
-use claw_core::{JobId, SessionKey, TenantId};
+use claw_core::{JobId, SessionKey, TenantId, UserId};
 use sqlx::postgres::{PgExecutor, PgRow};
 use sqlx::types::Json;
 use sqlx::{Postgres, query, query_as, query_scalar};
@@ -181,6 +181,19 @@ impl Queue for PostgresStore {
         found.iter().map(job).collect()
     }
 
+    async fn open_jobs_of(&self, tenant: &TenantId, user: Option<&UserId>) -> Result<u64, StoreError> {
+        let count: i64 = query_scalar(
+            "SELECT count(*) FROM jobs WHERE tenant = $1 AND user_id IS NOT DISTINCT FROM $2
+             AND state IN ('pending', 'leased', 'parked')",
+        )
+        .bind(tenant.as_str())
+        .bind(user.map(UserId::as_str))
+        .fetch_one(&self.pool)
+        .await
+        .map_err(failed(READ))?;
+        row::count(count)
+    }
+
     async fn lanes(&self, tenant: &TenantId) -> Result<Vec<LaneCount>, StoreError> {
         let rows: Vec<(String, i64, i64, i64, i64)> = query_as(
             "SELECT lane, count(*) FILTER (WHERE state = 'pending'), count(*) FILTER (WHERE state = 'leased'),
@@ -282,8 +295,8 @@ pub(super) async fn lock_parent(connection: &mut Link<'_>, job: &NewJob) -> Resu
 pub(super) async fn accept(connection: &mut Link<'_>, job: &NewJob) -> Result<(), StoreError> {
     let accepted = query(
         "INSERT INTO jobs (id, tenant, lane, session, priority, payload, accepted, visible, max_attempts, state,
-                           parent, root, depth, cancel_at, cancel_by)
-         SELECT $1, $2, $3, $4, $5, $6::json, $7, $8, $9, 'pending', $10, $11, $12,
+                           parent, root, depth, user_id, cancel_at, cancel_by)
+         SELECT $1, $2, $3, $4, $5, $6::json, $7, $8, $9, 'pending', $10, $11, $12, $13,
                 (SELECT parent.cancel_at FROM jobs AS parent WHERE parent.id = $10 AND parent.tenant = $2),
                 (SELECT parent.cancel_by FROM jobs AS parent WHERE parent.id = $10 AND parent.tenant = $2)
          FROM (SELECT CASE WHEN $4::text IS NOT NULL
@@ -302,6 +315,7 @@ pub(super) async fn accept(connection: &mut Link<'_>, job: &NewJob) -> Result<()
     .bind(job.lineage.map(|lineage| uuid(lineage.parent.as_bytes())))
     .bind(uuid(job.root().as_bytes()))
     .bind(i32::from(job.depth()))
+    .bind(job.user())
     .execute(&mut *connection)
     .await
     .map_err(failed(ACCEPT))?;

@@ -133,8 +133,8 @@ impl AccessStore for SqliteStore {
     async fn add_key(&self, new: NewKey) -> Result<bool, StoreError> {
         let mut transaction = self.write(WRITE).await?;
         let added = query(
-            "INSERT INTO api_keys (id, hash, tenant, user_id, label, scopes, created, expires)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING",
+            "INSERT INTO api_keys (id, hash, tenant, user_id, label, scopes, created, expires, limits)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING",
         )
         .bind(&new.id.as_bytes()[..])
         .bind(new.hash.to_string())
@@ -144,6 +144,7 @@ impl AccessStore for SqliteStore {
         .bind(new.scopes.to_string())
         .bind(new.created.0)
         .bind(new.expires.map(|at| at.0))
+        .bind(row::text(&new.limits)?)
         .execute(&mut *transaction)
         .await;
         match added {
@@ -197,7 +198,7 @@ impl AccessStore for SqliteStore {
     async fn authenticate(&self, hash: &Digest, now: UnixMillis) -> Result<Option<Admitted>, StoreError> {
         // A user that is not there is as good as a disabled one: `NOT NULL` holds for nobody.
         let row = query(
-            "SELECT api_keys.id, api_keys.tenant, user_id, role, scopes, last_used
+            "SELECT api_keys.id, api_keys.tenant, user_id, role, scopes, limits, last_used
              FROM api_keys
              JOIN tenants ON tenants.tenant = api_keys.tenant AND NOT tenants.disabled
              LEFT JOIN users ON users.tenant = api_keys.tenant AND users.id = user_id
@@ -276,6 +277,7 @@ fn key(from: &SqliteRow) -> Result<Key, StoreError> {
         scopes: row::scopes(column(from, "scopes")?)?,
         created: UnixMillis(column(from, "created")?),
         expires: column::<Option<i64>>(from, "expires")?.map(UnixMillis),
+        limits: row::json("a key's limits", column(from, "limits")?)?,
     };
     Ok(Key {
         new,
@@ -290,5 +292,6 @@ fn admitted(from: &SqliteRow) -> Result<Admitted, StoreError> {
         tenant: row::word("a key's tenant", column(from, "tenant")?)?,
         user: row::admitted_user(column(from, "user_id")?, column(from, "role")?)?,
         scopes: row::scopes(column(from, "scopes")?)?,
+        limits: row::json("a key's limits", column(from, "limits")?)?,
     })
 }

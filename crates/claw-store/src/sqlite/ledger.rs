@@ -83,6 +83,27 @@ impl Ledger for SqliteStore {
         lines.iter().rev().map(|line| row::json("an entry of the ledger", line)).collect()
     }
 
+    async fn entries_before(
+        &self,
+        tenant: &TenantId,
+        position: Option<u64>,
+        limit: usize,
+    ) -> Result<Vec<(u64, Entry)>, StoreError> {
+        let lines: Vec<(i64, String)> = query_as(
+            "SELECT position, line FROM ledger WHERE tenant = $1 AND position < $2 ORDER BY position DESC LIMIT $3",
+        )
+        .bind(tenant.as_str())
+        .bind(position.map_or(i64::MAX, |position| i64::try_from(position).unwrap_or(i64::MAX)))
+        .bind(row::number(limit))
+        .fetch_all(&self.readers)
+        .await
+        .map_err(failed(READ))?;
+        let entry = |(position, line): (i64, String)| {
+            Ok((row::count(position)?, row::json("an entry of the ledger", &line)?))
+        };
+        lines.into_iter().map(entry).collect()
+    }
+
     async fn tally(&self, tenant: &TenantId, session: &SessionKey) -> Result<Tally, StoreError> {
         let counts: Vec<(String, Option<String>, i64)> = query_as(
             "SELECT event, outcome, count(*) FROM ledger WHERE tenant = $1 AND session = $2

@@ -9,7 +9,7 @@ use claw_core::store::{
     Claim, Failure, Job, JobEnd, JobFilter, JobState, LONGEST_LEASE, LaneCount, Lease, NewJob, Queue,
     StoreError, Topic, Worker,
 };
-use claw_core::{JobId, TenantId};
+use claw_core::{JobId, TenantId, UserId};
 use sqlx::query::Query;
 use sqlx::sqlite::{Sqlite, SqliteArguments, SqliteExecutor, SqliteRow};
 use sqlx::{QueryBuilder, query, query_as, query_scalar};
@@ -191,6 +191,19 @@ impl Queue for SqliteStore {
         found.iter().map(job).collect()
     }
 
+    async fn open_jobs_of(&self, tenant: &TenantId, user: Option<&UserId>) -> Result<u64, StoreError> {
+        let count: i64 = query_scalar(
+            "SELECT count(*) FROM jobs WHERE tenant = $1 AND user_id IS $2
+             AND state IN ('pending', 'leased', 'parked')",
+        )
+        .bind(tenant.as_str())
+        .bind(user.map(UserId::as_str))
+        .fetch_one(&self.readers)
+        .await
+        .map_err(failed(READ))?;
+        row::count(count)
+    }
+
     async fn lanes(&self, tenant: &TenantId) -> Result<Vec<LaneCount>, StoreError> {
         let counts: Vec<(String, i64, i64, i64, i64)> = query_as(
             "SELECT lane, sum(state = 'pending'), sum(state = 'leased'), sum(state = 'parked'), sum(state = 'dead')
@@ -214,8 +227,8 @@ impl Queue for SqliteStore {
 pub(super) async fn enqueue(executor: impl SqliteExecutor<'_>, job: &NewJob) -> Result<(), StoreError> {
     query(
         "INSERT INTO jobs (id, tenant, lane, session, priority, payload, accepted, visible, max_attempts, state,
-                           parent, root, depth, cancel_at, cancel_by)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'pending', $10, $11, $12,
+                           parent, root, depth, user_id, cancel_at, cancel_by)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'pending', $10, $11, $12, $13,
                  (SELECT parent.cancel_at FROM jobs AS parent WHERE parent.id = $10 AND parent.tenant = $2),
                  (SELECT parent.cancel_by FROM jobs AS parent WHERE parent.id = $10 AND parent.tenant = $2))
          ON CONFLICT (id) DO NOTHING",
@@ -232,6 +245,7 @@ pub(super) async fn enqueue(executor: impl SqliteExecutor<'_>, job: &NewJob) -> 
     .bind(job.lineage.map(|lineage| lineage.parent.as_bytes().to_vec()))
     .bind(job.root().as_bytes().to_vec())
     .bind(job.depth())
+    .bind(job.user())
     .execute(executor)
     .await
     .map(drop)

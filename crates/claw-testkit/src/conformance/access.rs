@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use claw_core::port::UnixMillis;
 use claw_core::store::{
-    AccessRole, AccessStore, Admitted, ApiKey, KEY_USE_EVERY, Key, KeyScope, NewKey, StoreError, Tenant,
-    TenantChange, Topic, User, UserChange,
+    AccessRole, AccessStore, Admitted, ApiKey, KEY_USE_EVERY, Key, KeyLimits, KeyScope, NewKey, StoreError,
+    Tenant, TenantChange, Topic, User, UserChange,
 };
-use claw_core::{KeyId, TenantId};
+use claw_core::{AgentId, KeyId, TenantId};
 
 use serde_json::{Value, json};
 
@@ -168,7 +168,13 @@ async fn refuses_keys_of_nobody_and_keys_that_are_taken(store: impl AccessStore)
 async fn lets_in_who_has_a_key(store: impl AccessStore) {
     store.add_user(User { role: AccessRole::Admin, ..user("ann") }).await.unwrap();
     let scopes = [KeyScope::AnswerApprovals, KeyScope::ReadSessions];
-    let anns = NewKey { user: Some(user("ann").id), scopes: scopes.into_iter().collect(), ..key_of(&key(1)) };
+    let limits = KeyLimits { agents: Some(vec![AgentId::new("a").unwrap()]), per_minute: Some(60) };
+    let anns = NewKey {
+        user: Some(user("ann").id),
+        scopes: scopes.into_iter().collect(),
+        limits: limits.clone(),
+        ..key_of(&key(1))
+    };
     let program = key_of(&key(2));
     assert_eq!(store.authenticate(&key(1).hash(), NOW).await.unwrap(), None);
     store.add_key(anns.clone()).await.unwrap();
@@ -178,9 +184,11 @@ async fn lets_in_who_has_a_key(store: impl AccessStore) {
         tenant: TenantId::main(),
         user: Some((user("ann").id, AccessRole::Admin)),
         scopes: anns.scopes,
+        limits,
     };
     assert_eq!(store.authenticate(&key(1).hash(), NOW).await.unwrap(), Some(admitted));
-    let admitted = Admitted { key: program.id, tenant: TenantId::main(), user: None, scopes: program.scopes };
+    let (tenant, limits) = (TenantId::main(), KeyLimits::default());
+    let admitted = Admitted { key: program.id, tenant, user: None, scopes: program.scopes, limits };
     assert_eq!(store.authenticate(&key(2).hash(), NOW).await.unwrap(), Some(admitted));
     assert_eq!(store.authenticate(&key(3).hash(), NOW).await.unwrap(), None);
     let change = UserChange { role: Some(AccessRole::Viewer), ..UserChange::default() };

@@ -60,6 +60,16 @@ async fn writes_calls_down_in_order(store: impl CallStore) {
     assert_eq!(entries.iter().map(|entry| entry.record.clone()).collect::<Vec<_>>(), records);
     assert_eq!(store.recent(&main, 2).await.unwrap(), entries[3..]);
     assert_eq!(store.recent(&main, 0).await.unwrap(), []);
+    // In pages, latest first: together they are all of it.
+    let (mut paged, mut before) = (Vec::new(), None);
+    loop {
+        let page = store.entries_before(&main, before, 2).await.unwrap();
+        let Some((position, _)) = page.last() else { break };
+        before = Some(*position);
+        paged.extend(page.into_iter().map(|(_, entry)| entry));
+    }
+    paged.reverse();
+    assert_eq!(paged, entries);
 }
 
 async fn refuses_to_begin_a_call_twice(store: impl CallStore) {

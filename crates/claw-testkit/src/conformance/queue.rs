@@ -12,7 +12,7 @@ use claw_core::store::{
     Claim, Failure, Job, JobFilter, JobState, LaneCount, Lease, Lineage, NewJob, Queue, StoreError, Topic,
     Worker,
 };
-use claw_core::{JobId, TenantId};
+use claw_core::{JobId, TenantId, UserId};
 use serde_json::json;
 
 use crate::fixture::{NOW, child_of, job, job_of, session, tenant, worker};
@@ -35,6 +35,7 @@ pub async fn queue<S: Queue + 'static>(make: impl AsyncFn() -> S) {
     keeps_where_a_job_comes_from(make().await).await;
     lists_the_last_accepted_first(make().await).await;
     counts_each_lane(make().await).await;
+    counts_the_open_jobs_of_a_user(make().await).await;
     keeps_tenants_apart(make().await).await;
     wakes_workers(make().await).await;
     leases::suite(&make).await;
@@ -370,6 +371,21 @@ async fn wakes_workers(store: impl Queue) {
     take(&store, &ann, NOW).await.unwrap();
     assert_eq!(store.reclaim(&ann, NOW.plus(LEASE)).await.unwrap().len(), 1);
     woke("reclaiming a job");
+}
+
+async fn counts_the_open_jobs_of_a_user(store: impl Queue) {
+    let (main, ann) = (TenantId::main(), UserId::new("ann").unwrap());
+    let of = |user: serde_json::Value| NewJob { payload: json!({ "user": user }), ..job() };
+    for new in [of(json!("ann")), of(json!("ann")), of(json!("ben")), of(json!(null)), job()] {
+        store.enqueue(new).await.unwrap();
+    }
+    store.enqueue(NewJob { tenant: tenant("other"), ..of(json!("ann")) }).await.unwrap();
+    assert_eq!(store.open_jobs_of(&main, Some(&ann)).await.unwrap(), 2);
+    assert_eq!(store.open_jobs_of(&main, None).await.unwrap(), 2);
+    let lease = take(&store, &worker("a"), NOW).await.unwrap().1;
+    assert_eq!(store.open_jobs_of(&main, Some(&ann)).await.unwrap(), 2, "a job that runs is open");
+    store.finish_job(&lease).await.unwrap();
+    assert_eq!(store.open_jobs_of(&main, Some(&ann)).await.unwrap(), 1);
 }
 
 async fn take(store: &impl Queue, worker: &Worker, now: UnixMillis) -> Option<(Job, Lease)> {

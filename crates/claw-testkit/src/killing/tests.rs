@@ -2,7 +2,7 @@
 
 use claw_core::port::{Owner, UnixMillis};
 use claw_core::store::*;
-use claw_core::{ApprovalId, CallId, JobId, SessionKey, TenantId};
+use claw_core::{ApprovalId, CallId, JobId, SessionKey, TenantId, UserId};
 use tokio::sync::watch;
 
 use super::*;
@@ -168,6 +168,14 @@ impl Ledger for Liar {
     async fn recent(&self, tenant: &TenantId, limit: usize) -> Result<Vec<Entry>, StoreError> {
         self.work.calls().recent(tenant, limit).await
     }
+    async fn entries_before(
+        &self,
+        tenant: &TenantId,
+        position: Option<u64>,
+        limit: usize,
+    ) -> Result<Vec<(u64, Entry)>, StoreError> {
+        self.work.calls().entries_before(tenant, position, limit).await
+    }
     async fn tally(&self, tenant: &TenantId, session: &SessionKey) -> Result<Tally, StoreError> {
         self.work.calls().tally(tenant, session).await
     }
@@ -260,6 +268,9 @@ impl Queue for Liar {
     }
     async fn job(&self, tenant: &TenantId, id: JobId) -> Result<Option<Job>, StoreError> {
         self.work.job(tenant, id).await
+    }
+    async fn open_jobs_of(&self, tenant: &TenantId, user: Option<&UserId>) -> Result<u64, StoreError> {
+        self.work.open_jobs_of(tenant, user).await
     }
     async fn lanes(&self, tenant: &TenantId) -> Result<Vec<LaneCount>, StoreError> {
         self.work.lanes(tenant).await

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use claw_agent::Peer;
 use claw_core::port::{Clock as _, UnixMillis};
 use claw_core::store::{
-    AccessRole, Admitted, ApiKey, Key, KeyScope, KeyScopes, NewKey, Tenant, TenantChange, Topic, User,
-    UserChange,
+    AccessRole, Admitted, ApiKey, Key, KeyLimits, KeyScope, KeyScopes, NewKey, Tenant, TenantChange, Topic,
+    User, UserChange,
 };
 use claw_core::tool::{Caller, Digest};
 use claw_core::{AgentId, JobId, KeyId, SessionKey, TenantId, UserId};
@@ -57,6 +57,18 @@ pub enum Permission {
     WriteMemory,
     /// Write and remove memory documents of agents and of the tenant.
     WriteSharedMemory,
+    /// See the rules of the deployment, and what others would change.
+    ReadPolicy,
+    /// Add, change and remove agents and their context files.
+    WriteAgents,
+    /// See settings of tools, providers, programs and the names of secrets.
+    ReadSettings,
+    /// Change settings of tools, secrets and the tenant's rules.
+    WriteSettings,
+    /// See and revoke remembered rules.
+    ManageRules,
+    /// See the state of the deployment: metrics.
+    ReadMetrics,
     /// See and change keys, users and tenants.
     ManageAccess,
     /// See, define and change custom tools, where [`App::may_define_tools`] lets the visitor.
@@ -73,7 +85,7 @@ pub enum Permission {
 
 impl Permission {
     /// Every permission.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 25] = [
         Self::ReadTools,
         Self::CallTools,
         Self::ReadSessions,
@@ -87,6 +99,12 @@ impl Permission {
         Self::ReadMemory,
         Self::WriteMemory,
         Self::WriteSharedMemory,
+        Self::ReadPolicy,
+        Self::WriteAgents,
+        Self::ReadSettings,
+        Self::WriteSettings,
+        Self::ManageRules,
+        Self::ReadMetrics,
         Self::ManageAccess,
         Self::DefineTools,
         Self::ActForOthers,
@@ -110,6 +128,11 @@ impl Permission {
             Self::WriteMemory => (KeyScope::WriteMemory, AccessRole::Operator),
             Self::WriteSharedMemory => (KeyScope::WriteMemory, AccessRole::Admin),
             Self::RequestMcp => (KeyScope::CallTools, AccessRole::Operator),
+            Self::ReadPolicy | Self::ReadSettings => (KeyScope::ReadSettings, AccessRole::Admin),
+            Self::WriteAgents => (KeyScope::WriteAgents, AccessRole::Admin),
+            Self::WriteSettings => (KeyScope::WriteSettings, AccessRole::Admin),
+            Self::ManageRules => (KeyScope::AnswerApprovals, AccessRole::Admin),
+            Self::ReadMetrics => (KeyScope::ReadMetrics, AccessRole::Viewer),
             Self::DefinePrograms => (KeyScope::Admin, AccessRole::Owner),
             Self::ManageSkills
             | Self::ManageAccess
@@ -133,6 +156,8 @@ pub struct Visitor {
     pub role: AccessRole,
     /// The scopes of the key.
     pub scopes: KeyScopes,
+    /// Limits of the key.
+    pub limits: KeyLimits,
 }
 
 impl Visitor {
@@ -153,6 +178,35 @@ impl Visitor {
             .refusing());
         }
         Ok(())
+    }
+
+    /// Checks that the visitor may give somebody this role, or a key of somebody who has it: nobody gives more than they
+    /// have, and a key that is limited gives nothing.
+    pub fn may_give(&self, role: AccessRole) -> Result<(), Error> {
+        if self.limits != KeyLimits::default() {
+            return Err(Error::invalid("a key with limits cannot change who may come in").refusing());
+        }
+        if role > self.role {
+            return Err(Error::invalid(format!(
+                "this concerns the role `{role}`, and the key's user has the role `{}`",
+                self.role
+            ))
+            .hint("ask somebody who has it")
+            .refusing());
+        }
+        Ok(())
+    }
+
+    /// Checks that this agent may be used with the key.
+    pub fn may_use(&self, agent: &AgentId) -> Result<(), Error> {
+        match &self.limits.agents {
+            Some(agents) if !agents.contains(agent) => {
+                Err(Error::invalid(format!("this key cannot be used with the agent `{agent}`"))
+                    .hint("use a key that can: `clawsmith api-keys create --agent`")
+                    .refusing())
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The session of this key, if it is one of the visitor's own with this agent.
@@ -176,13 +230,13 @@ impl Visitor {
 }
 
 impl From<Admitted> for Visitor {
-    fn from(Admitted { key, tenant, user, scopes }: Admitted) -> Self {
+    fn from(Admitted { key, tenant, user, scopes, limits }: Admitted) -> Self {
         let (user, role) = match user {
             Some((user, role)) => (Some(user), role),
             None if scopes.allow(KeyScope::Admin) => (None, AccessRole::Admin),
             None => (None, AccessRole::Operator),
         };
-        Self { key, tenant, user, role, scopes }
+        Self { key, tenant, user, role, scopes, limits }
     }
 }
 
@@ -194,6 +248,8 @@ pub struct Door {
 
 struct Known {
     visitors: HashMap<Digest, (Instant, Arc<Visitor>)>,
+    /// Keys that have a rate, with the time at which all their requests until now would have been made at that rate.
+    rates: HashMap<KeyId, Instant>,
     changes: watch::Receiver<u64>,
 }
 
@@ -214,6 +270,26 @@ impl Door {
         }
         known.visitors.insert(hash, (Instant::now(), Arc::clone(&visitor)));
         Ok(Some(visitor))
+    }
+
+    /// Counts a request of a key that has a rate; the time to wait where it has made too many. A whole minute's requests
+    /// may come at once.
+    pub fn count(&self, visitor: &Visitor) -> Result<(), Duration> {
+        let Some(per_minute) = visitor.limits.per_minute else { return Ok(()) };
+        let (minute, now) = (Duration::from_secs(60), Instant::now());
+        let each = minute / per_minute.max(1);
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.rates.len() >= MOST_REMEMBERED {
+            known.rates.retain(|_, until| *until > now);
+        }
+        let until = known.rates.entry(visitor.key).or_insert(now);
+        let next = (*until).max(now) + each;
+        let ahead = next.duration_since(now);
+        if ahead > minute {
+            return Err(ahead - minute);
+        }
+        *until = next;
+        Ok(())
     }
 
     fn known(&self, hash: &Digest) -> Option<Arc<Visitor>> {
@@ -240,6 +316,8 @@ pub struct KeyRequest {
     pub scopes: KeyScopes,
     /// How long it holds; `None` for ever.
     pub lasts: Option<Duration>,
+    /// Its limits.
+    pub limits: KeyLimits,
 }
 
 /// The wish of a visitor to call or to talk.
@@ -257,7 +335,7 @@ impl App {
         let changes = self.store.changes(Topic::Access);
         Door {
             store: Arc::clone(&self.store),
-            known: Mutex::new(Known { visitors: HashMap::new(), changes }),
+            known: Mutex::new(Known { visitors: HashMap::new(), rates: HashMap::new(), changes }),
         }
     }
 
@@ -285,6 +363,7 @@ impl App {
             scopes: request.scopes,
             created: now,
             expires: request.lasts.map(|lasts| now.plus(lasts)),
+            limits: request.limits,
         };
         self.store.add_key(new.clone()).await?;
         Ok((key, new))
@@ -305,7 +384,7 @@ impl App {
         let key = match (beginning.is_empty(), &found[..]) {
             (false, [key]) => key.new.id,
             (true, _) | (false, []) => {
-                return Err(Error::invalid(format!("there is no key `{id}`")).hint(hint));
+                return Err(Error::not_found(format!("there is no key `{id}`")).hint(hint));
             }
             (false, several) => {
                 let message = format!("`{id}` begins the ids of {} keys", several.len());
@@ -313,7 +392,51 @@ impl App {
             }
         };
         let revoked = self.store.revoke_key(self.tenant(), key, SystemClock.now()).await?;
-        revoked.ok_or_else(|| Error::invalid(format!("there is no key `{id}`")).hint(hint))
+        revoked.ok_or_else(|| Error::not_found(format!("there is no key `{id}`")).hint(hint))
+    }
+
+    /// Makes a key for a visitor who manages access: for a user of no higher role than the visitor's.
+    pub async fn create_key_for(
+        &self,
+        visitor: &Visitor,
+        request: KeyRequest,
+    ) -> Result<(ApiKey, NewKey), Error> {
+        let user = self.store.user(self.tenant(), &request.user).await?;
+        visitor.may_give(user.map_or(request.role, |user| user.role))?;
+        self.create_key(request).await
+    }
+
+    /// Changes a user for a visitor who manages access: nobody is raised above the visitor's role, and nobody above it is
+    /// changed.
+    pub async fn edit_user_for(
+        &self,
+        visitor: &Visitor,
+        id: &UserId,
+        change: UserChange,
+    ) -> Result<User, Error> {
+        if let Some(user) = self.store.user(self.tenant(), id).await? {
+            visitor.may_give(user.role.max(change.role.unwrap_or(user.role)))?;
+        }
+        self.edit_user(id, change).await
+    }
+
+    /// Checks that a visitor may see and change tenants: the owner of the deployment, in its own tenant.
+    pub fn may_manage_tenants(&self, visitor: &Visitor) -> Result<(), Error> {
+        visitor.may(Permission::ManageAccess)?;
+        visitor.may_give(AccessRole::Owner)?;
+        if visitor.tenant == *self.setup().tenant() {
+            return Ok(());
+        }
+        Err(Error::invalid("tenants are for the owner of the deployment to see and change").refusing())
+    }
+
+    /// Checks that a visitor may see the metrics, which are of all tenants: one of the deployment's own tenant.
+    pub fn may_read_metrics(&self, visitor: &Visitor) -> Result<(), Error> {
+        visitor.may(Permission::ReadMetrics)?;
+        if visitor.tenant == *self.setup().tenant() {
+            return Ok(());
+        }
+        Err(Error::invalid("metrics are of the whole deployment, and for its own tenant alone").refusing())
     }
 
     /// The users of this tenant.
@@ -328,7 +451,7 @@ impl App {
         let user = User { tenant, id, name, role, created, disabled: false };
         match self.store.add_user(user.clone()).await? {
             true => Ok(user),
-            false => Err(Error::invalid(format!("there is a user `{}` already", user.id))
+            false => Err(Error::conflict(format!("there is a user `{}` already", user.id))
                 .hint(format!("clawsmith users edit {}", user.id))),
         }
     }
@@ -336,7 +459,8 @@ impl App {
     /// Changes a user of this tenant. A user who is disabled is refused with every key, in every process, at once.
     pub async fn edit_user(&self, id: &UserId, change: UserChange) -> Result<User, Error> {
         let changed = self.store.change_user(self.tenant(), id, change).await?;
-        changed.ok_or_else(|| Error::invalid(format!("there is no user `{id}`")).hint("clawsmith users list"))
+        changed
+            .ok_or_else(|| Error::not_found(format!("there is no user `{id}`")).hint("clawsmith users list"))
     }
 
     /// All tenants of the deployment.
@@ -351,7 +475,7 @@ impl App {
             Tenant { id, name, created: SystemClock.now(), disabled: false, policy: serde_json::Value::Null };
         match self.store.add_tenant(tenant.clone()).await? {
             true => Ok(tenant),
-            false => Err(Error::invalid(format!("there is a tenant `{}` already", tenant.id))
+            false => Err(Error::conflict(format!("there is a tenant `{}` already", tenant.id))
                 .hint("clawsmith tenants list")),
         }
     }
@@ -360,7 +484,7 @@ impl App {
     pub async fn edit_tenant(&self, id: &TenantId, change: TenantChange) -> Result<Tenant, Error> {
         let changed = self.store.change_tenant(id, change).await?;
         changed.ok_or_else(|| {
-            Error::invalid(format!("there is no tenant `{id}`")).hint("clawsmith tenants list")
+            Error::not_found(format!("there is no tenant `{id}`")).hint("clawsmith tenants list")
         })
     }
 
@@ -387,6 +511,7 @@ impl App {
 
 /// The session that is named, if it is the visitor's own; a fresh one where none is.
 fn session_of(visitor: &Visitor, agent: &AgentId, named: Option<&str>) -> Result<SessionKey, Error> {
+    visitor.may_use(agent)?;
     let user = visitor.name();
     let key = |chat: Option<&str>| claw_agent::key(agent, CHANNEL, Peer::Direct { user: &user, chat });
     let invalid = |error: claw_core::InvalidId| Error::invalid(error.to_string());
@@ -431,6 +556,7 @@ mod tests {
             user: Some(UserId::new(user).unwrap()),
             role: AccessRole::Viewer,
             scopes: "tools:read tools:call".parse().unwrap(),
+            limits: KeyLimits::default(),
         }
     }
 

@@ -178,33 +178,37 @@ impl App {
         let doubts = self.check_agent(id, &setup)?;
         let put = self.store.put_agent((self.tenant(), id), setup, None, SystemClock.now()).await;
         put.map_err(|error| match error {
-            StoreError::Stale { .. } => Error::failed(format!("there is an agent `{id}` already"))
+            StoreError::Stale { .. } => Error::conflict(format!("there is an agent `{id}` already"))
                 .hint(format!("clawsmith agent edit {id}")),
             error => error.into(),
         })?;
         Ok(doubts)
     }
 
-    /// Changes an agent of the store; returns what is doubtful about its rules.
+    /// Changes an agent of the store; returns what is doubtful about its rules. If `seen` is given, the agent must have
+    /// that version.
     pub async fn edit_agent(
         &self,
         id: &AgentId,
+        seen: Option<u64>,
         change: impl FnOnce(AgentSetup) -> Result<AgentSetup, Error>,
     ) -> Result<Vec<Finding>, Error> {
         self.must_be_storable(id)?;
         let agent = self.stored_agent(id).await?;
         let setup = change(agent.setup)?;
         let doubts = self.check_agent(id, &setup)?;
-        let seen = Some(agent.version);
+        let seen = Some(seen.unwrap_or(agent.version));
         self.store.put_agent((self.tenant(), id), setup, seen, SystemClock.now()).await?;
         Ok(doubts)
     }
 
-    /// Removes an agent from the store. Its sessions and documents are kept.
-    pub async fn remove_agent(&self, id: &AgentId) -> Result<(), Error> {
+    /// Removes an agent from the store. Its sessions and documents are kept. If `seen` is given, the agent must have that
+    /// version.
+    pub async fn remove_agent(&self, id: &AgentId, seen: Option<u64>) -> Result<(), Error> {
         self.must_be_storable(id)?;
         let agent = self.stored_agent(id).await?;
-        Ok(self.store.remove_agent(self.tenant(), id, agent.version, SystemClock.now()).await?)
+        let seen = seen.unwrap_or(agent.version);
+        Ok(self.store.remove_agent(self.tenant(), id, seen, SystemClock.now()).await?)
     }
 
     async fn stored_agent(&self, id: &AgentId) -> Result<Agent, Error> {
@@ -217,7 +221,8 @@ impl App {
 
     /// Refuses an agent that a command may not store: one of the configuration file is changed there.
     fn must_be_storable(&self, id: &AgentId) -> Result<(), Error> {
-        if self.setup.config().agents.contains_key(id.as_str()) {
+        let is_own = self.tenant() == self.setup.tenant();
+        if is_own && self.setup.config().agents.contains_key(id.as_str()) {
             let error = Error::invalid(format!("agent `{id}` is set up in the configuration file"));
             return Err(error.hint("change it there; `clawsmith config show` says which file that is"));
         }
@@ -257,12 +262,12 @@ pub fn not_set_up<'a>(agent: &str, ids: impl Iterator<Item = &'a str>) -> Error 
              stands for all others"
         ),
     };
-    Error::invalid(format!("agent `{agent}` is not set up")).hint(hint)
+    Error::not_found(format!("agent `{agent}` is not set up")).hint(hint)
 }
 
 /// The error for an agent that does not exist.
 pub fn no_agent<'a>(id: &AgentId, ids: impl Iterator<Item = &'a str>) -> Error {
-    let error = Error::failed(format!("there is no agent `{id}`"));
+    let error = Error::not_found(format!("there is no agent `{id}`"));
     match nearest(id.as_str(), ids) {
         Some(near) => error.hint(format!("did you mean `{near}`?")),
         None => error.hint("clawsmith agent list"),

@@ -37,6 +37,11 @@ pub struct TestedProgram {
 }
 
 impl App {
+    /// The credentialed programs of this tenant, with the names of their variables.
+    pub async fn program_cards(&self) -> Result<Vec<ProgramCard>, Error> {
+        Ok(self.store.programs(self.tenant()).await?)
+    }
+
     /// Registers programs, in place of those of the same name. All are checked before the first is written. A program
     /// in the directory `workspace` is refused: agents that work there could change it.
     pub async fn add_programs(
@@ -188,7 +193,7 @@ pub fn program_name(place: &ProgramPlace) -> String {
 }
 
 fn no_program(place: &ProgramPlace) -> Error {
-    Error::failed(format!("there is no {}", program_name(place))).hint("clawsmith credentials list")
+    Error::not_found(format!("there is no {}", program_name(place))).hint("clawsmith credentials list")
 }
 
 fn not_run(error: ToolError) -> Error {

@@ -130,6 +130,13 @@ impl From<Problems> for Error {
 /// The store says itself what happened and what to try.
 impl From<StoreError> for Error {
     fn from(error: StoreError) -> Self {
-        Self::failed(error.to_string())
+        match &error {
+            StoreError::Stale { .. }
+            | StoreError::Refused { .. }
+            | StoreError::AlreadyBegun { .. }
+            | StoreError::ApprovalState { .. }
+            | StoreError::RuleState { .. } => Self::conflict(error.to_string()),
+            _ => Self::failed(error.to_string()),
+        }
     }
 }

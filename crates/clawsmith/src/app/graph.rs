@@ -36,7 +36,7 @@ const TOLD: usize = 10;
 const NAMED: usize = 20;
 
 /// One fact of an import: an entity with the name by which relations of the same import refer to it, or a relation.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GraphLine {
     /// A thing.

@@ -306,6 +306,7 @@ impl App {
         grant: &McpGrant,
         values: Vec<(String, SecretString)>,
     ) -> Result<(), Error> {
+        self.mcp_server(&grant.server).await?;
         if let McpSubject::Agent(agent) = &grant.subject
             && agent.as_str() != DEFAULT_AGENT
         {
@@ -362,7 +363,7 @@ impl App {
                 }
                 Ok(())
             }
-            false => Err(Error::invalid(format!("`{subject}` has no grant for the MCP server `{server}`"))
+            false => Err(Error::not_found(format!("`{subject}` has no grant for the MCP server `{server}`"))
                 .hint(format!("`clawsmith mcp show {server}` lists its grants"))),
         }
     }
@@ -393,6 +394,10 @@ impl App {
         (approved, by): (bool, UserId),
         note: Option<String>,
     ) -> Result<McpRequest, Error> {
+        if !self.mcp_requests().await?.iter().any(|request| request.id == id) {
+            return Err(Error::not_found(format!("there is no request `{id}`"))
+                .hint("`clawsmith mcp requests` shows those there are"));
+        }
         let review = McpReview { approved, by, note, at: SystemClock.now() };
         Ok(self.store.review_mcp_request(self.tenant(), id, &review).await?)
     }
@@ -533,7 +538,7 @@ impl McpSecrets for SealedValues {
 }
 
 fn no_server(name: &ServerName) -> Error {
-    Error::invalid(format!("there is no MCP server `{name}`"))
+    Error::not_found(format!("there is no MCP server `{name}`"))
         .hint("`clawsmith mcp list` shows those there are")
 }
 

@@ -36,7 +36,7 @@ pub struct ImportedFile {
 }
 
 /// A memory document in a list.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct MemoryCard {
     /// The owner.
     pub owner: MemoryOwner,
@@ -46,7 +46,7 @@ pub struct MemoryCard {
 }
 
 /// How far memory is indexed, and with which model.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct MemoryStatus {
     /// The model of vectors; `None` where words alone find.
     pub model: Option<String>,
@@ -249,7 +249,7 @@ pub(super) fn told(error: ToolError) -> Error {
 
 fn no_document(path: &str) -> Error {
     let shown: String = path.chars().take(200).collect();
-    Error::invalid(format!("there is no memory document `{shown}`")).hint("clawsmith memory list")
+    Error::not_found(format!("there is no memory document `{shown}`")).hint("clawsmith memory list")
 }
 
 /// Where an owner's document is.

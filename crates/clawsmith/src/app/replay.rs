@@ -4,6 +4,8 @@
 //! subagents, tool, and the command of a shell call. What a person answered, rules that were remembered and files that were
 //! there at the time are not part of it.
 
+use std::time::Duration;
+
 use claw_core::port::{Clock as _, UnixMillis};
 use claw_core::store::{Entry, EntryEvent};
 use claw_core::tool::Caller;
@@ -11,7 +13,7 @@ use claw_host::SystemClock;
 use claw_policy::pipeline::{Policy, Subject, ToolSet};
 use claw_policy::shell::{self, Decision};
 use claw_registry::CommandRules;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{App, Error, Setup, catalogue};
 
@@ -19,7 +21,9 @@ use super::{App, Error, Setup, catalogue};
 const MOST_ENTRIES: usize = 200_000;
 
 /// The verdict on a recorded call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum ReplayVerdict {
     /// The call runs.
@@ -31,7 +35,7 @@ pub enum ReplayVerdict {
 }
 
 /// Recorded calls that are decided differently, in the same way and for the same reason.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct ReplayChange {
     /// The agent.
     pub agent: String,
@@ -61,7 +65,7 @@ impl ReplayChange {
 }
 
 /// Outcome of a replay.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Replay {
     /// How many recorded calls were judged.
     pub calls: u64,
@@ -126,8 +130,20 @@ impl App {
     }
 }
 
+/// Reads how far back to look: days (`7d`) or hours (`12h`).
+pub fn since(text: &str) -> Result<Duration, String> {
+    let wrong = || "use days or hours, such as `7d` or `12h`".to_owned();
+    let (number, seconds) = match (text.strip_suffix('d'), text.strip_suffix('h')) {
+        (Some(days), _) => (days, 86_400),
+        (None, Some(hours)) => (hours, 3_600),
+        (None, None) => return Err(wrong()),
+    };
+    let number: u64 = number.parse().map_err(|_| wrong())?;
+    number.checked_mul(seconds).map(Duration::from_secs).ok_or_else(wrong)
+}
+
 /// The time that is so long ago.
-pub fn ago(duration: std::time::Duration) -> UnixMillis {
+pub fn ago(duration: Duration) -> UnixMillis {
     let millis = i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
     UnixMillis(SystemClock.now().0.saturating_sub(millis))
 }

@@ -10,7 +10,7 @@ use super::sessions::cancel;
 use super::{App, Error};
 
 /// The effect of cancelling a run.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
 pub struct CancelledRuns {
     /// Runs that nobody worked on: they are over now.
     pub ended: Vec<JobId>,
@@ -29,7 +29,8 @@ impl App {
 
     /// Finds a run by its id, or the beginning of one among the runs that are not over.
     pub async fn find_run(&self, id: &str) -> Result<Job, Error> {
-        let unknown = || Error::invalid(format!("there is no run `{id}`")).hint("clawsmith runs list --all");
+        let unknown =
+            || Error::not_found(format!("there is no run `{id}`")).hint("clawsmith runs list --all");
         if let Ok(run) = id.parse::<JobId>() {
             let found = self.store.job(self.tenant(), run).await;
             let found = found.map_err(|error| Error::failed("the runs cannot be read").because(error))?;

@@ -19,7 +19,7 @@ use serde::Serialize;
 use super::{App, Error, Setup, real};
 
 /// A skill with everything that is known of it.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SkillView {
     /// Its name, place and state.
@@ -176,7 +176,7 @@ impl App {
     pub async fn revoke_skill(&self, name: &SkillName, grantee: &SkillGrantee) -> Result<(), Error> {
         match self.store.revoke_skill(self.tenant(), name, grantee).await? {
             true => Ok(()),
-            false => Err(Error::invalid(format!("skill `{name}` is not granted to {grantee}"))
+            false => Err(Error::not_found(format!("skill `{name}` is not granted to {grantee}"))
                 .hint(format!("clawsmith skills show {name}"))),
         }
     }

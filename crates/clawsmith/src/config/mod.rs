@@ -19,7 +19,7 @@ mod store;
 mod trust;
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -218,13 +218,28 @@ pub struct CustomToolsConfig {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct GatewayConfig {
-    /// The address and port that it listens on: a loopback address. Others reach it through a proxy on this machine that
-    /// speaks TLS.
+    /// The address and port that it listens on: a loopback address, unless `tls` is set or `proxies` are named.
     #[schemars(with = "String")]
     pub listen: SocketAddr,
-    /// The names by which a proxy passes requests on, besides loopback ones: a request with another `Host` or `Origin` is
-    /// refused.
+    /// The names by which it is reached, besides loopback ones: a request with another `Host` or `Origin` is refused.
     pub hosts: Vec<String>,
+    /// The certificate to speak TLS with. Left out: plain HTTP.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tls: Option<TlsConfig>,
+    /// The addresses of proxies that speak TLS on other machines. Without `tls`, connections to an address that is not a
+    /// loopback one are taken from these alone.
+    #[schemars(with = "Vec<String>")]
+    pub proxies: Vec<IpAddr>,
+}
+
+/// The certificate of the gateway. Paths start from the configuration file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TlsConfig {
+    /// The certificate in PEM, and those that lead from it to its authority.
+    pub certificate: PathBuf,
+    /// The private key in PEM.
+    pub key: PathBuf,
 }
 
 /// How far calls may go.
@@ -340,7 +355,12 @@ impl FilesConfig {
 
 impl Default for GatewayConfig {
     fn default() -> Self {
-        Self { listen: SocketAddr::from(([127, 0, 0, 1], 7373)), hosts: Vec::new() }
+        Self {
+            listen: SocketAddr::from(([127, 0, 0, 1], 7373)),
+            hosts: Vec::new(),
+            tls: None,
+            proxies: Vec::new(),
+        }
     }
 }
 

@@ -47,6 +47,11 @@ pub struct StoreConfig {
 pub struct StoreUrl(String);
 
 impl StoreUrl {
+    /// A store in memory, which is gone with the program.
+    pub fn memory() -> Self {
+        Self(Place::Memory.to_string())
+    }
+
     /// The place that it names.
     pub fn place(&self) -> Result<Place, StoreError> {
         self.0.parse()

@@ -11,6 +11,7 @@ use claw_core::{AgentId, TenantId, UserId};
 use claw_host::SystemClock;
 use claw_store::Backend;
 use clawsmith::app::Setup;
+use clawsmith::app::context::CONTEXT_FILES;
 use serde_json::json;
 
 use super::{Which, failed};
@@ -19,10 +20,6 @@ use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
 use crate::opened::with_app;
 use crate::output::{Cell, Table};
-
-/// The names that are context files at a workspace's root.
-const NAMES: &[&str] =
-    &["SOUL.md", "IDENTITY.md", "AGENTS.md", "TOOLS.md", "HEARTBEAT.md", "USER.md", "BOOTSTRAP.md"];
 
 /// What to do with context files.
 #[derive(Debug, Subcommand)]
@@ -124,9 +121,9 @@ impl Whose {
 
 impl Named {
     fn key(&self, setup: &Setup) -> Result<DocumentKey, Failure> {
-        if !NAMES.contains(&self.file.as_str()) {
+        if !CONTEXT_FILES.contains(&self.file.as_str()) {
             let failure = Failure::usage(format!("`{}` is not the name of a context file", self.file));
-            return Err(failure.hint(format!("one of {}", NAMES.join(", "))));
+            return Err(failure.hint(format!("one of {}", CONTEXT_FILES.join(", "))));
         }
         Ok(DocumentKey {
             tenant: setup.config().tenant.clone(),

@@ -193,7 +193,7 @@ impl Which {
 
     fn remove(&self, session: &mut Session) -> Outcome {
         let (setup, id) = (session.load()?, self.id()?);
-        with_app(&setup, async |app| Ok(app.remove_agent(&id).await?))?;
+        with_app(&setup, async |app| Ok(app.remove_agent(&id, None).await?))?;
         done(session, &id, "removed")
     }
 }
@@ -219,7 +219,7 @@ impl Edit {
     fn run(&self, session: &mut Session) -> Outcome {
         let (setup, id) = (session.load()?, self.which.id()?);
         let change = |agent| self.parts.over(agent);
-        let doubts = with_app(&setup, async |app| Ok(app.edit_agent(&id, change).await?))?;
+        let doubts = with_app(&setup, async |app| Ok(app.edit_agent(&id, None, change).await?))?;
         doubts.iter().for_each(tell);
         done(session, &id, "changed")
     }

@@ -1,9 +1,10 @@
-//! `clawsmith policy`: explain, lint, diff, replay.
+//! `clawsmith policy`: explain, lint, diff, replay, test.
 
 mod diff;
 mod explain;
 mod lint;
 mod replay;
+mod test;
 
 use clap::Subcommand;
 
@@ -21,6 +22,8 @@ pub(crate) enum Policy {
     Diff(diff::Diff),
     /// Show which recorded calls another configuration would decide differently.
     Replay(replay::Replay),
+    /// Check assertions about who may call what.
+    Test(test::Test),
 }
 
 impl Policy {
@@ -30,6 +33,7 @@ impl Policy {
             Self::Lint(lint) => lint.run(session),
             Self::Diff(diff) => diff.run(session),
             Self::Replay(replay) => replay.run(session),
+            Self::Test(test) => test.run(session),
         }
     }
 }

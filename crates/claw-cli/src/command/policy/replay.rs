@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 use clawsmith::app::Setup;
-use clawsmith::app::replay::{Replay as Found, ReplayVerdict, ago};
+use clawsmith::app::replay::{Replay as Found, ReplayVerdict, ago, since};
 
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
@@ -30,17 +30,6 @@ pub(crate) struct Replay {
     /// How far back: days (`7d`) or hours (`12h`).
     #[arg(long, value_name = "TIME", default_value = "7d", value_parser = since)]
     since: Duration,
-}
-
-fn since(text: &str) -> Result<Duration, String> {
-    let wrong = || "use days or hours, such as `7d` or `12h`".to_owned();
-    let (number, seconds) = match (text.strip_suffix('d'), text.strip_suffix('h')) {
-        (Some(days), _) => (days, 86_400),
-        (None, Some(hours)) => (hours, 3_600),
-        (None, None) => return Err(wrong()),
-    };
-    let number: u64 = number.parse().map_err(|_| wrong())?;
-    number.checked_mul(seconds).map(Duration::from_secs).ok_or_else(wrong)
 }
 
 impl Replay {
@@ -83,7 +72,7 @@ fn print(session: &mut Session, found: &Found) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-fn verdict(verdict: ReplayVerdict) -> Cell {
+pub(super) fn verdict(verdict: ReplayVerdict) -> Cell {
     match verdict {
         ReplayVerdict::Allow => Cell::good("allow"),
         ReplayVerdict::Ask => Cell::warning("ask"),

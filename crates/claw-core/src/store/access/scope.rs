@@ -26,6 +26,8 @@ pub enum KeyScope {
     ReadMemory,
     /// Write and remove memory documents.
     WriteMemory,
+    /// Read metrics of the deployment.
+    ReadMetrics,
     /// Read conversations.
     ReadSessions,
     /// Send messages.
@@ -40,6 +42,16 @@ pub enum KeyScope {
     ReadTools,
 }
 
+impl schemars::JsonSchema for KeyScope {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "KeyScope".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "type": "string", "enum": Self::ALL.map(Self::name) })
+    }
+}
+
 /// A word that names no scope.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{word}` is no scope; use some of {}", words())]
@@ -49,7 +61,7 @@ pub struct UnknownScope {
 
 impl KeyScope {
     /// Every scope, by its word.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Admin,
         Self::ReadAgents,
         Self::WriteAgents,
@@ -58,6 +70,7 @@ impl KeyScope {
         Self::ReadLedger,
         Self::ReadMemory,
         Self::WriteMemory,
+        Self::ReadMetrics,
         Self::ReadSessions,
         Self::WriteSessions,
         Self::ReadSettings,
@@ -77,6 +90,7 @@ impl KeyScope {
             Self::ReadLedger => "ledger:read",
             Self::ReadMemory => "memory:read",
             Self::WriteMemory => "memory:write",
+            Self::ReadMetrics => "metrics:read",
             Self::ReadSessions => "sessions:read",
             Self::WriteSessions => "sessions:write",
             Self::ReadSettings => "settings:read",
@@ -119,7 +133,7 @@ impl From<KeyScope> for &'static str {
 }
 
 /// What may be done with a key, sorted and each once. As text: words with a blank between.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(transparent)]
 pub struct KeyScopes(BTreeSet<KeyScope>);
 

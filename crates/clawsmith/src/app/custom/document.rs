@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 use crate::app::Error;
 
 /// A custom tool as it is written. `Debug` shows no value of a variable or header.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CustomToolDocument {
     /// The name that a model calls it by.
@@ -38,6 +38,7 @@ pub struct CustomToolDocument {
     pub timeout_seconds: Option<u32>,
     /// Variables of the command, which are sealed.
     #[serde(default)]
+    #[schemars(with = "BTreeMap<String, String>")]
     pub env: BTreeMap<String, SecretString>,
     /// The one agent that has it; every agent where left out.
     #[serde(alias = "agent_id")]
@@ -50,7 +51,7 @@ pub struct CustomToolDocument {
 }
 
 /// A request as it is written.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HttpDocument {
     /// The method; `GET` where left out.
@@ -59,6 +60,7 @@ pub struct HttpDocument {
     pub url: String,
     /// Headers, which are sealed.
     #[serde(default)]
+    #[schemars(with = "BTreeMap<String, String>")]
     pub headers: BTreeMap<String, SecretString>,
     /// The JSON body.
     pub body: Option<Value>,
@@ -127,6 +129,27 @@ fn not_a_tool(error: &serde_json::Error) -> Error {
 #[derive(Debug, Clone, Serialize)]
 #[serde(transparent)]
 pub struct CustomToolView(Value);
+
+impl schemars::JsonSchema for CustomToolView {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "CustomToolView".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "type": "object",
+            "description": "The document that defined the tool, with the names of its variables and headers and no value.",
+            "required": ["name", "description", "variables", "version", "updated"],
+            "properties": {
+                "name": { "type": "string" },
+                "description": { "type": "string" },
+                "variables": { "type": "array", "items": { "type": "string" } },
+                "version": { "type": "integer" },
+                "updated": { "type": "integer" },
+            },
+        })
+    }
+}
 
 impl From<&CustomToolCard> for CustomToolView {
     fn from(card: &CustomToolCard) -> Self {

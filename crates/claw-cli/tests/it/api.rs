@@ -1,0 +1,574 @@
+//! The gateway's API as a whole: the OpenAPI document, its page, responses, and abuse of every path in it.
+
+use std::io::{Read as _, Write as _};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::gateway::{ECHO, Gateway, client, request};
+use crate::harness::Home;
+
+/// Method, path and entry of every operation in the document.
+fn operations(gateway: &Gateway<'_>) -> Vec<(String, String, Value)> {
+    let document = gateway.get("/openapi.json", "").check(200, "\"openapi\":\"3.1.0\"").json();
+    let paths = document["paths"].as_object().unwrap().clone();
+    let entries = |(path, of): (String, Value)| {
+        let of = of.as_object().unwrap().clone();
+        of.into_iter().map(move |(method, entry)| (method.to_uppercase(), path.clone(), entry))
+    };
+    paths.into_iter().flat_map(entries).collect()
+}
+
+#[test]
+fn the_document_and_the_routes_are_the_same() {
+    let home = Home::new();
+    let gateway = Gateway::start(&home, ECHO);
+    let operations = operations(&gateway);
+    assert!(operations.len() > 45, "{}", operations.len());
+    for (method, path, entry) in &operations {
+        let real = path.replace('{', "").replace('}', "");
+        let answer = gateway.send(&format!("{method} {real}"), "", &[], "");
+        let is_open = entry["security"].as_array().unwrap().is_empty();
+        assert_eq!(answer.status, if is_open { 200 } else { 401 }, "{method} {path}: {}", answer.body);
+    }
+    let key = gateway.key("ann", &[]);
+    for method in ["GET", "POST", "PUT", "PATCH", "DELETE"] {
+        for (_, path, _) in operations.iter().filter(|(_, path, _)| path != "/mcp") {
+            if operations.iter().any(|(of, at, _)| of == method && at == path) {
+                continue;
+            }
+            let real = path.replace('{', "").replace('}', "");
+            let answer = gateway.send(&format!("{method} {real}"), &key, &[], "");
+            assert_eq!(answer.status, 405, "{method} {path}: {}", answer.body);
+        }
+    }
+    gateway.get("/v1/nothing", &key).check(404, "there is nothing at `/v1/nothing`");
+}
+
+#[test]
+fn the_page_of_the_document_needs_nothing_from_elsewhere() {
+    let home = Home::new();
+    let gateway = Gateway::start(&home, ECHO);
+    for path in ["/docs", "/docs/page.js", "/docs/page.css"] {
+        let file = gateway.get(path, "").check(200, "");
+        let policy = file.header("content-security-policy").unwrap();
+        assert!(policy.starts_with("default-src 'none'; script-src 'self'; style-src 'self'"), "{policy}");
+        assert_eq!(file.header("x-content-type-options"), Some("nosniff"));
+        assert!(!file.body.contains("http://") && !file.body.contains("https://"), "{path}");
+        assert!(!file.body.contains("innerHTML") && !file.body.contains(" style=\""), "{path}");
+    }
+}
+
+#[test]
+fn a_response_goes_on_where_the_one_before_it_ended() {
+    let home = Home::new();
+    let gateway = Gateway::start(&home, ECHO);
+    let (ann, ben) = (gateway.key("ann", &[]), gateway.key("ben", &[]));
+    let respond = |key: &str, body: Value| gateway.post("/v1/responses", key, &body);
+    let first =
+        respond(&ann, json!({ "model": "default", "input": "one" })).check(200, "You said: one").json();
+    assert_eq!(first["status"], "completed");
+    let after = |id: &Value| json!({ "model": "default", "input": "two", "previous_response_id": id });
+    respond(&ben, after(&first["id"])).check(404, "there is no response");
+    let second = respond(&ann, after(&first["id"])).check(200, "You said: two").json();
+    respond(&ann, after(&first["id"])).check(409, "\"code\":\"session_went_on\"");
+    respond(&ann, after(&second["id"])).check(200, "You said: two");
+    for wrong in
+        ["resp_", "resp_x", "", "'; drop table jobs", second["id"].as_str().unwrap().get(5..).unwrap()]
+    {
+        respond(&ann, after(&json!(wrong))).check(404, "\"type\":\"invalid_request_error\"");
+    }
+    // A call that the agent makes is part of the output; one that needs approval ends it.
+    let listed =
+        respond(&ann, json!({ "model": "default", "input": "list the files" })).check(200, "").json();
+    let kinds: Vec<&str> =
+        listed["output"].as_array().unwrap().iter().map(|item| item["type"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["message", "mcp_call", "message"], "{listed}");
+    let waits = respond(&ann, json!({ "model": "default", "input": "write" }))
+        .check(200, "waits for approval")
+        .json();
+    assert_eq!(waits["status"], "completed");
+    let streamed = json!({ "model": "default", "input": "three", "stream": true });
+    let streamed = respond(&ann, streamed).check(200, "event: response.created");
+    let last = streamed.body.lines().rfind(|line| line.starts_with("event: ")).unwrap();
+    assert_eq!(last, "event: response.completed", "{}", streamed.body);
+    let numbers: Vec<u64> = streamed
+        .body
+        .lines()
+        .filter_map(|line| line.strip_prefix("data: "))
+        .map(|data| serde_json::from_str::<Value>(data).unwrap()["sequence_number"].as_u64().unwrap())
+        .collect();
+    assert_eq!(numbers, (0..numbers.len() as u64).collect::<Vec<u64>>());
+}
+
+#[test]
+fn curl_asks_an_agent() {
+    let home = Home::new();
+    let gateway = Gateway::start(&home, ECHO);
+    let key = gateway.key("ann", &[]);
+    let curl = |path: &str, body: &str| {
+        let ran = Command::new("curl")
+            .args(["-sS", "--max-time", "30", "-H", &format!("Authorization: Bearer {key}")])
+            .args(["-H", "Content-Type: application/json", "-d", body])
+            .arg(format!("http://{}{path}", gateway.address))
+            .output();
+        ran.map(|ran| String::from_utf8_lossy(&ran.stdout).into_owned())
+    };
+    let Ok(said) = curl("/v1/responses", r#"{"model": "default", "input": "one"}"#) else {
+        return eprintln!("skipped: there is no curl");
+    };
+    assert!(said.contains("You said: one"), "{said}");
+    let said = curl("/v1/tools/invoke", r#"{"tool": "list_files"}"#).unwrap();
+    assert!(said.contains("\"ok\":true"), "{said}");
+    let said = curl("/v1/responses", "{").unwrap();
+    assert!(said.contains("\"type\":\"invalid_request_error\""), "{said}");
+}
+
+#[test]
+fn schemathesis_finds_no_fault_in_any_path() {
+    let home = Home::new();
+    let gateway = Gateway::start(&home, ECHO);
+    let key = gateway.key("ann", &["--role", "owner", "--scope", "admin"]);
+    client(&gateway, "schemathesis_client.py", &key, &[]);
+    gateway.get("/health", "").check(200, "ok");
+}
+
+/// Ids of tenant `main`, by the names that paths have for them.
+fn ids_of_others(home: &Home, gateway: &Gateway<'_>) -> Vec<(&'static str, String)> {
+    let owner = gateway.key("owner", &["--role", "owner", "--scope", "admin"]);
+    let waits = gateway.chat(&owner, "write", None).check(200, "waits for approval");
+    let session = waits.header("x-clawsmith-session").unwrap().to_owned();
+    let run = waits.header("x-clawsmith-run").unwrap().to_owned();
+    let approvals = gateway.get("/v1/approvals", &owner).json();
+    let approval = approvals["approvals"][0]["id"].as_str().unwrap().to_owned();
+    let tool =
+        json!({ "name": "of_main", "description": "secret of main", "command": "echo secret of main" });
+    gateway.post("/v1/tools/custom", &owner, &tool).check(201, "of_main");
+    std::fs::create_dir(home.path().join("of-main")).unwrap();
+    home.write("of-main/SKILL.md", "---\nname: of-main\ndescription: secret of main\n---\nsecret of main\n");
+    let published = home.run(&["skills", "add", home.path().join("of-main").to_str().unwrap()]);
+    assert_eq!(published.code, 0, "{}", published.shown());
+    let agent = json!({ "id": "of-main", "about": "secret of main" });
+    gateway.post("/v1/agents", &owner, &agent).check(201, "secret of main");
+    let soul = json!({ "text": "secret of main" }).to_string();
+    gateway.send("PUT /v1/agents/of-main/files/SOUL.md", &owner, &[], &soul).check(200, "SOUL.md");
+    let value = json!({ "value": "secret of main" }).to_string();
+    gateway.send("PUT /v1/secrets/OF_MAIN", &owner, &[], &value).check(204, "");
+    let write = json!({ "tool": "write_file", "args": { "path": "a.txt", "content": "secret of main" } });
+    gateway.invoke(&owner, &write).check(200, "\"ok\":true");
+    let changes = gateway.get("/v1/undo", &owner).check(200, "a.txt").json();
+    let keys = gateway.get("/v1/api-keys", &owner).check(200, "").json();
+    let id = |value: &Value| value.as_str().unwrap().to_owned();
+    vec![
+        ("session", session),
+        ("run", run),
+        ("approval", approval),
+        ("name", "of_main".to_owned()),
+        ("name", "of-main".to_owned()),
+        ("server", "of-main".to_owned()),
+        ("request", "0190a000-0000-7000-8000-000000000000".to_owned()),
+        ("agent", "of-main".to_owned()),
+        ("file", "SOUL.md".to_owned()),
+        ("secret", "OF_MAIN".to_owned()),
+        ("program", "of-main".to_owned()),
+        ("rule", "0190a000-0000-7000-8000-000000000000".to_owned()),
+        ("change", id(&changes["changes"][0]["id"])),
+        ("key", id(&keys["keys"][0]["id"])),
+        ("user", "owner".to_owned()),
+        ("tenant", "main".to_owned()),
+    ]
+}
+
+/// Paths by which a tenant has something of its own under any name.
+const OWN: [&str; 3] =
+    ["PUT /v1/secrets/{secret}", "PUT /v1/settings/tools/{tool}", "DELETE /v1/settings/tools/{tool}"];
+
+/// Every path of the document that names something, with names of another tenant: a resource that is added later is
+/// among them, and one whose ids are not listed above fails this.
+#[test]
+fn ids_of_another_tenant_lead_nowhere() {
+    let home = Home::new();
+    let gateway = Gateway::start(&home, ECHO);
+    let ids = ids_of_others(&home, &gateway);
+    assert_eq!(home.run(&["tenants", "add", "other"]).code, 0);
+    let stranger = gateway.key("eve", &["--tenant", "other", "--role", "owner", "--scope", "admin"]);
+    let mut tried = 0;
+    for (method, path, entry) in operations(&gateway) {
+        if OWN.contains(&format!("{method} {path}").as_str()) {
+            continue;
+        }
+        let names = path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
+        let names: Vec<String> = names.map(str::to_owned).collect();
+        let Some(first) = names.first() else { continue };
+        assert!(
+            names.iter().all(|name| ids.iter().any(|(of, _)| of == name)),
+            "{path}: say what another tenant's is"
+        );
+        for (_, id) in ids.iter().filter(|(of, _)| of == first) {
+            let mut real = path.replace(&format!("{{{first}}}"), id);
+            for (name, id) in &ids {
+                real = real.replace(&format!("{{{name}}}"), id);
+            }
+            let body = if entry["requestBody"].is_null() { String::new() } else { example(&entry) };
+            let answer = gateway.send(&format!("{method} {real}"), &stranger, &[], &body);
+            assert!(
+                matches!(answer.status, 400 | 403 | 404 | 422),
+                "{method} {real}: {} {}",
+                answer.status,
+                answer.body
+            );
+            assert!(!answer.body.contains("secret of main"), "{method} {real}: {}", answer.body);
+            tried += 1;
+        }
+    }
+    // Lists have nothing of another tenant either.
+    for (method, path, _) in operations(&gateway) {
+        if method == "GET" && path.starts_with("/v1/") && !path.contains('{') && path != "/v1/ws" {
+            let answer = gateway.get(&path, &stranger);
+            assert!(answer.status < 500, "{path}: {}", answer.body);
+            for secret in ["secret of main", "of-main", "of_main", "OF_MAIN"] {
+                assert!(!answer.body.contains(secret), "{path}: {}", answer.body);
+            }
+        }
+    }
+    assert!(tried > 35, "{tried}");
+    // The tenant that has them still has them.
+    let owner = gateway.key("owner", &["--role", "owner", "--scope", "admin"]);
+    gateway.get("/v1/tools/custom/of_main", &owner).check(200, "secret of main");
+    gateway.get("/v1/approvals", &owner).check(200, &ids[2].1);
+    gateway.get("/v1/agents/of-main/files/SOUL.md", &owner).check(200, "secret of main");
+    gateway.get("/v1/secrets", &owner).check(200, "OF_MAIN");
+}
+
+/// A body that the schema lets through: each required field with a value of its type.
+fn example(entry: &Value) -> String {
+    let schema = &entry["requestBody"]["content"]["application/json"]["schema"];
+    value_of(schema).to_string()
+}
+
+fn value_of(schema: &Value) -> Value {
+    let kind = schema["type"].as_str().or_else(|| schema["type"][0].as_str()).unwrap_or("object");
+    match kind {
+        "string" if schema["pattern"].as_str().is_some_and(|pattern| pattern.contains("sha256")) => {
+            json!(format!("sha256:{}", "0".repeat(64)))
+        }
+        "string" if schema["pattern"].is_string() => json!("agent:default"),
+        "string" => json!("x"),
+        "boolean" => json!(true),
+        "integer" | "number" => json!(1),
+        "array" => json!([]),
+        _ => {
+            let required = schema["required"].as_array().cloned().unwrap_or_default();
+            let fields = required.iter().filter_map(Value::as_str);
+            fields.map(|name| (name.to_owned(), value_of(&schema["properties"][name]))).collect()
+        }
+    }
+}
+
+#[test]
+fn huge_bodies_deep_json_and_slow_heads_are_cut_off() {
+    let home = Home::new();
+    let gateway = Gateway::start(&home, ECHO);
+    let key = gateway.key("ann", &[]);
+    let huge = format!("{{\"tool\": \"{}\"}}", "x".repeat(9 * 1024 * 1024));
+    gateway.send("POST /v1/tools/invoke", &key, &[], &huge).check(413, "");
+    for depth in [200, 100_000] {
+        let deep =
+            format!("{{\"tool\": \"list_files\", \"args\": {}{}}}", "[".repeat(depth), "]".repeat(depth));
+        gateway.send("POST /v1/tools/invoke", &key, &[], &deep).check(400, "recursion limit");
+        let open = "[".repeat(depth);
+        let answer = gateway.send("POST /v1/tools/invoke", &key, &[], &open);
+        assert!(matches!(answer.status, 400 | 422), "{}", answer.body);
+        let deep = format!("{{\"model\": {}1{}}}", "{\"a\":".repeat(depth), "}".repeat(depth));
+        let answer = gateway.send("POST /v1/responses", &key, &[], &deep);
+        assert!(
+            matches!(answer.status, 400 | 422) && answer.body.contains("invalid_request_error"),
+            "{}",
+            answer.body
+        );
+    }
+    // A head that comes a byte at a time is not waited for, and others are served meanwhile.
+    let began = Instant::now();
+    let mut slow: Vec<_> = (0..50).map(|_| gateway.connect()).collect();
+    let head = request(&gateway.address, "GET /v1/tools", &key, &[], "");
+    for byte in head.as_bytes().iter().take(40) {
+        for stream in &mut slow {
+            let _ = stream.write_all(&[*byte]);
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    gateway.get("/v1/tools", &key).check(200, "list_files");
+    for stream in &mut slow {
+        let mut rest = Vec::new();
+        let _ = stream.read_to_end(&mut rest);
+        assert!(!String::from_utf8_lossy(&rest).contains("200 OK"));
+    }
+    assert!(began.elapsed() < Duration::from_secs(40), "{:?}", began.elapsed());
+    gateway.get("/v1/tools", &key).check(200, "list_files");
+}
+
+#[test]
+fn a_policy_is_explained_compared_and_replayed() {
+    let home = Home::new();
+    let gateway = Gateway::start(&home, ECHO);
+    let admin = gateway.key("ann", &["--role", "admin", "--scope", "settings:read,tools:call"]);
+    gateway.invoke(&admin, &json!({ "tool": "list_files" })).check(200, "\"ok\":true");
+    let post = |path: &str, body: Value| gateway.post(&format!("/v1/policy/{path}"), &admin, &body);
+    post("explain", json!({ "tool": "list_files" })).check(200, "\"allowed\":true");
+    post("explain", json!({ "tool": "list_files", "requestAllow": ["exec"] }))
+        .check(200, "\"allowed\":false");
+    post("lint", json!({})).check(200, "findings");
+    post("lint", json!({ "config": "[tools]\ndeny = [\"lst_files\"]" })).check(200, "lst_files");
+    post("diff", json!({ "config": "[tools]\ndeny = [\"list_files\"]" }))
+        .check(200, "\"list_files\":\"lost\"");
+    let replayed = post("replay", json!({ "config": "[tools]\ndeny = [\"list_files\"]", "since": "1d" }));
+    let replayed = replayed.check(200, "").json();
+    assert_eq!(
+        (&replayed["changes"][0]["tool"], &replayed["changes"][0]["after"]),
+        (&json!("list_files"), &json!("deny"))
+    );
+    post("replay", json!({ "config": "[tools]", "since": "soon" })).check(400, "use days or hours");
+    post("diff", json!({ "config": "tools = 1" })).check(400, "tools");
+    post("diff", json!({ "config": "[" })).check(400, "");
+    // The deployment's rules are not another tenant's business, nor an operator's.
+    assert_eq!(home.run(&["tenants", "add", "other"]).code, 0);
+    let other = gateway.key("eve", &["--tenant", "other", "--role", "owner", "--scope", "admin"]);
+    gateway.post("/v1/policy/lint", &other, &json!({})).check(403, "own tenant");
+    gateway.post("/v1/policy/diff", &other, &json!({ "config": "" })).check(403, "own tenant");
+    let operator = gateway.key("ben", &["--scope", "settings:read"]);
+    gateway.post("/v1/policy/lint", &operator, &json!({})).check(403, "role `admin`");
+}
+
+#[test]
+fn an_agent_is_added_changed_by_its_version_and_removed() {
+    let home = Home::new();
+    let gateway = Gateway::start(&home, ECHO);
+    let admin = gateway.key("ann", &["--role", "admin", "--scope", "admin"]);
+    let new = json!({ "id": "helper", "about": "Helps.", "tools": { "deny": ["exec"] } });
+    gateway.post("/v1/agents", &admin, &new).check(201, "Helps.");
+    gateway.post("/v1/agents", &admin, &new).check(409, "already");
+    gateway
+        .post("/v1/agents", &admin, &json!({ "id": "other", "tools": { "deny": ["exek"] } }))
+        .check(400, "exek");
+    let shown = gateway.get("/v1/agents/helper", &admin).check(200, "\"deny\":[\"exec\"]");
+    let tag = shown.header("etag").unwrap().to_owned();
+    let patch = |tag: &str, body: Value| {
+        gateway.send("PATCH /v1/agents/helper", &admin, &[("if-match", tag)], &body.to_string())
+    };
+    patch(&tag, json!({ "name": "Helper" })).check(200, "\"name\":\"Helper\"");
+    patch(&tag, json!({ "name": "Late" })).check(412, "\"code\":\"stale\"");
+    patch("x", json!({ "name": "Late" })).check(400, "If-Match");
+    gateway.get("/v1/tools?agentId=helper", &admin).check(200, "list_files");
+    // Its rules hold as soon as the store has told of them.
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while gateway.get("/v1/tools?agentId=helper", &admin).body.contains("\"exec\"") {
+        assert!(Instant::now() < deadline, "the agent's rules do not hold");
+    }
+    let put = |body: &Value, tag: &str| {
+        gateway.send("PUT /v1/agents/helper/files/SOUL.md", &admin, &[("if-match", tag)], &body.to_string())
+    };
+    let first = gateway.send(
+        "PUT /v1/agents/helper/files/SOUL.md",
+        &admin,
+        &[],
+        &json!({ "text": "Kind." }).to_string(),
+    );
+    let tag = first.check(200, "SOUL.md").header("etag").unwrap().to_owned();
+    put(&json!({ "text": "Kinder." }), &tag).check(200, "");
+    put(&json!({ "text": "Late." }), &tag).check(412, "");
+    gateway.get("/v1/agents/helper/files/SOUL.md", &admin).check(200, "Kinder.");
+    gateway.get("/v1/agents/helper/files", &admin).check(200, "SOUL.md");
+    gateway.get("/v1/agents/helper/files/..%2f..%2fetc", &admin).check(404, "context file");
+    gateway.get("/v1/agents/nobody/files", &admin).check(404, "not set up");
+    gateway.send("DELETE /v1/agents/helper", &admin, &[], "").check(204, "");
+    gateway.get("/v1/agents/helper", &admin).check(404, "no agent `helper`");
+    gateway.send("DELETE /v1/agents/helper", &admin, &[], "").check(404, "");
+}
+
+#[test]
+fn refuses_to_give_more_than_one_has() {
+    let home = Home::new();
+    let gateway = Gateway::start(&home, ECHO);
+    let admin = gateway.key("ann", &["--role", "admin", "--scope", "admin"]);
+    gateway.key("root", &["--role", "owner", "--scope", "admin"]);
+    let key = |user: &str, role: &str| json!({ "user": user, "role": role, "scopes": ["tools:read"] });
+    gateway.post("/v1/api-keys", &admin, &key("root", "viewer")).check(403, "role `owner`");
+    gateway.post("/v1/api-keys", &admin, &key("new", "owner")).check(403, "role `owner`");
+    gateway.post("/v1/users", &admin, &json!({ "id": "eve", "role": "owner" })).check(403, "role `owner`");
+    gateway.post("/v1/users", &admin, &json!({ "id": "eve", "role": "viewer" })).check(201, "viewer");
+    let edit = |user: &str, body: Value| {
+        gateway.send(&format!("PATCH /v1/users/{user}"), &admin, &[], &body.to_string())
+    };
+    edit("eve", json!({ "role": "owner" })).check(403, "role `owner`");
+    edit("root", json!({ "disabled": true })).check(403, "role `owner`");
+    edit("eve", json!({ "role": "operator" })).check(200, "operator");
+    edit("nobody", json!({ "role": "viewer" })).check(404, "no user");
+    gateway.get("/v1/tenants", &admin).check(403, "role `owner`");
+    // A key that is made works until it is revoked; it is listed without its value.
+    let made = gateway.post("/v1/api-keys", &admin, &key("eve", "viewer")).check(201, "claw_").json();
+    let value = made["key"].as_str().unwrap();
+    gateway.get("/v1/tools", value).check(200, "list_files");
+    assert!(!gateway.get("/v1/api-keys", &admin).check(200, "eve").body.contains("claw_"));
+    gateway
+        .send(&format!("DELETE /v1/api-keys/{}", made["id"].as_str().unwrap()), &admin, &[], "")
+        .check(200, "");
+    gateway.get("/v1/tools", value).check(401, "");
+    // A key with limits keeps to them, and gives none.
+    let limited = json!({
+        "user": "eve", "scopes": ["tools:read"], "limits": { "agents": ["helper"], "per_minute": 3 },
+    });
+    let limited = gateway.post("/v1/api-keys", &admin, &limited).check(201, "").json();
+    let limited = limited["key"].as_str().unwrap();
+    gateway.get("/v1/tools", limited).check(403, "cannot be used with the agent `default`");
+    gateway.get("/v1/tools", limited).check(403, "");
+    gateway.get("/v1/tools", limited).check(403, "");
+    let refused = gateway.get("/v1/tools", limited).check(429, "as many requests as it may");
+    assert!(refused.header("retry-after").is_some());
+    let narrow = gateway.key("root", &["--scope", "admin", "--agent", "default"]);
+    gateway.post("/v1/api-keys", &narrow, &key("eve", "viewer")).check(403, "with limits");
+}
+
+#[test]
+fn secrets_settings_and_rules_of_a_tenant_are_its_own() {
+    let home = Home::new();
+    let gateway = Gateway::start(&home, ECHO);
+    let admin = gateway.key("ann", &["--role", "admin", "--scope", "admin"]);
+    let put = |path: &str, body: Value| gateway.send(&format!("PUT {path}"), &admin, &[], &body.to_string());
+    put("/v1/secrets/TOKEN", json!({ "value": "tok-9f8e7d6c5b4a" })).check(204, "");
+    let listed = gateway.get("/v1/secrets", &admin).check(200, "TOKEN");
+    assert!(!listed.body.contains("9f8e7d"), "{}", listed.body);
+    put("/v1/secrets/TOKEN", json!({ "value": "" })).check(400, "1 to");
+    put("/v1/secrets/a%20b", json!({ "value": "x" })).check(404, "");
+    gateway.send("DELETE /v1/secrets/TOKEN", &admin, &[], "").check(204, "");
+    gateway.send("DELETE /v1/secrets/TOKEN", &admin, &[], "").check(404, "no secret");
+    put("/v1/settings/tools/exec", json!({ "timeout_secs": 5 })).check(204, "");
+    gateway.get("/v1/settings/tools", &admin).check(200, "timeout_secs");
+    put("/v1/settings/tools/nothing", json!({})).check(404, "no built-in tool");
+    gateway.send("DELETE /v1/settings/tools/exec", &admin, &[], "").check(204, "");
+    put("/v1/tenant/rules", json!({ "deny": ["list_files"] })).check(200, "list_files");
+    put("/v1/tenant/rules", json!({ "deny": ["lst_files"] })).check(400, "lst_files");
+    gateway.get("/v1/tenant/rules", &admin).check(200, "list_files");
+    // A rule holds from the next call on.
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while gateway.get("/v1/tools", &admin).body.contains("\"list_files\"") {
+        assert!(Instant::now() < deadline, "the rule does not hold");
+    }
+    gateway.get("/v1/providers", &admin).check(200, "providers");
+    gateway.get("/v1/programs", &admin).check(200, "programs");
+    gateway.get("/v1/rules", &admin).check(200, "rules");
+}
+
+#[test]
+fn changes_are_shown_and_undone_and_the_ledger_comes_in_pages() {
+    let home = Home::new();
+    let gateway = Gateway::start(&home, ECHO);
+    let scopes = "tools:call,ledger:read";
+    let (ann, ben) = (gateway.key("ann", &["--scope", scopes]), gateway.key("ben", &["--scope", scopes]));
+    for text in ["one", "two"] {
+        let write = json!({ "tool": "write_file", "args": { "path": "a.txt", "content": text } });
+        gateway.invoke(&ann, &write).check(200, "\"ok\":true");
+    }
+    let changes = gateway.get("/v1/undo", &ann).check(200, "a.txt").json();
+    let id = changes["changes"][0]["id"].as_str().unwrap().to_owned();
+    assert_eq!(gateway.get("/v1/undo", &ben).json()["changes"], json!([]));
+    gateway.get(&format!("/v1/undo/{id}"), &ben).check(404, "no change");
+    gateway.post(&format!("/v1/undo/{id}/apply"), &ben, &json!({})).check(404, "no change");
+    gateway.get(&format!("/v1/undo/{id}"), &ann).check(200, "+two");
+    gateway.post(&format!("/v1/undo/{id}/apply"), &ann, &json!({})).check(200, "callId");
+    let read = json!({ "tool": "read_file", "args": { "path": "a.txt" } });
+    gateway.invoke(&ann, &read).check(200, "one");
+    // Pages have every entry once.
+    let all = gateway.get("/v1/ledger", &ann).check(200, "").json();
+    let (mut seen, mut cursor) = (Vec::new(), String::new());
+    loop {
+        let page = gateway.get(&format!("/v1/ledger?limit=2{cursor}"), &ann).check(200, "").json();
+        let mut entries = page["entries"].as_array().unwrap().clone();
+        entries.append(&mut seen);
+        seen = entries;
+        match page["next"].as_u64() {
+            Some(next) => cursor = format!("&cursor={next}"),
+            None => break,
+        }
+    }
+    assert_eq!(Value::from(seen), all["entries"]);
+    assert_eq!(gateway.get("/v1/ledger", &ben).json()["entries"], json!([]));
+    gateway.get("/v1/ledger/verify", &ann).check(403, "administrators");
+    let admin = gateway.key("root", &["--role", "admin", "--scope", "admin"]);
+    gateway.get("/v1/ledger/verify", &admin).check(200, "\"sound\":true");
+    gateway.get("/v1/usage/days", &admin).check(200, "days");
+}
+
+#[test]
+fn metrics_count_requests_by_route_for_the_deployments_own() {
+    let home = Home::new();
+    let gateway = Gateway::start(&home, ECHO);
+    let key = gateway.key("ann", &["--scope", "metrics:read,tools:read,sessions:write"]);
+    gateway.get("/v1/tools", &key).check(200, "");
+    gateway.get("/v1/runs/0190a000-0000-7000-8000-000000000000", &key).check(403, "");
+    gateway.send("BREW /v1/tools", &key, &[], "").check(405, "");
+    gateway.chat(&key, "one", None).check(200, "");
+    let metrics = gateway.get("/metrics", &key).check(200, "# EOF");
+    for line in [
+        "clawsmith_http_requests_total{method=\"GET\",path=\"/v1/tools\",status=\"200\"} 1",
+        "clawsmith_http_requests_total{method=\"GET\",path=\"/v1/runs/{run}\",status=\"403\"} 1",
+        "clawsmith_http_requests_total{method=\"other\",path=\"/v1/tools\",status=\"405\"} 1",
+        "clawsmith_runs{state=\"pending\"} 0",
+        "clawsmith_http_request_seconds_bucket",
+    ] {
+        assert!(metrics.body.contains(line), "{line}: {}", metrics.body);
+    }
+    assert!(!metrics.body.contains("0190a000"), "{}", metrics.body);
+    gateway.get("/metrics", "").check(401, "");
+    gateway.get("/metrics", &gateway.key("ben", &[])).check(403, "metrics:read");
+    assert_eq!(home.run(&["tenants", "add", "other"]).code, 0);
+    let other = gateway.key("eve", &["--tenant", "other", "--role", "owner", "--scope", "admin"]);
+    gateway.get("/metrics", &other).check(403, "own tenant");
+}
+
+#[test]
+fn tls_is_spoken_with_a_certificate_and_never_without() {
+    let home = Home::new();
+    let (certificate, key) = (home.path().join("cert.pem"), home.path().join("key.pem"));
+    let made = Command::new("openssl")
+        .args([
+            "req",
+            "-x509",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:prime256v1",
+            "-nodes",
+            "-days",
+            "2",
+        ])
+        .args(["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"])
+        .arg("-keyout")
+        .arg(&key)
+        .arg("-out")
+        .arg(&certificate)
+        .output();
+    if !made.is_ok_and(|made| made.status.success()) {
+        return eprintln!("skipped: there is no openssl that makes a certificate");
+    }
+    home.write("tls.toml", "[gateway.tls]\ncertificate = \"cert.pem\"\nkey = \"key.pem\"\n");
+    let config = home.path().join("tls.toml");
+    let gateway = Gateway::start_with(&home, ECHO, &["--config", config.to_str().unwrap()]);
+    let curl = |scheme: &str| {
+        let ran = Command::new("curl")
+            .args(["-sS", "--max-time", "20", "--cacert"])
+            .arg(&certificate)
+            .arg(format!("{scheme}://{}/health", gateway.address))
+            .output()
+            .unwrap();
+        String::from_utf8_lossy(&ran.stdout).into_owned()
+    };
+    assert!(curl("https").contains("\"ok\""));
+    assert!(!curl("http").contains("\"ok\""));
+    // A wide address needs TLS, or a proxy that is named; a certificate that is none is no reason to do without.
+    let ran = home.run(&["serve", "--listen", "0.0.0.0:0"]);
+    assert!(ran.code == 2 && ran.stderr.contains("keys could be read"), "{}", ran.shown());
+    std::fs::write(&certificate, "nonsense").unwrap();
+    let ran = home.run(&["--config", config.to_str().unwrap(), "serve", "--listen", "127.0.0.1:0"]);
+    assert!(ran.code == 2 && ran.stderr.contains("is no certificate"), "{}", ran.shown());
+}

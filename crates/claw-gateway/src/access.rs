@@ -1,0 +1,199 @@
+//! API keys, users and tenants. Nobody gives more than they have: see `Visitor::may_give`.
+
+use std::time::Duration;
+
+use clawsmith::app::access::KeyRequest;
+use clawsmith::app::policy::PolicyFinding;
+use clawsmith::app::settings::TenantTools;
+use clawsmith::store::{
+    AccessRole, Key, KeyLimits, KeyScopes, NewKey, Tenant, TenantChange, User, UserChange,
+};
+use clawsmith::{KeyId, TenantId, UnixMillis, UserId};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::api::{Body, Created, Json, Path, Visit};
+use crate::error::ApiError;
+
+/// The longest that a key can hold, in days.
+const LONGEST: u32 = 36_500;
+
+/// Keys, oldest first.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Keys {
+    keys: Vec<Key>,
+}
+
+/// A key to be made.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct KeyWish {
+    /// The user that it belongs to; one that is not there yet is added.
+    user: UserId,
+    /// The role of a user that is added; `operator` where left out.
+    role: Option<AccessRole>,
+    /// Its scopes.
+    scopes: KeyScopes,
+    /// Its purpose, for people.
+    #[serde(default)]
+    label: String,
+    /// For how many days it holds; until it is revoked where left out.
+    days: Option<u32>,
+    /// Its limits.
+    #[serde(default)]
+    limits: KeyLimits,
+}
+
+/// A key that was made. It is shown once.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct KeyMade {
+    /// The key itself.
+    key: String,
+    id: KeyId,
+    user: Option<UserId>,
+    scopes: KeyScopes,
+    expires: Option<UnixMillis>,
+    limits: KeyLimits,
+}
+
+/// Users, by id.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Users {
+    users: Vec<User>,
+}
+
+/// A user to be added.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct UserWish {
+    id: UserId,
+    /// The name that people use; the id where left out.
+    name: Option<String>,
+    role: AccessRole,
+}
+
+/// A change of a user; a field that is left out stays.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct UserEdit {
+    name: Option<String>,
+    role: Option<AccessRole>,
+    /// A disabled user is refused with every key.
+    disabled: Option<bool>,
+}
+
+/// Tenants, by id.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Tenants {
+    tenants: Vec<Tenant>,
+}
+
+/// A tenant to be added.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TenantWish {
+    id: TenantId,
+    /// The name that people use; the id where left out.
+    name: Option<String>,
+}
+
+/// A change of a tenant; a field that is left out stays.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TenantEdit {
+    name: Option<String>,
+    /// A disabled tenant is refused with every key.
+    disabled: Option<bool>,
+}
+
+/// The tool rules of your tenant.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct TenantRules {
+    rules: TenantTools,
+    /// Rules that may not do what was meant.
+    findings: Vec<PolicyFinding>,
+}
+
+pub(crate) async fn keys(visit: Visit) -> Result<Json<Keys>, ApiError> {
+    Ok(Json(Keys { keys: visit.app().api_keys().await? }))
+}
+
+pub(crate) async fn create_key(
+    visit: Visit,
+    Body(wish): Body<KeyWish>,
+) -> Result<Created<KeyMade>, ApiError> {
+    if wish.days.is_some_and(|days| !(1..=LONGEST).contains(&days)) {
+        return Err(ApiError::invalid(format!("a key holds for 1 to {LONGEST} days")));
+    }
+    if wish.limits.per_minute == Some(0) {
+        return Err(ApiError::invalid("`per_minute` is at least 1"));
+    }
+    let request = KeyRequest {
+        user: wish.user,
+        role: wish.role.unwrap_or(AccessRole::Operator),
+        label: wish.label,
+        scopes: wish.scopes,
+        lasts: wish.days.map(|days| Duration::from_secs(u64::from(days) * 86_400)),
+        limits: wish.limits,
+    };
+    let (key, new) = visit.app().create_key_for(visit.visitor(), request).await?;
+    let NewKey { id, user, scopes, expires, limits, .. } = new;
+    Ok(Created(KeyMade { key: key.reveal().to_string(), id, user, scopes, expires, limits }))
+}
+
+pub(crate) async fn revoke_key(visit: Visit, Path(id): Path<KeyId>) -> Result<Json<Key>, ApiError> {
+    Ok(Json(visit.app().revoke_key(&id.to_string()).await?))
+}
+
+pub(crate) async fn users(visit: Visit) -> Result<Json<Users>, ApiError> {
+    Ok(Json(Users { users: visit.app().users().await? }))
+}
+
+pub(crate) async fn add_user(visit: Visit, Body(wish): Body<UserWish>) -> Result<Created<User>, ApiError> {
+    visit.visitor().may_give(wish.role)?;
+    Ok(Created(visit.app().add_user(wish.id, wish.name, wish.role).await?))
+}
+
+pub(crate) async fn edit_user(
+    visit: Visit,
+    Path(id): Path<UserId>,
+    Body(edit): Body<UserEdit>,
+) -> Result<Json<User>, ApiError> {
+    let change = UserChange { name: edit.name, role: edit.role, disabled: edit.disabled };
+    Ok(Json(visit.app().edit_user_for(visit.visitor(), &id, change).await?))
+}
+
+pub(crate) async fn tenants(visit: Visit) -> Result<Json<Tenants>, ApiError> {
+    visit.gateway.app().may_manage_tenants(visit.visitor())?;
+    Ok(Json(Tenants { tenants: visit.app().tenants().await? }))
+}
+
+pub(crate) async fn add_tenant(
+    visit: Visit,
+    Body(wish): Body<TenantWish>,
+) -> Result<Created<Tenant>, ApiError> {
+    visit.gateway.app().may_manage_tenants(visit.visitor())?;
+    Ok(Created(visit.app().add_tenant(wish.id, wish.name).await?))
+}
+
+pub(crate) async fn edit_tenant(
+    visit: Visit,
+    Path(id): Path<TenantId>,
+    Body(edit): Body<TenantEdit>,
+) -> Result<Json<Tenant>, ApiError> {
+    visit.gateway.app().may_manage_tenants(visit.visitor())?;
+    let change = TenantChange { name: edit.name, disabled: edit.disabled, policy: None };
+    Ok(Json(visit.app().edit_tenant(&id, change).await?))
+}
+
+pub(crate) async fn tenant_rules(visit: Visit) -> Result<Json<TenantRules>, ApiError> {
+    Ok(Json(TenantRules { rules: visit.app().tenant_rules().await?, findings: Vec::new() }))
+}
+
+pub(crate) async fn set_tenant_rules(
+    visit: Visit,
+    Body(rules): Body<TenantTools>,
+) -> Result<Json<TenantRules>, ApiError> {
+    let findings = visit.app().set_tenant_rules(&rules).await?;
+    Ok(Json(TenantRules { rules, findings }))
+}

@@ -1,0 +1,286 @@
+//! Agents and their context files.
+
+use clawsmith::app::context::ContextOwner;
+use clawsmith::app::policy::PolicyFinding;
+use clawsmith::app::{AgentView, tools_of};
+use clawsmith::policy_config::AgentTools;
+use clawsmith::store::{AgentKind, AgentSetup, DocumentCard};
+use clawsmith::{AgentId, UnixMillis, UserId};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::api::{Body, Created, IfMatch, Json, NoContent, Path, Path2, Query, Versioned, Visit};
+use crate::error::ApiError;
+
+/// Agents, by id.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Agents {
+    agents: Vec<AgentCard>,
+}
+
+/// An agent.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct AgentCard {
+    id: AgentId,
+    /// The name that people use.
+    name: String,
+    /// Its purpose, in a sentence.
+    about: String,
+    /// The owner of its context files: each user, or the person who set it up.
+    kind: AgentKind,
+    /// The provider of its model; `null` for the deployment's.
+    provider: Option<String>,
+    /// Its model; `null` for the deployment's or the provider's.
+    model: Option<String>,
+    /// The version of its entry in the store; `null` for an agent of the configuration file alone.
+    version: Option<u64>,
+}
+
+/// An agent with its tool rules.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct AgentShown {
+    #[serde(flatten)]
+    card: AgentCard,
+    /// The tool rules of the configuration file.
+    configured: Option<AgentTools>,
+    /// The tool rules of the store.
+    stored: Option<AgentTools>,
+}
+
+/// An agent to be added.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NewAgent {
+    id: AgentId,
+    #[serde(flatten)]
+    change: AgentChange,
+}
+
+/// A change of an agent; a field that is left out stays.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+pub(crate) struct AgentChange {
+    /// The name that people use.
+    name: Option<String>,
+    /// Its purpose, in a sentence.
+    about: Option<String>,
+    kind: Option<AgentKind>,
+    /// The provider of its model; an empty text for the deployment's.
+    provider: Option<String>,
+    /// Its model; an empty text for the deployment's.
+    model: Option<String>,
+    /// Its tool rules.
+    tools: Option<AgentTools>,
+}
+
+/// An agent that was written.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct AgentWritten {
+    agent: AgentShown,
+    /// Rules that may not do what was meant.
+    findings: Vec<PolicyFinding>,
+}
+
+/// The user whose context files are meant.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct ContextQuery {
+    /// The user; left out for the agent's own files, for all users.
+    user_id: Option<UserId>,
+}
+
+/// Context files.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ContextFiles {
+    files: Vec<ContextCard>,
+}
+
+/// A context file, without its text.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ContextCard {
+    name: String,
+    /// The user whose it is; `null` for all users.
+    user_id: Option<UserId>,
+    version: u64,
+    bytes: u64,
+    at: UnixMillis,
+}
+
+/// A context file.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ContextText {
+    name: String,
+    version: u64,
+    text: String,
+}
+
+/// The text of a context file.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ContextWrite {
+    text: String,
+}
+
+/// A context file that was written.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ContextWritten {
+    name: String,
+    version: u64,
+}
+
+impl From<AgentView> for AgentCard {
+    fn from(view: AgentView) -> Self {
+        let agent = view.agent;
+        Self {
+            id: agent.id,
+            name: agent.name,
+            about: agent.about,
+            kind: agent.kind,
+            provider: agent.provider.map(Into::into),
+            model: agent.model.map(Into::into),
+            version: view.version,
+        }
+    }
+}
+
+impl From<AgentView> for AgentShown {
+    fn from(view: AgentView) -> Self {
+        let (configured, stored) = (view.configured.clone(), view.stored.clone());
+        Self { card: view.into(), configured, stored }
+    }
+}
+
+impl From<DocumentCard> for ContextCard {
+    fn from(card: DocumentCard) -> Self {
+        let DocumentCard { key, version, bytes, at } = card;
+        Self { name: key.path, user_id: key.user, version, bytes, at }
+    }
+}
+
+impl AgentChange {
+    /// The agent as it is with this change.
+    fn over(self, mut setup: AgentSetup) -> Result<AgentSetup, clawsmith::app::Error> {
+        let given = |text: String| Some(text).filter(|text| !text.is_empty());
+        if let Some(name) = self.name {
+            setup.name = name;
+        }
+        if let Some(about) = self.about {
+            setup.other_config.insert("about".to_owned(), about.into());
+        }
+        setup.kind = self.kind.unwrap_or(setup.kind);
+        if let Some(provider) = self.provider {
+            setup.provider = given(provider).map(Into::into);
+        }
+        if let Some(model) = self.model {
+            setup.model = given(model).map(Into::into);
+        }
+        if let Some(tools) = self.tools {
+            setup.policy = json!(tools);
+        }
+        tools_of(&setup)?;
+        Ok(setup)
+    }
+}
+
+async fn view(visit: &Visit, id: &AgentId) -> Result<AgentView, ApiError> {
+    let found = visit.app().agent(&visit.visitor().tenant, id).await?;
+    found.ok_or_else(|| ApiError::not_found(format!("there is no agent `{id}`")))
+}
+
+pub(crate) async fn list(visit: Visit) -> Result<Json<Agents>, ApiError> {
+    let agents = visit.app().agents(&visit.visitor().tenant).await?;
+    Ok(Json(Agents { agents: agents.into_iter().map(AgentCard::from).collect() }))
+}
+
+pub(crate) async fn get(visit: Visit, Path(id): Path<AgentId>) -> Result<Versioned<AgentShown>, ApiError> {
+    let view = view(&visit, &id).await?;
+    Ok(Versioned(view.version, view.into()))
+}
+
+pub(crate) async fn create(
+    visit: Visit,
+    Body(new): Body<NewAgent>,
+) -> Result<Created<AgentWritten>, ApiError> {
+    let id = new.id;
+    let empty = AgentSetup {
+        name: id.to_string(),
+        kind: AgentKind::Open,
+        provider: None,
+        model: None,
+        policy: Value::Null,
+        other_config: Map::new(),
+    };
+    let findings = visit.app().add_agent(&id, new.change.over(empty)?).await?;
+    Ok(Created(AgentWritten { agent: view(&visit, &id).await?.into(), findings }))
+}
+
+pub(crate) async fn update(
+    visit: Visit,
+    Path(id): Path<AgentId>,
+    seen: IfMatch,
+    Body(change): Body<AgentChange>,
+) -> Result<Versioned<AgentWritten>, ApiError> {
+    let edited = visit.app().edit_agent(&id, seen.0, |setup| change.over(setup)).await;
+    let findings = edited.map_err(|error| seen.failed(error))?;
+    let view = view(&visit, &id).await?;
+    Ok(Versioned(view.version, AgentWritten { agent: view.into(), findings }))
+}
+
+pub(crate) async fn remove(
+    visit: Visit,
+    Path(id): Path<AgentId>,
+    seen: IfMatch,
+) -> Result<NoContent, ApiError> {
+    visit.app().remove_agent(&id, seen.0).await.map_err(|error| seen.failed(error))?;
+    Ok(NoContent)
+}
+
+pub(crate) async fn files(
+    visit: Visit,
+    Path(agent): Path<AgentId>,
+    Query(whose): Query<ContextQuery>,
+) -> Result<Json<ContextFiles>, ApiError> {
+    let owner = ContextOwner { agent, user: whose.user_id };
+    let files = visit.app().context_files(&owner).await?;
+    Ok(Json(ContextFiles { files: files.into_iter().map(ContextCard::from).collect() }))
+}
+
+pub(crate) async fn file(
+    visit: Visit,
+    Path2(agent, name): Path2<AgentId, String>,
+    Query(whose): Query<ContextQuery>,
+) -> Result<Versioned<ContextText>, ApiError> {
+    let owner = ContextOwner { agent, user: whose.user_id };
+    let found = visit.app().context_file(&owner, &name).await?;
+    let version = found.version;
+    Ok(Versioned(Some(version), ContextText { name, version, text: found.text }))
+}
+
+pub(crate) async fn write_file(
+    visit: Visit,
+    Path2(agent, name): Path2<AgentId, String>,
+    Query(whose): Query<ContextQuery>,
+    seen: IfMatch,
+    Body(write): Body<ContextWrite>,
+) -> Result<Versioned<ContextWritten>, ApiError> {
+    let owner = ContextOwner { agent, user: whose.user_id };
+    // Text that comes in by a key is scrubbed like all else that is stored.
+    let scrubber = visit.sessions().deployment().executor.scrubbers().for_tenant(&visit.visitor().tenant);
+    let text = scrubber.said(&write.text);
+    let written = visit.app().write_context_file(&owner, &name, &text, seen.0).await;
+    let version = written.map_err(|error| seen.failed(error))?;
+    Ok(Versioned(Some(version), ContextWritten { name, version }))
+}
+
+pub(crate) async fn remove_file(
+    visit: Visit,
+    Path2(agent, name): Path2<AgentId, String>,
+    Query(whose): Query<ContextQuery>,
+    seen: IfMatch,
+) -> Result<NoContent, ApiError> {
+    let owner = ContextOwner { agent, user: whose.user_id };
+    let removed = visit.app().remove_context_file(&owner, &name, seen.0).await;
+    removed.map_err(|error| seen.failed(error))?;
+    Ok(NoContent)
+}

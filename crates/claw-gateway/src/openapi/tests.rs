@@ -1,0 +1,78 @@
+use std::collections::BTreeSet;
+
+use super::*;
+
+fn whole() -> Value {
+    serde_json::from_str(&DOCUMENT).unwrap()
+}
+
+#[test]
+fn every_route_has_its_entry_and_no_entry_is_without_a_route() {
+    let routes: BTreeSet<(String, String)> = routes::table(MethodRouter::new())
+        .routes
+        .iter()
+        .map(|route| (route.path.to_owned(), route.method.as_str().to_lowercase()))
+        .collect();
+    let document = whole();
+    let entries = document["paths"].as_object().unwrap().iter();
+    let entries: BTreeSet<(String, String)> = entries
+        .flat_map(|(path, of)| of.as_object().unwrap().keys().map(|method| (path.clone(), method.clone())))
+        .collect();
+    assert_eq!(routes, entries);
+    assert!(routes.len() > 40, "{}", routes.len());
+}
+
+/// A route that is added to a router by hand would have no entry.
+#[test]
+fn routes_are_added_by_the_table_alone() {
+    let source = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    for file in std::fs::read_dir(source).unwrap() {
+        let file = file.unwrap().path();
+        if !file.is_file() || file.ends_with("api.rs") {
+            continue;
+        }
+        let text = std::fs::read_to_string(&file).unwrap();
+        for adding in [".route(", ".route_service(", ".nest("] {
+            assert!(!text.contains(adding), "{adding} in {}", file.display());
+        }
+    }
+}
+
+#[test]
+fn the_document_is_sound() {
+    let document = whole();
+    let (mut ids, mut names) = (BTreeSet::new(), Vec::new());
+    for (path, of) in document["paths"].as_object().unwrap() {
+        for (method, entry) in of.as_object().unwrap() {
+            let what = format!("{method} {path}");
+            assert!(ids.insert(entry["operationId"].as_str().unwrap().to_owned()), "{what}");
+            assert!(!entry["responses"].as_object().unwrap().is_empty(), "{what}");
+            let in_path = path.matches('{').count();
+            let given = entry["parameters"].as_array().into_iter().flatten();
+            let given: Vec<&Value> = given.filter(|one| one["in"] == "path").collect();
+            assert_eq!(in_path, given.len(), "{what}");
+            for one in given {
+                assert!(path.contains(&format!("{{{}}}", one["name"].as_str().unwrap())), "{what}");
+            }
+        }
+    }
+    references(&document, &mut names);
+    assert!(names.len() > 20, "{names:?}");
+    for name in names {
+        let at = name.strip_prefix('#').unwrap();
+        assert!(document.pointer(at).is_some(), "{name} leads nowhere");
+    }
+}
+
+fn references(value: &Value, found: &mut Vec<String>) {
+    match value {
+        Value::Object(fields) => {
+            if let Some(Value::String(name)) = fields.get("$ref") {
+                found.push(name.clone());
+            }
+            fields.values().for_each(|value| references(value, found));
+        }
+        Value::Array(values) => values.iter().for_each(|value| references(value, found)),
+        _ => {}
+    }
+}

@@ -1,0 +1,180 @@
+//! Settings of built-in tools, secrets, credentialed programs and providers. Values of secrets go in and never come out.
+
+use claw_core::{ProgramName, SecretName};
+use clawsmith::store::{ProgramCard, ProgramPlace, SecretCard, Settings, StoredSettings};
+use clawsmith::{AgentId, ToolName, UnixMillis};
+use schemars::JsonSchema;
+use secrecy::SecretString;
+use serde::{Deserialize, Serialize};
+
+use crate::api::{Body, Json, NoContent, Path, Query, Visit};
+use crate::error::ApiError;
+
+/// Settings of built-in tools, by tool.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ToolSettingsList {
+    settings: Vec<ToolSettingsView>,
+}
+
+/// Settings of one built-in tool, over those of the deployment.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ToolSettingsView {
+    tool: ToolName,
+    settings: Settings,
+    updated: UnixMillis,
+}
+
+/// Secrets, by name.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct SecretList {
+    secrets: Vec<SecretView>,
+}
+
+/// A secret's name, and when it was written.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct SecretView {
+    name: SecretName,
+    /// The agent that it is for; `null` for all.
+    agent_id: Option<AgentId>,
+    made: UnixMillis,
+    at: UnixMillis,
+}
+
+/// The agent that something is for.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct AgentQuery {
+    /// The agent; left out for all agents.
+    agent_id: Option<AgentId>,
+}
+
+/// A secret's value.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SecretWrite {
+    /// The value, which is sealed and never shown.
+    #[schemars(with = "String")]
+    value: SecretString,
+}
+
+/// Credentialed programs, by name.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ProgramList {
+    programs: Vec<ProgramView>,
+}
+
+/// A credentialed program, with the names of its variables.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ProgramView {
+    name: ProgramName,
+    /// The agent that it is for; `null` for all.
+    agent_id: Option<AgentId>,
+    binary: String,
+    variables: Vec<String>,
+    at: UnixMillis,
+}
+
+/// Providers of models, by name.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ProviderList {
+    /// The provider of agents that name none.
+    default: Option<String>,
+    providers: Vec<ProviderView>,
+}
+
+/// A provider of the configuration file.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ProviderView {
+    name: String,
+    /// Its model for agents that name none.
+    model: Option<String>,
+    /// The models that are described.
+    models: Vec<String>,
+}
+
+pub(crate) async fn tool_settings(visit: Visit) -> Result<Json<ToolSettingsList>, ApiError> {
+    let shown = |StoredSettings { tool, settings, updated }| ToolSettingsView { tool, settings, updated };
+    let settings = visit.app().stored_settings().await?.into_iter().map(shown).collect();
+    Ok(Json(ToolSettingsList { settings }))
+}
+
+pub(crate) async fn put_tool_settings(
+    visit: Visit,
+    Path(tool): Path<ToolName>,
+    Body(settings): Body<Settings>,
+) -> Result<NoContent, ApiError> {
+    visit.app().put_tool_settings(&tool, settings).await?;
+    Ok(NoContent)
+}
+
+pub(crate) async fn remove_tool_settings(
+    visit: Visit,
+    Path(tool): Path<ToolName>,
+) -> Result<NoContent, ApiError> {
+    visit.app().remove_tool_settings(&tool).await?;
+    Ok(NoContent)
+}
+
+pub(crate) async fn secrets(visit: Visit) -> Result<Json<SecretList>, ApiError> {
+    let shown = |card: SecretCard| SecretView {
+        name: card.place.name,
+        agent_id: card.place.agent,
+        made: card.made,
+        at: card.at,
+    };
+    let secrets = visit.app().secret_cards().await?.into_iter().map(shown).collect();
+    Ok(Json(SecretList { secrets }))
+}
+
+pub(crate) async fn put_secret(
+    visit: Visit,
+    Path(name): Path<SecretName>,
+    Query(of): Query<AgentQuery>,
+    Body(write): Body<SecretWrite>,
+) -> Result<NoContent, ApiError> {
+    visit.app().put_secret(name, of.agent_id, &write.value).await?;
+    Ok(NoContent)
+}
+
+pub(crate) async fn remove_secret(
+    visit: Visit,
+    Path(name): Path<SecretName>,
+    Query(of): Query<AgentQuery>,
+) -> Result<NoContent, ApiError> {
+    visit.app().remove_secret(name, of.agent_id).await?;
+    Ok(NoContent)
+}
+
+pub(crate) async fn programs(visit: Visit) -> Result<Json<ProgramList>, ApiError> {
+    let cards = visit.app().program_cards().await?;
+    let shown = |card: ProgramCard| ProgramView {
+        name: card.place.name,
+        agent_id: card.place.agent,
+        binary: card.settings.binary,
+        variables: card.variables,
+        at: card.at,
+    };
+    Ok(Json(ProgramList { programs: cards.into_iter().map(shown).collect() }))
+}
+
+pub(crate) async fn remove_program(
+    visit: Visit,
+    Path(name): Path<ProgramName>,
+    Query(of): Query<AgentQuery>,
+) -> Result<NoContent, ApiError> {
+    let place = ProgramPlace { tenant: visit.visitor().tenant.clone(), agent: of.agent_id, name };
+    visit.app().remove_program(&place).await?;
+    Ok(NoContent)
+}
+
+pub(crate) async fn providers(visit: Visit) -> Result<Json<ProviderList>, ApiError> {
+    let models = &visit.gateway.app().setup().config().models;
+    let providers = models.providers.iter().map(|(name, provider)| ProviderView {
+        name: name.clone(),
+        model: provider.model.clone(),
+        models: provider.models.keys().cloned().collect(),
+    });
+    Ok(Json(ProviderList { default: models.provider.clone(), providers: providers.collect() }))
+}

@@ -1,0 +1,54 @@
+//! Where a gateway may listen: on loopback, wider with TLS, or wider for proxies that are named.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+use super::{Error, Setup};
+
+/// An address that may be listened on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listening {
+    /// The address and port.
+    pub address: SocketAddr,
+    /// The certificate to speak TLS with; `None` for plain HTTP.
+    pub tls: Option<TlsFiles>,
+    /// The only addresses that connections are taken from; `None` for all.
+    pub peers: Option<Vec<IpAddr>>,
+}
+
+/// Files of a certificate, in PEM.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// The certificate, and those that lead from it to its authority.
+    pub certificate: PathBuf,
+    /// The private key.
+    pub key: PathBuf,
+}
+
+impl Setup {
+    /// Says how this address is listened on; the configured one where none is given. Keys are never read off an open
+    /// network: without TLS the address is a loopback one, or connections are taken from named proxies alone.
+    pub fn listening(&self, address: Option<SocketAddr>) -> Result<Listening, Error> {
+        let config = &self.config().gateway;
+        let address = address.unwrap_or(config.listen);
+        let beside = self.loaded.found.as_ref().and_then(|found| found.path.parent());
+        let beside = self.around.directory.join(beside.unwrap_or(Path::new("")));
+        let tls = config
+            .tls
+            .as_ref()
+            .map(|tls| TlsFiles { certificate: beside.join(&tls.certificate), key: beside.join(&tls.key) });
+        if tls.is_some() || address.ip().is_loopback() {
+            return Ok(Listening { address, tls, peers: None });
+        }
+        if config.proxies.is_empty() {
+            let what = format!("`{address}` is no loopback address, and without TLS keys could be read");
+            return Err(Error::invalid(what).hint(
+                "set `gateway.tls`, or listen on 127.0.0.1 and let a proxy on this machine speak TLS; name a proxy \
+                 elsewhere in `gateway.proxies`",
+            ));
+        }
+        let loopback = [IpAddr::from([127, 0, 0, 1]), IpAddr::from([0, 0, 0, 0, 0, 0, 0, 1])];
+        let peers = config.proxies.iter().copied().chain(loopback).collect();
+        Ok(Listening { address, tls: None, peers: Some(peers) })
+    }
+}

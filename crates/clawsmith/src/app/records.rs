@@ -1,0 +1,88 @@
+//! The ledger in pages, and whether it is whole.
+
+use claw_core::port::UnixMillis;
+use claw_core::store::{AccessRole, Entry};
+use claw_core::{AgentId, SessionKey};
+pub use claw_store::chain::ChainReport;
+
+use super::access::Visitor;
+use super::{App, Error};
+
+/// How many entries are read at a time.
+const READ: usize = 500;
+/// The most entries that are looked at for one page.
+const MOST_LOOKED_AT: usize = 10_000;
+
+/// Filter and place of a page of the ledger; every part that is given must agree.
+#[derive(Debug, Clone, Default)]
+pub struct LedgerPage {
+    /// Only entries of this agent.
+    pub agent: Option<AgentId>,
+    /// Only entries of this session.
+    pub session: Option<SessionKey>,
+    /// Only entries of this tool.
+    pub tool: Option<String>,
+    /// Only entries since then.
+    pub since: Option<UnixMillis>,
+    /// Only entries before this position: the `next` of the page before.
+    pub before: Option<u64>,
+    /// The most entries.
+    pub limit: usize,
+}
+
+/// A page of the ledger.
+#[derive(Debug)]
+pub struct LedgerEntries {
+    /// The entries, latest first.
+    pub entries: Vec<Entry>,
+    /// The position to go on from; `None` where nothing is left. A page can be short, or empty, and yet not be the last:
+    /// many entries were looked at that do not fit.
+    pub next: Option<u64>,
+}
+
+impl LedgerPage {
+    fn fits(&self, entry: &Entry) -> bool {
+        let record = &entry.record;
+        self.agent.as_ref().is_none_or(|agent| *agent == record.agent)
+            && self.session.as_ref().is_none_or(|session| *session == record.session)
+            && self.tool.as_ref().is_none_or(|tool| *tool == record.tool)
+    }
+}
+
+impl App {
+    /// A page of the ledger of the visitor's tenant: an administrator sees every entry, others their own.
+    pub async fn ledger_page(&self, visitor: &Visitor, page: &LedgerPage) -> Result<LedgerEntries, Error> {
+        let (mut entries, mut position, mut looked_at) = (Vec::new(), page.before, 0);
+        let is_seen = |entry: &Entry| visitor.role >= AccessRole::Admin || entry.record.user == visitor.user;
+        loop {
+            let read = self.store.entries_before(&visitor.tenant, position, READ).await?;
+            let is_last = read.len() < READ;
+            for (at, entry) in read {
+                if page.since.is_some_and(|since| entry.record.at < since) {
+                    return Ok(LedgerEntries { entries, next: None });
+                }
+                position = Some(at);
+                if is_seen(&entry) && page.fits(&entry) {
+                    entries.push(entry);
+                    if entries.len() >= page.limit {
+                        return Ok(LedgerEntries { entries, next: position });
+                    }
+                }
+            }
+            looked_at += READ;
+            if is_last {
+                return Ok(LedgerEntries { entries, next: None });
+            }
+            if looked_at >= MOST_LOOKED_AT {
+                return Ok(LedgerEntries { entries, next: position });
+            }
+        }
+    }
+
+    /// Checks the chains of this tenant's ledger.
+    pub async fn verify_ledger(&self) -> Result<Vec<ChainReport>, Error> {
+        let mut reports = self.store.verify().await?;
+        reports.retain(|report| report.tenant == self.tenant().as_str());
+        Ok(reports)
+    }
+}
