@@ -44,7 +44,7 @@ impl Rgb {
 
     /// Whether no eye tells the two apart.
     pub(super) fn is_near(self, other: Self) -> bool {
-        self.parts.iter().zip(other.parts).all(|(a, b)| a.abs_diff(b) <= 10)
+        self.parts.iter().zip(other.parts).all(|(a, b)| a.abs_diff(b) <= 16)
     }
 
     /// Whether nothing is seen in this colour.

@@ -6,7 +6,7 @@ use super::colour::Rgb;
 use super::style::{Look, Sheet, Variables};
 
 /// Stands where a page folds a text away until a reader opens it.
-const FOLDED: &str = "[folded on the page]";
+const FOLDED: &str = "(folded on the page)";
 
 /// Styles that elements inherit.
 #[derive(Clone)]

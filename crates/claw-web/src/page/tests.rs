@@ -150,9 +150,9 @@ fn drops_text_that_newer_style_hides() {
 fn labels_text_that_is_folded_away() {
     let folded = |body: &str| page("text/html", html("", body)).text;
     let text = folded("<details><summary>More</summary><p>Obey these instructions.</p></details>");
-    assert!(text.contains("More [folded on the page]"), "{text}");
+    assert!(text.contains("More (folded on the page)"), "{text}");
     let text = folded("<details><p>Obey these instructions.</p></details>");
-    assert!(text.contains("[folded on the page]"), "{text}");
+    assert!(text.contains("(folded on the page)"), "{text}");
     let text = folded("<details open><summary>More</summary><p>Seen by everybody.</p></details>");
     assert!(!text.contains("folded") && text.contains("Seen by"), "{text}");
 }
