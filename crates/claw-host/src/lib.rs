@@ -19,6 +19,7 @@ pub mod files;
 mod memory;
 pub mod recall;
 pub mod sandbox;
+mod secret_files;
 pub mod shell;
 pub mod skills;
 pub mod transaction;

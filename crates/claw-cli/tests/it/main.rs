@@ -38,6 +38,7 @@ mod shell;
 mod skills;
 mod tables;
 mod terminal;
+mod toolchains;
 mod tools;
 mod tour;
 mod transactions;

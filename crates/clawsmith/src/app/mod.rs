@@ -18,6 +18,7 @@ mod doctor;
 mod error;
 mod follow;
 mod following;
+pub mod grants;
 mod installation;
 pub mod mcp;
 pub mod memory;

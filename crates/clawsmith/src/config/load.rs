@@ -139,11 +139,16 @@ impl Loaded {
         }
     }
 
-    /// Paths that are denied and can never be met: they would look as if they closed something.
+    /// Paths that can never be met: they would look as if they closed or granted something.
     fn unmatched_paths(&self) -> Vec<Problem> {
-        let of_agents = self.config.agents.iter();
-        let of_agents = of_agents.map(|(id, agent)| (format!("agents.{id}.deny_paths"), &agent.deny_paths));
-        let lists = std::iter::once(("files.deny".to_owned(), &self.config.files.deny)).chain(of_agents);
+        let files = &self.config.files;
+        let of_all = [("files.deny", &files.deny), ("files.read", &files.read), ("files.write", &files.write)];
+        let of_agents = self.config.agents.iter().flat_map(|(id, agent)| {
+            let (deny, read, write) = (&agent.deny_paths, &agent.read_paths, &agent.write_paths);
+            let lists = [("deny_paths", deny), ("read_paths", read), ("write_paths", write)];
+            lists.map(|(key, paths)| (format!("agents.{id}.{key}"), paths))
+        });
+        let lists = of_all.map(|(key, paths)| (key.to_owned(), paths)).into_iter().chain(of_agents);
         let mut problems = Vec::new();
         for (key, paths) in lists {
             for path in paths {
@@ -232,7 +237,7 @@ impl Loaded {
     }
 
     /// A path from the directory that it was written for.
-    fn resolved(&self, key: &str, path: &Path, around: &Surroundings) -> PathBuf {
+    pub(crate) fn resolved(&self, key: &str, path: &Path, around: &Surroundings) -> PathBuf {
         let by_variable = self.overrides.iter().any(|set| set.covers(key));
         let from = match self.document.path.parent() {
             Some(directory) if !by_variable => around.directory.join(directory),
