@@ -30,7 +30,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::http::StatusCode;
-use axum::routing::{get, post, put};
+use axum::routing::{get, patch, post, put};
 use clawsmith::app::access::{Door, Visitor};
 use clawsmith::app::{App, Error, Sessions, SessionsOptions};
 use clawsmith::store::{JobFilter, JobState};
@@ -215,6 +215,8 @@ fn router(gateway: Gateway) -> Router {
         .route("/v1/models", get(completions::models))
         .route("/v1/chat/completions", post(completions::create))
         .route("/v1/sessions", get(sessions::list))
+        .route("/v1/sessions/{session}", patch(sessions::rename).delete(sessions::remove))
+        .route("/v1/sessions/{session}/fork", post(sessions::fork))
         .route("/v1/sessions/{session}/messages", get(sessions::messages))
         .route("/v1/sessions/{session}/events", get(events::follow))
         .route("/v1/runs", get(sessions::runs))

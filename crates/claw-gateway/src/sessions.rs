@@ -1,7 +1,7 @@
 //! Sessions and runs of whoever has the key.
 
 use axum::Json;
-use axum::extract::rejection::QueryRejection;
+use axum::extract::rejection::{JsonRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
 use clawsmith::app::access::{CHANNEL, Permission, Visitor};
 use clawsmith::store::{Circle, Conversation, ConversationPage, Job, JobFilter, Message};
@@ -82,6 +82,60 @@ pub(crate) async fn said(
     let next = said.first().map(|first| first.seq).filter(|seq| *seq > 1).map(|seq| seq.to_string());
     let messages: Vec<Value> = said.iter().map(message).collect();
     Ok(json!({ "messages": messages, "next": next }))
+}
+
+/// The title that a session gets.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Title {
+    title: String,
+}
+
+pub(crate) async fn rename(
+    State(gateway): State<Gateway>,
+    who: Who,
+    Path(session): Path<String>,
+    body: Result<Json<Title>, JsonRejection>,
+) -> Result<Json<Value>, ApiError> {
+    who.may(Permission::WriteSessions)?;
+    let (session, circle) = own(&who.0, &session)?;
+    let Json(Title { title }) = body?;
+    gateway.app().rename_session_of((&who.0.tenant, &circle), &session, &title).await?;
+    one(&gateway, &who, &circle, &session).await
+}
+
+pub(crate) async fn fork(
+    State(gateway): State<Gateway>,
+    who: Who,
+    Path(session): Path<String>,
+) -> Result<Json<Value>, ApiError> {
+    who.may(Permission::WriteSessions)?;
+    let (session, circle) = own(&who.0, &session)?;
+    let to = gateway.app().fork_session_of((&who.0.tenant, &circle), &session).await?;
+    one(&gateway, &who, &circle, &to).await
+}
+
+pub(crate) async fn remove(
+    State(gateway): State<Gateway>,
+    who: Who,
+    Path(session): Path<String>,
+) -> Result<Json<Value>, ApiError> {
+    who.may(Permission::WriteSessions)?;
+    let (session, circle) = own(&who.0, &session)?;
+    gateway.app().remove_session_of((&who.0.tenant, &circle), &session).await?;
+    Ok(Json(json!({ "sessionKey": session, "removed": true })))
+}
+
+/// One of the visitor's sessions.
+async fn one(
+    gateway: &Gateway,
+    who: &Who,
+    circle: &Circle,
+    session: &SessionKey,
+) -> Result<Json<Value>, ApiError> {
+    let found = gateway.app().store().conversation(&who.0.tenant, circle, session).await;
+    let found = found.map_err(clawsmith::app::Error::from)?.ok_or_else(|| no_session(session))?;
+    Ok(Json(shown(&found)))
 }
 
 pub(crate) async fn runs(
@@ -180,6 +234,7 @@ fn shown(one: &Conversation) -> Value {
     json!({
         "sessionKey": one.session,
         "agentId": one.party.agent,
+        "title": one.title,
         "started": one.started,
         "last": one.last,
         "messages": one.messages,

@@ -62,6 +62,7 @@ const PAIRS: &[Pair] = &[
     pair!(25, "mcp", "0025_mcp.sql"),
     pair!(26, "custom_tools", "0026_custom_tools.sql"),
     pair!(30, "skills", "0030_skills.sql"),
+    pair!(31, "session_titles", "0031_session_titles.sql"),
     pair!(32, "memory", "0032_memory.sql"),
     pair!(33, "pgvector", "0033_pgvector.sql"),
 ];

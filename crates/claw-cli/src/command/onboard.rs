@@ -204,7 +204,12 @@ impl Onboard {
 
 impl Onboard {
     /// The text that lets agents' commands read the toolchains of this machine, where somebody wants that.
-    fn toolchains(&self, ask: &Questions<'_>, setup: &Setup, target: &Target) -> Result<Option<String>, Stop> {
+    fn toolchains(
+        &self,
+        ask: &Questions<'_>,
+        setup: &Setup,
+        target: &Target,
+    ) -> Result<Option<String>, Stop> {
         let found: Vec<Toolchain> = setup.toolchains().into_iter().filter(|found| !found.granted).collect();
         if found.is_empty() {
             return Ok(None);

@@ -34,6 +34,7 @@ mod runs;
 mod sandbox;
 mod scrub;
 mod secrets;
+mod sessions;
 mod shell;
 mod skills;
 mod tables;

@@ -81,7 +81,10 @@ fn an_agent_clones_builds_and_tests_a_rust_crate() {
     let home = Home::new();
     let upstream = home.path().join("upstream");
     fs::create_dir_all(upstream.join("src")).unwrap();
-    home.write("upstream/Cargo.toml", "[package]\nname = \"adder\"\nversion = \"0.1.0\"\nedition = \"2021\"\n");
+    home.write(
+        "upstream/Cargo.toml",
+        "[package]\nname = \"adder\"\nversion = \"0.1.0\"\nedition = \"2021\"\n",
+    );
     home.write(
         "upstream/src/lib.rs",
         "pub fn add(a: i32, b: i32) -> i32 { a + b }\n#[test]\nfn adds() { assert_eq!(add(20, 22), 42); }\n",

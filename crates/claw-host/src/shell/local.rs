@@ -16,7 +16,8 @@ use super::process::{Command, Finished, Input, Process, Streams, Watch};
 use super::search_path::SearchPath;
 use super::{OutputLimits, child, environment, generated, scratch, sight};
 use crate::sandbox::{
-    Confinement, Execute, Grant, HOME, Launcher, LayerName, Limits, Network, Reach, SandboxError, WorkspaceLayer,
+    Confinement, Execute, Grant, HOME, Launcher, LayerName, Limits, Network, Reach, SandboxError,
+    WorkspaceLayer,
 };
 use crate::secret_files::secret_files;
 use crate::transaction::Transactions;
@@ -520,7 +521,9 @@ fn search(context: &RunContext) -> impl FnOnce() -> SearchPath + Send + 'static 
 async fn granted(context: &RunContext) -> Vec<Grant> {
     let there = sight::existing(context.granted.iter().map(|granted| granted.path.clone()).collect()).await;
     let granted = context.granted.iter().filter(|granted| there.contains(&granted.path));
-    granted.map(|granted| Grant { path: granted.path.clone(), write: granted.write && writes(context) }).collect()
+    granted
+        .map(|granted| Grant { path: granted.path.clone(), write: granted.write && writes(context) })
+        .collect()
 }
 
 /// The files with secrets in those directories. A directory that cannot be searched is hidden whole.

@@ -42,10 +42,7 @@ impl Default for SearchPath {
 impl SearchPath {
     /// Looks at the directories that are granted; `None` stands for the host, where everything is in reach. Asks the file
     /// system.
-    pub(super) fn find(
-        variable: impl Fn(&str) -> Option<String>,
-        granted: Option<&[Allowed]>,
-    ) -> Self {
+    pub(super) fn find(variable: impl Fn(&str) -> Option<String>, granted: Option<&[Allowed]>) -> Self {
         // What a command can write to is no place for programs that others find by their names.
         let readable = granted.map(|granted| {
             let readable = granted.iter().filter(|granted| !granted.write);

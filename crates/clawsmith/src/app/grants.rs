@@ -47,7 +47,8 @@ impl Setup {
             [(key("read_paths"), &own.read_paths), (key("write_paths"), &own.write_paths)]
         });
         let of_all = of_all.map(|(key, paths)| (key.to_owned(), paths));
-        let lists: Vec<_> = if agent.is_empty() { of_all.into() } else { of_agent.into_iter().flatten().collect() };
+        let lists: Vec<_> =
+            if agent.is_empty() { of_all.into() } else { of_agent.into_iter().flatten().collect() };
         let mut roots = Vec::new();
         for (key, paths) in lists {
             let access = if key.contains("write") { Access::Write } else { Access::Read };
@@ -128,7 +129,9 @@ fn toolchain(name: &str, around: &Surroundings) -> Option<(PathBuf, Vec<PathBuf>
     };
     // The programs of rustup and pyenv choose among toolchains that are elsewhere.
     let choosers = [
-        (file.file_name() == Some(OsStr::new("rustup"))).then(|| variable("RUSTUP_HOME", ".rustup")).flatten(),
+        (file.file_name() == Some(OsStr::new("rustup")))
+            .then(|| variable("RUSTUP_HOME", ".rustup"))
+            .flatten(),
         (directory.file_name() == Some(OsStr::new("shims")))
             .then(|| variable("PYENV_ROOT", ".pyenv"))
             .flatten(),

@@ -142,7 +142,8 @@ impl Loaded {
     /// Paths that can never be met: they would look as if they closed or granted something.
     fn unmatched_paths(&self) -> Vec<Problem> {
         let files = &self.config.files;
-        let of_all = [("files.deny", &files.deny), ("files.read", &files.read), ("files.write", &files.write)];
+        let of_all =
+            [("files.deny", &files.deny), ("files.read", &files.read), ("files.write", &files.write)];
         let of_agents = self.config.agents.iter().flat_map(|(id, agent)| {
             let (deny, read, write) = (&agent.deny_paths, &agent.read_paths, &agent.write_paths);
             let lists = [("deny_paths", deny), ("read_paths", read), ("write_paths", write)];

@@ -5,10 +5,10 @@ use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use super::super::{HOME, Network};
 use super::super::kernel::root::{During as _, Step};
 use super::super::kernel::seccomp::{self, Filter, Renaming};
 use super::super::kernel::{landlock, privileges, root, sys};
+use super::super::{HOME, Network};
 use super::wire::{Confined, Spec};
 
 /// A command, and all that is needed to shut it in.
@@ -82,7 +82,9 @@ impl<'a> Init<'a> {
         let Some(held) = &self.spec.confined else {
             return Ok(Rules { landlock: None, seccomp: None, hands_over: false });
         };
-        let landlock = held.landlock.map(|version| landlock::rules(version, &held.reach, (&self.temporary, self.home())));
+        let landlock = held
+            .landlock
+            .map(|version| landlock::rules(version, &held.reach, (&self.temporary, self.home())));
         let landlock = landlock.transpose().during("make the rules about files")?;
         let hands_over =
             looks_after && held.seccomp && held.reach.layer.is_some() && sys::seccomp_can_notify();
