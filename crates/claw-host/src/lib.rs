@@ -17,6 +17,7 @@ mod calls;
 mod clock;
 pub mod files;
 mod memory;
+pub mod project;
 pub mod recall;
 pub mod sandbox;
 mod secret_files;

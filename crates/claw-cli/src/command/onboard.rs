@@ -245,8 +245,11 @@ fn tell_of_others(session: &Session, target: &Target) {
     {
         let (path, why) = (found.path.display(), found.by.words());
         tell(format_args!(
-            "note: `{path}` ({why}) goes before `{}`, which does not hold here; to write that one: --file {path}",
-            target.path.display()
+            "note: `{path}` ({why}) {}; to write that one: --file {path}",
+            match found.by {
+                FoundBy::Project => "is laid over it here, and its keys win".to_owned(),
+                _ => format!("goes before `{}`, which does not hold here", target.path.display()),
+            }
         ));
     }
 }

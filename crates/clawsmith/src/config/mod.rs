@@ -190,6 +190,10 @@ pub struct FilesConfig {
     pub quota_files: Option<u64>,
     /// Which workspaces have their context files (`AGENTS.md`, `USER.md`, ...) and memory in the store.
     pub context: ContextFiles,
+    /// How many bytes of a project's own `AGENTS.md` and `CLAUDE.md`, from the workspace up to the repository's root, stand
+    /// in prompts; 0 for none.
+    #[schemars(range(max = 1_048_576))]
+    pub project_bytes: u32,
     /// For how many days changes of files can be undone.
     #[schemars(range(min = 1, max = 36500))]
     pub undo_days: u32,
@@ -337,6 +341,7 @@ impl Default for FilesConfig {
             quota_bytes: None,
             quota_files: None,
             context: ContextFiles::Managed,
+            project_bytes: 32 * 1024,
             undo_days: 30,
             undo_mib: 1024,
         }
