@@ -19,6 +19,9 @@ use crate::guard::Who;
 #[serde(deny_unknown_fields)]
 pub(crate) struct Given {
     approve: bool,
+    /// Why not; the model is told.
+    #[serde(default)]
+    reason: Option<String>,
 }
 
 pub(crate) async fn list(State(gateway): State<Gateway>, who: Who) -> Result<Json<Value>, ApiError> {
@@ -40,11 +43,16 @@ pub(crate) async fn answer(
     given: Result<Json<Given>, JsonRejection>,
 ) -> Result<Json<Value>, ApiError> {
     let Json(given) = given?;
-    give(&gateway, &who, &id, given.approve).await.map(Json)
+    give(&gateway, &who, &id, (given.approve, given.reason)).await.map(Json)
 }
 
 /// Answers an approval that the visitor sees.
-pub(crate) async fn give(gateway: &Gateway, who: &Who, id: &str, approve: bool) -> Result<Value, ApiError> {
+pub(crate) async fn give(
+    gateway: &Gateway,
+    who: &Who,
+    id: &str,
+    (approve, reason): (bool, Option<String>),
+) -> Result<Value, ApiError> {
     who.may(Permission::AnswerApprovals)?;
     let app = gateway.app().of_tenant(&who.0.tenant);
     let unknown =
@@ -57,7 +65,7 @@ pub(crate) async fn give(gateway: &Gateway, who: &Who, id: &str, approve: bool) 
         let what = format!("approval `{id}` is {} already, and that stands", found.state);
         return Err(ApiError::new(StatusCode::CONFLICT, "already_answered", what));
     }
-    let verdict = if approve { Verdict::Once } else { Verdict::Deny };
+    let verdict = if approve { Verdict::Once } else { Verdict::Deny { reason } };
     let answered = app.answer_found(&found, verdict, &who.0.name()).await?;
     Ok(shown(&answered.approval))
 }
@@ -72,6 +80,7 @@ fn shown(approval: &Approval) -> Value {
         "id": approval.id,
         "state": approval.state,
         "answeredBy": approval.answered_by,
+        "reason": approval.reason,
         "tool": request.tool,
         "effects": request.effects,
         "summary": request.summary,

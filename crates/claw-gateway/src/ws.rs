@@ -72,6 +72,7 @@ struct OfSession {
 struct Answer {
     approval_id: String,
     approve: bool,
+    reason: Option<String>,
 }
 
 pub(crate) async fn open(
@@ -194,7 +195,8 @@ impl Connection {
             "approvals.list" => approvals::pending(gateway, who).await,
             "approvals.answer" => {
                 let answer: Answer = read(frame.params)?;
-                approvals::give(gateway, who, &answer.approval_id, answer.approve).await
+                approvals::give(gateway, who, &answer.approval_id, (answer.approve, answer.reason.clone()))
+                    .await
             }
             "subscribe" => self.subscribe(read(frame.params)?).await,
             "unsubscribe" => {

@@ -65,6 +65,7 @@ const PAIRS: &[Pair] = &[
     pair!(31, "session_titles", "0031_session_titles.sql"),
     pair!(32, "memory", "0032_memory.sql"),
     pair!(33, "pgvector", "0033_pgvector.sql"),
+    pair!(37, "approval_reasons", "0037_approval_reasons.sql"),
 ];
 
 /// Every step, in order.

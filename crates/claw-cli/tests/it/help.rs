@@ -44,6 +44,7 @@ const COMMANDS: &[&[&str]] = &[
     &["approvals", "show"],
     &["approvals", "approve"],
     &["approvals", "deny"],
+    &["approvals", "watch"],
     &["approvals", "rules"],
     &["approvals", "revoke"],
     &["sessions", "list"],

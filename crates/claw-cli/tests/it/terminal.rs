@@ -206,8 +206,8 @@ fn a_question_is_answered_in_the_conversation() {
     terminal.say("ask me");
     let asked = terminal.wait_for("[n]o");
     assert!(asked.contains("$WHAT"), "{asked}");
-    terminal.type_in("n\r");
-    terminal.wait_for("refused");
+    terminal.type_in("no, because it is late\r");
+    terminal.wait_for("said no to this call: because it is late");
     terminal.wait_for("The command was run.");
     terminal.say("ask me");
     terminal.wait_for("[n]o");
