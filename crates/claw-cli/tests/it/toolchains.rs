@@ -27,7 +27,7 @@ fn in_path(name: &str, passes: impl Fn(&Path) -> bool) -> Option<PathBuf> {
 
 /// Lays a Rust toolchain out as rustup does, below this home; returns the directories to be granted.
 fn rust_like_rustup(home: &Home) -> Vec<String> {
-    let cargo = PathBuf::from(std::env::var_os("CARGO").expect("run by cargo")).canonicalize().unwrap();
+    let cargo = PathBuf::from(std::env::var_os("CARGO").unwrap()).canonicalize().unwrap();
     let toolchain = cargo.parent().and_then(Path::parent).unwrap().to_owned();
     let bin = home.path().join(".cargo/bin");
     fs::create_dir_all(&bin).unwrap();

@@ -55,8 +55,8 @@ pub(super) struct View {
     calls: HashMap<CallId, Wanted>,
     /// Calls that run, in the order in which they began.
     running: Vec<RunningCall>,
-    /// Calls that have ended and whose result is still to come: how, and how long they took.
-    ended: HashMap<CallId, (Outcome, u64)>,
+    /// Calls that went well and whose result is still to come, and how many microseconds each took.
+    ended: HashMap<CallId, u64>,
     /// Lines of a call's output that were shown while it ran.
     live: HashMap<CallId, LiveOutput>,
     /// The beginning of the run, and the tokens of its answers so far.
@@ -376,7 +376,7 @@ impl View {
                 self.running.retain(|running| running.id != call);
                 // How a command ended, its result says.
                 if *outcome == Outcome::Done {
-                    self.ended.insert(call, (outcome.clone(), *micros));
+                    self.ended.insert(call, *micros);
                 } else {
                     tell(format_args!("✗ {what} {outcome} ({})", took(*micros)));
                 }
@@ -401,7 +401,7 @@ impl View {
     /// Shows what came of a call.
     fn result(&mut self, part: &Part) {
         let Part::Result(told) = part else { return };
-        let Some((_, micros)) = self.ended.remove(&told.call) else { return };
+        let Some(micros) = self.ended.remove(&told.call) else { return };
         let live = self.live.remove(&told.call).unwrap_or_default();
         let wanted = self.calls.get(&told.call);
         let shown = shown_call::result(told, wanted.map(|wanted| &wanted.args));
