@@ -14,7 +14,7 @@ SOAK_MUTANTS ?= 1000000
 SOAK_RACES ?= 1000000
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint fmt-check clippy small rustdoc tidy deny advisories bench soak docs fmt clean setup lint-setup
+.PHONY: help run install test lint fmt-check clippy small rustdoc tidy deny advisories bench soak docs fmt clean setup lint-setup
 
 help: ## List the tasks
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -24,6 +24,9 @@ setup: ## Install what building needs, if it is missing
 
 run: setup ## Build Clawsmith and take the tour: real calls, explained
 	$(CARGO) run --package claw-cli --bin clawsmith -- tour
+
+install: setup ## Put `clawsmith` into ~/.cargo/bin, optimised
+	$(CARGO) install --locked --path crates/claw-cli --bin clawsmith
 
 test: setup ## Run every test, tidy checks and examples included, with a PostgreSQL and a Docker engine of its own
 	scripts/with-clients.sh scripts/with-postgres.sh scripts/with-docker.sh $(CARGO) test --workspace

@@ -12,7 +12,7 @@ use serde::Deserialize as _;
 use serde_json::Value;
 use smol_str::SmolStr;
 
-use crate::{Chronicle, RunLimits};
+use crate::{Chronicle, ProjectFiles, RunLimits};
 
 /// What runs are made with. Cheap to clone.
 #[derive(Clone)]
@@ -80,6 +80,8 @@ pub struct Profile {
     pub tool_tokens: Option<usize>,
     /// How many tokens the list of skills in its prompt may cost.
     pub skill_tokens: usize,
+    /// The project's own words in its prompt; `None` for none.
+    pub project: Option<ProjectFiles>,
     /// Settings of its tools, by name.
     pub tools: Arc<Value>,
     /// Whose commands run in a sandbox, and in which.
@@ -97,6 +99,7 @@ impl Default for Profile {
             limits: RunLimits::default(),
             tool_tokens: None,
             skill_tokens: 1_500,
+            project: None,
             tools: Arc::new(Value::Null),
             sandbox: Sandboxing::default(),
         }

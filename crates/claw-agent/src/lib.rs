@@ -31,6 +31,7 @@ pub use history::History;
 pub use limits::{LoopLimits, Meanwhile, RunLimits, Threshold};
 pub use loops::{Finding, Loops};
 pub use order::{Acceptance, Budget, Order};
+pub use prompt::project::ProjectFiles;
 pub use session::{Peer, key};
 pub use talks::StoredTalks;
 pub use worker::{Worker, WorkerOptions};

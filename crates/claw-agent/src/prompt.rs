@@ -4,6 +4,7 @@
 //! works here, its context files, its memory. What changes comes after the boundary: the day, and what this turn
 //! alone needs to know.
 
+pub(crate) mod project;
 pub(crate) mod skills;
 
 use std::collections::BTreeMap;

@@ -284,6 +284,7 @@ impl<'a> Run<'a> {
             bridge.as_ref().is_none_or(|bridge| bridge.document(caller, path.as_ref()).is_some())
         };
         let mut system = prompt::compose(files, &self.caller, &self.profile, told, is_reached);
+        system.stable.push_str(&self.project().await);
         system.stable.push_str(&self.skills(offer).await);
         let turns = self.fitting(offer, &system, &tools).await?;
         Ok(Question {
@@ -311,6 +312,23 @@ impl<'a> Run<'a> {
             }
         };
         self.known.skills.insert(section).clone()
+    }
+
+    /// The section with the project's own words. It stays as it is for the whole run.
+    async fn project(&mut self) -> String {
+        if let Some(section) = &self.known.project {
+            return section.clone();
+        }
+        let mut section = String::new();
+        if let Some(project) = self.profile.project {
+            let workspace = self.caller.workspace.clone();
+            let files = tokio::task::spawn_blocking(move || (project.read)(&workspace)).await;
+            let scrubber = self.deployment.executor.scrubbers().for_tenant(&self.caller.tenant);
+            let scrubbed = |(path, text): (String, String)| (path, scrubber.said(&text));
+            let files: Vec<(String, String)> = files.unwrap_or_default().into_iter().map(scrubbed).collect();
+            section = prompt::project::section(&files, project.bytes);
+        }
+        self.known.project.insert(section).clone()
     }
 
     async fn context_files(&mut self) -> Result<Vec<(String, String)>, RunError> {

@@ -76,6 +76,9 @@ enum Command {
     /// Say what a shell command would do, and whether it may.
     #[command(subcommand)]
     Shell(commands::shell::Shell),
+    /// Find sessions again: list, show, rename, fork and remove them.
+    #[command(subcommand)]
+    Sessions(commands::sessions::Sessions),
     /// List and answer the questions that calls wait for.
     #[command(subcommand)]
     Approvals(commands::approvals::Approvals),
@@ -206,6 +209,7 @@ fn execute(cli: Cli) -> Outcome {
         Command::Skills(skills) => skills.run(&mut session),
         Command::Scrub(scrub) => scrub.run(&session),
         Command::Shell(shell) => shell.run(&mut session),
+        Command::Sessions(sessions) => sessions.run(&mut session),
         Command::Approvals(approvals) => approvals.run(&mut session),
         Command::Runs(runs) => runs.run(&mut session),
         Command::Mcp(mcp) => mcp.run(&mut session),

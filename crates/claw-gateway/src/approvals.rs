@@ -17,7 +17,10 @@ use crate::error::ApiError;
 #[serde(deny_unknown_fields)]
 pub(crate) struct Given {
     /// The call may run, this once; else it is denied.
-    approve: bool,
+    pub(crate) approve: bool,
+    /// Why not; the model is told.
+    #[serde(default)]
+    pub(crate) reason: Option<String>,
 }
 
 /// Approvals, oldest first.
@@ -34,6 +37,8 @@ pub(crate) struct ApprovalView {
     state: ApprovalState,
     /// The person or key that answered; `null` while it is pending.
     answered_by: Option<String>,
+    /// The reason that was given with a no.
+    answer: Option<String>,
     tool: ToolName,
     effects: Effects,
     /// The call as a person reads it, scrubbed.
@@ -118,12 +123,12 @@ pub(crate) async fn answer(
     Path(id): Path<ApprovalId>,
     Body(given): Body<Given>,
 ) -> Result<Json<ApprovalView>, ApiError> {
-    give(&visit, id, given.approve).await.map(Json)
+    give(&visit, id, given).await.map(Json)
 }
 
 /// Answers an approval that the visitor sees. Only a whole id is taken: a beginning could name another approval than the
 /// one that was seen.
-pub(crate) async fn give(visit: &Visit, id: ApprovalId, approve: bool) -> Result<ApprovalView, ApiError> {
+pub(crate) async fn give(visit: &Visit, id: ApprovalId, given: Given) -> Result<ApprovalView, ApiError> {
     visit.may(Permission::AnswerApprovals)?;
     let app = visit.app();
     let found = app.find_approval(&id.to_string()).await?;
@@ -133,7 +138,7 @@ pub(crate) async fn give(visit: &Visit, id: ApprovalId, approve: bool) -> Result
         let what = format!("approval `{id}` is {} already, and that stands", found.state);
         return Err(ApiError::new(StatusCode::CONFLICT, "already_answered", what));
     }
-    let verdict = if approve { Verdict::Once } else { Verdict::Deny };
+    let verdict = if given.approve { Verdict::Once } else { Verdict::Deny { reason: given.reason } };
     let answered = app.answer_found(&found, verdict, &visit.visitor().name()).await?;
     Ok(shown(&answered.approval))
 }
@@ -148,6 +153,7 @@ fn shown(approval: &Approval) -> ApprovalView {
         id: approval.id,
         state: approval.state,
         answered_by: approval.answered_by.clone(),
+        answer: approval.reason.clone(),
         tool: request.tool,
         effects: request.effects,
         summary: request.summary,

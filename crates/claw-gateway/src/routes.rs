@@ -38,6 +38,9 @@ pub(crate) fn table(served: MethodRouter<Gateway>) -> Api {
         );
     api.group("sessions")
         .on("GET /v1/sessions", Needs(May::ReadSessions), "List your own sessions", sessions::list)
+        .on("PATCH /v1/sessions/{session}", Needs(May::WriteSessions), "Rename a session", sessions::rename)
+        .on("DELETE /v1/sessions/{session}", Needs(May::WriteSessions), "Remove a session", sessions::remove)
+        .on("POST /v1/sessions/{session}/fork", Needs(May::WriteSessions), "Fork a session", sessions::fork)
         .on(
             "GET /v1/sessions/{session}/messages",
             Needs(May::ReadSessions),

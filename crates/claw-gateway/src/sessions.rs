@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::api::{Json, Path, Query, Visit};
+use crate::api::{Body, Json, Path, Query, Visit};
 use crate::error::ApiError;
 
 /// The most entries of one page.
@@ -65,6 +65,8 @@ pub(crate) struct SessionList {
 pub(crate) struct SessionCard {
     session_key: SessionKey,
     agent_id: AgentId,
+    /// The name that a person gave it.
+    title: Option<String>,
     started: UnixMillis,
     last: UnixMillis,
     messages: u64,
@@ -180,6 +182,54 @@ pub(crate) async fn said(
     Ok(Messages { messages: said.iter().map(message).collect(), next })
 }
 
+/// The title that a session gets.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Title {
+    title: String,
+}
+
+/// A session that was removed.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct SessionRemoved {
+    session_key: SessionKey,
+    removed: bool,
+}
+
+pub(crate) async fn rename(
+    visit: Visit,
+    Path(session): Path<String>,
+    Body(Title { title }): Body<Title>,
+) -> Result<Json<SessionCard>, ApiError> {
+    let (session, circle) = own(visit.visitor(), &session)?;
+    visit.app().rename_session_of((&visit.visitor().tenant, &circle), &session, &title).await?;
+    one(&visit, &circle, &session).await
+}
+
+pub(crate) async fn fork(visit: Visit, Path(session): Path<String>) -> Result<Json<SessionCard>, ApiError> {
+    let (session, circle) = own(visit.visitor(), &session)?;
+    let to = visit.app().fork_session_of((&visit.visitor().tenant, &circle), &session).await?;
+    one(&visit, &circle, &to).await
+}
+
+pub(crate) async fn remove(
+    visit: Visit,
+    Path(session): Path<String>,
+) -> Result<Json<SessionRemoved>, ApiError> {
+    let (session, circle) = own(visit.visitor(), &session)?;
+    visit.app().remove_session_of((&visit.visitor().tenant, &circle), &session).await?;
+    Ok(Json(SessionRemoved { session_key: session, removed: true }))
+}
+
+/// One of the visitor's sessions.
+async fn one(visit: &Visit, circle: &Circle, session: &SessionKey) -> Result<Json<SessionCard>, ApiError> {
+    let found = visit.app().store().conversation(&visit.visitor().tenant, circle, session).await;
+    let found = found.map_err(clawsmith::app::Error::from)?;
+    let found = found.ok_or_else(|| ApiError::not_found(format!("there is no session `{session}`")))?;
+    Ok(Json(shown(&found)))
+}
+
 pub(crate) async fn runs(visit: Visit, Query(wanted): Query<RunsQuery>) -> Result<Json<Runs>, ApiError> {
     let (session, _) = own(visit.visitor(), &wanted.session_key)?;
     let (limit, after) = (page(wanted.limit), wanted.cursor);
@@ -256,6 +306,7 @@ fn shown(one: &Conversation) -> SessionCard {
     SessionCard {
         session_key: one.session.clone(),
         agent_id: one.party.agent.clone(),
+        title: one.title.clone(),
         started: one.started,
         last: one.last,
         messages: one.messages,

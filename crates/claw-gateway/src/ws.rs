@@ -134,6 +134,7 @@ struct Answer {
     #[schemars(with = "ApprovalId")]
     approval_id: String,
     approve: bool,
+    reason: Option<String>,
 }
 
 /// The answer to a request of a client.
@@ -327,7 +328,8 @@ impl Connection {
                 let id = answer.approval_id.parse().map_err(|_| {
                     ApiError::not_found(format!("there is no approval `{}`", shown(&answer.approval_id)))
                 })?;
-                Ok(json!(approvals::give(visit, id, answer.approve).await?))
+                let given = approvals::Given { approve: answer.approve, reason: answer.reason };
+                Ok(json!(approvals::give(visit, id, given).await?))
             }
             Command::Subscribe(of) => self.subscribe(of).await,
             Command::Unsubscribe(of) => {

@@ -100,6 +100,8 @@ fn context(workspace: &Path) -> RunContext {
         access: WorkspaceAccess::Direct,
         network: false,
         readable: Vec::new(),
+        granted: Vec::new(),
+        home: None,
         hidden: Vec::new(),
         paths: Vec::new(),
         sights: Vec::new(),

@@ -85,6 +85,8 @@ fn context(workspace: &Path, access: WorkspaceAccess) -> RunContext {
         access,
         network: false,
         readable: Vec::new(),
+        granted: Vec::new(),
+        home: None,
         hidden: Vec::new(),
         paths: Vec::new(),
         sights: Vec::new(),

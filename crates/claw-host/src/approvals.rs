@@ -44,7 +44,8 @@ impl ApprovalTable {
         }
         self.make_room(&mut rows, new.asked);
         let id = ApprovalId::new();
-        let row = Approval { id, request: new, state: ApprovalState::Pending, answered_by: None };
+        let row =
+            Approval { id, request: new, state: ApprovalState::Pending, answered_by: None, reason: None };
         rows.insert(id, row.clone());
         self.ring();
         row
@@ -73,6 +74,7 @@ impl ApprovalTable {
             }
             row.state = if answer.approve { ApprovalState::Approved } else { ApprovalState::Denied };
             row.answered_by = Some(answer.by);
+            row.reason = answer.reason;
             Ok(())
         })
     }

@@ -37,6 +37,33 @@ pub struct ApprovalConfig {
     /// How many hours an approval stays open where nobody watches: its run is parked meanwhile and holds up nobody.
     #[schemars(range(min = 1, max = 8760))]
     pub park_hours: u32,
+    /// Set by a front end for its own calls; no file has it.
+    #[serde(skip)]
+    pub narrowing: Option<Narrowing>,
+}
+
+/// Stricter rules of a mode that a person chose. The stricter of a mode's rule and the configured one holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Narrowing {
+    /// The mode's name.
+    pub mode: &'static str,
+    /// Its rules.
+    pub effects: BTreeMap<Effect, EffectRule>,
+}
+
+impl ApprovalConfig {
+    /// The rule of an effect, and what says so; `None` where nothing does.
+    pub fn of_effect(&self, effect: Effect) -> Option<(EffectRule, String)> {
+        let configured = self.effects.get(&effect).copied();
+        let narrowed = self.narrowing.as_ref().and_then(|narrowing| narrowing.effects.get(&effect).copied());
+        match (configured, narrowed, &self.narrowing) {
+            (configured, Some(rule), Some(narrowing)) if configured.is_none_or(|other| other < rule) => {
+                Some((rule, format!("the mode `{}`", narrowing.mode)))
+            }
+            (Some(rule), ..) => Some((rule, format!("`approvals.effects.{effect}`"))),
+            (None, ..) => None,
+        }
+    }
 }
 
 impl Default for ApprovalConfig {
@@ -49,6 +76,7 @@ impl Default for ApprovalConfig {
             publish: EffectRule::Ask,
             wait_secs: 120,
             park_hours: 24,
+            narrowing: None,
         }
     }
 }
@@ -66,8 +94,8 @@ pub enum AskMode {
     Always,
 }
 
-/// What to do with calls that have an effect.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// What to do with calls that have an effect; the later, the stricter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum EffectRule {
     /// Let them run.
@@ -174,15 +202,20 @@ pub fn judge(config: &ApprovalConfig, circumstances: &Circumstances<'_>) -> Judg
     }
     let mut asked = None;
     let of_commands = analysis.command_effects(circumstances.sandboxed, circumstances.left);
-    for (effect, rule) in effects.and(of_commands).iter().filter_map(|e| Some((e, config.effects.get(&e)?))) {
+    for (rule, by) in effects.and(of_commands).iter().filter_map(|effect| config.of_effect(effect)) {
         match rule {
             EffectRule::Allow => {}
             EffectRule::Ask => {
-                asked.get_or_insert_with(|| format!("`approvals.effects.{effect}` says ask"));
+                asked.get_or_insert_with(|| format!("{by} says ask"));
             }
-            EffectRule::Deny => {
-                return Judgement::deny(format!("`approvals.effects.{effect}` says deny"));
+            EffectRule::Deny if by.starts_with("the mode") => {
+                let advice = "say what you would do; the person decides about the mode";
+                return Judgement::Deny {
+                    reason: format!("{by} says deny"),
+                    advice: Some(advice.to_owned()),
+                };
             }
+            EffectRule::Deny => return Judgement::deny(format!("{by} says deny")),
         }
     }
     for analysed in &analysis.asks {

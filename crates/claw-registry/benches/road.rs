@@ -86,7 +86,7 @@ impl Ledger for NoStore {
 impl Approvals for NoStore {
     async fn request(&self, new: NewApproval) -> Result<Approval, StoreError> {
         let (id, state) = (ApprovalId::new(), ApprovalState::Denied);
-        Ok(Approval { id, request: new, state, answered_by: None })
+        Ok(Approval { id, request: new, state, answered_by: None, reason: None })
     }
     async fn approval(&self, _: &TenantId, _: ApprovalId) -> Result<Option<Approval>, StoreError> {
         Ok(None)

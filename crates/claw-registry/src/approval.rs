@@ -85,7 +85,8 @@ fn answer(row: &Approval, cancel: &CancellationToken) -> Result<ApprovalId, Refu
         ApprovalState::Approved if cancel.is_cancelled() => refuse("the call was cancelled".to_owned()),
         ApprovalState::Approved => Ok(row.id),
         ApprovalState::Denied => {
-            let refusal = Refusal::at(Step::Judge, format!("{by} said no to this call"));
+            let because = row.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+            let refusal = Refusal::at(Step::Judge, format!("{by} said no to this call{because}"));
             Err(refusal.try_instead("do it another way, or find out what would be accepted"))
         }
         ApprovalState::Expired if row.answered_by.is_some() => {

@@ -261,6 +261,11 @@ impl Executor {
         self.0.policy_version.fetch_add(1, Ordering::AcqRel);
     }
 
+    /// The rules by which people are asked.
+    pub fn approvals(&self) -> Arc<ApprovalConfig> {
+        self.0.approvals.load_full()
+    }
+
     /// Puts another rule for asking people in place.
     pub fn set_approvals(&self, approvals: ApprovalConfig) {
         self.0.approvals.store(Arc::new(approvals));

@@ -11,6 +11,7 @@ use crate::row;
 
 pub(crate) const ACCEPT: &str = "could not accept the message";
 pub(crate) const READ: &str = "could not read conversations";
+pub(crate) const CHANGE: &str = "could not change the session";
 
 /// The first to write owns it; of everybody else nothing is kept, and no row comes back. `$10` is the job as JSON.
 macro_rules! keep {
@@ -42,7 +43,7 @@ macro_rules! columns {
         concat!(
             "SELECT c.session, c.agent, c.user_id, c.channel, c.chat, c.peer, c.lane, ",
             $job,
-            ", c.started, c.last,
+            ", c.title, c.started, c.last,
              (SELECT coalesce(max(m.seq), 0) FROM messages AS m
               WHERE m.tenant = c.tenant AND m.session = c.session),
              (SELECT count(*) FROM jobs AS j WHERE j.tenant = c.tenant AND j.lane = c.lane
@@ -55,9 +56,67 @@ macro_rules! columns {
 }
 pub(crate) use columns;
 
-/// Session, agent, user, channel, chat, peer, lane, job, started, last, messages, waiting, running.
-pub(crate) type Row =
-    (String, String, Option<String>, String, Option<String>, String, String, String, i64, i64, i64, i64, i64);
+/// Session, agent, user, channel, chat, peer, lane, job, title, started, last, messages, waiting, running.
+pub(crate) type Row = (
+    String,
+    String,
+    Option<String>,
+    String,
+    Option<String>,
+    String,
+    String,
+    String,
+    Option<String>,
+    i64,
+    i64,
+    i64,
+    i64,
+    i64,
+);
+
+pub(crate) const RENAME: &str = "UPDATE conversations SET title = $3 WHERE tenant = $1 AND session = $2";
+/// Takes the new key, unless anything has it. Binds tenant, session, new key and time.
+pub(crate) const FORK: &str = "INSERT INTO conversations
+         (tenant, session, agent, user_id, channel, chat, peer, lane, started, last, job, title)
+     SELECT tenant, $3, agent, user_id, channel, chat, peer, lane, $4, $4, job, title
+     FROM conversations WHERE tenant = $1 AND session = $2
+       AND NOT EXISTS (SELECT 1 FROM messages WHERE tenant = $1 AND session = $3)
+     ON CONFLICT (tenant, session) DO NOTHING";
+/// Binds tenant, session and new key, as the next one does.
+macro_rules! fork_messages {
+    ($id:literal) => {
+        concat!(
+            "INSERT INTO messages (tenant, session, seq, id, role, content, at, job)
+             SELECT tenant, $3, seq, ",
+            $id,
+            ", role, content, at, job FROM messages WHERE tenant = $1 AND session = $2"
+        )
+    };
+}
+pub(crate) use fork_messages;
+pub(crate) const FORK_SUMMARIES: &str = "INSERT INTO summaries (tenant, session, upto, text, at)
+     SELECT tenant, $3, upto, text, at FROM summaries WHERE tenant = $1 AND session = $2";
+/// Counts the runs of a session that wait or go on.
+pub(crate) const OPEN_RUNS: &str = "SELECT count(*) FROM jobs WHERE tenant = $1 AND session = $2
+     AND state IN ('pending', 'leased', 'parked')";
+/// Each removes a part of a session.
+pub(crate) const REMOVE: &[&str] = &[
+    "DELETE FROM messages WHERE tenant = $1 AND session = $2",
+    "DELETE FROM events WHERE tenant = $1 AND session = $2",
+    "DELETE FROM summaries WHERE tenant = $1 AND session = $2",
+    "DELETE FROM conversations WHERE tenant = $1 AND session = $2",
+];
+
+/// The new key of a session is not free.
+pub(crate) fn taken(to: &SessionKey) -> StoreError {
+    StoreError::Refused { what: CHANGE, why: format!("session `{to}` is there already") }
+}
+
+/// A run of the session goes on.
+pub(crate) fn busy(session: &SessionKey) -> StoreError {
+    let why = format!("a run of session `{session}` waits or goes on; stop it first (`clawsmith runs list`)");
+    StoreError::Refused { what: CHANGE, why }
+}
 
 /// Refuses names that could not be told apart once they are stored.
 pub(crate) fn check(party: &Party) -> Result<(), StoreError> {
@@ -173,8 +232,8 @@ where
 
 /// What was found.
 pub(crate) fn conversation(row: &Row) -> Result<Conversation, StoreError> {
-    let (session, agent, user, channel, chat, peer, lane, job, started, last, messages, waiting, running) =
-        row;
+    let (session, agent, user, channel, chat, peer, lane, job, title, ..) = row;
+    let (.., started, last, messages, waiting, running) = row;
     let party = Party {
         agent: row::word("a conversation's agent", agent)?,
         user: user.as_deref().map(|user| row::word("a conversation's user", user)).transpose()?,
@@ -188,6 +247,7 @@ pub(crate) fn conversation(row: &Row) -> Result<Conversation, StoreError> {
         party,
         lane: lane.into(),
         order,
+        title: title.clone(),
         started: UnixMillis(*started),
         last: UnixMillis(*last),
         messages: row::count(*messages)?,

@@ -63,9 +63,11 @@ const PAIRS: &[Pair] = &[
     pair!(26, "custom_tools", "0026_custom_tools.sql"),
     pair!(27, "key_limits", "0027_key_limits.sql"),
     pair!(30, "skills", "0030_skills.sql"),
+    pair!(31, "session_titles", "0031_session_titles.sql"),
     pair!(32, "memory", "0032_memory.sql"),
     pair!(33, "pgvector", "0033_pgvector.sql"),
     pair!(34, "graph", "0034_graph.sql"),
+    pair!(37, "approval_reasons", "0037_approval_reasons.sql"),
 ];
 
 /// Every step, in order.

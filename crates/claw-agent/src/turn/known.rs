@@ -18,6 +18,8 @@ pub(super) struct Known {
     has_processes: bool,
     /// The section about skills, as it was first told.
     pub(super) skills: Option<String>,
+    /// The project's own words, as they were first told.
+    pub(super) project: Option<String>,
     /// The tools that the session was told of. Nobody else changes them while the run goes on.
     pub(super) offered: Option<Vec<ToolName>>,
     /// How often the agent used each tool before the run.
@@ -34,6 +36,7 @@ impl Known {
             files: None,
             has_processes: false,
             skills: None,
+            project: None,
             offered: None,
             uses: None,
             used: HashMap::new(),

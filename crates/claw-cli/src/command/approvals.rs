@@ -4,6 +4,7 @@
 //! was asked and is scrubbed again, with what is secret by now.
 
 pub(crate) mod rules;
+mod watch;
 
 use std::process::ExitCode;
 
@@ -51,8 +52,18 @@ Examples:
     #[command(after_help = "Exit code 1 where the question is over already: the first answer stands.
 
 Examples:
-  clawsmith approvals deny 019b7611")]
-    Deny(Question),
+  clawsmith approvals deny 019b7611
+  clawsmith approvals deny 019b7611 --reason 'not on the main branch'")]
+    Deny(No),
+    /// Wait for questions, and answer each here as it comes.
+    #[command(
+        after_help = "At a terminal each question is put to you as it comes; elsewhere it is printed. Ctrl-C ends it.
+
+Examples:
+  clawsmith approvals watch
+  clawsmith approvals watch --json"
+    )]
+    Watch,
     /// List the rules that were given with a yes.
     #[command(after_help = "Examples:
   clawsmith approvals rules
@@ -71,6 +82,16 @@ pub(crate) struct Yes {
     question: Question,
     #[command(flatten)]
     kind: rules::Kind,
+}
+
+/// Which question, and why not.
+#[derive(Debug, Args)]
+pub(crate) struct No {
+    #[command(flatten)]
+    question: Question,
+    /// Why not; the model is told.
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
 }
 
 /// Which question.
@@ -98,7 +119,10 @@ impl Approvals {
             Self::Approve(Yes { question, kind }) => {
                 question.answer(session, &setup, kind.verdict(), &scrubber)
             }
-            Self::Deny(question) => question.answer(session, &setup, Verdict::Deny, &scrubber),
+            Self::Deny(No { question, reason }) => {
+                question.answer(session, &setup, Verdict::Deny { reason }, &scrubber)
+            }
+            Self::Watch => watch::run(session, &setup),
             Self::Rules(list) => list.run(session, &setup, &scrubber),
             Self::Revoke(revoke) => revoke.run(session, &setup),
         }
@@ -202,6 +226,7 @@ fn show(
         ("id", Some(approval.id.to_string())),
         ("state", Some(state)),
         ("answer by", approval.answered_by.as_ref().map(|by| scrubber.text(by))),
+        ("because", approval.reason.as_ref().map(|reason| scrubber.text(reason))),
         ("tool", Some(request.tool.to_string())),
         ("effects", Some(request.effects.to_string())),
         ("why", Some(scrubber.text(&request.reason))),

@@ -1,12 +1,15 @@
 //! `clawsmith chat`: talking to an agent, and seeing what it says and does.
 //!
-//! The question goes into the queue like every other, in a lane of its conversation: this process takes it from
-//! there, and if it dies, the next chat in the conversation goes on from where it stopped. What is shown is read
-//! from the conversation's log, as any other client would.
+//! The question goes into the queue like every other, in a lane of its session: this process takes it from
+//! there, and if it dies, the next chat in the session goes on from where it stopped. What is shown is read
+//! from the session's log, as any other client would.
 
 mod interactive;
+mod lines;
 mod markdown;
+mod quiet;
 mod speech;
+mod spinner;
 mod view;
 
 use std::convert::Infallible;
@@ -16,10 +19,14 @@ use std::process::ExitCode;
 
 use clap::Args;
 use claw_core::message::Part;
+use claw_core::port::Model;
 use claw_core::store::Process;
 use claw_core::tool::Caller;
 use claw_registry::Asking;
-use clawsmith::app::{App, ModelChoice, Sessions, SessionsOptions, private_lane, workspace_session};
+use clawsmith::app::attach::{self, Attachment};
+use clawsmith::app::mode::Mode;
+use clawsmith::app::{App, ModelChoice, SessionChoice, Sessions, SessionsOptions, private_lane};
+use rustix::fs::FileType;
 
 use self::view::View;
 use super::tools::{approve, read, workspace};
@@ -36,10 +43,16 @@ const MOST_BYTES: usize = 1024 * 1024;
 #[derive(Debug, Args)]
 #[command(
     after_help = "The answer goes to standard output as it comes; which tools are called goes to standard \
-error. With `--json` everything goes to standard output, one event a line. A conversation goes on where it was: \
-there is one for each agent, user and workspace, unless `--session` names another.
+error. With `--json` everything goes to standard output, one event a line, and the last line says what it cost.
 
-A message that is one of the words of a conversation (`/undo`, `/cost`, `/tools`, `/policy`, `/help`) is done, not said.
+At a terminal the latest session of the directory goes on, unless another terminal has it; `--new` begins one. A message \
+(`-m`, or the words themselves) begins a session of its own, unless `--continue`, `--resume` or `--session` says otherwise. \
+What is piped in goes with the message. `@path` in a message attaches that file.
+
+Alt-Enter, or a backslash at the end of a line, makes a new line; a paste of several lines is one message; Tab completes \
+commands, tools and `@path`.
+
+A message that is one of the words of a chat (`/undo`, `/cost`, `/tools`, `/policy`, `/help`) is done, not said.
 
 Where a call needs an approval you are asked on a terminal; elsewhere it is refused, unless `--wait` lets it \
 wait for `clawsmith approvals`. Ctrl-C ends the run: what was said is kept.
@@ -48,15 +61,39 @@ Exit codes: 0 answered, 1 the run failed, 2 usage, 4 a limit ended the run, 130 
 
 Examples:
   clawsmith chat
-  clawsmith chat -m 'show me'
-  clawsmith chat -m 'what is in README.md?' --workspace ~/project
-  echo 'list the files' | clawsmith chat
+  clawsmith chat 'what is in README.md?'
+  clawsmith chat --continue -m 'and now fix it'
+  cat calc.py | clawsmith chat -m 'explain this'
+  clawsmith chat --resume 3f2a
+  clawsmith chat --mode plan 'how would you do it?'
   clawsmith chat -m hello --json"
 )]
 pub(crate) struct Chat {
-    /// What to say, once [default: what standard input holds; on a terminal, a conversation].
+    /// What to say, once [default: what standard input holds; at a terminal, a chat].
+    #[arg(value_name = "MESSAGE", conflicts_with = "message")]
+    words: Option<String>,
+    /// The same.
     #[arg(short, long, value_name = "TEXT")]
     message: Option<String>,
+    /// Go on with the latest session of the directory.
+    #[arg(long = "continue", conflicts_with_all = ["resume", "new", "session"])]
+    go_on: bool,
+    /// Go on with this session, by its id, title or key [default: chosen from a list].
+    #[arg(long, value_name = "SESSION", num_args = 0..=1, default_missing_value = "", conflicts_with_all = ["new", "session"])]
+    resume: Option<String>,
+    /// Begin a new session.
+    #[arg(long, conflicts_with = "session")]
+    new: bool,
+    /// The model that answers, instead of the agent's.
+    #[arg(long, value_name = "PROVIDER[/MODEL]")]
+    model: Option<String>,
+    /// A picture to send with the message; may be given several times.
+    #[arg(long, value_name = "PATH")]
+    image: Vec<PathBuf>,
+    /// How much is done without asking: `plan` (read only), `ask` (before each write), `edits` (commands only),
+    /// `configured`.
+    #[arg(long, value_name = "MODE", default_value_t = Mode::Configured)]
+    mode: Mode,
     /// The directory that the agent works in; not `/` and not the home directory itself [default: the current
     /// directory].
     #[arg(long, value_name = "DIR")]
@@ -83,7 +120,7 @@ impl Chat {
             false => workspace(self.workspace.as_deref(), &session.around)?,
         };
         let mut caller = self.caller.caller(setup.config(), &session.around, &workspace)?;
-        let text = match self.is_interactive(session) {
+        let message = match self.is_interactive(session) {
             true => None,
             false => Some(self.message()?),
         };
@@ -91,68 +128,145 @@ impl Chat {
             if self.managed {
                 caller.workspace = setup.managed_workspace(&caller)?;
             }
+            let mut chosen = None;
             if !self.caller.names_session() {
-                caller.session = workspace_session(&caller, None)?;
                 caller.channel = "cli".into();
+                let choice = self.choice(session, app, &caller, message.as_ref()).await?;
+                let found = app.choose_session(&caller, &choice, message.is_none()).await?;
+                caller.session = found.session.clone();
                 setup.config().sandbox.sandboxing().apply(&mut caller);
+                chosen = Some(found);
             }
-            match text {
-                Some(text) => self.ask(session, app, (caller, text)).await,
-                None => interactive::run(&self, session, app, caller).await,
+            match message {
+                Some(message) => self.ask(session, app, (caller, message)).await,
+                None => interactive::run(&self, session, app, (caller, chosen)).await,
             }
         })
+    }
+
+    /// The session that is meant.
+    async fn choice(
+        &self,
+        session: &mut Session,
+        app: &App,
+        caller: &Caller,
+        message: Option<&Message>,
+    ) -> Result<SessionChoice, Failure> {
+        Ok(match &self.resume {
+            Some(name) if !name.is_empty() => SessionChoice::Named(name.clone()),
+            Some(_) => interactive::choose(session, app, caller).await?,
+            None if self.go_on => SessionChoice::Continue,
+            None if self.new => SessionChoice::New,
+            // A word that sees to a session means the latest one.
+            None => match message {
+                Some(message) if interactive::word_in(&message.text).is_none() => SessionChoice::New,
+                _ => SessionChoice::Latest,
+            },
+        })
+    }
+
+    fn said(&self) -> Option<&String> {
+        self.message.as_ref().or(self.words.as_ref())
     }
 
     /// Whether somebody sits there who wants to talk.
     fn is_interactive(&self, session: &Session) -> bool {
         let terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
-        self.message.is_none() && terminal && !session.out.json
+        self.said().is_none() && terminal && !session.out.json
+    }
+
+    fn instead(&self) -> Option<ModelChoice> {
+        self.model.as_deref().map(ModelChoice::parse)
     }
 
     /// Sends one message and shows its answer.
-    async fn ask(&self, session: &mut Session, app: &App, (caller, text): (Caller, String)) -> Outcome {
-        let mut talk = Talk::start(self, app, caller, None).await?;
-        if let Some(words) = interactive::word_in(&text) {
+    async fn ask(&self, session: &mut Session, app: &App, (caller, message): (Caller, Message)) -> Outcome {
+        let mut talk = Talk::start(self, app, caller, self.instead().as_ref(), session.out.json).await?;
+        if let Some(words) = interactive::word_in(&message.text) {
             let done = interactive::by_itself(words, session, app, &talk).await;
             talk.end().await?;
             return done.map(|()| ExitCode::SUCCESS);
         }
-        talk.view.introduce(&mut session.out, &*talk.sessions.model(&talk.caller).await?)?;
+        let model = talk.sessions.model(&talk.caller).await?;
+        talk.view.introduce(&mut session.out, &*model)?;
+        let mut parts = Vec::new();
+        for path in &self.image {
+            parts.push(picture(&talk.caller.workspace.join(path), &*model)?.part);
+        }
+        parts.push(Part::text(&message.text));
+        let named = attach::named_in(&message.text, &talk.caller.workspace)?;
+        parts.extend(named.into_iter().map(|attached| attached.part));
+        parts.extend(message.piped.as_deref().map(attach::piped));
         let asking = match self.wait || approve::can_ask() {
             true => Asking::Watched,
             false => Asking::Impossible,
         };
-        let run = talk.sessions.send(&talk.caller, vec![Part::text(text)], asking).await?;
+        let run = talk.sessions.send(&talk.caller, parts, asking).await?;
         let ended = tokio::select! {
             ended = talk.view.follow(&mut session.out, run) => ended,
             never = interrupted(&talk.sessions, &talk.caller) => match never {},
         };
+        talk.view.tell_usage(&mut session.out, run).await?;
         talk.end().await?;
         Ok(ExitCode::from(ended?))
     }
 
-    fn message(&self) -> Result<String, Failure> {
-        let text = match &self.message {
-            Some(text) => text.clone(),
-            None if std::io::stdin().is_terminal() => {
-                return Err(Failure::usage("there is nothing to say").hint("clawsmith chat -m 'show me'"));
-            }
-            None => {
-                let bytes = read(std::io::stdin().lock())
-                    .map_err(|error| Failure::usage("standard input cannot be read").because(error))?;
-                String::from_utf8(bytes).map_err(|_| Failure::usage("standard input is not UTF-8"))?
-            }
+    /// What is to be said, and what was piped in beside it.
+    fn message(&self) -> Result<Message, Failure> {
+        let nothing = || Failure::usage("there is nothing to say").hint("clawsmith chat -m 'show me'");
+        let (text, piped) = match self.said() {
+            Some(text) => (text.clone(), piped()?),
+            None if std::io::stdin().is_terminal() => return Err(nothing()),
+            None => (whole_input()?, None),
         };
         if text.trim().is_empty() {
-            return Err(Failure::usage("there is nothing to say").hint("clawsmith chat -m 'show me'"));
+            return Err(nothing());
         }
-        if text.len() > MOST_BYTES {
-            let failure =
-                Failure::usage(format!("a message of {} bytes is longer than {MOST_BYTES}", text.len()));
+        let bytes = text.len() + piped.as_ref().map_or(0, String::len);
+        if bytes > MOST_BYTES {
+            let failure = Failure::usage(format!("a message of {bytes} bytes is longer than {MOST_BYTES}"));
             return Err(failure.hint("put it into a file of the workspace and ask about the file"));
         }
-        Ok(text)
+        Ok(Message { text, piped })
     }
+}
+
+/// A message, and what was piped in beside it.
+struct Message {
+    text: String,
+    piped: Option<String>,
+}
+
+/// A picture, where the model sees any.
+fn picture(path: &std::path::Path, model: &dyn Model) -> Result<Attachment, Failure> {
+    let card = model.card();
+    if !card.images {
+        let message = format!("`{}/{}` takes no pictures", card.provider, card.model);
+        return Err(Failure::usage(message).hint("choose another model with `--model` or `/model`"));
+    }
+    Ok(attach::picture(path)?)
+}
+
+/// What is piped in beside a message; `None` where nothing is. An input that nobody ends or fills is not waited for.
+fn piped() -> Result<Option<String>, Failure> {
+    let stdin = std::io::stdin();
+    let kind = rustix::fs::fstat(&stdin).map(|found| FileType::from_raw_mode(found.st_mode));
+    if !matches!(kind, Ok(FileType::Fifo | FileType::RegularFile)) {
+        return Ok(None);
+    }
+    let wait = rustix::event::Timespec { tv_sec: 3, tv_nsec: 0 };
+    let mut waiting = [rustix::event::PollFd::new(&stdin, rustix::event::PollFlags::IN)];
+    if !matches!(rustix::event::poll(&mut waiting, Some(&wait)), Ok(1..)) {
+        tell("nothing came by standard input within 3 s; going on without it");
+        return Ok(None);
+    }
+    Ok(Some(whole_input()?).filter(|text| !text.trim().is_empty()))
+}
+
+fn whole_input() -> Result<String, Failure> {
+    let bytes = read(std::io::stdin().lock())
+        .map_err(|error| Failure::usage("standard input cannot be read").because(error))?;
+    String::from_utf8(bytes).map_err(|_| Failure::usage("standard input is not UTF-8"))
 }
 
 /// A session that this process carries, and its view.
@@ -168,6 +282,7 @@ impl Talk {
         app: &App,
         caller: Caller,
         instead: Option<&ModelChoice>,
+        json: bool,
     ) -> Result<Self, Failure> {
         let options = SessionsOptions {
             lanes: vec![private_lane(&caller.session)],
@@ -176,8 +291,9 @@ impl Talk {
             ..SessionsOptions::default()
         };
         let sessions = app.sessions(options).await?;
+        sessions.set_mode(chat.mode);
         tell_lost(sessions.lost(), &caller);
-        let view = View::new(&sessions, app, &caller).await?;
+        let view = View::new(&sessions, app, &caller, json).await?;
         Ok(Self { sessions, caller, view })
     }
 

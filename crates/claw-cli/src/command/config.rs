@@ -236,6 +236,12 @@ fn trust(session: &mut Session) -> Outcome {
     for warning in errors.into_iter().chain(warnings) {
         session.out.prose(format_args!("warning: {warning}"))?;
     }
+    if let Some(changes) = setup.loaded.changed_since_accepted(&session.around) {
+        session.out.line("\nSince it was accepted:")?;
+        for line in changes.lines() {
+            session.out.diff_line(line)?;
+        }
+    }
     session.out.line("")?;
     session.out.flush()?;
     // Who sees it at a terminal has not seen it before they called this.
@@ -272,6 +278,7 @@ fn table(session: &mut Session, settings: &[Setting]) -> Result<(), Failure> {
         let origin = match &setting.origin {
             Origin::Default => Cell::quiet("default"),
             Origin::File { line } => Cell::good(format!("file, line {line}")),
+            Origin::User { line } => Cell::good(format!("your file, line {line}")),
             Origin::Env { variable } => Cell::warning(format!("${variable}")),
         };
         table.row([Cell::strong(&setting.key), Cell::new(&setting.value), origin]);

@@ -21,6 +21,7 @@ pub(crate) mod sandbox;
 pub(crate) mod scrub;
 pub(crate) mod secrets;
 pub(crate) mod serve;
+pub(crate) mod sessions;
 pub(crate) mod shell;
 pub(crate) mod skills;
 pub(crate) mod tools;

@@ -11,6 +11,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use clawsmith::app::Setup;
+use clawsmith::app::grants::{Toolchain, read_setting};
 use clawsmith::app::onboard::{self, ModelTest, ModelTestState, NewKey, NewModel, Target, TargetChange};
 use clawsmith::config::{FoundBy, NAME, Surroundings, find};
 use serde_json::json;
@@ -60,6 +61,9 @@ pub(crate) struct Onboard {
     /// The file to write [default: the user's].
     #[arg(long, value_name = "PATH")]
     file: Option<PathBuf>,
+    /// Let agents' commands read the toolchains that are in `$PATH` [default: asked at a terminal].
+    #[arg(long)]
+    toolchains: bool,
     /// Do not test the key.
     #[arg(long)]
     no_test: bool,
@@ -135,6 +139,7 @@ impl Onboard {
             Some(verdict) if works => tell(format_args!("Tested: {}", verdict.what)),
             Some(verdict) => complain("the test failed", &verdict.what),
         }
+        let toolchains = self.toolchains(&questions, &setup, &target)?;
         let agreed = match change {
             TargetChange::Clash => false,
             _ if self.yes => true,
@@ -146,8 +151,10 @@ impl Onboard {
             if let NewKey::Given(key) = &answers.key {
                 runtime.block_on(setup.seal_key(&answers.provider, key))?;
             }
-            if change == TargetChange::Add {
-                target.write(&text)?;
+            let models = Some(text.clone()).filter(|_| change == TargetChange::Add);
+            let added: Vec<String> = models.into_iter().chain(toolchains.clone()).collect();
+            if !added.is_empty() {
+                target.write(&added.join("\n"))?;
             }
         }
         if session.out.json {
@@ -157,6 +164,7 @@ impl Onboard {
                 "provider": answers.provider,
                 "model": answers.model,
                 "text": text,
+                "toolchains": toolchains.filter(|_| agreed),
                 "test": verdict,
             }))?;
             return Ok(ExitCode::from(u8::from(!agreed)));
@@ -194,6 +202,35 @@ impl Onboard {
     }
 }
 
+impl Onboard {
+    /// The text that lets agents' commands read the toolchains of this machine, where somebody wants that.
+    fn toolchains(
+        &self,
+        ask: &Questions<'_>,
+        setup: &Setup,
+        target: &Target,
+    ) -> Result<Option<String>, Stop> {
+        let found: Vec<Toolchain> = setup.toolchains().into_iter().filter(|found| !found.granted).collect();
+        if found.is_empty() {
+            return Ok(None);
+        }
+        let names: Vec<&str> = found.iter().map(|found| found.name).collect();
+        let read = read_setting(found.iter().flat_map(|found| &found.directories), &setup.around);
+        let names = names.join(", ");
+        if target.has_files() {
+            tell(format_args!("Commands do not find {names}; to let them, below `[files]`: {read}"));
+            return Ok(None);
+        }
+        tell(format_args!("Found for agents' commands, to be read and not changed: {names}\n\n    {read}\n"));
+        let is_wanted = match () {
+            () if self.toolchains || self.yes => true,
+            () if ask.terminal => ask.confirm("Let agents use them?", true)?,
+            () => false,
+        };
+        Ok(is_wanted.then(|| format!("[files]\n{read}\n")))
+    }
+}
+
 /// Whether the file is one that holds only as it was accepted.
 fn is_of_project(session: &Session, target: &Target) -> bool {
     let found = find(session.globals.config.as_deref(), &session.around);
@@ -208,8 +245,11 @@ fn tell_of_others(session: &Session, target: &Target) {
     {
         let (path, why) = (found.path.display(), found.by.words());
         tell(format_args!(
-            "note: `{path}` ({why}) goes before `{}`, which does not hold here; to write that one: --file {path}",
-            target.path.display()
+            "note: `{path}` ({why}) {}; to write that one: --file {path}",
+            match found.by {
+                FoundBy::Project => "is laid over it here, and its keys win".to_owned(),
+                _ => format!("goes before `{}`, which does not hold here", target.path.display()),
+            }
         ));
     }
 }

@@ -138,6 +138,8 @@ fn place(reaching: &Reaching, session: &Session, launcher: Arc<Launcher>) -> Res
         access: WorkspaceAccess::Direct,
         network: false,
         readable: Vec::new(),
+        granted: setup.granted_to_commands()?,
+        home: Some("cli".into()),
         hidden: Vec::new(),
         paths: Vec::new(),
         sights: Vec::new(),

@@ -214,3 +214,55 @@ fn without_a_store_nothing_waits_and_none_is_made() {
     assert_eq!(home.run(&["approvals", "approve", "019b"]).code, 2);
     assert!(!home.data().exists());
 }
+
+#[test]
+fn a_reason_of_a_no_reaches_the_model_and_a_watcher_answers() {
+    let home = Home::with_config("[approvals.effects]\nwrite = \"ask\"\n");
+    let script = home.write(
+        "script.toml",
+        "[[turn]]\nwhen.result_of = \"write_file\"\ndo = [{ say = \"The tool said: {{result}}\" }]\n\n\
+         [[turn]]\ndo = [{ call = \"write_file\", args = { path = \"a.txt\", content = \"x\" } }]\n",
+    );
+    let chat = || {
+        Command::new(assert_cmd::cargo::cargo_bin!("clawsmith"))
+            .env_clear()
+            .env("HOME", home.path())
+            .env("USER", "tester")
+            .current_dir(home.path().join("project"))
+            .args(["chat", "-m", "go", "--wait", "--script", script.to_str().unwrap()])
+            .stdin(std::process::Stdio::null())
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .unwrap()
+    };
+    let said =
+        |chat: std::process::Child| String::from_utf8(chat.wait_with_output().unwrap().stdout).unwrap();
+    let first = chat();
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    let id = loop {
+        let waiting = home.run(&["approvals", "list", "--json"]).json();
+        if let Some(id) = waiting[0]["id"].as_str() {
+            break id.to_owned();
+        }
+        assert!(std::time::Instant::now() < until, "no question came");
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    };
+    let denied = home.run(&["approvals", "deny", &id, "--reason", "not on the main branch"]);
+    assert_eq!(denied.code, 0, "{}", denied.shown());
+    let said_first = said(first);
+    assert!(said_first.contains("tester said no to this call: not on the main branch"), "{said_first}");
+    let shown = home.run(&["approvals", "show", &id]);
+    assert!(shown.stdout.contains("not on the main branch"), "{}", shown.shown());
+
+    let mut watcher = crate::terminal::Terminal::run(&home, &["approvals", "watch"]);
+    watcher.wait_for("Waiting for questions");
+    let second = chat();
+    watcher.wait_for("`write_file` needs your approval");
+    watcher.wait_for("no and why");
+    watcher.type_in("y\r");
+    let said_second = said(second);
+    assert!(said_second.contains("created `a.txt`"), "{said_second}");
+    watcher.type_in("\u{3}");
+    assert_eq!(watcher.ended().0, Some(0));
+}

@@ -55,7 +55,7 @@ fn reads_the_question_from_standard_input_and_shows_the_calls() {
         "{}",
         ran.shown()
     );
-    assert!(ran.stderr.contains("→ read_file {\"path\":\"notes.txt\"}\n✓ read_file ("), "{}", ran.shown());
+    assert!(ran.stderr.contains("→ read_file notes.txt\n✓ read_file notes.txt "), "{}", ran.shown());
 }
 
 #[test]
@@ -76,14 +76,19 @@ fn tells_programs_everything_in_events_line_by_line() {
     let first = events(&home.run(&["chat", "-m", "list the files", "--json"]));
     let kinds: Vec<&str> = first.iter().map(|event| event["type"].as_str().unwrap()).collect();
     assert_eq!(kinds[..2], ["chat", "message"]);
-    assert_eq!((&first[0]["demo"], kinds.last()), (&true.into(), Some(&"run")));
+    assert_eq!((&first[0]["demo"], kinds.last()), (&true.into(), Some(&"usage")));
+    let usage = &first.last().unwrap()["usage"];
+    assert!(usage["tokens"]["output"].is_u64() && usage["cost"].is_u64(), "{usage}");
     let states: Vec<_> = of_type(&first, "tool").iter().map(|event| event["state"].clone()).collect();
     assert_eq!(states, ["started", "finished"]);
     let words: String = of_type(&first, "text").iter().map(|event| event["text"].as_str().unwrap()).collect();
     assert!(words.starts_with("These are the files here:"), "{words}");
-    assert_eq!(first.last().unwrap()["end"], "answered");
+    assert_eq!(of_type(&first, "run").last().unwrap()["end"], "answered");
 
-    let second = events(&home.run(&["chat", "-m", "hello", "--json"]));
+    let fresh = events(&home.run(&["chat", "hello", "--json"]));
+    assert_ne!(first[0]["session"], fresh[0]["session"], "a message has a session of its own");
+    let session = first[0]["session"].as_str().unwrap();
+    let second = events(&home.run(&["chat", "-m", "hello", "--json", "--resume", session]));
     let seq = |events: &[Value]| of_type(events, "message")[0]["message"]["seq"].as_u64().unwrap();
     assert_eq!((seq(&first), seq(&second)), (1, 5), "the conversation goes on");
     let other = events(&home.run(&["chat", "-m", "hello", "--json", "--session", "cli:other"]));
@@ -169,7 +174,7 @@ fn another_process_approves_what_a_run_waits_for() {
     assert_eq!((&asked["tool"], &asked["state"]), (&"write_file".into(), &"pending".into()));
     let approved = home.run(&["approvals", "approve", id]);
     assert_eq!(approved.code, 0, "{}", approved.shown());
-    let last = events.last().unwrap();
+    let last = events.filter(|event| event["type"] == "run").last().unwrap();
     assert_eq!((&last["state"], &last["end"]), (&"ended".into(), &"answered".into()));
     assert_eq!(chat.wait().unwrap().code(), Some(0));
     assert!(home.path().join("project/a.txt").exists());

@@ -228,3 +228,58 @@ fn what_a_call_would_refuse_is_refused_by_the_check() {
     let ran = home.run(&["doctor"]);
     assert!(ran.stdout.contains("`rank` has no key: `RANK_KEY` is not set"), "{}", ran.shown());
 }
+
+#[test]
+fn a_project_is_laid_over_the_users_file_key_by_key() {
+    let home = Home::new();
+    std::fs::create_dir_all(home.path().join(".config/clawsmith")).unwrap();
+    home.write(
+        ".config/clawsmith/clawsmith.toml",
+        "[models]\nprovider = \"ollama\"\nmodel = \"mine\"\n\n[tools]\nprofile = \"coding\"\ndeny = [\"exec\"]\n\
+         also_allow = [\"web_fetch\"]\n\n[files]\ndeny = [\"private\"]\n",
+    );
+    home.configure("[tools]\ndeny = [\"write_file\"]\nalso_allow = [\"datetime\"]\n\n[files]\ndeny = []\n");
+    let ran = home.run_with(&[("CLAWSMITH_MODELS__MODEL", "other")], &["config", "show", "--json"]);
+    let shown = ran.json();
+    let of = |key: &str| {
+        let settings = shown["settings"].as_array().unwrap();
+        settings
+            .iter()
+            .find(|setting| setting["key"] == key)
+            .unwrap_or_else(|| panic!("{key}: {shown}"))
+            .clone()
+    };
+    let check = |key: &str, value: serde_json::Value, from: &str| {
+        let setting = of(key);
+        assert_eq!((&setting["value"], setting["from"].as_str()), (&value, Some(from)), "{key}");
+    };
+    check("models.provider", "ollama".into(), "user");
+    check("models.model", "other".into(), "env");
+    check("tools.profile", "coding".into(), "user");
+    check("tools.deny", serde_json::json!(["exec", "write_file"]), "file");
+    check("tools.also_allow", serde_json::json!(["datetime"]), "file");
+    check("files.deny", serde_json::json!(["private"]), "file");
+    check("limits.timeout_secs", 60.into(), "default");
+    // A mistake is told where it stands.
+    home.write(".config/clawsmith/clawsmith.toml", "[tools]\ndeny = [\"effect:nonsense\"]\n");
+    let wrong = home.run(&["config", "check"]);
+    assert!(
+        wrong.code == 2 && wrong.stderr.contains(".config/clawsmith/clawsmith.toml:2"),
+        "{}",
+        wrong.shown()
+    );
+}
+
+#[test]
+fn accepting_an_edited_file_shows_what_changed() {
+    let home = Home::with_config("[tools]\nprofile = \"minimal\"\n");
+    home.write("project/clawsmith.toml", "[tools]\nprofile = \"full\"\n");
+    let lint = home.run(&["policy", "lint"]);
+    assert!(!lint.stderr.contains("accepted"), "looking needs no accepting: {}", lint.shown());
+    let ran = home.run(&["config", "trust"]);
+    assert!(
+        ran.stdout.contains("-profile = \"minimal\"") && ran.stdout.contains("+profile = \"full\""),
+        "{}",
+        ran.shown()
+    );
+}

@@ -244,7 +244,7 @@ fn no_variable_of_ours_reaches_a_command() {
         [("SECRET_TOKEN", "leaked-value"), ("CLAWSMITH_KEYS", "leaked-keys"), ("PATH", "/nowhere")];
     let args = json!({ "command": "env; cat /proc/self/environ; cat /proc/1/environ" }).to_string();
     let ran = home.run_with(&variables[..1], &["tools", "call", "exec", &args]);
-    assert!(ran.stdout.contains("HOME=~/project") && !ran.stdout.contains("leaked"), "{}", ran.shown());
+    assert!(ran.stdout.contains("HOME=/run/home") && !ran.stdout.contains("leaked"), "{}", ran.shown());
     let ran = home.run_with(&variables[2..], &["tools", "call", "exec", &args]);
     assert!(
         !ran.stdout.contains("/nowhere") && ran.stdout.contains("PATH=/usr/local/sbin:"),

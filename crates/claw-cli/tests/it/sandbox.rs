@@ -41,7 +41,7 @@ fn a_command_runs_in_it_and_its_code_is_ours() {
     assert!(ran.stdout.starts_with("read me\n") && !ran.stdout.contains("secret-content"), "{}", ran.stdout);
     assert_eq!(std::fs::read_to_string(home.path().join("project/out")).unwrap(), "made\n");
     let ran = home.run_with(&[("SECRET_TOKEN", "leaked")], &["sandbox", "run", "--", "env"]);
-    assert!(ran.stdout.contains("HOME=~/project") && !ran.stdout.contains("leaked"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("HOME=/run/home") && !ran.stdout.contains("leaked"), "{}", ran.stdout);
     let ran = home.run(&["sandbox", "run", "--read-only", "--", "sh", "-c", "echo changed > in"]);
     assert_ne!(ran.code, 0);
     assert_eq!(std::fs::read_to_string(home.path().join("project/in")).unwrap(), "read me\n");

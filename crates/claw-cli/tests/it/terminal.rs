@@ -37,8 +37,30 @@ when.result_of = "exec"
 do = [{ say = "The command was run." }]
 
 [[turn]]
+when.said = "count slowly"
+when.round = 0
+do = [{ call = "exec", args = { command = "for n in 1 2 3; do echo line $n; sleep 0.4; done; seq 10 60; exit 3" } }]
+
+[[turn]]
+when.said = "write it"
+when.round = 0
+do = [{ call = "write_file", args = { path = "new.txt", content = "first\nsecond\n" } }]
+
+[[turn]]
+when.result_of = "write_file"
+do = [{ say = "| name | size |\n|---|---|\n| *new* | [two](https://x.y) |\n\nDone.\n" }]
+
+[[turn]]
+when.said = "think long"
+do = [{ say = "Soon. \n", delay_ms = 2500 }, { say = "There.", delay_ms = 2500 }]
+
+[[turn]]
 when.said = "go on for ever"
 do = [{ say = "Very well. ", delay_ms = 1 }, { hang = true }]
+
+[[turn]]
+when.said = "echo"
+do = [{ say = "You said <{{said}}>." }]
 
 [[turn]]
 do = [{ say = "I heard you." }]
@@ -156,10 +178,11 @@ fn words_stream_and_a_change_is_shown_and_taken_back() {
     let home = Home::new();
     let notes = home.write("project/notes.txt", "one\ntwo\n");
     let mut terminal = Terminal::start(&home);
-    terminal.wait_for("/help says what there is");
+    terminal.wait_for("/help for commands");
     terminal.say("change it");
     terminal.wait_for("I read it first.");
-    terminal.wait_for("✓ edit");
+    terminal.wait_for("→ edit notes.txt");
+    terminal.wait_for("✓ edit notes.txt (+1 -1)");
     terminal.wait_for("-two");
     terminal.wait_for("+three");
     terminal.wait_for("It is changed.");
@@ -171,6 +194,8 @@ fn words_stream_and_a_change_is_shown_and_taken_back() {
     terminal.wait_for("for 3 answers");
     terminal.say("/nonsense");
     terminal.wait_for("there is no `/nonsense`");
+    terminal.say("/udno");
+    terminal.wait_for("did you mean `/undo`?");
     terminal.end();
 }
 
@@ -181,8 +206,8 @@ fn a_question_is_answered_in_the_conversation() {
     terminal.say("ask me");
     let asked = terminal.wait_for("[n]o");
     assert!(asked.contains("$WHAT"), "{asked}");
-    terminal.type_in("n\r");
-    terminal.wait_for("refused");
+    terminal.type_in("no, because it is late\r");
+    terminal.wait_for("said no to this call: because it is late");
     terminal.wait_for("The command was run.");
     terminal.say("ask me");
     terminal.wait_for("[n]o");
@@ -198,9 +223,9 @@ fn ctrl_c_ends_the_answer_and_not_the_program() {
     terminal.say("go on for ever");
     terminal.wait_for("Very well.");
     terminal.type_in("\u{3}");
-    terminal.wait_for("stopped");
+    terminal.wait_for("Stopped.");
     terminal.say("/new");
-    terminal.wait_for("a new conversation");
+    terminal.wait_for("a new session");
     terminal.say("are you there?");
     terminal.wait_for("I heard you.");
     terminal.end();
@@ -310,9 +335,137 @@ fn ctrl_c_withdraws_a_question_at_once() {
     terminal.wait_for("[n]o");
     terminal.type_in("\u{3}");
     terminal.wait_for("the question is withdrawn");
-    terminal.wait_for("stopped; what was said is kept");
+    terminal.wait_for("Stopped. What was said is saved.");
     assert_eq!(home.run(&["approvals", "list"]).stdout, "no question waits\n");
     terminal.say("are you there?");
     terminal.wait_for("I heard you.");
     terminal.end();
+}
+
+#[test]
+fn a_paste_of_several_lines_is_one_message() {
+    let home = Home::new();
+    let mut terminal = Terminal::start(&home);
+    terminal.wait_for("default> ");
+    terminal.type_in("\u{1b}[200~echo one\rtwo\rthree\u{1b}[201~\r");
+    terminal.wait_for("You said <echo one");
+    terminal.wait_for("two");
+    terminal.wait_for("three>.");
+    terminal.end();
+}
+
+#[test]
+fn alt_enter_and_a_backslash_make_a_new_line() {
+    let home = Home::new();
+    let mut terminal = Terminal::start(&home);
+    terminal.wait_for("default> ");
+    terminal.type_in("echo one\\\rtwo\u{1b}\rthree\r");
+    terminal.wait_for("You said <echo one");
+    let said = terminal.wait_for("three>.");
+    assert!(said.contains("two") && !said.contains('\\'), "{said}");
+    terminal.end();
+}
+
+#[test]
+fn what_is_typed_ahead_is_not_shown_in_the_answer_and_not_lost() {
+    let home = Home::new();
+    let mut terminal = Terminal::start(&home);
+    terminal.say("think long");
+    terminal.wait_for("thinking");
+    terminal.type_in("echo typed ahead\r");
+    let answer = terminal.wait_for("There.");
+    assert!(answer.contains("Soon.") && !answer.contains("typed ahead"), "{answer}");
+    terminal.wait_for("You said <echo typed ahead>.");
+    terminal.end();
+}
+
+#[test]
+fn a_spinner_shows_seconds_while_the_model_is_silent() {
+    let home = Home::new();
+    let mut terminal = Terminal::start(&home);
+    terminal.say("think long");
+    terminal.wait_for("thinking · 1 s");
+    terminal.wait_for("Ctrl-C stops");
+    terminal.wait_for("There.");
+    terminal.end();
+}
+
+#[test]
+fn a_command_is_shown_as_it_runs_by_head_and_tail_and_with_its_exit_code() {
+    let home = Home::new();
+    let mut terminal = Terminal::start(&home);
+    terminal.say("count slowly");
+    terminal.wait_for("→ exec for n in 1 2 3");
+    let first = terminal.wait_for("line 1");
+    assert!(!first.contains("line 3"), "as it comes");
+    terminal.wait_for("line 3");
+    let rest = terminal.wait_for("✗ exec");
+    assert!(rest.contains("lines …") && rest.contains("  60") && !rest.contains("  40"), "{rest}");
+    terminal.wait_for("(exit code 3)");
+    terminal.end();
+}
+
+#[test]
+fn a_new_file_is_shown_and_tables_and_links_are_dressed() {
+    let home = Home::new();
+    let mut terminal = Terminal::start(&home);
+    terminal.say("write it");
+    terminal.wait_for("✓ write_file new.txt (new, +2)");
+    terminal.wait_for("+first");
+    terminal.wait_for("name  size");
+    terminal.wait_for("new   two (https://x.y)");
+    terminal.wait_for("Done.");
+    terminal.end();
+}
+
+#[test]
+fn tab_completes_commands_and_files_and_a_file_is_attached() {
+    let home = Home::new();
+    home.write("project/calculator.py", "print(6 * 7)\n");
+    let mut terminal = Terminal::start(&home);
+    terminal.wait_for("default> ");
+    terminal.type_in("/too\t");
+    terminal.wait_for("/tools");
+    terminal.type_in("\r");
+    terminal.wait_for("read_file");
+    terminal.wait_for("default> ");
+    terminal.type_in("echo @calc\t");
+    terminal.wait_for("@calculator.py");
+    terminal.type_in("\r");
+    terminal.wait_for("attached `calculator.py` (1 lines)");
+    terminal.wait_for("You said <echo @calculator.py");
+    terminal.end();
+    let shown = home.run(&["sessions", "list", "--json"]).json();
+    let id = shown[0]["id"].as_str().unwrap();
+    let said = home.run(&["sessions", "show", id]);
+    assert!(said.stdout.contains("print(6 * 7)"), "{}", said.shown());
+}
+
+#[test]
+fn a_mode_narrows_and_is_shown_at_the_prompt() {
+    let home = Home::new();
+    let notes = home.write("project/notes.txt", "one\ntwo\n");
+    let mut terminal = Terminal::start(&home);
+    terminal.say("/mode plan");
+    terminal.wait_for("read only");
+    terminal.wait_for("default (plan)> ");
+    terminal.type_in("write it\r");
+    terminal.wait_for("the mode `plan` says deny");
+    terminal.wait_for("default (plan)> ");
+    terminal.type_in("/mode ask\r");
+    terminal.wait_for("default (ask)> ");
+    terminal.type_in("change it\r");
+    // The change is shown before the question.
+    let asked = terminal.wait_for("[n]o");
+    assert!(asked.contains("-two") && asked.contains("+three"), "{asked}");
+    assert!(asked.contains("the mode `ask` says ask"), "{asked}");
+    assert_eq!(fs::read_to_string(&notes).unwrap(), "one\ntwo\n");
+    terminal.type_in("y\r");
+    terminal.wait_for("It is changed.");
+    terminal.wait_for("default (ask)> ");
+    terminal.type_in("/mode paln\r");
+    terminal.wait_for("did you mean `plan`?");
+    terminal.wait_for("default (ask)> ");
+    terminal.type_in("\u{4}");
+    assert_eq!(terminal.ended().0, Some(0));
 }

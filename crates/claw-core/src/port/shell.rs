@@ -159,6 +159,11 @@ pub struct RunContext {
     pub network: bool,
     /// Directories beside the workspace that it can read and not change, in a sandbox: those of skills in use.
     pub readable: Vec<PathBuf>,
+    /// Directories that the deployment grants beside the workspace. Files in them that hold secrets by their names are
+    /// not shown.
+    pub granted: Vec<Allowed>,
+    /// Key of the command's home directory, which outlives it; `None` makes the workspace its home.
+    pub home: Option<SmolStr>,
     /// Paths that do not exist for it, as far as they are there.
     pub hidden: Vec<PathBuf>,
     /// Paths beside the workspace that it reaches in a sandbox, where they are not hidden.

@@ -106,6 +106,9 @@ pub struct Approval {
     pub state: ApprovalState,
     /// Who answered.
     pub answered_by: Option<String>,
+    /// The reason that was given with a no.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 /// A person's answer.
@@ -117,6 +120,8 @@ pub struct Answer {
     pub by: String,
     /// When it was given; for the store, now.
     pub at: UnixMillis,
+    /// The reason of a no, for whoever made the call.
+    pub reason: Option<String>,
 }
 
 /// Keeps questions and their answers; a change is told as [`Topic::Approvals`](super::Topic::Approvals).

@@ -102,6 +102,9 @@ pub struct Conversation {
     pub lane: SmolStr,
     /// What its last job was to do.
     pub order: Value,
+    /// The title that its owner gave it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
     /// When it began.
     pub started: UnixMillis,
     /// When a message was last accepted.
@@ -158,4 +161,27 @@ pub trait Conversations: SessionLog {
         before: u64,
         limit: usize,
     ) -> Result<Option<Vec<Message>>, StoreError>;
+    /// Gives one of them a title; `None` takes it away. Returns false where the circle has none of that key.
+    async fn rename_conversation(
+        &self,
+        (tenant, circle): (&TenantId, &Circle),
+        session: &SessionKey,
+        title: Option<&str>,
+    ) -> Result<bool, StoreError>;
+    /// Copies the messages and summaries of one of them to a new key of the same owner. Returns false where the circle
+    /// has none of that key; [`StoreError::Refused`], and nothing copied, where the new key is taken.
+    async fn fork_conversation(
+        &self,
+        (tenant, circle): (&TenantId, &Circle),
+        session: &SessionKey,
+        (to, at): (&SessionKey, UnixMillis),
+    ) -> Result<bool, StoreError>;
+    /// Removes one of them with its messages, events and summaries. Ledger, usage and changes of files stay. Returns
+    /// false where the circle has none of that key; [`StoreError::Refused`], and nothing removed, while a run of it waits
+    /// or goes on.
+    async fn remove_conversation(
+        &self,
+        (tenant, circle): (&TenantId, &Circle),
+        session: &SessionKey,
+    ) -> Result<bool, StoreError>;
 }

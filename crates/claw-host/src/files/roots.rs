@@ -14,6 +14,7 @@ use rustix::io::Errno;
 use super::denied::Denied;
 use super::failure::Failure;
 use super::handle::{Directory, Id};
+use crate::secret_files::secret_files;
 
 /// How many handles of roots are kept open.
 const KEPT: usize = 256;
@@ -164,13 +165,14 @@ pub(super) enum Part {
 impl Reach {
     /// Looks at what a scope says. With `make`, roots that may be written are made where they are missing.
     pub(super) fn new(handles: &Handles, scope: &Scope, make: bool) -> Result<Self, Failure> {
-        let denied = Denied::new(&scope.denied, scope.roots.iter().map(|root| root.path.as_path()));
+        let hidden = hidden(scope)?;
+        let denied = Denied::new(&hidden, scope.roots.iter().map(|root| root.path.as_path()));
         let mut roots = Vec::with_capacity(scope.roots.len());
         for root in &scope.roots {
             if !root.path.is_absolute() {
                 return Err(Failure::Outside);
             }
-            let covered = scope.denied.iter().any(|path| root.path.starts_with(path));
+            let covered = hidden.iter().any(|path| root.path.starts_with(path));
             let handle = match root.access {
                 Access::Write if make && !covered => handles.get_or_make(&root.path)?,
                 _ => handles.get(&root.path)?,
@@ -181,7 +183,7 @@ impl Reach {
             roots.push(Reached { root: root.clone(), handle, denied: covered || within });
         }
         let below = |path: &PathBuf| roots.iter().any(|root: &Reached| root.holds(path));
-        let (hides, open) = (scope.denied.iter().any(below), denied.open().iter().any(below));
+        let (hides, open) = (hidden.iter().any(below), denied.open().iter().any(below));
         Ok(Self { roots, denied, hides, open, entered: RwLock::default() })
     }
 
@@ -264,6 +266,19 @@ impl Reach {
         }
         Err(Failure::Outside)
     }
+}
+
+/// The denied paths of a scope, and the files with secrets in its covered roots. Those of the workspace, which is the
+/// first root, are the agent's.
+fn hidden(scope: &Scope) -> Result<Vec<PathBuf>, Failure> {
+    let mut hidden = scope.denied.clone();
+    let workspace = scope.roots.first().map(|root| root.path.as_path());
+    let is_own = |path: &Path| workspace.is_some_and(|workspace| path.starts_with(workspace));
+    for root in &scope.covered {
+        let files = secret_files(root).map_err(|_| Failure::Denied)?;
+        hidden.extend(files.iter().filter(|path| !is_own(path)).cloned());
+    }
+    Ok(hidden)
 }
 
 /// The parts of a path, without those that say nothing.

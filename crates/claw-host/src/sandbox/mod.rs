@@ -18,4 +18,4 @@ pub use error::SandboxError;
 pub use helper::enter_if_asked;
 pub use launcher::{Confinement, Ended, Launch, Launcher, REQUIRED, Running, Stopped};
 pub use layers::{Layer, LayerName, Layers, Standing};
-pub use reach::{Execute, Grant, Limits, Network, Reach, WorkspaceLayer};
+pub use reach::{Execute, Grant, HOME, Limits, Network, Reach, WorkspaceLayer};

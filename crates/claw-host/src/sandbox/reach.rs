@@ -17,6 +17,8 @@ pub struct Reach {
     pub layer: Option<WorkspaceLayer>,
     /// Directory of this machine that is its `/tmp`; `None` gives it one of its own, gone with it.
     pub temporary: Option<PathBuf>,
+    /// Directory of this machine that is its home, shown at [`HOME`]; `None` shows none there.
+    pub home: Option<Grant>,
     /// Further paths.
     pub grants: Vec<Grant>,
     /// Paths that are not shown even where they lie inside the workspace or a grant: the store, the keys.
@@ -154,6 +156,9 @@ pub(super) const SYSTEM: &[&str] = &[
     "/etc/timezone",
 ];
 
+/// The home directory inside a sandbox that has one.
+pub const HOME: &str = "/run/home";
+
 /// Shown where a network is granted.
 pub(super) const RESOLVER: &str = "/etc/resolv.conf";
 
@@ -168,6 +173,7 @@ impl Reach {
             write: true,
             layer: None,
             temporary: None,
+            home: None,
             grants: Vec::new(),
             hidden: Vec::new(),
             network: Network::None,
@@ -209,6 +215,7 @@ impl Reach {
         // What a command leaves in a `/tmp` that lasts must not decide where something is shown to the next one.
         let in_tmp = |path: &Path| path.starts_with("/tmp") || path.starts_with("/var/tmp");
         let is_clear = !in_tmp(&workspace) && !grants.iter().any(|grant| in_tmp(&grant.path));
+        let home = self.home.as_ref().map(grant).transpose()?;
         let (layer, temporary) = (self.layer.clone(), self.temporary.clone().filter(|_| is_clear));
         let execute = match &self.execute {
             Execute::Any => Execute::Any,
@@ -216,7 +223,7 @@ impl Reach {
                 Execute::Only(files.iter().map(|file| resolve(file)).collect::<Result<_, _>>()?)
             }
         };
-        Ok(Self { workspace, grants, hidden, layer, temporary, write, network, processes, execute })
+        Ok(Self { workspace, grants, hidden, layer, temporary, home, write, network, processes, execute })
     }
 }
 

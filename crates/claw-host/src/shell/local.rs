@@ -13,10 +13,13 @@ use tokio::sync::OnceCell;
 
 use super::pending::Pending;
 use super::process::{Command, Finished, Input, Process, Streams, Watch};
+use super::search_path::SearchPath;
 use super::{OutputLimits, child, environment, generated, scratch, sight};
 use crate::sandbox::{
-    Confinement, Execute, Grant, Launcher, LayerName, Limits, Network, Reach, SandboxError, WorkspaceLayer,
+    Confinement, Execute, Grant, HOME, Launcher, LayerName, Limits, Network, Reach, SandboxError,
+    WorkspaceLayer,
 };
+use crate::secret_files::secret_files;
 use crate::transaction::Transactions;
 
 /// The directory in a data directory that holds workspaces.
@@ -44,6 +47,10 @@ pub struct ShellOptions {
     pub direct: Vec<String>,
     /// Place of the `/tmp` of each session; without it every command has one of its own.
     pub temporary: Option<PathBuf>,
+    /// Place of the home directories of agents' commands; without it the workspace is their home.
+    pub homes: Option<PathBuf>,
+    /// Agents work for the user of this program: git in their homes knows that user's name and address.
+    pub knows_user: bool,
     /// How long a command may run on the host.
     pub host_timeout: Duration,
     /// How long a command may run in the sandbox.
@@ -65,6 +72,8 @@ impl Default for ShellOptions {
             transactions: None,
             direct: GENERATED.map(str::to_owned).to_vec(),
             temporary: None,
+            homes: None,
+            knows_user: false,
             host_timeout: Duration::from_secs(60),
             sandbox_timeout: Duration::from_secs(300),
             grace: Duration::from_secs(3),
@@ -99,9 +108,16 @@ impl LocalShell {
             true => Some(self.confinement(context).await),
             false => None,
         };
+        let home = match &confinement {
+            // Inside of the sandbox it is elsewhere, and the helper says where.
+            Some(confinement) => confinement.reach.home.as_ref().map(|home| home.path.clone()),
+            None => self.home(context).await.map(|home| home.path),
+        };
+        let home = home.unwrap_or_else(|| context.workspace.clone());
+        let search = tokio::task::spawn_blocking(search(context)).await.unwrap_or_default();
         Command {
             argv,
-            env: environment::environment(|name| std::env::var(name).ok(), &context.workspace, env),
+            env: environment::with_path(|name| std::env::var(name).ok(), &home, &search, env),
             directory,
             limits: self.options.limits.clone(),
             confinement,
@@ -120,10 +136,13 @@ impl LocalShell {
     pub(super) fn writable(&self, context: &RunContext) -> Vec<PathBuf> {
         let grants = self.options.grants.iter().filter(|grant| grant.write);
         let grants = grants.map(|grant| grant.path.canonicalize().unwrap_or_else(|_| grant.path.clone()));
-        let given = context.paths.iter().filter(|path| path.write);
+        let given = context.paths.iter().chain(&context.granted).filter(|path| path.write);
         let given = given.map(|path| path.path.canonicalize().unwrap_or_else(|_| path.path.clone()));
         let temporary = sight::TEMPORARY.iter().map(PathBuf::from);
-        std::iter::once(context.workspace.clone()).chain(temporary).chain(grants).chain(given).collect()
+        let home = self.options.homes.as_ref().filter(|_| context.home.is_some());
+        let homes = home.into_iter().flat_map(|homes| [PathBuf::from(HOME), homes.clone()]);
+        let own = std::iter::once(context.workspace.clone()).chain(homes);
+        own.chain(temporary).chain(grants).chain(given).collect()
     }
 
     /// The options of every command.
@@ -150,6 +169,7 @@ impl LocalShell {
             write,
             layer: None,
             temporary: self.temporary(context).await,
+            home: self.home(context).await,
             grants: self
                 .options
                 .grants
@@ -157,6 +177,7 @@ impl LocalShell {
                 .map(grant)
                 .chain(given)
                 .chain(self.readable(context).await)
+                .chain(granted(context).await)
                 .collect(),
             hidden: self.hidden(context).await,
             network: self.network(context),
@@ -186,8 +207,10 @@ impl LocalShell {
         };
         let mut hidden: Vec<PathBuf> = self.options.hidden.iter().filter(shown).cloned().collect();
         // What is not there cannot be read; what must not be made either is in the options.
-        let inside = context.hidden.iter().filter(|path| path.starts_with(&context.workspace));
-        hidden.extend(sight::existing(inside.cloned().collect()).await);
+        let is_granted = |path: &Path| context.granted.iter().any(|granted| path.starts_with(&granted.path));
+        let is_shown = |path: &&PathBuf| path.starts_with(&context.workspace) || is_granted(path);
+        let inside = context.hidden.iter().filter(is_shown).cloned();
+        hidden.extend(sight::existing(inside.chain(secrets(context).await).collect()).await);
         hidden
     }
 
@@ -209,6 +232,20 @@ impl LocalShell {
             Ok(directory) => Some(directory),
             Err(error) => {
                 tracing::warn!(%error, "the `/tmp` of a session cannot be made");
+                None
+            }
+        }
+    }
+
+    /// The home directory of the context's commands. Without it the workspace is their home.
+    async fn home(&self, context: &RunContext) -> Option<Grant> {
+        let (root, key) = (self.options.homes.clone()?, context.home.clone()?);
+        let knows_user = self.options.knows_user;
+        let made = tokio::task::spawn_blocking(move || scratch::home(&root, &key, knows_user)).await;
+        match made.unwrap_or_else(|stopped| Err(std::io::Error::other(stopped))) {
+            Ok(path) => Some(Grant { path, write: writes(context) }),
+            Err(error) => {
+                tracing::warn!(%error, "the home of commands cannot be made");
                 None
             }
         }
@@ -407,7 +444,7 @@ impl LocalShell {
 #[async_trait]
 impl ShellHost for LocalShell {
     async fn look(&self, context: &RunContext, targets: &[Target]) -> Result<Vec<Sight>, ToolError> {
-        let seen = sight::look(targets, &context.workspace).await?;
+        let seen = sight::look(targets, &context.workspace, search(context)).await?;
         let mut sights = Vec::with_capacity(targets.len());
         for (target, seen) in targets.iter().zip(seen) {
             let (path, identity) = match target {
@@ -468,6 +505,46 @@ impl ShellHost for LocalShell {
         let process = Process::start(&self.launcher, command).await.map_err(refused)?;
         Ok(child::child(process, place(context)))
     }
+}
+
+/// Finds the programs of a context's commands, on a thread that may block.
+fn search(context: &RunContext) -> impl FnOnce() -> SearchPath + Send + 'static {
+    // A program with credentials, and whoever has no home of its own, finds the system's programs.
+    let (has_home, sandboxed) = (context.home.is_some(), context.sandboxed);
+    let granted = context.granted.clone();
+    move || match has_home {
+        true => SearchPath::find(|name| std::env::var(name).ok(), sandboxed.then_some(granted.as_slice())),
+        false => SearchPath::default(),
+    }
+}
+
+/// The directories that the deployment grants, as far as they are there.
+async fn granted(context: &RunContext) -> Vec<Grant> {
+    let there = sight::existing(context.granted.iter().map(|granted| granted.path.clone()).collect()).await;
+    let granted = context.granted.iter().filter(|granted| there.contains(&granted.path));
+    granted
+        .map(|granted| Grant { path: granted.path.clone(), write: granted.write && writes(context) })
+        .collect()
+}
+
+/// The files with secrets in those directories. A directory that cannot be searched is hidden whole.
+async fn secrets(context: &RunContext) -> Vec<PathBuf> {
+    if context.granted.is_empty() {
+        return Vec::new();
+    }
+    let (granted, workspace) = (context.granted.clone(), context.workspace.clone());
+    let all: Vec<PathBuf> = granted.iter().map(|granted| granted.path.clone()).collect();
+    let found = tokio::task::spawn_blocking(move || {
+        let of = |granted: &Allowed| match secret_files(&granted.path) {
+            Ok(files) => files.iter().filter(|file| !file.starts_with(&workspace)).cloned().collect(),
+            Err(error) => {
+                tracing::warn!(%error, path = %granted.path.display(), "a granted directory is not shown");
+                vec![granted.path.clone()]
+            }
+        };
+        granted.iter().flat_map(of).collect()
+    });
+    found.await.unwrap_or(all)
 }
 
 /// A command that is to change nothing is not run where its changes could not be discarded.

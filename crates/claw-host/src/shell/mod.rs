@@ -9,6 +9,7 @@ mod pending;
 mod process;
 mod programs;
 mod scratch;
+mod search_path;
 mod sight;
 mod terminal;
 

@@ -6,29 +6,36 @@ use std::path::{Path, PathBuf};
 use claw_core::tool::{Target, ToolError};
 use tokio::task::spawn_blocking;
 
-use super::environment::PATH;
+use super::search_path::SearchPath;
 
 /// The path of a file, and its identity.
 pub(super) type Seen = (Option<String>, Option<String>);
 
 /// The file system answers for these targets, in their order; it says nothing of the others. Looks on a thread that
 /// may block: a path can lead to a disk or a server that is slow to answer.
-pub(super) async fn look(targets: &[Target], workspace: &Path) -> Result<Vec<Seen>, ToolError> {
+pub(super) async fn look(
+    targets: &[Target],
+    workspace: &Path,
+    search: impl FnOnce() -> SearchPath + Send + 'static,
+) -> Result<Vec<Seen>, ToolError> {
     let is_there = |target: &Target| matches!(target, Target::Program { .. } | Target::File { .. });
     if !targets.iter().any(is_there) {
         return Ok(vec![(None, None); targets.len()]);
     }
     let (targets, workspace) = (targets.to_vec(), workspace.to_owned());
-    let look = move |target: &Target| match target {
-        Target::Program { name, directory } => program(name, &workspace.join(directory)),
-        Target::File { path } => file(&workspace.join(path)),
-        Target::Sandbox
-        | Target::Skill { .. }
-        | Target::Process { .. }
-        | Target::Host { .. }
-        | Target::Session { .. } => (None, None),
-    };
-    let seen = spawn_blocking(move || targets.iter().map(look).collect());
+    let seen = spawn_blocking(move || {
+        let search = search();
+        let look = |target: &Target| match target {
+            Target::Program { name, directory } => program(name, &workspace.join(directory), &search),
+            Target::File { path } => file(&workspace.join(path)),
+            Target::Sandbox
+            | Target::Skill { .. }
+            | Target::Process { .. }
+            | Target::Host { .. }
+            | Target::Session { .. } => (None, None),
+        };
+        targets.iter().map(look).collect()
+    });
     seen.await.map_err(ToolError::internal)
 }
 
@@ -43,17 +50,22 @@ pub(super) async fn existing(paths: Vec<PathBuf>) -> Vec<PathBuf> {
 }
 
 /// The program that a word in command position means.
-fn program(name: &str, directory: &Path) -> Seen {
+fn program(name: &str, directory: &Path, search: &SearchPath) -> Seen {
     let found = match name.contains('/') {
         true => Some(directory.join(name)),
-        false => in_path(name),
+        false => found_in(search, name),
     };
     found.map_or((None, None), |path| file(&path))
 }
 
-/// The program of this name that a command finds.
+/// The program of the system of this name.
 pub(super) fn in_path(name: &str) -> Option<PathBuf> {
-    PATH.split(':').map(|place| Path::new(place).join(name)).find(is_program)
+    found_in(&SearchPath::default(), name)
+}
+
+/// The program of this name that a command finds.
+fn found_in(search: &SearchPath, name: &str) -> Option<PathBuf> {
+    search.directories.iter().map(|directory| directory.join(name)).find(is_program)
 }
 
 /// A file, wherever links lead.
@@ -112,7 +124,7 @@ mod tests {
 
     use claw_core::tool::Target;
 
-    use super::{existing, file, look};
+    use super::{SearchPath, existing, file, look};
 
     #[tokio::test]
     async fn only_paths_that_exist_are_kept() {
@@ -136,7 +148,7 @@ mod tests {
         });
         let directory = tempfile::tempdir().unwrap();
         let targets = vec![Target::File { path: "missing".into() }; 1_000];
-        let seen = look(&targets, directory.path()).await.unwrap();
+        let seen = look(&targets, directory.path(), SearchPath::default).await.unwrap();
         assert_eq!(seen, vec![(None, None); 1_000]);
         assert!(beats.load(Ordering::Relaxed) > 0);
         heart.abort();

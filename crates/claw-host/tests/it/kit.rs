@@ -83,6 +83,8 @@ pub(crate) fn context(workspace: &Path, sandboxed: bool) -> RunContext {
         access: WorkspaceAccess::Direct,
         network: false,
         readable: Vec::new(),
+        granted: Vec::new(),
+        home: None,
         hidden: Vec::new(),
         paths: Vec::new(),
         sights: Vec::new(),

@@ -130,6 +130,8 @@ fn context(target: &Target) -> RunContext {
         network: false,
         paths: Vec::new(),
         readable: Vec::new(),
+        granted: Vec::new(),
+        home: None,
         hidden: Vec::new(),
         sights: Vec::new(),
         cancel: CancellationToken::new(),

@@ -133,7 +133,7 @@ impl Trip<'_> {
     /// layer will do.
     pub(super) fn access(&self, analysis: &Analysis) -> WorkspaceAccess {
         let mode = self.executor.0.commands.load().of(self.offer.caller()).apply;
-        let of_writing = self.executor.0.approvals.load().effects.get(&Effect::Write).copied();
+        let of_writing = self.executor.0.approvals.load().of_effect(Effect::Write).map(|(rule, _)| rule);
         let looked_at =
             mode != ApplyMode::Auto || matches!(of_writing, Some(EffectRule::Ask | EffectRule::Deny));
         match analysis.access() {

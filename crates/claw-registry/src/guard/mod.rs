@@ -211,7 +211,7 @@ pub(crate) async fn look_at_programs(
     let Some(host) = &offer.0.registry.world().programs else { return Ok(Vec::new()) };
     let mut sights = Vec::new();
     for run in runs {
-        let context = RunContext { readable: Vec::new(), ..context_to_look(offer, looking, cancel) };
+        let context = shell::for_login(context_to_look(offer, looking, cancel));
         sights.extend(host.look(&context, run).await?);
     }
     Ok(sights)

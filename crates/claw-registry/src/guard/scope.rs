@@ -13,7 +13,7 @@ use serde_json::Value;
 /// A denied path that is relative is denied in every root.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileRules {
-    /// Further directories that everyone may reach, such as those of skills.
+    /// Further directories that everyone may reach. Files in them that hold secrets by their names do not exist.
     pub roots: Vec<Root>,
     /// Paths that exist for nobody.
     pub denied: Vec<PathBuf>,
@@ -57,6 +57,8 @@ impl FileRules {
         "keys",
         "artifacts",
         "undo",
+        "homes",
+        "sandbox",
         "installation",
     ];
 
@@ -118,6 +120,8 @@ pub(crate) fn scope(
         scope.roots.extend(agent.roots.iter().cloned());
         scope.quota = agent.quota.or(scope.quota);
     }
+    let granted = rules.roots.iter().chain(agent.into_iter().flat_map(|agent| &agent.roots));
+    scope.covered = granted.map(|root| root.path.clone()).collect();
     let holds = |root: &Root| rules.data_dir.as_ref().is_some_and(|data| data.starts_with(&root.path));
     if !scope.roots.iter().any(holds) {
         let read = |path: &PathBuf| Root { path: path.clone(), access: Access::Read };

@@ -7,9 +7,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use claw_core::TenantId;
 use claw_core::port::{
-    Access, Allowed, HostRan, ProgramHost, ProgramRun, Ran, RunContext, Scope, Shell, ShellHost,
+    Access, Allowed, HostRan, ProgramHost, ProgramRun, Ran, Root, RunContext, Scope, Shell, ShellHost,
 };
 use claw_core::tool::{Argv, Ask, Caller, Effect, Plan, Script, Sight, ToolError};
+use smol_str::{SmolStr, format_smolstr};
 
 use super::changes::ChangeSite;
 use super::printed::{without_edges, without_escapes};
@@ -25,7 +26,7 @@ pub(super) fn guard(site: &Site<'_>) -> Option<Arc<dyn Shell>> {
     let of_logins = grant.sights.iter().filter(is_login).cloned().collect();
     let others = grant.sights.iter().filter(|sight| !is_login(sight)).cloned().collect();
     // What has credentials reads nothing that others wrote for agents.
-    let login = RunContext { sights: of_logins, readable: Vec::new(), ..context.clone() };
+    let login = for_login(RunContext { sights: of_logins, ..context.clone() });
     let context = RunContext { sights: others, ..context };
     let (executor, tenant) = (site.executor.clone(), site.caller().tenant.clone());
     let site = ChangeSite::of(site);
@@ -43,6 +44,8 @@ pub(super) fn context(caller: &Caller, grant: &Grant) -> RunContext {
         access: grant.access,
         network: grant.effects.has(Effect::Network) && (grant.network || grant.plan.asks.iter().any(wished)),
         readable: readable(&grant.scope),
+        granted: granted(&grant.scope),
+        home: Some(home(caller)),
         hidden: grant.scope.denied.clone(),
         paths: given_paths(&grant.plan),
         sights: grant.sights.clone(),
@@ -58,10 +61,29 @@ fn given_paths(plan: &Plan) -> Vec<Allowed> {
     paths.map(|given| Allowed { path: given.path.clone(), write: given.write }).collect()
 }
 
+/// The same for a program with credentials: it sees nothing that others wrote for agents, and no home of theirs.
+pub(super) fn for_login(context: RunContext) -> RunContext {
+    RunContext { readable: Vec::new(), granted: Vec::new(), home: None, ..context }
+}
+
 /// Directories beside the workspace that commands can read and not change.
 fn readable(scope: &Scope) -> Vec<PathBuf> {
-    let roots = scope.roots.iter().filter(|root| root.access == Access::Read);
-    roots.map(|root| root.path.clone()).collect()
+    let is_readable = |root: &&Root| root.access == Access::Read && !scope.covered.contains(&root.path);
+    scope.roots.iter().filter(is_readable).map(|root| root.path.clone()).collect()
+}
+
+/// Directories that the deployment grants.
+fn granted(scope: &Scope) -> Vec<Allowed> {
+    let granted = scope.roots.iter().filter(|root| scope.covered.contains(&root.path));
+    granted.map(|root| Allowed { path: root.path.clone(), write: root.access == Access::Write }).collect()
+}
+
+/// Key of the home directory of a caller's commands: one for each agent, user and workspace, so that a project's commands
+/// cannot leave settings behind for those of another project.
+fn home(caller: &Caller) -> SmolStr {
+    let user = caller.user.as_ref().map_or("", |user| user.as_str());
+    let workspace = caller.workspace.display();
+    format_smolstr!("{}\n{}\n{user}\n{workspace}", caller.tenant, caller.agent)
 }
 
 struct GuardedShell {

@@ -35,19 +35,20 @@ impl Approvals for PostgresStore {
     }
 
     async fn approval(&self, tenant: &TenantId, id: ApprovalId) -> Result<Option<Approval>, StoreError> {
-        let row =
-            query("SELECT id, state, answered_by, request FROM approvals WHERE tenant = $1 AND id = $2")
-                .bind(tenant.as_str())
-                .bind(uuid(id.as_bytes()))
-                .fetch_optional(&self.pool)
-                .await
-                .map_err(failed(READ))?;
+        let row = query(
+            "SELECT id, state, answered_by, reason, request FROM approvals WHERE tenant = $1 AND id = $2",
+        )
+        .bind(tenant.as_str())
+        .bind(uuid(id.as_bytes()))
+        .fetch_optional(&self.pool)
+        .await
+        .map_err(failed(READ))?;
         row.as_ref().map(approval).transpose()
     }
 
     async fn pending(&self, tenant: &TenantId, now: UnixMillis) -> Result<Vec<Approval>, StoreError> {
         let rows = query(
-            "SELECT id, state, answered_by, request FROM approvals
+            "SELECT id, state, answered_by, reason, request FROM approvals
              WHERE tenant = $1 AND state = 'pending' AND expires > $2 ORDER BY asked, id",
         )
         .bind(tenant.as_str())
@@ -89,7 +90,7 @@ impl Approvals for PostgresStore {
             "UPDATE approvals SET state = $3
              WHERE tenant = $1 AND id = $2
                AND (state = 'pending' OR (state = 'approved' AND $3 = 'cancelled'))
-             RETURNING id, state, answered_by, request",
+             RETURNING id, state, answered_by, reason, request",
         )
         .bind(tenant.as_str())
         .bind(uuid(id.as_bytes()))
@@ -122,7 +123,7 @@ impl PostgresStore {
         let lapsed = query(
             "UPDATE approvals SET state = 'expired'
              WHERE tenant = $1 AND id = $2 AND state IN ('pending', 'approved') AND expires <= $3
-             RETURNING id, state, answered_by, request",
+             RETURNING id, state, answered_by, reason, request",
         )
         .bind(tenant.as_str())
         .bind(uuid(id.as_bytes()))
@@ -168,16 +169,18 @@ pub(super) async fn answer(
     let answered = query(
         "UPDATE approvals
          SET state = CASE WHEN expires <= $5 THEN 'expired' ELSE $3 END,
-             answered_by = CASE WHEN expires <= $5 THEN answered_by ELSE $4 END
+             answered_by = CASE WHEN expires <= $5 THEN answered_by ELSE $4 END,
+             reason = CASE WHEN expires <= $5 THEN reason ELSE $6 END
          WHERE tenant = $1 AND id = $2
            AND (state = 'pending' OR (state = 'approved' AND expires <= $5))
-         RETURNING id, state, answered_by, request",
+         RETURNING id, state, answered_by, reason, request",
     )
     .bind(tenant.as_str())
     .bind(uuid(id.as_bytes()))
     .bind(state.name())
     .bind(without_nul(&answer.by))
     .bind(answer.at.0)
+    .bind(answer.reason.as_deref().map(without_nul))
     .fetch_optional(&mut **transaction)
     .await
     .map_err(failed(WRITE))?;
@@ -263,7 +266,7 @@ pub(super) async fn spend(transaction: &mut Transaction, intent: &Record) -> Res
     let EntryEvent::Intent { approval: Some(id), digest, .. } = &intent.event else { return Ok(true) };
     // What is about something else is as good as not there.
     let found = query(
-        "SELECT id, state, answered_by, request FROM approvals
+        "SELECT id, state, answered_by, reason, request FROM approvals
          WHERE tenant = $1 AND id = $2 AND session = $3 AND agent = $4 AND call = $5 AND digest = $6
          FOR UPDATE",
     )
@@ -328,7 +331,7 @@ async fn end_others(transaction: &mut Transaction, new: &NewApproval) -> Result<
 /// it sees an answer for which [`end_others`] had to wait.
 async fn find(transaction: &mut Transaction, new: &NewApproval) -> Result<Option<Approval>, StoreError> {
     let found = query(
-        "SELECT id, state, answered_by, request FROM approvals
+        "SELECT id, state, answered_by, reason, request FROM approvals
          WHERE tenant = $1 AND session = $2 AND agent = $3 AND call = $4 AND digest = $5
            AND state <> 'cancelled'",
     )
@@ -362,7 +365,7 @@ async fn insert(transaction: &mut Transaction, new: NewApproval) -> Result<Appro
     .execute(&mut **transaction)
     .await
     .map_err(failed(WRITE))?;
-    Ok(Approval { id, request: new, state: ApprovalState::Pending, answered_by: None })
+    Ok(Approval { id, request: new, state: ApprovalState::Pending, answered_by: None, reason: None })
 }
 
 fn approval(row: &PgRow) -> Result<Approval, StoreError> {
@@ -373,5 +376,6 @@ fn approval(row: &PgRow) -> Result<Approval, StoreError> {
         request,
         state: row::word("an approval's state", get(row, "state")?)?,
         answered_by: get(row, "answered_by")?,
+        reason: get(row, "reason")?,
     })
 }

@@ -18,7 +18,7 @@ const WRITE: &str = "could not write the approval";
 const READ: &str = "could not read approvals";
 
 /// Id, state, request and who answered.
-type Row = (Vec<u8>, String, String, Option<String>);
+type Row = (Vec<u8>, String, String, Option<String>, Option<String>);
 
 #[async_trait]
 impl Approvals for SqliteStore {
@@ -44,7 +44,7 @@ impl Approvals for SqliteStore {
 
     async fn pending(&self, tenant: &TenantId, now: UnixMillis) -> Result<Vec<Approval>, StoreError> {
         let rows: Vec<Row> = query_as(
-            "SELECT id, state, request, answered_by FROM approvals
+            "SELECT id, state, request, answered_by, reason FROM approvals
              WHERE tenant = $1 AND state = 'pending' AND expires > $2 ORDER BY asked, id",
         )
         .bind(tenant.as_str())
@@ -133,6 +133,7 @@ fn by_answer(approval: &mut Approval, answer: Answer) -> Result<ApprovalState, S
         _ if is_lapsed(approval, answer.at) => Ok(ApprovalState::Expired),
         ApprovalState::Pending => {
             approval.answered_by = Some(answer.by);
+            approval.reason = answer.reason;
             Ok(if answer.approve { ApprovalState::Approved } else { ApprovalState::Denied })
         }
         _ => Err(wrong_state(approval)),
@@ -148,10 +149,11 @@ async fn change(
 ) -> Result<Approval, StoreError> {
     let mut approval = get(&mut *connection, tenant, id).await?.ok_or_else(|| missing(id))?;
     approval.state = next(&mut approval)?;
-    query("UPDATE approvals SET state = $1, answered_by = $2 WHERE id = $3")
+    query("UPDATE approvals SET state = $1, answered_by = $2, reason = $4 WHERE id = $3")
         .bind(approval.state.name())
         .bind(&approval.answered_by)
         .bind(&id.as_bytes()[..])
+        .bind(&approval.reason)
         .execute(&mut *connection)
         .await
         .map_err(failed(WRITE))?;
@@ -247,7 +249,7 @@ async fn end_others(connection: &mut SqliteConnection, new: &NewApproval) -> Res
 /// The last question of the same call about the same thing, unless it was cancelled.
 async fn find(connection: &mut SqliteConnection, new: &NewApproval) -> Result<Option<Approval>, StoreError> {
     let row: Option<Row> = query_as(
-        "SELECT id, state, request, answered_by FROM approvals
+        "SELECT id, state, request, answered_by, reason FROM approvals
          WHERE tenant = $1 AND session = $2 AND agent = $3 AND call = $4 AND digest = $5
          ORDER BY id DESC LIMIT 1",
     )
@@ -282,7 +284,7 @@ async fn insert(connection: &mut SqliteConnection, new: NewApproval) -> Result<A
     .execute(connection)
     .await
     .map_err(failed(WRITE))?;
-    Ok(Approval { id, request: new, state: ApprovalState::Pending, answered_by: None })
+    Ok(Approval { id, request: new, state: ApprovalState::Pending, answered_by: None, reason: None })
 }
 
 async fn get(
@@ -290,21 +292,23 @@ async fn get(
     tenant: &TenantId,
     id: ApprovalId,
 ) -> Result<Option<Approval>, StoreError> {
-    let row: Option<Row> =
-        query_as("SELECT id, state, request, answered_by FROM approvals WHERE id = $1 AND tenant = $2")
-            .bind(&id.as_bytes()[..])
-            .bind(tenant.as_str())
-            .fetch_optional(executor)
-            .await
-            .map_err(failed(READ))?;
+    let row: Option<Row> = query_as(
+        "SELECT id, state, request, answered_by, reason FROM approvals WHERE id = $1 AND tenant = $2",
+    )
+    .bind(&id.as_bytes()[..])
+    .bind(tenant.as_str())
+    .fetch_optional(executor)
+    .await
+    .map_err(failed(READ))?;
     row.map(approval).transpose()
 }
 
-fn approval((id, state, request, answered_by): Row) -> Result<Approval, StoreError> {
+fn approval((id, state, request, answered_by, reason): Row) -> Result<Approval, StoreError> {
     Ok(Approval {
         id: row::id("an approval's id", &id)?,
         request: row::json("an approval", &request)?,
         state: row::word("an approval's state", &state)?,
         answered_by,
+        reason,
     })
 }

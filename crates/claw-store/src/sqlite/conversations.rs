@@ -1,17 +1,18 @@
 //! Whose conversations are.
 
 use async_trait::async_trait;
+use claw_core::port::UnixMillis;
 use claw_core::store::{
     Accepted, Circle, Conversation, ConversationPage, Conversations, Message, NewJob, NewMessage, Party,
     StoreError, Topic,
 };
 use claw_core::{SessionKey, TenantId};
-use sqlx::query_scalar;
 use sqlx::sqlite::SqliteConnection;
+use sqlx::{query, query_scalar};
 
 use super::error::failed;
 use super::{SqliteStore, queue, sessions};
-use crate::conversations::{self as shared, ACCEPT, READ, Row};
+use crate::conversations::{self as shared, ACCEPT, CHANGE, READ, Row};
 use crate::row;
 
 const COLUMNS: &str = shared::columns!("c.job");
@@ -72,6 +73,73 @@ impl Conversations for SqliteStore {
         }
         let messages = rows.iter().rev().map(|row| sessions::message(tenant, session, row));
         messages.collect::<Result<_, _>>().map(Some)
+    }
+
+    async fn rename_conversation(
+        &self,
+        (tenant, circle): (&TenantId, &Circle),
+        session: &SessionKey,
+        title: Option<&str>,
+    ) -> Result<bool, StoreError> {
+        if self.conversation(tenant, circle, session).await?.is_none() {
+            return Ok(false);
+        }
+        let mut transaction = self.write(CHANGE).await?;
+        let renamed = query(shared::RENAME).bind(tenant.as_str()).bind(session.as_str()).bind(title);
+        let renamed = renamed.execute(&mut *transaction).await.map_err(failed(CHANGE))?;
+        transaction.commit().await.map_err(failed(CHANGE))?;
+        Ok(renamed.rows_affected() > 0)
+    }
+
+    async fn fork_conversation(
+        &self,
+        (tenant, circle): (&TenantId, &Circle),
+        session: &SessionKey,
+        (to, at): (&SessionKey, UnixMillis),
+    ) -> Result<bool, StoreError> {
+        if self.conversation(tenant, circle, session).await?.is_none() {
+            return Ok(false);
+        }
+        let mut transaction = self.write(CHANGE).await?;
+        let forked = query(shared::FORK)
+            .bind(tenant.as_str())
+            .bind(session.as_str())
+            .bind(to.as_str())
+            .bind(at.0)
+            .execute(&mut *transaction)
+            .await
+            .map_err(failed(CHANGE))?;
+        if forked.rows_affected() == 0 {
+            return Err(shared::taken(to));
+        }
+        for part in [shared::fork_messages!("randomblob(16)"), shared::FORK_SUMMARIES] {
+            let copied = query(part).bind(tenant.as_str()).bind(session.as_str()).bind(to.as_str());
+            copied.execute(&mut *transaction).await.map_err(failed(CHANGE))?;
+        }
+        transaction.commit().await.map_err(failed(CHANGE))?;
+        Ok(true)
+    }
+
+    async fn remove_conversation(
+        &self,
+        (tenant, circle): (&TenantId, &Circle),
+        session: &SessionKey,
+    ) -> Result<bool, StoreError> {
+        if self.conversation(tenant, circle, session).await?.is_none() {
+            return Ok(false);
+        }
+        let mut transaction = self.write(CHANGE).await?;
+        let open = query_scalar(shared::OPEN_RUNS).bind(tenant.as_str()).bind(session.as_str());
+        let open: i64 = open.fetch_one(&mut *transaction).await.map_err(failed(CHANGE))?;
+        if open > 0 {
+            return Err(shared::busy(session));
+        }
+        for part in shared::REMOVE {
+            let removed = query(*part).bind(tenant.as_str()).bind(session.as_str());
+            removed.execute(&mut *transaction).await.map_err(failed(CHANGE))?;
+        }
+        transaction.commit().await.map_err(failed(CHANGE))?;
+        Ok(true)
     }
 }
 

@@ -254,6 +254,7 @@ async fn lets_the_first_answer_stand(store: impl CallStore) {
     let id = store.request(question(CallId::new(), "ls")).await.unwrap().id;
     let denied = store.answer(&main, id, no()).await.unwrap();
     assert_eq!((denied.state, denied.answered_by.as_deref()), (ApprovalState::Denied, Some("ann")));
+    assert_eq!(denied.reason.as_deref(), Some("not today"));
     check_state(store.answer(&main, id, yes()).await, id, "denied");
     assert_eq!(store.approval(&main, id).await.unwrap(), Some(denied));
     assert_eq!(store.pending(&main, NOW).await.unwrap(), []);
@@ -389,9 +390,9 @@ fn other_agent() -> AgentId {
 }
 
 fn yes() -> Answer {
-    Answer { approve: true, by: "ann".to_owned(), at: NOW }
+    Answer { approve: true, by: "ann".to_owned(), at: NOW, reason: None }
 }
 
 fn no() -> Answer {
-    Answer { approve: false, ..yes() }
+    Answer { approve: false, reason: Some("not today".to_owned()), ..yes() }
 }

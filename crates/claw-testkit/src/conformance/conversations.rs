@@ -25,6 +25,66 @@ pub async fn conversations<S: Conversations + Queue>(make: impl AsyncFn() -> S) 
     pages_the_latest_first(make().await).await;
     pages_what_was_said_backwards(make().await).await;
     refuses_names_that_could_be_taken_for_others(make().await).await;
+    renames_its_own_and_nobody_elses(make().await).await;
+    forks_what_was_said_under_a_new_key(make().await).await;
+    removes_what_no_run_needs(make().await).await;
+}
+
+async fn renames_its_own_and_nobody_elses(store: impl Conversations + Queue) {
+    say(&store, &ann(), "cli:a").await.unwrap();
+    let (main, key) = (TenantId::main(), session("cli:a"));
+    let rename = async |user: &str, title| {
+        store.rename_conversation((&main, &circle_of(user)), &key, title).await.unwrap()
+    };
+    assert!(!rename("ben", Some("mine")).await);
+    assert!(rename("ann", Some("the plan")).await);
+    let title = async || one(&store, &circle_of("ann"), "cli:a").await.unwrap().title;
+    assert_eq!(title().await.as_deref(), Some("the plan"));
+    say(&store, &ann(), "cli:a").await.unwrap();
+    assert_eq!(title().await.as_deref(), Some("the plan"), "and the next message keeps it");
+    assert!(rename("ann", None).await);
+    assert_eq!(title().await, None);
+}
+
+async fn forks_what_was_said_under_a_new_key(store: impl Conversations + Queue) {
+    say(&store, &ann(), "cli:a").await.unwrap();
+    say(&store, &ann(), "cli:a").await.unwrap();
+    let (main, from, to) = (TenantId::main(), session("cli:a"), session("cli:b"));
+    let fork = async |user: &str, to: &SessionKey| {
+        store.fork_conversation((&main, &circle_of(user)), &from, (to, NOW)).await
+    };
+    assert!(!fork("ben", &to).await.unwrap());
+    assert!(fork("ann", &to).await.unwrap());
+    let content = |messages: Vec<Message>| -> Vec<_> {
+        messages.into_iter().map(|message| (message.seq, message.new.content)).collect()
+    };
+    let (before, copied) = (
+        said(&store, &circle_of("ann"), "cli:a").await.unwrap(),
+        said(&store, &circle_of("ann"), "cli:b").await.unwrap(),
+    );
+    assert_eq!(content(before), content(copied));
+    let next = say(&store, &ann(), "cli:b").await.unwrap();
+    assert_eq!(next.seq, 3, "the copy goes on by itself");
+    assert_eq!(said(&store, &circle_of("ann"), "cli:a").await.unwrap().len(), 2);
+    assert!(matches!(fork("ann", &to).await, Err(StoreError::Refused { .. })), "a key is taken once");
+    check_refused(say(&store, &of("ben"), "cli:b").await);
+}
+
+async fn removes_what_no_run_needs(store: impl Conversations + Queue) {
+    say(&store, &ann(), "cli:a").await.unwrap();
+    let (main, key) = (TenantId::main(), session("cli:a"));
+    let remove = async |user: &str| store.remove_conversation((&main, &circle_of(user)), &key).await;
+    assert!(!remove("ben").await.unwrap());
+    assert!(matches!(remove("ann").await, Err(StoreError::Refused { .. })), "a run of it waits");
+    let until = UnixMillis(NOW.0 + 1_000);
+    let claim = Claim { lanes: vec!["main".into()], worker: worker("a"), now: NOW, until };
+    let (_, lease) = store.claim(claim).await.unwrap().expect("the job");
+    store.finish_run(&lease, Finish::done(Vec::new())).await.unwrap();
+    assert!(remove("ann").await.unwrap());
+    assert!(one(&store, &circle_of("ann"), "cli:a").await.is_none());
+    assert!(!remove("ann").await.unwrap());
+    let again = say(&store, &of("ben"), "cli:a").await.unwrap();
+    assert_eq!(again.seq, 1, "its key is free");
 }
 
 /// Ann, with [`agent`], by herself.
@@ -89,6 +149,7 @@ async fn keeps_who_began_it_with_its_message(store: impl Conversations + Queue) 
         party: ann(),
         lane: "chat".into(),
         order: job.payload.clone(),
+        title: None,
         started: NOW,
         last: NOW,
         messages: 1,

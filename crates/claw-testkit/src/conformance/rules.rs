@@ -303,7 +303,7 @@ async fn applying(store: &impl Rules, now: UnixMillis) -> usize {
 }
 
 fn yes() -> Answer {
-    Answer { approve: true, by: "ann".to_owned(), at: NOW }
+    Answer { approve: true, by: "ann".to_owned(), at: NOW, reason: None }
 }
 
 #[track_caller]

@@ -14,6 +14,8 @@ fn context(sights: Vec<Sight>) -> RunContext {
         access: WorkspaceAccess::Direct,
         network: false,
         readable: Vec::new(),
+        granted: Vec::new(),
+        home: None,
         hidden: Vec::new(),
         paths: Vec::new(),
         sights,

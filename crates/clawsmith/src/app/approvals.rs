@@ -17,6 +17,8 @@ use super::{App, Error};
 
 /// How much of an id is unambiguous: its whole time, to the millisecond.
 const CLEAR: usize = "019b7611-3c00".len();
+/// The longest reason of a no, in characters.
+const LONGEST_REASON: usize = 500;
 /// How many of the ledger's entries are searched for commands that a rule would have covered.
 const SEARCHED: usize = 5_000;
 
@@ -33,10 +35,13 @@ pub enum RuleFor {
 }
 
 /// A person's answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// The call is refused.
-    Deny,
+    Deny {
+        /// The reason, which the model is told.
+        reason: Option<String>,
+    },
     /// The call may run, once and as it was shown.
     Once,
     /// The call may run, and a rule is remembered.
@@ -116,7 +121,7 @@ impl App {
 
     /// Answers the approval that `id` names, in the name of `by`; `None` where there is none.
     pub async fn answer(&self, id: &str, verdict: Verdict, by: &str) -> Result<Option<Answered>, Error> {
-        if verdict != Verdict::Deny {
+        if !matches!(verdict, Verdict::Deny { .. }) {
             self.must_be_clear(id).await?;
         }
         match self.find_approval(id).await? {
@@ -133,10 +138,19 @@ impl App {
         by: &str,
     ) -> Result<Answered, Error> {
         let (at, tenant) = (SystemClock.now(), self.tenant());
-        let answer = Answer { approve: verdict != Verdict::Deny, by: by.to_owned(), at };
+        let (approve, reason) = match &verdict {
+            Verdict::Deny { reason } => (false, reason.clone()),
+            Verdict::Once | Verdict::Always { .. } => (true, None),
+        };
+        // The model is told, and so are the ledger and everybody who looks at the approval.
+        let scrubber = self.setup.scrubbers()?.for_tenant(tenant);
+        let reason = reason
+            .map(|reason| scrubber.said(reason.trim()).chars().take(LONGEST_REASON).collect::<String>());
+        let reason = reason.filter(|reason| !reason.is_empty());
+        let answer = Answer { approve, by: by.to_owned(), at, reason };
         let rule = match verdict {
             Verdict::Always { scope, lasts } => Some(given_rule(found, (scope, lasts), by, at)?),
-            Verdict::Deny | Verdict::Once => None,
+            Verdict::Deny { .. } | Verdict::Once => None,
         };
         let answered = match rule.clone() {
             Some(rule) => self.store.answer_with_rule(tenant, found.id, answer, rule).await,

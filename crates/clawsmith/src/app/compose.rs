@@ -101,11 +101,14 @@ impl Setup {
             let limit = |limit: Option<u64>| limit.unwrap_or(u64::MAX);
             rules.quota = Some(Quota { bytes: limit(bytes), files: limit(files) });
         }
-        for (id, agent) in config.agents.iter().filter(|(_, agent)| !agent.deny_paths.is_empty()) {
-            let denied = agent.deny_paths.clone();
-            if let Ok(id) = AgentId::new(id) {
+        rules.roots = self.grants("")?;
+        for (id, agent) in &config.agents {
+            let (denied, roots) = (agent.deny_paths.clone(), self.grants(id)?);
+            if let Ok(id) = AgentId::new(id)
+                && !(denied.is_empty() && roots.is_empty())
+            {
                 let key = (config.tenant.clone(), id);
-                rules.agents.insert(key, AgentFiles { denied, ..AgentFiles::default() });
+                rules.agents.insert(key, AgentFiles { roots, denied, ..AgentFiles::default() });
             }
         }
         Ok(rules)

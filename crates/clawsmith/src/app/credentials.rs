@@ -153,6 +153,8 @@ impl Setup {
             access: WorkspaceAccess::Direct,
             network: true,
             readable: Vec::new(),
+            granted: Vec::new(),
+            home: None,
             hidden: Vec::new(),
             paths: Vec::new(),
             sights: Vec::new(),

@@ -21,6 +21,7 @@ use claw_store::seal::{KeyRing, KeySource};
 use claw_store::{Place, Status};
 use serde::Serialize;
 
+use super::grants::{Toolchain, read_setting};
 use super::{App, Setup, catalogue};
 use crate::config::{KEYS, SandboxBackend};
 
@@ -101,8 +102,36 @@ impl Setup {
             app.close().await;
         }
         findings.extend(sandbox(self).await);
+        findings.extend(toolchains(self));
         findings
     }
+}
+
+/// Checks that commands find the toolchains that the user finds.
+fn toolchains(setup: &Setup) -> Vec<Finding> {
+    const TOPIC: &str = "toolchains";
+    if let Err(error) = setup.file_rules() {
+        return vec![Finding::bad(TOPIC, error.to_string(), "change `files.read` or `files.write`")];
+    }
+    // On the host commands find what this program finds, and in a container what the image has.
+    let (mode, backend) = (setup.config().sandbox.mode, setup.config().sandbox.backend);
+    if mode == SandboxMode::Off || backend == SandboxBackend::Docker {
+        return Vec::new();
+    }
+    let (granted, missing): (Vec<_>, Vec<_>) =
+        setup.toolchains().into_iter().partition(|toolchain| toolchain.granted);
+    let names = |list: &[Toolchain]| list.iter().map(|one| one.name).collect::<Vec<_>>().join(", ");
+    let mut findings = Vec::new();
+    if !granted.is_empty() {
+        findings.push(Finding::good(TOPIC, format!("commands find {}", names(&granted))));
+    }
+    if !missing.is_empty() {
+        let all = missing.iter().chain(&granted).flat_map(|toolchain| &toolchain.directories);
+        let what = format!("commands in the sandbox do not find {}", names(&missing));
+        let fix = format!("let agents read them, below `[files]`: {}", read_setting(all, &setup.around));
+        findings.push(Finding::worth(TOPIC, what, fix));
+    }
+    findings
 }
 
 fn configuration(setup: &Setup) -> Vec<Finding> {

@@ -146,6 +146,12 @@ impl Target {
         }
     }
 
+    /// Whether the file says which directories agents may read, so that no other list can be added to it.
+    pub fn has_files(&self) -> bool {
+        let table = self.before.as_deref().and_then(|text| toml::from_str::<Table>(text).ok());
+        table.is_some_and(|table| table.contains_key("files"))
+    }
+
     fn after(&self, text: &str) -> String {
         match self.before.as_deref() {
             None | Some("") => text.to_owned(),

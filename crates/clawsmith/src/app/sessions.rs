@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use claw_agent::{
-    Acceptance, Budget, Chronicle, Deployment, ModelChoice, Order, Peer, Profile, Profiles, Worker,
-    WorkerOptions,
+    Acceptance, Budget, Chronicle, Deployment, ModelChoice, Order, Peer, Profile, Profiles, ProjectFiles,
+    Worker, WorkerOptions,
 };
 use claw_core::message::Part;
 use claw_core::port::{Clock, Model};
@@ -265,6 +265,10 @@ fn profiles(config: &Config, instead: Option<(AgentId, ModelChoice)>) -> Profile
         limits: config.runs.clone(),
         tool_tokens: config.limits.tool_tokens.map(|tokens| tokens as usize),
         skill_tokens: config.skills.prompt_tokens as usize,
+        project: Some(ProjectFiles {
+            read: claw_host::project::instructions,
+            bytes: config.files.project_bytes as usize,
+        }),
         tools: Arc::new(config.tool_settings()),
         sandbox: config.sandbox.sandboxing(),
         ..Profile::default()

@@ -67,6 +67,8 @@ impl Setup {
             transactions,
             direct,
             temporary,
+            homes: self.data_dir().ok().map(|data| real(&data).join("homes")),
+            knows_user: self.local_user,
             required,
             ..ShellOptions::default()
         }

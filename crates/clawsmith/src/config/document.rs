@@ -146,6 +146,17 @@ impl Document {
         }
     }
 
+    /// Whether the file has this key, or one above it with a value of its own.
+    pub(super) fn says(&self, path: &str) -> bool {
+        let below = |key: &&Key| key.path.starts_with(&format!("{path}."));
+        self.keys.iter().any(|key| key.path == path) || self.keys.iter().any(|key| below(&key))
+    }
+
+    /// Whether a list of the file has this entry.
+    pub(super) fn has_entry(&self, list: &str, entry: &str) -> bool {
+        self.entries.iter().any(|(at, text, _)| at == list && text == entry)
+    }
+
     fn key(&self, path: &str) -> Option<&Key> {
         let covers = |key: &&Key| {
             path.strip_prefix(key.path.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))

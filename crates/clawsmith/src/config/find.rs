@@ -130,6 +130,6 @@ pub(super) fn of_project(around: &Surroundings) -> impl Iterator<Item = PathBuf>
     around.directory.ancestors().map(|directory| directory.join(NAME))
 }
 
-fn of_user(around: &Surroundings) -> Option<PathBuf> {
+pub(super) fn of_user(around: &Surroundings) -> Option<PathBuf> {
     Some(around.config_dir()?.join(NAME))
 }

@@ -28,6 +28,11 @@ pub enum Origin {
         /// The line, counted from 1.
         line: usize,
     },
+    /// The user's own file, below a project's.
+    User {
+        /// The line, counted from 1.
+        line: usize,
+    },
     /// A variable.
     Env {
         /// Its name.
@@ -67,7 +72,10 @@ impl Loaded {
         }
         match self.document.line_of(key) {
             Some(line) => Origin::File { line },
-            None => Origin::Default,
+            None => match self.user.as_ref().and_then(|user| user.line_of(key)) {
+                Some(line) => Origin::User { line },
+                None => Origin::Default,
+            },
         }
     }
 }

@@ -13,11 +13,13 @@ use toml::{Table, Value};
 use super::check::unknown_provider;
 use super::document::Document;
 use super::env::{self, Override};
-use super::find::{Found, FoundBy, Surroundings, find};
+use super::find::{Found, FoundBy, Surroundings, find, of_user};
 use super::problem::{Place as At, Problem, Problems};
 use super::schema::Node;
 use super::{Config, StoreUrl};
 
+/// Lists that take something away; those of the user and of a project hold together.
+const ADDED: [&str; 5] = ["deny", "deny_paths", "block", "block_hosts", "values_from_env"];
 /// The store's file in the data directory.
 const STORE: &str = "clawsmith.db";
 
@@ -29,6 +31,8 @@ pub struct Loaded {
     /// The file, if there is one.
     pub found: Option<Found>,
     pub(super) document: Document,
+    /// The user's own file, below a project's: what the project does not say, it does.
+    pub(super) user: Option<Document>,
     pub(super) overrides: Vec<Override>,
 }
 
@@ -43,7 +47,7 @@ impl Loaded {
         let found = Found { path: path.to_owned(), by: FoundBy::Flag };
         let document = Document::parse(path, text);
         document
-            .and_then(|document| Self::of(Some(found), document, around))
+            .and_then(|document| Self::of(Some(found), (document, None), around))
             .map_err(Problems::without_passwords)
     }
 
@@ -53,15 +57,37 @@ impl Loaded {
             Some(found) => Document::read(&found.path)?,
             None => Document::default(),
         };
-        Self::of(found, document, around)
+        let is_project = found.as_ref().is_some_and(|found| found.by == FoundBy::Project);
+        let user = of_user(around).filter(|path| is_project && path.is_file());
+        let user = user.map(|path| Document::read(&path)).transpose()?;
+        Self::of(found, (document, user), around)
     }
 
-    fn of(found: Option<Found>, document: Document, around: &Surroundings) -> Result<Self, Problems> {
-        let overrides = env::overrides(around, &document.table).map_err(Problems)?;
-        let mut loaded = Self { config: Config::default(), found, document, overrides };
+    fn of(
+        found: Option<Found>,
+        (document, user): (Document, Option<Document>),
+        around: &Surroundings,
+    ) -> Result<Self, Problems> {
+        let mut loaded = Self { config: Config::default(), found, document, user, overrides: Vec::new() };
+        loaded.overrides = env::overrides(around, &loaded.table()).map_err(Problems)?;
         loaded.config = loaded.merged()?;
         loaded.check()?;
         Ok(loaded)
+    }
+
+    /// What the files say together: the project's over the user's, key by key.
+    fn table(&self) -> Table {
+        let mut table = self.user.as_ref().map(|user| user.table.clone()).unwrap_or_default();
+        layer(&mut table, &self.document.table);
+        table
+    }
+
+    /// The file that says this key, or one above it.
+    pub(super) fn file_of(&self, key: &str) -> &Document {
+        match &self.user {
+            Some(user) if !self.document.says(key) && user.says(key) => user,
+            _ => &self.document,
+        }
     }
 
     fn merged(&self) -> Result<Config, Problems> {
@@ -69,7 +95,7 @@ impl Loaded {
             return Ok(Config::default());
         }
         let mut problems = Vec::new();
-        let mut table = self.document.table.clone();
+        let mut table = self.table();
         for set in &self.overrides {
             // Alone first, so that an error is this variable's.
             let mut alone = Table::new();
@@ -139,11 +165,17 @@ impl Loaded {
         }
     }
 
-    /// Paths that are denied and can never be met: they would look as if they closed something.
+    /// Paths that can never be met: they would look as if they closed or granted something.
     fn unmatched_paths(&self) -> Vec<Problem> {
-        let of_agents = self.config.agents.iter();
-        let of_agents = of_agents.map(|(id, agent)| (format!("agents.{id}.deny_paths"), &agent.deny_paths));
-        let lists = std::iter::once(("files.deny".to_owned(), &self.config.files.deny)).chain(of_agents);
+        let files = &self.config.files;
+        let of_all =
+            [("files.deny", &files.deny), ("files.read", &files.read), ("files.write", &files.write)];
+        let of_agents = self.config.agents.iter().flat_map(|(id, agent)| {
+            let (deny, read, write) = (&agent.deny_paths, &agent.read_paths, &agent.write_paths);
+            let lists = [("deny_paths", deny), ("read_paths", read), ("write_paths", write)];
+            lists.map(|(key, paths)| (format!("agents.{id}.{key}"), paths))
+        });
+        let lists = of_all.map(|(key, paths)| (key.to_owned(), paths)).into_iter().chain(of_agents);
         let mut problems = Vec::new();
         for (key, paths) in lists {
             for path in paths {
@@ -191,7 +223,12 @@ impl Loaded {
     fn at(&self, key: &str, entry: &str, message: String) -> Problem {
         match self.overrides.iter().rev().find(|set| set.covers(key)) {
             Some(set) => self.of_variable(set, &message),
-            None => Problem { message, place: self.document.place_of(key, entry) },
+            None => {
+                let of_user = self.user.as_ref().filter(|user| user.has_entry(key, entry));
+                let file = of_user.filter(|_| !self.document.has_entry(key, entry));
+                let file = file.unwrap_or_else(|| self.file_of(key));
+                Problem { message, place: file.place_of(key, entry) }
+            }
         }
     }
 
@@ -232,9 +269,9 @@ impl Loaded {
     }
 
     /// A path from the directory that it was written for.
-    fn resolved(&self, key: &str, path: &Path, around: &Surroundings) -> PathBuf {
+    pub(crate) fn resolved(&self, key: &str, path: &Path, around: &Surroundings) -> PathBuf {
         let by_variable = self.overrides.iter().any(|set| set.covers(key));
-        let from = match self.document.path.parent() {
+        let from = match self.file_of(key).path.parent() {
             Some(directory) if !by_variable => around.directory.join(directory),
             _ => around.directory.clone(),
         };
@@ -253,6 +290,23 @@ impl Override {
             long.strip_prefix(short).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
         };
         below(key, &own)
+    }
+}
+
+/// Lays one file over another: tables key by key, other values whole. Lists that take something away are added to each
+/// other: a project's file must not give back what its user took.
+fn layer(below: &mut Table, above: &Table) {
+    for (key, value) in above {
+        match (below.get_mut(key), value) {
+            (Some(Value::Table(below)), Value::Table(above)) => layer(below, above),
+            (Some(Value::Array(below)), Value::Array(above)) if ADDED.contains(&key.as_str()) => {
+                let new: Vec<Value> = above.iter().filter(|entry| !below.contains(entry)).cloned().collect();
+                below.extend(new);
+            }
+            _ => {
+                below.insert(key.clone(), value.clone());
+            }
+        }
     }
 }
 

@@ -137,6 +137,10 @@ pub struct AgentConfig {
     pub by_provider: BTreeMap<String, AgentProviderTools>,
     /// Paths that do not exist for this agent, besides those in `files.deny`.
     pub deny_paths: Vec<PathBuf>,
+    /// Directories that this agent's tools and commands may read, besides those in `files.read`.
+    pub read_paths: Vec<PathBuf>,
+    /// Directories that this agent's tools and commands may read and change, besides those in `files.write`.
+    pub write_paths: Vec<PathBuf>,
     /// Hosts that this agent does not fetch from, besides those in `web.block`.
     pub block_hosts: Vec<String>,
     /// How this agent's shell commands are judged otherwise than `shell` says.
@@ -172,6 +176,12 @@ pub struct FilesConfig {
     /// Paths that do not exist for any tool; a relative one is denied in every workspace. The data directory
     /// and `.clawsmith` are always denied.
     pub deny: Vec<PathBuf>,
+    /// Directories beside the workspace that tools and commands of every agent may read, such as those of toolchains:
+    /// `~/.cargo/bin`, `~/.rustup`. Commands find the programs in them. Files in them that hold secrets by their names
+    /// (`.npmrc`, `credentials.toml`, keys) do not exist for agents.
+    pub read: Vec<PathBuf>,
+    /// Directories beside the workspace that tools and commands of every agent may read and change.
+    pub write: Vec<PathBuf>,
     /// How many bytes a workspace may hold. Left out: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quota_bytes: Option<u64>,
@@ -180,6 +190,10 @@ pub struct FilesConfig {
     pub quota_files: Option<u64>,
     /// Which workspaces have their context files (`AGENTS.md`, `USER.md`, ...) and memory in the store.
     pub context: ContextFiles,
+    /// How many bytes of a project's own `AGENTS.md` and `CLAUDE.md`, from the workspace up to the repository's root, stand
+    /// in prompts; 0 for none.
+    #[schemars(range(max = 1_048_576))]
+    pub project_bytes: u32,
     /// For how many days changes of files can be undone.
     #[schemars(range(min = 1, max = 36500))]
     pub undo_days: u32,
@@ -337,9 +351,12 @@ impl Default for FilesConfig {
     fn default() -> Self {
         Self {
             deny: Vec::new(),
+            read: Vec::new(),
+            write: Vec::new(),
             quota_bytes: None,
             quota_files: None,
             context: ContextFiles::Managed,
+            project_bytes: 32 * 1024,
             undo_days: 30,
             undo_mib: 1024,
         }

@@ -14,6 +14,9 @@ use claw_core::tool::Digest;
 use super::find::{Found, FoundBy, Surroundings, of_project};
 use super::load::Loaded;
 
+/// The most lines of a change that are shown.
+const MOST_LINES: usize = 400;
+
 /// Whether a file holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trust {
@@ -56,6 +59,17 @@ impl Loaded {
         nearer.into_iter().find(|path| accepted(path, around).is_some_and(|accepted| accepted.exists()))
     }
 
+    /// How the file differs from what was accepted, as a unified diff; `None` where nothing was.
+    pub fn changed_since_accepted(&self, around: &Surroundings) -> Option<String> {
+        let Some(Found { path, by: FoundBy::Project }) = &self.found else { return None };
+        let text = fs::read_to_string(accepted(path, around)?).ok()?;
+        let (_, rest) = text.split_once('\n')?;
+        let (_, before) = rest.split_once('\n')?;
+        let name = path.file_name()?.to_string_lossy();
+        let diff = claw_registry::unified_diff(&name, before, self.document.text(), MOST_LINES);
+        Some(diff).filter(|diff| !diff.is_empty())
+    }
+
     /// Forgets what was accepted and is gone. Gives how many were forgotten.
     pub fn forget(&self, around: &Surroundings) -> io::Result<usize> {
         let mut count = 0;
@@ -78,6 +92,8 @@ impl Loaded {
         let mut new = tempfile::NamedTempFile::new_in(directory)?;
         // The path is for people who look into the directory.
         writeln!(new, "{}\n{}", self.digest(), place(path, around).display())?;
+        // The text is for showing what changed.
+        new.write_all(self.document.text().as_bytes())?;
         new.as_file().sync_all()?;
         new.persist(accepted)?;
         Ok(true)

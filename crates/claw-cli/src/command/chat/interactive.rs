@@ -1,68 +1,88 @@
-//! A conversation at the terminal: lines to say, and words that begin with `/` to see to it.
+//! A chat at the terminal: lines to say, and words that begin with `/` to see to it.
 
-use std::borrow::Cow;
-use std::fs::OpenOptions;
-use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::Path;
+use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
-use claw_core::MessageId;
-use claw_core::image::{self, Image};
 use claw_core::message::Part;
 use claw_core::port::Model;
-use claw_core::store::UsageFilter;
+use claw_core::store::{Role, UsageFilter};
 use claw_core::tool::Caller;
 use claw_policy::explain::explain;
+use claw_policy::nearest::nearest;
 use claw_policy::pipeline::Subject;
 use claw_registry::Asking;
-use clawsmith::app::{App, ModelChoice, Sessions, workspace_session};
-use reedline::{
-    FileBackedHistory, Prompt, PromptEditMode, PromptHistorySearch, PromptHistorySearchStatus, Reedline,
-    Signal,
-};
+use clawsmith::app::attach::{self, Attachment};
+use clawsmith::app::completion::Names;
+use clawsmith::app::mode::{self, Mode};
+use clawsmith::app::session_list::{short_id, shortened};
+use clawsmith::app::{App, ChosenSession, ModelChoice, SessionChoice, SessionView, Sessions};
 
-use super::{Chat, MOST_BYTES, Talk, stop};
+use super::lines::{Heard, Lines};
+use super::{Chat, MOST_BYTES, Talk, picture, stop};
 use crate::cli::Session;
-use crate::command::undo;
+use crate::command::{sessions, undo};
 use crate::failure::{Failure, Outcome};
-use crate::output::{Cell, Table, complain, tell};
-
-/// How many lines are remembered.
-const LINES: usize = 1000;
-/// No picture is larger.
-const MOST_PICTURE: u64 = 10 * 1024 * 1024;
+use crate::output::style::QUIET;
+use crate::output::{Cell, Table, complain, tell, tell_styled, visible};
 
 const HELP: &[(&str, &str)] = &[
     ("/tools", "what the agent may call now"),
     ("/policy [TOOL]", "why a tool is allowed or not"),
-    ("/undo", "take back what the last call of this conversation changed in files"),
+    ("/mode [MODE]", "how much is done without asking: plan, ask, edits, configured"),
+    ("/undo", "take back what the last call of this session changed in files"),
     ("/model [PROVIDER[/MODEL]]", "who answers, or let another one answer from now on"),
-    ("/new", "begin a new conversation"),
-    ("/cost", "what this conversation cost so far"),
+    ("/new", "begin a new session"),
+    ("/sessions", "sessions of this directory"),
+    ("/resume SESSION", "go on with another session"),
+    ("/rename TITLE", "give this session a title"),
+    ("/cost", "what this session cost so far"),
     ("/image PATH", "show a picture with what you say next"),
     ("/help", "this"),
-    ("/quit", "go (or Ctrl-D); the conversation is kept"),
+    ("/quit", "go (or Ctrl-D); the session is kept"),
 ];
 
+/// Keys, for `/help`.
+const KEYS: &str = "@path attaches a file · Tab completes · Alt-Enter or \\ at the end of a line: a new line · Ctrl-C stops the answer";
+
+/// How much of what was last said is shown when a session goes on.
+const RECAP: usize = 2;
+const RECAP_CHARACTERS: usize = 160;
+
 /// Talks until the person goes.
-pub(super) async fn run(chat: &Chat, session: &mut Session, app: &App, caller: Caller) -> Outcome {
-    let mut instead: Option<ModelChoice> = None;
-    let mut talk = Talk::start(chat, app, caller, None).await?;
-    welcome(session, &talk).await?;
+pub(super) async fn run(
+    chat: &Chat,
+    session: &mut Session,
+    app: &App,
+    (caller, mut chosen): (Caller, Option<ChosenSession>),
+) -> Outcome {
+    let mut instead = chat.instead();
+    let mut mode = chat.mode;
+    let mut talk = Talk::start(chat, app, caller, instead.as_ref(), false).await?;
+    welcome(session, app, &talk, chosen.as_ref()).await?;
     let mut lines = Lines::new(app, session)?;
-    let mut pictures = Vec::new();
+    lines.know(names(&talk).await, talk.caller.workspace.clone());
+    let mut pictures: Vec<Part> = Vec::new();
+    for path in &chat.image {
+        let model = talk.sessions.model(&talk.caller).await?;
+        pictures.push(picture(&talk.caller.workspace.join(path), &*model)?.part);
+    }
     loop {
-        let line = match lines.next(&talk.caller).await? {
+        let prompt = match mode {
+            Mode::Configured => talk.caller.agent.to_string(),
+            mode => format!("{} ({mode})", talk.caller.agent),
+        };
+        lines.put(&talk.view.take_typed());
+        let line = match lines.next(prompt).await? {
             Heard::Line(line) => line,
             Heard::Nothing => continue,
             Heard::End => break,
         };
         let line = line.trim();
         if matches!(line, "exit" | "quit") {
-            tell("going; the conversation is kept (`/exit` and `/quit` do the same)");
+            tell("going; the session is kept (`/exit` and `/quit` do the same)");
             break;
         }
-        let Some(command) = line.strip_prefix('/') else {
+        let Some(command) = line.strip_prefix('/').filter(|_| !line.contains('\n')) else {
             if line.is_empty() {
                 continue;
             }
@@ -70,23 +90,75 @@ pub(super) async fn run(chat: &Chat, session: &mut Session, app: &App, caller: C
                 complain("not said", format_args!("{} bytes are more than {MOST_BYTES}", line.len()));
                 continue;
             }
+            let attached = match attach::named_in(line, &talk.caller.workspace) {
+                Ok(attached) => attached,
+                Err(error) => {
+                    complain("not said", error);
+                    continue;
+                }
+            };
             let mut parts = std::mem::take(&mut pictures);
             parts.push(Part::text(line));
+            for Attachment { part, told } in attached {
+                tell_styled(QUIET, format_args!("attached {told}"));
+                parts.push(part);
+            }
             answer(session, &mut talk, parts).await?;
             continue;
         };
         let (word, rest) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
         let done = match (word, rest.trim()) {
             ("quit" | "exit" | "q", _) => break,
-            ("image", path) => picture(&talk.caller.workspace, path).map(|picture| pictures.push(picture)),
-            ("new", _) => {
-                let mut caller = talk.caller.clone();
-                caller.session = workspace_session(&caller, Some(&MessageId::new().to_string()[24..]))?;
-                app.setup().config().sandbox.sandboxing().apply(&mut caller);
-                talk.end().await?;
-                talk = Talk::start(chat, app, caller, instead.as_ref()).await?;
-                session.out.line(format_args!("a new conversation: {}", talk.caller.session))
+            ("image", path) => {
+                let model = talk.sessions.model(&talk.caller).await?;
+                picture(&talk.caller.workspace.join(path), &*model).map(|picture| {
+                    tell_styled(
+                        QUIET,
+                        format_args!("attached {}; it goes with what you say next", picture.told),
+                    );
+                    pictures.push(picture.part);
+                })
             }
+            ("new", _) => match app.choose_session(&talk.caller, &SessionChoice::New, true).await {
+                Ok(found) => {
+                    talk = moved(chat, app, talk, (&found, instead.as_ref(), mode)).await?;
+                    chosen = Some(found);
+                    session.out.line(format_args!("a new session: {}", short_id(&talk.caller.session)))
+                }
+                Err(error) => Err(error.into()),
+            },
+            ("resume", "") => Err(Failure::usage("which session?").hint("/sessions lists them")),
+            ("resume", name) => {
+                let choice = SessionChoice::Named(name.to_owned());
+                match app.choose_session(&talk.caller, &choice, true).await {
+                    Ok(found) => {
+                        talk = moved(chat, app, talk, (&found, instead.as_ref(), mode)).await?;
+                        recap(session, app, &talk, found.earlier.as_ref()).await?;
+                        chosen = Some(found);
+                        Ok(())
+                    }
+                    Err(error) => Err(error.into()),
+                }
+            }
+            ("rename", title) => match app.rename_session(&talk.caller, &talk.caller.session, title).await {
+                Ok(()) => session.out.line("renamed"),
+                Err(error) => {
+                    Err(Failure::from(error).hint("say something first; a session begins with a message"))
+                }
+            },
+            ("sessions", _) => match app.session_list(&talk.caller, Some(&talk.caller.workspace)).await {
+                Ok(list) => sessions::table(session, &list),
+                Err(error) => Err(error.into()),
+            },
+            ("mode", "") => Mode::ALL.into_iter().try_for_each(|one| {
+                let sign = if one == mode { "*" } else { " " };
+                session.out.line(format_args!("{sign} {:<11}{}", one.name(), one.about()))
+            }),
+            ("mode", wanted) => mode::parse(wanted).map_err(Failure::from).and_then(|wanted| {
+                mode = wanted;
+                talk.sessions.set_mode(wanted);
+                session.out.line(format_args!("{wanted}: {}", wanted.about()))
+            }),
             ("model", "") => {
                 let model = talk.sessions.model(&talk.caller).await?;
                 session.out.line(name(&*model))
@@ -98,7 +170,8 @@ pub(super) async fn run(chat: &Chat, session: &mut Session, app: &App, caller: C
                         let caller = talk.caller.clone();
                         talk.end().await?;
                         instead = Some(other);
-                        talk = Talk::start(chat, app, caller, instead.as_ref()).await?;
+                        talk = Talk::start(chat, app, caller, instead.as_ref(), false).await?;
+                        talk.sessions.set_mode(mode);
                         session.out.line(format_args!("{} answers from now on", name(&*model)))
                     }
                     Err(error) => Err(error.into()),
@@ -106,7 +179,7 @@ pub(super) async fn run(chat: &Chat, session: &mut Session, app: &App, caller: C
             }
             words => match told(words, session, app, &talk).await {
                 Some(done) => done,
-                None => Err(Failure::usage(format!("there is no `/{word}`")).hint("/help")),
+                None => Err(no_word(word)),
             },
         };
         if let Err(failure) = done {
@@ -114,8 +187,72 @@ pub(super) async fn run(chat: &Chat, session: &mut Session, app: &App, caller: C
         }
         session.out.flush()?;
     }
+    drop(chosen);
     talk.end().await?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The same chat in another session.
+async fn moved(
+    chat: &Chat,
+    app: &App,
+    talk: Talk,
+    (to, instead, mode): (&ChosenSession, Option<&ModelChoice>, Mode),
+) -> Result<Talk, Failure> {
+    let mut caller = talk.caller.clone();
+    caller.session = to.session.clone();
+    if let Some(workspace) = to.earlier.as_ref().and_then(|earlier| earlier.workspace.clone()) {
+        caller.workspace = workspace;
+    }
+    app.setup().config().sandbox.sandboxing().apply(&mut caller);
+    talk.end().await?;
+    let talk = Talk::start(chat, app, caller, instead, false).await?;
+    talk.sessions.set_mode(mode);
+    Ok(talk)
+}
+
+/// A word that there is not.
+fn no_word(word: &str) -> Failure {
+    let words: Vec<&str> = HELP.iter().filter_map(|(known, _)| known.split(' ').next()).collect();
+    let failure = Failure::usage(format!("there is no `/{word}`"));
+    match nearest(&format!("/{word}"), words.iter().copied()) {
+        Some(near) => failure.hint(format!("did you mean `{near}`? /help lists all")),
+        None => failure.hint("/help"),
+    }
+}
+
+/// What Tab completes.
+async fn names(talk: &Talk) -> Names {
+    let offer = talk.sessions.deployment().executor.offer(talk.caller.clone()).await;
+    let word = |known: &str| known.split(' ').next().unwrap_or_default().to_owned();
+    Names {
+        commands: HELP.iter().map(|(known, about)| (word(known), (*about).to_owned())).collect(),
+        tools: offer.metas().iter().map(|meta| meta.name.to_string()).collect(),
+        modes: Mode::ALL.map(|mode| mode.name().to_owned()).to_vec(),
+    }
+}
+
+/// Lets the person choose a session from a list.
+pub(super) async fn choose(
+    session: &mut Session,
+    app: &App,
+    caller: &Caller,
+) -> Result<SessionChoice, Failure> {
+    let list = app.session_list(caller, Some(&caller.workspace)).await?;
+    let can_choose = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
+    if list.is_empty() || !can_choose {
+        let what =
+            if list.is_empty() { "there is no session in this directory yet" } else { "which session?" };
+        return Err(Failure::usage(what).hint("clawsmith sessions list"));
+    }
+    sessions::table(session, &list)?;
+    session.out.flush()?;
+    let mut lines = Lines::new(app, session)?;
+    match lines.next("Session id".to_owned()).await? {
+        Heard::Line(line) if line.trim().is_empty() => Ok(SessionChoice::Continue),
+        Heard::Line(line) => Ok(SessionChoice::Named(line.trim().to_owned())),
+        Heard::Nothing | Heard::End => Err(Failure::usage("no session was chosen")),
+    }
 }
 
 /// Does what a word says that needs no terminal; `None` where it is no such word.
@@ -161,12 +298,40 @@ pub(super) async fn by_itself(
     told(words, session, app, talk).await.unwrap_or_else(|| Err(only_there()))
 }
 
-async fn welcome(session: &mut Session, talk: &Talk) -> Result<(), Failure> {
+async fn welcome(
+    session: &mut Session,
+    app: &App,
+    talk: &Talk,
+    chosen: Option<&ChosenSession>,
+) -> Result<(), Failure> {
     let model = talk.sessions.model(&talk.caller).await?;
     talk.view.introduce(&mut session.out, &*model)?;
     let (agent, workspace) = (&talk.caller.agent, talk.caller.workspace.display());
-    let line = format!("{agent} with {} in {workspace}; /help says what there is", name(&*model));
-    session.out.styled(crate::output::style::QUIET, &line)?;
+    let line = format!("Agent {agent} · {} · {workspace} · /help for commands", name(&*model));
+    session.out.styled(QUIET, &line)?;
+    recap(session, app, talk, chosen.and_then(|chosen| chosen.earlier.as_ref())).await
+}
+
+/// Says which session goes on, and what was last said in it.
+async fn recap(
+    session: &mut Session,
+    app: &App,
+    talk: &Talk,
+    earlier: Option<&SessionView>,
+) -> Result<(), Failure> {
+    if let Some(view) = earlier {
+        let (about, last) = (visible(&view.about), sessions::ago(view.last));
+        let line = format!(
+            "Session {} goes on: {about} · {} messages, {last} · /new begins another",
+            view.id, view.messages
+        );
+        session.out.styled(QUIET, &line)?;
+        for said in app.recap(&talk.caller, &view.session, RECAP).await? {
+            let who = if said.role == Role::User { "you" } else { "agent" };
+            let text = shortened(&said.text, RECAP_CHARACTERS);
+            session.out.styled(QUIET, &format!("  {who:<6} {}", visible(&text)))?;
+        }
+    }
     session.out.flush()
 }
 
@@ -178,7 +343,7 @@ async fn answer(session: &mut Session, talk: &mut Talk, parts: Vec<Part>) -> Res
         never = interrupted(&talk.sessions, &talk.caller) => match never {},
     };
     if ended? == 130 {
-        tell("stopped; what was said is kept");
+        tell("Stopped. What was said is saved.");
     }
     session.out.flush()
 }
@@ -197,7 +362,8 @@ fn help(session: &mut Session) -> Result<(), Failure> {
     for (word, about) in HELP {
         table.row([Cell::strong(word), Cell::new(about)]);
     }
-    session.out.table(&table)
+    session.out.table(&table)?;
+    session.out.prose(KEYS)
 }
 
 async fn tools(session: &mut Session, talk: &Talk) -> Result<(), Failure> {
@@ -243,94 +409,7 @@ async fn cost(session: &mut Session, talk: &Talk) -> Result<(), Failure> {
     ))
 }
 
-fn picture(workspace: &Path, path: &str) -> Result<Part, Failure> {
-    let path = workspace.join(path);
-    let unread = || Failure::usage(format!("`{}` cannot be shown", path.display()));
-    let size = path.metadata().map_err(|error| unread().because(error))?.len();
-    if size > MOST_PICTURE {
-        return Err(unread().hint(format!("it has {size} bytes, more than {MOST_PICTURE}")));
-    }
-    let bytes = std::fs::read(&path).map_err(|error| unread().because(error))?;
-    match image::type_of(&bytes) {
-        mime if image::IMAGE_TYPES.contains(&mime) => Ok(Part::Image(Image::new(mime, bytes))),
-        other => Err(unread().hint(format!("it is {other}; models read {}", image::IMAGE_TYPES.join(", ")))),
-    }
-}
-
 fn name(model: &dyn Model) -> String {
     let card = model.card();
     format!("{}/{}", card.provider, card.model)
-}
-
-/// What the person typed.
-enum Heard {
-    Line(String),
-    /// Ctrl-C: the line is dropped.
-    Nothing,
-    /// Ctrl-D.
-    End,
-}
-
-/// Reads lines, with those of earlier conversations behind the arrow keys.
-struct Lines(Option<Reedline>);
-
-impl Lines {
-    fn new(app: &App, session: &Session) -> Result<Self, Failure> {
-        let file = app.setup().data_dir()?.join("chat-history");
-        // What was said is for its owner alone.
-        let made = OpenOptions::new().create(true).append(true).mode(0o600).open(&file);
-        let history = made.ok().and_then(|_| FileBackedHistory::with_file(LINES, file).ok());
-        let editor = Reedline::create().with_ansi_colors(session.out.shows_styles());
-        Ok(Self(Some(match history {
-            Some(history) => editor.with_history(Box::new(history)),
-            None => editor,
-        })))
-    }
-
-    /// The next line. Reading a terminal cannot be stopped, so it has a thread of its own.
-    async fn next(&mut self, caller: &Caller) -> Result<Heard, Failure> {
-        let gone = || Failure::failed("the terminal cannot be read");
-        let mut editor = self.0.take().ok_or_else(gone)?;
-        let prompt = Agent(caller.agent.to_string());
-        let read = tokio::task::spawn_blocking(move || {
-            let read = editor.read_line(&prompt);
-            (editor, read)
-        });
-        let (editor, read) = read.await.map_err(|error| gone().because(error))?;
-        self.0 = Some(editor);
-        match read.map_err(|error| gone().because(error))? {
-            Signal::Success(line) => Ok(Heard::Line(line)),
-            Signal::CtrlD => Ok(Heard::End),
-            _ => Ok(Heard::Nothing),
-        }
-    }
-}
-
-/// The agent's name before each line.
-struct Agent(String);
-
-impl Prompt for Agent {
-    fn render_prompt_left(&self) -> Cow<'_, str> {
-        Cow::Borrowed(&self.0)
-    }
-
-    fn render_prompt_right(&self) -> Cow<'_, str> {
-        Cow::Borrowed("")
-    }
-
-    fn render_prompt_indicator(&self, _: PromptEditMode) -> Cow<'_, str> {
-        Cow::Borrowed("> ")
-    }
-
-    fn render_prompt_multiline_indicator(&self) -> Cow<'_, str> {
-        Cow::Borrowed("  ")
-    }
-
-    fn render_prompt_history_search_indicator(&self, search: PromptHistorySearch) -> Cow<'_, str> {
-        let found = match search.status {
-            PromptHistorySearchStatus::Passing => "",
-            PromptHistorySearchStatus::Failing => "nothing for ",
-        };
-        Cow::Owned(format!("({found}{}) ", search.term))
-    }
 }

@@ -1,6 +1,6 @@
 //! Words on a terminal as they come, lines broken between them. Once a line is whole it is written again, dressed.
 
-use super::markdown::Markdown;
+use super::markdown::{Markdown, table};
 use crate::failure::Failure;
 use crate::output::{Out, indent, prose, visible, width};
 
@@ -19,6 +19,8 @@ pub(super) struct Speech {
     taken: usize,
     /// How many rows of the line stand above.
     rows: usize,
+    /// The lines of a table that has not ended, which stand above.
+    table: Vec<String>,
 }
 
 impl Speech {
@@ -28,6 +30,9 @@ impl Speech {
         // The last column stays free: terminals differ in where the next character goes.
         let columns = columns.saturating_sub(1).max(1);
         for c in visible(text).chars() {
+            if self.line.is_empty() && c != '|' {
+                self.end_table(out, columns)?;
+            }
             if c == '\n' {
                 self.flush(out, columns)?;
                 self.end(out, columns)?;
@@ -40,6 +45,11 @@ impl Speech {
             self.word.push(c);
         }
         out.flush()
+    }
+
+    /// Whether nothing is written on the row.
+    pub(super) fn is_at_line_start(&self) -> bool {
+        self.line.is_empty() && self.taken == 0
     }
 
     /// Writes the word that waits, on the next row where it has no room on this one.
@@ -66,11 +76,33 @@ impl Speech {
             || self.line.contains('\t')
     }
 
+    /// What is said is whole.
+    pub(super) fn finish(&mut self, out: &mut Out) -> Result<(), Failure> {
+        let Some(columns) = out.columns() else { return Ok(()) };
+        self.end_table(out, columns.saturating_sub(1).max(1))?;
+        out.flush()
+    }
+
+    /// Writes a table that is whole again, with its columns aligned.
+    fn end_table(&mut self, out: &mut Out, columns: usize) -> Result<(), Failure> {
+        let lines = std::mem::take(&mut self.table);
+        let is_over = lines.len() > MOST_ROWS || lines.iter().any(|line| width(line) > columns);
+        if lines.is_empty() || is_over || !out.shows_styles() {
+            return Ok(());
+        }
+        let Some(table) = table(&lines, columns) else { return Ok(()) };
+        out.raw(format!("\r\x1b[{}A\x1b[J{table}\n", lines.len()).as_bytes())
+    }
+
     /// The line is whole.
     fn end(&mut self, out: &mut Out, columns: usize) -> Result<(), Failure> {
         let as_it_is = self.stays_as_it_is();
         let (line, rows) = (std::mem::take(&mut self.line), std::mem::take(&mut self.rows));
         self.taken = 0;
+        if line.starts_with('|') && !self.markdown.is_code() {
+            self.table.push(line);
+            return out.raw(b"\n");
+        }
         let dressed = self.markdown.line(&line).filter(|_| out.shows_styles() && rows <= MOST_ROWS);
         // What the terminal itself has broken cannot be written over.
         let over =

@@ -5,34 +5,43 @@
 //! left out is shown when the message is stored.
 
 use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
+use std::time::Instant;
 
 use anstyle::Style;
 use claw_agent::Deployment;
-use claw_core::message::{Args, Part, Wanted, is_mark};
+use claw_core::message::{Part, Wanted};
 use claw_core::port::{Model, Owner};
 use claw_core::store::{
     ApprovalState, Delta, Outcome, Role, RunEnd, RunEvent, SessionEvent, SessionEventBody, Source, ToolEvent,
-    Voice,
+    UsageFilter, Voice,
 };
-use claw_core::tool::{Block, Caller};
+use claw_core::tool::Caller;
 use claw_core::{ApprovalId, CallId, JobId, MessageId};
-use claw_registry::CallScrubber;
+use clawsmith::app::shown_call::{self, Excerpt, head_and_tail, preview, summary};
 use clawsmith::app::{App, Followed, Follower, Sessions};
 use serde::Deserialize as _;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
+use super::quiet::Quiet;
 use super::speech::Speech;
+use super::spinner::{Spinner, TICK, seconds, tokens};
 use crate::command::tools::approve;
 use crate::failure::Failure;
 use crate::output::{Out, complain, style, tell, tell_styled};
 
 /// How long nothing happens before it is said why.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(2);
-/// How many lines of a result are shown.
-const LINES: usize = 24;
-/// How much of a call's arguments is shown.
-const SHOWN: usize = 100;
+/// How many lines of a long output are shown from its beginning, and from its end.
+const HEAD: usize = 12;
+const TAIL: usize = 8;
+/// How many lines of a change are shown.
+const CHANGED: usize = 40;
+/// How many files that a command changed are named.
+const DETAILS: usize = 6;
+/// About so many bytes are a token.
+const TOKEN_BYTES: u64 = 4;
 
 /// Follows a conversation.
 pub(super) struct View {
@@ -44,6 +53,24 @@ pub(super) struct View {
     /// How much was shown of the message that is being said.
     saying: Option<(MessageId, usize)>,
     calls: HashMap<CallId, Wanted>,
+    /// Calls that run, in the order in which they began.
+    running: Vec<RunningCall>,
+    /// Calls that went well and whose result is still to come, and how many microseconds each took.
+    ended: HashMap<CallId, u64>,
+    /// Lines of a call's output that were shown while it ran.
+    live: HashMap<CallId, LiveOutput>,
+    /// The beginning of the run, and the tokens of its answers so far.
+    since: Instant,
+    tokens: u64,
+    /// Bytes of the answer that is coming.
+    coming: u64,
+    spinner: Spinner,
+    /// Keeps what is typed ahead from being shown.
+    quiet: Option<Quiet>,
+    /// What was typed before a question.
+    typed: String,
+    json: bool,
+    workspace: PathBuf,
     /// Approvals that were put to a person or announced.
     asked: HashSet<ApprovalId>,
     speech: Speech,
@@ -55,7 +82,12 @@ pub(super) struct View {
 
 impl View {
     /// Begins to listen; what happened before is not shown.
-    pub(super) async fn new(sessions: &Sessions, app: &App, caller: &Caller) -> Result<Self, Failure> {
+    pub(super) async fn new(
+        sessions: &Sessions,
+        app: &App,
+        caller: &Caller,
+        json: bool,
+    ) -> Result<Self, Failure> {
         let (deployment, deserted) = (sessions.deployment(), sessions.deserted().clone());
         let owner = Owner { tenant: caller.tenant.clone(), session: caller.session.clone() };
         let by = caller.user.as_ref().map_or_else(|| "cli".to_owned(), ToString::to_string);
@@ -68,6 +100,17 @@ impl View {
             follower,
             saying: None,
             calls: HashMap::new(),
+            running: Vec::new(),
+            ended: HashMap::new(),
+            live: HashMap::new(),
+            since: Instant::now(),
+            tokens: 0,
+            coming: 0,
+            spinner: Spinner::new(json),
+            quiet: None,
+            typed: String::new(),
+            json,
+            workspace: caller.workspace.clone(),
             asked: HashSet::new(),
             speech: Speech::default(),
             begun: false,
@@ -93,8 +136,19 @@ impl View {
 
     /// Shows what happens until this run is over; returns the exit code.
     pub(super) async fn follow(&mut self, out: &mut Out, run: JobId) -> Result<u8, Failure> {
+        (self.since, self.tokens, self.coming) = (Instant::now(), 0, 0);
+        self.quiet = Quiet::begin().filter(|_| !self.json);
+        let ended = self.follow_to_end(out, run).await;
+        self.spinner.clear();
+        self.running.clear();
+        self.quiet = None;
+        ended
+    }
+
+    async fn follow_to_end(&mut self, out: &mut Out, run: JobId) -> Result<u8, Failure> {
         self.open_approvals().await;
         let mut quiet = Some(tokio::time::Instant::now() + PATIENCE);
+        let mut tick = tokio::time::interval(TICK);
         loop {
             tokio::select! {
                 followed = self.follower.next() => match followed? {
@@ -103,6 +157,7 @@ impl View {
                         self.say(out, &piece)?;
                     }
                     Followed::Event(event) => {
+                        self.spinner.clear();
                         self.begun |= matches!(event.what, SessionEventBody::Run { run: of, .. } if of == run);
                         if let Some(code) = self.show(out, &event, run).await? {
                             self.begun = false;
@@ -112,10 +167,46 @@ impl View {
                 },
                 () = until(quiet.filter(|_| !self.begun)) => {
                     quiet = None;
-                    tell("waiting for another run of this conversation to end");
+                    tell("waiting for another run of this session to end");
+                }
+                _ = tick.tick() => if self.begun && self.speech.is_at_line_start() {
+                    let what = self.waits_for();
+                    self.spinner.tick(&what);
                 }
             }
         }
+    }
+
+    /// What is waited for, for people.
+    fn waits_for(&self) -> String {
+        match self.running.last() {
+            Some(call) => {
+                let lines = self.live.get(&call.id).map_or(0, |live| live.lines);
+                let lines = if lines > HEAD { format!(" · {lines} lines") } else { String::new() };
+                format!("{} · {}{lines} · Ctrl-C stops", call.what, seconds(call.since.elapsed()))
+            }
+            None => {
+                let count = self.tokens + self.coming / TOKEN_BYTES;
+                let count = if count > 0 { format!(" · {}", tokens(count)) } else { String::new() };
+                format!("thinking · {}{count} · Ctrl-C stops", seconds(self.since.elapsed()))
+            }
+        }
+    }
+
+    /// Takes what was typed before a question, to be put back.
+    pub(super) fn take_typed(&mut self) -> String {
+        std::mem::take(&mut self.typed)
+    }
+
+    /// Tells a program what a run cost.
+    pub(super) async fn tell_usage(&self, out: &mut Out, run: JobId) -> Result<(), Failure> {
+        if !out.json {
+            return Ok(());
+        }
+        let filter = UsageFilter { root: Some(run), ..UsageFilter::default() };
+        let usage = self.deployment.store.usage(&self.owner.tenant, &filter).await;
+        let usage = usage.map_err(|error| Failure::failed("what it cost cannot be read").because(error))?;
+        out.json_line(&json!({ "type": "usage", "run": run, "usage": usage }))
     }
 
     /// Asks about the approvals that an earlier run of the session waits for.
@@ -137,8 +228,12 @@ impl View {
                 let line = json!({ "type": "output", "call": call, "offset": offset, "text": text });
                 return out.json_line(&line);
             }
-            Source::Call(_) => return Ok(()),
+            Source::Call(call) => {
+                self.print(*call, *offset, text);
+                return Ok(());
+            }
         };
+        self.coming += text.len() as u64;
         if out.json {
             let kind = if *voice == Voice::Text { "text" } else { "thinking" };
             return out
@@ -157,10 +252,30 @@ impl View {
             None => 0,
         };
         if usize::try_from(*offset).ok() == Some(shown) {
+            self.spinner.clear();
             self.speech.say(out, text)?;
             self.saying = Some((*message, shown + text.len()));
         }
         Ok(())
+    }
+
+    /// Shows what a running command prints, its first lines as they come.
+    fn print(&mut self, call: CallId, offset: u64, text: &str) {
+        let live = self.live.entry(call).or_default();
+        if offset != live.bytes {
+            return;
+        }
+        live.bytes += text.len() as u64;
+        live.partial.push_str(text);
+        while let Some(end) = live.partial.find('\n') {
+            let line: String = live.partial.drain(..=end).collect();
+            live.lines += 1;
+            if live.lines <= HEAD {
+                self.spinner.clear();
+                live.shown += 1;
+                tell_styled(style::QUIET, format_args!("  {}", line.trim_end()));
+            }
+        }
     }
 
     /// Shows an event; gives the exit code where the run is over with it.
@@ -214,6 +329,11 @@ impl View {
             .collect();
         match message.new.role {
             Role::Assistant => {
+                self.coming = 0;
+                let filter = UsageFilter { root: Some(message.run), ..UsageFilter::default() };
+                if let Ok(usage) = self.deployment.store.usage(tenant, &filter).await {
+                    self.tokens = usage.tokens.input + usage.tokens.output + usage.tokens.cache_write;
+                }
                 self.finish(out, message.new.id, &words)?;
                 for part in parts {
                     if let Part::Call(wanted) = part {
@@ -222,7 +342,7 @@ impl View {
                 }
             }
             Role::System => complain("run", &words),
-            Role::Tool => parts.iter().for_each(result),
+            Role::Tool => parts.iter().for_each(|part| self.result(part)),
             Role::User => {}
         }
         Ok(())
@@ -239,27 +359,68 @@ impl View {
             _ => 0,
         };
         self.speech.say(out, words.get(shown..).unwrap_or_default())?;
-        if words.is_empty() || words.ends_with('\n') { Ok(()) } else { self.speech.say(out, "\n") }
+        if !words.is_empty() && !words.ends_with('\n') {
+            self.speech.say(out, "\n")?;
+        }
+        self.speech.finish(out)
     }
 
-    fn tool(&self, call: CallId, tool: &str, state: &ToolEvent) {
-        let scrubber = self.deployment.executor.scrubbers().for_tenant(&self.owner.tenant);
-        let args = self.calls.get(&call).map(|wanted| shown(&wanted.args, &scrubber)).unwrap_or_default();
+    fn tool(&mut self, call: CallId, tool: &str, state: &ToolEvent) {
+        let what = self.what(call, tool);
         match state {
-            ToolEvent::Started => tell(format_args!("→ {tool} {args}")),
+            ToolEvent::Started => {
+                tell(format_args!("→ {what}"));
+                self.running.push(RunningCall { id: call, what, since: Instant::now() });
+            }
             ToolEvent::Finished { outcome, micros } => {
-                let took = *micros as f64 / 1000.0;
-                match outcome {
-                    Outcome::Done => tell(format_args!("✓ {tool} ({took:.1} ms)")),
-                    outcome => tell(format_args!("✗ {tool} {outcome} ({took:.1} ms)")),
+                self.running.retain(|running| running.id != call);
+                // How a command ended, its result says.
+                if *outcome == Outcome::Done {
+                    self.ended.insert(call, *micros);
+                } else {
+                    tell(format_args!("✗ {what} {outcome} ({})", took(*micros)));
                 }
             }
             ToolEvent::Refused { reason, .. } => {
-                tell(format_args!("✗ {tool} {args} refused: {reason}"));
+                self.running.retain(|running| running.id != call);
+                tell(format_args!("✗ {what} refused: {reason}"));
                 if approve::is_unasked(reason) {
                     tell(approve::NOBODY_HERE);
                 }
             }
+        }
+    }
+
+    /// A call in a few words.
+    fn what(&self, call: CallId, tool: &str) -> String {
+        let scrubber = self.deployment.executor.scrubbers().for_tenant(&self.owner.tenant);
+        let about = self.calls.get(&call).map(|wanted| summary(tool, &wanted.args)).unwrap_or_default();
+        format!("{tool} {}", scrubber.said(&about)).trim_end().to_owned()
+    }
+
+    /// Shows what came of a call.
+    fn result(&mut self, part: &Part) {
+        let Part::Result(told) = part else { return };
+        let Some(micros) = self.ended.remove(&told.call) else { return };
+        let live = self.live.remove(&told.call).unwrap_or_default();
+        let wanted = self.calls.get(&told.call);
+        let shown = shown_call::result(told, wanted.map(|wanted| &wanted.args));
+        for part in head_and_tail(&shown.printed, HEAD, TAIL, live.shown) {
+            match part {
+                Excerpt::Line(line) => tell_styled(style::QUIET, format_args!("  {line}")),
+                Excerpt::Left(count) => tell_styled(style::QUIET, format_args!("  … {count} lines …")),
+            }
+        }
+        let sign = if shown.is_good { "✓" } else { "✗" };
+        let note = if shown.note.is_empty() { String::new() } else { format!(" ({})", shown.note) };
+        tell(format_args!("{sign} {}{note} {}", self.what(told.call, &told.tool), took(micros)));
+        let is_change = matches!(told.tool.as_str(), "edit" | "write_file");
+        let most = if is_change { CHANGED } else { DETAILS };
+        for line in shown.details.iter().take(most) {
+            tell_styled(if is_change { changed(line) } else { style::QUIET }, format_args!("  {line}"));
+        }
+        if shown.details.len() > most {
+            tell_styled(style::QUIET, format_args!("  … {} more lines", shown.details.len() - most));
         }
     }
 
@@ -280,14 +441,25 @@ impl View {
         if approval.state != ApprovalState::Pending {
             return;
         }
-        match approve::can_ask() {
-            true => tokio::select! {
-                () = approve::put(&self.app, approval, self.by.clone()) => {}
-                // Nobody is left to do what is asked about; that is said where it is followed.
-                () = self.deserted.cancelled() => {}
-            },
-            false => approve::announce(&approval),
+        if !approve::can_ask() {
+            return approve::announce(&approval);
         }
+        let quiet = self.quiet.take();
+        if let Some(quiet) = &quiet {
+            self.typed += &quiet.take_typed();
+        }
+        drop(quiet);
+        let wanted = self.calls.get(&approval.request.call);
+        let change = wanted.and_then(|wanted| preview(&wanted.tool, &wanted.args, &self.workspace));
+        for line in change.iter().flatten() {
+            tell_styled(changed(line), format_args!("  {line}"));
+        }
+        tokio::select! {
+            () = approve::put(&self.app, approval, self.by.clone()) => {}
+            // Nobody is left to do what is asked about; that is said where it is followed.
+            () = self.deserted.cancelled() => {}
+        }
+        self.quiet = Quiet::begin();
     }
 }
 
@@ -298,27 +470,27 @@ async fn until(time: Option<tokio::time::Instant>) {
     }
 }
 
-/// What a tool gave, as far as a person wants to see it at once: how a file changed, what a command printed.
-fn result(part: &Part) {
-    let Part::Result(told) = part else { return };
-    let lines = told.content.iter().filter_map(|block| match block {
-        Block::Text { text } => Some(text.lines().filter(|line| !is_mark(line))),
-        _ => None,
-    });
-    let lines: Vec<&str> = lines.flatten().collect();
-    let (lines, style): (Vec<&str>, fn(&str) -> Style) = match told.tool.as_str() {
-        _ if told.failed => return,
-        "edit" | "write_file" => {
-            (lines.into_iter().skip_while(|line| !line.starts_with("--- ")).collect(), changed)
-        }
-        "exec" | "process" | "credentialed_exec" => (lines, |_| style::QUIET),
-        _ => return,
-    };
-    for line in lines.iter().take(LINES) {
-        tell_styled(style(line), format_args!("  {line}"));
-    }
-    if lines.len() > LINES {
-        tell_styled(style::QUIET, format_args!("  … {} more lines", lines.len() - LINES));
+/// A call that runs.
+struct RunningCall {
+    id: CallId,
+    what: String,
+    since: Instant,
+}
+
+/// What a running command printed so far.
+#[derive(Default)]
+struct LiveOutput {
+    bytes: u64,
+    lines: usize,
+    shown: usize,
+    /// A line that has not ended.
+    partial: String,
+}
+
+fn took(micros: u64) -> String {
+    match micros {
+        0..=999_999 => format!("{:.1} ms", micros as f64 / 1000.0),
+        _ => format!("{:.1} s", micros as f64 / 1_000_000.0),
     }
 }
 
@@ -327,16 +499,5 @@ fn changed(line: &str) -> Style {
         Some(b'+') => style::ADDED,
         Some(b'-') => style::TAKEN,
         _ => style::QUIET,
-    }
-}
-
-fn shown(args: &Args, scrubber: &CallScrubber) -> String {
-    let text = scrubber.said(&match args {
-        Args::Json(args) => args.to_string(),
-        Args::Broken { text, .. } => text.clone(),
-    });
-    match text.char_indices().nth(SHOWN) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text,
     }
 }

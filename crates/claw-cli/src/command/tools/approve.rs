@@ -83,7 +83,7 @@ pub(crate) async fn put(app: &App, approval: Approval, by: String) {
         let _ = rustix::termios::tcflush(io::stdin(), rustix::termios::QueueSelector::IFlush);
         // Standard error is not locked: whoever waits here must not keep others from saying why it is over.
         let answer = ask(&shown, &mut BufReader::new(input), &mut io::stderr());
-        let _ = sender.send(answer.unwrap_or(Said::No));
+        let _ = sender.send(answer.unwrap_or(Said::No(None)));
     });
     let said = loop {
         tokio::select! {
@@ -102,7 +102,7 @@ pub(crate) async fn put(app: &App, approval: Approval, by: String) {
         }
     };
     let verdict = match said {
-        Said::No => Verdict::Deny,
+        Said::No(reason) => Verdict::Deny { reason },
         Said::Once => Verdict::Once,
         Said::Always => Verdict::Always { scope: RuleFor::Session, lasts: None },
     };
@@ -178,12 +178,21 @@ impl Read for Watched {
 }
 
 /// What was answered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 enum Said {
-    No,
+    /// No, and why.
+    No(Option<String>),
     Once,
     /// Yes, and in this conversation without asking from now on.
     Always,
+}
+
+/// The reason in an answer such as `no, because it is the main branch`.
+fn because(line: &str) -> Option<String> {
+    let line = line.trim();
+    let (word, rest) = line.split_once(|c: char| c.is_whitespace() || c == ',' || c == ':')?;
+    let rest = rest.trim_start_matches([' ', ',', ':']).trim();
+    (["n", "no"].contains(&word.to_lowercase().as_str()) && !rest.is_empty()).then(|| rest.to_owned())
 }
 
 /// Asks; only a clear yes is one.
@@ -214,29 +223,30 @@ fn ask(approval: &Approval, input: &mut impl BufRead, output: &mut impl Write) -
         writeln!(output, "{}", beside("  always   ", &covered, columns))?;
     }
     let choice = match (always.is_some(), is_long) {
-        (true, true) => "[y]es once / [a]lways / [n]o / [v]iew whole",
-        (true, false) => "[y]es once / [a]lways / [n]o",
-        (false, true) => "[y]es once / [n]o / [v]iew whole",
-        (false, false) => "[y]es once / [n]o",
+        (true, true) => "[y]es once / [a]lways / [n]o, or no and why / [v]iew whole",
+        (true, false) => "[y]es once / [a]lways / [n]o, or no and why",
+        (false, true) => "[y]es once / [n]o, or no and why / [v]iew whole",
+        (false, false) => "[y]es once / [n]o, or no and why",
     };
     for _ in 0..ATTEMPTS {
         write!(output, "{choice}, within {wait} s: ")?;
         output.flush()?;
         let mut line = String::new();
         if input.read_line(&mut line)? == 0 {
-            return Ok(Said::No);
+            return Ok(Said::No(None));
         }
         match line.trim().to_lowercase().as_str() {
             "y" | "yes" => return Ok(Said::Once),
             "a" | "always" if always.is_some() => return Ok(Said::Always),
-            "n" | "no" => return Ok(Said::No),
+            "n" | "no" => return Ok(Said::No(None)),
             "v" | "view" if is_long => writeln!(output, "{summary}")?,
+            _ if because(&line).is_some() => return Ok(Said::No(because(&line))),
             _ if always.is_some() => writeln!(output, "please answer `y`, `a` or `n`")?,
             _ => writeln!(output, "please answer `y` or `n`")?,
         }
     }
     writeln!(output, "taken as no")?;
-    Ok(Said::No)
+    Ok(Said::No(None))
 }
 
 #[cfg(test)]

@@ -15,6 +15,8 @@ pub struct Scope {
     pub denied: Vec<PathBuf>,
     /// Those of the denied paths of which it is told that they are denied: files that say what it may do.
     pub configuration: Vec<PathBuf>,
+    /// Those of the roots in which files that hold secrets by their names do not exist.
+    pub covered: Vec<PathBuf>,
     /// How much its first root may hold.
     pub quota: Option<Quota>,
 }

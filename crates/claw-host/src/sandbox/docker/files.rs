@@ -261,6 +261,8 @@ fn context(caller: &Caller) -> RunContext {
         access: WorkspaceAccess::Direct,
         network: false,
         readable: Vec::new(),
+        granted: Vec::new(),
+        home: None,
         hidden: Vec::new(),
         paths: Vec::new(),
         sights: Vec::new(),
@@ -296,6 +298,7 @@ fn scope(caller: &Caller, scope: &Scope) -> Scope {
         roots: roots.filter(|root| there(&root.path)).collect(),
         denied: moved(&scope.denied),
         configuration: moved(&scope.configuration),
+        covered: Vec::new(),
         quota: scope.quota,
     }
 }

@@ -119,7 +119,7 @@ impl DockerShell {
     async fn reach(&self, context: &RunContext, beside: &[Allowed]) -> Reach {
         // Commands of a container share it, whichever of them only read.
         let access = port::WorkspaceAccess::Direct;
-        let context = &RunContext { access, paths: Vec::new(), ..context.clone() };
+        let context = &RunContext { access, paths: Vec::new(), home: None, ..context.clone() };
         let mut reach = self.local.confinement(context).await.reach;
         let write = context.effects.has(Effect::Write);
         let grant = |allowed: &Allowed| Grant { path: allowed.path.clone(), write: allowed.write && write };

@@ -5,10 +5,10 @@ use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use super::super::Network;
 use super::super::kernel::root::{During as _, Step};
 use super::super::kernel::seccomp::{self, Filter, Renaming};
 use super::super::kernel::{landlock, privileges, root, sys};
+use super::super::{HOME, Network};
 use super::wire::{Confined, Spec};
 
 /// A command, and all that is needed to shut it in.
@@ -33,6 +33,13 @@ impl<'a> Init<'a> {
     pub(super) fn new(spec: &'a Spec, temporary: &Path) -> Self {
         let (user, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
         Self { spec, temporary: temporary.to_owned(), user, group }
+    }
+
+    /// Its home directory as it sees it; `None` where its environment says what it is.
+    pub(super) fn home(&self) -> Option<&Path> {
+        let home = self.spec.confined.as_ref()?.reach.home.as_ref()?;
+        let is_mounted = self.namespaces() & libc::CLONE_NEWNS != 0;
+        Some(if is_mounted { Path::new(HOME) } else { &home.path })
     }
 
     pub(super) fn namespaces(&self) -> i32 {
@@ -75,7 +82,9 @@ impl<'a> Init<'a> {
         let Some(held) = &self.spec.confined else {
             return Ok(Rules { landlock: None, seccomp: None, hands_over: false });
         };
-        let landlock = held.landlock.map(|version| landlock::rules(version, &held.reach, &self.temporary));
+        let landlock = held
+            .landlock
+            .map(|version| landlock::rules(version, &held.reach, (&self.temporary, self.home())));
         let landlock = landlock.transpose().during("make the rules about files")?;
         let hands_over =
             looks_after && held.seccomp && held.reach.layer.is_some() && sys::seccomp_can_notify();

@@ -69,6 +69,9 @@ fn try_become(init: &Init<'_>, rules: Option<Rules>, stdio: Stdio, nurse: &UnixS
     if spec.confined.is_some() {
         command.env("TMPDIR", &init.temporary);
     }
+    if let Some(home) = init.home() {
+        command.env("HOME", home);
+    }
     command.stdin(Stream::from(input)).stdout(Stream::from(output)).stderr(Stream::from(error));
     sys::close_on_exec_from(3).during("close descriptors")?;
     if let Some(listener) = rules.put_on()? {

@@ -38,7 +38,11 @@ const fn known(version: u32) -> u64 {
 }
 
 /// The rules for a reach, ready to be put on; the paths are those of the tree that the caller sees now.
-pub(crate) fn rules(version: u32, reach: &Reach, temporary: &Path) -> io::Result<OwnedFd> {
+pub(crate) fn rules(
+    version: u32,
+    reach: &Reach,
+    (temporary, home): (&Path, Option<&Path>),
+) -> io::Result<OwnedFd> {
     let known = known(version);
     let tcp = if reach.network == Network::None { TCP } else { 0 };
     let words = match version {
@@ -61,6 +65,9 @@ pub(crate) fn rules(version: u32, reach: &Reach, temporary: &Path) -> io::Result
         allow(&rules, Path::new(path), (READ_FILE | WRITE_FILE) & known, Absent::Fine)?;
     }
     allow(&rules, temporary, write, Absent::Wrong)?;
+    if let (Some(path), Some(home)) = (home, &reach.home) {
+        allow(&rules, path, if home.write { write } else { read }, Absent::Wrong)?;
+    }
     let workspace = if reach.write { write } else { read };
     allow(&rules, &reach.workspace, workspace, Absent::Wrong)?;
     for grant in &reach.grants {

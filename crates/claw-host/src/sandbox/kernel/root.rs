@@ -18,7 +18,7 @@ use rustix::mount::{
 
 use super::sys;
 use crate::sandbox::Network;
-use crate::sandbox::reach::{DEVICES, Execute, RESOLVER, Reach, SYSTEM, WorkspaceLayer};
+use crate::sandbox::reach::{DEVICES, Execute, Grant, HOME, RESOLVER, Reach, SYSTEM, WorkspaceLayer};
 
 const READ_ONLY: u64 = 1;
 const NO_SET_ID: u64 = 2;
@@ -50,6 +50,7 @@ pub(crate) fn enter(reach: &Reach, temporary: u64, own_proc: bool) -> Step<()> {
         .during("keep mounts apart")?;
     let parts = Parts::take(reach)?;
     let lasting = reach.temporary.as_deref().map(|path| Parts::temporary(path, reach)).transpose()?;
+    let home = reach.home.as_ref().map(|home| Parts::home(home, reach)).transpose()?;
     let base = ["/tmp", "/var/tmp", "/run", "/mnt"].into_iter().find(|path| Path::new(path).is_dir());
     let base =
         base.ok_or_else(|| ("find a place for the root".to_owned(), io::ErrorKind::NotFound.into()))?;
@@ -71,6 +72,10 @@ pub(crate) fn enter(reach: &Reach, temporary: u64, own_proc: bool) -> Step<()> {
                 };
             mount("tmp", "tmp", "tmpfs", flags, size.as_c_str()).during("make `/tmp`")?;
         }
+    }
+    if let Some(tree) = home {
+        place(Path::new(HOME), true).during(named(Path::new(HOME)))?;
+        lay(&tree, Path::new(HOME)).during(named(Path::new(HOME)))?;
     }
     if own_proc {
         let flags = flags | MountFlags::NOEXEC | MountFlags::RDONLY;
@@ -165,9 +170,21 @@ impl Parts {
 
     /// The directory that is to be `/tmp`.
     fn temporary(path: &Path, reach: &Reach) -> Step<OwnedFd> {
-        let mut parts = Self(Vec::new());
         let closed = if is_closed(reach, Path::new(TEMPORARY)) { NO_EXECUTE } else { 0 };
-        parts.granted(path, NO_SET_ID | NO_DEVICES | closed)?;
+        Self::tree(path, NO_SET_ID | NO_DEVICES | closed)
+    }
+
+    /// The directory that is to be the home.
+    fn home(home: &Grant, reach: &Reach) -> Step<OwnedFd> {
+        let closed = if is_closed(reach, Path::new(HOME)) { NO_EXECUTE } else { 0 };
+        let read_only = if home.write { 0 } else { READ_ONLY };
+        Self::tree(&home.path, NO_SET_ID | NO_DEVICES | closed | read_only)
+    }
+
+    /// A directory that is shown elsewhere than where it is.
+    fn tree(path: &Path, attributes: u64) -> Step<OwnedFd> {
+        let mut parts = Self(Vec::new());
+        parts.granted(path, attributes)?;
         match parts.0.pop() {
             Some(Part::Tree { tree, .. }) => Ok(tree),
             _ => Err((taken(path), io::ErrorKind::NotFound.into())),

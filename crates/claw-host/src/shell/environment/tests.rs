@@ -1,3 +1,4 @@
+use super::super::search_path::PATH;
 use super::*;
 
 #[test]

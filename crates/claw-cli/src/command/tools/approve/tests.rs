@@ -30,6 +30,7 @@ fn question(summary: &str) -> Approval {
         },
         state: ApprovalState::Pending,
         answered_by: None,
+        reason: None,
     }
 }
 
@@ -90,7 +91,7 @@ fn always_is_an_answer_where_there_is_a_rule() {
         shown.contains("always   in this session, `/usr/bin/git status`\n[y]es once / [a]lways / [n]o"),
         "{shown}"
     );
-    assert_eq!(said(None).0, Said::No);
+    assert_eq!(said(None).0, Said::No(None));
 }
 
 #[test]

@@ -1,0 +1,222 @@
+//! `clawsmith sessions`: find a session again, name it, fork it, remove it.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use claw_core::message::Part;
+use claw_core::port::{Clock as _, UnixMillis};
+use claw_core::store::{Circle, Role};
+use claw_core::tool::Caller;
+use claw_host::SystemClock;
+use clawsmith::app::session_list::{short_id, shortened};
+use clawsmith::app::shown_call::summary;
+use clawsmith::app::{App, SessionView};
+use serde::Deserialize as _;
+use serde_json::json;
+
+use super::tools::workspace;
+use crate::caller::CallerArgs;
+use crate::cli::Session;
+use crate::failure::{Failure, Outcome};
+use crate::opened::with_app;
+use crate::output::{Cell, Table, tell};
+
+/// The most messages that are read at a time.
+const PAGE: usize = 500;
+
+/// Sessions of a user at the terminal.
+#[derive(Debug, Subcommand)]
+#[command(after_help = "A session is named by its id (the beginning is enough), its title or its key.
+
+Examples:
+  clawsmith sessions list
+  clawsmith sessions show 3f2a
+  clawsmith sessions rename 3f2a 'the parser'
+  clawsmith chat --resume 3f2a")]
+pub(crate) enum Sessions {
+    /// List sessions, the latest first.
+    #[command(after_help = "Examples:\n  clawsmith sessions list\n  clawsmith sessions list --workspace .")]
+    List(List),
+    /// Print what was said in a session.
+    #[command(
+        after_help = "Examples:\n  clawsmith sessions show 3f2a\n  clawsmith sessions show 'the parser' --json"
+    )]
+    Show(One),
+    /// Give a session a title; an empty one takes it away.
+    #[command(after_help = "Examples:\n  clawsmith sessions rename 3f2a 'the parser'")]
+    Rename(Rename),
+    /// Copy a session, to go on from there in another direction.
+    #[command(after_help = "Examples:\n  clawsmith sessions fork 3f2a")]
+    Fork(One),
+    /// Remove a session and what was said in it. The ledger and changes of files stay.
+    #[command(after_help = "Examples:\n  clawsmith sessions remove 3f2a")]
+    Remove(One),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct List {
+    /// Only sessions of this directory.
+    #[arg(long, value_name = "DIR")]
+    workspace: Option<PathBuf>,
+    /// At most so many.
+    #[arg(long, value_name = "COUNT", default_value_t = 20)]
+    limit: usize,
+    #[command(flatten)]
+    caller: CallerArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct One {
+    /// The session: its id, title or key.
+    #[arg(value_name = "SESSION")]
+    name: String,
+    #[command(flatten)]
+    caller: CallerArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Rename {
+    #[command(flatten)]
+    one: One,
+    /// Its title from now on.
+    #[arg(value_name = "TITLE")]
+    title: String,
+}
+
+impl Sessions {
+    pub(crate) fn run(self, session: &mut Session) -> Outcome {
+        let caller = match &self {
+            Self::List(list) => &list.caller,
+            Self::Show(one) | Self::Fork(one) | Self::Remove(one) => &one.caller,
+            Self::Rename(rename) => &rename.one.caller,
+        };
+        let setup = caller.load(session)?;
+        let caller = caller.caller(setup.config(), &session.around, &session.around.directory)?;
+        with_app(&setup, async |app| {
+            match &self {
+                Self::List(list) => list.run(session, app, &caller).await?,
+                Self::Show(one) => show(session, app, &caller, &one.name).await?,
+                Self::Rename(Rename { one, title }) => {
+                    let view = app.session_named(&caller, &one.name).await?;
+                    app.rename_session(&caller, &view.session, title).await?;
+                    changed(session, &app.session_named(&caller, view.session.as_str()).await?, "renamed")?;
+                }
+                Self::Fork(one) => {
+                    let view = app.session_named(&caller, &one.name).await?;
+                    let key = app.fork_session(&caller, &view.session).await?;
+                    let fork = app.session_named(&caller, key.as_str()).await?;
+                    changed(session, &fork, "forked")?;
+                    if !session.out.json {
+                        tell(format_args!("next: clawsmith chat --resume {}", short_id(&key)));
+                    }
+                }
+                Self::Remove(one) => {
+                    let view = app.session_named(&caller, &one.name).await?;
+                    app.remove_session(&caller, &view).await?;
+                    changed(session, &view, "removed")?;
+                }
+            }
+            Ok(ExitCode::SUCCESS)
+        })
+    }
+}
+
+impl List {
+    async fn run(&self, session: &mut Session, app: &App, caller: &Caller) -> Result<(), Failure> {
+        let of = self.workspace.as_deref().map(|path| workspace(Some(path), &session.around)).transpose()?;
+        let mut list = app.session_list(caller, of.as_deref()).await?;
+        let more = list.len().saturating_sub(self.limit);
+        list.truncate(self.limit);
+        if session.out.json {
+            return session.out.json(&list);
+        }
+        if list.is_empty() {
+            return session.out.line("No sessions yet; `clawsmith chat` begins one.");
+        }
+        table(session, &list)?;
+        if more > 0 {
+            tell(format_args!("{more} more; `--limit` shows them"));
+        }
+        Ok(())
+    }
+}
+
+/// A table of sessions.
+pub(super) fn table(session: &mut Session, list: &[SessionView]) -> Result<(), Failure> {
+    let mut table = Table::new(["id", "last", "messages", "workspace", "about"]);
+    let home = session.around.home().map(ToOwned::to_owned);
+    for view in list {
+        let workspace = view.workspace.as_deref().map(|path| {
+            let below = home.as_ref().and_then(|home| path.strip_prefix(home).ok());
+            below.map_or_else(|| path.display().to_string(), |below| format!("~/{}", below.display()))
+        });
+        let state = match (view.open, view.running) {
+            (true, _) => " (open)",
+            (_, true) => " (running)",
+            _ => "",
+        };
+        table.row([
+            Cell::strong(&view.id),
+            Cell::new(format!("{}{state}", ago(view.last))),
+            Cell::new(view.messages),
+            Cell::new(workspace.unwrap_or_default()),
+            Cell::new(&view.about),
+        ]);
+    }
+    session.out.table(&table)
+}
+
+fn changed(session: &mut Session, view: &SessionView, how: &str) -> Result<(), Failure> {
+    match session.out.json {
+        true => session.out.json(view),
+        false => session.out.line(format_args!("{how} {} ({})", view.id, shortened(&view.about, 60))),
+    }
+}
+
+async fn show(session: &mut Session, app: &App, caller: &Caller, name: &str) -> Result<(), Failure> {
+    let view = app.session_named(caller, name).await?;
+    let circle = Circle::of(caller);
+    let said = app.store().said_in((&caller.tenant, &circle), &view.session, u64::MAX >> 1, PAGE).await;
+    let said = said.map_err(|error| Failure::failed("the session cannot be read").because(error))?;
+    let said = said.unwrap_or_default();
+    if session.out.json {
+        return session.out.json(&json!({ "session": view, "messages": said }));
+    }
+    session.out.heading(&format!("{} · {} · {} messages", view.id, view.about, view.messages))?;
+    for message in said {
+        let who = match message.new.role {
+            Role::User => "you",
+            Role::Assistant => "agent",
+            Role::System => "system",
+            Role::Tool => continue,
+        };
+        for part in Vec::<Part>::deserialize(&message.new.content).unwrap_or_default() {
+            match part {
+                Part::Text { text } if !text.trim().is_empty() => {
+                    session.out.line("")?;
+                    session.out.field(who, text.trim())?;
+                }
+                Part::Call(wanted) => {
+                    session
+                        .out
+                        .field("", &format!("→ {} {}", wanted.tool, summary(&wanted.tool, &wanted.args)))?;
+                }
+                Part::Image(image) => session.out.field(who, &format!("[{}]", image.mime))?,
+                _ => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+/// How long ago a time is, as people say it.
+pub(super) fn ago(at: UnixMillis) -> String {
+    let seconds = SystemClock.now().0.saturating_sub(at.0) / 1000;
+    match seconds {
+        ..60 => "just now".to_owned(),
+        60..3600 => format!("{} min ago", seconds / 60),
+        3600..86_400 => format!("{} h ago", seconds / 3600),
+        _ => format!("{} days ago", seconds / 86_400),
+    }
+}

@@ -1,0 +1,174 @@
+//! Files of a granted directory that hold secrets, found by their names.
+//!
+//! A toolchain or a directory of sources that is granted to agents often has a file beside it that logs its owner in
+//! somewhere. File tools and the sandbox cover the same files, since both ask here.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Names of files and directories that hold secrets wherever they are.
+const NAMES: &[&str] = &[
+    ".aws",
+    ".azure",
+    ".boto",
+    ".docker",
+    ".dockercfg",
+    ".env",
+    ".git-credentials",
+    ".gnupg",
+    ".htpasswd",
+    ".kube",
+    ".my.cnf",
+    ".netrc",
+    ".npmrc",
+    ".password-store",
+    ".pgpass",
+    ".pypirc",
+    ".s3cfg",
+    ".ssh",
+    ".vault-token",
+    ".yarnrc.yml",
+    "_netrc",
+    "application_default_credentials.json",
+    "credentials.toml",
+    "id_dsa",
+    "id_ecdsa",
+    "id_ecdsa_sk",
+    "id_ed25519",
+    "id_ed25519_sk",
+    "id_rsa",
+];
+/// Names that hold secrets in a directory of this name.
+const NAMES_IN: &[(&str, &str)] = &[
+    (".cargo", "credentials"),
+    (".config", "gcloud"),
+    (".config", "gh"),
+    (".config", "hub"),
+    (".gem", "credentials"),
+    ("git", "credentials"),
+];
+/// Extensions of files that hold keys.
+const EXTENSIONS: &[&str] = &["jks", "kdbx", "key", "keystore", "p12", "pfx", "ppk"];
+/// Extension of files that hold a private key or a public certificate.
+const EITHER: &str = "pem";
+/// A private key begins within so many bytes of its file.
+const LOOKED_AT: u64 = 256 * 1024;
+/// A directory with more entries is not searched, and so is not granted.
+const MOST_ENTRIES: usize = 2_000_000;
+/// For how long the files that were found are remembered.
+const FRESH: Duration = Duration::from_secs(10);
+
+/// Files found, by directory.
+type Kept = HashMap<PathBuf, (Instant, Arc<[PathBuf]>)>;
+
+/// Returns the files and directories below a granted directory that hold secrets by their names. Links are not followed:
+/// the grant does not show what they lead to. Fails if the directory cannot be searched; a missing one has none.
+pub(crate) fn secret_files(granted: &Path) -> io::Result<Arc<[PathBuf]>> {
+    static KEPT: Mutex<Option<Kept>> = Mutex::new(None);
+    let kept = || KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((at, files)) = kept().as_ref().and_then(|kept| kept.get(granted))
+        && at.elapsed() < FRESH
+    {
+        return Ok(Arc::clone(files));
+    }
+    let files: Arc<[PathBuf]> = search(granted, MOST_ENTRIES)?.into();
+    let mut kept = kept();
+    let kept = kept.get_or_insert_with(Kept::new);
+    kept.retain(|_, (at, _)| at.elapsed() < FRESH);
+    kept.insert(granted.to_owned(), (Instant::now(), Arc::clone(&files)));
+    Ok(files)
+}
+
+fn search(granted: &Path, most: usize) -> io::Result<Vec<PathBuf>> {
+    let (mut found, mut ahead, mut entries) = (Vec::new(), vec![granted.to_owned()], 0_usize);
+    while let Some(directory) = ahead.pop() {
+        let listed = match fs::read_dir(&directory) {
+            Ok(listed) => listed,
+            // A command that cannot list it finds nothing in it by searching, and it may be gone by now.
+            Err(error)
+                if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied) =>
+            {
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
+        for entry in listed {
+            let entry = entry?;
+            entries += 1;
+            if entries > most {
+                let message = format!("it has more than {most} entries; grant a smaller directory");
+                return Err(io::Error::other(message));
+            }
+            let (path, kind) = (entry.path(), entry.file_type()?);
+            if is_secret(&path) {
+                found.push(path);
+            } else if kind.is_dir() {
+                ahead.push(path);
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// Returns whether a path names something that holds a secret.
+fn is_secret(path: &Path) -> bool {
+    let text = |name: Option<&OsStr>| name.map(|name| name.to_string_lossy().to_lowercase());
+    let Some(name) = text(path.file_name()) else { return false };
+    let within = text(path.parent().and_then(Path::file_name)).unwrap_or_default();
+    let extension = Path::new(&name).extension().and_then(OsStr::to_str).unwrap_or_default();
+    NAMES.contains(&name.as_str())
+        || NAMES_IN.contains(&(within.as_str(), name.as_str()))
+        || EXTENSIONS.contains(&extension)
+        || (extension == EITHER && may_hold_private_key(path))
+}
+
+/// Reads the file: most files of certificates are public, and programs need them. One that cannot be read may hold a key.
+fn may_hold_private_key(path: &Path) -> bool {
+    let mut start = Vec::new();
+    let read = fs::File::open(path).and_then(|file| file.take(LOOKED_AT).read_to_end(&mut start));
+    let marker = b"PRIVATE KEY-----";
+    read.is_err() || start.windows(marker.len()).any(|window| window == marker)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn secrets_are_found_by_name_and_private_keys_by_content() {
+        let granted = tempfile::tempdir().unwrap();
+        let write = |path: &str, text: &str| {
+            let path = granted.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        let secret = [
+            ".cargo/credentials",
+            ".cargo/credentials.toml",
+            ".NPMRC",
+            "deep/er/.netrc",
+            "deep/er/.pypirc",
+            "keys/id_ed25519",
+            "keys/server.key",
+            "keys/both.pem",
+        ];
+        secret.iter().for_each(|path| write(path, "-----BEGIN PRIVATE KEY-----\n"));
+        for path in [".ssh/config", ".cargo/bin/cargo", "keys/id_ed25519.pub", "ca.pem", "keyring.rs"] {
+            write(path, "-----BEGIN CERTIFICATE-----\n");
+        }
+        let mut expected: Vec<PathBuf> = secret.iter().map(|path| granted.path().join(path)).collect();
+        expected.push(granted.path().join(".ssh"));
+        expected.sort();
+        assert_eq!(search(granted.path(), 1000).unwrap(), expected);
+        assert!(search(granted.path(), 3).unwrap_err().to_string().contains("more than 3 entries"));
+        assert!(search(&granted.path().join("missing"), 3).unwrap().is_empty());
+    }
+}

@@ -1,0 +1,2 @@
+-- The title that a session's owner gave it.
+ALTER TABLE conversations ADD COLUMN title TEXT;

@@ -1,0 +1,97 @@
+//! Modes of a chat: how much is done without asking. A mode only narrows what the policy gives.
+
+use std::fmt;
+use std::str::FromStr;
+
+use claw_core::tool::Effect;
+use claw_policy::approval::{EffectRule, Narrowing};
+use claw_policy::nearest::nearest;
+use serde::Serialize;
+
+use super::{Error, Sessions};
+
+/// How much an agent does without asking.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// Reads, and changes nothing.
+    Plan,
+    /// Asks before each write, with the diff shown first, and before each command that may change something.
+    Ask,
+    /// Edits files without asking; asks before commands.
+    Edits,
+    /// Does what the configuration says.
+    #[default]
+    Configured,
+}
+
+impl Mode {
+    /// All of them, the narrowest first.
+    pub const ALL: [Self; 4] = [Self::Plan, Self::Ask, Self::Edits, Self::Configured];
+
+    /// The mode as a word.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Plan => "plan",
+            Self::Ask => "ask",
+            Self::Edits => "edits",
+            Self::Configured => "configured",
+        }
+    }
+
+    /// What it means, for people.
+    pub const fn about(self) -> &'static str {
+        match self {
+            Self::Plan => "read only: nothing is changed",
+            Self::Ask => "each write is asked about, with its diff",
+            Self::Edits => "files are edited without asking; commands are asked about",
+            Self::Configured => "as the configuration says",
+        }
+    }
+
+    /// The effects that it narrows; `None` where it narrows nothing.
+    fn narrowing(self) -> Option<Narrowing> {
+        use Effect::{Admin, Execute, Message, Spawn, Write};
+        let (rule, effects): (EffectRule, &[Effect]) = match self {
+            Self::Plan => (EffectRule::Deny, &[Write, Message, Spawn, Admin]),
+            Self::Ask => (EffectRule::Ask, &[Write, Message, Spawn, Admin]),
+            Self::Edits => (EffectRule::Ask, &[Execute, Message, Spawn, Admin]),
+            Self::Configured => return None,
+        };
+        Some(Narrowing { mode: self.name(), effects: effects.iter().map(|effect| (*effect, rule)).collect() })
+    }
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Mode {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Self, String> {
+        let names = Self::ALL.map(Self::name);
+        let known = Self::ALL.into_iter().find(|mode| mode.name() == word);
+        known.ok_or_else(|| match nearest(word, names) {
+            Some(near) => format!("there is no mode `{word}`; did you mean `{near}`?"),
+            None => format!("there is no mode `{word}`; there are {}", names.join(", ")),
+        })
+    }
+}
+
+impl Sessions {
+    /// Narrows all calls of this process from now on.
+    pub fn set_mode(&self, mode: Mode) {
+        let executor = &self.deployment().executor;
+        let mut approvals = executor.approvals().as_ref().clone();
+        approvals.narrowing = mode.narrowing();
+        executor.set_approvals(approvals);
+    }
+}
+
+/// Reads a mode that a person named.
+pub fn parse(word: &str) -> Result<Mode, Error> {
+    word.parse().map_err(|why: String| Error::invalid(why))
+}

@@ -1,0 +1,334 @@
+//! The sessions of a person on this machine: found again, named, forked, removed, and held by one terminal at a time.
+
+use std::fs::{self, File, OpenOptions};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use claw_core::message::Part;
+use claw_core::port::{Clock as _, UnixMillis};
+use claw_core::store::{Circle, Conversation, ConversationPage, Message, Role};
+use claw_core::tool::{Caller, Digest};
+use claw_core::{MessageId, SessionKey, TenantId};
+use claw_host::SystemClock;
+use serde::{Deserialize as _, Serialize};
+
+use super::{App, Error, workspace_session};
+
+/// The channel of sessions that are held at a terminal.
+const CHANNEL: &str = "cli";
+/// The directory of the data directory with a locked file for each session that a terminal holds.
+const HELD: &str = "chats";
+/// The most sessions that are looked through.
+const MOST: usize = 500;
+/// The longest title, in characters.
+const LONGEST_TITLE: usize = 120;
+/// Characters of a session's first words that stand where it has no title.
+const ABOUT: usize = 60;
+
+/// A session, as its owner sees it in a list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SessionView {
+    /// Short id, by which it is named at the command line.
+    pub id: String,
+    /// Its key.
+    pub session: SessionKey,
+    /// The title that its owner gave it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// Its title, or the first words that were said in it.
+    pub about: String,
+    /// The directory that the agent works in.
+    pub workspace: Option<PathBuf>,
+    /// The time of its first message.
+    pub started: UnixMillis,
+    /// The time of its last message from its owner.
+    pub last: UnixMillis,
+    /// How many messages it has.
+    pub messages: u64,
+    /// A run of it goes on.
+    pub running: bool,
+    /// A terminal of this machine holds it.
+    pub open: bool,
+}
+
+/// The session that a chat is to be about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SessionChoice {
+    /// A new one.
+    New,
+    /// The latest one of the workspace that no terminal holds; a new one where there is none.
+    Latest,
+    /// The latest one of the workspace; an error where there is none.
+    Continue,
+    /// The one with this id, key or title.
+    Named(String),
+}
+
+/// A session that was chosen. Dropping it lets another terminal have it.
+#[derive(Debug)]
+pub struct ChosenSession {
+    /// Its key.
+    pub session: SessionKey,
+    /// The session as it was; `None` where it is new.
+    pub earlier: Option<SessionView>,
+    _held: Option<File>,
+}
+
+/// Something that was said, in short.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Said {
+    /// Who said it.
+    pub role: Role,
+    /// The words, without calls and results.
+    pub text: String,
+}
+
+impl App {
+    /// The sessions of this caller at a terminal, the latest first; of one workspace where it is given.
+    pub async fn session_list(
+        &self,
+        caller: &Caller,
+        workspace: Option<&Path>,
+    ) -> Result<Vec<SessionView>, Error> {
+        let page = ConversationPage { since: None, after: None, limit: MOST };
+        let found = self.store.conversations(&caller.tenant, &Circle::of(caller), &page).await?;
+        let mut views = Vec::new();
+        for found in found.into_iter().filter(|found| found.party.channel == CHANNEL) {
+            let of = workspace_of(&found);
+            if workspace.is_none_or(|workspace| of.as_deref() == Some(workspace)) {
+                views.push(self.view(caller, found, of).await?);
+            }
+        }
+        Ok(views)
+    }
+
+    async fn view(
+        &self,
+        caller: &Caller,
+        found: Conversation,
+        workspace: Option<PathBuf>,
+    ) -> Result<SessionView, Error> {
+        let first = match &found.title {
+            Some(_) => Vec::new(),
+            None => self.store.messages(&caller.tenant, &found.session, 0, 1).await?,
+        };
+        let first = first.first().map(|first| shortened(&words(first), ABOUT));
+        let open = self.held(&found.session).is_some_and(|path| is_locked(&path));
+        Ok(SessionView {
+            id: short_id(&found.session),
+            about: found.title.clone().or(first).unwrap_or_default(),
+            title: found.title,
+            workspace,
+            started: found.started,
+            last: found.last,
+            messages: found.messages,
+            running: found.running,
+            open,
+            session: found.session,
+        })
+    }
+
+    /// The caller's session of this id, key or title; the beginning of an id is enough where it is the only one.
+    pub async fn session_named(&self, caller: &Caller, name: &str) -> Result<SessionView, Error> {
+        let list = self.session_list(caller, None).await?;
+        let exact = |view: &&SessionView| {
+            view.session.as_str() == name || view.id == name || view.title.as_deref() == Some(name)
+        };
+        if let Some(view) = list.iter().find(exact) {
+            return Ok(view.clone());
+        }
+        let by_start: Vec<&SessionView> =
+            list.iter().filter(|view| name.len() >= 2 && view.id.starts_with(name)).collect();
+        match by_start[..] {
+            [one] => Ok(one.clone()),
+            [] => Err(Error::invalid(format!("there is no session `{name}` of yours"))
+                .hint("clawsmith sessions list")),
+            _ => Err(Error::invalid(format!("{} sessions begin with `{name}`", by_start.len()))
+                .hint("give more of its id")),
+        }
+    }
+
+    /// Chooses the session that a caller's chat is about, and holds it if `hold`.
+    pub async fn choose_session(
+        &self,
+        caller: &Caller,
+        choice: &SessionChoice,
+        hold: bool,
+    ) -> Result<ChosenSession, Error> {
+        let of_workspace = Some(caller.workspace.as_path());
+        let earlier = match choice {
+            SessionChoice::New => None,
+            SessionChoice::Latest => {
+                let list = self.session_list(caller, of_workspace).await?;
+                list.into_iter().find(|view| !hold || !view.open)
+            }
+            SessionChoice::Continue => {
+                let none = || {
+                    let shown = caller.workspace.display();
+                    Error::invalid(format!("there is no session in `{shown}` yet")).hint("clawsmith chat")
+                };
+                Some(self.session_list(caller, of_workspace).await?.into_iter().next().ok_or_else(none)?)
+            }
+            SessionChoice::Named(name) => Some(self.session_named(caller, name).await?),
+        };
+        let session = match &earlier {
+            Some(view) => view.session.clone(),
+            None => workspace_session(caller, Some(&MessageId::new().to_string()[24..]))?,
+        };
+        let mut held = None;
+        if hold && let Some(path) = self.held(&session) {
+            held = lock(&path);
+            match (choice, &held) {
+                (SessionChoice::Continue | SessionChoice::Named(_), None) => {
+                    let id = short_id(&session);
+                    return Err(Error::invalid(format!("session `{id}` is open in another terminal"))
+                        .hint(format!("clawsmith sessions fork {id}, or `--new`")));
+                }
+                // Another terminal was faster.
+                (SessionChoice::Latest, None) => {
+                    return Box::pin(self.choose_session(caller, &SessionChoice::New, hold)).await;
+                }
+                _ => {}
+            }
+        }
+        Ok(ChosenSession { session, earlier, _held: held })
+    }
+
+    /// Gives a session of the caller's a title; an empty one takes it away.
+    pub async fn rename_session(
+        &self,
+        caller: &Caller,
+        session: &SessionKey,
+        title: &str,
+    ) -> Result<(), Error> {
+        self.rename_session_of((&caller.tenant, &Circle::of(caller)), session, title).await
+    }
+
+    /// The same for a session of a circle.
+    pub async fn rename_session_of(
+        &self,
+        owner: (&TenantId, &Circle),
+        session: &SessionKey,
+        title: &str,
+    ) -> Result<(), Error> {
+        let title = title.trim();
+        if title.chars().count() > LONGEST_TITLE || title.chars().any(char::is_control) {
+            let message = format!("a title has at most {LONGEST_TITLE} characters and is one line");
+            return Err(Error::invalid(message));
+        }
+        let title = Some(title).filter(|title| !title.is_empty());
+        let found = self.store.rename_conversation(owner, session, title).await?;
+        found.then_some(()).ok_or_else(|| gone(session))
+    }
+
+    /// Copies what was said in a session to a new one of the same owner and workspace; returns the new key.
+    pub async fn fork_session(&self, caller: &Caller, session: &SessionKey) -> Result<SessionKey, Error> {
+        self.fork_session_of((&caller.tenant, &Circle::of(caller)), session).await
+    }
+
+    /// The same for a session of a circle.
+    pub async fn fork_session_of(
+        &self,
+        owner: (&TenantId, &Circle),
+        session: &SessionKey,
+    ) -> Result<SessionKey, Error> {
+        let new = &MessageId::new().to_string()[24..];
+        // The last part of some keys is the user, and another name there would be another's.
+        let ends_with_user =
+            session.as_str().split(':').count() == 5 && session.as_str().contains(":direct:");
+        let fork = if ends_with_user { format!("{session}:fork-{new}") } else { format!("{session}-{new}") };
+        let fork = SessionKey::new(fork).map_err(|error| Error::invalid(error.to_string()))?;
+        let at = SystemClock.now();
+        match self.store.fork_conversation(owner, session, (&fork, at)).await? {
+            true => Ok(fork),
+            false => Err(gone(session)),
+        }
+    }
+
+    /// Removes a session of the caller's and what was said in it. The ledger and changes of files stay.
+    pub async fn remove_session(&self, caller: &Caller, session: &SessionView) -> Result<(), Error> {
+        self.remove_session_of((&caller.tenant, &Circle::of(caller)), &session.session).await
+    }
+
+    /// The same for a session of a circle.
+    pub async fn remove_session_of(
+        &self,
+        owner: (&TenantId, &Circle),
+        session: &SessionKey,
+    ) -> Result<(), Error> {
+        if self.held(session).is_some_and(|path| is_locked(&path)) {
+            let message = format!("session `{}` is open in another terminal", short_id(session));
+            return Err(Error::invalid(message).hint("leave it there first"));
+        }
+        let found = self.store.remove_conversation(owner, session).await?;
+        found.then_some(()).ok_or_else(|| gone(session))
+    }
+
+    /// What a person and the agent last said in a session, oldest first.
+    pub async fn recap(
+        &self,
+        caller: &Caller,
+        session: &SessionKey,
+        most: usize,
+    ) -> Result<Vec<Said>, Error> {
+        let circle = Circle::of(caller);
+        let owner = (&caller.tenant, &circle);
+        let said = self.store.said_in(owner, session, u64::MAX >> 1, most.saturating_mul(8)).await?;
+        let said = said.unwrap_or_default().into_iter().filter_map(|message| {
+            let text = words(&message);
+            let is_said = matches!(message.new.role, Role::User | Role::Assistant) && !text.is_empty();
+            is_said.then_some(Said { role: message.new.role, text })
+        });
+        let said: Vec<Said> = said.collect();
+        Ok(said[said.len().saturating_sub(most)..].to_vec())
+    }
+
+    /// The file that a terminal keeps locked while it holds a session; `None` where there is no place for it.
+    fn held(&self, session: &SessionKey) -> Option<PathBuf> {
+        Some(self.setup.data_dir().ok()?.join(HELD).join(short_id(session)))
+    }
+}
+
+/// The id by which a session is named at the command line.
+pub fn short_id(session: &SessionKey) -> String {
+    let digest = Digest::of_bytes(session.as_str().as_bytes()).to_string();
+    digest.trim_start_matches("sha256:").chars().take(8).collect()
+}
+
+/// The words of a message, in one line and without calls and results.
+pub fn words(message: &Message) -> String {
+    let parts = Vec::<Part>::deserialize(&message.new.content).unwrap_or_default();
+    let text = parts.iter().filter_map(|part| match part {
+        Part::Text { text } => Some(text.as_str()),
+        _ => None,
+    });
+    let text: Vec<&str> = text.flat_map(str::split_whitespace).collect();
+    text.join(" ")
+}
+
+/// A text of at most so many characters.
+pub fn shortened(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", text[..end].trim_end()),
+        None => text.to_owned(),
+    }
+}
+
+fn workspace_of(found: &Conversation) -> Option<PathBuf> {
+    found.order.get("workspace")?.as_str().map(PathBuf::from)
+}
+
+fn gone(session: &SessionKey) -> Error {
+    Error::invalid(format!("session `{session}` is gone")).hint("clawsmith sessions list")
+}
+
+fn lock(path: &Path) -> Option<File> {
+    let directory = path.parent()?;
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(directory).ok()?;
+    let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path).ok()?;
+    file.try_lock().ok().map(|()| file)
+}
+
+fn is_locked(path: &Path) -> bool {
+    OpenOptions::new().write(true).open(path).is_ok_and(|file| file.try_lock().is_err())
+}

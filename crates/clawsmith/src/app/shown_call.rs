@@ -1,0 +1,256 @@
+//! Calls as people read them: what a call is about in a few words, and what came of it.
+
+use std::path::Path;
+
+use claw_core::message::{Args, Told, is_mark};
+use claw_core::tool::Block;
+use serde_json::Value;
+
+/// The longest summary, in characters.
+const LONGEST: usize = 100;
+/// The most lines of a diff that a question shows.
+const MOST_DIFF: usize = 200;
+
+/// What came of a call, for a person.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ShownResult {
+    /// The call did what it was to do: a command that failed did not, though its call went well.
+    pub is_good: bool,
+    /// A few words beside the call's name: `+3 -1`, `exit code 1`.
+    pub note: String,
+    /// What a command printed.
+    pub printed: Vec<String>,
+    /// How files changed, as lines of a diff, and what else is remarkable.
+    pub details: Vec<String>,
+}
+
+/// A call's arguments in a few words: the path it is about, or the command.
+pub fn summary(tool: &str, args: &Args) -> String {
+    let text = match args {
+        Args::Json(args) => main_argument(tool, args).unwrap_or_else(|| args.to_string()),
+        Args::Broken { text, .. } => text.clone(),
+    };
+    let mut lines = text.lines();
+    let first = lines.next().unwrap_or_default();
+    let cut = first.char_indices().nth(LONGEST).map(|(end, _)| &first[..end]);
+    match cut.or_else(|| lines.next().map(|_| first)) {
+        Some(start) => format!("{start}…"),
+        None => first.to_owned(),
+    }
+}
+
+/// The argument that says what a call is about.
+fn main_argument(tool: &str, args: &Value) -> Option<String> {
+    let text = |key: &str| args.get(key)?.as_str().map(str::to_owned);
+    let within = |pattern: String| match text("path") {
+        Some(path) => format!("{pattern} in {path}"),
+        None => pattern,
+    };
+    match tool {
+        "read_file" | "write_file" | "edit" | "list_files" => text("path"),
+        "search" | "glob" => text("pattern").map(within),
+        "exec" => text("command"),
+        "web_fetch" => text("url"),
+        "web_search" | "memory_search" | "skill_search" | "tool_search" => text("query"),
+        "use_skill" => text("name"),
+        _ => None,
+    }
+}
+
+/// Reads a result as a person wants to see it at once: how a file changed, what a command printed. `args` are those of the
+/// call.
+pub fn result(told: &Told, args: Option<&Args>) -> ShownResult {
+    let lines = told.content.iter().filter_map(|block| match block {
+        Block::Text { text } => Some(text.lines().filter(|line| !is_mark(line))),
+        _ => None,
+    });
+    let lines: Vec<String> = lines.flatten().map(str::to_owned).collect();
+    if told.failed {
+        return ShownResult { note: lines.first().cloned().unwrap_or_default(), ..ShownResult::default() };
+    }
+    match told.tool.as_str() {
+        "edit" | "write_file" => changed(&lines, args),
+        "exec" | "process" | "credentialed_exec" => ran(lines),
+        _ => ShownResult { is_good: true, ..ShownResult::default() },
+    }
+}
+
+/// How a file was changed: the diff, or the content of a new file.
+fn changed(lines: &[String], args: Option<&Args>) -> ShownResult {
+    let diff: Vec<String> = lines.iter().skip_while(|line| !line.starts_with("--- ")).cloned().collect();
+    let is_new = diff.is_empty() && lines.first().is_some_and(|line| line.starts_with("created "));
+    if let (true, Some(Args::Json(args))) = (is_new, args)
+        && let Some(content) = args.get("content").and_then(Value::as_str)
+    {
+        let details: Vec<String> = content.lines().map(|line| format!("+{line}")).collect();
+        return ShownResult {
+            is_good: true,
+            note: format!("new, +{}", details.len()),
+            details,
+            ..ShownResult::default()
+        };
+    }
+    let (mut added, mut taken) = (0_usize, 0_usize);
+    for line in diff.iter().filter(|line| !line.starts_with("+++ ") && !line.starts_with("--- ")) {
+        added += usize::from(line.starts_with('+'));
+        taken += usize::from(line.starts_with('-'));
+    }
+    let note = if diff.is_empty() { String::new() } else { format!("+{added} -{taken}") };
+    // The path is in the call's own line.
+    let details = diff.into_iter().skip_while(|line| line.starts_with("--- ") || line.starts_with("+++ "));
+    ShownResult { is_good: true, note, details: details.collect(), ..ShownResult::default() }
+}
+
+/// What a command printed, and how it ended. The line about its end is the last of its kind: a command may print one too.
+fn ran(mut lines: Vec<String>) -> ShownResult {
+    let is_end = |line: &String| {
+        line.starts_with("[exit code ")
+            || line.starts_with("[ended by signal ")
+            || line.starts_with("[ended, ")
+    };
+    let Some(at) = lines.iter().rposition(is_end) else {
+        return ShownResult { is_good: true, printed: lines, ..ShownResult::default() };
+    };
+    let details = lines.split_off(at + 1);
+    let end = lines.pop().unwrap_or_default();
+    let end = end.trim_start_matches('[').trim_end_matches(']');
+    let is_good = end == "exit code 0";
+    let stopped = lines.last().filter(|line| line.starts_with("[stopped: ")).cloned();
+    if stopped.is_some() {
+        lines.pop();
+    }
+    let note = match (is_good, stopped) {
+        (true, _) => String::new(),
+        (false, Some(stopped)) => stopped.trim_start_matches('[').trim_end_matches(']').to_owned(),
+        (false, None) => end.to_owned(),
+    };
+    // Which files a command changed is told in a line; their diffs are in `clawsmith undo show`.
+    let plain = |line: &String| line.trim_start_matches('[').trim_end_matches(']').to_owned();
+    let details = details.iter().take_while(|line| line.starts_with('[')).map(plain).collect();
+    ShownResult { is_good, note, printed: lines, details }
+}
+
+/// The change that a call would make to a file, as lines of a diff; `None` where it makes none that can be shown.
+pub fn preview(tool: &str, args: &Args, workspace: &Path) -> Option<Vec<String>> {
+    let Args::Json(args) = args else { return None };
+    let text = |key: &str| args.get(key).and_then(Value::as_str);
+    let path = text("path")?;
+    let before = std::fs::read_to_string(workspace.join(path)).unwrap_or_default();
+    let after = match tool {
+        "write_file" => text("content")?.to_owned(),
+        "edit" if text("patch").is_some() => {
+            return Some(text("patch")?.lines().map(str::to_owned).collect());
+        }
+        "edit" => {
+            let mut after = before.clone();
+            let mut replace = |edit: &Value, all: bool| {
+                let of = |key: &str| edit.get(key).and_then(Value::as_str);
+                let (Some(old), Some(new)) = (of("old_string"), of("new_string")) else { return };
+                after = if all { after.replace(old, new) } else { after.replacen(old, new, 1) };
+            };
+            replace(args, args.get("replace_all").and_then(Value::as_bool).unwrap_or_default());
+            args.get("edits")
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten()
+                .for_each(|edit| replace(edit, false));
+            after
+        }
+        _ => return None,
+    };
+    let diff = claw_registry::unified_diff(path, &before, &after, MOST_DIFF);
+    Some(diff.lines().map(str::to_owned).collect::<Vec<_>>()).filter(|lines| !lines.is_empty())
+}
+
+/// A line of a long text, or how many are left out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Excerpt<'a> {
+    /// A line.
+    Line(&'a str),
+    /// So many lines are left out here.
+    Left(usize),
+}
+
+/// The first and the last lines of a text that is longer than both together. `shown` of the first were shown before.
+pub fn head_and_tail(lines: &[String], head: usize, tail: usize, shown: usize) -> Vec<Excerpt<'_>> {
+    let whole = |lines: &[String]| lines.len() <= head + tail + 1;
+    let rest = &lines[shown.min(lines.len())..];
+    if whole(lines) {
+        return rest.iter().map(|line| Excerpt::Line(line)).collect();
+    }
+    let first = lines[..head].iter().skip(shown).map(|line| Excerpt::Line(line));
+    let from = (lines.len() - tail).max(shown);
+    let left = from.saturating_sub(head.max(shown));
+    let gap = (left > 0).then_some(Excerpt::Left(left));
+    first.chain(gap).chain(lines[from..].iter().map(|line| Excerpt::Line(line))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use claw_core::CallId;
+    use serde_json::json;
+
+    use super::*;
+
+    fn told(tool: &str, text: &str) -> Told {
+        Told {
+            call: CallId::new(),
+            model_id: "m".into(),
+            tool: tool.into(),
+            content: vec![Block::Text { text: text.into() }],
+            failed: false,
+        }
+    }
+
+    #[test]
+    fn a_call_is_named_by_what_it_is_about() {
+        let check = |tool: &str, args: Value, expected: &str| {
+            assert_eq!(summary(tool, &Args::Json(args)), expected);
+        };
+        check("edit", json!({ "path": "calc.py", "old_string": "a", "new_string": "b" }), "calc.py");
+        check("exec", json!({ "command": "make\nmake test" }), "make…");
+        check("search", json!({ "pattern": "fn", "path": "src" }), "fn in src");
+        check("other", json!({ "a": 1 }), r#"{"a":1}"#);
+        check("exec", json!({ "command": "x".repeat(200) }), &format!("{}…", "x".repeat(100)));
+    }
+
+    #[test]
+    fn a_command_that_failed_is_no_good() {
+        let text =
+            "out\n[exit code 0]\nmore\n[exit code 2]\n[1 file changed, +1 -0]\n[+ a]\n--- a/a\n+++ b/a\n";
+        let shown = result(&told("exec", text), None);
+        assert_eq!((shown.is_good, shown.note.as_str()), (false, "exit code 2"));
+        assert_eq!(shown.printed, ["out", "[exit code 0]", "more"], "what it printed itself is no end");
+        assert_eq!(shown.details, ["1 file changed, +1 -0", "+ a"]);
+        let shown = result(&told("exec", "[stopped: its time was up]\n[ended by signal 9 (SIGKILL)]"), None);
+        assert_eq!((shown.is_good, shown.note.as_str()), (false, "stopped: its time was up"));
+    }
+
+    #[test]
+    fn an_edit_counts_its_lines_and_a_new_file_is_shown() {
+        let text = "changed `a`\n--- a/a\n+++ b/a\n@@ -1 +1,2 @@\n-one\n+two\n+three\n";
+        let shown = result(&told("edit", text), None);
+        assert_eq!(shown.note, "+2 -1");
+        assert_eq!(shown.details[0], "@@ -1 +1,2 @@");
+        let args = Args::Json(json!({ "path": "a", "content": "x\ny\n" }));
+        let shown = result(&told("write_file", "created `a`: 4 bytes"), Some(&args));
+        assert_eq!((shown.note.as_str(), shown.details), ("new, +2", vec!["+x".to_owned(), "+y".to_owned()]));
+    }
+
+    #[test]
+    fn long_output_is_shown_by_its_ends() {
+        let lines: Vec<String> = (1..=10).map(|n| n.to_string()).collect();
+        let of = |head, tail, shown| -> String {
+            let text = |part: &Excerpt<'_>| match part {
+                Excerpt::Line(line) => format!("{line} "),
+                Excerpt::Left(count) => format!("({count}) "),
+            };
+            head_and_tail(&lines, head, tail, shown).iter().map(text).collect()
+        };
+        assert_eq!(of(3, 2, 0), "1 2 3 (5) 9 10 ");
+        assert_eq!(of(3, 2, 3), "(5) 9 10 ");
+        assert_eq!(of(3, 2, 9), "10 ");
+        assert_eq!(of(3, 2, 20), "");
+        assert_eq!(of(6, 3, 0), "1 2 3 4 5 6 7 8 9 10 ", "a gap of one line is shown");
+    }
+}
