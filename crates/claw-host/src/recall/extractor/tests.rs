@@ -191,7 +191,7 @@ fn facts_that_do_not_fit_are_left_out() {
 
 #[test]
 fn long_documents_are_cut_before_headings() {
-    assert_eq!(cut(&[]), []);
+    assert!(cut(&[]).is_empty());
     assert_eq!(cut(&["a"]), [0..1]);
     let line = "x".repeat(999);
     let mut lines: Vec<&str> = vec![&line; 20];
