@@ -14,10 +14,12 @@ use serde_json::{Value, json};
 use super::reading::Reading;
 use super::{Extracted, Extractor, ExtractorOptions, LONGEST_PIECE, MOST_PIECES, cut};
 
+type Answering = Box<dyn Fn(&str) -> Result<String, Fault> + Send + Sync>;
+
 /// A model that answers what it was made with, and counts the lines it was asked about.
 struct Told {
     card: ModelCard,
-    answer: Box<dyn Fn(&str) -> Result<String, Fault> + Send + Sync>,
+    answer: Answering,
     asked: Mutex<Vec<String>>,
 }
 
@@ -191,8 +193,8 @@ fn facts_that_do_not_fit_are_left_out() {
 
 #[test]
 fn long_documents_are_cut_before_headings() {
-    assert_eq!(cut(&[]), []);
-    assert_eq!(cut(&["a"]), [0..1]);
+    assert!(cut(&[]).is_empty());
+    assert_eq!(cut(&["a"]).first(), Some(&(0..1)));
     let line = "x".repeat(999);
     let mut lines: Vec<&str> = vec![&line; 20];
     lines[6] = "# heading";

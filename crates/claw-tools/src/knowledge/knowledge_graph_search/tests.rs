@@ -48,8 +48,7 @@ async fn a_star_lists_and_an_id_begins_there() {
     let asked = async |args| -> GraphQuery {
         let (fixture, graph) = fixture();
         drop(fixture.run::<KnowledgeGraphSearch>(args).await);
-        let asked = graph.queries.lock().unwrap()[0].clone();
-        asked
+        graph.queries.lock().unwrap()[0].clone()
     };
     let all = asked(json!({ "query": "*", "entity_type": "Big Bird" })).await;
     assert_eq!((all.start, all.kind.as_deref(), all.limit), (GraphStart::All, Some("big_bird"), 30));
