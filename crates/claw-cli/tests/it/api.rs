@@ -27,7 +27,7 @@ fn the_document_and_the_routes_are_the_same() {
     let operations = operations(&gateway);
     assert!(operations.len() > 45, "{}", operations.len());
     for (method, path, entry) in &operations {
-        let real = path.replace('{', "").replace('}', "");
+        let real = path.replace(['{', '}'], "");
         let answer = gateway.send(&format!("{method} {real}"), "", &[], "");
         let is_open = entry["security"].as_array().unwrap().is_empty();
         assert_eq!(answer.status, if is_open { 200 } else { 401 }, "{method} {path}: {}", answer.body);
@@ -38,7 +38,7 @@ fn the_document_and_the_routes_are_the_same() {
             if operations.iter().any(|(of, at, _)| of == method && at == path) {
                 continue;
             }
-            let real = path.replace('{', "").replace('}', "");
+            let real = path.replace(['{', '}'], "");
             let answer = gateway.send(&format!("{method} {real}"), &key, &[], "");
             assert_eq!(answer.status, 405, "{method} {path}: {}", answer.body);
         }

@@ -164,7 +164,7 @@ mod tests {
         let used = show(base.path(), &used).unwrap();
         let left = base.path().join("new-left-by-a-killed-process");
         fs::create_dir(&left).unwrap();
-        [old.parent().unwrap(), used.parent().unwrap(), &left].map(age);
+        [old.parent().unwrap(), used.parent().unwrap(), &left].into_iter().for_each(age);
         assert!(touch(&used));
         assert_eq!(sweep(base.path(), KEPT).unwrap(), 2);
         assert!(!old.exists() && !left.exists() && used.join("SKILL.md").exists());

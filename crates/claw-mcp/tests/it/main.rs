@@ -1,4 +1,11 @@
 //! Tests of the MCP server with other people's clients.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::expect_used,
+    reason = "a test that cannot be set up fails loudly"
+)]
+
 mod conformance;
 mod fixture;

@@ -50,7 +50,7 @@ mod tests {
     #[test]
     fn a_path_has_the_name_that_commands_know_it_by() {
         let mut caller =
-            Caller::new(AgentId::new("a").unwrap(), SessionKey::new("cli:x").unwrap(), "/home/me/project");
+            Caller::new(AgentId::new("a").unwrap(), SessionKey::new("cli:x").unwrap(), "/srv/project");
         let translated = |caller: &Caller, args: Value| {
             let mut checked = Checked { args, notes: Vec::new() };
             translate(caller, &mut checked);

@@ -12,6 +12,7 @@ fn scope() -> Scope {
         roots: vec![root("/ws", Access::Write), root("/ws/vendor", Access::Read)],
         denied: vec!["/ws/secret".into()],
         configuration: Vec::new(),
+        covered: Vec::new(),
         quota: None,
     }
 }

@@ -240,20 +240,23 @@ fn without_comments(text: &str) -> String {
     out
 }
 
+/// How specific a selector is: its ids, its classes, and its place in the page.
+type Weight = (usize, usize, usize);
+
 /// One simple selector with its declarations.
 struct Rule {
     /// Element name; empty for any.
     name: String,
     id: String,
     classes: Vec<String>,
-    weight: (usize, usize, usize),
+    weight: Weight,
     block: Rc<Vec<(String, String)>>,
 }
 
 /// A selector that is more than a name, an id and classes, with its declarations.
 struct Complex {
     matcher: Matcher,
-    weight: (usize, usize, usize),
+    weight: Weight,
     block: Rc<Vec<(String, String)>>,
 }
 
@@ -376,7 +379,7 @@ impl Sheet {
             return;
         }
         let classes: Vec<&str> = class.split_ascii_whitespace().collect();
-        let mut found: Vec<((usize, usize, usize), &[(String, String)])> = Vec::new();
+        let mut found: Vec<(Weight, &[(String, String)])> = Vec::new();
         let lists = classes.iter().map(|class| self.by_class.get(*class));
         let lists = lists.chain([
             self.by_id.get(id).filter(|_| !id.is_empty()),

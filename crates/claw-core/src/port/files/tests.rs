@@ -11,6 +11,7 @@ fn scope() -> Scope {
         ],
         denied: vec!["/w/.clawsmith".into(), "/w/clawsmith.toml".into()],
         configuration: vec!["/w/clawsmith.toml".into()],
+        covered: Vec::new(),
         quota: None,
     }
 }
