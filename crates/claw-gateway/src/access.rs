@@ -142,7 +142,9 @@ pub(crate) async fn create_key(
 }
 
 pub(crate) async fn revoke_key(visit: Visit, Path(id): Path<KeyId>) -> Result<Json<Key>, ApiError> {
-    Ok(Json(visit.app().revoke_key(&id.to_string()).await?))
+    let app = visit.app();
+    app.may_revoke(visit.visitor(), id).await?;
+    Ok(Json(app.revoke_key(&id.to_string()).await?))
 }
 
 pub(crate) async fn users(visit: Visit) -> Result<Json<Users>, ApiError> {

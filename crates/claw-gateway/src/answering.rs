@@ -219,6 +219,8 @@ pub(crate) struct Answering {
     follower: Follower,
     /// The message that is being said, and how much of it was told.
     saying: Option<(Source, String)>,
+    /// The message that was told whole: pieces of it that come late are no news.
+    whole: Option<Source>,
     told_any: bool,
     /// Told things that wait for their turn, the last first.
     waiting: Vec<Told>,
@@ -267,6 +269,7 @@ impl Answering {
             app: app.clone(),
             follower,
             saying: None,
+            whole: None,
             told_any: false,
             waiting: Vec::new(),
             approval: None,
@@ -301,7 +304,11 @@ impl Answering {
             };
             let told = match followed {
                 // Runs of a session follow each other: what is said before this one began is another's.
-                Followed::Piece(piece) if piece.voice == Voice::Text && self.has_begun => {
+                Followed::Piece(piece)
+                    if piece.voice == Voice::Text
+                        && self.has_begun
+                        && self.whole.as_ref() != Some(&piece.source) =>
+                {
                     self.piece(piece.source, &piece.text)
                 }
                 Followed::Piece(_) => None,
@@ -406,10 +413,14 @@ impl Answering {
     fn rest(&mut self, source: Source, turn: &Turn) -> Option<Told> {
         let words = words_of(turn);
         let rest = match &self.saying {
-            Some((of, told)) if *of == source => words.strip_prefix(told.as_str())?.to_owned(),
+            Some((of, told)) if *of == source => {
+                words.strip_prefix(told.as_str()).unwrap_or_default().to_owned()
+            }
             _ => words,
         };
-        self.piece(source, &rest)
+        let told = self.piece(source, &rest);
+        self.whole = self.saying.as_ref().map(|(of, _)| *of);
+        told
     }
 
     async fn turn(&self, seq: u64) -> Option<Turn> {

@@ -105,7 +105,7 @@ impl Api {
     ) -> &mut Self {
         self.add(path, access, service);
         for method in methods {
-            let id = format!("{}.{}", path.trim_start_matches('/'), method.as_str().to_lowercase());
+            let id = format!("{}.serve.{}", path.trim_start_matches('/'), method.as_str().to_lowercase());
             let (method, tag) = (method.clone(), self.tag);
             let describe = |operation: &mut Operation, _: &mut Schemas| {
                 operation.reply(StatusCode::OK, "The protocol's answer.", None);

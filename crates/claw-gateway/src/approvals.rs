@@ -144,7 +144,8 @@ pub(crate) async fn give(visit: &Visit, id: ApprovalId, given: Given) -> Result<
 }
 
 fn is_seen(visitor: &Visitor, approval: &Approval) -> bool {
-    visitor.role >= AccessRole::Admin || approval.request.user == visitor.user
+    let is_of_agent = visitor.may_use(&approval.request.agent).is_ok();
+    is_of_agent && (visitor.role >= AccessRole::Admin || approval.request.user == visitor.user)
 }
 
 fn shown(approval: &Approval) -> ApprovalView {

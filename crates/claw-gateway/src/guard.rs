@@ -95,6 +95,12 @@ fn shown(text: &str) -> String {
     text.chars().take(100).collect()
 }
 
+/// The refusal of a key that has made too many requests.
+pub(crate) fn too_many(wait: std::time::Duration) -> ApiError {
+    let what = "this key has made as many requests as it may in a minute";
+    ApiError::new(StatusCode::TOO_MANY_REQUESTS, "rate_limited", what).retry_after(wait)
+}
+
 /// Lets a request in that shows a good key.
 pub(crate) async fn admit(State(gateway): State<Gateway>, mut request: Request, next: Next) -> Response {
     let key = bearer(request.headers()).map(str::to_owned);
@@ -103,12 +109,7 @@ pub(crate) async fn admit(State(gateway): State<Gateway>, mut request: Request, 
         Some(key) => match gateway.0.door.admit(key).await {
             Ok(Some(visitor)) => match gateway.0.door.count(&visitor) {
                 Ok(()) => Ok(visitor),
-                Err(wait) => Err(ApiError::new(
-                    StatusCode::TOO_MANY_REQUESTS,
-                    "rate_limited",
-                    "this key has made as many requests as it may in a minute",
-                )
-                .retry_after(wait)),
+                Err(wait) => Err(too_many(wait)),
             },
             Ok(None) => Err(ApiError::new(
                 StatusCode::UNAUTHORIZED,

@@ -309,6 +309,9 @@ impl Connection {
                 return Err(ApiError::new(StatusCode::UNAUTHORIZED, "bad_key", what));
             }
         }
+        if let Err(wait) = self.visit.gateway.0.door.count(self.visit.visitor()) {
+            return Err(crate::guard::too_many(wait));
+        }
         if !METHODS.contains(&frame.method.as_str()) {
             return Err(ApiError::not_found(format!("there is no method `{}`", shown(&frame.method))));
         }

@@ -270,7 +270,7 @@ impl Hub {
             tenant: tenant.clone(),
             server: server.clone(),
             agent: None,
-            user: user.cloned(),
+            user: user.filter(|_| endpoint_of(server).is_some_and(|(_, oauth)| oauth.per_user)).cloned(),
             stores: false,
             given,
             place: Arc::clone(&self.0.place),

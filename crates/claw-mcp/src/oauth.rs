@@ -114,7 +114,10 @@ impl LoginPlace {
     fn name(&self, kind: SecretKind) -> Result<SecretName, McpError> {
         let whose = match &self.user {
             None => SHARED.to_owned(),
-            Some(user) => Digest::of_bytes(user.as_str().as_bytes()).to_string().chars().take(32).collect(),
+            Some(user) => {
+                let digest = Digest::of_bytes(user.as_str().as_bytes()).to_string();
+                digest.trim_start_matches("sha256:").chars().take(32).collect()
+            }
         };
         secret_name(&self.server, kind, &whose)
     }
@@ -167,6 +170,9 @@ impl LoginPlace {
     /// Begins a login; returns the address that the person opens in a browser.
     pub(crate) async fn begin(&self, endpoint: &McpEndpoint, wish: LoginWish) -> Result<String, McpError> {
         let told = |error: AuthError| self.failed(words(&error));
+        if !wish.redirect.starts_with("http://") && !wish.redirect.starts_with("https://") {
+            return Err(self.failed("the address to come back to begins with http:// or https://"));
+        }
         let settings = endpoint.oauth.clone().unwrap_or_default();
         let challenge = challenge(endpoint).await.map_err(|why| self.failed(why))?;
         let (mut manager, metadata) = manager(endpoint, &challenge).await.map_err(told)?;
@@ -229,13 +235,22 @@ impl LoginPlace {
         // Whatever comes of it, an address can be used once.
         self.forget(SecretKind::PendingLogin).await?;
         let PendingLogin { base, state } = pending;
+        let (verifier, secret) = (state.pkce_verifier.clone(), base.client.secret.clone());
         let (mut manager, _) = manager(endpoint, &base.challenge).await.map_err(told)?;
         manager.configure_client(base.client.config()).map_err(told)?;
         manager.set_state_store(OneState::of(state));
         manager.set_credential_store(SealedLogin::new(self.clone(), base));
         let AuthorizationCallback { code, csrf_token, issuer, .. } = callback;
         let exchanged = manager.exchange_code_for_token_with_issuer(&code, &csrf_token, issuer.as_deref());
-        exchanged.await.map(drop).map_err(told)
+        // A server may repeat what it was sent.
+        let hidden = [Some(code.clone()), Some(verifier), secret];
+        exchanged.await.map(drop).map_err(|error| {
+            let mut why = words(&error);
+            for value in hidden.iter().flatten().filter(|value| value.len() >= 4) {
+                why = why.replace(value.as_str(), "[REDACTED]");
+            }
+            self.failed(why)
+        })
     }
 
     /// Opens the login for a connection; the error says what to do.

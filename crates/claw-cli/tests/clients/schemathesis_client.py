@@ -21,9 +21,9 @@ command = [
     "--checks", ",".join(checks),
     "--phases", "examples,coverage,fuzzing",
     "--max-examples", "10",
-    "--max-time", "60",
+    "--max-time", "45",
     "--request-timeout", "10",
-    "--workers", "2",
+    "--workers", "1",
     "--seed", "1",
     "--no-shrink",
     "--continue-on-failure",
@@ -32,8 +32,13 @@ command = [
     # A protocol of its own; a WebSocket; servers anywhere on the network.
     "--exclude-path", "/mcp", "--exclude-path", "/v1/ws", "--exclude-operation-id", "mcp.add",
 ]
-with tempfile.TemporaryDirectory() as directory:
-    ran = subprocess.run(command, cwd=directory, capture_output=True, text=True, timeout=150)
+# A fault of the Python interpreter (3.11) that ends the maker of requests now and then, whatever it is run against.
+INTERPRETER = "AST constructor recursion depth mismatch"
+for _ in range(3):
+    with tempfile.TemporaryDirectory() as directory:
+        ran = subprocess.run(command, cwd=directory, capture_output=True, text=True, timeout=150)
+    if ran.returncode == 0 or INTERPRETER not in ran.stdout:
+        break
 if ran.returncode != 0:
     print(ran.stdout[-20000:], ran.stderr[-5000:])
     sys.exit(1)

@@ -157,6 +157,8 @@ fn ids_of_others(home: &Home, gateway: &Gateway<'_>) -> Vec<(&'static str, Strin
     gateway.send("PUT /v1/secrets/OF_MAIN", &owner, &[], &value).check(204, "");
     let write = json!({ "tool": "write_file", "args": { "path": "a.txt", "content": "secret of main" } });
     gateway.invoke(&owner, &write).check(200, "\"ok\":true");
+    let facts = json!({ "facts": [{ "entity": { "name": "secret of main", "type": "person" } }] });
+    let kept = gateway.post("/v1/graph/facts", &owner, &facts).check(200, "\"added\":1").json();
     let changes = gateway.get("/v1/undo", &owner).check(200, "a.txt").json();
     let keys = gateway.get("/v1/api-keys", &owner).check(200, "").json();
     let id = |value: &Value| value.as_str().unwrap().to_owned();
@@ -175,6 +177,7 @@ fn ids_of_others(home: &Home, gateway: &Gateway<'_>) -> Vec<(&'static str, Strin
         ("rule", "0190a000-0000-7000-8000-000000000000".to_owned()),
         ("change", id(&changes["changes"][0]["id"])),
         ("key", id(&keys["keys"][0]["id"])),
+        ("entity", id(&kept["entities"][0])),
         ("user", "owner".to_owned()),
         ("tenant", "main".to_owned()),
     ]

@@ -56,7 +56,7 @@ fn chat_ends_what_runs(home: &Home, word: &str) {
     let undone = home.run(&["undo", "list", "--all"]);
     assert!(undone.stdout.contains("not covered"), "{}", undone.shown());
     // The agent hears of it when it is spoken to again.
-    let ran = home.run(&["chat", "-m", "hello", "--script", &script]);
+    let ran = home.run(&["chat", "--continue", "-m", "hello", "--script", &script]);
     assert!(ran.stdout.contains("was ended: sleep 999]"), "{}", ran.shown());
     assert!(!ran.stderr.contains("lost"), "{}", ran.shown());
 }
@@ -103,7 +103,7 @@ async fn what_a_killed_chat_ran_is_gone_and_reported_as_lost() {
         .env("HOME", home.path())
         .env("USER", "tester")
         .current_dir(home.path().join("project"))
-        .args(["chat", "-m", "start", "--script", &script])
+        .args(["chat", "-m", "start", "--session", "cli:own", "--script", &script])
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
@@ -131,7 +131,7 @@ async fn what_a_killed_chat_ran_is_gone_and_reported_as_lost() {
     assert!(!again.stderr.contains("lost"), "it is reported once: {}", again.shown());
     assert!(std::fs::read_dir(home.data().join("owners")).unwrap().next().is_none());
     // Its own agent hears of it too, once the run that was cut off is over.
-    let args = ["chat", "-m", "hello", "--script", &script];
+    let args = ["chat", "-m", "hello", "--session", "cli:own", "--script", &script];
     let own = home.ran(home.command(&args).timeout(Duration::from_secs(120)));
     assert!(own.stdout.contains("was lost: the program that ran it ended"), "{}", own.shown());
 }

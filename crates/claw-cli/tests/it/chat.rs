@@ -264,3 +264,31 @@ fn a_message_from_one_conversation_is_answered_in_the_other() {
     assert_eq!(refused.code, 1, "{}", refused.shown());
     assert!(refused.stderr.contains("conversation `cli:b` is somebody else's"), "{}", refused.shown());
 }
+
+/// A command whose text does not say that it writes changes nothing in the mode `plan`.
+#[test]
+fn plan_mode_holds_back_what_a_command_changes_unsaid() {
+    let home = Home::new();
+    home.write("project/keep.txt", "kept\n");
+    let script = home.write(
+        "plan.toml",
+        r#"
+[[turn]]
+when.result_of = "exec"
+do = [{ say = "Done." }]
+[[turn]]
+do = [{ call = "exec", args = { command = "sort -o keep.txt /dev/null" } }]
+"#,
+    );
+    let script = script.to_str().unwrap();
+    let ran = home.run(&["chat", "--mode", "plan", "--script", script, "-m", "tidy"]);
+    assert_eq!(ran.code, 0, "{}", ran.shown());
+    assert_eq!(
+        std::fs::read_to_string(home.path().join("project/keep.txt")).unwrap(),
+        "kept\n",
+        "{}",
+        ran.shown()
+    );
+    let ran = home.run(&["chat", "--script", script, "-m", "tidy"]);
+    assert_eq!(std::fs::read_to_string(home.path().join("project/keep.txt")).unwrap(), "", "{}", ran.shown());
+}

@@ -166,7 +166,8 @@ fn before_a_session_is_shortened_the_agent_writes_down_what_should_last() {
     let remembered = || home.run(&["memory", "show", "MEMORY.md"]);
     let mut asked = 0;
     while remembered().code != 0 {
-        let ran = home.run(&["chat", "--managed", "-m", &said, "--script", script.to_str().unwrap()]);
+        let session = ["chat", "--managed", "--session", "cli:long", "-m", &said];
+        let ran = home.run(&[&session[..], &["--script", script.to_str().unwrap()]].concat());
         assert_eq!(ran.code, 0, "{}", ran.shown());
         assert!(
             !ran.stdout.contains("written down") && ran.stdout.contains("You said so."),

@@ -523,7 +523,11 @@ async fn granted(context: &RunContext) -> Vec<Grant> {
     let there = sight::existing(context.granted.iter().map(|granted| granted.path.clone()).collect()).await;
     let granted = context.granted.iter().filter(|granted| there.contains(&granted.path));
     granted
-        .map(|granted| Grant { path: granted.path.clone(), write: granted.write && writes(context) })
+        .map(|granted| {
+            // Changes there cannot be taken back, so where changes are looked at first it can only be read.
+            let write = granted.write && writes(context) && context.access != WorkspaceAccess::OnlyLayer;
+            Grant { path: granted.path.clone(), write }
+        })
         .collect()
 }
 

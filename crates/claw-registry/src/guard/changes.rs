@@ -128,7 +128,13 @@ impl ChangeSite {
             (ApplyMode::Review, ..) => Some("`shell.apply` is `review`"),
             // The text of the command did not say that it writes, so no rule about writing was looked at before it ran.
             (_, false, Some(EffectRule::Ask | EffectRule::Deny)) => {
-                Some("`approvals.effects.write` does not allow it, and its text did not say that it writes")
+                let is_configured = self.executor.0.approvals.load().narrowing.is_none();
+                Some(match is_configured {
+                    true => {
+                        "`approvals.effects.write` does not allow it, and its text did not say that it writes"
+                    }
+                    false => "the mode does not allow it, and its text did not say that it writes",
+                })
             }
             _ => None,
         }
@@ -136,7 +142,7 @@ impl ChangeSite {
 
     /// The rule of the approvals about writing.
     fn rule_of_writing(&self) -> Option<EffectRule> {
-        self.executor.0.approvals.load().effects.get(&Effect::Write).copied()
+        self.executor.0.approvals.load().of_effect(Effect::Write).map(|(rule, _)| rule)
     }
 
     fn hold_all(&self, pending: &dyn PendingChanges, changes: &mut CommandChanges, reason: &str) {

@@ -66,6 +66,14 @@ pub(super) fn for_login(context: RunContext) -> RunContext {
     RunContext { readable: Vec::new(), granted: Vec::new(), home: None, ..context }
 }
 
+/// The same for a dry run: nothing beside the workspace can be changed, since it could not be taken back.
+fn rehearsing(mut context: RunContext) -> RunContext {
+    for allowed in context.granted.iter_mut().chain(&mut context.paths) {
+        allowed.write = false;
+    }
+    context
+}
+
 /// Directories beside the workspace that commands can read and not change.
 fn readable(scope: &Scope) -> Vec<PathBuf> {
     let is_readable = |root: &&Root| root.access == Access::Read && !scope.covered.contains(&root.path);
@@ -163,7 +171,10 @@ impl Shell for GuardedShell {
             }
             None => {
                 let secret = Script { env: self.with_secrets(&script.env), ..script.clone() };
-                let ran = self.host.run(&self.context, &secret).await;
+                let ran = match script.dry_run {
+                    true => self.host.run(&rehearsing(self.context.clone()), &secret).await,
+                    false => self.host.run(&self.context, &secret).await,
+                };
                 self.settled(ran, &script.text, script.dry_run).await
             }
         };

@@ -110,6 +110,8 @@ struct Command {
     name: String,
     /// Its words that a program reads as code.
     reads: Reads,
+    /// Words after the name.
+    operands: usize,
     /// The next word is the name of a variable, in which an index is computed.
     index: bool,
     /// The next word is the target of a redirection.
@@ -273,7 +275,11 @@ impl Lexer {
         command.reads.word(bare);
         if command.named {
             let of_names = matches!(command.name.as_str(), "[" | "test" | "printf");
-            command.index = of_names && (word.open || matches!(word.bare.as_str(), "-v" | "-R"));
+            // `printf` takes options before its format alone.
+            let may_be_option = command.name != "printf" || command.operands == 0;
+            command.operands += 1;
+            let is_option = matches!(word.bare.as_str(), "-v" | "-R") || word.open && may_be_option;
+            command.index = of_names && is_option;
         } else {
             command.named = true;
             command.name = word.bare.rsplit('/').next().unwrap_or_default().to_owned();

@@ -148,6 +148,7 @@ fn refuses_a_placeholder_where_quoting_means_something_else() {
         let error = refuses(template, at);
         assert!(error.contains("outside of quotes"), "{template}: {error}");
     }
+    fills("printf '%s' {{.a}} {{.b}}", json!({ "a": "x", "b": "y" }), "printf '%s' 'x' 'y'");
     fills("sh -c 'grep \"$1\" f' sh {{.a}}", json!({ "a": "x" }), "sh -c 'grep \"$1\" f' sh 'x'");
     fills("echo \"$(date)\" {{.a}} $HOME", json!({ "a": "x" }), "echo \"$(date)\" 'x' $HOME");
     fills("a=1; ls {{.a}} | grep \"it's\" # it's", json!({ "a": "x" }), "a=1; ls 'x' | grep \"it's\" # it's");

@@ -406,6 +406,17 @@ impl App {
         self.create_key(request).await
     }
 
+    /// Checks that a visitor who manages access may revoke a key: one of nobody above the visitor's role.
+    pub async fn may_revoke(&self, visitor: &Visitor, id: KeyId) -> Result<(), Error> {
+        let keys = self.api_keys().await?;
+        let Some(key) = keys.iter().find(|key| key.new.id == id) else { return Ok(()) };
+        let user = match &key.new.user {
+            Some(user) => self.store.user(self.tenant(), user).await?,
+            None => None,
+        };
+        visitor.may_give(user.map_or(AccessRole::Owner, |user| user.role))
+    }
+
     /// Changes a user for a visitor who manages access: nobody is raised above the visitor's role, and nobody above it is
     /// changed.
     pub async fn edit_user_for(

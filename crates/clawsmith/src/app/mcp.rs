@@ -330,14 +330,21 @@ impl App {
             return Err(Error::invalid("only an agent has variables or headers of its own")
                 .hint("a server added with `--oauth --per-user` has a login for each user"));
         };
-        let (kind, names, others) = match self.mcp_server(server).await?.server.transport {
-            McpTransport::Stdio(_) => (SecretKind::Env, &overrides.env, &overrides.headers),
-            McpTransport::Http(_) | McpTransport::Sse(_) => {
-                (SecretKind::Header, &overrides.headers, &overrides.env)
+        let (kind, names, others, declared) = match self.mcp_server(server).await?.server.transport {
+            McpTransport::Stdio(program) => {
+                (SecretKind::Env, &overrides.env, &overrides.headers, program.env)
+            }
+            McpTransport::Http(endpoint) | McpTransport::Sse(endpoint) => {
+                (SecretKind::Header, &overrides.headers, &overrides.env, endpoint.headers)
             }
         };
         if let Some(name) = others.first() {
             return Err(Error::invalid(format!("`{name}`: a program has variables, an address has headers")));
+        }
+        // Another variable could make the program run something else, such as `LD_PRELOAD`.
+        if let Some(name) = names.iter().find(|name| !declared.contains(name)) {
+            return Err(Error::invalid(format!("MCP server `{server}` has no variable or header `{name}`"))
+                .hint("an agent has values of its own only for names that the server was added with"));
         }
         let vault = self.vault().await?;
         for name in names {

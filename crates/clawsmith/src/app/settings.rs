@@ -13,6 +13,9 @@ use super::{App, Error, catalogue};
 /// The longest secret, in bytes.
 const LONGEST_SECRET: usize = 64 * 1024;
 
+/// Beginnings of secrets' names that are not set by hand.
+const RESERVED: [&str; 1] = ["mcp."];
+
 impl App {
     /// The settings of built-in tools that this tenant has.
     pub async fn stored_settings(&self) -> Result<Vec<StoredSettings>, Error> {
@@ -55,6 +58,12 @@ impl App {
         agent: Option<AgentId>,
         value: &SecretString,
     ) -> Result<(), Error> {
+        if let Some(prefix) = RESERVED.iter().find(|prefix| name.as_str().starts_with(**prefix)) {
+            return Err(Error::invalid(format!(
+                "names that begin with `{prefix}` are kept for their own commands"
+            ))
+            .hint("`clawsmith mcp` sets the values of MCP servers"));
+        }
         let length = value.expose_secret().len();
         if !(1..=LONGEST_SECRET).contains(&length) {
             return Err(Error::invalid(format!(
@@ -70,6 +79,10 @@ impl App {
 
     /// Removes a secret of this tenant.
     pub async fn remove_secret(&self, name: SecretName, agent: Option<AgentId>) -> Result<(), Error> {
+        if RESERVED.iter().any(|prefix| name.as_str().starts_with(prefix)) {
+            return Err(Error::invalid("it goes with the MCP server that it belongs to")
+                .hint("`clawsmith mcp remove`"));
+        }
         let place = SecretPlace { tenant: self.tenant().clone(), agent, name };
         match self.store.remove_secret(&place).await? {
             true => Ok(()),

@@ -6,6 +6,9 @@ use claw_core::message::{Args, Told, is_mark};
 use claw_core::tool::Block;
 use serde_json::Value;
 
+/// Bytes of the largest file whose change is shown beforehand.
+const LARGEST_SHOWN: u64 = 1024 * 1024;
+
 /// The longest summary, in characters.
 const LONGEST: usize = 100;
 /// The most lines of a diff that a question shows.
@@ -130,12 +133,18 @@ fn ran(mut lines: Vec<String>) -> ShownResult {
     ShownResult { is_good, note, printed: lines, details }
 }
 
+/// The text of a file that is to be changed; empty where it is no file, or too large to be shown.
+fn before(path: &Path) -> String {
+    let is_shown = std::fs::metadata(path).is_ok_and(|found| found.is_file() && found.len() <= LARGEST_SHOWN);
+    if is_shown { std::fs::read_to_string(path).unwrap_or_default() } else { String::new() }
+}
+
 /// The change that a call would make to a file, as lines of a diff; `None` where it makes none that can be shown.
 pub fn preview(tool: &str, args: &Args, workspace: &Path) -> Option<Vec<String>> {
     let Args::Json(args) = args else { return None };
     let text = |key: &str| args.get(key).and_then(Value::as_str);
     let path = text("path")?;
-    let before = std::fs::read_to_string(workspace.join(path)).unwrap_or_default();
+    let before = before(&workspace.join(path));
     let after = match tool {
         "write_file" => text("content")?.to_owned(),
         "edit" if text("patch").is_some() => {
@@ -179,7 +188,7 @@ pub fn head_and_tail(lines: &[String], head: usize, tail: usize, shown: usize) -
         return rest.iter().map(|line| Excerpt::Line(line)).collect();
     }
     let first = lines[..head].iter().skip(shown).map(|line| Excerpt::Line(line));
-    let from = (lines.len() - tail).max(shown);
+    let from = (lines.len() - tail).max(shown).min(lines.len());
     let left = from.saturating_sub(head.max(shown));
     let gap = (left > 0).then_some(Excerpt::Left(left));
     first.chain(gap).chain(lines[from..].iter().map(|line| Excerpt::Line(line))).collect()

@@ -398,6 +398,12 @@ impl View {
         format!("{tool} {}", scrubber.said(&about)).trim_end().to_owned()
     }
 
+    /// Lines without secrets: the arguments of a call are the model's own words.
+    fn scrubbed(&self, lines: &[String]) -> Vec<String> {
+        let scrubber = self.deployment.executor.scrubbers().for_tenant(&self.owner.tenant);
+        scrubber.said(&lines.join("\n")).lines().map(str::to_owned).collect()
+    }
+
     /// Shows what came of a call.
     fn result(&mut self, part: &Part) {
         let Part::Result(told) = part else { return };
@@ -416,11 +422,12 @@ impl View {
         tell(format_args!("{sign} {}{note} {}", self.what(told.call, &told.tool), took(micros)));
         let is_change = matches!(told.tool.as_str(), "edit" | "write_file");
         let most = if is_change { CHANGED } else { DETAILS };
-        for line in shown.details.iter().take(most) {
+        let details = self.scrubbed(&shown.details);
+        for line in details.iter().take(most) {
             tell_styled(if is_change { changed(line) } else { style::QUIET }, format_args!("  {line}"));
         }
-        if shown.details.len() > most {
-            tell_styled(style::QUIET, format_args!("  … {} more lines", shown.details.len() - most));
+        if details.len() > most {
+            tell_styled(style::QUIET, format_args!("  … {} more lines", details.len() - most));
         }
     }
 
@@ -451,8 +458,8 @@ impl View {
         drop(quiet);
         let wanted = self.calls.get(&approval.request.call);
         let change = wanted.and_then(|wanted| preview(&wanted.tool, &wanted.args, &self.workspace));
-        for line in change.iter().flatten() {
-            tell_styled(changed(line), format_args!("  {line}"));
+        for line in self.scrubbed(&change.unwrap_or_default()) {
+            tell_styled(changed(&line), format_args!("  {line}"));
         }
         tokio::select! {
             () = approve::put(&self.app, approval, self.by.clone()) => {}

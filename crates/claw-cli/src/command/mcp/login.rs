@@ -77,7 +77,7 @@ impl Login {
             let url = app.begin_mcp_login(&name, wish).await?;
             tell(format_args!("open this address to log in to {name}:\n\n  {url}\n"));
             let ended = tokio::select! {
-                ended = timeout(LONGEST_LOGIN, sent_back(&listener)) => ended.ok().flatten(),
+                ended = timeout(LONGEST_LOGIN, sent_back(&listener, state_of(&url))) => ended.ok().flatten(),
                 pasted = pasted() => pasted,
             };
             let Some(callback) = ended else {
@@ -137,13 +137,21 @@ async fn whose(app: &App, name: &ServerName, me: UserId) -> Result<Option<UserId
 }
 
 /// Waits for the browser to be sent back; returns the address.
-async fn sent_back(listener: &TcpListener) -> Option<String> {
+async fn sent_back(listener: &TcpListener, state: &str) -> Option<String> {
     loop {
         let Ok((stream, _)) = listener.accept().await else { continue };
-        if let Ok(Some(callback)) = timeout(Duration::from_secs(10), answer(stream)).await {
+        if let Ok(Some(callback)) = timeout(Duration::from_secs(10), answer(stream)).await
+            && state_of(&callback) == state
+        {
             return Some(callback);
         }
     }
+}
+
+/// The state in an address, by which a login knows its own end.
+fn state_of(address: &str) -> &str {
+    let query = address.split_once('?').map_or("", |(_, query)| query);
+    query.split('&').find_map(|pair| pair.strip_prefix("state=")).unwrap_or_default()
 }
 
 /// Answers one request of a browser; returns its address if it is the one that ends the login.

@@ -107,7 +107,7 @@ fn says_what_it_is_about() {
       what     run in /work:
                rm -r build
                arguments: {}
-    [y]es once / [n]o, within 120 s:
+    [y]es once / [n]o, or no and why, within 120 s:
     ");
 }
 
