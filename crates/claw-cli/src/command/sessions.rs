@@ -20,7 +20,7 @@ use crate::caller::CallerArgs;
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
 use crate::opened::with_app;
-use crate::output::{Cell, Table, tell};
+use crate::output::{Cell, Table, tell, visible};
 
 /// The most messages that are read at a time.
 const PAGE: usize = 500;
@@ -183,7 +183,8 @@ async fn show(session: &mut Session, app: &App, caller: &Caller, name: &str) -> 
     if session.out.json {
         return session.out.json(&json!({ "session": view, "messages": said }));
     }
-    session.out.heading(&format!("{} · {} · {} messages", view.id, view.about, view.messages))?;
+    let about = visible(&view.about);
+    session.out.heading(&format!("{} · {about} · {} messages", view.id, view.messages))?;
     for message in said {
         let who = match message.new.role {
             Role::User => "you",
