@@ -156,6 +156,11 @@ impl Circumstances<'_> {
         let kept_away = Effects::of(&[Effect::Write, Effect::Network]).common(self.ceiling);
         if self.sandboxed { Effects::NONE } else { kept_away.without(self.left) }
     }
+
+    /// Commands run in a sandbox whose mounts are missing: it does not hold what they may change.
+    fn is_loose(&self) -> bool {
+        self.sights.iter().any(|sight| sight.target == Target::Sandbox && sight.writable)
+    }
 }
 
 /// What a port should look at before the plan is judged.

@@ -47,6 +47,9 @@ const ABSENCES: &[Absence] = &[
     },
 ];
 
+/// First words of a doc line that leave the reader to guess its subject.
+const RIDDLES: &[&str] = &["What", "Who", "Whose", "Whom", "Which", "Whoever", "Whatever"];
+
 struct Absence {
     crates: &'static [&'static str],
     names: &'static [&'static str],
@@ -59,6 +62,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
         check_opening(file, &mut findings);
         check_length(file, &mut findings);
         check_names(file, &mut findings);
+        check_doc_lines(file, &mut findings);
     }
     for file in tree.files() {
         check_paths(file, &mut findings);
@@ -81,6 +85,19 @@ fn check_length(file: &File, findings: &mut Vec<Finding>) {
         let says =
             format!("{lines} lines; at most {MAX_LINES}: find the second concept in it and give it a file");
         findings.push(Finding::new(&file.path, MAX_LINES + 1, says));
+    }
+}
+
+/// A doc line names its subject, or begins with a verb.
+fn check_doc_lines(file: &File, findings: &mut Vec<Finding>) {
+    for (number, line) in file.text.lines().enumerate() {
+        let line = line.trim_start();
+        let doc = line.strip_prefix("/// ").or_else(|| line.strip_prefix("//! ")).unwrap_or_default();
+        let first = doc.split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default();
+        if RIDDLES.contains(&first) {
+            let says = format!("the doc line opens with `{first}`: name the thing, or begin with a verb");
+            findings.push(Finding::new(&file.path, number + 1, says));
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use claw_core::port::{FileChange, RunContext, WorkspaceAccess};
 use claw_core::tool::{Effect, Effects, Progress, Secrets};
 use claw_host::sandbox::docker::DockerShell;
-use claw_host::sandbox::{Grant, Launcher, Layers, Limits, Network, SandboxError, Standing};
+use claw_host::sandbox::{Grant, Launcher, LayerName, Layers, Limits, Network, SandboxError, Standing};
 use claw_host::shell::{Finished, LocalShell, Reason, ShellOptions};
 use claw_policy::sandbox::SandboxMode;
 use clawsmith::config::SandboxBackend;
@@ -242,13 +242,22 @@ async fn status(reaching: &Reaching, session: &mut Session) -> Outcome {
     for grant in &place.options.grants {
         table.row([Cell::new(grant.path.display()), Cell::new(access(grant.write && write))]);
     }
-    table.row([Cell::new("/tmp"), Cell::new("its own, gone with it")]);
+    let mounted = layers.works(LayerName::Mounts);
+    let temporary_files = if mounted { "its session's own" } else { "none: no mounts give it one of its own" };
+    table.row([Cell::new("/tmp"), Cell::new(temporary_files)]);
     table.row([Cell::new("programs and libraries of the system"), Cell::new("read")]);
     for path in &place.options.hidden {
         table.row([Cell::quiet(path.display()), Cell::quiet("never, wherever it lies")]);
     }
     table.row([Cell::new("network"), Cell::new(network(place.options.network))]);
     session.out.table(&table)?;
+    if !mounted {
+        session.out.line("")?;
+        session.out.prose(
+            "Without mounts a command that may write is asked about: it can change modes and times of files outside the \
+             workspace, and its changes cannot be undone.",
+        )?;
+    }
     session.out.line("")?;
     session.out.heading("and may use")?;
     let mut table = Table::new(["what", "at most"]);

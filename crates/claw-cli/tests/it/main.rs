@@ -49,6 +49,7 @@ mod transactions;
 mod trust;
 mod undo;
 mod web;
+mod without_namespaces;
 
 /// Runs before the test harness does: this binary is also its own sandbox helper, which must have one thread.
 #[expect(unsafe_code, reason = "the only way to run before the harness's `main`; it takes nothing")]

@@ -349,6 +349,7 @@ pub struct Sight {
     /// The registered credential that would be used.
     pub credential: Option<SmolStr>,
     /// Commands of the agent can change it, or change where its name leads: it may be another thing a moment later.
+    /// Of a sandbox: no mounts hold its commands, so they can change what lies outside the workspace.
     pub writable: bool,
 }
 

@@ -355,7 +355,13 @@ impl LocalShell {
         self.compare(context).await?;
         // A dry run writes nowhere, and what is held back until somebody agreed neither.
         let direct = if dry_run || only { Vec::new() } else { self.generated(context, &command).await };
-        let unlayered = match Pending::create(transactions, context, (&self.options.hidden, direct)).await {
+        let unlayered = match self.no_mounts().await {
+            Some(reason) => Err(reason),
+            None => Pending::create(transactions, context, (&self.options.hidden, direct))
+                .await
+                .map_err(|error| error.to_string()),
+        };
+        let unlayered = match unlayered {
             Ok(pending) => {
                 let mut layered = command.clone();
                 if let Some(confinement) = &mut layered.confinement {
@@ -367,7 +373,7 @@ impl LocalShell {
                     Err(error) => return Err(refused(error)),
                 }
             }
-            Err(error) => error.to_string(),
+            Err(reason) => reason,
         };
         if dry_run {
             return Err(no_dry_run(&unlayered));
@@ -396,15 +402,26 @@ impl LocalShell {
         }
     }
 
+    /// Why no mounts hold commands here; `None` if they do.
+    async fn no_mounts(&self) -> Option<String> {
+        let layers = self.launcher.layers().await;
+        layers.missing(LayerName::Mounts).map(|reason| format!("this machine gives no mounts ({reason})"))
+    }
+
     /// Where a command of this context would run, for the person who is asked about it.
-    pub(super) fn described(&self, context: &RunContext) -> String {
+    pub(super) async fn described(&self, context: &RunContext) -> String {
         if !context.sandboxed {
             return "no sandbox: it reaches what this program reaches, and could answer this question itself"
                 .to_owned();
         }
         let on_layer = matches!(context.access, WorkspaceAccess::Layer | WorkspaceAccess::OnlyLayer);
-        let layered = on_layer && self.options.transactions.is_some();
+        let loose = self.no_mounts().await.is_some();
+        let layered = on_layer && self.options.transactions.is_some() && !loose;
         let workspace = match (writes(context), layered) {
+            (true, _) if loose => {
+                "no mounts hold it: workspace read and write, changes cannot be undone, and it can change modes and times \
+                 of files outside"
+            }
             (false, _) => "workspace read only",
             (true, false) => "workspace read and write",
             (true, true) => "workspace read and write, changes applied when it has ended",
@@ -448,7 +465,7 @@ impl ShellHost for LocalShell {
         let mut sights = Vec::with_capacity(targets.len());
         for (target, seen) in targets.iter().zip(seen) {
             let (path, identity) = match target {
-                Target::Sandbox => (Some(self.described(context)), Some(self.place(context).await?)),
+                Target::Sandbox => (Some(self.described(context).await), Some(self.place(context).await?)),
                 // Whoever keeps a process looks at it.
                 Target::Program { .. }
                 | Target::File { .. }
@@ -457,8 +474,10 @@ impl ShellHost for LocalShell {
                 | Target::Host { .. }
                 | Target::Session { .. } => seen,
             };
-            let writable =
-                sight::is_writable(target, path.as_deref(), &context.workspace, &self.writable(context));
+            let writable = match target {
+                Target::Sandbox => context.sandboxed && self.no_mounts().await.is_some(),
+                _ => sight::is_writable(target, path.as_deref(), &context.workspace, &self.writable(context)),
+            };
             sights.push(Sight { target: target.clone(), path, identity, credential: None, writable });
         }
         Ok(sights)

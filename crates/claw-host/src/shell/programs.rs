@@ -324,7 +324,7 @@ impl ProgramHost for CredentialedPrograms {
         let target = Target::Program { name: run.word.clone(), directory: run.directory.clone() };
         let sandbox = Sight {
             target: Target::Sandbox,
-            path: Some(self.shell.described(&context)),
+            path: Some(self.shell.described(&context).await),
             identity: Some(place),
             credential: credential.clone(),
             writable: false,

@@ -11,6 +11,7 @@ mod files;
 mod kit;
 mod left_behind;
 mod programs;
+mod reading;
 mod shell;
 mod skills;
 mod store_files;

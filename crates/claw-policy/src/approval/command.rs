@@ -348,6 +348,13 @@ pub(super) fn judge(
         Decision::Allow if script.network && !circumstances.analysis.network && !login => {
             Judgement::Ask { reason: "the command wants the network (`network: true`)".to_owned() }
         }
+        Decision::Allow
+            if circumstances.is_loose() && circumstances.analysis.access() != WorkspaceAccess::ReadOnly =>
+        {
+            let reason = "no mounts hold commands here (`sandbox.allow_missing`): this one can change modes and times of \
+                          files outside the workspace, and its changes cannot be undone";
+            Judgement::Ask { reason: reason.to_owned() }
+        }
         Decision::Allow if config.security == Security::Allowlist => Judgement::Ask {
             reason: "`approvals.security` is `allowlist`, and no rule covers the command".to_owned(),
         },

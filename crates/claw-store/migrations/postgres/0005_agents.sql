@@ -1,9 +1,9 @@
 -- Of an agent that was removed the version stays, so that it never falls.
 CREATE TABLE agents (
     tenant  TEXT   NOT NULL,
-    id      TEXT   NOT NULL,
+    id      TEXT   COLLATE "C" NOT NULL,
     version BIGINT NOT NULL,
-    setup   JSON,
+    setup   TEXT,
     created BIGINT NOT NULL,
     updated BIGINT NOT NULL,
     PRIMARY KEY (tenant, id)
@@ -15,8 +15,8 @@ CREATE TRIGGER agents_changed AFTER INSERT OR UPDATE ON agents
 -- Settings of tools. The tenant is empty, as no tenant's id is, where they hold for everyone.
 CREATE TABLE tool_settings (
     tenant   TEXT   NOT NULL,
-    tool     TEXT   NOT NULL,
-    settings JSON   NOT NULL,
+    tool     TEXT   COLLATE "C" NOT NULL,
+    settings TEXT   NOT NULL,
     updated  BIGINT NOT NULL,
     PRIMARY KEY (tenant, tool)
 );

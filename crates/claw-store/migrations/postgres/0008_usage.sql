@@ -25,7 +25,7 @@ CREATE INDEX usage_session ON usage (tenant, session, at, cost);
 CREATE TABLE offered (
     tenant  TEXT NOT NULL,
     session TEXT NOT NULL,
-    tools   JSON NOT NULL,
+    tools   TEXT NOT NULL,
     PRIMARY KEY (tenant, session)
 );
 

@@ -5,7 +5,7 @@ CREATE TABLE processes (
     session TEXT    NOT NULL,
     node    TEXT    NOT NULL,
     boot    UUID    NOT NULL,
-    begun   JSON    NOT NULL,
+    begun   TEXT    NOT NULL,
     started BIGINT  NOT NULL,
     state   TEXT    NOT NULL CHECK (state IN ('running', 'exited', 'killed', 'lost')),
     code    INTEGER,

@@ -1,7 +1,7 @@
 -- Published skills. `newest` is the number of the newest version; 0 before the first is stored.
 CREATE TABLE skills (
     tenant     TEXT    NOT NULL,
-    name       TEXT    NOT NULL,
+    name       TEXT    COLLATE "C" NOT NULL,
     owner      TEXT,
     visibility TEXT    NOT NULL CHECK (visibility IN ('private', 'tenant')),
     pinned     BIGINT,
@@ -12,17 +12,17 @@ CREATE TABLE skills (
 -- Versions of skills; `record` is all that is known of one, but for its files.
 CREATE TABLE skill_versions (
     tenant  TEXT    NOT NULL,
-    name    TEXT    NOT NULL,
+    name    TEXT    COLLATE "C" NOT NULL,
     version BIGINT  NOT NULL,
-    record  JSON    NOT NULL,
+    record  TEXT    NOT NULL,
     PRIMARY KEY (tenant, name, version)
 );
 
 CREATE TABLE skill_files (
     tenant     TEXT    NOT NULL,
-    name       TEXT    NOT NULL,
+    name       TEXT    COLLATE "C" NOT NULL,
     version    BIGINT  NOT NULL,
-    path       TEXT    NOT NULL,
+    path       TEXT    COLLATE "C" NOT NULL,
     executable BOOLEAN NOT NULL,
     bytes      BYTEA   NOT NULL,
     PRIMARY KEY (tenant, name, version, path)
@@ -30,9 +30,9 @@ CREATE TABLE skill_files (
 
 CREATE TABLE skill_grants (
     tenant  TEXT    NOT NULL,
-    name    TEXT    NOT NULL,
+    name    TEXT    COLLATE "C" NOT NULL,
     kind    TEXT    NOT NULL CHECK (kind IN ('agent', 'user')),
-    grantee TEXT    NOT NULL,
+    grantee TEXT    COLLATE "C" NOT NULL,
     version BIGINT,
     PRIMARY KEY (tenant, name, kind, grantee)
 );
@@ -41,7 +41,7 @@ CREATE TABLE skill_grants (
 CREATE TABLE skill_acceptances (
     tenant TEXT    NOT NULL,
     digest BYTEA   NOT NULL CHECK (length(digest) = 32),
-    name   TEXT    NOT NULL,
+    name   TEXT    COLLATE "C" NOT NULL,
     author TEXT    NOT NULL,
     at     BIGINT  NOT NULL,
     PRIMARY KEY (tenant, digest)
@@ -51,9 +51,9 @@ CREATE TABLE skill_acceptances (
 CREATE TABLE skill_uses (
     tenant  TEXT    NOT NULL,
     session TEXT    NOT NULL,
-    name    TEXT    NOT NULL,
+    name    TEXT    COLLATE "C" NOT NULL,
     at      BIGINT  NOT NULL,
-    used    JSON    NOT NULL,
+    used    TEXT    NOT NULL,
     PRIMARY KEY (tenant, session, name)
 );
 

@@ -5,36 +5,50 @@
 //! Times come from the caller: the server's clock is never asked.
 
 mod access;
+#[path = "../sql/agents.rs"]
 mod agents;
 mod approvals;
+#[path = "../sql/artifacts.rs"]
 mod artifacts;
+#[path = "../sql/blobs.rs"]
 mod blobs;
 mod changes;
 pub(crate) mod connections;
 mod conversations;
+#[path = "../sql/custom_tools.rs"]
 mod custom_tools;
+mod dialect;
 mod documents;
 pub(crate) mod failure;
 mod graph;
 pub(crate) mod ledger;
 mod mcp;
 mod memories;
+#[path = "../sql/offers.rs"]
 mod offers;
 mod pgvector;
+#[path = "../sql/processes.rs"]
 mod processes;
+#[path = "../sql/programs.rs"]
 mod programs;
 mod queue;
 mod rules;
 mod runs;
 mod schema;
+#[path = "../sql/sealed.rs"]
 mod sealed;
+#[path = "../sql/secrets.rs"]
 mod secrets;
+#[path = "../sql/seen.rs"]
 mod seen;
 mod sessions;
+#[path = "../sql/settings.rs"]
 mod settings;
+#[path = "../sql/skills.rs"]
 mod skills;
 mod streams;
 mod undo;
+#[path = "../sql/usage.rs"]
 mod usage;
 mod workspace_files;
 

@@ -5,14 +5,19 @@
 //! share the file.
 
 mod access;
+#[path = "../sql/agents.rs"]
 mod agents;
 mod approvals;
+#[path = "../sql/artifacts.rs"]
 mod artifacts;
+#[path = "../sql/blobs.rs"]
 mod blobs;
 mod changes;
 mod connections;
 mod conversations;
+#[path = "../sql/custom_tools.rs"]
 mod custom_tools;
+mod dialect;
 mod documents;
 pub(crate) mod error;
 mod graph;
@@ -20,21 +25,30 @@ pub(crate) mod ledger;
 mod log;
 mod mcp;
 mod memories;
+#[path = "../sql/offers.rs"]
 mod offers;
+#[path = "../sql/processes.rs"]
 mod processes;
+#[path = "../sql/programs.rs"]
 mod programs;
 mod queue;
 mod rules;
 mod runs;
 mod schema;
+#[path = "../sql/sealed.rs"]
 mod sealed;
+#[path = "../sql/secrets.rs"]
 mod secrets;
+#[path = "../sql/seen.rs"]
 mod seen;
 mod sessions;
+#[path = "../sql/settings.rs"]
 mod settings;
+#[path = "../sql/skills.rs"]
 mod skills;
 mod streams;
 mod undo;
+#[path = "../sql/usage.rs"]
 mod usage;
 mod workspace_files;
 

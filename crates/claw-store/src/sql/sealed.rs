@@ -7,15 +7,14 @@ use claw_core::store::{
 };
 use sqlx::{query, query_as};
 
-use super::SqliteStore;
-use super::error::failed;
+use super::dialect::{Store, failed};
 use crate::row;
 
 const WRITE: &str = "could not seal values anew";
 const READ: &str = "could not read sealed values";
 
 #[async_trait]
-impl SealedValues for SqliteStore {
+impl SealedValues for Store {
     async fn not_sealed_by(
         &self,
         key: SealKeyId,
@@ -47,7 +46,7 @@ impl SealedValues for SqliteStore {
             .bind(agent)
             .bind(name)
             .bind(row::number(limit))
-            .fetch_all(&self.readers)
+            .fetch_all(self.reading())
             .await
             .map_err(failed(READ))?;
         rows.into_iter().map(|found| row::sealed_row(table, found)).collect()
@@ -81,7 +80,7 @@ impl SealedValues for SqliteStore {
             changed += done.rows_affected();
         }
         transaction.commit().await.map_err(failed(WRITE))?;
-        self.bells.ring(Topic::Secrets);
+        self.ring(Topic::Secrets);
         Ok(changed)
     }
 
@@ -90,9 +89,9 @@ impl SealedValues for SqliteStore {
             "SELECT head, count(*) FROM (
                  SELECT substr(value, 1, 9) AS head FROM secrets UNION ALL SELECT substr(env, 1, 9) FROM programs
                  UNION ALL SELECT substr(env, 1, 9) FROM custom_tools
-             ) GROUP BY head",
+             ) AS heads GROUP BY head",
         )
-        .fetch_all(&self.readers)
+        .fetch_all(self.reading())
         .await
         .map_err(failed(READ))?;
         row::key_use(rows)

@@ -1,4 +1,4 @@
-//! What models cost.
+//! Token usage and cost of model answers.
 
 use async_trait::async_trait;
 use claw_core::port::UnixMillis;
@@ -6,8 +6,7 @@ use claw_core::store::{NewUsage, Spender, StoreError, Usage, UsageFilter, UsageL
 use claw_core::{SessionKey, TenantId};
 use sqlx::{query, query_as, query_scalar};
 
-use super::SqliteStore;
-use super::error::failed;
+use super::dialect::{Id, Store, failed, free_text, id_bytes, stored_id};
 use crate::row;
 use crate::usage::{self, READ, WRITE};
 
@@ -15,14 +14,14 @@ use crate::usage::{self, READ, WRITE};
 macro_rules! spent {
     ($whose:literal) => {
         query_scalar(concat!(
-            "SELECT coalesce(sum(cost), 0) FROM usage WHERE tenant = $1 AND at >= $2",
+            "SELECT CAST(coalesce(sum(cost), 0) AS BIGINT) FROM usage WHERE tenant = $1 AND at >= $2",
             $whose
         ))
     };
 }
 
 #[async_trait]
-impl UsageLog for SqliteStore {
+impl UsageLog for Store {
     async fn record_usage(&self, new: NewUsage) -> Result<(), StoreError> {
         usage::check(&new)?;
         query(
@@ -32,28 +31,28 @@ impl UsageLog for SqliteStore {
              ON CONFLICT (tenant, id) DO NOTHING",
         )
         .bind(new.tenant.as_str())
-        .bind(&new.id.as_bytes()[..])
+        .bind(stored_id(new.id.as_bytes()))
         .bind(new.agent.as_str())
         .bind(new.user.as_ref().map(|user| user.as_str()))
         .bind(new.session.as_str())
-        .bind(new.run.as_ref().map(|run| &run.as_bytes()[..]))
-        .bind(new.provider.as_str())
-        .bind(new.model.as_str())
+        .bind(new.run.as_ref().map(|run| stored_id(run.as_bytes())))
+        .bind(free_text(&new.provider))
+        .bind(free_text(&new.model))
         .bind(row::number(new.tokens.input))
         .bind(row::number(new.tokens.output))
         .bind(row::number(new.tokens.cache_read))
         .bind(row::number(new.tokens.cache_write))
         .bind(new.cost)
         .bind(new.at.0)
-        .execute(&self.writer)
+        .execute(self.writing())
         .await
         .map(drop)
         .map_err(failed(WRITE))
     }
 
     async fn usage(&self, tenant: &TenantId, filter: &UsageFilter) -> Result<Usage, StoreError> {
-        let mut asked = usage::sums(tenant, filter, |id| id.as_bytes().to_vec());
-        let sums = asked.build_query_as().fetch_one(&self.readers).await.map_err(failed(READ))?;
+        let mut asked = usage::sums(tenant, filter, |root| stored_id(root.as_bytes()));
+        let sums = asked.build_query_as().fetch_one(self.reading()).await.map_err(failed(READ))?;
         usage::usage(sums)
     }
 
@@ -62,8 +61,8 @@ impl UsageLog for SqliteStore {
         tenant: &TenantId,
         filter: &UsageFilter,
     ) -> Result<Vec<UsageLine>, StoreError> {
-        let mut asked = usage::lines(tenant, filter, |id| id.as_bytes().to_vec());
-        let lines = asked.build_query_as().fetch_all(&self.readers).await.map_err(failed(READ))?;
+        let mut asked = usage::lines(tenant, filter, |root| stored_id(root.as_bytes()));
+        let lines = asked.build_query_as().fetch_all(self.reading()).await.map_err(failed(READ))?;
         usage::sorted(lines)
     }
 
@@ -72,15 +71,14 @@ impl UsageLog for SqliteStore {
         tenant: &TenantId,
         session: &SessionKey,
     ) -> Result<Option<NewUsage>, StoreError> {
-        type Row =
-            (Vec<u8>, String, Option<String>, Option<Vec<u8>>, String, String, i64, i64, i64, i64, i64, i64);
-        let found: Option<Row> = query_as(
+        type Answer = (Id, String, Option<String>, Option<Id>, String, String, i64, i64, i64, i64, i64, i64);
+        let found: Option<Answer> = query_as(
             "SELECT id, agent, user_id, run, provider, model, input, output, cache_read, cache_write, cost, at
              FROM usage WHERE tenant = $1 AND session = $2 ORDER BY at DESC, id DESC LIMIT 1",
         )
         .bind(tenant.as_str())
         .bind(session.as_str())
-        .fetch_optional(&self.readers)
+        .fetch_optional(self.reading())
         .await
         .map_err(failed(READ))?;
         let Some((id, agent, user, run, provider, model, input, output, read, write, cost, at)) = found
@@ -88,12 +86,12 @@ impl UsageLog for SqliteStore {
             return Ok(None);
         };
         Ok(Some(NewUsage {
-            id: row::id("an answer's id", &id)?,
+            id: row::id("an answer's id", id_bytes(&id))?,
             tenant: tenant.clone(),
             agent: row::word("an answer's agent", &agent)?,
             user: user.as_deref().map(|user| row::word("an answer's user", user)).transpose()?,
             session: session.clone(),
-            run: run.as_deref().map(|run| row::id("an answer's run", run)).transpose()?,
+            run: run.as_ref().map(|run| row::id("an answer's run", id_bytes(run))).transpose()?,
             provider: provider.into(),
             model: model.into(),
             tokens: usage::tokens((input, output, read, write))?,
@@ -117,6 +115,6 @@ impl UsageLog for SqliteStore {
         if let Some(whose) = whose {
             asked = asked.bind(whose);
         }
-        asked.fetch_one(&self.readers).await.map_err(failed(READ))
+        asked.fetch_one(self.reading()).await.map_err(failed(READ))
     }
 }

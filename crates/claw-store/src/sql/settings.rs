@@ -8,36 +8,34 @@ use claw_core::store::{
 use claw_core::{TenantId, ToolName};
 use sqlx::{query, query_as};
 
-use super::PostgresStore;
-use super::failure::failed;
+use super::dialect::{Store, failed};
 use crate::row;
 
 const WRITE: &str = "could not write the settings of a tool";
 const READ: &str = "could not read the settings of tools";
 
 #[async_trait]
-impl SettingsStore for PostgresStore {
+impl SettingsStore for Store {
     async fn settings_of(
         &self,
         layer: &Layer,
         tool: &ToolName,
     ) -> Result<Option<StoredSettings>, StoreError> {
-        let found = query_as(
-            "SELECT tool, settings::text, updated FROM tool_settings WHERE tenant = $1 AND tool = $2",
-        )
-        .bind(row::layer(layer))
-        .bind(tool.as_str())
-        .fetch_optional(&self.pool)
-        .await
-        .map_err(failed(READ))?;
+        let found =
+            query_as("SELECT tool, settings, updated FROM tool_settings WHERE tenant = $1 AND tool = $2")
+                .bind(row::layer(layer))
+                .bind(tool.as_str())
+                .fetch_optional(self.reading())
+                .await
+                .map_err(failed(READ))?;
         found.as_ref().map(row::settings).transpose()
     }
 
     async fn settings(&self, layer: &Layer) -> Result<Vec<StoredSettings>, StoreError> {
         let rows =
-            query_as("SELECT tool, settings::text, updated FROM tool_settings WHERE tenant = $1 ORDER BY tool COLLATE \"C\"")
+            query_as("SELECT tool, settings, updated FROM tool_settings WHERE tenant = $1 ORDER BY tool")
                 .bind(row::layer(layer))
-                .fetch_all(&self.pool)
+                .fetch_all(self.reading())
                 .await
                 .map_err(failed(READ))?;
         rows.iter().map(row::settings).collect()
@@ -51,17 +49,17 @@ impl SettingsStore for PostgresStore {
         at: UnixMillis,
     ) -> Result<(), StoreError> {
         query(
-            "INSERT INTO tool_settings (tenant, tool, settings, updated) VALUES ($1, $2, $3::json, $4)
+            "INSERT INTO tool_settings (tenant, tool, settings, updated) VALUES ($1, $2, $3, $4)
              ON CONFLICT (tenant, tool) DO UPDATE SET settings = excluded.settings, updated = excluded.updated",
         )
         .bind(row::layer(layer))
         .bind(tool.as_str())
         .bind(row::text(&settings)?)
         .bind(at.0)
-        .execute(&self.pool)
+        .execute(self.writing())
         .await
         .map_err(failed(WRITE))?;
-        self.listener.bells.ring(Topic::Settings);
+        self.ring(Topic::Settings);
         Ok(())
     }
 
@@ -69,23 +67,23 @@ impl SettingsStore for PostgresStore {
         let removed = query("DELETE FROM tool_settings WHERE tenant = $1 AND tool = $2")
             .bind(row::layer(layer))
             .bind(tool.as_str())
-            .execute(&self.pool)
+            .execute(self.writing())
             .await
             .map_err(failed(WRITE))?;
         let removed = removed.rows_affected() > 0;
         if removed {
-            self.listener.bells.ring(Topic::Settings);
+            self.ring(Topic::Settings);
         }
         Ok(removed)
     }
 
     async fn tool_settings(&self, tenant: &TenantId) -> Result<ToolSettings, StoreError> {
-        // The lower layer comes first.
+        // The lower layer comes first: its place is the empty one.
         let rows = query_as(
-            "SELECT tool, settings::text, updated FROM tool_settings WHERE tenant IN ('', $1) ORDER BY tenant <> ''",
+            "SELECT tool, settings, updated FROM tool_settings WHERE tenant IN ('', $1) ORDER BY tenant",
         )
         .bind(tenant.as_str())
-        .fetch_all(&self.pool)
+        .fetch_all(self.reading())
         .await
         .map_err(failed(READ))?;
         let mut effective = ToolSettings::new();

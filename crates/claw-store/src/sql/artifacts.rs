@@ -5,17 +5,15 @@ use claw_core::ArtifactId;
 use claw_core::port::{Artifact, Owner, UnixMillis};
 use claw_core::store::{ArtifactIndex, KeptArtifact, StoreError};
 use sqlx::query;
-use sqlx::sqlite::SqliteRow;
 
-use super::SqliteStore;
-use super::error::{column, failed};
+use super::dialect::{Row, Store, column, failed, id_bytes, stored_id};
 use crate::row;
 
 const WRITE: &str = "could not write the index of kept results";
 const READ: &str = "could not read the index of kept results";
 
 #[async_trait]
-impl ArtifactIndex for SqliteStore {
+impl ArtifactIndex for Store {
     async fn put_artifact(&self, kept: KeptArtifact) -> Result<(), StoreError> {
         query(
             "INSERT INTO artifacts (tenant, id, session, call, bytes, lines, at)
@@ -23,13 +21,13 @@ impl ArtifactIndex for SqliteStore {
              ON CONFLICT (tenant, id) DO NOTHING",
         )
         .bind(kept.owner.tenant.as_str())
-        .bind(&kept.artifact.id.as_bytes()[..])
+        .bind(stored_id(kept.artifact.id.as_bytes()))
         .bind(kept.owner.session.as_str())
-        .bind(&kept.artifact.call.as_bytes()[..])
+        .bind(stored_id(kept.artifact.call.as_bytes()))
         .bind(row::number(kept.artifact.bytes))
         .bind(row::number(kept.artifact.lines))
         .bind(kept.at.0)
-        .execute(&self.writer)
+        .execute(self.writing())
         .await
         .map(drop)
         .map_err(failed(WRITE))
@@ -39,8 +37,8 @@ impl ArtifactIndex for SqliteStore {
         let found = query("SELECT * FROM artifacts WHERE tenant = $1 AND session = $2 AND id = $3")
             .bind(owner.tenant.as_str())
             .bind(owner.session.as_str())
-            .bind(&id.as_bytes()[..])
-            .fetch_optional(&self.readers)
+            .bind(stored_id(id.as_bytes()))
+            .fetch_optional(self.reading())
             .await
             .map_err(failed(READ))?;
         found.as_ref().map(kept).transpose()
@@ -53,7 +51,7 @@ impl ArtifactIndex for SqliteStore {
         .bind(owner.tenant.as_str())
         .bind(owner.session.as_str())
         .bind(row::number(limit))
-        .fetch_all(&self.readers)
+        .fetch_all(self.reading())
         .await
         .map_err(failed(READ))?;
         found.iter().map(kept).collect()
@@ -64,14 +62,14 @@ impl ArtifactIndex for SqliteStore {
             "DELETE FROM artifacts WHERE (tenant, id) IN (
                  SELECT tenant, id FROM (
                      SELECT tenant, id, at,
-                            total(bytes) OVER (PARTITION BY tenant ORDER BY at DESC, id DESC) AS so_far
-                     FROM artifacts)
+                            sum(bytes) OVER (PARTITION BY tenant ORDER BY at DESC, id DESC) AS so_far
+                     FROM artifacts) AS counted
                  WHERE at < $1 OR so_far > $2)
              RETURNING *",
         )
         .bind(before.0)
         .bind(row::number(bytes))
-        .fetch_all(&self.writer)
+        .fetch_all(self.writing())
         .await
         .map_err(failed(WRITE))?;
         let mut pruned = pruned.iter().map(kept).collect::<Result<Vec<_>, _>>()?;
@@ -80,14 +78,14 @@ impl ArtifactIndex for SqliteStore {
     }
 }
 
-fn kept(found: &SqliteRow) -> Result<KeptArtifact, StoreError> {
+fn kept(found: &Row) -> Result<KeptArtifact, StoreError> {
     let owner = Owner {
         tenant: row::word("a kept result's tenant", column(found, "tenant")?)?,
         session: row::word("a kept result's session", column(found, "session")?)?,
     };
     let artifact = Artifact {
-        id: row::id("a kept result's id", column(found, "id")?)?,
-        call: row::id("a kept result's call", column(found, "call")?)?,
+        id: row::id("a kept result's id", id_bytes(&column(found, "id")?))?,
+        call: row::id("a kept result's call", id_bytes(&column(found, "call")?))?,
         bytes: row::count(column(found, "bytes")?)?,
         lines: row::count(column(found, "lines")?)?,
     };

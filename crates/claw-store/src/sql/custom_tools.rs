@@ -6,20 +6,16 @@ use claw_core::port::UnixMillis;
 use claw_core::store::{
     CustomToolCard, CustomToolDefinition, CustomToolPlace, CustomTools, StoreError, StoredCustomTool, Topic,
 };
-use sqlx::postgres::PgRow;
-use sqlx::types::Json;
 use sqlx::{query, query_scalar};
 
-use super::connections::Link;
-use super::failure::failed;
-use super::{PostgresStore, get};
+use super::dialect::{Connection, Row, Store, column, failed};
 use crate::row;
 
 const WRITE: &str = "could not write the custom tool";
 const READ: &str = "could not read custom tools";
 
 #[async_trait]
-impl CustomTools for PostgresStore {
+impl CustomTools for Store {
     async fn custom_tool(&self, place: &CustomToolPlace) -> Result<Option<StoredCustomTool>, StoreError> {
         let found = query(
             "SELECT agent, name, definition, variables, enabled, env, version, at FROM custom_tools
@@ -28,7 +24,7 @@ impl CustomTools for PostgresStore {
         .bind(place.tenant.as_str())
         .bind(row::agent_text(place.agent.as_ref()))
         .bind(place.name.as_str())
-        .fetch_optional(&self.pool)
+        .fetch_optional(self.reading())
         .await
         .map_err(failed(READ))?;
         found.map(|found| tool(&place.tenant, &found)).transpose()
@@ -36,15 +32,15 @@ impl CustomTools for PostgresStore {
 
     async fn put_custom_tool(&self, tool: &StoredCustomTool, seen: Option<u64>) -> Result<u64, StoreError> {
         let StoredCustomTool { card, env } = tool;
-        let mut transaction = self.begin(WRITE).await?;
+        let mut transaction = self.write(WRITE).await?;
         let written = query_scalar(match seen {
             None => {
                 "INSERT INTO custom_tools (tenant, agent, name, definition, variables, enabled, env, version, at)
-                 VALUES ($1, $2, $3, $4::json, $5::json, $6, $7, 1, $8)
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, 1, $8)
                  ON CONFLICT (tenant, agent, name) DO NOTHING RETURNING version"
             }
             Some(_) => {
-                "UPDATE custom_tools SET definition = $4::json, variables = $5::json, enabled = $6, env = $7,
+                "UPDATE custom_tools SET definition = $4, variables = $5, enabled = $6, env = $7,
                      version = version + 1, at = $8
                  WHERE tenant = $1 AND agent = $2 AND name = $3 AND version = $9 RETURNING version"
             }
@@ -66,7 +62,7 @@ impl CustomTools for PostgresStore {
             return Err(stale(&mut transaction, &card.place).await?);
         };
         transaction.commit().await.map_err(failed(WRITE))?;
-        self.listener.bells.ring(Topic::Tools);
+        self.ring(Topic::Tools);
         row::count(version)
     }
 
@@ -76,7 +72,7 @@ impl CustomTools for PostgresStore {
         enabled: bool,
         at: UnixMillis,
     ) -> Result<bool, StoreError> {
-        let mut transaction = self.begin(WRITE).await?;
+        let mut transaction = self.write(WRITE).await?;
         let changed = query(
             "UPDATE custom_tools SET enabled = $4, version = version + 1, at = $5
              WHERE tenant = $1 AND agent = $2 AND name = $3",
@@ -90,7 +86,7 @@ impl CustomTools for PostgresStore {
         .await
         .map_err(failed(WRITE))?;
         transaction.commit().await.map_err(failed(WRITE))?;
-        self.listener.bells.ring(Topic::Tools);
+        self.ring(Topic::Tools);
         Ok(changed.rows_affected() > 0)
     }
 
@@ -99,7 +95,7 @@ impl CustomTools for PostgresStore {
         place: &CustomToolPlace,
         seen: Option<u64>,
     ) -> Result<bool, StoreError> {
-        let mut transaction = self.begin(WRITE).await?;
+        let mut transaction = self.write(WRITE).await?;
         let removed = query(
             "DELETE FROM custom_tools
              WHERE tenant = $1 AND agent = $2 AND name = $3 AND ($4 < 0 OR version = $4)",
@@ -119,7 +115,7 @@ impl CustomTools for PostgresStore {
             };
         }
         transaction.commit().await.map_err(failed(WRITE))?;
-        self.listener.bells.ring(Topic::Tools);
+        self.ring(Topic::Tools);
         Ok(true)
     }
 
@@ -129,7 +125,7 @@ impl CustomTools for PostgresStore {
              WHERE tenant = $1 ORDER BY agent, name",
         )
         .bind(tenant.as_str())
-        .fetch_all(&self.pool)
+        .fetch_all(self.reading())
         .await
         .map_err(failed(READ))?;
         rows.iter().map(|found| tool(tenant, found)).collect()
@@ -137,7 +133,7 @@ impl CustomTools for PostgresStore {
 }
 
 /// The error that a writer gets whose version is not that of the store.
-async fn stale(connection: &mut Link<'_>, place: &CustomToolPlace) -> Result<StoreError, StoreError> {
+async fn stale(connection: &mut Connection, place: &CustomToolPlace) -> Result<StoreError, StoreError> {
     let now: Option<i64> =
         query_scalar("SELECT version FROM custom_tools WHERE tenant = $1 AND agent = $2 AND name = $3")
             .bind(place.tenant.as_str())
@@ -150,16 +146,17 @@ async fn stale(connection: &mut Link<'_>, place: &CustomToolPlace) -> Result<Sto
     Ok(StoreError::Stale { path: place.name.to_string(), now })
 }
 
-fn tool(tenant: &TenantId, found: &PgRow) -> Result<StoredCustomTool, StoreError> {
+fn tool(tenant: &TenantId, found: &Row) -> Result<StoredCustomTool, StoreError> {
     let place = CustomToolPlace {
         tenant: tenant.clone(),
-        agent: row::agent_of("a custom tool's agent", get(found, "agent")?)?,
-        name: row::word("a custom tool's name", get(found, "name")?)?,
+        agent: row::agent_of("a custom tool's agent", column(found, "agent")?)?,
+        name: row::word("a custom tool's name", column(found, "name")?)?,
     };
-    let Json(mut definition): Json<CustomToolDefinition> = get(found, "definition")?;
-    definition.enabled = get(found, "enabled")?;
-    let Json(variables) = get(found, "variables")?;
-    let env = row::sealed(&(&place).into(), get(found, "env")?)?;
-    let (version, at) = (row::count(get::<i64>(found, "version")?)?, UnixMillis(get(found, "at")?));
+    let mut definition: CustomToolDefinition =
+        row::json("a custom tool's definition", column(found, "definition")?)?;
+    definition.enabled = column(found, "enabled")?;
+    let variables = row::json("the names of a custom tool's variables", column(found, "variables")?)?;
+    let env = row::sealed(&(&place).into(), column(found, "env")?)?;
+    let (version, at) = (row::count(column::<i64>(found, "version")?)?, UnixMillis(column(found, "at")?));
     Ok(StoredCustomTool { card: CustomToolCard { place, definition, variables, version, at }, env })
 }

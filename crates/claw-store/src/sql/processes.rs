@@ -1,4 +1,4 @@
-//! Background processes. Changes that give rows back are read to their end, as in the queue.
+//! Background processes. Statements that return rows are read to their end, as in the queue: SQLite needs it.
 
 use async_trait::async_trait;
 use claw_core::port::UnixMillis;
@@ -6,8 +6,7 @@ use claw_core::store::{NewProcess, Process, ProcessEnd, Processes, StoreError, T
 use claw_core::{ProcessId, SessionKey, TenantId};
 use sqlx::{query, query_as};
 
-use super::SqliteStore;
-use super::error::failed;
+use super::dialect::{Store, failed, stored_id};
 use crate::row;
 
 const WRITE: &str = "could not write the process";
@@ -17,7 +16,7 @@ const READ: &str = "could not read processes";
 type Row = (String, String, Option<i32>, Option<i32>, Option<i64>);
 
 #[async_trait]
-impl Processes for SqliteStore {
+impl Processes for Store {
     async fn begin_process(&self, new: NewProcess) -> Result<(), StoreError> {
         query(
             "INSERT INTO processes (tenant, id, session, node, boot, begun, started, state)
@@ -25,16 +24,16 @@ impl Processes for SqliteStore {
              ON CONFLICT (tenant, id) DO NOTHING",
         )
         .bind(new.tenant.as_str())
-        .bind(&new.id.as_bytes()[..])
+        .bind(stored_id(new.id.as_bytes()))
         .bind(new.session.as_str())
         .bind(new.worker.node.as_str())
-        .bind(&new.worker.boot.as_bytes()[..])
+        .bind(stored_id(new.worker.boot.as_bytes()))
         .bind(row::text(&new)?)
         .bind(new.started.0)
-        .execute(&self.writer)
+        .execute(self.writing())
         .await
         .map_err(failed(WRITE))?;
-        self.bells.ring(Topic::Processes);
+        self.ring(Topic::Processes);
         Ok(())
     }
 
@@ -52,16 +51,16 @@ impl Processes for SqliteStore {
              RETURNING begun, state, code, signal, ended",
         )
         .bind(tenant.as_str())
-        .bind(&id.as_bytes()[..])
+        .bind(stored_id(id.as_bytes()))
         .bind(state)
         .bind(code)
         .bind(signal)
         .bind(at.0)
-        .fetch_all(&self.writer)
+        .fetch_all(self.writing())
         .await
         .map_err(failed(WRITE))?;
         let Some(ended) = ended.into_iter().next() else { return self.process(tenant, id).await };
-        self.bells.ring(Topic::Processes);
+        self.ring(Topic::Processes);
         process(ended).map(Some)
     }
 
@@ -69,8 +68,8 @@ impl Processes for SqliteStore {
         let row: Option<Row> =
             query_as("SELECT begun, state, code, signal, ended FROM processes WHERE tenant = $1 AND id = $2")
                 .bind(tenant.as_str())
-                .bind(&id.as_bytes()[..])
-                .fetch_optional(&self.readers)
+                .bind(stored_id(id.as_bytes()))
+                .fetch_optional(self.reading())
                 .await
                 .map_err(failed(READ))?;
         row.map(process).transpose()
@@ -83,7 +82,7 @@ impl Processes for SqliteStore {
         )
         .bind(tenant.as_str())
         .bind(session.as_str())
-        .fetch_all(&self.readers)
+        .fetch_all(self.reading())
         .await
         .map_err(failed(READ))?;
         rows.into_iter().map(process).collect()
@@ -96,13 +95,13 @@ impl Processes for SqliteStore {
              RETURNING begun, state, code, signal, ended",
         )
         .bind(worker.node.as_str())
-        .bind(&worker.boot.as_bytes()[..])
+        .bind(stored_id(worker.boot.as_bytes()))
         .bind(at.0)
-        .fetch_all(&self.writer)
+        .fetch_all(self.writing())
         .await
         .map_err(failed(WRITE))?;
         if !rows.is_empty() {
-            self.bells.ring(Topic::Processes);
+            self.ring(Topic::Processes);
         }
         let mut lost = rows.into_iter().map(process).collect::<Result<Vec<_>, _>>()?;
         lost.sort_by_key(|lost| (lost.new.started, lost.new.id));

@@ -1,4 +1,4 @@
-//! Blobs: bytes by their digest.
+//! Blobs: bytes by their digest. Writers of one tenant take turns, so that together they keep to its limit.
 
 use async_trait::async_trait;
 use claw_core::TenantId;
@@ -7,18 +7,18 @@ use claw_core::store::{Blob, BlobCard, Blobs, NewBlob, StoreError};
 use claw_core::tool::Digest;
 use sqlx::{query, query_as, query_scalar};
 
-use super::SqliteStore;
-use super::error::failed;
+use super::dialect::{Store, failed, hold};
 use crate::row;
 
 const WRITE: &str = "could not store the blob";
 const READ: &str = "could not read the blob";
 
 #[async_trait]
-impl Blobs for SqliteStore {
+impl Blobs for Store {
     async fn put_blob(&self, tenant: &TenantId, blob: &NewBlob, at: UnixMillis) -> Result<(), StoreError> {
         self.blob_limits.check_blob(blob)?;
         let mut transaction = self.write(WRITE).await?;
+        hold(&mut transaction, &format!("blobs {tenant}")).await?;
         let is_there: bool =
             query_scalar("SELECT EXISTS (SELECT 1 FROM blobs WHERE tenant = $1 AND digest = $2)")
                 .bind(tenant.as_str())
@@ -29,11 +29,12 @@ impl Blobs for SqliteStore {
         if is_there {
             return Ok(());
         }
-        let held: i64 = query_scalar("SELECT coalesce(sum(size), 0) FROM blobs WHERE tenant = $1")
-            .bind(tenant.as_str())
-            .fetch_one(&mut *transaction)
-            .await
-            .map_err(failed(WRITE))?;
+        let held: i64 =
+            query_scalar("SELECT CAST(coalesce(sum(size), 0) AS BIGINT) FROM blobs WHERE tenant = $1")
+                .bind(tenant.as_str())
+                .fetch_one(&mut *transaction)
+                .await
+                .map_err(failed(WRITE))?;
         self.blob_limits.check_room(row::count(held)?, blob)?;
         query("INSERT INTO blobs (tenant, digest, mime, size, at, bytes) VALUES ($1, $2, $3, $4, $5, $6)")
             .bind(tenant.as_str())
@@ -52,7 +53,7 @@ impl Blobs for SqliteStore {
         let found = query_as("SELECT mime, bytes FROM blobs WHERE tenant = $1 AND digest = $2")
             .bind(tenant.as_str())
             .bind(&digest.as_bytes()[..])
-            .fetch_optional(&self.readers)
+            .fetch_optional(self.reading())
             .await
             .map_err(failed(READ))?;
         found.map(|found| row::blob(digest, found)).transpose()
@@ -62,7 +63,7 @@ impl Blobs for SqliteStore {
         let found = query_as("SELECT mime, size, at FROM blobs WHERE tenant = $1 AND digest = $2")
             .bind(tenant.as_str())
             .bind(&digest.as_bytes()[..])
-            .fetch_optional(&self.readers)
+            .fetch_optional(self.reading())
             .await
             .map_err(failed(READ))?;
         found.map(row::blob_card).transpose()

@@ -4,18 +4,16 @@ use async_trait::async_trait;
 use claw_core::port::UnixMillis;
 use claw_core::store::{Agent, AgentSetup, AgentStore, StoreError, Topic};
 use claw_core::{AgentId, TenantId};
-use sqlx::sqlite::SqliteConnection;
 use sqlx::{query_as, query_scalar};
 
-use super::SqliteStore;
-use super::error::failed;
+use super::dialect::{Connection, Store, failed};
 use crate::row;
 
 const WRITE: &str = "could not write the agent";
 const READ: &str = "could not read agents";
 
 #[async_trait]
-impl AgentStore for SqliteStore {
+impl AgentStore for Store {
     async fn agent(&self, tenant: &TenantId, id: &AgentId) -> Result<Option<Agent>, StoreError> {
         let found: Option<(i64, String, i64, i64)> = query_as(
             "SELECT version, setup, created, updated FROM agents
@@ -23,7 +21,7 @@ impl AgentStore for SqliteStore {
         )
         .bind(tenant.as_str())
         .bind(id.as_str())
-        .fetch_optional(&self.readers)
+        .fetch_optional(self.reading())
         .await
         .map_err(failed(READ))?;
         found
@@ -39,7 +37,7 @@ impl AgentStore for SqliteStore {
              WHERE tenant = $1 AND setup IS NOT NULL ORDER BY id",
         )
         .bind(tenant.as_str())
-        .fetch_all(&self.readers)
+        .fetch_all(self.reading())
         .await
         .map_err(failed(READ))?;
         let agent = |(id, version, setup, created, updated): &(String, i64, String, i64, i64)| {
@@ -86,7 +84,7 @@ impl AgentStore for SqliteStore {
             return Err(stale(&mut transaction, tenant, id).await?);
         };
         transaction.commit().await.map_err(failed(WRITE))?;
-        self.bells.ring(Topic::Agents);
+        self.ring(Topic::Agents);
         let (tenant, id, version) = (tenant.clone(), id.clone(), row::count(*version)?);
         Ok(Agent { tenant, id, setup, version, created: UnixMillis(*created), updated: at })
     }
@@ -114,14 +112,14 @@ impl AgentStore for SqliteStore {
             return Err(stale(&mut transaction, tenant, id).await?);
         }
         transaction.commit().await.map_err(failed(WRITE))?;
-        self.bells.ring(Topic::Agents);
+        self.ring(Topic::Agents);
         Ok(())
     }
 }
 
 /// Says which version an agent has now.
 async fn stale(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     tenant: &TenantId,
     id: &AgentId,
 ) -> Result<StoreError, StoreError> {

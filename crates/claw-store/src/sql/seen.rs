@@ -1,4 +1,4 @@
-//! What conversations have seen of files.
+//! The file versions that sessions have seen. Writers of one session take turns, so that none waits for another's rows.
 
 use async_trait::async_trait;
 use claw_core::port::{Owner, UnixMillis, Version};
@@ -6,22 +6,21 @@ use claw_core::store::{SEEN_FILES, SeenIndex, StoreError};
 use claw_core::tool::Digest;
 use sqlx::{query, query_scalar};
 
-use super::SqliteStore;
-use super::error::failed;
+use super::dialect::{Store, failed, hold};
 use crate::row;
 
 const WRITE: &str = "could not keep what was seen of a file";
 const READ: &str = "could not read what was seen of a file";
 
 #[async_trait]
-impl SeenIndex for SqliteStore {
+impl SeenIndex for Store {
     async fn seen_file(&self, owner: &Owner, place: &Digest) -> Result<Option<Version>, StoreError> {
         let version: Option<Vec<u8>> =
             query_scalar("SELECT version FROM seen WHERE tenant = $1 AND session = $2 AND place = $3")
                 .bind(owner.tenant.as_str())
                 .bind(owner.session.as_str())
                 .bind(place.to_string())
-                .fetch_optional(&self.readers)
+                .fetch_optional(self.reading())
                 .await
                 .map_err(failed(READ))?;
         version.map(row::version).transpose()
@@ -36,6 +35,7 @@ impl SeenIndex for SqliteStore {
     ) -> Result<(), StoreError> {
         let (tenant, session) = (owner.tenant.as_str(), owner.session.as_str());
         let mut transaction = self.write(WRITE).await?;
+        hold(&mut transaction, &format!("seen {tenant}\n{session}")).await?;
         query(
             "INSERT INTO seen (tenant, session, place, version, at) VALUES ($1, $2, $3, $4, $5)
              ON CONFLICT (tenant, session, place) DO UPDATE SET version = excluded.version, at = excluded.at",
@@ -51,7 +51,7 @@ impl SeenIndex for SqliteStore {
         query(
             "DELETE FROM seen WHERE tenant = $1 AND session = $2 AND place IN (
                  SELECT place FROM seen WHERE tenant = $1 AND session = $2
-                 ORDER BY at DESC, place DESC LIMIT -1 OFFSET $3
+                 ORDER BY at DESC, place DESC LIMIT 9223372036854775807 OFFSET $3
              )",
         )
         .bind(tenant)

@@ -5,17 +5,15 @@ use claw_core::TenantId;
 use claw_core::port::UnixMillis;
 use claw_core::store::{Program, ProgramCard, ProgramPlace, ProgramSettings, Programs, StoreError, Topic};
 use sqlx::query;
-use sqlx::sqlite::SqliteRow;
 
-use super::SqliteStore;
-use super::error::{column, failed};
+use super::dialect::{Row, Store, column, failed};
 use crate::row;
 
 const WRITE: &str = "could not write the program";
 const READ: &str = "could not read programs";
 
 #[async_trait]
-impl Programs for SqliteStore {
+impl Programs for Store {
     async fn program(&self, place: &ProgramPlace) -> Result<Option<Program>, StoreError> {
         let found = query(
             "SELECT agent, name, settings, variables, enabled, env, at FROM programs
@@ -24,7 +22,7 @@ impl Programs for SqliteStore {
         .bind(place.tenant.as_str())
         .bind(row::agent_text(place.agent.as_ref()))
         .bind(place.name.as_str())
-        .fetch_optional(&self.readers)
+        .fetch_optional(self.reading())
         .await
         .map_err(failed(READ))?;
         let Some(found) = found else { return Ok(None) };
@@ -53,7 +51,7 @@ impl Programs for SqliteStore {
         .await
         .map_err(failed(WRITE))?;
         transaction.commit().await.map_err(failed(WRITE))?;
-        self.bells.ring(Topic::Secrets);
+        self.ring(Topic::Secrets);
         Ok(())
     }
 
@@ -75,7 +73,7 @@ impl Programs for SqliteStore {
                 .await
                 .map_err(failed(WRITE))?;
         transaction.commit().await.map_err(failed(WRITE))?;
-        self.bells.ring(Topic::Secrets);
+        self.ring(Topic::Secrets);
         Ok(changed.rows_affected() > 0)
     }
 
@@ -89,7 +87,7 @@ impl Programs for SqliteStore {
             .await
             .map_err(failed(WRITE))?;
         transaction.commit().await.map_err(failed(WRITE))?;
-        self.bells.ring(Topic::Secrets);
+        self.ring(Topic::Secrets);
         Ok(removed.rows_affected() > 0)
     }
 
@@ -99,14 +97,14 @@ impl Programs for SqliteStore {
              WHERE tenant = $1 ORDER BY agent, name",
         )
         .bind(tenant.as_str())
-        .fetch_all(&self.readers)
+        .fetch_all(self.reading())
         .await
         .map_err(failed(READ))?;
         rows.iter().map(|found| card(tenant, found)).collect()
     }
 }
 
-fn card(tenant: &TenantId, found: &SqliteRow) -> Result<ProgramCard, StoreError> {
+fn card(tenant: &TenantId, found: &Row) -> Result<ProgramCard, StoreError> {
     let place = ProgramPlace {
         tenant: tenant.clone(),
         agent: row::agent_of("a program's agent", column(found, "agent")?)?,

@@ -10,16 +10,15 @@ use claw_core::store::{
 use claw_core::{JobId, SkillName, TenantId};
 use sqlx::{query, query_as, query_scalar};
 
-use super::failure::failed;
-use super::{PostgresStore, Transaction};
+use super::dialect::{Connection, Store, failed, locking};
 use crate::row;
 use crate::skills::{GrantRow, READ, SkillRow, WRITE, no_version, skills};
 
 #[async_trait]
-impl SkillStore for PostgresStore {
+impl SkillStore for Store {
     async fn publish_skill(&self, new: NewSkillVersion) -> Result<StoredSkill, StoreError> {
         let (tenant, name) = (&new.tenant, &new.manifest.name);
-        let mut transaction = self.begin(WRITE).await?;
+        let mut transaction = self.write(WRITE).await?;
         let newest: Vec<i64> = query_scalar(
             "INSERT INTO skills AS old (tenant, name, owner, visibility, newest) VALUES ($1, $2, $3, $4, 0)
              ON CONFLICT (tenant, name) DO UPDATE SET newest = old.newest RETURNING newest",
@@ -33,7 +32,7 @@ impl SkillStore for PostgresStore {
         .map_err(failed(WRITE))?;
         let newest = newest.first().copied().unwrap_or(0);
         let record: Option<String> = query_scalar(
-            "SELECT record::text FROM skill_versions WHERE tenant = $1 AND name = $2 AND version = $3",
+            "SELECT record FROM skill_versions WHERE tenant = $1 AND name = $2 AND version = $3",
         )
         .bind(tenant.as_str())
         .bind(name.as_str())
@@ -47,26 +46,26 @@ impl SkillStore for PostgresStore {
             insert_version(&mut transaction, &new, newest + 1).await?;
         }
         transaction.commit().await.map_err(failed(WRITE))?;
-        self.listener.bells.ring(Topic::Skills);
+        self.ring(Topic::Skills);
         self.stored_skill(tenant, name).await?.ok_or_else(|| row::damaged("a skill", "it is gone at once"))
     }
 
     async fn stored_skills(&self, tenant: &TenantId) -> Result<Vec<StoredSkill>, StoreError> {
         let rows: Vec<SkillRow> = query_as(
-            "SELECT s.name, s.owner, s.visibility, s.pinned, s.newest, v.record::text FROM skills AS s
+            "SELECT s.name, s.owner, s.visibility, s.pinned, s.newest, v.record FROM skills AS s
              JOIN skill_versions AS v ON v.tenant = s.tenant AND v.name = s.name
                  AND v.version = coalesce(s.pinned, s.newest)
-             WHERE s.tenant = $1 ORDER BY s.name COLLATE \"C\"",
+             WHERE s.tenant = $1 ORDER BY s.name",
         )
         .bind(tenant.as_str())
-        .fetch_all(&self.pool)
+        .fetch_all(self.reading())
         .await
         .map_err(failed(READ))?;
         let grants: Vec<GrantRow> = query_as(
-            "SELECT name, kind, grantee, version FROM skill_grants WHERE tenant = $1 ORDER BY name COLLATE \"C\", kind, grantee COLLATE \"C\"",
+            "SELECT name, kind, grantee, version FROM skill_grants WHERE tenant = $1 ORDER BY name, kind, grantee",
         )
         .bind(tenant.as_str())
-        .fetch_all(&self.pool)
+        .fetch_all(self.reading())
         .await
         .map_err(failed(READ))?;
         skills(tenant, rows, grants)
@@ -78,23 +77,23 @@ impl SkillStore for PostgresStore {
         name: &SkillName,
     ) -> Result<Option<StoredSkill>, StoreError> {
         let rows: Vec<SkillRow> = query_as(
-            "SELECT s.name, s.owner, s.visibility, s.pinned, s.newest, v.record::text FROM skills AS s
+            "SELECT s.name, s.owner, s.visibility, s.pinned, s.newest, v.record FROM skills AS s
              JOIN skill_versions AS v ON v.tenant = s.tenant AND v.name = s.name
                  AND v.version = coalesce(s.pinned, s.newest)
              WHERE s.tenant = $1 AND s.name = $2",
         )
         .bind(tenant.as_str())
         .bind(name.as_str())
-        .fetch_all(&self.pool)
+        .fetch_all(self.reading())
         .await
         .map_err(failed(READ))?;
         let grants: Vec<GrantRow> = query_as(
             "SELECT name, kind, grantee, version FROM skill_grants WHERE tenant = $1 AND name = $2
-             ORDER BY kind, grantee COLLATE \"C\"",
+             ORDER BY kind, grantee",
         )
         .bind(tenant.as_str())
         .bind(name.as_str())
-        .fetch_all(&self.pool)
+        .fetch_all(self.reading())
         .await
         .map_err(failed(READ))?;
         Ok(skills(tenant, rows, grants)?.pop())
@@ -106,11 +105,11 @@ impl SkillStore for PostgresStore {
         name: &SkillName,
     ) -> Result<Vec<SkillVersion>, StoreError> {
         let records: Vec<String> = query_scalar(
-            "SELECT record::text FROM skill_versions WHERE tenant = $1 AND name = $2 ORDER BY version DESC",
+            "SELECT record FROM skill_versions WHERE tenant = $1 AND name = $2 ORDER BY version DESC",
         )
         .bind(tenant.as_str())
         .bind(name.as_str())
-        .fetch_all(&self.pool)
+        .fetch_all(self.reading())
         .await
         .map_err(failed(READ))?;
         records.iter().map(|record| row::json("a skill's version", record)).collect()
@@ -124,12 +123,12 @@ impl SkillStore for PostgresStore {
     ) -> Result<Vec<SkillFile>, StoreError> {
         let files: Vec<(String, bool, Vec<u8>)> = query_as(
             "SELECT path, executable, bytes FROM skill_files
-             WHERE tenant = $1 AND name = $2 AND version = $3 ORDER BY path COLLATE \"C\"",
+             WHERE tenant = $1 AND name = $2 AND version = $3 ORDER BY path",
         )
         .bind(tenant.as_str())
         .bind(name.as_str())
         .bind(row::number(version))
-        .fetch_all(&self.pool)
+        .fetch_all(self.reading())
         .await
         .map_err(failed(READ))?;
         Ok(files.into_iter().map(|(path, executable, bytes)| SkillFile { path, executable, bytes }).collect())
@@ -141,7 +140,7 @@ impl SkillStore for PostgresStore {
         name: &SkillName,
         change: SkillChange,
     ) -> Result<Option<StoredSkill>, StoreError> {
-        let mut transaction = self.begin(WRITE).await?;
+        let mut transaction = self.write(WRITE).await?;
         let Some(newest) = newest(&mut transaction, tenant, name).await? else { return Ok(None) };
         if let Some(visibility) = change.visibility {
             query("UPDATE skills SET visibility = $3 WHERE tenant = $1 AND name = $2")
@@ -164,7 +163,7 @@ impl SkillStore for PostgresStore {
         }
         end_uses(&mut transaction, (tenant, name), |tier| tier == SkillTier::Store).await?;
         transaction.commit().await.map_err(failed(WRITE))?;
-        self.listener.bells.ring(Topic::Skills);
+        self.ring(Topic::Skills);
         self.stored_skill(tenant, name).await
     }
 
@@ -174,7 +173,7 @@ impl SkillStore for PostgresStore {
         name: &SkillName,
         grant: SkillGrant,
     ) -> Result<Option<StoredSkill>, StoreError> {
-        let mut transaction = self.begin(WRITE).await?;
+        let mut transaction = self.write(WRITE).await?;
         let Some(newest) = newest(&mut transaction, tenant, name).await? else { return Ok(None) };
         check_version(name, grant.version, newest)?;
         query(
@@ -190,7 +189,7 @@ impl SkillStore for PostgresStore {
         .await
         .map_err(failed(WRITE))?;
         transaction.commit().await.map_err(failed(WRITE))?;
-        self.listener.bells.ring(Topic::Skills);
+        self.ring(Topic::Skills);
         self.stored_skill(tenant, name).await
     }
 
@@ -200,7 +199,7 @@ impl SkillStore for PostgresStore {
         name: &SkillName,
         grantee: &SkillGrantee,
     ) -> Result<bool, StoreError> {
-        let mut transaction = self.begin(WRITE).await?;
+        let mut transaction = self.write(WRITE).await?;
         let gone =
             query("DELETE FROM skill_grants WHERE tenant = $1 AND name = $2 AND kind = $3 AND grantee = $4")
                 .bind(tenant.as_str())
@@ -212,12 +211,12 @@ impl SkillStore for PostgresStore {
                 .map_err(failed(WRITE))?;
         end_uses(&mut transaction, (tenant, name), |tier| tier == SkillTier::Store).await?;
         transaction.commit().await.map_err(failed(WRITE))?;
-        self.listener.bells.ring(Topic::Skills);
+        self.ring(Topic::Skills);
         Ok(gone.rows_affected() > 0)
     }
 
     async fn remove_skill(&self, tenant: &TenantId, name: &SkillName) -> Result<bool, StoreError> {
-        let mut transaction = self.begin(WRITE).await?;
+        let mut transaction = self.write(WRITE).await?;
         let mut gone = 0;
         for statement in [
             "DELETE FROM skill_files WHERE tenant = $1 AND name = $2",
@@ -235,12 +234,12 @@ impl SkillStore for PostgresStore {
         }
         end_uses(&mut transaction, (tenant, name), |tier| tier == SkillTier::Store).await?;
         transaction.commit().await.map_err(failed(WRITE))?;
-        self.listener.bells.ring(Topic::Skills);
+        self.ring(Topic::Skills);
         Ok(gone > 0)
     }
 
     async fn accept_skill(&self, tenant: &TenantId, accepted: AcceptedSkill) -> Result<(), StoreError> {
-        let mut transaction = self.begin(WRITE).await?;
+        let mut transaction = self.write(WRITE).await?;
         query(
             "INSERT INTO skill_acceptances (tenant, digest, name, author, at) VALUES ($1, $2, $3, $4, $5)
              ON CONFLICT (tenant, digest) DO NOTHING",
@@ -254,23 +253,23 @@ impl SkillStore for PostgresStore {
         .await
         .map_err(failed(WRITE))?;
         transaction.commit().await.map_err(failed(WRITE))?;
-        self.listener.bells.ring(Topic::Skills);
+        self.ring(Topic::Skills);
         Ok(())
     }
 
     async fn accepted_skills(&self, tenant: &TenantId) -> Result<Vec<AcceptedSkill>, StoreError> {
         let rows: Vec<(Vec<u8>, String, String, i64)> = query_as(
-            "SELECT digest, name, author, at FROM skill_acceptances WHERE tenant = $1 ORDER BY name COLLATE \"C\", at, digest",
+            "SELECT digest, name, author, at FROM skill_acceptances WHERE tenant = $1 ORDER BY name, at, digest",
         )
         .bind(tenant.as_str())
-        .fetch_all(&self.pool)
+        .fetch_all(self.reading())
         .await
         .map_err(failed(READ))?;
         rows.into_iter().map(row::accepted_skill).collect()
     }
 
     async fn forget_skill(&self, tenant: &TenantId, name: &SkillName) -> Result<u64, StoreError> {
-        let mut transaction = self.begin(WRITE).await?;
+        let mut transaction = self.write(WRITE).await?;
         let gone = query("DELETE FROM skill_acceptances WHERE tenant = $1 AND name = $2")
             .bind(tenant.as_str())
             .bind(name.as_str())
@@ -279,14 +278,14 @@ impl SkillStore for PostgresStore {
             .map_err(failed(WRITE))?;
         end_uses(&mut transaction, (tenant, name), |tier| tier == SkillTier::Workspace).await?;
         transaction.commit().await.map_err(failed(WRITE))?;
-        self.listener.bells.ring(Topic::Skills);
+        self.ring(Topic::Skills);
         Ok(gone.rows_affected())
     }
 
     async fn use_skill(&self, owner: &Owner, used: SkillUse) -> Result<(), StoreError> {
-        let mut transaction = self.begin(WRITE).await?;
+        let mut transaction = self.write(WRITE).await?;
         query(
-            "INSERT INTO skill_uses (tenant, session, name, at, used) VALUES ($1, $2, $3, $4, $5::json)
+            "INSERT INTO skill_uses (tenant, session, name, at, used) VALUES ($1, $2, $3, $4, $5)
              ON CONFLICT (tenant, session, name) DO UPDATE SET at = excluded.at, used = excluded.used",
         )
         .bind(owner.tenant.as_str())
@@ -300,7 +299,7 @@ impl SkillStore for PostgresStore {
         query(
             "DELETE FROM skill_uses WHERE tenant = $1 AND session = $2 AND name IN (
                  SELECT name FROM skill_uses WHERE tenant = $1 AND session = $2
-                 ORDER BY at DESC, name COLLATE \"C\" LIMIT 1000 OFFSET $3)",
+                 ORDER BY at DESC, name LIMIT 1000 OFFSET $3)",
         )
         .bind(owner.tenant.as_str())
         .bind(owner.session.as_str())
@@ -312,22 +311,21 @@ impl SkillStore for PostgresStore {
     }
 
     async fn end_skills(&self, owner: &Owner, run: Option<JobId>) -> Result<(), StoreError> {
-        let mut transaction = self.begin(WRITE).await?;
-        let rows: Vec<String> = query_scalar(
-            "SELECT used::text FROM skill_uses WHERE tenant = $1 AND session = $2 ORDER BY name",
-        )
-        .bind(owner.tenant.as_str())
-        .bind(owner.session.as_str())
-        .fetch_all(&mut *transaction)
-        .await
-        .map_err(failed(READ))?;
+        let mut transaction = self.write(WRITE).await?;
+        let rows: Vec<String> =
+            query_scalar("SELECT used FROM skill_uses WHERE tenant = $1 AND session = $2 ORDER BY name")
+                .bind(owner.tenant.as_str())
+                .bind(owner.session.as_str())
+                .fetch_all(&mut *transaction)
+                .await
+                .map_err(failed(READ))?;
         for used in rows {
             let mut used: SkillUse = row::json("a skill's use", &used)?;
             if used.run != run || used.allowed.is_none() {
                 continue;
             }
             used.allowed = None;
-            query("UPDATE skill_uses SET used = $4::json WHERE tenant = $1 AND session = $2 AND name = $3")
+            query("UPDATE skill_uses SET used = $4 WHERE tenant = $1 AND session = $2 AND name = $3")
                 .bind(owner.tenant.as_str())
                 .bind(owner.session.as_str())
                 .bind(used.name.as_str())
@@ -341,11 +339,11 @@ impl SkillStore for PostgresStore {
 
     async fn skill_uses(&self, owner: &Owner) -> Result<Vec<SkillUse>, StoreError> {
         let rows: Vec<String> = query_scalar(
-            "SELECT used::text FROM skill_uses WHERE tenant = $1 AND session = $2 ORDER BY at DESC, name COLLATE \"C\"",
+            "SELECT used FROM skill_uses WHERE tenant = $1 AND session = $2 ORDER BY at DESC, name",
         )
         .bind(owner.tenant.as_str())
         .bind(owner.session.as_str())
-        .fetch_all(&self.pool)
+        .fetch_all(self.reading())
         .await
         .map_err(failed(READ))?;
         rows.iter().map(|used| row::json("a skill's use", used)).collect()
@@ -354,18 +352,18 @@ impl SkillStore for PostgresStore {
 
 /// Stores a version and its files, and makes it the newest.
 async fn insert_version(
-    transaction: &mut Transaction,
+    transaction: &mut Connection,
     new: &NewSkillVersion,
     number: i64,
 ) -> Result<(), StoreError> {
     let (tenant, name) = (&new.tenant, &new.manifest.name);
     let version = row::skill_version(new, number)?;
-    query("INSERT INTO skill_versions (tenant, name, version, record) VALUES ($1, $2, $3, $4::json)")
+    query("INSERT INTO skill_versions (tenant, name, version, record) VALUES ($1, $2, $3, $4)")
         .bind(tenant.as_str())
         .bind(name.as_str())
         .bind(number)
         .bind(row::text(&version)?)
-        .execute(&mut **transaction)
+        .execute(&mut *transaction)
         .await
         .map_err(failed(WRITE))?;
     for file in &new.files {
@@ -379,7 +377,7 @@ async fn insert_version(
         .bind(&file.path)
         .bind(file.executable)
         .bind(&file.bytes[..])
-        .execute(&mut **transaction)
+        .execute(&mut *transaction)
         .await
         .map_err(failed(WRITE))?;
     }
@@ -387,7 +385,7 @@ async fn insert_version(
         .bind(tenant.as_str())
         .bind(name.as_str())
         .bind(number)
-        .execute(&mut **transaction)
+        .execute(&mut *transaction)
         .await
         .map(drop)
         .map_err(failed(WRITE))
@@ -395,14 +393,14 @@ async fn insert_version(
 
 /// The number of a skill's newest version; `None` where there is no such skill.
 async fn newest(
-    transaction: &mut Transaction,
+    transaction: &mut Connection,
     tenant: &TenantId,
     name: &SkillName,
 ) -> Result<Option<i64>, StoreError> {
-    query_scalar("SELECT newest FROM skills WHERE tenant = $1 AND name = $2 FOR UPDATE")
+    query_scalar(locking!("SELECT newest FROM skills WHERE tenant = $1 AND name = $2"))
         .bind(tenant.as_str())
         .bind(name.as_str())
-        .fetch_optional(&mut **transaction)
+        .fetch_optional(&mut *transaction)
         .await
         .map_err(failed(READ))
 }
@@ -418,18 +416,17 @@ fn check_version(name: &SkillName, version: Option<u64>, newest: i64) -> Result<
 
 /// Ends the uses of a skill that come from some tiers, in every session.
 async fn end_uses(
-    transaction: &mut Transaction,
+    transaction: &mut Connection,
     (tenant, name): (&TenantId, &SkillName),
     ends: impl Fn(SkillTier) -> bool,
 ) -> Result<(), StoreError> {
-    let rows: Vec<(String, String)> = query_as(
-        "SELECT session, used::text FROM skill_uses WHERE tenant = $1 AND name = $2 ORDER BY session",
-    )
-    .bind(tenant.as_str())
-    .bind(name.as_str())
-    .fetch_all(&mut **transaction)
-    .await
-    .map_err(failed(READ))?;
+    let rows: Vec<(String, String)> =
+        query_as("SELECT session, used FROM skill_uses WHERE tenant = $1 AND name = $2 ORDER BY session")
+            .bind(tenant.as_str())
+            .bind(name.as_str())
+            .fetch_all(&mut *transaction)
+            .await
+            .map_err(failed(READ))?;
     for (session, used) in rows {
         let used: SkillUse = row::json("a skill's use", &used)?;
         if !ends(used.tier) {
@@ -439,7 +436,7 @@ async fn end_uses(
             .bind(tenant.as_str())
             .bind(session)
             .bind(name.as_str())
-            .execute(&mut **transaction)
+            .execute(&mut *transaction)
             .await
             .map_err(failed(WRITE))?;
     }
