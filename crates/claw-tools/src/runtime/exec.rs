@@ -1,6 +1,9 @@
 //! `exec`: a shell command in the workspace, judged before it runs.
 
-use claw_core::port::{ChangeKind, ChangedEntry, ProcessCard, Ran, Stopped, shown_path};
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+
+use claw_core::port::{ChangeKind, ChangedEntry, FileChange, ProcessCard, Ran, Stopped, shown_path};
 use claw_core::tool::{Call, Effect, Facts, Group, Meta, Need, Output, Plan, Script, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -216,20 +219,10 @@ pub(crate) fn changed(ran: &Ran, dry_run: bool) -> Vec<String> {
     if !changes.applied.is_empty() {
         let would = if dry_run { ", none of them kept: this was a dry run" } else { "" };
         lines.push(format!("{}{would}", changes.summary()));
-        let files = changes.applied.iter().filter(|change| change.entry != ChangedEntry::Directory);
-        let mut files: Vec<_> = files.collect();
-        if files.is_empty() {
-            files = changes.applied.iter().collect();
-        }
-        let more = files.len().saturating_sub(NAMED);
-        for change in files.into_iter().take(NAMED) {
-            let sign = match change.kind {
-                ChangeKind::Created => "+",
-                ChangeKind::Changed => "~",
-                ChangeKind::Deleted => "-",
-            };
-            lines.push(format!("{sign} {}", shown_path(&change.path)));
-        }
+        let mut named = listed(&changes.applied);
+        let more = named.len().saturating_sub(NAMED);
+        named.truncate(NAMED);
+        lines.extend(named);
         if more > 0 {
             lines.push(format!("and {more} more"));
         }
@@ -255,6 +248,49 @@ pub(crate) fn changed(ran: &Ran, dry_run: bool) -> Vec<String> {
         });
     }
     lines
+}
+
+/// Files of a new directory beyond which the directory alone is named.
+const NAMED_APART: usize = 5;
+
+/// A line for each changed file, by path. A new directory of many files is one line, so that the output of a build does
+/// not hide the rest. Directories are named only if nothing else changed.
+fn listed(changes: &[FileChange]) -> Vec<String> {
+    let is_directory = |change: &&FileChange| change.entry == ChangedEntry::Directory;
+    let mut files: Vec<&FileChange> = changes.iter().filter(|change| !is_directory(change)).collect();
+    if files.is_empty() {
+        files = changes.iter().collect();
+    }
+    let is_new = |change: &&FileChange| change.kind == ChangeKind::Created;
+    let made: HashSet<&Path> =
+        changes.iter().filter(is_directory).filter(is_new).map(|change| change.path.as_path()).collect();
+    // The topmost new directory that a file is in.
+    let top = |change: &FileChange| change.path.ancestors().skip(1).filter(|path| made.contains(path)).last();
+    let mut counts: HashMap<&Path, usize> = HashMap::new();
+    for directory in files.iter().filter_map(|file| top(file)) {
+        *counts.entry(directory).or_default() += 1;
+    }
+    let mut lines: Vec<String> = Vec::new();
+    for change in files {
+        let line = match top(change).map(|directory| (directory, counts[directory])) {
+            Some((directory, count)) if count > NAMED_APART => {
+                format!("+ {}/ (new, {count} files)", shown_path(directory))
+            }
+            _ => format!("{} {}", sign(change.kind), shown_path(&change.path)),
+        };
+        if lines.last() != Some(&line) {
+            lines.push(line);
+        }
+    }
+    lines
+}
+
+const fn sign(kind: ChangeKind) -> &'static str {
+    match kind {
+        ChangeKind::Created => "+",
+        ChangeKind::Changed => "~",
+        ChangeKind::Deleted => "-",
+    }
 }
 
 /// Whether it failed as commands do that want the network and have none.

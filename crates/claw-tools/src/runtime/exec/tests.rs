@@ -165,3 +165,26 @@ fn the_schema() {
     }
     "#);
 }
+
+#[test]
+fn a_new_directory_of_many_files_is_one_line() {
+    let change = |path: &str, kind, entry| FileChange {
+        path: path.into(),
+        kind,
+        entry,
+        bytes_before: None,
+        bytes_after: None,
+        mode: None,
+    };
+    let mut changes = vec![change("src/main.rs", ChangeKind::Changed, ChangedEntry::File)];
+    changes.push(change("target", ChangeKind::Created, ChangedEntry::Directory));
+    changes.push(change("target/debug", ChangeKind::Created, ChangedEntry::Directory));
+    for number in 0..9 {
+        changes.push(change(&format!("target/debug/{number}.o"), ChangeKind::Created, ChangedEntry::File));
+    }
+    changes.push(change("tests", ChangeKind::Created, ChangedEntry::Directory));
+    changes.push(change("tests/a.rs", ChangeKind::Created, ChangedEntry::File));
+    assert_eq!(listed(&changes), ["~ src/main.rs", "+ target/ (new, 9 files)", "+ tests/a.rs"]);
+    let only = [change("empty", ChangeKind::Created, ChangedEntry::Directory)];
+    assert_eq!(listed(&only), ["+ empty"]);
+}
