@@ -82,7 +82,7 @@ impl Threshold {
     const READS: Self = Self { warn: 12, stop: 18 };
     const PING_PONG: Self = Self { warn: 3, stop: 5 };
 
-    /// Deserializes a threshold, with `self` as the default of missing fields.
+    /// Deserialises a threshold, with `self` as the default of missing fields.
     fn over<'de, D: Deserializer<'de>>(self, given: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields)]

@@ -153,7 +153,7 @@ impl Order {
     }
 }
 
-/// Serializes a value for the store.
+/// Serialises a value for the store.
 pub(crate) fn json(value: impl Serialize) -> Result<Value, StoreError> {
     serde_json::to_value(value).map_err(|error| StoreError::Refused {
         what: "could not store what was said",

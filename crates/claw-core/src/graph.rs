@@ -113,7 +113,7 @@ pub struct Entity {
     /// The folded facts of its mentions.
     #[serde(flatten)]
     pub said: EntityFacts,
-    /// The sources that state it, at most [`NAMED_SOURCES`].
+    /// The sources that state it, at most five.
     pub sources: Vec<GraphSource>,
     /// The number of mentions, by documents and by people.
     pub mentions: u64,
@@ -133,7 +133,7 @@ pub struct Relation {
     /// The folded facts of its mentions.
     #[serde(flatten)]
     pub said: RelationFacts,
-    /// The sources that state it, at most [`NAMED_SOURCES`].
+    /// The sources that state it, at most five.
     pub sources: Vec<GraphSource>,
     /// The number of mentions.
     pub mentions: u64,
