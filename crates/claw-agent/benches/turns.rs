@@ -1,8 +1,9 @@
-//! What an agent adds to its tools and its store, with a model that answers at once: a turn with ten calls beside the
-//! calls alone, many sessions at once, what an idle session takes of memory, and how a long conversation opens.
+//! The overhead of an agent over its tools and its store, with a model that answers at once: a turn with ten
+//! calls beside the calls alone, many sessions at once, the memory of an idle session, and opening a long
+//! session.
 //!
-//! Prints `name<TAB>value<TAB>unit` lines. The store is a file, as in a deployment. Words after `--` choose what runs:
-//! `turn`, `many`, `idle`, `open`.
+//! Prints `name<TAB>value<TAB>unit` lines. The store is a file, as in a deployment. Words after `--` select
+//! the benchmarks: `turn`, `many`, `idle`, `open`.
 
 #![expect(clippy::unwrap_used, reason = "a benchmark that cannot be set up should stop")]
 
@@ -59,7 +60,7 @@ fn main() {
     }
 }
 
-/// A turn of ten calls and an answer, beside the ten calls alone on the same road.
+/// Measures a turn of ten calls and an answer, beside the ten calls alone.
 async fn turn(agent: &Agent) {
     let (mut turns, mut calls) = (Vec::new(), Vec::new());
     let (mut commits, mut syncs) = (0, 0);
@@ -92,7 +93,7 @@ async fn turn(agent: &Agent) {
     println!("turn / calls alone\t{:.2}\tx\t{:.2}\tms more", turn / alone, turn - alone);
 }
 
-/// Many sessions that are asked at the same moment.
+/// Measures many sessions that get a message at the same moment.
 async fn many(agent: &Agent) {
     for n in 0..AT_ONCE {
         agent.say(&session("many", n), "hello").await;
@@ -113,7 +114,7 @@ async fn many(agent: &Agent) {
     println!("the same\t{:.0}\tturns a second", AT_ONCE as f64 / took);
 }
 
-/// What is left in memory of sessions that were talked in and are idle.
+/// Measures the memory of idle sessions that have had a turn.
 async fn idle(agent: &Agent) {
     let worker = agent.worker(8);
     let talk = async |from: usize, to: usize| {
@@ -122,7 +123,7 @@ async fn idle(agent: &Agent) {
             worker.drain().await.unwrap();
         }
     };
-    // What is made once is no session's.
+    // Allocations made once belong to no session.
     talk(0, IDLE / 4).await;
     let before = resident();
     talk(IDLE / 4, IDLE / 4 + IDLE).await;
@@ -131,7 +132,7 @@ async fn idle(agent: &Agent) {
     println!("one idle session\t{:.2}\tKB\ttarget under 20", more as f64 * 1.024 / IDLE as f64);
 }
 
-/// Opening a conversation: what a run reads before its model is asked.
+/// Measures opening a session: everything a run reads before its model is asked.
 async fn open(agent: &Agent) {
     let mut medians = Vec::new();
     for (name, count, summary) in [
@@ -211,7 +212,7 @@ impl Agent {
         order().accept(&*self.deployment.store, owner, &[Part::text(text)], place).await.unwrap()
     }
 
-    /// Waits until a conversation has so many messages.
+    /// Waits until a session has this many messages.
     async fn answered(&self, session: &SessionKey, messages: usize) {
         let store = &self.deployment.store;
         while store.messages(&TenantId::main(), session, 0, messages).await.unwrap().len() < messages {
@@ -219,7 +220,8 @@ impl Agent {
         }
     }
 
-    /// A conversation of so many messages, two a run, and one more that waits; gives the run that would answer it.
+    /// Fills a session with this many messages, two per run, and one more that waits; returns the run that
+    /// would answer it.
     async fn fill(&self, session: &SessionKey, count: usize, summed: Option<usize>) -> Accepted {
         let (store, now) = (&self.deployment.store, self.deployment.clock.now());
         for n in 0..count / 2 {
@@ -261,7 +263,7 @@ struct Peek;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Args {
-    /// What it is about.
+    /// The topic.
     what: String,
 }
 
@@ -298,7 +300,7 @@ fn session(kind: &str, n: usize) -> SessionKey {
     SessionKey::new(format!("{kind}:{n}")).unwrap()
 }
 
-/// How long it takes, in milliseconds.
+/// Measures a future, in milliseconds.
 async fn time(run: impl Future<Output = ()>) -> f64 {
     let begun = Instant::now();
     run.await;
@@ -310,7 +312,7 @@ fn median(mut times: Vec<f64>) -> f64 {
     times[times.len() / 2]
 }
 
-/// What this process has in memory, in KiB.
+/// Returns the resident memory of this process, in KiB.
 fn resident() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();

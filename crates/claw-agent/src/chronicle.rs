@@ -1,7 +1,7 @@
-//! Writes what happens to calls into the log of their session, so that a client can follow and resume.
+//! Writes the events of calls to the log of their session, so that a client can follow and resume.
 //!
-//! A listener must not block, so events are written by a task of its own, in order. Output of a running call is not an
-//! event: it is passed on to those who follow the session, and forgotten when the call's end is written.
+//! A listener must not block, so a task of its own writes the events, in order. Output of a running call is
+//! not an event: it is streamed to followers of the session, and dropped when the call's end is written.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use claw_core::store::{ApprovalAsked, SessionEventBody, SessionLog, Streams, Too
 use claw_core::{CallId, SessionKey, TenantId};
 use tokio::sync::{mpsc, oneshot};
 
-/// Hears of calls, writes down what a client may want to know, and tells whoever listens besides.
+/// Receives events of calls, writes those that clients need, and passes all on to another listener.
 pub struct Chronicle {
     clock: Arc<dyn Clock>,
     pass_on: Box<PassOn>,
@@ -19,19 +19,19 @@ pub struct Chronicle {
     besides: Option<Arc<dyn Listener>>,
 }
 
-/// Passes a piece of a call's output on.
+/// Streams a piece of a call's output.
 type PassOn = dyn Fn(&Owner, CallId, &str) + Send + Sync;
 
 enum Line {
     Event(Owner, UnixMillis, SessionEventBody),
-    /// The call is over: its output is forgotten.
+    /// The call is over: its output is dropped.
     Over(Owner, CallId),
-    /// Everything before it is written.
+    /// Asks to be notified when everything before it is written.
     Written(oneshot::Sender<()>),
 }
 
 impl Chronicle {
-    /// Begins to write. Must be called where tasks can be started; ends with its last owner.
+    /// Starts the writer. Must be called within a runtime; the writer ends with the last owner.
     pub fn start<S: SessionLog + Streams + ?Sized + 'static>(
         store: Arc<S>,
         clock: Arc<dyn Clock>,
@@ -51,7 +51,7 @@ impl Chronicle {
                         }
                     }
                     Line::Over(owner, call) => store.said(&owner, call.into()),
-                    // Whoever asked may be gone.
+                    // The asker may be gone.
                     Line::Written(asked) => drop(asked.send(())),
                 }
             }
@@ -59,11 +59,11 @@ impl Chronicle {
         Arc::new(Self { clock, pass_on, lines, besides })
     }
 
-    /// Waits until all that was heard so far is written.
+    /// Waits until everything received so far is written.
     pub async fn written(&self) {
         let (asked, written) = oneshot::channel();
         if self.lines.send(Line::Written(asked)).is_ok() {
-            // The writer ends with the process alone.
+            // The writer ends only with the process.
             let _ = written.await;
         }
     }
@@ -71,7 +71,7 @@ impl Chronicle {
     /// Writes an event.
     pub(crate) fn tell(&self, tenant: &TenantId, session: &SessionKey, event: SessionEventBody) {
         let owner = Owner { tenant: tenant.clone(), session: session.clone() };
-        // The writer ends with the process alone.
+        // The writer ends only with the process.
         let _ = self.lines.send(Line::Event(owner, self.clock.now(), event));
     }
 }
@@ -87,7 +87,7 @@ impl Listener for Chronicle {
             self.tell(tenant, session, told);
         }
         if let What::CallFinished { .. } = what {
-            // The writer ends with the process alone.
+            // The writer ends only with the process.
             let _ = self.lines.send(Line::Over(owner(), *call));
         }
         if let Some(listener) = &self.besides {
@@ -96,7 +96,7 @@ impl Listener for Chronicle {
     }
 }
 
-/// Returns the session's event for an event of a call; `None` where it is passed on as output.
+/// Returns the session's event for an event of a call; `None` for output, which is streamed.
 fn told(event: &Event) -> Option<SessionEventBody> {
     let call = event.call;
     let of_tool = |tool: String, state| SessionEventBody::Tool { call, tool, state };

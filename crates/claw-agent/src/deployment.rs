@@ -1,4 +1,4 @@
-//! The parts that runs are made with: store, road, models, and the profile of each agent.
+//! The parts of a deployment that runs need: store, executor, models, and the profile of each agent.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,31 +14,31 @@ use smol_str::SmolStr;
 
 use crate::{Chronicle, ProjectFiles, RunLimits};
 
-/// What runs are made with. Cheap to clone.
+/// The parts of a deployment that runs need. Cheap to clone.
 #[derive(Clone)]
 pub struct Deployment {
-    /// What is remembered.
+    /// The store.
     pub store: Arc<dyn Store>,
-    /// The one road to a tool. Its listener is the chronicle.
+    /// The executor of tools. Its listener is the chronicle.
     pub executor: Executor,
-    /// Who can be asked.
+    /// The models.
     pub models: Arc<dyn Models>,
-    /// The time.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// Writes down what calls do.
+    /// Writes the events of calls to their sessions.
     pub chronicle: Arc<Chronicle>,
     /// The directory of agents.
     pub agents: Arc<dyn AgentDirectory>,
-    /// The profile that all agents have in common, and other models for some.
+    /// The profile that all agents share, and model overrides for some.
     pub profiles: Arc<Profiles>,
 }
 
-/// The profile that all agents have in common, and other models for some.
+/// The profile that all agents share, and model overrides for some.
 #[derive(Debug, Clone, Default)]
 pub struct Profiles {
-    /// The profile of an agent that nothing else is known of.
+    /// The profile of an agent without settings of its own.
     pub common: Profile,
-    /// Models that stand in for those of agents, for as long as this process runs.
+    /// Models that replace those of agents as long as this process runs.
     pub instead: HashMap<(TenantId, AgentId), ModelChoice>,
 }
 
@@ -52,7 +52,7 @@ pub struct ModelChoice {
 }
 
 impl ModelChoice {
-    /// Reads `PROVIDER` or `PROVIDER/MODEL`.
+    /// Parses `PROVIDER` or `PROVIDER/MODEL`.
     pub fn parse(text: &str) -> Self {
         match text.split_once('/') {
             Some((provider, model)) => Self { provider: Some(provider.into()), model: Some(model.into()) },
@@ -61,30 +61,30 @@ impl ModelChoice {
     }
 }
 
-/// What an agent is to its runs.
+/// The settings of an agent for its runs.
 #[derive(Debug, Clone)]
 pub struct Profile {
-    /// What people call it; `None` for its id.
+    /// The name for people; `None` for its id.
     pub name: Option<String>,
-    /// What it is for.
+    /// Its purpose.
     pub about: String,
-    /// Whose its context files are.
+    /// The owner of its context files.
     pub kind: AgentKind,
-    /// Who runs its model; `None` for the deployment's.
+    /// The provider of its model; `None` for the deployment's.
     pub provider: Option<SmolStr>,
     /// Its model; `None` for the deployment's.
     pub model: Option<SmolStr>,
-    /// How far its runs may go.
+    /// The limits of its runs.
     pub limits: RunLimits,
-    /// How many tokens its tools may cost; `None` for no limit.
+    /// The most tokens of its tools' definitions; `None` for no limit.
     pub tool_tokens: Option<usize>,
-    /// How many tokens the list of skills in its prompt may cost.
+    /// The most tokens of the list of skills in its prompt.
     pub skill_tokens: usize,
-    /// The project's own words in its prompt; `None` for none.
+    /// The project's files in its prompt; `None` for none.
     pub project: Option<ProjectFiles>,
     /// Settings of its tools, by name.
     pub tools: Arc<Value>,
-    /// Whose commands run in a sandbox, and in which.
+    /// The rules that decide whether its commands run in a sandbox, and in which.
     pub sandbox: Sandboxing,
 }
 
@@ -107,7 +107,7 @@ impl Default for Profile {
 }
 
 impl Deployment {
-    /// The profile of an agent now.
+    /// Returns the present profile of an agent.
     pub async fn profile(&self, tenant: &TenantId, agent: &AgentId) -> Result<Profile, StoreError> {
         let mut profile = self.profiles.common.clone();
         let found = self.agents.agent(tenant, agent).await.map_err(|error| StoreError::Database {
@@ -131,7 +131,7 @@ impl Deployment {
     }
 }
 
-/// An agent's limits, field by field over the deployment's.
+/// Returns an agent's limits, field by field over the deployment's.
 fn limits(agent: &ResolvedAgent, common: &RunLimits) -> RunLimits {
     if agent.limits.is_empty() {
         return common.clone();

@@ -1,15 +1,15 @@
-//! Why a run did not come to its end.
+//! The reason why a run failed.
 
 use claw_core::port::ModelError;
 use claw_core::store::StoreError;
 
-/// Why a run did not come to its end.
+/// The reason why a run failed.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// It is someone else's by now: nothing that it would say is stored.
+    /// The lease is lost to another worker: nothing more is stored.
     #[error("the run is someone else's by now")]
     Lost,
-    /// What it is to do does not read.
+    /// The job's order is invalid.
     #[error("the run cannot be read: {0}; send the message again")]
     Unreadable(String),
     /// The store failed.
@@ -21,7 +21,7 @@ pub enum RunError {
 }
 
 impl RunError {
-    /// Whether trying again later may help.
+    /// Returns whether a retry may succeed.
     pub fn passes(&self) -> bool {
         match self {
             Self::Lost | Self::Unreadable(_) => false,

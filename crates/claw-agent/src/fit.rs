@@ -1,23 +1,23 @@
-//! Making a conversation fit into what a model can read: old results go first.
+//! Making messages fit into a model's context window: old results are trimmed first.
 //!
-//! Nothing of it is lost from the store; what a model is sent is shorter. What is trimmed grows in steps, so that a
-//! provider's cache holds for a while.
+//! The store keeps everything; only the request to the model is shorter. The trimmed part grows in steps, so
+//! that a provider's cache holds for a while.
 
 use claw_core::message::{Args, Part, Turn};
 use claw_core::store::Role;
 use claw_core::tool::Block;
 
-/// A result of fewer bytes is left as it is.
+/// The fewest bytes of a result that is trimmed.
 const SMALL: usize = 200;
-/// A picture's cost in bytes of text.
+/// The cost of an image, in bytes of text.
 const IMAGE: usize = 4_000;
 
-/// About how many tokens these turns are: four bytes each.
+/// Estimates the tokens of these turns: four bytes each.
 pub(crate) fn tokens(turns: &[Turn]) -> usize {
     turns.iter().flat_map(|turn| &turn.parts).map(bytes).sum::<usize>().div_ceil(4)
 }
 
-/// Takes the content of results away, oldest first, until the turns fit. The latest results stay.
+/// Removes the content of results, oldest first, until the turns fit. The latest results stay.
 pub(crate) fn trim(turns: &mut [Turn], budget: usize) {
     let over = tokens(turns).saturating_sub(budget);
     if over == 0 {
@@ -43,7 +43,7 @@ pub(crate) fn trim(turns: &mut [Turn], budget: usize) {
     }
 }
 
-/// Cuts long texts in the middle until the turns fit, or nothing is long any more.
+/// Cuts long texts in the middle until the turns fit, or no text is long any more.
 pub(crate) fn shorten(turns: &mut [Turn], budget: usize) {
     let mut most = 16_000;
     while tokens(turns) > budget && most >= 250 {

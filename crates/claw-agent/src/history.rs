@@ -1,8 +1,8 @@
-//! A conversation as a model reads it, from what is stored of it.
+//! The history of a session as a model reads it, built from the stored messages.
 //!
-//! Messages that came while a run went on stand between those of the run; here each run stands by itself, in the
-//! order in which the runs were asked for, and what waits for a later run is left out. Speakers take turns: words
-//! of the system are read as the agent's own, in brackets.
+//! Messages that arrive during a run are stored between those of the run. Here each run stands by itself, in
+//! the order in which the runs were requested, and messages for a later run are left out. Authors take turns:
+//! texts of the system appear as the agent's own, in brackets.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,42 +13,42 @@ use serde::Deserialize as _;
 
 use crate::{fit, result};
 
-/// How many messages are read at a time.
+/// The number of messages read at a time.
 const PAGE: usize = 500;
 
-/// What was said until now.
+/// The messages before a run and in it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct History {
-    /// What stands for what was said before all else.
+    /// The summary of the messages before all others; `None` if nothing was summarised.
     summary: Option<String>,
-    /// The runs before, the oldest first.
+    /// The earlier runs, oldest first.
     earlier: Vec<Earlier>,
-    /// Turns of the run itself, its question first.
+    /// Turns of the run itself, beginning with the user's message.
     run: Vec<Turn>,
 }
 
-/// A run that was asked for before.
+/// An earlier run.
 #[derive(Debug, Clone, PartialEq)]
 struct Earlier {
     turns: Vec<Turn>,
-    /// The last message that a summary of this run and all before it stands for; `None` where messages of others are
-    /// between theirs, or one of them is not over.
+    /// The last message that a summary up to and including this run covers; `None` if messages of other runs
+    /// lie between, or a run is not over.
     upto: Option<u64>,
 }
 
-/// Some earlier runs, to be summed up in one go.
+/// Some earlier runs, to be summarised together.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Chunk {
-    /// Turns for the model: the summary before, then the runs.
+    /// Turns for the model: the previous summary, then the runs.
     pub(crate) turns: Vec<Turn>,
-    /// How many runs these are.
+    /// The number of runs.
     pub(crate) runs: usize,
-    /// The last message that their summary stands for.
+    /// The last message that their summary covers.
     pub(crate) upto: u64,
 }
 
 impl History {
-    /// Reads what was said before a run and in it.
+    /// Reads the messages before a run and in it.
     pub async fn read(
         store: &(impl SessionLog + ?Sized),
         owner: (&TenantId, &SessionKey),
@@ -57,7 +57,7 @@ impl History {
         if let Some(summary) = store.summary(owner.0, owner.1).await? {
             let messages = messages(store, owner, summary.upto).await?;
             let first = messages.iter().find(|message| message.run == run);
-            // A run that failed and was tried again later may be older than the summary.
+            // A run that failed and was retried later may be older than the summary.
             if first.is_some_and(|first| first.new.role == Role::User) {
                 return Ok(Self { summary: Some(summary.text), ..Self::of(messages, run) });
             }
@@ -65,7 +65,7 @@ impl History {
         Ok(Self::of(messages(store, owner, 0).await?, run))
     }
 
-    /// What these messages come to for a run.
+    /// Builds the history of a run from messages.
     pub fn of(messages: Vec<Message>, run: JobId) -> Self {
         let mut order: Vec<JobId> = Vec::new();
         let mut runs: HashMap<JobId, Vec<Message>> = HashMap::new();
@@ -92,13 +92,13 @@ impl History {
         history
     }
 
-    /// As a model reads it.
+    /// Returns the turns for the model.
     pub fn turns(&self) -> Vec<Turn> {
         let earlier = self.earlier.iter().flat_map(|run| &run.turns);
         joined(self.before().iter().chain(earlier).chain(&self.run))
     }
 
-    /// As a model reads it that can read so many tokens: the oldest runs are left out.
+    /// Returns the turns for a model with room for this many tokens: the oldest runs are left out.
     pub(crate) fn turns_within(&self, tokens: usize) -> Vec<Turn> {
         let own = fit::tokens(&self.run) + self.before().map_or(0, |before| fit::tokens(&[before]));
         let mut left = tokens.saturating_sub(own);
@@ -116,13 +116,14 @@ impl History {
         joined(self.before().iter().chain(&note).chain(earlier).chain(&self.run))
     }
 
-    /// How many tokens a summary could stand for.
+    /// Counts the tokens that a summary could replace.
     pub(crate) fn coverable(&self) -> usize {
         let count = self.earlier.iter().rposition(|run| run.upto.is_some()).map_or(0, |last| last + 1);
         self.earlier.iter().take(count).map(|run| fit::tokens(&run.turns)).sum()
     }
 
-    /// The oldest runs of about so many tokens that one summary can stand for; `None` where there are none.
+    /// Returns the oldest runs of about this many tokens that one summary can replace; `None` if there are
+    /// none.
     pub(crate) fn chunk(&self, tokens: usize) -> Option<Chunk> {
         let (mut size, mut chunk) = (0, None);
         for (at, run) in self.earlier.iter().enumerate() {
@@ -137,14 +138,14 @@ impl History {
         Some(Chunk { turns: joined(self.before().iter().chain(turns)), runs, upto })
     }
 
-    /// Puts a summary in the place of the oldest runs.
+    /// Replaces the oldest runs by a summary.
     pub(crate) fn summarised(&mut self, runs: usize, text: String) {
         self.summary = Some(text);
         self.earlier.drain(..runs.min(self.earlier.len()));
     }
 
-    /// Leaves out the oldest runs without a summary, as long as more than `tokens` could be summed up; returns how
-    /// many.
+    /// Drops the oldest runs without a summary, as long as more than `tokens` could be summarised; returns
+    /// their number.
     pub(crate) fn leave_out(&mut self, tokens: usize) -> usize {
         let mut size = self.coverable();
         let mut out = 0;
@@ -164,23 +165,23 @@ impl History {
         Some(Turn::text(Role::User, format!("[what was said before, in short]\n{summary}")))
     }
 
-    /// The turns of the run itself.
+    /// Returns the turns of the run itself.
     pub(crate) fn of_run(&self) -> &[Turn] {
         &self.run
     }
 
-    /// The calls of the run that have no result.
+    /// Returns the calls of the run that have no result.
     pub(crate) fn open_calls(&self) -> Vec<Wanted> {
         open(&self.run)
     }
 
-    /// Adds what was said in the run.
+    /// Adds a turn to the run.
     pub(crate) fn say(&mut self, turn: Turn) {
         push(&mut self.run, turn);
     }
 }
 
-/// All messages of a conversation after one.
+/// Reads all messages of a session after one.
 async fn messages(
     store: &(impl SessionLog + ?Sized),
     (tenant, session): (&TenantId, &SessionKey),
@@ -198,24 +199,25 @@ async fn messages(
     }
 }
 
-/// Turns of which no two in a row are of the same speaker.
+/// Joins turns, so that no two in a row have the same author.
 fn joined<'a>(turns: impl Iterator<Item = &'a Turn>) -> Vec<Turn> {
     let mut joined: Vec<Turn> = Vec::new();
     for turn in turns {
         push(&mut joined, turn.clone());
     }
-    // Providers want a person to speak first.
+    // Providers require the user's message to be first.
     if joined.first().is_some_and(|turn| turn.role != Role::User) {
         joined.insert(0, Turn::text(Role::User, "[earlier messages are left out]"));
     }
     joined
 }
 
-/// The turns of one run. What a person said while calls were made stands after their results.
+/// Returns the turns of one run. Messages of the user that arrived during calls follow the results of the
+/// calls.
 fn turns(messages: Vec<Message>) -> Vec<Turn> {
     let mut turns: Vec<Turn> = Vec::with_capacity(messages.len());
     let mut meanwhile: Vec<Turn> = Vec::new();
-    // The calls that have no result so far.
+    // The calls without a result so far.
     let mut open: HashSet<CallId> = HashSet::new();
     for message in messages {
         let parts = parts(&message);
@@ -250,7 +252,7 @@ fn push(turns: &mut Vec<Turn>, turn: Turn) {
     }
 }
 
-/// What a message is made of; what does not read is shown as it is.
+/// Returns the parts of a message; invalid content becomes a text.
 pub(crate) fn parts(message: &Message) -> Vec<Part> {
     let content = &message.new.content;
     match Vec::<Part>::deserialize(content) {
@@ -259,7 +261,7 @@ pub(crate) fn parts(message: &Message) -> Vec<Part> {
     }
 }
 
-/// A run that is over: a call without a result, of a run that nobody could end, gets one here.
+/// Settles a run that is over: a call without a result gets one that says so.
 fn settled(mut turns: Vec<Turn>) -> Vec<Turn> {
     let open = open(&turns);
     if open.is_empty() {
@@ -280,7 +282,7 @@ fn open(turns: &[Turn]) -> Vec<Wanted> {
     turns.iter().flat_map(Turn::calls).filter(|wanted| !told.contains(&wanted.call)).cloned().collect()
 }
 
-/// The results in a turn, in order.
+/// Returns the results in a turn, in order.
 pub(crate) fn results(turn: &Turn) -> impl Iterator<Item = &Told> {
     turn.parts.iter().filter_map(|part| match part {
         Part::Result(told) => Some(told),

@@ -1,6 +1,6 @@
 //! Images of messages: stored before a message names them, loaded just before a model is asked.
 //!
-//! Messages hold names alone. An image whose bytes are not to be had becomes a line of text in the request, so that a
+//! Messages hold names alone. An image without stored bytes becomes a line of text in the request, so that a
 //! lost blob never stops a session.
 
 use std::collections::HashMap;
@@ -13,12 +13,11 @@ use claw_core::port::UnixMillis;
 use claw_core::store::{Blobs, NewBlob, StoreError};
 use claw_core::tool::{Block, Digest};
 
-/// The most bytes of images in one request; in base64 they become a third more, and no provider takes more than
-/// 20 MB.
+/// The most bytes of images in one request. Base64 adds a third, and no provider accepts more than 20 MB.
 const SENT: usize = 14 << 20;
 
-/// Stores the images of a message that is about to be stored. One that comes without its bytes must be stored
-/// already, for this tenant.
+/// Stores the images of a message that is about to be stored. An image without bytes must already be stored
+/// for this tenant.
 pub(crate) async fn store(
     blobs: &(impl Blobs + ?Sized),
     tenant: &TenantId,
@@ -54,7 +53,7 @@ fn refused(image: &Image, why: &str) -> StoreError {
     }
 }
 
-/// Loads the images that turns name, the newest first. Those that are missing, and those beyond [`SENT`], become text.
+/// Loads the images that turns name, newest first. Missing ones, and those beyond [`SENT`], become text.
 pub(crate) async fn load(blobs: &(impl Blobs + ?Sized), tenant: &TenantId, turns: &mut [Turn]) {
     let mut loader = Loader { blobs, tenant, found: HashMap::new(), left: SENT };
     for part in turns.iter_mut().rev().flat_map(|turn| turn.parts.iter_mut().rev()) {
@@ -83,12 +82,12 @@ struct Loader<'a, B: ?Sized> {
     tenant: &'a TenantId,
     /// The bytes that were read for this request.
     found: HashMap<Digest, Option<Arc<[u8]>>>,
-    /// The bytes that the request has room for.
+    /// The bytes that the request still has room for.
     left: usize,
 }
 
 impl<B: Blobs + ?Sized> Loader<'_, B> {
-    /// Attaches an image's bytes; `Err` is the text that stands in its place.
+    /// Attaches an image's bytes; the error is the text that replaces it.
     async fn load(&mut self, image: &mut Image) -> Result<(), String> {
         if usize::try_from(image.bytes).is_ok_and(|bytes| bytes > self.left) {
             return Err(self.left_out(image));
@@ -108,7 +107,7 @@ impl<B: Blobs + ?Sized> Loader<'_, B> {
         if image.load(data) { Ok(()) } else { Err(image.missing()) }
     }
 
-    /// The stored bytes. A store that fails is told to the operator, and the image is missing for now.
+    /// Reads the stored bytes. If the store fails, that is logged, and the image is missing for now.
     async fn read(&self, image: &Image) -> Option<Arc<[u8]>> {
         match self.blobs.blob(self.tenant, &image.digest).await {
             Ok(found) => found.map(|blob| blob.bytes),

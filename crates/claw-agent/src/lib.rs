@@ -1,12 +1,12 @@
-//! One agent: what it is told, what it says, what it does, and how its runs survive.
+//! One agent: its prompt, its history, its calls, and runs that survive crashes.
 //!
 //! ```text
 //!  message → queue → worker → turn: prompt, history, think, act, observe, until the model stops
 //! ```
 //!
-//! A [`Deployment`] holds what runs are made with. [`Order::accept`] stores a message and the job that answers
-//! it; a [`Worker`] takes such jobs and carries each to its end, after a crash from where it stopped. What is
-//! said is stored before what follows from it is done, so that nothing is done that nobody knows of.
+//! A [`Deployment`] holds the parts that runs need. [`Order::accept`] stores a message and the job that
+//! answers it. A [`Worker`] takes such jobs and carries each to its end; after a crash, from where it
+//! stopped. Messages are stored before their calls are made, so that every action is on record.
 
 mod chronicle;
 mod deployment;

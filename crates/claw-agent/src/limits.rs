@@ -1,78 +1,78 @@
-//! How far one run may go.
+//! The limits of one run.
 
 use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// How far one run may go before it has to end. What is reached ends it with a last answer, in which the model may
-/// call no tool.
+/// Limits of one run. When one is reached, the run ends with a last answer, in which the model may call no
+/// tool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct RunLimits {
-    /// How often the model is asked.
+    /// The most requests to the model.
     #[schemars(range(min = 1))]
     pub iterations: u32,
-    /// How many tool calls are made.
+    /// The most tool calls.
     pub calls: u32,
-    /// How many seconds it may take.
+    /// The longest duration, in seconds.
     #[schemars(range(min = 1))]
     pub seconds: u32,
-    /// What it may cost, in millionths of a US dollar. Left out: no limit.
+    /// The most it may cost, in millionths of a US dollar. Left out: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_micros: Option<u64>,
-    /// How many tokens the model may write in one answer. Left out: the model's own limit.
+    /// The most tokens of one answer. Left out: the model's own limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_tokens: Option<u64>,
-    /// How many tokens the model may think before it answers. Left out: it does not think.
+    /// The most tokens of thinking before an answer. Left out: no thinking.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thinking_tokens: Option<u64>,
-    /// How often a run is begun, after failures and crashes, before it is given up and reported.
+    /// The most attempts, after failures and crashes, before the run is given up and reported.
     #[schemars(range(min = 1))]
     pub attempts: u16,
-    /// What becomes of messages that come while a run goes on.
+    /// The treatment of messages that arrive during a run.
     pub meanwhile: Meanwhile,
-    /// When a run that goes in circles is warned, and when it is stopped.
+    /// Thresholds at which a run that goes in circles is warned and stopped.
     pub loops: LoopLimits,
 }
 
-/// What becomes of messages that come while a run goes on.
+/// The treatment of messages that arrive during a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Meanwhile {
     /// Each waits for the run to end and is answered by itself.
     #[default]
     Queue,
-    /// They wait for the run to end and are answered together.
+    /// All wait for the run to end and are answered together.
     Merge,
-    /// The run reads them as soon as the model is asked again.
+    /// The run reads them at its next request to the model.
     Steer,
 }
 
-/// When a run that goes in circles is warned, and when it is stopped.
+/// Thresholds at which a run that goes in circles is warned and stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct LoopLimits {
-    /// The same call gave the same result this often, and nothing was changed meanwhile.
+    /// Repetitions of the same call with the same result, with nothing changed meanwhile.
     #[serde(deserialize_with = "same_call")]
     pub same_call: Threshold,
-    /// A tool that reads, or that fails, gave the same result this often, whatever its arguments.
+    /// Repetitions of the same result by a tool that reads, or that fails, whatever its arguments.
     #[serde(deserialize_with = "same_result")]
     pub same_result: Threshold,
-    /// Nothing but reading, this often in a row. Three times as often where most of it is new.
+    /// Reading calls in a row. Three times as many if most of their results are new.
     #[serde(deserialize_with = "reads")]
     pub reads: Threshold,
-    /// Two calls that take turns, this many times each, with the same results.
+    /// Repetitions of two alternating calls with the same results.
     #[serde(deserialize_with = "ping_pong")]
     pub ping_pong: Threshold,
 }
 
-/// How often is too often. What is left out is as usual for what is counted.
+/// A threshold of repetitions. A field left out has the default of its counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Threshold {
-    /// The model is told; 0 for never.
+    /// The number at which the model is warned; 0 for never.
     pub warn: u32,
-    /// The run ends; 0 for never.
+    /// The number at which the run ends; 0 for never.
     pub stop: u32,
 }
 
@@ -82,7 +82,7 @@ impl Threshold {
     const READS: Self = Self { warn: 12, stop: 18 };
     const PING_PONG: Self = Self { warn: 3, stop: 5 };
 
-    /// What is given, over what is usual.
+    /// Deserialises a threshold, with `self` as the default of missing fields.
     fn over<'de, D: Deserializer<'de>>(self, given: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields)]
@@ -96,7 +96,7 @@ impl Threshold {
 }
 
 impl RunLimits {
-    /// How long it may take.
+    /// Returns the longest duration.
     pub fn time(&self) -> Duration {
         Duration::from_secs(self.seconds.into())
     }

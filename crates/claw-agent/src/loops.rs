@@ -1,8 +1,8 @@
-//! Noticing that a run goes in circles: first the model is told, then the run ends.
+//! Detecting runs that go in circles: first the model is warned, then the run ends.
 //!
-//! Four shapes are known: the same call with the same result, the same result whatever is asked, nothing but
-//! reading, and two calls that undo each other. A call that changed something makes earlier results old: what is
-//! read after it is no repetition.
+//! Four patterns are known: the same call with the same result, the same result whatever the arguments,
+//! nothing but reading, and two alternating calls. A call that changes something makes earlier results
+//! outdated: reading after it is no repetition.
 
 use std::collections::{HashSet, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -12,21 +12,21 @@ use claw_core::tool::Block;
 
 use crate::limits::{LoopLimits, Threshold};
 
-/// How many calls are looked back at.
+/// The number of calls that are remembered.
 const WINDOW: usize = 128;
-/// Where most of what is read is new, three times as much may be read.
+/// The factor by which more may be read if most results are new.
 const NEW: u32 = 3;
 
-/// What was noticed.
+/// A detected loop.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Finding {
-    /// The model should know.
+    /// The model is to be warned.
     Warn(String),
-    /// It was told, and goes on.
+    /// The run is to be stopped: it goes on after the warning.
     Stop(String),
 }
 
-/// The calls of one run, as far as they can be repeated.
+/// The recent calls of one run.
 #[derive(Debug)]
 pub struct Loops {
     limits: LoopLimits,
@@ -43,7 +43,7 @@ struct Seen {
 }
 
 impl Seen {
-    /// Whether what was known before it is old now.
+    /// Returns whether earlier results are outdated after this call.
     fn changes(&self) -> bool {
         !self.reads && !self.failed
     }
@@ -54,12 +54,12 @@ impl Seen {
 }
 
 impl Loops {
-    /// Nothing was seen yet.
+    /// Starts without calls.
     pub fn new(limits: LoopLimits) -> Self {
         Self { limits, seen: VecDeque::new() }
     }
 
-    /// Takes a call and its result; `reads` says whether such a call can only read.
+    /// Takes a call and its result; `reads` is true if such a call can only read.
     pub fn observe(&mut self, wanted: &Wanted, told: &Told, reads: bool) -> Option<Finding> {
         let seen = Seen {
             tool: wanted.tool.clone(),
@@ -72,7 +72,7 @@ impl Loops {
         self.seen.truncate(WINDOW);
         let findings =
             [self.same_call(), self.same_result(), self.ping_pong(), self.reads()].into_iter().flatten();
-        // A stop goes before a warning, and of equals the first.
+        // A stop takes precedence over a warning; among equals, the first counts.
         findings.min_by_key(|finding| matches!(finding, Finding::Warn(_)))
     }
 
@@ -80,7 +80,7 @@ impl Loops {
         self.seen.front()
     }
 
-    /// The latest calls, back to the last one that changed something and is not like the newest.
+    /// Returns the latest calls, back to the last one that changed something and is not like the newest.
     fn fresh<'a>(&'a self, newest: &'a Seen) -> impl Iterator<Item = &'a Seen> {
         self.seen.iter().take_while(|seen| !seen.changes() || seen.is_same(newest))
     }
@@ -158,7 +158,7 @@ fn args(args: &Args) -> String {
     }
 }
 
-/// What a result says, without what is different in every one of them.
+/// Returns the text of a result, without the parts that differ in every result.
 fn words(content: &[Block]) -> String {
     let words = content.iter().map(|block| match block {
         Block::Text { text } => crate::result::plain(text).to_owned(),

@@ -1,4 +1,4 @@
-//! What a run is asked to do: the job that goes with a message.
+//! Orders: the payload of the job that answers a message.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,16 +17,16 @@ use smol_str::SmolStr;
 
 use crate::{Profile, RunError, images};
 
-/// The queue counts attempts; how many there may be is the agent's to say, and a run that is given up has to be
-/// reported by someone who holds it.
+/// The queue's limit of attempts, practically unlimited: the agent's own limit counts, and a run that is
+/// given up has to be reported by the worker that holds it.
 const ATTEMPTS: u16 = 10_000;
 
-/// Who is to answer, for whom and where: what a job says of its run.
+/// The payload of a run's job: the agent, the user, the channel and the limits.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Order {
-    /// Which agent.
+    /// The agent.
     pub agent: AgentId,
-    /// For whom.
+    /// The user the agent acts for; `None` if there is none.
     pub user: Option<UserId>,
     /// The channel that the message came by.
     pub channel: SmolStr,
@@ -36,14 +36,14 @@ pub struct Order {
     pub peer: PeerKind,
     /// The directory that the agent works in.
     pub workspace: PathBuf,
-    /// The tools that the message itself allows; `None` where it says nothing.
+    /// The tools that the message itself allows; `None` if it does not restrict them.
     pub allow: Option<Vec<String>>,
     /// The thread within the chat.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thread: Option<SmolStr>,
-    /// How calls get the approvals that they need.
+    /// The way calls get the approvals that they need.
     pub asking: Asking,
-    /// How many sessions the message went through before this one; 0 where a person wrote it.
+    /// The number of sessions the message was forwarded through before this one; 0 if a person wrote it.
     #[serde(default)]
     pub hops: u8,
     /// The budget of the run and all runs that it starts.
@@ -51,7 +51,7 @@ pub struct Order {
     pub budget: Budget,
 }
 
-/// The budget that a run and all runs below it share; `None` is no limit.
+/// The budget that a run and all runs below it share; `None` for no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Budget {
     /// Tokens, read and written.
@@ -60,31 +60,31 @@ pub struct Budget {
     /// Cost, in millionths of a US dollar.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_micros: Option<u64>,
-    /// The time at which it ends.
+    /// The deadline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<UnixMillis>,
 }
 
 impl Budget {
-    /// Whether it limits nothing.
+    /// Returns whether nothing is limited.
     pub fn is_unlimited(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// The place of a message in the queue.
+/// The queue's parameters for a message.
 #[derive(Debug, Clone, Copy)]
 pub struct Acceptance<'a> {
-    /// The lane that its run waits in.
+    /// The lane in which its run waits.
     pub lane: &'a str,
-    /// The time now.
+    /// The present time.
     pub at: UnixMillis,
     /// The place of its run below the run that started it; `None` for the root of a tree.
     pub lineage: Option<Lineage>,
 }
 
 impl Order {
-    /// Whose conversation it is.
+    /// Returns the owner of the session.
     pub fn party(&self) -> Party {
         Party {
             agent: self.agent.clone(),
@@ -95,8 +95,8 @@ impl Order {
         }
     }
 
-    /// Stores what was said, its images first, and the job that answers it, in this lane. A session that belongs to
-    /// somebody else is refused.
+    /// Stores a message, its images first, and the job that answers it, in this lane. Refused if another
+    /// party owns the session.
     pub async fn accept(
         &self,
         store: &(impl Conversations + Blobs + ?Sized),
@@ -129,7 +129,7 @@ impl Order {
         store.accept_from(&self.party(), message, job).await
     }
 
-    /// The order of a job, and its conversation.
+    /// Returns the order of a job, and its session.
     pub(crate) fn of(job: &Job) -> Result<(Self, SessionKey), RunError> {
         let order = Self::deserialize(&job.new.payload)
             .map_err(|error| RunError::Unreadable(format!("its payload: {error}")))?;
@@ -137,7 +137,7 @@ impl Order {
         Ok((order, session.ok_or_else(|| RunError::Unreadable("it has no session".to_owned()))?))
     }
 
-    /// Who calls tools in this run.
+    /// Returns the caller of tools in this run.
     pub(crate) fn caller(&self, tenant: &TenantId, session: &SessionKey, profile: &Profile) -> Caller {
         let mut caller = Caller::new(self.agent.clone(), session.clone(), &self.workspace);
         caller.tenant = tenant.clone();
@@ -153,7 +153,7 @@ impl Order {
     }
 }
 
-/// What goes into the store.
+/// Serialises a value for the store.
 pub(crate) fn json(value: impl Serialize) -> Result<Value, StoreError> {
     serde_json::to_value(value).map_err(|error| StoreError::Refused {
         what: "could not store what was said",

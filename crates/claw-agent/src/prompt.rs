@@ -1,8 +1,8 @@
-//! What a model is told before all else.
+//! The system prompt.
 //!
-//! What seldom changes comes first and in a fixed order, so that a provider's cache holds: who the agent is, how it
-//! works here, its context files, its memory. What changes comes after the boundary: the day, and what this turn
-//! alone needs to know.
+//! The stable part comes first and in a fixed order, so that a provider's cache holds: the agent's identity,
+//! the rules of work, its context files, its memory. The changing part follows: the day, and reminders for
+//! this turn.
 
 pub(crate) mod project;
 pub(crate) mod skills;
@@ -17,21 +17,22 @@ use jiff::Timestamp;
 
 use crate::Profile;
 
-/// The context files in the order in which they are read; others follow by name.
+/// The context files in their order in the prompt; others follow by name.
 const ORDER: [&str; 6] = ["AGENTS.md", "SOUL.md", "IDENTITY.md", "TOOLS.md", "USER.md", "BOOTSTRAP.md"];
-/// The one that is not for conversations.
+/// The file that is left out of the prompt.
 const HEARTBEAT: &str = "HEARTBEAT.md";
-/// The one that a predefined agent has for each user.
+/// The file that a predefined agent has for each user.
 const USER: &str = "USER.md";
-/// What an open agent does first with each user, until it empties the file. A predefined one is set up already.
+/// The first instructions of an open agent with each user, until it empties the file. A predefined one needs
+/// none.
 const BOOTSTRAP: &str = "BOOTSTRAP.md";
 const MEMORY: &str = "MEMORY.md";
-/// The one that programs with credentials are added to.
+/// The file that the list of credentialed programs is added to.
 const TOOLS: &str = "TOOLS.md";
 const PROGRAMS: &str = "\
 These programs have a login. Call each alone with `credentialed_exec`, without pipes; you do not need its credentials \
 and will not see them.";
-/// How much of one file is told; an agent can read the rest.
+/// The most bytes of one file in the prompt; the agent can read the rest.
 const FILE_BYTES: usize = 20_000;
 
 const RULES: &str = "\
@@ -49,7 +50,7 @@ const FIRST_RUN: &str = "\
 This is your first run with this user. Do what stands here before all else, in the conversation; when it is done, write \
 `BOOTSTRAP.md` with nothing in it, and you will not be told again.";
 
-/// Composes what the model of this caller is told, with these context files; `is_reached` says whether the file tools
+/// Composes the prompt of this caller with these context files; `is_reached` returns whether the file tools
 /// reach the document of that name.
 pub(crate) fn compose(
     mut files: Vec<(String, String)>,
@@ -94,7 +95,7 @@ fn identity(caller: &Caller, profile: &Profile) -> String {
     text
 }
 
-/// What is said of the programs that have credentials, each with its tips.
+/// Returns the list of credentialed programs, each with its tips; `None` if there are none.
 fn of_programs(programs: &[Arc<ProgramCard>]) -> Option<String> {
     let line = |program: &Arc<ProgramCard>| {
         let tips = program.settings.tips.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -104,7 +105,7 @@ fn of_programs(programs: &[Arc<ProgramCard>]) -> Option<String> {
     (!lines.is_empty()).then(|| format!("{PROGRAMS}{lines}"))
 }
 
-/// Adds a text to the file about tools, which is made where it is not there.
+/// Adds a text to `TOOLS.md`, creating it if it is missing.
 fn add_to_tools(files: &mut Vec<(String, String)>, about: &str) {
     match files.iter_mut().find(|(path, _)| path == TOOLS) {
         Some((_, text)) => *text = format!("{}\n\n{about}", cut(text.trim_end())),
@@ -125,7 +126,7 @@ fn changing(now: UnixMillis, reminders: &[String]) -> String {
     lines.join("\n")
 }
 
-/// Reads the files that an agent lives by, in order: a user's over the agent's own of the same name.
+/// Reads the context files of an agent, in order: a user's file replaces the agent's own of the same name.
 pub(crate) async fn context_files(
     documents: &(impl Documents + ?Sized),
     caller: &Caller,
@@ -133,7 +134,7 @@ pub(crate) async fn context_files(
 ) -> Result<Vec<(String, String)>, StoreError> {
     let (tenant, agent, user) = (&caller.tenant, &caller.agent, caller.user.as_ref());
     let mut files: BTreeMap<(usize, String), DocumentCard> = BTreeMap::new();
-    // The agent's own come first in the list, so that the user's replace them.
+    // The agent's own files come first in the list, so that the user's replace them.
     for card in documents.documents(tenant, Some(agent), user, Shelf::Context).await? {
         let path = card.key.path.clone();
         let of_user = card.key.user.is_some();

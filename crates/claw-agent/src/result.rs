@@ -1,7 +1,7 @@
-//! What a model is told came of a call.
+//! Results of calls, as the model reads them.
 //!
-//! What came from outside stands between two lines that name it as data. They carry the call's id, which whoever
-//! wrote the data could not know, so that it cannot end the mark by itself.
+//! External text is fenced by two marker lines that label it as data. They carry the call's id, which the
+//! author of the data cannot know, so that the data cannot end its fence.
 
 use claw_core::CallId;
 use claw_core::message::{Args, MARK, MARK_END, Told, Wanted, is_fenced};
@@ -11,7 +11,7 @@ use claw_registry::Reply;
 
 const NOTE: &str = "[note] ";
 
-/// What the model is told of a call that took the road.
+/// Returns the result of a call that the executor has handled.
 pub(crate) fn of(wanted: &Wanted, reply: &Reply, meta: Option<&Meta>) -> Told {
     let mut content = match &reply.outcome {
         Ok(output) => {
@@ -34,19 +34,19 @@ pub(crate) fn of(wanted: &Wanted, reply: &Reply, meta: Option<&Meta>) -> Told {
     told(wanted, content, !reply.is_done())
 }
 
-/// A result names its images, as it is stored; the road has stored their bytes.
+/// Drops the bytes of an image, since a stored result only names it; the executor has stored them.
 fn unload(block: &mut Block) {
     if let Block::Image(image) = block {
         image.unload();
     }
 }
 
-/// What the model is told of a call that was not made.
+/// Returns the result of a call that was not made.
 pub(crate) fn not_made(wanted: &Wanted, why: &str) -> Told {
     told(wanted, vec![Block::Text { text: format!("not made: {why}") }], true)
 }
 
-/// What the model is told where its arguments do not read.
+/// Returns the result of a call with invalid arguments; `None` if they are JSON.
 pub(crate) fn broken(wanted: &Wanted) -> Option<Told> {
     let Args::Broken { text, cut } = &wanted.args else { return None };
     let bytes = text.len();
@@ -64,7 +64,7 @@ pub(crate) fn broken(wanted: &Wanted) -> Option<Told> {
     ))
 }
 
-/// What the model is told of a call that had begun when the program ended.
+/// Returns the result of a call that had begun when the program ended.
 pub(crate) fn after_a_crash(wanted: &Wanted, outcome: Outcome) -> Told {
     let text = match outcome {
         Outcome::Done => {
@@ -83,12 +83,12 @@ pub(crate) fn after_a_crash(wanted: &Wanted, outcome: Outcome) -> Told {
     told(wanted, vec![Block::Text { text: text.to_owned() }], outcome != Outcome::Done)
 }
 
-/// Adds a word of ours to a result.
+/// Adds a note of ours to a result.
 pub(crate) fn note(told: &mut Told, text: &str) {
     told.content.push(Block::Text { text: format!("{NOTE}{text}") });
 }
 
-/// What a text says by itself: without our marks, which differ from call to call, and without our notes.
+/// Returns a text without our markers, which differ from call to call; empty for our notes.
 pub(crate) fn plain(text: &str) -> &str {
     if text.starts_with(NOTE) {
         return "";
@@ -105,8 +105,8 @@ fn told(wanted: &Wanted, content: Vec<Block>, failed: bool) -> Told {
     Told { call: *call, model_id: model_id.clone(), tool: tool.clone(), content, failed }
 }
 
-/// Whether what a tool gives may have been written by someone whom nobody asked; kept results may be anybody's, and
-/// so may what was said elsewhere.
+/// Returns whether a tool's results may hold text by unknown authors; stored results and other sessions count
+/// as such.
 fn is_from_outside(meta: &Meta) -> bool {
     let is_kept = meta.needs.iter().any(|need| matches!(need, Need::Artifacts | Need::Talks));
     is_kept || meta.effects.has(Effect::Network) || matches!(meta.source, Source::Mcp { .. })
@@ -121,7 +121,7 @@ fn marked(content: Vec<Block>, call: CallId, tool: &str) -> Vec<Block> {
     };
     let block = |block| match block {
         Block::Text { text } => Block::Text { text: mark(text) },
-        // Where it lies is the writer's word like what it says.
+        // The URI is the author's text as well.
         Block::Resource { uri, text, .. } => {
             let text = text.unwrap_or_default();
             Block::Text { text: mark(format!("{uri}\n{text}")) }

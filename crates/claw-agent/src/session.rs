@@ -1,25 +1,25 @@
-//! Which conversation a message belongs to: one key per agent, channel, chat and peer.
+//! Session keys: one per agent, channel, chat and peer.
 
 use claw_core::{AgentId, InvalidId, SessionKey};
 
-/// Who an agent talks with.
+/// The peer an agent talks with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Peer<'a> {
-    /// One person, by themselves; where they have several chats with the agent, in which.
+    /// One person; with several chats, one of them.
     Direct {
-        /// Who.
+        /// The person.
         user: &'a str,
-        /// In which chat.
+        /// The chat; `None` if there is only one.
         chat: Option<&'a str>,
     },
-    /// Everyone in a group chat: they share one conversation.
+    /// Everyone in a group chat: they share one session.
     Group {
-        /// Which chat.
+        /// The chat.
         chat: &'a str,
     },
 }
 
-/// The conversation of an agent with this peer on this channel.
+/// Returns the key of an agent's session with this peer on this channel.
 pub fn key(agent: &AgentId, channel: &str, peer: Peer<'_>) -> Result<SessionKey, InvalidId> {
     let channel = part(channel);
     let text = match peer {
@@ -32,8 +32,8 @@ pub fn key(agent: &AgentId, channel: &str, peer: Peer<'_>) -> Result<SessionKey,
     SessionKey::new(text)
 }
 
-/// A part of a key: no part can be read as two, so what separates parts or cannot be in a key is written as `%`
-/// and its number.
+/// Escapes a part of a key: separators and characters that a key cannot hold are written as `%` and their
+/// number, so that no part can be read as two.
 fn part(text: &str) -> String {
     let mut part = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,9 +1,9 @@
-//! Conversations as tools see them, over the store: a list, what was said, a message into another one.
+//! Sessions as tools see them, over the store: a list, the messages, sending to another one.
 //!
-//! Who may see what is the store's to say ([`Circle`]); here what is stored is made readable, and a message finds its
-//! way: into the queue, to be answered by the run of its own conversation, in that one's workspace and with no more
-//! rights than the message that began it all. Conversations that write to each other come to an end: a message goes
-//! through [`HOPS`] of them at most, and into none in which [`WAITING`] wait.
+//! The store decides who may see which session ([`Circle`]). This module makes stored messages readable and
+//! delivers messages: into the queue, to be answered by a run of the receiving session, in its workspace and
+//! with no more rights than the original message. Chains of sessions that write to each other end: a message
+//! is forwarded through at most [`HOPS`] sessions, and to none in which [`WAITING`] messages wait.
 
 use std::borrow::Cow;
 use std::path::PathBuf;
@@ -22,19 +22,19 @@ use serde::Deserialize as _;
 
 use crate::{Acceptance, Order};
 
-/// Through how many conversations a message may go, sent from one to the next.
+/// The most sessions a message may be forwarded through.
 pub(crate) const HOPS: u8 = 3;
-/// How many messages may wait in a conversation for one more to be sent into it.
+/// The most messages that may wait in a session that gets another one.
 pub(crate) const WAITING: u64 = 10;
 
-/// The conversations of a store.
+/// The sessions of a store.
 pub struct StoredTalks {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
 }
 
 impl StoredTalks {
-    /// Those of this store.
+    /// Makes the port over this store.
     pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
         Self { store, clock }
     }
@@ -96,9 +96,9 @@ impl TalkHost for StoredTalks {
         let order = Order {
             agent: caller.agent.clone(),
             user: caller.user.clone(),
-            // What the message that began it allows holds for all that follows from it.
+            // The tool restrictions of the original message hold for everything that follows from it.
             allow: caller.request_allow.as_ref().map(|allow| allow.to_vec()),
-            // Nobody watches there: an approval stays open for those who look.
+            // Nobody watches there: an approval stays pending until someone looks.
             asking: Asking::Unwatched,
             hops: caller.hops.saturating_add(1),
             ..theirs
@@ -133,7 +133,7 @@ impl TalkHost for StoredTalks {
     }
 }
 
-/// What is not in the circle, and what is not at all, are told in the same words.
+/// Returns one error for sessions outside the circle and for missing ones, so that they look alike.
 fn not_there(session: &SessionKey) -> ToolError {
     ToolError::not_found(format!("there is no session `{session}` that you may use"))
         .try_instead("call `sessions_list` for those you may")
@@ -157,7 +157,7 @@ fn line(message: &Message) -> TalkLine {
     TalkLine { seq: message.seq, role: message.new.role, at: message.new.at, words }
 }
 
-/// A piece of a message; what a model thought stays with it.
+/// Converts a part of a message; reasoning is left out.
 fn words(part: Part) -> Option<Words> {
     Some(match part {
         Part::Text { text } => Words::Text { text },

@@ -1,7 +1,8 @@
-//! One run: what was said, what the model is told, what it answers, what it does; until it stops.
+//! One run: history, prompt, answers and calls, until the model stops.
 //!
-//! Order is everything here. A question is stored before it is answered, a call before it is made, its result
-//! before the model is asked again: whoever goes on after a crash finds all that was done, and what may have been.
+//! The order of steps matters. A message is stored before it is answered, a call before it is made, its
+//! result before the model is asked again: after a crash, the next worker finds everything that was done, and
+//! every call that may have been.
 
 mod act;
 mod compact;
@@ -29,27 +30,27 @@ use crate::history::results;
 use crate::order::json;
 use crate::{Budget, Deployment, Finding, History, Loops, Meanwhile, Order, Profile, RunError, prompt};
 
-/// How often a conversation is made shorter because the model says that it is too long.
+/// The most times that messages are shortened because the model reports them as too long.
 const SQUEEZES: u32 = 3;
 
-/// How far an attempt at a run went.
+/// The outcome of an attempt at a run.
 pub(crate) enum Went {
-    /// To its end.
+    /// The run ended.
     Ended(End),
-    /// To a call that waits for an approval.
+    /// The run waits for an approval.
     Parked(Parking),
 }
 
-/// How a run is told to end early.
+/// The signals to end a run early.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Stopping {
-    /// Rings when it is to end at once.
+    /// Cancelled when the run is to end at once.
     pub(crate) now: CancellationToken,
     lost: Arc<AtomicBool>,
 }
 
 impl Stopping {
-    /// It is someone else's: it ends, and stores nothing more.
+    /// Marks the lease as lost: the run ends, and stores nothing more.
     pub(crate) fn lose(&self) {
         self.lost.store(true, Ordering::Release);
         self.now.cancel();
@@ -60,7 +61,7 @@ impl Stopping {
     }
 }
 
-/// One run on its way.
+/// A run in progress.
 pub(crate) struct Run<'a> {
     deployment: &'a Deployment,
     lease: &'a Lease,
@@ -75,17 +76,17 @@ pub(crate) struct Run<'a> {
     began: UnixMillis,
     accepted: UnixMillis,
     loops: Loops,
-    /// Why the next answer is the last one.
+    /// The reason why the next answer is the last one; `None` if it is not.
     over: Option<String>,
-    /// How often the conversation was longer than the model can read.
+    /// The number of times that the messages were too long for the model.
     squeezed: u32,
-    /// Background commands whose end was told.
+    /// Background commands whose end was reported.
     told: ended::Told,
     known: Known,
 }
 
 impl<'a> Run<'a> {
-    /// Reads what a job asks for and what was said so far.
+    /// Reads the order of a job and the history so far.
     pub(crate) async fn read(
         deployment: &'a Deployment,
         job: &Job,
@@ -185,7 +186,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// How the run waits for these approvals; `None` where it waits for none, or is to end.
+    /// Returns the wait for these approvals; `None` if there are none, or if the run is to end.
     fn parking(&self, waits: &[Waiting]) -> Option<Parking> {
         let until = waits.iter().map(|waiting| waiting.expires).min()?;
         let approvals = waits.iter().map(|waiting| waiting.approval).collect();
@@ -193,7 +194,7 @@ impl<'a> Run<'a> {
         (!is_over).then(|| Parking { approvals, at: self.deployment.clock.now(), until })
     }
 
-    /// Takes up what was said meanwhile, if the agent does that now.
+    /// Takes in messages that arrived meanwhile, if the agent's settings say so.
     async fn listen(&mut self, is_first: bool) -> Result<(), RunError> {
         let listens = match self.profile.limits.meanwhile {
             Meanwhile::Queue => false,
@@ -208,7 +209,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// What the caller may call now; those that the session was told of before come first.
+    /// Returns the present offer of tools; those that the session was offered before come first.
     async fn offer(&mut self) -> Result<Offer, RunError> {
         let (store, caller) = (&self.deployment.store, &self.caller);
         let previous = match &self.known.offered {
@@ -234,7 +235,7 @@ impl<'a> Run<'a> {
         Ok(offer)
     }
 
-    /// What the run did before a crash counts too.
+    /// Counts calls of this run from before a crash, too.
     fn look_back(&mut self, offer: &Offer) {
         let turns = self.history.of_run();
         let told: Vec<_> = turns.iter().flat_map(results).collect();
@@ -298,7 +299,8 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// The section about skills. It stays as it is for the whole run, so that a provider's cache holds.
+    /// Returns the section about skills. It stays the same for the whole run, so that a provider's cache
+    /// holds.
     async fn skills(&mut self, offer: &Offer) -> String {
         if let Some(section) = &self.known.skills {
             return section.clone();
@@ -314,7 +316,7 @@ impl<'a> Run<'a> {
         self.known.skills.insert(section).clone()
     }
 
-    /// The section with the project's own words. It stays as it is for the whole run.
+    /// Returns the section with the project's files. It stays the same for the whole run.
     async fn project(&mut self) -> String {
         if let Some(section) = &self.known.project {
             return section.clone();
@@ -342,7 +344,7 @@ impl<'a> Run<'a> {
         Ok(files)
     }
 
-    /// How often the model was asked in this run, and how many calls it wanted.
+    /// Counts the requests to the model in this run, and the calls it requested.
     fn counts(&self) -> (u32, u32) {
         let turns = self.history.of_run();
         let asked = turns.iter().filter(|turn| turn.role == Role::Assistant).count();
@@ -350,7 +352,7 @@ impl<'a> Run<'a> {
         (u32::try_from(asked).unwrap_or(u32::MAX), u32::try_from(made).unwrap_or(u32::MAX))
     }
 
-    /// The limit that is reached, in words.
+    /// Returns the limit that is reached, in words.
     async fn reached(&self, asked: u32, made: u32) -> Result<Option<String>, RunError> {
         let limits = &self.profile.limits;
         if asked.saturating_add(1) >= limits.iterations {
@@ -373,7 +375,7 @@ impl<'a> Run<'a> {
         Ok((spent >= most).then(|| format!("it has cost {spent} of {most} millionths of a US dollar")))
     }
 
-    /// The part of the tree's budget that is used up, in words.
+    /// Returns the part of the tree's budget that is used up, in words.
     async fn beyond_budget(&self) -> Result<Option<String>, RunError> {
         let Budget { tokens, cost_micros, until } = self.order.budget;
         if until.is_some_and(|until| self.deployment.clock.now() >= until) {
@@ -397,7 +399,7 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// Writes down what an answer cost. One that cannot be written does not end the run.
+    /// Records the cost of an answer. A failure to do so does not end the run.
     async fn pay(&self, answer: &claw_core::port::Answer) {
         let usage = NewUsage {
             id: UsageId::new(),
@@ -419,7 +421,7 @@ impl<'a> Run<'a> {
 
     fn scrubbed(&self, parts: Vec<Part>) -> Vec<Part> {
         let scrubber = self.deployment.executor.scrubbers().for_tenant(&self.caller.tenant);
-        // As one text: a secret may be said in two parts.
+        // Texts are joined first, since a secret may be split over two parts.
         let mut joined: Vec<Part> = Vec::with_capacity(parts.len());
         for part in parts {
             match (joined.last_mut(), part) {
@@ -435,7 +437,7 @@ impl<'a> Run<'a> {
         joined.into_iter().map(part).filter(|part| !empty(part)).collect()
     }
 
-    /// Stores what was said while the run goes on, and goes on with it.
+    /// Stores a turn of the run and adds it to the history.
     async fn say(&mut self, id: MessageId, turn: Turn) -> Result<(), RunError> {
         self.stopping.check()?;
         let message = self.message(id, &turn)?;
@@ -445,7 +447,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// The model has said its last word.
+    /// Ends the run with the model's last answer.
     async fn answered(&self, id: MessageId, turn: Turn, stop: &Stop, last: bool) -> Result<End, RunError> {
         let mut said = Vec::new();
         let has_words = turn.parts.iter().any(|part| matches!(part, Part::Text { .. }));
@@ -465,7 +467,7 @@ impl<'a> Run<'a> {
         Ok(if last { End::Limited } else { End::Answered })
     }
 
-    /// Someone stopped the run; what was said until then is kept and marked.
+    /// Ends a run that someone stopped; the partial answer is stored and marked.
     async fn stopped(&self, partial: Option<(MessageId, String)>) -> Result<End, RunError> {
         let (id, text) = partial.unwrap_or_else(|| (MessageId::new(), String::new()));
         let said = self.cut(id, text, "the run was stopped here")?;
@@ -473,7 +475,7 @@ impl<'a> Run<'a> {
         Ok(End::Stopped)
     }
 
-    /// The run's time is up; what was said until then is kept and marked.
+    /// Ends a run whose time is up; the partial answer is stored and marked.
     async fn late(&self, id: MessageId, text: String) -> Result<End, RunError> {
         let seconds = self.profile.limits.seconds;
         let said = self.cut(id, text, &format!("the run ends here: it may take {seconds} seconds"))?;
@@ -481,7 +483,7 @@ impl<'a> Run<'a> {
         Ok(End::Limited)
     }
 
-    /// The words of an answer that was cut, if there are any, and why.
+    /// Returns the messages for a partial answer, if there is one, and the reason.
     fn cut(&self, id: MessageId, text: String, why: &str) -> Result<Vec<NewMessage>, RunError> {
         let mut said = Vec::new();
         if !text.is_empty() {
@@ -498,7 +500,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// A word of the system.
+    /// Makes a message of the system.
     fn note(&self, text: &str) -> Result<NewMessage, RunError> {
         let scrubber = self.deployment.executor.scrubbers().for_tenant(&self.caller.tenant);
         self.message(MessageId::new(), &Turn::text(Role::System, scrubber.said(text)))
@@ -514,7 +516,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// A turn as it is stored.
+/// Makes a stored message of a turn.
 fn message(
     (tenant, session): (&TenantId, &SessionKey),
     id: MessageId,

@@ -1,8 +1,8 @@
 //! Takes runs from the queue and carries each to its end.
 //!
-//! A run is held by a lease that is extended while it goes on. Whose lease ends, because the program died, leaves
-//! it to the next; that one goes on from what is stored. A run that fails is tried again where that may help, and
-//! reported in its conversation where it does not: none ends in silence.
+//! A worker holds a run by a lease that it extends while the run goes on. If a worker dies, its lease expires
+//! and another worker resumes the run from what is stored. A failed run is retried if that may help;
+//! otherwise it is reported in its session: no run ends unreported.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,26 +20,26 @@ use tokio_util::sync::CancellationToken;
 use crate::turn::{Run, Stopping, Went};
 use crate::{Deployment, RunError};
 
-/// The longest that a failed run waits before it is tried again.
+/// The longest wait before a failed run is retried.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
-/// How a worker works.
+/// The settings of a worker.
 #[derive(Debug, Clone)]
 pub struct WorkerOptions {
-    /// The resolved agent.
+    /// The node and boot of this worker.
     pub worker: store::Worker,
     /// The lanes that it takes runs from.
     pub lanes: Vec<SmolStr>,
-    /// How many runs it carries at a time.
+    /// The most runs at a time.
     pub slots: usize,
-    /// How long a lease holds without being extended.
+    /// The duration of a lease without extension.
     pub lease: Duration,
-    /// How often it looks for work that nobody told it of.
+    /// The interval at which it polls for work that was not announced.
     pub poll: Duration,
 }
 
 impl WorkerOptions {
-    /// One that takes runs from these lanes.
+    /// Returns the defaults for a worker of these lanes.
     pub fn new(worker: store::Worker, lanes: impl IntoIterator<Item = SmolStr>) -> Self {
         Self {
             worker,
@@ -62,13 +62,13 @@ struct Inner {
 }
 
 impl Worker {
-    /// One that has not begun.
+    /// Makes a worker that has not started.
     pub fn new(deployment: Deployment, options: WorkerOptions) -> Self {
         Self(Arc::new(Inner { deployment, options, running: Mutex::default() }))
     }
 
-    /// Works until `stop` rings; runs that go on then are carried to their end. A store that is away for a while is
-    /// asked again.
+    /// Works until `stop` is cancelled; runs in progress are then carried to their end. If the store is
+    /// unavailable for a while, it is tried again.
     pub async fn work(&self, stop: CancellationToken) -> Result<(), StoreError> {
         let Inner { deployment, options, .. } = &*self.0;
         let mut changes = deployment.store.changes(Topic::Work);
@@ -102,7 +102,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Begins as many runs as there are slots for.
+    /// Starts as many runs as there are slots for.
     async fn take(
         &self,
         runs: &mut JoinSet<()>,
@@ -125,7 +125,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Does all that can be done now, one run after the other; gives how many runs there were.
+    /// Carries out all claimable runs, one after the other; returns their number.
     pub async fn drain(&self) -> Result<usize, StoreError> {
         let Inner { deployment, options, .. } = &*self.0;
         deployment.store.reclaim(&options.worker, deployment.clock.now()).await?;
@@ -137,15 +137,16 @@ impl Worker {
         Ok(count)
     }
 
-    /// Ends a run of this worker at once: the model's stream and its tools. `false` where it has no such run.
+    /// Ends a run of this worker at once, with the model's stream and its tools. `false` if it has no such
+    /// run.
     pub fn abort(&self, run: JobId) -> bool {
         let running = self.running();
         let token = running.get(&run);
         token.inspect(|token| token.cancel()).is_some()
     }
 
-    /// Stops the runs of this worker that somebody cancelled, from whichever process. A store that cannot be asked now
-    /// is asked again.
+    /// Stops the runs of this worker that were cancelled from any process. If the store is unavailable, it is
+    /// asked again.
     async fn obey_cancels(&self) {
         let runs: Vec<JobId> = self.running().keys().copied().collect();
         if runs.is_empty() {
@@ -174,13 +175,13 @@ impl Worker {
     async fn carry(&self, job: Job, lease: Lease) {
         let attempts = self.attempts(&job).await;
         if job.tries() > attempts.into() {
-            // It was begun as often as it may be, and whoever had it died.
+            // The run has used all attempts, and its last worker died.
             let why = format!("the run was begun {attempts} times and never came to its end");
             self.report(&job, &lease, &why).await;
             return self.0.deployment.chronicle.written().await;
         }
         if let Some(request) = &job.cancel {
-            // Its worker died before it could end it.
+            // The run's worker died before it could obey the cancel request.
             let by = request.by.clone();
             let why = format!("the run was stopped by {by}");
             self.end(&job, &lease, (&why, JobEnd::Cancelled), RunEvent::Cancelled { by }).await;
@@ -217,7 +218,7 @@ impl Worker {
         let until = parking.until;
         match self.0.deployment.store.park(lease, parking).await {
             Ok(_) => self.tell(job, RunEvent::Parked { until }),
-            // The lease ends, and the run is taken up from what is stored.
+            // The lease ends, and the run is resumed from what is stored.
             Err(error) => tracing::warn!(run = %lease.job, %error, "a run could not be parked"),
         }
     }
@@ -227,7 +228,7 @@ impl Worker {
         run.go().await
     }
 
-    /// Extends the lease while the run goes on. A run whose lease is lost ends.
+    /// Extends the lease while the run goes on. If the lease is lost, the run ends.
     async fn keep(&self, lease: &Lease, stopping: &Stopping) -> std::convert::Infallible {
         let Inner { deployment, options, .. } = &*self.0;
         loop {
@@ -236,13 +237,13 @@ impl Worker {
             match deployment.store.extend(lease, until).await {
                 Ok(_) => {}
                 Err(StoreError::LeaseLost { .. }) => stopping.lose(),
-                // It may still hold: whatever is stored without it fails.
+                // The lease may still hold; if not, storing fails.
                 Err(error) => tracing::warn!(run = %lease.job, %error, "a lease could not be extended"),
             }
         }
     }
 
-    /// Gives a run back to be tried again, or reports it.
+    /// Gives a run back to be retried, or reports it.
     async fn failed(&self, job: &Job, lease: &Lease, error: RunError) {
         let deployment = &self.0.deployment;
         let scrubber = deployment.executor.scrubbers().for_tenant(&job.new.tenant);
@@ -264,16 +265,16 @@ impl Worker {
         self.report(job, lease, &format!("the run failed: {why}")).await;
     }
 
-    /// Gives a run up, with a word in its session.
+    /// Gives up a run, with a note in its session.
     async fn report(&self, job: &Job, lease: &Lease, why: &str) {
         self.end(job, lease, (why, JobEnd::Done), RunEvent::Reported { why: why.to_owned() }).await;
     }
 
-    /// Ends a run that is not carried further, with a word in its session.
+    /// Ends a run that is not continued, with a note in its session.
     async fn end(&self, job: &Job, lease: &Lease, (why, end): (&str, JobEnd), event: RunEvent) {
         let deployment = &self.0.deployment;
         let reported = match crate::turn::report(deployment, job, lease, (why, end)).await {
-            // What does not read cannot be told in its conversation.
+            // Without a valid order, the run cannot be reported in its session.
             Err(RunError::Unreadable(_)) => {
                 let failure = Failure { error: why.to_owned(), retry: None };
                 deployment.store.fail_job(lease, failure).await.map(drop).map_err(RunError::from)
@@ -282,12 +283,12 @@ impl Worker {
         };
         match reported {
             Ok(()) => self.tell(job, event),
-            // Its lease ends, and whoever claims it then reports it.
+            // The lease ends, and the next worker reports the run.
             Err(error) => tracing::error!(run = %lease.job, %error, "a run could not be reported"),
         }
     }
 
-    /// How often the run may be tried. Where the store is away, that is left to the job itself.
+    /// Returns the most attempts of the run. If the store is unavailable, the job's own limit counts.
     async fn attempts(&self, job: &Job) -> u16 {
         let Ok((order, _)) = crate::Order::of(job) else { return 0 };
         match self.0.deployment.profile(&job.new.tenant, &order.agent).await {
@@ -315,7 +316,7 @@ fn note_panic(ended: Result<(), tokio::task::JoinError>) {
     }
 }
 
-/// How long to wait before a failed run is tried again.
+/// Returns the wait before a failed run is retried.
 fn wait(error: &RunError, attempt: u32) -> Duration {
     let doubled = Duration::from_secs(1u64 << attempt.min(6));
     let asked = match error {

@@ -1,72 +1,72 @@
-//! Every event the system emits, one enum. What they carry is scrubbed.
+//! Every event the system emits, one enum. The contents of events are scrubbed.
 
 use serde::Serialize;
 
 use crate::id::{ApprovalId, CallId, SessionKey, TenantId, ToolName};
 use crate::store::{Approval, Outcome};
 
-/// Something happened that a front end may want to show.
+/// An event of a call that front ends may show.
 #[derive(Debug, Clone, Serialize)]
 pub struct Event {
-    /// Whose data it is.
+    /// The tenant that owns the call.
     pub tenant: TenantId,
-    /// In which conversation.
+    /// The session of the call.
     pub session: SessionKey,
-    /// Which call.
+    /// The call.
     pub call: CallId,
-    /// What happened.
+    /// The kind of event, with its values.
     #[serde(flatten)]
     pub what: What,
 }
 
-/// What happened.
+/// The kinds of events, with their values.
 #[derive(Debug, Clone, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum What {
-    /// A call was turned away.
+    /// The call was refused.
     CallRefused {
-        /// Which tool; the name the model used where none was found.
+        /// The tool; the name the model used if no tool was found.
         tool: String,
-        /// Which step of the road.
+        /// The step of the road that refused it.
         step: &'static str,
-        /// Which rule, in words.
+        /// The rule that refused it, in words.
         reason: String,
     },
-    /// A person is asked.
+    /// A person is asked for approval.
     ApprovalRequested {
-        /// The question.
+        /// The approval.
         approval: Box<Approval>,
     },
-    /// The question is over.
+    /// The approval is closed.
     ApprovalClosed {
-        /// The question.
+        /// The approval.
         id: ApprovalId,
-        /// How.
+        /// Its final state.
         state: crate::store::ApprovalState,
     },
-    /// A call runs.
+    /// The call started to run.
     CallStarted {
-        /// Which tool.
+        /// The tool.
         tool: ToolName,
     },
-    /// A call tells how far it is.
+    /// The call reports its progress.
     CallProgress {
-        /// What it tells.
+        /// The reported text.
         text: String,
     },
-    /// A call ended.
+    /// The call ended.
     CallFinished {
-        /// Which tool.
+        /// The tool.
         tool: ToolName,
-        /// How.
+        /// The outcome.
         outcome: Outcome,
-        /// How long it ran, in microseconds.
+        /// The running time, in microseconds.
         micros: u64,
     },
 }
 
-/// Takes events. Must not block; one that cannot keep up drops.
+/// Receives events. Must not block: a listener that cannot keep up drops events.
 pub trait Listener: Send + Sync {
-    /// Takes one.
+    /// Takes one event.
     fn hear(&self, event: Event);
 }

@@ -1,8 +1,8 @@
-//! The knowledge graph: things, how they relate, since when and until when, and where that is said.
+//! The knowledge graph: entities, their relations, the time in which each is valid, and the sources of each.
 //!
-//! An entity is known by its mentions: what one document or one person says of it. Each is checked here before it is
-//! kept ([`EntityFacts::checked`]), and all of one entity are folded into what is known of it ([`EntityFacts::fold`]),
-//! so that what a document said goes with the document.
+//! An entity is known by its mentions: the facts that one document or one person states. Each mention is
+//! checked before it is stored ([`EntityFacts::checked`]). All mentions of one entity are folded into its
+//! facts ([`EntityFacts::fold`]), so that removing a document removes its facts.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,20 +16,20 @@ use serde_json::Value;
 use crate::id::{EntityId, RelationId};
 use crate::port::{MemoryOwner, UnixMillis};
 
-/// Characters of a name, an alias or an external id.
+/// The most characters of a name, an alias or an external id.
 pub const LONGEST_NAME: usize = 200;
-/// Characters of a type.
+/// The most characters of a type.
 const LONGEST_KIND: usize = 64;
-/// Characters of a description.
+/// The most characters of a description.
 const LONGEST_DESCRIPTION: usize = 1_000;
-/// Other names of one entity.
+/// The most aliases of one entity.
 const MOST_ALIASES: usize = 20;
-/// Bytes of properties as JSON.
+/// The most bytes of properties as JSON.
 const LONGEST_PROPERTIES: usize = 4_096;
-/// Sources that are named of one fact; others are counted.
+/// The most sources listed for one fact; further ones are only counted.
 pub const NAMED_SOURCES: usize = 5;
 
-/// What is said of a thing.
+/// The facts stated about one entity.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EntityFacts {
@@ -47,23 +47,23 @@ pub struct EntityFacts {
     /// Its id somewhere else, such as an address or a number; no two entities of an owner have the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub external_id: Option<String>,
-    /// How sure it is, from 0 to 1.
+    /// The confidence, from 0 to 1.
     #[serde(default = "sure")]
     pub confidence: f64,
     /// Anything else.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub properties: BTreeMap<String, Value>,
-    /// When it began; `None` where that is not known.
+    /// The start of its validity; `None` if unknown.
     #[serde(default, with = "moment", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub valid_from: Option<UnixMillis>,
-    /// When it ended; `None` where it goes on.
+    /// The end of its validity; `None` if it is still valid.
     #[serde(default, with = "moment", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub valid_until: Option<UnixMillis>,
 }
 
-/// What is said of how two things relate.
+/// The facts stated about one relation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RelationFacts {
@@ -73,23 +73,23 @@ pub struct RelationFacts {
     /// A sentence about it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
-    /// How sure it is, from 0 to 1.
+    /// The confidence, from 0 to 1.
     #[serde(default = "sure")]
     pub confidence: f64,
     /// Anything else.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub properties: BTreeMap<String, Value>,
-    /// When it began; `None` where that is not known.
+    /// The start of its validity; `None` if unknown.
     #[serde(default, with = "moment", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub valid_from: Option<UnixMillis>,
-    /// When it ended; `None` where it goes on.
+    /// The end of its validity; `None` if it is still valid.
     #[serde(default, with = "moment", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub valid_until: Option<UnixMillis>,
 }
 
-/// Where something is said.
+/// The lines of a document that state a fact.
 #[derive(
     Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
 )]
@@ -103,39 +103,39 @@ pub struct GraphSource {
     pub end_line: u64,
 }
 
-/// A thing that is known.
+/// An entity of a knowledge graph.
 #[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Entity {
     /// Its id.
     pub id: EntityId,
-    /// Whose memory it is in.
+    /// The owner of the memory that holds it.
     pub owner: MemoryOwner,
-    /// What is known of it.
+    /// The folded facts of its mentions.
     #[serde(flatten)]
     pub said: EntityFacts,
-    /// Where it is said, as far as it is named.
+    /// The sources that state it, at most five.
     pub sources: Vec<GraphSource>,
-    /// Mentions in all: of documents and of people.
+    /// The number of mentions, by documents and by people.
     pub mentions: u64,
 }
 
-/// How two things relate.
+/// A directed relation between two entities.
 #[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Relation {
     /// Its id.
     pub id: RelationId,
-    /// Whose memory it is in.
+    /// The owner of the memory that holds it.
     pub owner: MemoryOwner,
-    /// The entity that it goes out from.
+    /// The entity that the relation starts from.
     pub source: EntityId,
-    /// The entity that it leads to.
+    /// The entity that the relation leads to.
     pub target: EntityId,
-    /// What is known of it.
+    /// The folded facts of its mentions.
     #[serde(flatten)]
     pub said: RelationFacts,
-    /// Where it is said, as far as it is named.
+    /// The sources that state it, at most five.
     pub sources: Vec<GraphSource>,
-    /// Mentions in all.
+    /// The number of mentions.
     pub mentions: u64,
 }
 
@@ -144,7 +144,7 @@ fn sure() -> f64 {
 }
 
 impl EntityFacts {
-    /// A thing of which only name and type are known.
+    /// Returns the facts of an entity with nothing known but name and type.
     pub fn new(name: impl Into<String>, kind: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -159,8 +159,8 @@ impl EntityFacts {
         }
     }
 
-    /// The same in the form that is kept: one line each, no characters that cannot be seen, the type in lower case.
-    /// An error says what does not fit.
+    /// Returns the facts in the form that is stored: texts on one line without invisible characters, the type
+    /// in lower case. The error names the field that is invalid.
     pub fn checked(self) -> Result<Self, String> {
         let name = line("`name`", &self.name, LONGEST_NAME)?;
         if name.is_empty() {
@@ -188,8 +188,9 @@ impl EntityFacts {
         })
     }
 
-    /// All that mentions say, the earliest first. `name` is kept where a mention still has it; other names become
-    /// aliases, later words replace earlier ones, the surest counts. `None` of no mentions.
+    /// Folds mentions, earliest first, into one. The name is `name` if a mention still has it, otherwise the
+    /// first mention's. Other names become aliases, later texts replace earlier ones, the highest confidence
+    /// counts. `None` if there are no mentions.
     pub fn fold(mentions: &[Self], name: Option<&str>) -> Option<Self> {
         let first = mentions.first()?;
         let has = |name: &&str| mentions.iter().any(|mention| mention.name == *name);
@@ -214,14 +215,14 @@ impl EntityFacts {
         Some(folded)
     }
 
-    /// Whether it was there at this time.
+    /// Returns whether the entity is valid at this time.
     pub fn is_valid_at(&self, at: UnixMillis) -> bool {
         is_within(at, self.valid_from, self.valid_until)
     }
 }
 
 impl RelationFacts {
-    /// A relation of which only the type is known.
+    /// Returns the facts of a relation with nothing known but its type.
     pub fn new(kind: impl Into<String>) -> Self {
         Self {
             kind: kind.into(),
@@ -233,14 +234,14 @@ impl RelationFacts {
         }
     }
 
-    /// The same in the form that is kept, as of an entity.
+    /// Returns the facts in the form that is stored; see [`EntityFacts::checked`].
     pub fn checked(self) -> Result<Self, String> {
         check(self.confidence, &self.properties, (self.valid_from, self.valid_until))?;
         let description = line("`description`", &self.description, LONGEST_DESCRIPTION)?;
         Ok(Self { kind: kind(&self.kind)?, description, ..self })
     }
 
-    /// All that mentions say, the earliest first. `None` of no mentions.
+    /// Folds mentions, earliest first, into one. `None` if there are no mentions.
     pub fn fold(mentions: &[Self]) -> Option<Self> {
         let mut folded = mentions.first()?.clone();
         for mention in mentions {
@@ -255,12 +256,12 @@ impl RelationFacts {
         Some(folded)
     }
 
-    /// Whether it held at this time.
+    /// Returns whether the relation is valid at this time.
     pub fn is_valid_at(&self, at: UnixMillis) -> bool {
         is_within(at, self.valid_from, self.valid_until)
     }
 
-    /// Whether both can be one relation: there is no gap between the times in which they held.
+    /// Returns whether both can describe one relation: same type, and no gap between their times of validity.
     pub fn may_be(&self, other: &Self) -> bool {
         let ends_before = |one: &Self, other: &Self| match (one.valid_until, other.valid_from) {
             (Some(until), Some(from)) => until < from,
@@ -276,7 +277,7 @@ impl fmt::Display for GraphSource {
     }
 }
 
-/// A type as it is kept: one word in lower case.
+/// Returns a type in the form that is stored: one word in lower case.
 pub fn kind(written: &str) -> Result<String, String> {
     let line = line("`type`", written, LONGEST_KIND)?;
     let word =
@@ -287,9 +288,9 @@ pub fn kind(written: &str) -> Result<String, String> {
     }
 }
 
-/// A text as one line without characters that cannot be seen.
+/// Returns a text on one line, without invisible characters.
 fn line(what: &str, text: &str, most: usize) -> Result<String, String> {
-    // Long before it is looked at: a megabyte is refused, not worked through.
+    // The length is checked first, so that a megabyte is rejected without being processed.
     if text.len() > most.saturating_mul(8) {
         return Err(format!("{what} has {} bytes, and {most} characters is the most", text.len()));
     }
@@ -303,7 +304,7 @@ fn line(what: &str, text: &str, most: usize) -> Result<String, String> {
     }
 }
 
-/// Characters without width, and those that change the direction of what follows.
+/// Returns whether a character has no width or changes the direction of the text after it.
 fn is_hidden(c: char) -> bool {
     matches!(c,
         '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}'
@@ -358,8 +359,8 @@ fn is_within(at: UnixMillis, from: Option<UnixMillis>, until: Option<UnixMillis>
     from.is_none_or(|from| from <= at) && until.is_none_or(|until| at < until)
 }
 
-/// A time as people write it: `2026-05-03`, `2026-05-03T10:00` in UTC, or with an offset. A year or a month begins with
-/// its first day. `None` of anything else.
+/// Parses a time as people write it: `2026-05-03`, `2026-05-03T10:00` in UTC, or with an offset. A year or a
+/// month means its first day. `None` if the text is no time.
 pub fn time(written: &str) -> Option<UnixMillis> {
     let text = written.trim();
     if let Ok(at) = text.parse::<Timestamp>() {
@@ -377,14 +378,14 @@ pub fn time(written: &str) -> Option<UnixMillis> {
     Some(UnixMillis(civil.to_zoned(TimeZone::UTC).ok()?.timestamp().as_millisecond()))
 }
 
-/// A time as [`time`] reads it: the date alone where it is midnight.
+/// Formats a time so that [`time`] can parse it; midnight is shown as the date alone.
 pub fn shown(at: UnixMillis) -> String {
     match Timestamp::from_millisecond(at.0) {
         Ok(at) => {
             let text = at.to_string();
             text.strip_suffix("T00:00:00Z").map(str::to_owned).unwrap_or(text)
         }
-        // Beyond what a calendar has.
+        // The time is outside the range of the calendar.
         Err(_) => at.0.to_string(),
     }
 }

@@ -1,7 +1,7 @@
 //! Identifiers as types, so that a user is never passed where an agent belongs.
 //!
-//! Names that people write are checked where they enter ([`InvalidId`] says what is wrong and what is
-//! allowed). Ids that we make are UUIDv7: they sort by time.
+//! Names that people write are checked where they enter ([`InvalidId`] names the value and the rule). Ids
+//! that we make are UUIDv7: they sort by time.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 use uuid::Uuid;
 
-/// A name or key that does not have the form its type asks for.
+/// A text that does not have the form of its id type.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{value}` is no {what}; {rule}")]
 pub struct InvalidId {
@@ -132,29 +132,29 @@ const fn is_tool_name(text: &str) -> bool {
 }
 
 text_id!(
-    /// Whose data it is. Every row and every call carries one; no query crosses it.
+    /// The tenant that owns data. Every row and every call carries one; no query crosses it.
     TenantId, "tenant id", |t| is_plain(t, 64), "use 1 to 64 letters, digits, `_`, `-`, `.`, `@` or `+`"
 );
 text_id!(
-    /// Which agent acts.
+    /// An agent.
     AgentId, "agent id", |t| is_plain(t, 64), "use 1 to 64 letters, digits, `_`, `-`, `.`, `@` or `+`"
 );
 text_id!(
-    /// For whom the agent acts.
+    /// The user for whom an agent acts.
     UserId, "user id", |t| is_plain(t, 128), "use 1 to 128 letters, digits, `_`, `-`, `.`, `@` or `+`"
 );
 text_id!(
-    /// Which machine of an installation.
+    /// A machine of an installation.
     NodeId, "node id", |t| is_plain(t, 64), "use 1 to 64 letters, digits, `_`, `-`, `.`, `@` or `+`"
 );
 text_id!(
-    /// The conversation a call belongs to, such as `cli:me` or `http:key-7`: a kind, a colon, the rest.
+    /// The session of a call, such as `cli:me` or `http:key-7`: a kind, a colon, the rest.
     ///
     /// It keys the rate limiter and the sandbox, so it is never empty.
     SessionKey, "session key", is_session_key, "write a kind, a colon and a name without blanks, such as `cli:me`"
 );
 text_id!(
-    /// What a model calls a tool by.
+    /// The name by which a model calls a tool.
     ToolName, "tool name", is_tool_name, "start with a letter, then at most 63 letters, digits, `_` or `-`"
 );
 text_id!(
@@ -163,11 +163,11 @@ text_id!(
     "use 1 to 64 lower-case letters, digits and single hyphens, with no hyphen at either end"
 );
 text_id!(
-    /// What a secret is called, such as `GITHUB_TOKEN`.
+    /// The name of a secret, such as `GITHUB_TOKEN`.
     SecretName, "secret name", |t| is_plain(t, 128), "use 1 to 128 letters, digits, `_`, `-`, `.`, `@` or `+`"
 );
 text_id!(
-    /// What a credentialed program is called by, such as `gh`.
+    /// The name of a credentialed program, such as `gh`.
     ProgramName, "program name", |t| is_plain(t, 128), "use 1 to 128 letters, digits, `_`, `-`, `.`, `@` or `+`"
 );
 
@@ -205,7 +205,7 @@ impl SessionKey {
 }
 
 impl ToolName {
-    /// A name written in the source; a bad one does not compile.
+    /// Makes a name from a literal in the source; an invalid one does not compile.
     #[expect(clippy::panic, reason = "evaluated at compile time, where a panic is a compile error")]
     pub const fn literal(name: &'static str) -> Self {
         if !is_tool_name(name) {
@@ -229,13 +229,13 @@ macro_rules! uuid_id {
         pub struct $name(Uuid);
 
         impl $name {
-            /// A new id, later than all before it on this machine.
+            /// Makes a new id, which sorts after all earlier ones of this machine.
             #[expect(clippy::new_without_default, reason = "a default that differs every time would surprise")]
             pub fn new() -> Self {
                 Self(Uuid::now_v7())
             }
 
-            /// The id that these sixteen bytes are, most significant first.
+            /// Makes the id from its sixteen bytes, most significant first.
             pub const fn from_bytes(bytes: [u8; 16]) -> Self {
                 Self(Uuid::from_bytes(bytes))
             }
@@ -274,15 +274,15 @@ macro_rules! uuid_id {
 }
 
 uuid_id!(
-    /// One call of one tool: ours, never the model's (some models repeat theirs).
+    /// One call of one tool. We make the id; the model's is not used, since some models repeat theirs.
     CallId
 );
 uuid_id!(
-    /// One question to a person.
+    /// One approval: a question to a person.
     ApprovalId
 );
 uuid_id!(
-    /// One message of a conversation.
+    /// One message of a session.
     MessageId
 );
 uuid_id!(
@@ -290,7 +290,7 @@ uuid_id!(
     JobId
 );
 uuid_id!(
-    /// One life of a program: a node that restarts has another.
+    /// One run of a program: a restarted node has a new one.
     BootId
 );
 uuid_id!(
@@ -298,7 +298,7 @@ uuid_id!(
     InstallationId
 );
 uuid_id!(
-    /// One kept text or file that a result points to.
+    /// One stored text or file that a result points to.
     ArtifactId
 );
 uuid_id!(
@@ -306,15 +306,15 @@ uuid_id!(
     UndoId
 );
 uuid_id!(
-    /// One answer of a model that was paid for.
+    /// One paid answer of a model.
     UsageId
 );
 uuid_id!(
-    /// One rule that a person gave with a yes.
+    /// One rule that a person created by approving.
     RuleId
 );
 uuid_id!(
-    /// One background process: ours, never the system's (it uses its numbers again).
+    /// One background process. We make the id; the system reuses its process numbers.
     ProcessId
 );
 uuid_id!(
@@ -326,7 +326,7 @@ uuid_id!(
     AccessRequestId
 );
 uuid_id!(
-    /// One thing of a knowledge graph.
+    /// One entity of a knowledge graph.
     EntityId
 );
 uuid_id!(

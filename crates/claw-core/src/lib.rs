@@ -1,8 +1,8 @@
-//! The vocabulary of Clawsmith, and the seams between its parts.
+//! The vocabulary of Clawsmith, and the interfaces between its parts.
 //!
-//! Everything else depends on this crate and this crate on nothing of ours. It does no I/O, holds no SQL
-//! and speaks no HTTP: it says what a [tool] is, what a [call](tool::Call) carries, which
-//! [ports](port) a tool may ask, what the [stores](store) must remember and which [events](event) are told.
+//! Everything else depends on this crate, and this crate depends on nothing of ours. It does no I/O, holds no
+//! SQL and speaks no HTTP. It defines [tools](tool), [calls](tool::Call), the [ports](port) a tool may ask,
+//! the [stores](store) and the [events](event).
 //!
 //! Read [`tool`] first.
 

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 const K1: f64 = 1.2;
 const B: f64 = 0.75;
-/// A word of the name says more than one of the description.
+/// The weight of a word in the name; one in the description weighs 1.
 const NAME_WEIGHT: u32 = 3;
-/// Words of a query that count; those after them do not.
+/// The most words of a query that count; further ones are ignored.
 const MOST_ASKED: usize = 32;
 
 /// An index over texts, each a name and a description.
@@ -14,13 +14,13 @@ const MOST_ASKED: usize = 32;
 pub struct SearchIndex {
     names: Vec<String>,
     lengths: Vec<u32>,
-    /// For each word the texts that hold it, and how often.
+    /// The texts that contain each word, with its weighted count.
     postings: HashMap<String, Vec<(u32, u32)>>,
     mean: f64,
 }
 
 impl SearchIndex {
-    /// Indexes these texts; results name them by their position.
+    /// Indexes texts; results refer to them by position.
     pub fn new<'a>(texts: impl Iterator<Item = (&'a str, &'a str)>) -> Self {
         let mut index = Self::default();
         let mut total = 0_u64;
@@ -45,8 +45,8 @@ impl SearchIndex {
         index
     }
 
-    /// The positions of the texts that fit best and that `keep` keeps, best first and at most `limit`. Ties are broken
-    /// by name, so that the same query always has the same answer.
+    /// Returns the positions of the best matches that `keep` accepts, best first and at most `limit`. Ties
+    /// are broken by name, so that the same query always has the same answer.
     pub fn best(&self, query: &str, limit: usize, mut keep: impl FnMut(usize) -> bool) -> Vec<usize> {
         let mut scores = vec![0.0_f64; self.names.len()];
         let mut asked = words(query);
@@ -70,7 +70,7 @@ impl SearchIndex {
     }
 }
 
-/// Lower-case words, also those of `snake_case` and `camelCase`, with a plural's `s` taken off.
+/// Returns the words in lower case, splitting `snake_case` and `camelCase`, with a plural's `s` removed.
 fn words(text: &str) -> Vec<String> {
     let mut spaced = String::with_capacity(text.len() + 8);
     let mut previous = ' ';

@@ -1,7 +1,7 @@
 //! Skills: instructions for one kind of job, with the files that they need.
 //!
-//! A skill is a directory with `SKILL.md` in the published Agent Skills format: front matter with a name and a
-//! description, then Markdown. Here is what a skill is once it was read; reading and checking one is the host's.
+//! A skill is a directory with `SKILL.md` in the published Agent Skills format: front matter with a name and
+//! a description, then Markdown. These types hold a skill once it is read; the host reads and checks it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -31,8 +31,8 @@ pub struct SkillManifest {
     /// Further fields of its author's.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub metadata: BTreeMap<String, String>,
-    /// The only tools that may be called while the skill is active, as its author writes them; `None` for all that the
-    /// policy gives.
+    /// The only tools that may be called while the skill is active, as its author writes them; `None` for all
+    /// that the policy allows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowed_tools: Option<Vec<String>>,
 }
@@ -42,7 +42,7 @@ pub struct SkillManifest {
 pub struct SkillFile {
     /// Its path below the skill's directory, with `/` between names.
     pub path: String,
-    /// Whether it can be executed.
+    /// True for an executable file.
     pub executable: bool,
     /// Its contents.
     pub bytes: Vec<u8>,
@@ -59,7 +59,7 @@ impl fmt::Debug for SkillFile {
 pub struct SkillPackage {
     /// Its front matter.
     pub manifest: SkillManifest,
-    /// Its instructions: what follows the front matter.
+    /// Its instructions: the text after the front matter.
     pub body: String,
     /// All its files, `SKILL.md` among them, by path.
     pub files: Vec<SkillFile>,
@@ -80,7 +80,7 @@ impl SkillPackage {
     }
 }
 
-/// The place that a skill comes from. Of two skills with one name the one from the earlier place is used.
+/// The tier a skill comes from. Of two skills with one name the one from the earlier tier is used.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
 )]
@@ -123,20 +123,20 @@ impl fmt::Display for SkillTier {
 pub struct SkillCard {
     /// Its name; of a skill that cannot be read, the name of its directory.
     pub name: String,
-    /// Its description; empty where it cannot be read.
+    /// Its description; empty if the skill cannot be read.
     pub description: String,
-    /// The place that it comes from.
+    /// The tier it comes from.
     pub tier: SkillTier,
     /// Its directory, or its version in the store.
     pub source: String,
-    /// The digest of the whole skill; `None` where it cannot be read.
+    /// The digest of the whole skill; `None` if it cannot be read.
     pub digest: Option<Digest>,
-    /// Whether it can be used, and why not.
+    /// The state: usable, or the reason why not.
     #[serde(flatten)]
     pub state: SkillState,
 }
 
-/// Whether a skill can be used.
+/// The state of a skill.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(tag = "state", rename_all = "kebab-case")]
 pub enum SkillState {
@@ -144,9 +144,9 @@ pub enum SkillState {
     Usable,
     /// It lies in a workspace and no person has accepted its digest. It shadows nothing.
     Unaccepted,
-    /// A skill of the same name from an earlier place is used instead.
+    /// A skill of the same name from an earlier tier is used instead.
     Shadowed {
-        /// The place of that skill.
+        /// The tier of that skill.
         by: SkillTier,
     },
     /// It breaks a rule of the format or a limit.

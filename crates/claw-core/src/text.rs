@@ -1,4 +1,4 @@
-//! Bytes as text: how they are encoded, which parts are secret, which lines are wanted.
+//! Bytes as text: their encoding, their secrets, and windows of lines.
 
 mod encoding;
 mod mask;
@@ -10,7 +10,7 @@ pub use self::mask::{Mark, Masked, mask, shown};
 use crate::port::{Binary, From, Reading, Version, View, Window};
 use crate::redact::Redactor;
 
-/// A part of a file whose bytes are all there, as it may be seen.
+/// Returns a window of a file whose bytes are all loaded, without its secrets.
 pub fn window(bytes: Vec<u8>, version: Version, window: &Window, redactor: &dyn Redactor) -> Reading {
     let size = bytes.len() as u64;
     let text = match decode_owned(bytes) {
@@ -36,7 +36,7 @@ pub fn window(bytes: Vec<u8>, version: Version, window: &Window, redactor: &dyn 
     })
 }
 
-/// Where a window begins.
+/// Returns the start of a window.
 fn begin(text: &Text, from: From) -> usize {
     let lines = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
     let text_of = &text.text;
@@ -56,7 +56,7 @@ fn begin(text: &Text, from: From) -> usize {
     }
 }
 
-/// Where the line after `skip` lines begins; the end where there are not so many.
+/// Returns the start of the line after `skip` lines; the end of the text if there are fewer.
 fn nth_line(text: &str, skip: usize) -> usize {
     match skip.checked_sub(1) {
         None => 0,
@@ -66,7 +66,7 @@ fn nth_line(text: &str, skip: usize) -> usize {
     }
 }
 
-/// Where a window ends, and whether its last line was cut.
+/// Returns the end of a window, and whether its last line was cut.
 fn end(text: &str, start: usize, window: &Window) -> (usize, bool) {
     let rest = &text[start..];
     let lines = match window.lines.checked_sub(1) {
@@ -82,19 +82,19 @@ fn end(text: &str, start: usize, window: &Window) -> (usize, bool) {
     while !rest.is_char_boundary(most) {
         most -= 1;
     }
-    // Whole lines where there is one; else as much of the line as fits.
+    // Whole lines if one fits; else as much of the line as fits.
     match rest[..most].rfind('\n') {
         Some(newline) => (start + newline + 1, false),
         None => (start + most, true),
     }
 }
 
-/// How many line ends there are.
+/// Counts line ends.
 fn count_lines(text: &str) -> u64 {
     memchr::memchr_iter(b'\n', text.as_bytes()).count() as u64
 }
 
-/// How many lines a person counts: the last one needs no line end.
+/// Counts lines as a person does: the last one needs no line end.
 pub fn count_shown(text: &str) -> u64 {
     count_lines(text) + u64::from(!text.is_empty() && !text.ends_with('\n'))
 }

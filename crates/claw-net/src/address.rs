@@ -1,16 +1,16 @@
-//! Which addresses are public: routed on the internet, and no machine's own business.
+//! Public addresses: those that are routed on the internet and belong to no private network.
 //!
-//! Addresses that carry another one (IPv4 in IPv6, NAT64) are judged by that one. Where it is hidden or where the
-//! way leads through a tunnel, they are not public.
+//! Addresses that embed another one (IPv4 in IPv6, NAT64) are judged by that one. If the embedded one is
+//! obscured, or the address leads through a tunnel, it is not public.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Whether an address is public.
+/// Returns whether an address is public.
 pub fn is_public(address: IpAddr) -> bool {
     why_not_public(address).is_none()
 }
 
-/// Why an address is not public; `None` where it is.
+/// Returns the reason why an address is not public; `None` if it is.
 pub fn why_not_public(address: IpAddr) -> Option<&'static str> {
     match address {
         IpAddr::V4(address) => v4(address),

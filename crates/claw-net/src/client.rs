@@ -1,4 +1,4 @@
-//! The client: checks, sends, follows.
+//! The client: checks URLs, sends requests, follows redirects.
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -19,16 +19,16 @@ use crate::request::Request;
 use crate::resolve::{Lookup, Resolver, Unresolved, system_lookup};
 use crate::response::Response;
 
-/// How a client is made.
+/// The settings of a client.
 #[derive(Clone)]
 pub struct Options {
-    /// Origins that may be reached wherever they are.
+    /// Origins that may be reached at any address.
     pub named: BTreeSet<Origin>,
-    /// How long connecting may take, names and TLS included.
+    /// The timeout for connecting, including DNS and TLS.
     pub connect: Duration,
-    /// What the client calls itself.
+    /// The `User-Agent` header.
     pub user_agent: String,
-    /// Who knows which addresses a name has.
+    /// The resolver of names.
     pub lookup: Lookup,
 }
 
@@ -61,23 +61,23 @@ pub struct Client(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     options: Options,
-    /// Never connects to an address that is not public, names included.
+    /// The client for public addresses. It never connects to any other, even by name.
     public: OnceLock<reqwest::Client>,
-    /// For named origins only. Its connections are its own, so that the other never meets one.
+    /// The client for named origins only. Its connections are separate, so that the other never uses one.
     named: OnceLock<reqwest::Client>,
 }
 
-/// What another origin may be told.
+/// The headers that a redirect to another origin keeps.
 const HARMLESS: [HeaderName; 4] =
     [header::ACCEPT, header::ACCEPT_LANGUAGE, header::CONTENT_TYPE, header::USER_AGENT];
 
 impl Client {
-    /// A client. What it costs to make one is paid with the first request.
+    /// Makes a client. The clients under it are built with the first request.
     pub fn new(options: Options) -> Self {
         Self(Arc::new(Inner { options, public: OnceLock::new(), named: OnceLock::new() }))
     }
 
-    /// The client under this one, for a named origin or for all others.
+    /// Returns the client under this one, for a named origin or for all others.
     fn under(&self, origin: &Origin) -> Result<&reqwest::Client, NetError> {
         let Inner { options, public, named } = &*self.0;
         let is_named = options.named.contains(origin);
@@ -127,7 +127,7 @@ impl Client {
         }
     }
 
-    /// Who a URL leads to, if it may be gone there. Names are checked when they are resolved.
+    /// Returns the origin of a URL, if it may be reached. Names are checked when they are resolved.
     fn check(&self, url: &Url, from: Option<&Origin>) -> Result<Origin, NetError> {
         let refuse = |reason: String| Err(NetError::BadUrl { reason });
         let Some(origin) = Origin::of(url) else {
@@ -137,7 +137,7 @@ impl Client {
             return refuse("it holds a user name or a password; use headers".into());
         }
         if self.0.options.named.contains(&origin) {
-            // Who may send a request elsewhere must not be able to send it to a machine that only we can reach.
+            // A server elsewhere must not be able to redirect a request to a machine that only we can reach.
             return match from {
                 Some(from) if *from != origin => Err(NetError::Redirect {
                     from: from.clone(),
@@ -202,7 +202,7 @@ impl Client {
     }
 }
 
-/// The request as it is sent on.
+/// Returns the redirected request.
 fn redirected(request: Request, next: Url, status: u16, from: &Origin) -> Result<Request, NetError> {
     let mut request = request;
     let refuse = |reason: String| Err(NetError::Redirect { from: from.clone(), reason });
@@ -235,7 +235,7 @@ fn redirected(request: Request, next: Url, status: u16, from: &Origin) -> Result
     Ok(request)
 }
 
-/// What an error of the client under this one means.
+/// Converts an error of the client under this one.
 pub(crate) fn failed(origin: &Origin, error: &reqwest::Error) -> NetError {
     let mut source: Option<&(dyn Error + 'static)> = Some(error);
     while let Some(cause) = source {
@@ -259,7 +259,7 @@ pub(crate) fn failed(origin: &Origin, error: &reqwest::Error) -> NetError {
     NetError::Connection { origin, reason }
 }
 
-/// Whether what came was no HTTP, as opposed to nothing more coming.
+/// Returns whether the answer was not HTTP, as opposed to cut off.
 fn is_garbled(error: &reqwest::Error) -> bool {
     let mut source = error.source();
     while let Some(cause) = source {
@@ -271,7 +271,7 @@ fn is_garbled(error: &reqwest::Error) -> bool {
     false
 }
 
-/// The causes in one line. The URL is left out: it may hold a key.
+/// Returns the causes in one line. The URL is left out: it may hold a key.
 fn told(error: &reqwest::Error) -> String {
     let mut words = Vec::new();
     let mut source = error.source();

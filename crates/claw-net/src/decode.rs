@@ -1,7 +1,7 @@
-//! Bodies that were compressed for the way, decompressed within a limit.
+//! Decompression of bodies within a limit.
 //!
-//! A body is decompressed after all of it came, so its compressed size is limited by the request; its plain size is
-//! limited here, for each layer of compression.
+//! A body is decompressed once all of it has arrived, so the request limits its compressed size; the plain
+//! size is limited here, for each layer of compression.
 
 use std::io::Read;
 
@@ -10,10 +10,10 @@ use bytes::Bytes;
 /// The most layers of compression.
 const LAYERS: usize = 2;
 
-/// The reason why a body is not decompressed.
+/// The reason why a body could not be decompressed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Undecoded {
-    /// The plain body is longer than it may be.
+    /// The plain body exceeds the limit.
     TooLarge,
     /// The encoding is unknown, or the body is not in it.
     Broken(String),
@@ -36,7 +36,7 @@ pub(crate) fn decode(body: Bytes, encoding: &str, most: u64) -> Result<Bytes, Un
     for layer in layers.iter().rev() {
         body = match layer.as_str() {
             "gzip" | "x-gzip" => limited(flate2::read::MultiGzDecoder::new(&*body), layer, most)?,
-            // Servers send both the wrapped form, which the standard asks for, and the bare one.
+            // Servers send both the wrapped form, which the standard requires, and the bare one.
             "deflate" => match limited(flate2::read::ZlibDecoder::new(&*body), layer, most) {
                 Err(Undecoded::Broken(_)) => limited(flate2::read::DeflateDecoder::new(&*body), layer, most)?,
                 other => other?,

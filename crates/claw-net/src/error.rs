@@ -1,19 +1,19 @@
-//! What can go wrong. No message holds a query, a header or a body: keys travel in all of them.
+//! Errors. No message holds a query, a header or a body: keys travel in all of them.
 
 use std::time::Duration;
 
 use crate::origin::Origin;
 
-/// Why a request failed.
+/// The reason why a request failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NetError {
-    /// The URL is none that this client takes.
+    /// The client rejects the URL.
     #[error("the URL is refused: {reason}")]
     BadUrl {
         /// The problem with it.
         reason: String,
     },
-    /// It leads to an address that is not public.
+    /// The URL leads to an address that is not public.
     #[error(
         "`{host}` is at {address}, which is {why}; name its origin in the configuration if it should be reached"
     )]
@@ -22,10 +22,10 @@ pub enum NetError {
         host: String,
         /// The address.
         address: std::net::IpAddr,
-        /// What kind of address that is.
+        /// The kind of address.
         why: &'static str,
     },
-    /// The caller's own rules refuse an address on the way.
+    /// The caller's own rules reject an address on the way.
     #[error("{reason}")]
     Gated {
         /// The rule.
@@ -39,60 +39,60 @@ pub enum NetError {
         /// The problem with it.
         reason: String,
     },
-    /// The server sends elsewhere, where this request may not go.
+    /// The server redirects to a place where this request may not go.
     #[error("{from} redirects: {reason}")]
     Redirect {
-        /// Who does.
+        /// The redirecting server.
         from: Origin,
-        /// Why it is not followed.
+        /// The reason why it is not followed.
         reason: String,
     },
-    /// There is no such name, or nobody answers for it.
+    /// The name does not exist, or its DNS server does not answer.
     #[error("`{host}` has no address: {reason}")]
     NoAddress {
         /// The host of the URL.
         host: String,
-        /// What the resolver said.
+        /// The resolver's error.
         reason: String,
     },
-    /// No connection came about, or it broke.
+    /// No connection was established, or it broke.
     #[error("the connection to {origin} failed: {reason}")]
     Connection {
-        /// With whom.
+        /// The server.
         origin: Origin,
-        /// What happened.
+        /// The error.
         reason: String,
     },
-    /// A limit of time was reached.
+    /// A timeout was reached.
     #[error("{origin} took longer than {limit:?} to {what}")]
     TimedOut {
-        /// Who.
+        /// The server.
         origin: Origin,
-        /// What it took too long for.
+        /// The step that took too long.
         what: &'static str,
         /// The limit.
         limit: Duration,
     },
-    /// What came was not HTTP.
+    /// The answer was not HTTP.
     #[error("{origin} did not answer in HTTP: {reason}")]
     Garbled {
-        /// Who.
+        /// The server.
         origin: Origin,
-        /// What happened.
+        /// The error.
         reason: String,
     },
-    /// The answer is longer than it may be.
+    /// The answer exceeds the limit.
     #[error("the answer of {origin} is longer than {most} bytes")]
     TooLarge {
-        /// Whose.
+        /// The server.
         origin: Origin,
         /// The limit.
         most: u64,
     },
-    /// The client could not be made.
+    /// The client could not be built.
     #[error("no HTTP client could be made: {reason}")]
     NoClient {
-        /// What happened.
+        /// The error.
         reason: String,
     },
 }

@@ -1,13 +1,13 @@
 //! The guarded HTTP client.
 //!
-//! It reaches public addresses, and the [`Origin`]s that configuration names; nothing else, whatever a URL, a name's
-//! addresses or a redirect say:
+//! It reaches public addresses, and the [`Origin`]s that the configuration names; nothing else, whatever a
+//! URL, a name's addresses or a redirect say:
 //!
-//! - The host of every URL is checked where it is an address, and every address that a name has where it is not. A
-//!   name is resolved once: what was checked is what is connected to.
-//! - Redirects are followed by hand, each checked like a first request. Another origin gets none of the headers but
-//!   harmless ones, and no body; a named origin is never reached by way of another one.
-//! - A body that was compressed is decompressed within the same limit of size.
+//! - The host of every URL is checked: if it is an address, that one, else every address of the name. A name
+//!   is resolved once: the checked addresses are those connected to.
+//! - Redirects are followed by hand, each checked like a first request. Another origin gets only harmless
+//!   headers, and no body; a named origin is never reached by a redirect from another one.
+//! - A compressed body is decompressed within the same size limit.
 //! - No proxies, no cookies, no referrers. Every request has limits of time and size.
 
 mod address;

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use url::Url;
 
-/// Where a URL leads: scheme, host and port.
+/// The origin of a URL: scheme, host and port.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Origin {
     scheme: String,
@@ -13,7 +13,7 @@ pub struct Origin {
     port: u16,
 }
 
-/// Why a text is no origin.
+/// A text that is not an origin.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` names no origin; write it as `http://localhost:11434`")]
 pub struct NotAnOrigin {
@@ -22,7 +22,7 @@ pub struct NotAnOrigin {
 }
 
 impl Origin {
-    /// The origin of a URL, if it is one of HTTP.
+    /// Returns the origin of a URL; `None` if it is not HTTP.
     pub fn of(url: &Url) -> Option<Self> {
         let scheme = Some(url.scheme()).filter(|scheme| matches!(*scheme, "http" | "https"))?;
         Some(Self {

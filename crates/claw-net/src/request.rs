@@ -9,10 +9,11 @@ use reqwest::Method;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use url::Url;
 
-/// Refuses an address, with the reason: asked before the first request and before each redirect.
+/// A check that rejects an address, with the reason: called before the first request and before each
+/// redirect.
 pub type Gate = Arc<dyn Fn(&Url) -> Result<(), String> + Send + Sync>;
 
-/// What is asked of a server.
+/// A request to a server.
 #[derive(Clone)]
 pub struct Request {
     pub(crate) method: Method,
@@ -25,14 +26,14 @@ pub struct Request {
     pub(crate) gate: Option<Gate>,
 }
 
-/// How long a server may take.
+/// The timeouts of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Times {
-    /// Until the head of its answer is there, connecting included; for each redirect anew.
+    /// Until the head of the answer arrives, connecting included; restarts with each redirect.
     pub first_byte: Duration,
-    /// Between two pieces of its answer.
+    /// Between two pieces of the answer.
     pub idle: Duration,
-    /// For everything.
+    /// For everything; `None` for no limit.
     pub whole: Option<Duration>,
 }
 
@@ -43,7 +44,7 @@ impl Default for Times {
 }
 
 impl Request {
-    /// A request without headers and body, that follows no redirects and takes 10 MiB.
+    /// Makes a request without headers and body that follows no redirects and accepts up to 10 MiB.
     pub fn new(method: Method, url: Url) -> Self {
         Self {
             method,
@@ -57,42 +58,42 @@ impl Request {
         }
     }
 
-    /// With a header, in place of one of the same name.
+    /// Sets a header, replacing one of the same name.
     #[must_use]
     pub fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.headers.insert(name, value);
         self
     }
 
-    /// With a body.
+    /// Sets the body.
     #[must_use]
     pub fn body(mut self, body: impl Into<Bytes>) -> Self {
         self.body = body.into();
         self
     }
 
-    /// Follows at most so many redirects.
+    /// Follows at most this many redirects.
     #[must_use]
     pub fn redirects(mut self, most: usize) -> Self {
         self.redirects = most;
         self
     }
 
-    /// Takes at most so many bytes of an answer.
+    /// Accepts at most this many bytes of an answer.
     #[must_use]
     pub fn most_bytes(mut self, most: u64) -> Self {
         self.most_bytes = most;
         self
     }
 
-    /// Asks `gate` about every address on the way.
+    /// Checks every address on the way with `gate`.
     #[must_use]
     pub fn gate(mut self, gate: Gate) -> Self {
         self.gate = Some(gate);
         self
     }
 
-    /// Waits no longer than this.
+    /// Sets the timeouts.
     #[must_use]
     pub fn times(mut self, times: Times) -> Self {
         self.times = times;

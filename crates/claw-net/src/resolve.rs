@@ -1,4 +1,4 @@
-//! Names into addresses, checked before anything is connected to.
+//! Resolution of names, checked before connecting.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -10,10 +10,10 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 use crate::address::why_not_public;
 
-/// Says which addresses a name has.
+/// Returns the addresses of a name.
 pub type Lookup = Arc<dyn Fn(String) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> + Send + Sync>;
 
-/// Asks the system.
+/// Returns the system's resolver.
 pub fn system_lookup() -> Lookup {
     Arc::new(|name| {
         async move {
@@ -24,17 +24,18 @@ pub fn system_lookup() -> Lookup {
     })
 }
 
-/// Hands the client the addresses that it connects to. There is no second look-up between check and use.
+/// Resolves the addresses that the client connects to. There is no second lookup between check and use.
 pub(crate) struct Resolver {
     pub(crate) lookup: Lookup,
-    /// Whether only public addresses pass.
+    /// True to accept public addresses alone.
     pub(crate) guarded: bool,
 }
 
-/// Why a name got no addresses.
+/// The reason why a name could not be resolved.
 #[derive(Debug, Clone, thiserror::Error)]
 pub(crate) enum Unresolved {
-    /// One of its addresses is not public. Which others it has does not matter: an honest name does not mix them.
+    /// One of its addresses is not public. Its other addresses do not matter: an honest name does not mix
+    /// them.
     #[error("`{host}` is at {address}, which is {why}")]
     NotPublic { host: String, address: IpAddr, why: &'static str },
     #[error("`{host}` has no address: {reason}")]
@@ -59,7 +60,7 @@ impl Resolve for Resolver {
                     return Err(Unresolved::NotPublic { host, address, why }.into());
                 }
             }
-            // The port is the URL's.
+            // The client takes the port from the URL.
             let addresses = found.into_iter().map(|address| SocketAddr::new(address, 0));
             Ok(Box::new(addresses) as Addrs)
         })

@@ -21,37 +21,37 @@ pub struct Response {
     pub(crate) most_bytes: u64,
     pub(crate) read: u64,
     pub(crate) idle: Duration,
-    /// When everything has to be there, and what was allowed for it.
+    /// The deadline for the whole answer, and the limit that set it.
     pub(crate) deadline: Option<(Instant, Duration)>,
 }
 
 impl Response {
-    /// The status.
+    /// Returns the HTTP status.
     pub fn status(&self) -> u16 {
         self.inner.status().as_u16()
     }
 
-    /// The headers.
+    /// Returns the headers.
     pub fn headers(&self) -> &HeaderMap {
         self.inner.headers()
     }
 
-    /// A header's text.
+    /// Returns a header's text; `None` if it is missing or not text.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers().get(name)?.to_str().ok()
     }
 
-    /// Where it came from, after redirects.
+    /// Returns the final URL, after redirects.
     pub fn url(&self) -> &Url {
         &self.url
     }
 
-    /// Who answered, after redirects.
+    /// Returns the origin that answered, after redirects.
     pub fn origin(&self) -> &Origin {
         &self.origin
     }
 
-    /// The next piece of the body; `None` at its end.
+    /// Returns the next piece of the body; `None` at its end.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, NetError> {
         let idle = (Instant::now() + self.idle, self.idle, "send more");
         let (until, limit, what) = match self.deadline {
@@ -69,7 +69,7 @@ impl Response {
         Ok(Some(chunk))
     }
 
-    /// All that is left of the body.
+    /// Returns the rest of the body.
     pub async fn bytes(&mut self) -> Result<Bytes, NetError> {
         let mut all = BytesMut::new();
         while let Some(chunk) = self.chunk().await? {
@@ -80,7 +80,8 @@ impl Response {
 }
 
 impl Response {
-    /// All that is left of the body, decompressed as its head says. The limit of the request holds before and after.
+    /// Returns the rest of the body, decompressed as its head says. The request's limit applies before and
+    /// after.
     pub async fn decoded(&mut self) -> Result<Bytes, NetError> {
         let body = self.bytes().await?;
         let layers = self.headers().get_all(reqwest::header::CONTENT_ENCODING).iter();

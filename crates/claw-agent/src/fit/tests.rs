@@ -12,7 +12,7 @@ fn result(bytes: usize) -> Turn {
     Turn { role: Role::Tool, parts: vec![Part::Result(told)] }
 }
 
-/// Which of the results were trimmed.
+/// Shows which results were trimmed.
 fn trimmed(sizes: &[usize], budget: usize) -> String {
     let mut turns: Vec<Turn> = sizes.iter().map(|size| result(*size)).collect();
     let before = turns.clone();

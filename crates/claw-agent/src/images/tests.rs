@@ -6,7 +6,7 @@ use claw_host::MemoryStore;
 
 use super::*;
 
-/// Counts how often bytes are read.
+/// Counts reads of bytes.
 #[derive(Default)]
 struct Counting(MemoryStore, AtomicUsize);
 
@@ -24,14 +24,14 @@ impl Blobs for Counting {
     }
 }
 
-/// An image of some megabytes.
+/// Returns an image of this many megabytes.
 fn image(megabytes: usize, fill: u8) -> Part {
     let mut bytes = vec![fill; megabytes << 20];
     bytes[..10].copy_from_slice(b"\x89PNG\r\n\x1a\n\0\0");
     Part::Image(Image::new("image/png", bytes))
 }
 
-/// Stores images, and loads a history that names them, one a turn.
+/// Stores images, and loads a history that names them, one per turn.
 async fn loaded(images: Vec<Part>) -> (Vec<Result<usize, String>>, usize) {
     let (store, tenant) = (Counting::default(), TenantId::main());
     super::store(&store, &tenant, &images, UnixMillis(0)).await.unwrap();

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::{Finding, Loops};
 use crate::LoopLimits;
 
-/// A call: its tool, its argument, its result, and whether it reads (`r`), writes (`w`) or fails (`f`).
+/// A call: its tool, its argument, its result, and its kind: reads (`r`), writes (`w`) or fails (`f`).
 type Made = (&'static str, &'static str, &'static str, char);
 
 fn observe(loops: &mut Loops, (tool, arg, result, kind): Made) -> Option<Finding> {
@@ -19,7 +19,7 @@ fn observe(loops: &mut Loops, (tool, arg, result, kind): Made) -> Option<Finding
     loops.observe(&wanted, &told, kind == 'r')
 }
 
-/// What is found after each of these calls: `.` nothing, `w` a warning, `s` a stop.
+/// Checks the finding after each of these calls: `.` nothing, `w` a warning, `s` a stop.
 #[track_caller]
 fn check(calls: impl IntoIterator<Item = Made>, expected: &str) {
     let mut loops = Loops::new(LoopLimits::default());

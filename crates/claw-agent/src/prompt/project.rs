@@ -1,13 +1,13 @@
-//! The project's own words in the prompt: named, fenced and within a budget.
+//! The project's files in the prompt: named, fenced and within a budget.
 
 use std::path::Path;
 
-/// How a project's files are read, and how many bytes of them are told.
+/// The reader of a project's files, and their budget.
 #[derive(Debug, Clone, Copy)]
 pub struct ProjectFiles {
     /// Reads the files of the project that a workspace is in, each with its path.
     pub read: fn(&Path) -> Vec<(String, String)>,
-    /// How many bytes of them stand in a prompt.
+    /// The most bytes of them in a prompt.
     pub bytes: usize,
 }
 
@@ -18,7 +18,8 @@ the user says goes before them.";
 const BEGIN: &str = "[project file ";
 const END: &str = "[end of project file ";
 
-/// The section about the project; empty where it says nothing. The nearest file is the last one, and is cut last.
+/// Returns the section about the project; empty if there are no files. The nearest file is the last one, and
+/// is cut last.
 pub(crate) fn section(files: &[(String, String)], bytes: usize) -> String {
     let mut left = bytes;
     let mut parts: Vec<String> = Vec::new();

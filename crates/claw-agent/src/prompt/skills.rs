@@ -1,16 +1,16 @@
-//! The skills that a model is told of: a few, in a fixed order, within a budget. The rest is found by searching.
+//! Skills in the prompt: a few, in a fixed order, within a budget. The rest is found by searching.
 
 use claw_core::skill::SkillCard;
 
-/// The longest description that is told, in characters.
+/// The longest description in the prompt, in characters.
 const DESCRIPTION: usize = 200;
 
 const ABOUT: &str = "\
 A skill is a set of instructions for one kind of job. When one fits what you are asked, take it up with `use_skill` before \
 you begin, and follow it.";
 
-/// The section about skills; empty where there is none. Skills that do not fit in `budget` tokens are counted: those of
-/// earlier tiers stand before those of later ones, and what is told is ordered by name.
+/// Returns the section about skills; empty if there are none. Earlier tiers are chosen first; skills that do
+/// not fit in `budget` tokens are only counted. The chosen ones are sorted by name.
 pub(crate) fn section(skills: &[SkillCard], budget: usize) -> String {
     let mut left = budget.saturating_mul(4);
     let mut lines: Vec<(&str, String)> = Vec::new();
@@ -34,7 +34,7 @@ pub(crate) fn section(skills: &[SkillCard], budget: usize) -> String {
     format!("\n\n## Skills\n\n{ABOUT}\n{listed}{more}")
 }
 
-/// A description on one line.
+/// Returns a description on one line, cut if it is too long.
 fn shortened(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     if line.chars().count() <= DESCRIPTION {

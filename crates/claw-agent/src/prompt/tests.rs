@@ -11,7 +11,7 @@ use claw_store::SqliteStore;
 use super::{PROGRAMS, compose, context_files};
 use crate::Profile;
 
-/// The prompt with the context files that the store has.
+/// Returns the prompt with the context files in the store.
 async fn prompt(
     store: &(impl Documents + ?Sized),
     caller: &Caller,
@@ -47,7 +47,7 @@ async fn store(files: &[(&str, Option<&str>, Shelf, &str)]) -> SqliteStore {
     store
 }
 
-/// The headings of the files, and what stands under them.
+/// Returns the headings of the files, and the texts under them.
 async fn told(store: &SqliteStore, kind: AgentKind) -> Vec<(String, String)> {
     let profile = Profile { kind, ..Profile::default() };
     let prompt = prompt(store, &caller(), &profile, (NOW, &[], &[])).await.unwrap();
@@ -161,7 +161,7 @@ async fn an_open_agent_begins_with_its_bootstrap_until_it_is_emptied() {
         text.starts_with("This is your first run with this user.") && text.ends_with("\n\nAsk who I am."),
         "{text}"
     );
-    // Ann is done with it; the agent keeps it for others.
+    // Ann has emptied the file; the agent keeps it for others.
     let done = store(&[base, ("BOOTSTRAP.md", Some("ann"), Shelf::Context, "")]).await;
     assert_eq!(told(&done, AgentKind::Open).await, []);
     assert_eq!(told(&first, AgentKind::Predefined).await, [], "what it cannot empty it is not told");

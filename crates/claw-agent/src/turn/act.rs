@@ -1,7 +1,7 @@
-//! Making the calls that a model wants, and telling it what came of them.
+//! Makes the calls that a model requests, and returns their results to it.
 //!
-//! What only reads is made together; every other call by itself. Results are stored as they come, so that a crash
-//! loses as few of them as can be.
+//! Calls that only read run together; every other call runs alone. Results are stored as they arrive, so that
+//! a crash loses as few of them as possible.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -15,19 +15,19 @@ use claw_registry::{Arguments, Offer, Reply, Request, Waiting};
 use super::Run;
 use crate::{Finding, RunError, result};
 
-/// A call may take this long, however late it is made.
+/// The shortest timeout of a call, even if the run has less time left.
 const SHORTEST_CALL: Duration = Duration::from_secs(1);
 
 /// The approvals that calls of a run wait for.
 pub(super) type Waits = Vec<Waiting>;
 
 impl Run<'_> {
-    /// Makes the calls, in order; each has one result after it. Stops at a call that waits for an approval: it and
-    /// those after it stay open until the run is taken up again.
+    /// Makes the calls, in order; each gets one result. Stops at a call that waits for an approval: that call
+    /// and those after it stay open until the run is resumed.
     pub(super) async fn act(&mut self, offer: &Offer, calls: Vec<Wanted>) -> Result<Waits, RunError> {
         let (within, beyond) = self.within_limit(calls);
         let waits = self.make(offer, within).await?;
-        // What waits keeps those after it open.
+        // A waiting call keeps those after it open.
         if waits.is_empty() {
             self.tell_beyond(&beyond).await?;
         }
@@ -51,8 +51,8 @@ impl Run<'_> {
         self.tell(beyond.iter().map(|wanted| result::not_made(wanted, &why)).collect()).await
     }
 
-    /// Takes up the calls that have no result: what has not begun is made now, what has is told of and never
-    /// repeated.
+    /// Resumes the calls that have no result: those that have not begun are made now; those that have begun
+    /// are reported and never repeated.
     pub(super) async fn take_up(&mut self, offer: &Offer, open: Vec<Wanted>) -> Result<Waits, RunError> {
         let (open, beyond) = self.within_limit(open);
         let mut to_make = Vec::new();
@@ -75,7 +75,7 @@ impl Run<'_> {
         Ok(waits)
     }
 
-    /// What the ledger says of a call; `None` where it has not begun.
+    /// Returns the ledger's outcome of a call; `None` if it has not begun.
     pub(super) async fn fate(&self, wanted: &Wanted) -> Result<Option<Outcome>, RunError> {
         Ok(self.deployment.store.fate(&self.caller.tenant, wanted.call).await?)
     }
@@ -101,8 +101,8 @@ impl Run<'_> {
         Ok(Waits::new())
     }
 
-    /// Takes calls down the road; those that cannot be made are told so. Returns the calls that are over with their
-    /// results, and the approvals that others wait for.
+    /// Executes calls; those that cannot be made get a result that says so. Returns the finished calls with
+    /// their results, and the approvals that the others wait for.
     async fn made(&mut self, offer: &Offer, calls: &[Wanted]) -> (Vec<(Wanted, Told)>, Waits) {
         let stopped = self.stopping.now.is_cancelled();
         let early = |wanted: &Wanted| match stopped {
@@ -114,7 +114,7 @@ impl Run<'_> {
         let requests: Vec<Request> = requests.map(|(wanted, _)| self.request(wanted)).collect();
         let mut replies = self.deployment.executor.execute_batch(offer, requests).await.into_iter();
         self.count_uses(offer, replies.as_slice());
-        // Followers hear how calls went before they see the results.
+        // Followers get the events of calls before their results.
         self.deployment.chronicle.written().await;
         let (mut made, mut waits) = (Vec::with_capacity(calls.len()), Waits::new());
         for (wanted, early) in calls.iter().zip(early) {
@@ -154,7 +154,7 @@ impl Run<'_> {
         }
     }
 
-    /// Looks whether the run goes in circles; the model hears of it first, then it is over.
+    /// Checks whether the run goes in circles: the model is warned first, then the run ends.
     fn watched(&mut self, offer: &Offer, made: Vec<(Wanted, Told)>) -> Vec<Told> {
         let watched = made.into_iter().map(|(wanted, mut told)| {
             match self.loops.observe(&wanted, &told, offer.only_reads(&wanted.tool)) {
@@ -172,13 +172,13 @@ impl Run<'_> {
         watched.collect()
     }
 
-    /// Stores results, and goes on with them.
+    /// Stores results, and adds them to the history.
     async fn tell(&mut self, told: Vec<Told>) -> Result<(), RunError> {
         let parts = told.into_iter().map(Part::Result).collect();
         self.say(MessageId::new(), Turn { role: Role::Tool, parts }).await
     }
 
-    /// Counts the tools that were used: those stay when tokens are short.
+    /// Counts the used tools: those stay in the offer when tokens are short.
     fn count_uses(&mut self, offer: &Offer, replies: &[Reply]) {
         let ran = replies.iter().filter(|reply| reply.refusal().is_none() && reply.waiting().is_none());
         for meta in ran.filter_map(|reply| offer.meta(&reply.tool)) {
@@ -186,7 +186,7 @@ impl Run<'_> {
         }
     }
 
-    /// Stores how often this run used each tool. A count that is lost harms nothing.
+    /// Stores how often this run used each tool. A lost count does no harm.
     pub(super) async fn write_uses(&mut self) {
         let uses: Vec<(ToolName, u64)> = self.known.used.drain().collect();
         if uses.is_empty() {

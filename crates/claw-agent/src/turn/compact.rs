@@ -1,7 +1,7 @@
-//! A conversation that the model can no longer read whole: old results are left out, old runs are summed up in parts
-//! that the model can read.
+//! Sessions that exceed the model's context window: old results are left out, and old runs are summarised in
+//! parts that fit.
 //!
-//! The summary is the model's own work. It stands for messages that stay in the store; where it cannot be made, the
+//! The model writes the summary. It covers messages that stay in the store. If no summary can be made, the
 //! oldest runs are left out and the run goes on with what fits.
 
 use claw_core::message::{Part, Turn};
@@ -18,11 +18,11 @@ use crate::{RunError, fit};
 const ASK: &str = "Sum up the conversation above for yourself, so that you can go on without it: what the user wants \
 and has said about how, what was done and found (with names, paths and figures), what was decided and why, and what \
 is left to do. Leave out what no longer matters. Answer with the summary alone.";
-/// The most parts that are summed up in one run; what is older is left out.
+/// The most parts that are summarised in one run; older runs are left out.
 const PARTS: usize = 8;
 
 impl Run<'_> {
-    /// The conversation, so that the model can read it.
+    /// Returns the turns, cut so that they fit the model's context window.
     pub(super) async fn fitting(
         &mut self,
         offer: &Offer,
@@ -49,7 +49,7 @@ impl Run<'_> {
         Ok(turns)
     }
 
-    /// How many tokens of conversation the model can read, beside all else.
+    /// Returns the tokens that the context window has left for turns.
     fn budget(&self, system: &Prompt, tools: &[Spec]) -> usize {
         let card = self.model.card();
         let size = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
@@ -57,14 +57,15 @@ impl Run<'_> {
         let answer = size(self.profile.limits.output_tokens.unwrap_or(card.output)).min(context / 4);
         let told = (system.stable.len() + system.changing.len()).div_ceil(4);
         let tools: usize = tools.iter().map(|spec| estimate_tokens(&Dialect::Default.tool(spec))).sum();
-        // Counting is estimating: a tenth stays free.
+        // Token counts are estimates: a tenth stays free.
         let left = context.saturating_sub(answer + told + tools) / 10 * 9;
         left.max(context / 8) >> self.squeezed
     }
 
-    /// Sums up the earlier runs, in parts that the model can read. Where that fails, the rest stays as it is.
+    /// Summarises the earlier runs, in parts that fit the context window. If that fails, the rest stays as it
+    /// is.
     async fn sum_up(&mut self, offer: &Offer, told: (&Prompt, &[Spec], usize)) -> Result<(), RunError> {
-        // The summary of the parts before is read with each part.
+        // Each part is read together with the summary of the parts before.
         let part = told.2 / 2;
         let left_out = self.history.leave_out(part.saturating_mul(PARTS));
         if left_out > 0 {
@@ -84,7 +85,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Asks the model for a summary; `None` where it gives none, or the run is stopped.
+    /// Asks the model for a summary; `None` if it gives none, or the run is stopped.
     async fn summary_of(
         &self,
         mut turns: Vec<Turn>,
@@ -113,7 +114,7 @@ impl Run<'_> {
         };
         self.pay(&answer).await;
         let text = Turn { role: Role::Assistant, parts: self.scrubbed(answer.parts) }.words();
-        // A quarter of what the model can read, at four bytes a token.
+        // A quarter of the context, at four bytes a token.
         let text = text.trim();
         let text = &text[..text.floor_char_boundary(budget)];
         Ok((!text.is_empty()).then(|| text.to_owned()))

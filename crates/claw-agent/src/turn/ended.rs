@@ -1,7 +1,7 @@
-//! Background commands that ended: each is told in its conversation, once.
+//! Background commands that ended: each is reported in its session, once.
 //!
-//! What is told comes from the store, so that it is also told where the program that ran the command is gone. The
-//! message has the command's own id, and a message whose id is known is not stored again.
+//! The ends come from the store, so that they are reported even if the program that ran the command is gone.
+//! The message has the command's own id, and a message whose id is known is not stored again.
 
 use std::collections::HashSet;
 
@@ -12,11 +12,11 @@ use claw_core::{MessageId, ProcessId};
 use super::Run;
 use crate::{History, RunError};
 
-/// Which ends the run has told of.
+/// The commands whose ends the run has reported.
 pub(super) type Told = HashSet<ProcessId>;
 
 impl Run<'_> {
-    /// Tells the agent of background commands that ended since it last heard of any.
+    /// Reports background commands that ended since the last report.
     pub(super) async fn hear_of_ends(&mut self) -> Result<(), RunError> {
         if !self.known.must_read_processes() {
             return Ok(());
@@ -43,11 +43,11 @@ impl Run<'_> {
     }
 }
 
-/// The longest part of a command that is told again, in characters.
+/// The longest part of a command that a report shows, in characters.
 const SHOWN: usize = 200;
 
 fn notice(process: &Process, end: ProcessEnd) -> String {
-    // On one line, so that it cannot pass for more than the part of a sentence that it is.
+    // One line, so that the command cannot pass for more than a part of the sentence.
     let plain = |c: char| if c.is_control() { ' ' } else { c };
     let mut command: String = process.new.command.chars().take(SHOWN).map(plain).collect();
     if process.new.command.chars().nth(SHOWN).is_some() {

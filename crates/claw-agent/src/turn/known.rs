@@ -1,7 +1,7 @@
 //! Facts that a run reads again only when they may have changed.
 //!
-//! A turn asks the model many times; most of what it is told stays the same meanwhile. Each fact here has the topic of the
-//! store that tells of its changes.
+//! A turn asks the model many times, and most of its prompt stays the same meanwhile. Each fact here has a
+//! topic of the store that announces its changes.
 
 use std::collections::HashMap;
 
@@ -13,18 +13,18 @@ use tokio::sync::watch;
 pub(super) struct Known {
     documents: watch::Receiver<u64>,
     processes: watch::Receiver<u64>,
-    /// The context files, as they were last read.
+    /// The context files, as they were last read; `None` if they must be read.
     pub(super) files: Option<Vec<(String, String)>>,
     has_processes: bool,
-    /// The section about skills, as it was first told.
+    /// The section about skills, as first sent to the model.
     pub(super) skills: Option<String>,
-    /// The project's own words, as they were first told.
+    /// The section about the project, as first sent to the model.
     pub(super) project: Option<String>,
-    /// The tools that the session was told of. Nobody else changes them while the run goes on.
+    /// The tools that the session was offered. Nobody else changes them during the run.
     pub(super) offered: Option<Vec<ToolName>>,
-    /// How often the agent used each tool before the run.
+    /// The agent's use count of each tool before the run.
     pub(super) uses: Option<HashMap<ToolName, u64>>,
-    /// How often this run used each tool; written when it ends.
+    /// This run's use count of each tool; stored when it ends.
     pub(super) used: HashMap<ToolName, u64>,
 }
 
@@ -43,21 +43,23 @@ impl Known {
         }
     }
 
-    /// Forgets the context files if a document may have changed.
+    /// Drops the context files if a document may have changed.
     pub(super) fn forget_changed_files(&mut self) {
         if changed(&mut self.documents) {
             self.files = None;
         }
     }
 
-    /// Whether background processes are to be read: for the first time, or since one may have changed.
+    /// Returns whether background processes must be read: for the first time, or because one may have
+    /// changed.
     pub(super) fn must_read_processes(&mut self) -> bool {
         let is_first = !std::mem::replace(&mut self.has_processes, true);
         changed(&mut self.processes) || is_first
     }
 }
 
-/// Whether a topic rose since it was last looked at. A store that is closed is read, and says so.
+/// Returns whether a topic rose since the last check. A closed store counts as changed, so that reading it
+/// reports the error.
 fn changed(topic: &mut watch::Receiver<u64>) -> bool {
     let changed = topic.has_changed().unwrap_or(true);
     topic.mark_unchanged();

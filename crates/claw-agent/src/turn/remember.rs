@@ -1,8 +1,8 @@
-//! A silent turn before old runs are summed up: the agent may write down what should last.
+//! A silent turn before old runs are summarised: the agent may store lasting facts in its memory.
 //!
-//! A summary is for the rest of one session; what the user will want in another one belongs into memory. Nothing of the
-//! turn is said to anyone or becomes part of the conversation. Its calls take the road like all others and are in the
-//! ledger; it has a few tools, writes memory documents alone, and nobody is asked for it.
+//! A summary serves the rest of one session; facts for other sessions belong in memory. No text of this turn
+//! is shown to anyone or becomes part of the session. Its calls go through the executor like all others and
+//! are in the ledger. It has a few tools, writes memory documents alone, and asks nobody for approval.
 
 use claw_core::message::{Args, Part, Turn, Wanted};
 use claw_core::port::{Piece, Prompt, Question};
@@ -22,11 +22,11 @@ const READ: [&str; 3] = ["read_file", "memory_search", "memory_get"];
 const WRITE: [&str; 2] = ["edit", "write_file"];
 /// The most answers of the turn.
 const STEPS: usize = 4;
-/// The document that such an agent has at least.
+/// The document that every agent with such a memory has.
 const MEMORY: &str = "MEMORY.md";
 
 impl Run<'_> {
-    /// Lets the agent write down what should last of these turns. Where that cannot be done, or fails, the run goes on.
+    /// Lets the agent store lasting facts of these turns. If that is impossible or fails, the run goes on.
     pub(super) async fn remember(
         &mut self,
         offer: &Offer,
@@ -86,7 +86,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Whether the agent's memory is documents of the store.
+    /// Returns whether the agent's memory is documents of the store.
     fn has_memory(&self) -> bool {
         let bridge = &self.deployment.executor.registry().world().bridge;
         bridge.as_ref().is_some_and(|bridge| bridge.document(&self.caller, MEMORY.as_ref()).is_some())
@@ -104,7 +104,7 @@ impl Run<'_> {
                 "in this turn only `MEMORY.md` and files below `memory/` are written",
             );
         }
-        // A call that would have to be asked about is not made: nobody is there.
+        // A call that needs approval is not made: nobody is there to give it.
         let request = Request { asking: Asking::Impossible, ..self.request(wanted) };
         let replies = self.deployment.executor.execute_batch(offer, vec![request]).await;
         match replies.into_iter().next() {
@@ -114,7 +114,7 @@ impl Run<'_> {
     }
 }
 
-/// Whether arguments name a memory document.
+/// Returns whether arguments name a memory document.
 fn is_memory(args: &Args) -> bool {
     let Args::Json(args) = args else { return false };
     let Some(path) = args.get("path").and_then(serde_json::Value::as_str) else { return false };

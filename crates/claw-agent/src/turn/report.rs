@@ -1,4 +1,4 @@
-//! Giving a run up: why is told in its conversation, and what nobody knows is said to be so.
+//! Giving up a run: its session gets the reason, and calls with an unknown outcome are reported as such.
 
 use claw_core::MessageId;
 use claw_core::message::{Part, Turn};
@@ -7,7 +7,7 @@ use claw_core::store::{Finish, Job, JobEnd, Lease, Role};
 use super::message;
 use crate::{Deployment, History, Order, RunError, result};
 
-/// Ends a run that nobody will carry further. Its model is not needed for it.
+/// Ends a run that nobody will continue. This needs no model.
 pub(crate) async fn report(
     deployment: &Deployment,
     job: &Job,

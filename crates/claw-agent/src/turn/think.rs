@@ -1,4 +1,4 @@
-//! Asking the model, and telling what it says while it says it.
+//! Asks the model, and streams its answer.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -11,18 +11,18 @@ use claw_registry::{CallScrubber, Saying};
 use super::Run;
 use crate::{RunError, images};
 
-/// What came of asking.
+/// The outcome of a request to the model.
 pub(super) enum Thought {
     /// The model answered.
     Answered(MessageId, Answer),
-    /// It was stopped; this is what it had said.
+    /// The run was stopped; this is the partial answer.
     Cut(MessageId, String),
-    /// The run's time was up; this is what it had said.
+    /// The run's time was up; this is the partial answer.
     Late(MessageId, String),
 }
 
 impl Run<'_> {
-    /// How much of the run's time is left.
+    /// Returns the time that the run has left.
     pub(super) fn time_left(&self) -> Duration {
         let spent = self.deployment.clock.now().since(self.began);
         self.profile.limits.time().saturating_sub(spent)
@@ -31,7 +31,7 @@ impl Run<'_> {
     /// Asks the model. Stopping the run drops the request.
     pub(super) async fn think(&self, question: Question) -> Result<Thought, RunError> {
         let ear = Listening::new(self);
-        // A last answer may take a tenth more than what was left.
+        // A last answer may exceed the remaining time by a tenth of the limit.
         let left = self.time_left() + self.profile.limits.time() / 10;
         let mut is_late = false;
         let answer = tokio::select! {
@@ -61,14 +61,14 @@ impl Run<'_> {
 }
 
 impl Run<'_> {
-    /// Puts a question to the model, with the images that its turns name.
+    /// Sends a question to the model, with the images that its turns name.
     pub(super) async fn ask(&self, mut question: Question, ear: &dyn Ear) -> Result<Answer, ModelError> {
         images::load(&*self.deployment.store, &self.caller.tenant, &mut question.turns).await;
         self.model.ask(&question, ear).await
     }
 }
 
-/// Passes on what a model says, scrubbed, and keeps its words in case they end half-way.
+/// Streams the model's answer, scrubbed, and keeps its text in case it is cut off.
 struct Listening {
     store: Arc<dyn Store>,
     owner: Owner,
@@ -97,7 +97,7 @@ impl Listening {
         Self { store: Arc::clone(&run.deployment.store), owner: run.owner(), scrubber, state }
     }
 
-    /// Which message it was, and its words.
+    /// Returns the id and the text of the message.
     fn end(self) -> (MessageId, String) {
         let State { id, words, thoughts, mut text } =
             self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -128,7 +128,7 @@ impl Ear for Listening {
                 *state = State::new(&self.scrubber);
                 return;
             }
-            // Calls are told when they are made.
+            // Calls are reported when they are made.
             Piece::Call { .. } | Piece::Args(_) => return,
         };
         if !shown.is_empty() {

@@ -1,4 +1,4 @@
-//! Stopping a run ends the model's stream and its tools at once, and keeps what was said.
+//! Stopping a run ends the model's stream and its tools at once, and keeps the partial answer.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;

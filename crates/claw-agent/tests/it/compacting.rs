@@ -1,4 +1,4 @@
-//! A conversation that grows beyond what the model can read.
+//! A session that grows beyond the model's context window.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,7 +14,7 @@ use claw_testkit::fixture;
 
 use crate::kit::{Bench, LANE, OneModel, parts, session, tenant};
 
-/// Reads little; sums up when it is asked to.
+/// A model with a small context window that summarises when asked to.
 const SMALL: &str = r#"
     model = { context = 4000, output = 400 }
 
@@ -76,7 +76,7 @@ async fn old_results_are_left_out_in_a_long_run() {
     let bench = Bench::with(script, limits).await;
     assert_eq!(bench.ask("go").await, "Enough.");
     assert_eq!(bench.results().await.len(), 24);
-    // Left as they are, twelve results of two thousand tokens would be read 78 times.
+    // Untrimmed, twelve results of two thousand tokens would be read 78 times.
     let usage = bench.deployment.store.usage(&tenant(), &Default::default()).await.unwrap();
     assert!(usage.tokens.input < 13 * 8_000, "what the model read stays in bounds: {}", usage.tokens.input);
 }
@@ -98,7 +98,7 @@ async fn a_model_that_says_it_is_too_long_is_asked_with_less() {
     assert_eq!(bench.run_states().await, ["began", "ended"]);
 }
 
-/// A session of many short messages, as long as its answers.
+/// Fills a session with many short messages, as long as their answers.
 async fn long_session(bench: &Bench, questions: usize) {
     let store = &bench.deployment.store;
     for n in 0..questions {
@@ -115,7 +115,7 @@ async fn long_session(bench: &Bench, questions: usize) {
     }
 }
 
-/// Answers, and refuses what is longer than it can read.
+/// A model that rejects requests longer than its context window.
 struct Strict {
     card: ModelCard,
     sums_up: bool,

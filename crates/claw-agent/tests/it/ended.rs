@@ -1,4 +1,4 @@
-//! Background commands that ended: the agent is told, in the run that goes on or in its next one, and once.
+//! Background commands that ended: the agent is told once, in the present run or in its next one.
 
 use claw_core::ProcessId;
 use claw_core::message::Turn;

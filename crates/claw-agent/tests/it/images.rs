@@ -1,4 +1,4 @@
-//! Images in a conversation: stored beside messages, sent to models, and never a reason for a run to fail.
+//! Images in a session: stored beside messages, sent to models, and never a reason for a run to fail.
 
 use std::sync::{Arc, Mutex};
 
@@ -30,13 +30,13 @@ const SCRIPT: &str = r#"
     do = [{ say = "You said: {{said}}" }]
 "#;
 
-/// A picture whose bytes are found nowhere by chance.
+/// Returns an image whose bytes appear nowhere else by chance.
 fn picture() -> Vec<u8> {
     let noise = (0..3000_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 13).to_le_bytes()[0]);
     PNG.iter().copied().chain(noise).collect()
 }
 
-/// Gives a picture.
+/// Returns an image.
 struct Shoot;
 
 impl Tool for Shoot {
@@ -48,7 +48,7 @@ impl Tool for Shoot {
     }
 }
 
-/// A model that plays a script, and remembers what it was asked.
+/// A model that plays a script, and records its questions.
 struct Recording(Scripted, Arc<Mutex<Vec<Question>>>);
 
 #[async_trait]
@@ -62,7 +62,7 @@ impl Model for Recording {
     }
 }
 
-/// A bench whose agent can take pictures; with all that its model is asked.
+/// Returns a bench whose agent can take pictures, and the questions to its model.
 async fn bench() -> (Bench, Arc<Mutex<Vec<Question>>>) {
     let mut bench = Bench::new(SCRIPT).await;
     bench.deployment.executor.registry().register(erase(Shoot)).unwrap();
@@ -78,14 +78,14 @@ async fn show(bench: &Bench, parts: &[Part]) -> Result<Accepted, StoreError> {
     order().accept(&*bench.deployment.store, (&tenant(), &session()), parts, place).await
 }
 
-/// An image by its name alone, as a stored message has it.
+/// Returns an image without its bytes, as a stored message names it.
 fn named(bytes: &[u8]) -> Part {
     let mut image = Image::new("image/png", bytes);
     image.unload();
     Part::Image(image)
 }
 
-/// Stores a message as it is, whatever it names.
+/// Stores a message without checking the images it names.
 async fn store_unchecked(bench: &Bench, parts: &[Part]) {
     let (tenant, session, at) = (tenant(), session(), bench.clock.now());
     let content = serde_json::to_value(parts).unwrap();
@@ -112,7 +112,7 @@ async fn store_unchecked(bench: &Bench, parts: &[Part]) {
     bench.deployment.store.accept_from(&order().party(), message, job).await.unwrap();
 }
 
-/// Everything that a question shows: texts, and the bytes of images.
+/// Returns everything that a question shows: texts, and the bytes of images.
 fn shown(question: &Question) -> (String, Vec<Vec<u8>>) {
     let (mut texts, mut images) = (Vec::new(), Vec::new());
     let mut image = |image: &Image| images.push(image.data().unwrap().to_vec());
@@ -164,7 +164,7 @@ async fn no_base64_of_an_image_is_anywhere_in_the_store() {
     assert_eq!(bench.last_words().await, "I have seen it.");
     bench.events().await;
 
-    // All of the store, whatever its tables: the file and the log beside it.
+    // The whole store, whatever its tables: the file and the log beside it.
     let mut kept = std::fs::read(&path).unwrap();
     kept.extend(std::fs::read(path.with_extension("db-wal")).unwrap());
     let finds = |what: &[u8]| kept.windows(what.len()).any(|window| window == what);
@@ -177,7 +177,7 @@ async fn no_base64_of_an_image_is_anywhere_in_the_store() {
     }
 }
 
-/// Bytes in base64; their number is a multiple of three.
+/// Encodes bytes in base64; their number is a multiple of three.
 fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let group = |group: &[u8]| {
@@ -211,12 +211,12 @@ async fn the_digest_of_another_tenants_image_shows_nothing() {
     let error = show(&bench, &[named(PNG), Part::text("look")]).await.unwrap_err().to_string();
     assert!(error.contains("nothing is stored under it"), "{error}");
     assert!(bench.messages().await.is_empty());
-    // Even where a message names it.
+    // The same holds if a stored message names it.
     store_unchecked(&bench, &[named(PNG), Part::text("look")]).await;
     bench.worker.drain().await.unwrap();
     let (text, images) = shown(&asked.lock().unwrap().pop().unwrap());
     assert!(images.is_empty() && text.contains("is missing"), "{text}");
-    // One's own can be named without sending it again.
+    // The tenant's own image can be named without sending it again.
     bench.deployment.store.put_blob(&tenant(), &blob, NOW).await.unwrap();
     show(&bench, &[named(PNG), Part::text("look")]).await.unwrap();
 }
@@ -236,7 +236,7 @@ async fn an_image_that_lies_or_is_too_large_is_not_stored() {
         assert!(error.contains(expected), "{error}");
     }
     assert!(bench.messages().await.is_empty());
-    // Text that is stored as text is not shown as an image either.
+    // Bytes stored as text are not shown as an image either.
     let text = NewBlob::new("text/plain", &b"password: hunter2"[..]).unwrap();
     bench.deployment.store.put_blob(&tenant(), &text, NOW).await.unwrap();
     store_unchecked(&bench, &[named(b"password: hunter2"), Part::text("look")]).await;

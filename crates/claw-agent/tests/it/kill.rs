@@ -1,8 +1,8 @@
-//! Runs whose program is killed at any moment: what was begun is done at most once, and every run ends.
+//! Runs whose program is killed at any moment: each call is made at most once, and every run ends.
 //!
-//! `CLAWSMITH_KILL_TURNS` says how many turns; `CLAWSMITH_KILL_SEED` which kills, where one failed. The program is
-//! killed when it has written so many lines, and some way into what it does next; nothing that is checked depends
-//! on how long anything took.
+//! `CLAWSMITH_KILL_TURNS` sets the number of turns, `CLAWSMITH_KILL_SEED` the seed, to repeat a failure. The
+//! program is killed after a number of printed lines, at some point of its next step; no check depends on how
+//! long anything took.
 
 use std::collections::HashMap;
 use std::env;
@@ -29,12 +29,12 @@ use serde::Deserialize;
 
 use crate::kit::{LANE, Watched, check_whole, deployment, order, parts, tenant, text};
 
-/// Where a killed program finds its store, its probe's file beside it.
+/// The variable with the directory of the store and of the probe's file.
 const PLACE: &str = "CLAWSMITH_KILL_PLACE";
 const TURNS: usize = 30;
-/// Turns that are open at a time: they are of different sessions and run side by side.
+/// The number of turns in progress at a time: they belong to different sessions and run side by side.
 const SESSIONS: usize = 3;
-/// A run may be begun this often; each kill begins all that were open anew.
+/// The most attempts of a run; each kill restarts all runs in progress.
 const ATTEMPTS: u16 = 4;
 
 /// Four answers: one call, two calls at once, a look and a call, and the end.
@@ -65,7 +65,7 @@ fn runs_keep_their_promise_through_kill_9() {
     let (mut boots, mut kills) = (0, 0);
     loop {
         boots += 1;
-        // A life that is not cut short ends when nothing is left to do.
+        // A process that is not killed ends when all work is done.
         let lines = 1 + random.below(50);
         if !live(directory.path(), lines, &mut random) {
             break;
@@ -77,7 +77,7 @@ fn runs_keep_their_promise_through_kill_9() {
     assert!(kills >= turns / 3, "programs were killed: {kills} times");
 }
 
-/// Not a test: what the killed processes run.
+/// Not a test: the program that the test starts and kills.
 #[tokio::test]
 async fn worker() {
     let Ok(place) = env::var(PLACE) else { return };
@@ -96,7 +96,7 @@ async fn worker() {
         let mut changes =
             claw_core::store::Changes::changes(&*deployment.store, claw_core::store::Topic::Sessions);
         loop {
-            // One line for each change: by these the program is killed.
+            // One line for each change: the test counts them to kill the program.
             println!("~~");
             let lanes = deployment.store.lanes(&tenant()).await.unwrap();
             if lanes.iter().all(|lane| lane.pending + lane.leased == 0) {
@@ -106,7 +106,7 @@ async fn worker() {
             changes.changed().await.unwrap();
         }
     };
-    // Whoever stops working before all is done is found out.
+    // A worker that stops before all work is done fails the test.
     let watch = async {
         watch.await;
         std::future::pending::<std::convert::Infallible>().await
@@ -117,13 +117,13 @@ async fn worker() {
     }
 }
 
-/// Writes down that it was called, and then says so.
+/// A tool that writes its call to a file, and then answers.
 struct Probe(PathBuf);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Args {
-    /// What it is about.
+    /// The topic.
     what: String,
 }
 
@@ -135,7 +135,7 @@ impl Tool for Probe {
         let mut file =
             OpenOptions::new().create(true).append(true).open(&self.0).map_err(ToolError::internal)?;
         file.write_all(format!("{}\n", call.id()).as_bytes()).map_err(ToolError::internal)?;
-        // Long enough to die in.
+        // Long enough to be killed in.
         tokio::time::sleep(Duration::from_millis(2)).await;
         Ok(Output::text(format!("traced {}", args.what)))
     }
@@ -170,7 +170,7 @@ async fn accept(place: &Path, turns: usize) -> Vec<JobId> {
     jobs
 }
 
-/// One life of the program; whether it was killed.
+/// Runs the program once; returns whether it was killed.
 fn live(place: &Path, lines: usize, random: &mut Random) -> bool {
     let mut child = Command::new(env::current_exe().unwrap())
         .args(["kill::worker", "--exact", "--nocapture"])
@@ -184,7 +184,7 @@ fn live(place: &Path, lines: usize, random: &mut Random) -> bool {
     let heard = output.lines().map_while(Result::ok).filter(|line| line.contains("~~"));
     let killed = heard.take(lines).count() == lines;
     if killed {
-        // Somewhere in what it does next, not always at the beginning of something.
+        // The kill hits somewhere in the next step, not always at its beginning.
         std::thread::sleep(aim);
         child.kill().unwrap();
     }
@@ -193,7 +193,7 @@ fn live(place: &Path, lines: usize, random: &mut Random) -> bool {
     killed
 }
 
-/// Compares what was done with what is said of it.
+/// Compares the calls that were made with the records of them.
 async fn check(place: &Path, jobs: &[JobId]) -> String {
     let store = open(place).await;
     let mut traces: HashMap<CallId, usize> = HashMap::new();

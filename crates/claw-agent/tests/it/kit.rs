@@ -1,4 +1,4 @@
-//! An agent that plays a script, over a real store, with tools that can be watched.
+//! An agent that plays a script, over a real store, with tools that tests can observe.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ use tokio::sync::Notify;
 
 pub(crate) const LANE: &str = "main";
 
-/// One model, whoever is asked for.
+/// One model for every name.
 pub(crate) struct OneModel(pub(crate) Arc<dyn Model>);
 
 #[async_trait]
@@ -43,7 +43,7 @@ impl Models for OneModel {
     }
 }
 
-/// An agent at work, and all that a test may want to look at.
+/// An agent at work, with the parts that tests inspect.
 pub(crate) struct Bench {
     pub(crate) deployment: Deployment,
     pub(crate) clock: Arc<ManualClock>,
@@ -51,7 +51,7 @@ pub(crate) struct Bench {
     pub(crate) worker: Worker,
 }
 
-/// What tools did.
+/// The observed effects of tools.
 #[derive(Default)]
 pub(crate) struct Watched {
     pub(crate) writes: AtomicUsize,
@@ -59,7 +59,7 @@ pub(crate) struct Watched {
     pub(crate) hanging: Notify,
     /// Lets a call of `gate` go on.
     pub(crate) open: Notify,
-    /// One was cancelled.
+    /// The number of cancelled calls.
     pub(crate) cancelled: AtomicUsize,
 }
 
@@ -78,7 +78,7 @@ impl Bench {
         Self { deployment, clock, world, worker }
     }
 
-    /// Another program on the same store: whoever had the runs before is gone.
+    /// Replaces the worker by that of another program on the same store.
     pub(crate) fn restarted(&mut self) {
         self.worker = Self::worker(&self.deployment);
     }
@@ -95,7 +95,7 @@ impl Bench {
         order().accept(&*self.deployment.store, (&tenant(), &session()), &parts, place).await.unwrap()
     }
 
-    /// Sends a message and lets it be answered; gives the last words.
+    /// Sends a message and has it answered; returns the last text.
     pub(crate) async fn ask(&self, text: &str) -> String {
         self.send(text).await;
         self.worker.drain().await.unwrap();
@@ -124,7 +124,7 @@ impl Bench {
         told.collect()
     }
 
-    /// The states that runs went through.
+    /// Returns the states that runs went through.
     pub(crate) async fn run_states(&self) -> Vec<String> {
         let events = self.events().await.into_iter().filter(|event| event.what.kind() == "run");
         events.map(|event| shown(&event)["state"].as_str().unwrap().to_owned()).collect()
@@ -139,20 +139,20 @@ impl Bench {
         self.deployment.store.job(&tenant(), job).await.unwrap().unwrap().state
     }
 
-    /// Speakers take turns and every call has one result, as the next run would read it.
+    /// Checks that authors take turns and every call has one result, as the next run would read it.
     pub(crate) async fn check_history(&self) {
         check_whole(self.messages().await);
     }
 }
 
-/// Expects a history that any provider takes.
+/// Expects a history that any provider accepts.
 #[track_caller]
 pub(crate) fn check_whole(messages: Vec<Message>) {
     let turns = History::of(messages, JobId::new()).turns();
     for pair in turns.windows(2) {
         let fits = match pair[0].role {
             Role::User => pair[1].role == Role::Assistant,
-            // What was said meanwhile stands after the results.
+            // Messages that arrived meanwhile follow the results.
             Role::Tool => matches!(pair[1].role, Role::Assistant | Role::User),
             Role::Assistant => {
                 pair[1].role == if pair[0].calls().next().is_some() { Role::Tool } else { Role::User }
@@ -250,11 +250,11 @@ pub(crate) fn text(told: &Told) -> String {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Args {
-    /// What it is about.
+    /// The topic.
     what: String,
 }
 
-/// Reads.
+/// A tool that reads.
 struct Peek;
 
 impl Tool for Peek {
@@ -266,7 +266,7 @@ impl Tool for Peek {
     }
 }
 
-/// Changes something.
+/// A tool that changes something.
 struct Save(Arc<Watched>);
 
 impl Tool for Save {
@@ -279,7 +279,7 @@ impl Tool for Save {
     }
 }
 
-/// Brings something from outside.
+/// A tool that returns external text.
 struct Fetch;
 
 impl Tool for Fetch {
@@ -292,7 +292,7 @@ impl Tool for Fetch {
     }
 }
 
-/// Waits until it is cancelled.
+/// A tool that waits until it is cancelled.
 struct Hang(Arc<Watched>);
 
 impl Tool for Hang {
@@ -307,7 +307,7 @@ impl Tool for Hang {
     }
 }
 
-/// Prints something, and waits until it is let go on.
+/// A tool that prints something, and waits until the test lets it go on.
 struct Gate(Arc<Watched>);
 
 impl Tool for Gate {
@@ -322,7 +322,7 @@ impl Tool for Gate {
     }
 }
 
-/// An event as clients read it.
+/// Returns an event as clients read it.
 pub(crate) fn shown(event: &SessionEvent) -> Value {
     serde_json::to_value(&event.what).unwrap()
 }

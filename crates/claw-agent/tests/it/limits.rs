@@ -1,10 +1,10 @@
-//! A run ends: by its limits, and where it goes in circles.
+//! A run ends by its limits, and if it goes in circles.
 
 use claw_agent::{LoopLimits, RunLimits, Threshold};
 
 use crate::kit::{Bench, shown, text};
 
-/// Never stops by itself.
+/// A model that never stops by itself.
 const ENDLESS: &str = r#"
     [[turn]]
     when.may_call = false

@@ -1,4 +1,4 @@
-//! Runs, from a message in the queue to what is stored of them.
+//! Runs, from a message in the queue to their stored results.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot be set up fails loudly")]
 

@@ -1,4 +1,4 @@
-//! Messages that come while a run goes on: they wait, are answered together, or steer it.
+//! Messages that arrive during a run: they wait, are answered together, or steer it.
 
 use claw_agent::{Meanwhile, RunLimits};
 use claw_core::store::{JobState, Role};
@@ -21,7 +21,7 @@ async fn what_waits_is_answered_together() {
     bench.check_history().await;
 }
 
-/// A run that waits in a call while someone speaks.
+/// Runs an agent that gets a message while it waits in a call.
 async fn spoken_to_in_a_call(meanwhile: Meanwhile) -> Bench {
     let bench = Bench::with(
         r#"

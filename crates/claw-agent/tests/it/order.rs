@@ -1,5 +1,5 @@
-//! Many people speak at once, in many sessions, to a model that fails now and then, and several workers carry the
-//! runs: every question is carried out once, in the order in which the messages stand in their session.
+//! Many people write at once, in many sessions, to a model that sometimes fails, and several workers carry
+//! the runs: every question is answered once, in the order of the messages in their session.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -26,13 +26,13 @@ const SESSIONS: usize = 25;
 const SPEAKERS: usize = 5;
 const WORKERS: usize = 3;
 
-/// Carries out what nobody answered yet, or fails.
+/// A model that answers open questions, or fails.
 struct Diligent {
     card: ModelCard,
     asked: AtomicUsize,
-    /// One in so many requests fails.
+    /// One in this many requests fails.
     fails: usize,
-    /// What was carried out, in order.
+    /// The answered questions, in order.
     done: Mutex<Vec<String>>,
 }
 

@@ -1,4 +1,4 @@
-//! Calls that wait for approval: their runs are parked, and the answer sets them going again.
+//! Calls that wait for approval: their runs are parked, and the answer resumes them.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -28,7 +28,7 @@ const SAVES: &str = r#"
     do = [{ say = "You said: {{said}}" }]
 "#;
 
-/// Every write is asked about.
+/// Returns a bench in which every write needs approval.
 async fn bench() -> Bench {
     let bench = Bench::new(SAVES).await;
     let effects = [(Effect::Write, EffectRule::Ask)].into();
@@ -68,7 +68,7 @@ async fn a_yes_resumes_the_run_where_it_was() {
     assert_eq!((pending.len(), pending[0].request.run), (1, Some(job)));
     assert_eq!(bench.worker.drain().await.unwrap(), 0, "there is nothing to do until somebody answers");
     bench.answer(&pending[0], true).await;
-    // Another program takes it up.
+    // Another program resumes it.
     bench.restarted();
     assert_eq!(bench.worker.drain().await.unwrap(), 1);
     assert_eq!((bench.state(job).await, bench.last_words().await.as_str()), (JobState::Done, "It is kept."));
@@ -97,7 +97,7 @@ async fn a_no_and_an_approval_that_expires_are_told_to_the_model() {
     }
 }
 
-/// Where nobody watches, the question stays open for `park_hours`, not for `wait_secs`.
+/// If nobody watches, the approval stays pending for `park_hours`, not for `wait_secs`.
 #[tokio::test]
 async fn an_approval_that_nobody_watches_stays_open_for_hours() {
     let bench = bench().await;
@@ -119,7 +119,7 @@ async fn a_hundred_open_approvals_hold_up_nobody() {
     bench.worker.drain().await.unwrap();
     assert_eq!(bench.pending().await.len(), 100);
     assert_eq!(bench.ask("hello").await, "You said: hello", "a session of its own is answered");
-    // A message of a session whose run waits is answered after it.
+    // A message to a session whose run waits is answered after it.
     let session = SessionKey::new("cli:0").unwrap();
     let later = bench.send_as(&asks(Asking::Unwatched), &session, "hello").await;
     assert_eq!(bench.worker.drain().await.unwrap(), 0);

@@ -1,4 +1,4 @@
-//! After a crash: what has not begun is made, what has is told of and never repeated.
+//! After a crash: calls that have not begun are made; those that have begun are reported and never repeated.
 
 use std::sync::atomic::Ordering;
 
@@ -26,7 +26,7 @@ fn wanted() -> Wanted {
     Wanted { call, model_id: call.to_string().into(), tool: "save".to_owned(), args, seal: None }
 }
 
-/// A run whose program died after it said that it wants these calls.
+/// Makes a run whose program died after it stored these requested calls.
 async fn died_with(bench: &Bench, calls: &[Wanted]) {
     bench.send("go").await;
     let (worker, now) = (fixture::worker("local"), bench.clock.now());

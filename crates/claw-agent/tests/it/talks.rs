@@ -1,4 +1,4 @@
-//! Conversations that know of each other: whose may be seen, what is shown of them, and messages from one to another.
+//! Sessions that see each other: access to them, the shown messages, and messages from one to another.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use crate::kit::{Bench, LANE, tenant};
 
-/// The road over a real store, with the tools of sessions and nothing else.
+/// An executor over a real store, with the session tools and nothing else.
 struct Road {
     store: Arc<dyn Store>,
     clock: Arc<ManualClock>,
@@ -33,7 +33,7 @@ impl Road {
         Self { store, clock, executor }
     }
 
-    /// Somebody says something to the agent.
+    /// Sends a message to the agent.
     async fn said(&self, order: &Order, key: &str, text: &str) {
         self.said_in(&tenant(), order, key, text).await;
     }
@@ -49,7 +49,7 @@ impl Road {
         self.executor.execute(&offer, Request::new(tool, args)).await
     }
 
-    /// What the model is told, and whether the call worked.
+    /// Returns whether the call succeeded, and the text for the model.
     async fn told(&self, caller: Caller, tool: &str, args: Value) -> (bool, String) {
         let reply = self.call(caller, tool, args).await;
         (reply.is_done(), reply.model_text())
@@ -96,7 +96,7 @@ fn group(chat: &str, user: &str) -> Order {
     Order { channel: "telegram".into(), chat: Some(chat.into()), peer: PeerKind::Group, ..of(user) }
 }
 
-/// Who calls in a run of this order.
+/// Returns the caller in a run of this order.
 fn caller(order: &Order, key: &str) -> Caller {
     let mut caller = Caller::new(order.agent.clone(), session(key), &order.workspace);
     caller.user = order.user.clone();
@@ -107,7 +107,8 @@ fn caller(order: &Order, key: &str) -> Caller {
     caller
 }
 
-/// Ann has two conversations, Ben one, a group one; Ann talks with another agent too, and so does another tenant's Ann.
+/// Makes two sessions of Ann, one of Ben, group sessions, a session of Ann with another agent, and one of
+/// another tenant's Ann.
 async fn several() -> Road {
     let road = Road::new().await;
     road.said(&of("ann"), "cli:ann-1", "ann one").await;
@@ -142,7 +143,7 @@ async fn a_session_of_another_workspace_is_read_and_written_only_when_a_person_a
         assert!(told.contains("`cli:there` works in another workspace, `/other/project`"), "{told}");
     }
     assert_eq!(road.messages("cli:there").await.len(), 1);
-    // One that the caller may not know of is told as if it were not there, wherever it works.
+    // A session that the caller may not see looks like a missing one, whatever its workspace.
     let theirs = Order { workspace: PathBuf::from("/other/project"), ..of("ben") };
     road.said(&theirs, "cli:ben", "ben's own").await;
     let (done, told) = road.told(me, "sessions_history", json!({ "session_key": "cli:ben" })).await;
@@ -152,7 +153,7 @@ async fn a_session_of_another_workspace_is_read_and_written_only_when_a_person_a
 const EVERYTHING: [&str; 8] =
     ["cli:ann-1", "cli:ann-2", "cli:ben", "tg:7", "tg:8", "cli:other-agent", "cli:acme", "cli:not-there"];
 
-/// Expects a caller to know of these and to be told of all others as if they were not there.
+/// Expects a caller to see these sessions, and all others to look like missing ones.
 async fn check_sees(road: &Road, caller: &Caller, expected: &[&str]) {
     let (done, list) = road.told(caller.clone(), "sessions_list", json!({})).await;
     assert!(done, "{list}");
@@ -184,7 +185,7 @@ async fn a_user_sees_their_own() {
 async fn refuses_a_group_what_is_of_its_members() {
     let road = several().await;
     check_sees(&road, &caller(&group("7", "ann"), "tg:7"), &["tg:7"]).await;
-    // Somebody else of the group, and the same chat on another channel.
+    // Another member of the group, and the same chat on another channel.
     check_sees(&road, &caller(&group("7", "ben"), "tg:7"), &["tg:7"]).await;
     let elsewhere = Order { channel: "slack".into(), ..group("7", "ann") };
     check_sees(&road, &caller(&elsewhere, "slack:7"), &[]).await;
@@ -195,7 +196,7 @@ async fn refuses_whoever_nobody_knows() {
     let road = several().await;
     let nobody = Order { user: None, ..of("ann") };
     check_sees(&road, &caller(&nobody, "cli:nobody"), &[]).await;
-    // Whoever takes another's key for their own session sees what that session is, and nothing beside it.
+    // A caller without a chat sees its own session and nothing else.
     let nowhere = Order { chat: None, ..group("7", "ann") };
     check_sees(&road, &caller(&nowhere, "tg:nowhere"), &[]).await;
 }
@@ -328,7 +329,7 @@ async fn refuses_a_subagent_that_writes_to_sessions() {
     assert!(reply.refusal().is_some(), "{}", reply.model_text());
 }
 
-/// Whoever is asked writes to the other session.
+/// A model that writes to the other session.
 const CHATTY: &str = r#"
     [[turn]]
     when.result_of = "sessions_send"
@@ -360,7 +361,7 @@ async fn sessions_that_write_to_each_other_come_to_an_end() {
     };
     say("cli:b", "hello").await;
     say("cli:a", "ping").await;
-    // The greeting, the question, and three that were sent: to b, to a, to b.
+    // The greeting, the question, and three forwarded messages: to b, to a, to b.
     assert_eq!(bench.worker.drain().await.unwrap(), 5);
     let count = async |key: &str| store.messages(&tenant(), &session(key), 0, usize::MAX).await.unwrap();
     let sent = |messages: Vec<Message>| {

@@ -1,4 +1,4 @@
-//! One turn after the other: what is said, done and stored.
+//! One turn after the other: its messages, calls and records.
 
 use std::sync::atomic::Ordering;
 

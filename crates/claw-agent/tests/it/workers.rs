@@ -1,4 +1,4 @@
-//! The worker: failures are tried again or reported, and a lost lease stores nothing.
+//! The worker: failed runs are retried or reported, and after a lost lease nothing is stored.
 
 use std::fs::File;
 use std::os::fd::AsRawFd as _;
@@ -100,7 +100,7 @@ async fn refuses_to_say_what_a_run_says_after_it_was_lost() {
     let worker = Worker::new(bench.deployment.clone(), options);
     let working = tokio::spawn(async move { worker.drain().await });
     bench.world.hanging.notified().await;
-    // Someone else takes the job: its node came back with another boot.
+    // Another boot of the same node takes the job.
     let other = fixture::worker("local");
     assert_eq!(bench.deployment.store.reclaim(&other, bench.clock.now()).await.unwrap(), [job]);
     let now = bench.clock.now();
@@ -142,8 +142,8 @@ async fn goes_on_when_the_store_was_busy_for_a_while() {
         let stop = stop.clone();
         async move { worker.work(stop).await }
     });
-    // Who writes waits for the one connection that does, and is told then that the store is busy: so is the worker
-    // between these.
+    // A writer waits for the one connection that writes, and then gets the error that the store is busy; so
+    // does the worker in between.
     for _ in 0..4 {
         let busy = store.enqueue(fixture::job()).await.unwrap_err().to_string();
         assert!(busy.contains("another program is writing"), "{busy}");
@@ -158,8 +158,8 @@ async fn goes_on_when_the_store_was_busy_for_a_while() {
     working.await.unwrap().unwrap();
 }
 
-/// The lock that whoever writes to a SQLite file in WAL mode holds: a byte of its shared memory. It is of this open
-/// file and not of the process, so the store here meets it as if it were another's.
+/// The lock that a writer of a SQLite file in WAL mode holds: a byte of its shared memory. It belongs to this
+/// open file and not to the process, so the store sees it as another program's.
 struct WriteLock(File);
 
 impl WriteLock {
@@ -169,7 +169,7 @@ impl WriteLock {
         lock
     }
 
-    /// Lets go of it. The file stays open: closing it would take the store's own locks away.
+    /// Releases the lock. The file stays open, since closing it would drop the store's own locks.
     fn release(self) {
         self.set(libc::F_UNLCK);
         std::mem::forget(self);

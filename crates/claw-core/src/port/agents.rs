@@ -1,7 +1,8 @@
-//! Agents: the one answer to who an agent is.
+//! Agents: the one place that says what an agent is.
 //!
-//! The configuration file and the store may both describe an agent. [`ResolvedAgent::resolve`] puts the two together,
-//! and everything that asks for an agent's name, kind, provider, model or limits asks an [`AgentDirectory`].
+//! The configuration file and the store may both describe an agent. [`ResolvedAgent::resolve`] merges the
+//! two, and everything that needs an agent's name, kind, provider, model or limits asks an
+//! [`AgentDirectory`].
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -24,7 +25,7 @@ pub trait Agents: Send + Sync {
 pub trait AgentDirectory: Send + Sync {
     /// The agents of one tenant, by id.
     async fn list(&self, tenant: &TenantId) -> Result<Vec<ResolvedAgent>, ToolError>;
-    /// One agent; `None` where this tenant has none of that id.
+    /// Returns one agent; `None` if this tenant has no agent with that id.
     async fn agent(&self, tenant: &TenantId, id: &AgentId) -> Result<Option<ResolvedAgent>, ToolError>;
 }
 
@@ -39,7 +40,7 @@ pub struct AgentCard {
     pub about: String,
 }
 
-/// The description of an agent by one source; `None` leaves a field to the other source or to the default.
+/// The description of an agent in one source. `None` leaves a field to the other source or to the default.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct AgentEntry {
     /// The name that people use.
@@ -106,8 +107,8 @@ pub enum AgentSource {
 }
 
 impl ResolvedAgent {
-    /// Resolves an agent from the configuration's entry and the store's, which wins field by field; `None` where
-    /// neither describes it.
+    /// Merges the configuration's entry and the store's, which wins field by field; `None` if neither
+    /// describes the agent.
     pub fn resolve(
         id: &AgentId,
         configured: Option<&AgentEntry>,

@@ -1,4 +1,4 @@
-//! Results too long to send whole, kept so that they can be read in parts.
+//! Stored results that are too long to send whole and are read in parts.
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -7,23 +7,23 @@ use super::Owner;
 use crate::id::{ArtifactId, CallId};
 use crate::tool::ToolError;
 
-/// Reading kept results of the caller's own session.
+/// Reads the stored results of the caller's own session.
 #[async_trait]
 pub trait Artifacts: Send + Sync {
-    /// The kept results, newest first.
+    /// Returns the stored results, newest first.
     async fn list(&self) -> Result<Vec<Artifact>, ToolError>;
-    /// Lines `first..first + count` of one, counted from 1.
+    /// Returns the lines `first..first + count` of one result, counted from 1.
     async fn lines(&self, id: ArtifactId, first: usize, count: usize) -> Result<Part, ToolError>;
 }
 
-/// Keeps results. What it is given is scrubbed already.
+/// Stores results. The texts it gets are already scrubbed.
 #[async_trait]
 pub trait ArtifactStore: Send + Sync {
-    /// Keeps a text whole.
+    /// Stores a whole text.
     async fn put(&self, owner: &Owner, call: CallId, text: &str) -> Result<Artifact, ToolError>;
-    /// What is kept for this owner, newest first.
+    /// Returns this owner's results, newest first.
     async fn list(&self, owner: &Owner) -> Result<Vec<Artifact>, ToolError>;
-    /// Lines of one, counted from 1. Another owner's does not exist.
+    /// Returns lines of one result, counted from 1. A result of another owner counts as missing.
     async fn lines(
         &self,
         owner: &Owner,
@@ -33,7 +33,7 @@ pub trait ArtifactStore: Send + Sync {
     ) -> Result<Part, ToolError>;
 }
 
-/// A kept result.
+/// A stored result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Artifact {
     /// Its id.
@@ -42,19 +42,19 @@ pub struct Artifact {
     pub call: CallId,
     /// Its size in bytes.
     pub bytes: usize,
-    /// Its lines.
+    /// The number of its lines.
     pub lines: usize,
 }
 
-/// Some lines of a kept result.
+/// Some lines of a stored result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
     /// The text.
     pub text: String,
     /// The first line in it, counted from 1.
     pub first: usize,
-    /// How many lines are in it.
+    /// The number of lines in it.
     pub count: usize,
-    /// How many there are in all.
+    /// The number of lines of the whole result.
     pub total: usize,
 }

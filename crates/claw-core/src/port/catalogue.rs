@@ -6,9 +6,9 @@ use crate::id::ToolName;
 
 /// The tools that the caller may use but was not sent.
 pub trait Catalogue: Send + Sync {
-    /// The best matches, best first. What it returns becomes callable for this session.
+    /// Returns the best matches, best first. The returned tools become callable for this session.
     fn search(&self, query: &str, limit: usize) -> Vec<Hit>;
-    /// How many tools can be found.
+    /// Returns the number of tools that can be found.
     fn deferred(&self) -> usize;
 }
 
@@ -17,7 +17,7 @@ pub trait Catalogue: Send + Sync {
 pub struct Hit {
     /// Its name.
     pub name: ToolName,
-    /// What it does.
+    /// Its description.
     pub about: String,
     /// The schema of its arguments.
     pub parameters: serde_json::Value,

@@ -13,13 +13,13 @@ use crate::tool::ToolError;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WorkspaceAccess {
-    /// It can be read, and nothing in it can be changed.
+    /// The workspace can be read but not changed.
     ReadOnly,
-    /// Changes go to a layer, and to the workspace when the command has ended. Where there is no layer, and in directories
-    /// with generated files, they go to the workspace at once.
+    /// Changes go to a layer, and to the workspace when the command has ended. Without a layer, and in
+    /// directories with generated files, they go to the workspace at once.
     #[default]
     Layer,
-    /// Changes go to a layer, all of them. Where there is none, the command is refused.
+    /// All changes go to a layer. Without one, the command is refused.
     OnlyLayer,
     /// Changes go to the workspace at once.
     Direct,
@@ -42,11 +42,11 @@ pub enum ApplyMode {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ChangeKind {
-    /// It was not there before.
+    /// The entry is new.
     Created,
     /// Its bytes, its mode or its times changed, or it was replaced.
     Changed,
-    /// It is not there any more.
+    /// The entry is gone.
     Deleted,
 }
 
@@ -72,11 +72,11 @@ pub struct FileChange {
     pub kind: ChangeKind,
     /// Kind of the entry; for a deleted one, its kind before.
     pub entry: ChangedEntry,
-    /// Its size before; `None` where it was not there.
+    /// Its size before; `None` if it did not exist.
     pub bytes_before: Option<u64>,
-    /// Its size after; `None` where it is gone.
+    /// Its size after; `None` if it is gone.
     pub bytes_after: Option<u64>,
-    /// Its permissions, where they changed.
+    /// Its new permissions; `None` if they did not change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<u32>,
 }
@@ -92,23 +92,23 @@ pub trait PendingChanges: Send + Sync {
     fn refused(&self) -> &[PathBuf];
     /// Bytes that are kept for undoing the changes.
     fn kept_bytes(&self) -> u64;
-    /// Bytes of a file before and after; `None` where there is no file, or it has more than `most` bytes.
+    /// Returns a file's bytes before and after; `None` if there is no file, or it has more than `most` bytes.
     async fn contents(&self, path: &Path, most: u64) -> [Option<Vec<u8>>; 2];
     /// Returns whether there is an entry at this path after the changes.
     async fn exists(&self, path: &Path) -> bool;
-    /// Returns whether changes are in the workspace, as far as they could be brought there.
+    /// Returns whether [`apply`](Self::apply) has brought changes into the workspace.
     fn is_applied(&self) -> bool;
     /// Brings the changes into the workspace, all but those `held`: all of them or, if that fails, none.
     async fn apply(&mut self, held: &[PathBuf]) -> Result<Vec<ChangeConflict>, ToolError>;
 }
 
-/// A change of an entry that somebody else changed while the command ran. Theirs stays.
+/// A change of an entry that somebody else also changed while the command ran. The other change stays.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChangeConflict {
     /// The entry that somebody else changed.
     #[serde(serialize_with = "lossy")]
     pub path: PathBuf,
-    /// The command's version of it, beside it; `None` where the command deleted it.
+    /// The command's version, stored beside it; `None` if the command deleted it.
     #[serde(serialize_with = "lossy_if_any")]
     pub kept: Option<PathBuf>,
 }
@@ -116,7 +116,7 @@ pub struct ChangeConflict {
 /// The outcome of a command's changes: applied, held back or in conflict.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct CommandChanges {
-    /// Id by which the changes can be undone; `None` where there is nothing to undo.
+    /// Id by which the changes can be undone; `None` if there is nothing to undo.
     pub undo: Option<UndoId>,
     /// Changes that are in the workspace now.
     pub applied: Vec<FileChange>,
@@ -128,7 +128,8 @@ pub struct CommandChanges {
     pub held: Vec<HeldChange>,
     /// Changes of entries that somebody else changed meanwhile.
     pub conflicts: Vec<ChangeConflict>,
-    /// Changes of files whose paths lead file tools to documents of the agent: what was changed is not what they read.
+    /// Changed files whose paths lead file tools to documents of the agent: the file tools do not read these
+    /// changes.
     #[serde(serialize_with = "all_lossy", skip_serializing_if = "Vec::is_empty", default)]
     pub beside_documents: Vec<PathBuf>,
 }
@@ -149,7 +150,7 @@ impl CommandChanges {
         self.applied.is_empty() && self.held.is_empty() && self.conflicts.is_empty()
     }
 
-    /// Says in a few words what changed: `3 files changed, +120 -4`.
+    /// Summarises the changes in a few words: `3 files changed, +120 -4`.
     pub fn summary(&self) -> String {
         let files = self.applied.iter().filter(|change| change.entry != ChangedEntry::Directory).count();
         let count = match (files, self.applied.len()) {
@@ -162,7 +163,8 @@ impl CommandChanges {
     }
 }
 
-/// A path for people and models, on one line: control characters are escaped, bytes that are not UTF-8 replaced.
+/// Formats a path for people and models on one line: escapes control characters, replaces bytes that are not
+/// UTF-8.
 pub fn shown_path(path: &Path) -> String {
     let mut shown = String::new();
     for c in path.to_string_lossy().chars() {

@@ -1,4 +1,4 @@
-//! The time, so that tests can say what it is.
+//! The time, which tests can set.
 
 use serde::{Deserialize, Serialize};
 
@@ -21,13 +21,13 @@ use serde::{Deserialize, Serialize};
 pub struct UnixMillis(pub i64);
 
 impl UnixMillis {
-    /// This much later.
+    /// Returns the time that is later by `duration`.
     #[must_use]
     pub fn plus(self, duration: std::time::Duration) -> Self {
         Self(self.0.saturating_add(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)))
     }
 
-    /// How long after `earlier`; zero if it is not.
+    /// Returns the duration since `earlier`; zero if that is not earlier.
     pub fn since(self, earlier: Self) -> std::time::Duration {
         std::time::Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
     }
@@ -35,6 +35,6 @@ impl UnixMillis {
 
 /// Tells the time.
 pub trait Clock: Send + Sync {
-    /// Now.
+    /// Returns the current time.
     fn now(&self) -> UnixMillis;
 }

@@ -1,4 +1,4 @@
-//! Servers that configuration names, and what is sent to them.
+//! Configured endpoints, and requests to them.
 
 use async_trait::async_trait;
 use serde::Serialize;
@@ -7,10 +7,10 @@ use serde_json::{Map, Value};
 use crate::id::TenantId;
 use crate::tool::{Origin, Secrets, ToolError};
 
-/// The configured endpoints, as far as the plan names them.
+/// The configured endpoints that the plan names.
 #[async_trait]
 pub trait Endpoints: Send + Sync {
-    /// All of them, by name.
+    /// Returns all of them, by name.
     async fn list(&self) -> Result<Vec<EndpointCard>, ToolError>;
     /// Sends one request.
     async fn send(&self, request: &EndpointRequest) -> Result<EndpointAnswer, ToolError>;
@@ -19,7 +19,7 @@ pub trait Endpoints: Send + Sync {
 /// The endpoints of a deployment.
 #[async_trait]
 pub trait EndpointHost: Send + Sync {
-    /// All of them, by name.
+    /// Returns all of them, by name.
     fn list(&self) -> Vec<EndpointCard>;
     /// Sends one request for a tenant. Keys are added to `secrets` before they are used.
     async fn send(
@@ -30,37 +30,37 @@ pub trait EndpointHost: Send + Sync {
     ) -> Result<EndpointAnswer, ToolError>;
 }
 
-/// What may be known of an endpoint: never its keys.
+/// The public part of an endpoint's configuration, without its keys.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct EndpointCard {
     /// Its name.
     pub name: String,
-    /// What it is for.
+    /// Its purpose.
     pub about: String,
-    /// Where it is.
+    /// Its origin.
     pub origin: Origin,
-    /// The names that its body has places for; `None` where a call brings the whole body.
+    /// The placeholders in its body; `None` if the call supplies the whole body.
     pub values: Option<Vec<String>>,
 }
 
-/// What is sent.
+/// A request to an endpoint.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct EndpointRequest {
-    /// To which endpoint.
+    /// The name of the endpoint.
     pub endpoint: String,
-    /// What goes into the places of its body.
+    /// The values for the placeholders of its body.
     pub values: Map<String, Value>,
-    /// The whole body, for an endpoint that has none of its own.
+    /// The whole body, for an endpoint that configures none.
     pub body: Option<Map<String, Value>>,
-    /// The field to read of the answer, as a JSON pointer; the endpoint's where none is given.
+    /// The field of the answer to read, as a JSON pointer; `None` for the endpoint's own.
     pub read: Option<String>,
 }
 
-/// What came back.
+/// The answer of an endpoint.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct EndpointAnswer {
-    /// The status.
+    /// The HTTP status.
     pub status: u16,
-    /// The field that was read, or all of it.
+    /// The field that was read, or the whole answer.
     pub value: Value,
 }

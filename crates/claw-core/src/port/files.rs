@@ -1,8 +1,8 @@
-//! Files: what tools see of them, and what a place that holds them implements.
+//! Files: the view that tools get of them, and the bridge that a file storage implements.
 //!
-//! A tool never sees a secret that is in a file. The guard passes a [`Redactor`] to the bridge, which applies it
-//! to whatever it returns or counts; what a tool gets is a [`View`], and what it changes are places of that view.
-//! The guard maps them back, so that a secret stays as it was.
+//! A tool never sees a secret that is in a file. The guard passes a [`Redactor`] to the bridge, which applies
+//! it to everything it returns or counts. A tool gets a [`View`] and changes ranges of that view. The guard
+//! maps them back to the file, so that a secret stays unchanged.
 
 mod scope;
 mod view;
@@ -21,58 +21,59 @@ use crate::redact::Redactor;
 use crate::text;
 use crate::tool::{Caller, ErrorKind, Sight, ToolError};
 
-/// The files of a workspace, as a tool sees them: confined to the caller's scope, without their secrets, writing
-/// only what the plan names. Every change can be undone.
+/// The files of a workspace, as a tool sees them: confined to the caller's scope and without their secrets;
+/// only the files that the plan names can be written. Every change can be undone.
 #[async_trait]
 pub trait Files: Send + Sync {
-    /// What is at `path`; `None` where nothing is.
+    /// Returns the state of `path`; `None` if nothing is there.
     async fn stat(&self, path: &str) -> Result<Option<Stat>, ToolError>;
-    /// A part of a file. The session has seen this state of it from now on.
+    /// Returns a part of a file. The session has seen this version of it from now on.
     async fn read(&self, path: &str, window: Window) -> Result<Reading, ToolError>;
-    /// The whole text of a file, to be changed. Refused where it is not text or too long. Looking at it this way
-    /// does not count as the session having seen it.
+    /// Returns the whole text of a file, to be changed. Refused if it is not text or too long. The session
+    /// does not count as having seen it.
     async fn view(&self, path: &str) -> Result<View, ToolError>;
-    /// Writes a text. Refused unless the plan asked to write this path; a conflict, with a short diff, where the
-    /// file is not as this session last saw it. A placeholder in the text stands for the secret that it lines up
-    /// with in what is there; where that cannot be told, nothing is written.
+    /// Writes a text. Refused unless the plan asks to write this path; a conflict, with a short diff, if the
+    /// file is not as this session last saw it. A placeholder in the text means the secret at the matching
+    /// position of the present file; if none can be matched, nothing is written.
     async fn write(&self, path: &str, text: &str, mode: WriteMode) -> Result<Written, ToolError>;
-    /// Changes places of the file's whole [`view`](Files::view), all or none. Refused unless the plan asked to
-    /// write this path; a conflict where the file is in another state than `version`.
+    /// Changes ranges of the file's whole [`view`](Files::view), all or none. Refused unless the plan asks to
+    /// write this path; a conflict if the file's version is not `version`.
     async fn splice(&self, path: &str, version: &Version, splices: &[Splice]) -> Result<Written, ToolError>;
-    /// What is in a directory.
+    /// Lists a directory.
     async fn walk(&self, walk: &Walk) -> Result<Walked, ToolError>;
-    /// Where something is said. A hit that touches a secret is none, and is not counted.
+    /// Searches files. A hit that touches a secret is dropped and not counted.
     async fn search(&self, search: &Search) -> Result<Searched, ToolError>;
 }
 
-/// A place where files are: a disk, a store, memory, a container.
+/// A storage of files: a disk, a store, memory, a container.
 ///
-/// What a bridge cannot do it says it cannot; the tools that need it then fail with that reason.
+/// An operation that a bridge lacks returns an error with the reason, and the tools that need it fail with
+/// that.
 #[async_trait]
 pub trait FsBridge: Send + Sync {
-    /// How well it keeps to a scope.
+    /// Returns how strictly it enforces a scope.
     fn confinement(&self) -> Confinement {
         Confinement::Text
     }
-    /// Returns the use of the document that file tools reach at this path of the caller's workspace instead of a file;
-    /// `None` where they reach a file.
+    /// Returns the use of the document that file tools reach at this path of the caller's workspace instead
+    /// of a file; `None` if they reach a file.
     fn document(&self, _caller: &Caller, _path: &Path) -> Option<DocumentUse> {
         None
     }
-    /// What is at `path`; `None` where nothing is.
+    /// Returns the state of `path`; `None` if nothing is there.
     async fn stat(&self, place: &Place<'_>, path: &str) -> Result<Option<Stat>, ToolError>;
-    /// The bytes of a file, and what was at the path when they were read.
+    /// Returns the bytes of a file, and its state at the moment of reading.
     async fn read(&self, place: &Place<'_>, path: &str) -> Result<(Vec<u8>, Stat), ToolError>;
     /// Makes a directory and its parents.
     async fn mkdirp(&self, place: &Place<'_>, path: &str) -> Result<(), ToolError>;
-    /// Writes a file whole, making its parents: all of it or nothing. A conflict where what is there is not what
-    /// `place` expects. Gives what is there now.
+    /// Writes a whole file atomically, creating its parents. A conflict if the present file is not what
+    /// `place` expects. Returns the new state.
     async fn write(&self, place: &Place<'_>, path: &str, bytes: &[u8]) -> Result<Stat, ToolError>;
-    /// Removes a file. A conflict where it is not what `place` expects.
+    /// Removes a file. A conflict if it is not what `place` expects.
     async fn remove(&self, _place: &Place<'_>, path: &str) -> Result<(), ToolError> {
         Err(unsupported(format!("removing `{path}`")))
     }
-    /// Writes a file as it once was, with the permissions it had, where the place has any.
+    /// Writes a file as it was before, with its former permissions if the storage has any.
     async fn restore(
         &self,
         place: &Place<'_>,
@@ -82,10 +83,10 @@ pub trait FsBridge: Send + Sync {
     ) -> Result<Stat, ToolError> {
         self.write(place, path, bytes).await
     }
-    /// Looks at a file that a plan names, without changing anything. The identity that it gives is the file's
+    /// Looks at a file that a plan names, without changing anything. The returned identity is the file's
     /// [`Version`].
     async fn look(&self, place: &Place<'_>, path: &str) -> Result<Sight, ToolError>;
-    /// A part of a file, without its secrets.
+    /// Returns a part of a file, without its secrets.
     async fn window(
         &self,
         place: &Place<'_>,
@@ -96,11 +97,11 @@ pub trait FsBridge: Send + Sync {
         let (bytes, stat) = self.read(place, path).await?;
         Ok(text::window(bytes, stat.version, window, &**redactor))
     }
-    /// What is in a directory.
+    /// Lists a directory.
     async fn walk(&self, _place: &Place<'_>, walk: &Walk) -> Result<Walked, ToolError> {
         Err(unsupported(format!("listing `{}`", walk.path)))
     }
-    /// Where something is said. What touches a secret is not found, and not counted.
+    /// Searches files. A hit that touches a secret is dropped and not counted.
     async fn search(
         &self,
         _place: &Place<'_>,
@@ -111,46 +112,46 @@ pub trait FsBridge: Send + Sync {
     }
 }
 
-/// How an agent knows a document.
+/// The way an agent gets to know a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DocumentUse {
     /// Each prompt shows it.
     InPrompt,
-    /// The agent reads it when it wants to.
+    /// The agent reads it on demand.
     OnRequest,
 }
 
-/// How well a bridge keeps to a scope.
+/// The strictness with which a bridge enforces a scope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Confinement {
     /// It resolves each path beneath the roots itself, links included.
     Enforced,
-    /// It opens what it is given; the guard confines it by the text of the path.
+    /// It opens every path it is given; the guard confines it by the text of the path.
     Text,
 }
 
-/// Where an operation happens, and for whom.
+/// The caller and limits of one file operation.
 #[derive(Debug, Clone, Copy)]
 pub struct Place<'a> {
-    /// For whom.
+    /// The caller.
     pub caller: &'a Caller,
     /// The directory that relative paths start from.
     pub directory: &'a Path,
-    /// What may be reached.
+    /// The paths that may be reached.
     pub scope: &'a Scope,
-    /// What a write must find; compared while the file is held, so that nothing comes between.
+    /// The state that a write must find; compared while the file is locked, so that nothing comes between.
     pub expect: Expect<'a>,
 }
 
-/// What a write must find at its path.
+/// The state that a write must find at its path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Expect<'a> {
-    /// Anything.
+    /// Any state.
     #[default]
     Anything,
-    /// Nothing.
+    /// No file.
     Absent,
-    /// A file in this state.
+    /// A file of this version.
     Version(&'a Version),
 }
 

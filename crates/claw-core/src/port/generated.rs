@@ -7,6 +7,6 @@ use crate::tool::{Caller, ToolError};
 /// Writes files for an agent to read, each time anew.
 #[async_trait]
 pub trait Generated: Send + Sync {
-    /// The text of the file of this name for this caller; `None` where there is none.
+    /// Returns the text of the file of this name for this caller; `None` if there is none.
     async fn generated(&self, caller: &Caller, name: &str) -> Result<Option<String>, ToolError>;
 }

@@ -1,4 +1,4 @@
-//! The knowledge graph: things that are known, and how they relate.
+//! The knowledge graph: entities and their relations.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -12,70 +12,70 @@ use crate::id::EntityId;
 use crate::store::FoundEntity;
 use crate::tool::ToolError;
 
-/// The caller's graph: the user's facts, the agent's and the tenant's.
+/// The caller's graph: the facts of the user, the agent and the tenant.
 #[async_trait]
 pub trait Graph: Send + Sync {
-    /// Entities that answer, and what they relate to.
+    /// Returns the matching entities and their relations.
     async fn search(&self, query: &GraphQuery) -> Result<GraphFound, ToolError>;
 }
 
-/// The graphs of everyone.
+/// The graphs of all tenants.
 #[async_trait]
 pub trait GraphHost: Send + Sync {
-    /// Entities that answer a reader's question, and what they relate to.
+    /// Returns the entities that match a reader's query, and their relations.
     async fn search(&self, reader: &MemoryReader, query: &GraphQuery) -> Result<GraphFound, ToolError>;
 }
 
-/// A question to the graph.
+/// A query of the graph.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GraphQuery {
-    /// Where it begins.
+    /// The entities to begin with.
     pub start: GraphStart,
-    /// The type of the entities that it begins with.
+    /// The type of the entities to begin with; `None` for all.
     pub kind: Option<String>,
-    /// How many steps relations are followed; 0 follows none.
+    /// The number of steps to follow relations; 0 follows none.
     pub depth: usize,
-    /// The time that is asked about; `None` is now.
+    /// The time asked about; `None` for now.
     pub as_of: Option<UnixMillis>,
-    /// The most entities that it begins with.
+    /// The most entities to begin with.
     pub limit: usize,
 }
 
 impl GraphQuery {
-    /// The most steps.
+    /// The greatest depth.
     pub const DEEPEST: usize = 5;
-    /// The longest question, in bytes.
+    /// The longest query, in bytes.
     pub const LONGEST: usize = 4_000;
 }
 
-/// Where a search begins.
+/// The entities to begin a search with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GraphStart {
-    /// Everything, by name.
+    /// All entities, by name.
     All,
-    /// Entities that words, or what they mean, find.
+    /// Entities that match these words or their meaning.
     Words(String),
     /// One entity.
     Entity(EntityId),
 }
 
-/// Entities that answer, and what they relate to.
+/// The outcome of a graph search.
 #[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct GraphFound {
-    /// Entities that were found, best first.
+    /// The matching entities, best first.
     pub found: Vec<FoundEntity>,
-    /// Entities that relations lead to from there, nearest first.
+    /// The entities that relations lead to from there, nearest first.
     pub related: Vec<Entity>,
     /// The relations between all of them.
     pub relations: Vec<Relation>,
-    /// There is more than is told.
+    /// True if there are more results than returned.
     pub is_cut: bool,
-    /// How it was searched, where not by similarity too.
+    /// The reason why similarity was not used, or not fully; `None` if it was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
 
-/// Readable lines: entities, relations, and where each is said.
+/// Readable lines: entities, relations, and the sources of each.
 impl fmt::Display for GraphFound {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.found.is_empty() {
@@ -117,7 +117,7 @@ impl fmt::Display for GraphFound {
     }
 }
 
-/// An entity in a line: name, type, owner, id, description, and where it is said.
+/// Formats an entity in a line: name, type, owner, id, description and sources.
 fn line(entity: &Entity, words: String) -> String {
     let said = &entity.said;
     let also =

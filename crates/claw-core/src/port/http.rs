@@ -13,11 +13,11 @@ pub trait Http: Send + Sync {
     async fn send(&self, request: &HttpRequest) -> Result<HttpAnswer, ToolError>;
 }
 
-/// The way of a deployment to other servers.
+/// Sends a deployment's requests to other servers.
 #[async_trait]
 pub trait HttpHost: Send + Sync {
-    /// Sends one request for a tenant. It goes to the request's origin and follows no redirect to another one; values of
-    /// headers are added to `secrets` before they are used.
+    /// Sends one request for a tenant. It goes to the request's origin and follows no redirect to another
+    /// one; header values are added to `secrets` before they are used.
     async fn send(
         &self,
         tenant: &TenantId,

@@ -1,5 +1,5 @@
-//! The list of ports. A new port is its file and its lines here; what a tool declares, what a deployment provides
-//! and what a call reaches are generated from them.
+//! The list of ports. A new port is its file and its lines here; the needs of a tool, the world of a
+//! deployment and the ports of a call are generated from them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,9 +16,9 @@ use crate::tool::{Call, ToolError};
 /// Generates [`Need`], [`World`], [`Ports`] and the methods of [`Call`] that give a tool its ports.
 ///
 /// - `hosts` lists the fields of [`World`]: the field and the trait that the world implements.
-/// - `ports` lists the needs. `Name "name"` is the need, as code and as listings write it. `gives field: Trait` is the
-///   guarded port that a tool gets for it. `from host else "reason"` is the host that must be there, and the reason
-///   that is shown where it is not; a need without it can be met everywhere.
+/// - `ports` lists the needs. `Name "name"` is the need, in code and in listings. `gives field: Trait` is the
+///   guarded port that a tool gets for it. `from host else "reason"` is the host it requires, and the reason
+///   that is shown if that is missing; a need without it can be met everywhere.
 macro_rules! ports {
     (
         hosts { $(#[doc = $host_doc:literal] $host:ident: $host_trait:ident;)* }
@@ -44,8 +44,7 @@ macro_rules! ports {
             }
         }
 
-        /// The real world, as one deployment has it. What is `None` is not there, and tools that need it are listed
-        /// as unavailable.
+        /// The hosts of one deployment. Tools that need a host that is `None` are listed as unavailable.
         #[derive(Clone)]
         pub struct World {
             /// The clock.
@@ -54,12 +53,12 @@ macro_rules! ports {
         }
 
         impl World {
-            /// A world with nothing but a clock.
+            /// Returns a world with nothing but a clock.
             pub fn new(clock: Arc<dyn Clock>) -> Self {
                 Self { clock, $($host: None,)* }
             }
 
-            /// Why `need` cannot be met here, or `None` where it can.
+            /// Returns the reason why `need` cannot be met here; `None` if it can.
             pub fn lacks(&self, need: Need) -> Option<&'static str> {
                 match need {
                     $($(Need::$need if self.$of.is_none() => Some($reason),)?)*
@@ -86,13 +85,13 @@ macro_rules! ports {
         }
 
         impl Ports {
-            /// Nothing but a clock.
+            /// Returns ports with nothing but a clock.
             pub fn new(clock: Arc<dyn Clock>) -> Self {
                 Self { clock, $($($port: None,)?)* }
             }
         }
 
-        /// The ports of a call, each of which it has if its tool declares the need.
+        /// The ports of a call. Each is present if the tool declares the need.
         impl Call {
             $($(
                 #[doc = $doc]
@@ -120,7 +119,7 @@ ports! {
         artifacts: ArtifactStore;
         /// The configured agents.
         agents: AgentDirectory;
-        /// Conversations.
+        /// Sessions.
         talks: TalkHost;
         /// Endpoints that configuration names.
         endpoints: EndpointHost;
@@ -150,7 +149,7 @@ ports! {
         Agents "agents" gives agents: Agents from agents else "no agent directory is set up";
         /// The figures of the caller's session.
         Sessions "sessions" gives sessions: Sessions;
-        /// The caller's conversations.
+        /// The caller's sessions.
         Talks "talks" gives talks: Talks from talks else "no store of conversations is set up";
         /// Endpoints that configuration names.
         Endpoints "endpoints" gives endpoints: Endpoints

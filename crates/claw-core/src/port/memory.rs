@@ -1,4 +1,4 @@
-//! Memory: searching it, reading it, and the models that turn texts into vectors.
+//! Memory: searching it, reading it, and embedding texts.
 
 use std::time::Duration;
 
@@ -9,45 +9,45 @@ use super::UnixMillis;
 use crate::id::{AgentId, TenantId, UserId};
 use crate::tool::ToolError;
 
-/// The memory of the caller: the user's documents, the agent's and the tenant's.
+/// The caller's memory: the documents of the user, the agent and the tenant.
 #[async_trait]
 pub trait Memory: Send + Sync {
-    /// The passages that answer a question best.
+    /// Returns the passages that match a query best.
     async fn search(&self, query: &MemoryQuery) -> Result<MemoryFound, ToolError>;
-    /// Lines of one document; `None` where the caller has none of that path.
+    /// Returns lines of one document; `None` if the caller has no document of that path.
     async fn get(&self, part: &MemoryPart) -> Result<Option<MemoryText>, ToolError>;
-    /// The paths of the documents that the caller can read, sorted.
+    /// Returns the paths of the documents that the caller can read, sorted.
     async fn paths(&self) -> Result<Vec<String>, ToolError>;
 }
 
-/// The memory of everyone.
+/// The memory of all tenants.
 #[async_trait]
 pub trait MemoryHost: Send + Sync {
-    /// The passages that answer a reader's question best.
+    /// Returns the passages that match a reader's query best.
     async fn search(&self, reader: &MemoryReader, query: &MemoryQuery) -> Result<MemoryFound, ToolError>;
-    /// Lines of one document of the reader's.
+    /// Returns lines of one of the reader's documents; `None` if there is no document of that path.
     async fn get(&self, reader: &MemoryReader, part: &MemoryPart) -> Result<Option<MemoryText>, ToolError>;
-    /// The paths of the documents that the reader can read, sorted.
+    /// Returns the paths of the documents that the reader can read, sorted.
     async fn paths(&self, reader: &MemoryReader) -> Result<Vec<String>, ToolError>;
 }
 
-/// The one whose memory is read.
+/// The reader of memory documents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemoryReader {
     /// The tenant.
     pub tenant: TenantId,
     /// The agent.
     pub agent: AgentId,
-    /// The user; `None` reads the agent's and the tenant's documents alone.
+    /// The user; `None` reads the documents of the agent and the tenant alone.
     pub user: Option<UserId>,
 }
 
-/// A question to the memory.
+/// A query of the memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemoryQuery {
-    /// The question, as a person writes it.
+    /// The query, as a person writes it.
     pub text: String,
-    /// How many hits at most.
+    /// The most hits.
     pub limit: usize,
 }
 
@@ -64,7 +64,7 @@ pub enum MemoryOwner {
 }
 
 impl MemoryOwner {
-    /// The owner as a word.
+    /// Returns the owner as a word.
     pub const fn name(self) -> &'static str {
         match self {
             Self::User => "user",
@@ -79,14 +79,14 @@ impl MemoryOwner {
 pub struct MemoryFound {
     /// The hits, best first.
     pub hits: Vec<MemoryHit>,
-    /// How the memory was searched.
+    /// The search method.
     pub mode: MemoryMode,
-    /// Why similarity was not asked, or not of everything; `None` where it was.
+    /// The reason why similarity was not used, or not for everything; `None` if it was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
 
-/// How a memory was searched.
+/// The search method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum MemoryMode {
@@ -96,7 +96,7 @@ pub enum MemoryMode {
     Words,
 }
 
-/// A part of a document that answers.
+/// A matching passage of a document.
 #[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct MemoryHit {
     /// The path of the document.
@@ -105,36 +105,36 @@ pub struct MemoryHit {
     pub start_line: u64,
     /// Its last line.
     pub end_line: u64,
-    /// How good it is beside the others: 1 is the best that a hit can be.
+    /// The score among the hits; 1 is the highest possible.
     pub score: f64,
-    /// The headings that it stands under; empty under none.
+    /// The headings above it; empty if there are none.
     pub heading: String,
     /// The text.
     pub text: String,
-    /// Why it was found.
+    /// The reason for the match.
     pub why: MemoryReason,
 }
 
-/// Why a hit was found.
+/// The reason for a match.
 #[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct MemoryReason {
-    /// The words of the question that it contains.
+    /// The words of the query that it contains.
     pub words: Vec<String>,
-    /// The cosine of its vector and that of the question, where it was found by it.
+    /// The cosine similarity to the query; `None` if it was not found by similarity.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub similarity: Option<f32>,
     /// The owner of the document.
     pub owner: MemoryOwner,
 }
 
-/// Lines of one document.
+/// The lines of a document to read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemoryPart {
     /// The path of the document.
     pub path: String,
     /// The first line, counted from 1.
     pub from: u64,
-    /// How many lines at most.
+    /// The most lines.
     pub lines: u64,
 }
 
@@ -147,33 +147,33 @@ pub struct MemoryText {
     pub owner: MemoryOwner,
     /// The version of the document.
     pub version: u64,
-    /// When it was written.
+    /// The time it was written.
     pub at: UnixMillis,
-    /// How many lines the document has.
+    /// The number of lines of the document.
     pub total: u64,
     /// The first line of `text`.
     pub start_line: u64,
-    /// The last line of `text`; before the first where there is none.
+    /// The last line of `text`; less than the first if there are no lines.
     pub end_line: u64,
     /// The lines.
     pub text: String,
 }
 
-/// The vector at length 1, which makes a product of two a cosine; `None` where it has no direction.
+/// Scales the vector to length 1, so that the product of two is their cosine; `None` if it has no direction.
 pub fn unit_vector(vector: &[f32]) -> Option<Vec<f32>> {
     let length = vector.iter().map(|number| f64::from(*number) * f64::from(*number)).sum::<f64>().sqrt();
     let is_usable = length.is_finite() && length > 0.0;
     is_usable.then(|| vector.iter().map(|number| (f64::from(*number) / length) as f32).collect())
 }
 
-/// A model that turns texts into vectors.
+/// A model that embeds texts as vectors.
 #[async_trait]
 pub trait Embedder: Send + Sync {
-    /// The name that its vectors are kept by. Vectors of two names are never compared.
+    /// Returns the name its vectors are stored under. Vectors of two names are never compared.
     fn model(&self) -> &str;
-    /// How many texts are sent together at most.
+    /// Returns the most texts to send together.
     fn batch(&self) -> usize;
-    /// The vectors of texts, in their order, each of length 1.
+    /// Returns the vectors of texts, in their order, each of length 1.
     async fn embed(
         &self,
         tenant: &TenantId,
@@ -182,23 +182,23 @@ pub trait Embedder: Send + Sync {
     ) -> Result<Vec<Vec<f32>>, EmbedError>;
 }
 
-/// The use of a vector; some models make others for a question than for a text.
+/// The purpose of a vector; some models embed questions differently from texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EmbedPurpose {
-    /// A passage that is to be found.
+    /// A passage to be found.
     Passage,
-    /// A question that is asked.
+    /// A query.
     Question,
 }
 
-/// Why there are no vectors.
+/// The reason why texts could not be embedded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct EmbedError {
     /// The cause and the advice, in a sentence.
     pub message: String,
-    /// Trying again later may help.
+    /// True if a retry may succeed.
     pub transient: bool,
-    /// How long the provider asked to wait.
+    /// The wait that the provider asked for; `None` if it asked for none.
     pub retry_after: Option<Duration>,
 }

@@ -1,8 +1,8 @@
-//! What a tool may ask of the world, one file per thing asked.
+//! The ports: everything a tool may ask of the world, one file each.
 //!
-//! Each port has two faces. A tool sees the *guarded* one through its [`Call`](crate::tool::Call): bound to
-//! its caller, refusing what the plan did not name. The world implements the *host* one, which is told for
-//! whom and within which scope it acts. The registry stands between them; nobody else may.
+//! Each port has two traits. A tool gets the *guarded* one through its [`Call`](crate::tool::Call): bound to
+//! its caller, refusing everything the plan does not name. The world implements the *host* one, which is told
+//! for whom and within which scope it acts. The registry alone connects them.
 //!
 //! A new port is a file with both traits, its lines in `list.rs`, and its guard in the registry.
 
@@ -72,11 +72,11 @@ pub use web::{
 
 use crate::id::{SessionKey, TenantId};
 
-/// To whom a thing belongs.
+/// The owner of stored data.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Owner {
-    /// Whose data it is.
+    /// The tenant.
     pub tenant: TenantId,
-    /// In which conversation it came up.
+    /// The session that produced it.
     pub session: SessionKey,
 }

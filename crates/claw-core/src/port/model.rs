@@ -1,7 +1,7 @@
-//! Models: what is asked of one, what it answers, and what can go wrong.
+//! Models: questions to them, their answers, and errors.
 //!
-//! What differs between providers (stop reasons, ids of calls, arguments that are cut off) ends in `claw-llm`:
-//! who asks a model sees what stands here and nothing else.
+//! The differences between providers (stop reasons, ids of calls, arguments that are cut off) end in
+//! `claw-llm`: callers of a model see only the types in this file.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,17 +18,17 @@ use crate::tool::Spec;
 /// A model that can be asked. Dropping the future ends the request.
 #[async_trait]
 pub trait Model: Send + Sync {
-    /// What is known of it.
+    /// Returns the model's description.
     fn card(&self) -> &ModelCard;
-    /// Asks it, and tells the pieces of the answer as they come; the whole is given at the end.
+    /// Asks the model, passes the pieces of the answer on as they arrive, and returns the whole.
     async fn ask(&self, question: &Question, ear: &dyn Ear) -> Result<Answer, ModelError>;
 }
 
-/// Which models there are.
+/// The models of a deployment.
 #[async_trait]
 pub trait Models: Send + Sync {
-    /// The model that answers for these names: those of an agent, or the deployment's where they are `None`. Its
-    /// chain of fallbacks is behind it.
+    /// Returns the model of these names: an agent's, or the deployment's for `None`. Its chain of fallbacks
+    /// is included.
     async fn model(
         &self,
         tenant: &TenantId,
@@ -37,41 +37,41 @@ pub trait Models: Send + Sync {
     ) -> Result<Arc<dyn Model>, ModelError>;
 }
 
-/// What is known of a model.
+/// The description of a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ModelCard {
-    /// Who runs it, by the name in configuration.
+    /// The provider, by its name in the configuration.
     pub provider: SmolStr,
-    /// Its name there.
+    /// The provider's name of the model.
     pub model: SmolStr,
-    /// How many tokens it can read and write together.
+    /// The context window in tokens, input and output together.
     pub context: u64,
-    /// How many it can write in one answer.
+    /// The most tokens of one answer.
     pub output: u64,
-    /// Whether it sees pictures.
+    /// True if it accepts images.
     pub images: bool,
-    /// What it costs.
+    /// Its prices.
     pub prices: Prices,
-    /// Whether it only plays a script. Front ends say so.
+    /// True if it only plays a script. Front ends show that.
     pub demo: bool,
 }
 
-/// What a million tokens cost, in millionths of a US dollar.
+/// The prices of a million tokens, in millionths of a US dollar.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Prices {
-    /// Read anew.
+    /// Uncached input.
     pub input: u64,
-    /// Written.
+    /// Output.
     pub output: u64,
-    /// Read from the provider's cache.
+    /// Input read from the provider's cache.
     pub cache_read: u64,
-    /// Put into it.
+    /// Input written to the provider's cache.
     pub cache_write: u64,
 }
 
 impl Prices {
-    /// What these tokens cost, in millionths of a US dollar, rounded up.
+    /// Returns the cost of these tokens, in millionths of a US dollar, rounded up.
     pub fn cost(&self, tokens: &Tokens) -> i64 {
         let sum = [
             (tokens.input, self.input),
@@ -86,48 +86,47 @@ impl Prices {
     }
 }
 
-/// What a model is asked.
+/// A request to a model.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Question {
-    /// What it is told before all else. What seldom changes comes first: `stable` can be kept in a provider's
-    /// cache.
+    /// The system prompt. Its stable part comes first, so that a provider can cache it.
     pub system: Prompt,
-    /// The conversation so far.
+    /// The messages so far.
     pub turns: Vec<Turn>,
-    /// The tools it may call, in a stable order.
+    /// The tools, in a stable order.
     pub tools: Vec<Spec>,
-    /// Whether it may call them now.
+    /// The permission to call tools.
     pub choice: Choice,
-    /// How many tokens it may write; the model's own limit where `None`.
+    /// The most tokens to write; `None` for the model's own limit.
     pub output: Option<u64>,
-    /// How many tokens it may think; none where `None`.
+    /// The most tokens to think; `None` for no thinking.
     pub thinking: Option<u64>,
-    /// How freely it chooses its words.
+    /// The sampling temperature; `None` for the provider's default.
     pub temperature: Option<f32>,
 }
 
-/// What a model is told before all else.
+/// The system prompt of a model.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Prompt {
-    /// The same in every turn of a session.
+    /// The part that is the same in every turn of a session.
     pub stable: String,
-    /// What changes: the time, reminders.
+    /// The part that changes: the time, reminders.
     pub changing: String,
 }
 
-/// Whether a model may call tools.
+/// The permission of a model to call tools.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Choice {
-    /// As it sees fit.
+    /// The model decides.
     #[default]
     Free,
-    /// It may not; the tools stay in the request, so that caches hold.
+    /// Tools may not be called; they stay in the request, so that caches hold.
     None,
 }
 
-/// Who hears an answer while it is given. Must not block.
+/// Receives an answer while it streams. Must not block.
 pub trait Ear: Send + Sync {
-    /// Takes a piece.
+    /// Takes one piece.
     fn hear(&self, piece: Piece<'_>);
 }
 
@@ -137,109 +136,109 @@ impl<F: Fn(Piece<'_>) + Send + Sync> Ear for F {
     }
 }
 
-/// A piece of an answer that is being given.
+/// A piece of a streaming answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Piece<'a> {
-    /// Words.
+    /// Text.
     Text(&'a str),
-    /// A thought.
+    /// Reasoning.
     Thinking(&'a str),
     /// A call has begun; its arguments follow.
     Call {
-        /// Which tool.
+        /// The tool.
         tool: &'a str,
     },
     /// More of the last call's arguments.
     Args(&'a str),
-    /// It failed half-way and begins anew: what was heard so far is not part of the answer.
+    /// The answer failed half-way and starts again: the pieces so far are not part of it.
     Again {
-        /// Why.
+        /// The reason.
         reason: &'a str,
     },
 }
 
-/// What a model answered.
+/// The answer of a model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
-    /// What it said and which calls it wants, in order.
+    /// Its texts and calls, in order.
     pub parts: Vec<Part>,
-    /// Why it stopped.
+    /// The reason why the model stopped.
     pub stop: Stop,
-    /// What was read and written, as the provider counts.
+    /// The tokens read and written, as the provider counts.
     pub tokens: Tokens,
-    /// Who answered in the end; a fallback, maybe.
+    /// The provider that answered, possibly a fallback.
     pub provider: SmolStr,
-    /// Which model.
+    /// The model that answered.
     pub model: SmolStr,
-    /// What it cost, in millionths of a US dollar.
+    /// The cost, in millionths of a US dollar.
     pub cost: i64,
 }
 
-/// Why a model stopped.
+/// The reason why a model stopped.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stop {
-    /// It was done.
+    /// The answer is complete.
     Done,
-    /// It wants tools to be called.
+    /// The model requests tool calls.
     Calls,
-    /// Its answer became too long.
+    /// The answer reached its length limit.
     Length,
-    /// The provider would not let it say more.
+    /// The provider refused to let the model continue.
     Refused,
 }
 
-/// Why a model did not answer.
+/// The reason why a model did not answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{provider}/{model}: {fault}: {message}")]
 pub struct ModelError {
-    /// Who was asked.
+    /// The provider.
     pub provider: SmolStr,
-    /// Which model.
+    /// The model.
     pub model: SmolStr,
-    /// What kind of failure.
+    /// The kind of failure.
     pub fault: Fault,
-    /// What happened, with the values and scrubbed of keys, and what to try.
+    /// The failure with its values, scrubbed of keys, and the advice.
     pub message: String,
 }
 
-/// What kind of failure it was.
+/// The kind of a model's failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
-    /// Too many requests, or nothing left to spend.
+    /// Too many requests, or no credit left.
     #[error("rate limited")]
     RateLimited {
-        /// When to try again, if it was said.
+        /// The wait that the provider asked for; `None` if it asked for none.
         retry_after: Option<Duration>,
     },
-    /// It is overloaded or broken on its side.
+    /// The provider is overloaded or broken.
     #[error("unavailable")]
     Unavailable,
-    /// The key is wrong, or may not use this model.
+    /// The key is wrong, or does not permit this model.
     #[error("not authorised")]
     Unauthorised,
-    /// The conversation is longer than the model can read.
+    /// The messages exceed the model's context window.
     #[error("conversation too long")]
     TooLong,
-    /// It does not take the request as it is.
+    /// The provider rejects the request.
     #[error("bad request")]
     BadRequest,
-    /// It was not reached, or the connection broke.
+    /// The provider could not be reached, or the connection broke.
     #[error("connection failed")]
     Connection,
-    /// It took too long: to connect, to begin, or to go on.
+    /// A timeout: to connect, to begin, or to go on.
     #[error("timed out")]
     TimedOut,
-    /// What it sent is not what its protocol says.
+    /// The answer violates the provider's protocol.
     #[error("unreadable answer")]
     Garbled,
-    /// There is no such provider or model here.
+    /// The provider or model is not configured.
     #[error("not set up")]
     NotSetUp,
 }
 
 impl Fault {
-    /// Whether asking the same model again may help.
+    /// Returns whether the failure is transient, so that asking the same model again may succeed.
     pub const fn passes(self) -> bool {
         matches!(
             self,

@@ -1,4 +1,4 @@
-//! Commands that run in the background, as a tool sees them: those of its own session, and no others.
+//! Background commands, as a tool sees them: those of its own session only.
 
 use std::time::Duration;
 
@@ -10,109 +10,109 @@ use crate::id::ProcessId;
 use crate::store::ProcessEnd;
 use crate::tool::{Input, Script, ToolError};
 
-/// The commands of the caller's session that run in the background.
+/// The background commands of the caller's session.
 ///
-/// A command is named by its id, or by the end of it where that is enough to tell it from the others.
+/// A command is named by its id, or by the end of the id if that is unambiguous.
 #[async_trait]
 pub trait Processes: Send + Sync {
-    /// Starts a script that the plan asked for, and does not wait for it.
+    /// Starts a script that the plan names, without waiting for it.
     async fn start(&self, script: &Script) -> Result<ProcessCard, ToolError>;
-    /// All of them, those that ended not long ago too, in the order in which they were started.
+    /// Returns all of them, including recently ended ones, in the order in which they started.
     async fn list(&self) -> Result<Vec<ProcessCard>, ToolError>;
-    /// What one printed from a place on, at most so many bytes; `None` for the newest of it.
+    /// Returns output of a command from an offset on, at most `most` bytes; `None` for the newest output.
     async fn read(&self, process: &str, from: Option<u64>, most: usize) -> Result<Printed, ToolError>;
-    /// Types something that the plan asked for.
+    /// Sends input that the plan names.
     async fn send(&self, input: &Input) -> Result<ProcessCard, ToolError>;
-    /// Makes its terminal another size.
+    /// Resizes the command's terminal.
     async fn resize(&self, process: &str, size: Size) -> Result<ProcessCard, ToolError>;
-    /// Waits until something is printed or it ends, and no longer than that.
+    /// Waits for the expected output or the command's end, at most `limit`.
     async fn wait(&self, process: &str, expected: &Expected, limit: Duration) -> Result<Awaited, ToolError>;
-    /// Ends it, with all that it started.
+    /// Ends the command and all processes that it started.
     async fn kill(&self, process: &str) -> Result<ProcessCard, ToolError>;
 }
 
-/// What is waited for.
+/// The output to wait for.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Expected {
-    /// A regular expression that what is printed must match; `None` waits for the end.
+    /// A regular expression that the output must match; `None` waits for the end of the command.
     pub pattern: Option<String>,
-    /// From where on; `None` for all that is still there.
+    /// The offset to search from; `None` for all stored output.
     pub from: Option<u64>,
 }
 
-/// What came of waiting.
+/// The outcome of waiting.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Awaited {
-    /// The command as it stands.
+    /// The command's present state.
     pub card: ProcessCard,
-    /// What matched.
+    /// The matching text; `None` without a match.
     pub matched: Option<String>,
-    /// Where reading goes on behind it; without a match, behind all that was printed.
+    /// The offset after the match; without a match, after all output.
     pub next: u64,
 }
 
-/// A command that runs in the background, or did.
+/// A background command, running or ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ProcessCard {
     /// Its id.
     pub id: ProcessId,
     /// The command, scrubbed.
     pub command: String,
-    /// Whether it has a terminal.
+    /// True if it has a terminal.
     pub terminal: bool,
-    /// When it was started.
+    /// The time it was started.
     pub started: UnixMillis,
-    /// Whether it runs.
+    /// Its state.
     pub state: ProcessState,
-    /// How many bytes it has printed, scrubbed: where what comes next begins.
+    /// The number of bytes it has printed, after scrubbing: the offset of its next output.
     pub printed: u64,
-    /// Where it runs, for people.
+    /// The sandbox or host it runs in, for people.
     pub place: &'static str,
 }
 
 impl ProcessCard {
-    /// The end of its id, by which it is usually told from others.
+    /// Returns the end of its id, usually enough to name it.
     pub fn name(&self) -> String {
         name(self.id)
     }
 }
 
-/// The end of a process's id.
+/// Returns the end of a process's id.
 fn name(id: ProcessId) -> String {
     let text = id.to_string();
     text.get(text.len().saturating_sub(8)..).unwrap_or(&text).to_owned()
 }
 
 impl ProcessId {
-    /// The end of the id, by which a process is usually told from others.
+    /// Returns the end of the id, usually enough to name the process.
     pub fn name(self) -> String {
         name(self)
     }
 }
 
-/// Whether a command runs.
+/// The state of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(tag = "state", rename_all = "lowercase")]
 pub enum ProcessState {
-    /// It does.
+    /// The command runs.
     Running,
-    /// It ended like this.
+    /// The command has ended.
     Ended(ProcessEnd),
 }
 
-/// A part of what a command printed.
+/// A part of a command's output.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Printed {
-    /// The command as it stands.
+    /// The command's present state.
     pub card: ProcessCard,
     /// The text, scrubbed.
     pub text: String,
-    /// Where it begins.
+    /// Its offset.
     pub from: u64,
-    /// Where the next part begins.
+    /// The offset of the next part.
     pub next: u64,
-    /// How many bytes after the asked place are no longer there.
+    /// The number of bytes after the requested offset that are no longer stored.
     pub dropped: u64,
-    /// A line that is not finished yet, such as a prompt. It is no part of what was printed until it is.
+    /// An unfinished line, such as a prompt. It counts as output once it is finished.
     pub unfinished: String,
 }

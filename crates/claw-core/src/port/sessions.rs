@@ -7,39 +7,39 @@ use smol_str::SmolStr;
 use crate::store::{Tally, Usage};
 use crate::tool::ToolError;
 
-/// What can be known of the caller's session.
+/// The status of the caller's session.
 #[async_trait]
 pub trait Sessions: Send + Sync {
-    /// The figures now.
+    /// Returns the present figures.
     async fn status(&self) -> Result<SessionStatus, ToolError>;
 }
 
 /// The figures of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SessionStatus {
-    /// What became of its calls so far.
+    /// Its calls so far, counted by outcome.
     pub calls: Tally,
-    /// How many tools its caller is offered.
+    /// The number of tools its caller is offered.
     pub tools_offered: usize,
-    /// How many more can be found by searching.
+    /// The number of further tools that can be found by searching.
     pub tools_deferred: usize,
-    /// Questions to a person that wait for an answer.
+    /// Pending approvals.
     pub approvals_pending: usize,
-    /// What was said and paid; `None` where conversations are not kept.
+    /// Messages and cost; `None` if sessions are not stored.
     pub talk: Option<TalkFigures>,
 }
 
-/// What was said and paid in a session.
+/// Messages and cost of a session.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct TalkFigures {
-    /// How many messages there are.
+    /// The number of messages.
     pub messages: u64,
-    /// What its answers come to.
+    /// The total usage of its answers.
     pub usage: Usage,
-    /// Who gave the last answer: provider and model.
+    /// The provider and model of the last answer; `None` if there is no answer.
     pub model: Option<(SmolStr, SmolStr)>,
-    /// How many tokens the model read and wrote for it.
+    /// The tokens that the model read and wrote for the last answer.
     pub context_used: u64,
-    /// Commands that run in the background.
+    /// The number of running background commands.
     pub processes: usize,
 }

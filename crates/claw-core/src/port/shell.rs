@@ -1,4 +1,4 @@
-//! Commands: what a tool may run, and what a place that runs them implements.
+//! Commands: running them from a tool, and the host that executes them.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -12,26 +12,26 @@ use tokio_util::sync::CancellationToken;
 use super::{CommandChanges, PendingChanges, WorkspaceAccess};
 use crate::tool::{Argv, Effects, ErrorKind, Progress, Script, Secrets, Sight, Target, ToolError};
 
-/// Running commands, as a tool sees it: exactly what the plan named, nothing else.
+/// Runs commands for a tool: only those that the plan names.
 #[async_trait]
 pub trait Shell: Send + Sync {
-    /// Runs a script that the plan asked for.
+    /// Runs a script that the plan names.
     async fn run(&self, script: &Script) -> Result<Ran, ToolError>;
-    /// Runs a program that the plan asked for.
+    /// Runs a program that the plan names.
     async fn spawn(&self, argv: &Argv) -> Result<Ran, ToolError>;
 }
 
-/// A place where commands run.
+/// A host that executes commands.
 #[async_trait]
 pub trait ShellHost: Send + Sync {
-    /// Looks at what a plan leads to, where it would run, without changing anything. Answers in order.
+    /// Looks at the targets of a plan where they would run, without changing anything. Answers in order.
     async fn look(&self, context: &RunContext, targets: &[Target]) -> Result<Vec<Sight>, ToolError>;
     /// Runs a script.
     async fn run(&self, context: &RunContext, script: &Script) -> Result<HostRan, ToolError>;
     /// Runs a program.
     async fn spawn(&self, context: &RunContext, argv: &Argv) -> Result<HostRan, ToolError>;
-    /// Starts a command that is not waited for. Neither its time nor the context's `cancel` and `progress` hold for
-    /// it: whoever has the child sees to its end.
+    /// Starts a command without waiting for it. Its timeout and the context's `cancel` and `progress` do not
+    /// apply: the holder of the child has to end it.
     async fn start(&self, context: &RunContext, start: &Start) -> Result<Child, ToolError> {
         let _ = (context, start);
         let message = "this place cannot keep commands running";
@@ -39,52 +39,52 @@ pub trait ShellHost: Send + Sync {
     }
 }
 
-/// A command that is to be started and not waited for.
+/// A command to start without waiting for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Start {
-    /// What runs.
+    /// The program.
     pub program: Program,
     /// The size of its terminal; `None` gives it pipes.
     pub terminal: Option<Size>,
-    /// Whether its standard error comes apart from its standard output. A terminal has but one stream.
+    /// True to separate standard error from standard output. A terminal has only one stream.
     pub apart: bool,
-    /// Whether it reaches other machines though the context does not say so. What the policy took away stays away.
+    /// True to grant the network even if the context does not. A network that the policy denies stays denied.
     pub network: bool,
-    /// What it reaches beside the workspace, in a sandbox.
+    /// Paths outside the workspace that it reaches in a sandbox.
     pub paths: Vec<Allowed>,
 }
 
 impl Start {
-    /// With pipes, both streams together and nothing beyond the context.
+    /// Starts with pipes, both streams together and nothing beyond the context.
     pub const fn new(program: Program) -> Self {
         Self { program, terminal: None, apart: false, network: false, paths: Vec::new() }
     }
 }
 
-/// What is started.
+/// The program to start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Program {
-    /// A script, for a shell. Its input is not given to it: that is up to whoever has the child.
+    /// A script, for a shell. Its input is ignored: the holder of the child writes it.
     Script(Script),
-    /// A program with no shell.
+    /// A program without a shell.
     Argv(Argv),
 }
 
-/// A path that a command reaches beside its workspace.
+/// A path outside its workspace that a command reaches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Allowed {
-    /// A file, or a directory with all below it.
+    /// A file, or a directory with everything below it.
     pub path: PathBuf,
-    /// Whether it may be changed.
+    /// True if it may be changed.
     pub write: bool,
 }
 
-/// How large a terminal is, in characters.
+/// The size of a terminal, in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Size {
-    /// How wide.
+    /// The width.
     pub columns: u16,
-    /// How high.
+    /// The height.
     pub rows: u16,
 }
 
@@ -94,19 +94,19 @@ impl Default for Size {
     }
 }
 
-/// A command that runs. Dropping its control ends it, with all that it started.
+/// A running command. Dropping its control ends it, with all processes that it started.
 pub struct Child {
-    /// What the system calls it, as far as it can be seen from here; in a container, what it is called there.
+    /// Its process id as visible from here; for a container, the id inside it.
     pub pid: u32,
-    /// Where it runs, for people.
+    /// The sandbox or host it runs in, for people.
     pub place: &'static str,
-    /// What it reads. Dropping this ends its input; on a terminal it does not.
+    /// Its standard input. Dropping this closes it; on a terminal it does not.
     pub input: Box<dyn AsyncWrite + Send + Unpin>,
-    /// What it prints.
+    /// Its output.
     pub output: Box<dyn AsyncRead + Send + Unpin>,
-    /// What it prints to standard error, where that comes apart.
+    /// Its standard error; `None` if that is part of `output`.
     pub errors: Option<Box<dyn AsyncRead + Send + Unpin>>,
-    /// How it is ended and waited for.
+    /// The handle to end it and wait for it.
     pub control: Box<dyn Control>,
 }
 
@@ -116,94 +116,95 @@ impl std::fmt::Debug for Child {
     }
 }
 
-/// The hold on a command that runs.
+/// The control of a running command.
 #[async_trait]
 pub trait Control: Send + Sync {
-    /// Waits for its end. Can be dropped and called again.
+    /// Waits for its end. The future can be dropped and the method called again.
     async fn ended(&mut self) -> Result<Ended, ToolError>;
     /// Asks all of its processes to end.
     async fn terminate(&mut self);
-    /// Ends all of its processes.
+    /// Kills all of its processes.
     async fn kill(&mut self);
-    /// Makes its terminal another size; refused where it has none.
+    /// Resizes its terminal; refused if it has none.
     fn resize(&self, size: Size) -> Result<(), ToolError>;
 }
 
-/// How a command ended.
+/// The end of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Ended {
-    /// The exit code; `None` where a signal ended it.
+    /// The exit code; `None` if a signal ended it.
     pub exit: Option<i32>,
-    /// The signal that ended it.
+    /// The signal that ended it; `None` if it exited.
     pub signal: Option<i32>,
-    /// Processes that it left running, and that were ended with it.
+    /// The number of processes that it left running, and that were ended with it.
     pub stragglers: u32,
-    /// The limit by which it was stopped.
+    /// The limit that stopped it; `None` if it ended by itself.
     pub stopped: Option<Stopped>,
 }
 
-/// For whom and within what a command runs.
+/// The environment and limits of a command.
 #[derive(Debug, Clone)]
 pub struct RunContext {
     /// The workspace.
     pub workspace: PathBuf,
-    /// Which sandbox it shares.
+    /// The key of the sandbox it shares.
     pub sandbox_key: SmolStr,
-    /// Whether it must run in one.
+    /// True if it must run in a sandbox.
     pub sandboxed: bool,
-    /// The effects the policy left; the sandbox enforces the absence of the others.
+    /// The effects that the policy allows; the sandbox prevents the others.
     pub effects: Effects,
-    /// Access to the workspace in the sandbox, where the effects let the command write at all.
+    /// Access to the workspace in the sandbox, if the effects let the command write at all.
     pub access: WorkspaceAccess,
-    /// Whether it was granted the network.
+    /// True if it was granted the network.
     pub network: bool,
-    /// Directories beside the workspace that it can read and not change, in a sandbox: those of skills in use.
+    /// Read-only directories outside the workspace, in a sandbox: those of active skills.
     pub readable: Vec<PathBuf>,
-    /// Directories that the deployment grants beside the workspace. Files in them that hold secrets by their names are
-    /// not shown.
+    /// Directories that the deployment grants outside the workspace. Files in them with secret-bearing names
+    /// are hidden.
     pub granted: Vec<Allowed>,
     /// Key of the command's home directory, which outlives it; `None` makes the workspace its home.
     pub home: Option<SmolStr>,
-    /// Paths that do not exist for it, as far as they are there.
+    /// Paths that do not exist for it; missing ones are ignored.
     pub hidden: Vec<PathBuf>,
-    /// Paths beside the workspace that it reaches in a sandbox, where they are not hidden.
+    /// Paths outside the workspace that it reaches in a sandbox, unless they are hidden.
     pub paths: Vec<Allowed>,
-    /// What was seen when the plan was judged; compared again before running.
+    /// The sights taken when the plan was judged; compared again before the command runs.
     pub sights: Vec<Sight>,
-    /// Rings when the command must end.
+    /// Cancels the command.
     pub cancel: CancellationToken,
-    /// Where its output streams to.
+    /// The receiver of its streaming output.
     pub progress: Progress,
-    /// Values that this command is given and that its output must not show.
+    /// Secret values that this command gets and that its output must not show.
     pub secrets: Secrets,
 }
 
-/// What came of a command.
+/// The outcome of a command.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Ran {
-    /// The exit code; `None` where a signal ended it.
+    /// The exit code; `None` if a signal ended it.
     pub exit: Option<i32>,
-    /// The signal that ended it.
+    /// The signal that ended it; `None` if it exited.
     pub signal: Option<i32>,
-    /// What it printed, both streams in order unless they were to be taken apart.
+    /// Its output, both streams in order unless they were separated.
     pub output: String,
-    /// What it printed to standard error, where that was to be taken apart.
+    /// Its standard error, if it was separated.
     pub errors: String,
-    /// How many bytes of both are left out, in the middle.
+    /// The number of bytes of both that are left out, in the middle.
     pub dropped: u64,
-    /// Processes that it left running, and that were ended with it.
+    /// The number of processes that it left running, and that were ended with it.
     pub stragglers: u32,
-    /// The limit by which it was stopped.
+    /// The limit that stopped it; `None` if it ended by itself.
     pub stopped: Option<Stopped>,
-    /// Where it ran, for people: the sandbox, or the host.
+    /// The sandbox or host it ran in, for people.
     pub place: &'static str,
-    /// The outcome of its changes; `None` where it wrote to the workspace directly, or could not write.
+    /// The outcome of its changes; `None` if it wrote to the workspace directly, or could not write.
     pub changes: Option<CommandChanges>,
-    /// The reason why no layer could be made: it wrote to the workspace directly, and its changes cannot be undone.
+    /// The reason why no layer could be made: it wrote to the workspace directly, and its changes cannot be
+    /// undone. `None` if there was a layer or none was wanted.
     pub unlayered: Option<String>,
 }
 
-/// A command that has ended, as its host knows it.
+/// An ended command, as its host reports it.
 pub struct HostRan {
     /// Its output and exit code.
     pub ran: Ran,
@@ -231,13 +232,13 @@ impl From<Ran> for HostRan {
     }
 }
 
-/// The line that stands where so many bytes of a command's output are missing.
+/// Returns the line that replaces this many bytes of a command's output.
 pub fn gap(bytes: u64) -> String {
     format!("{}{bytes}{}", GAP.0, GAP.1)
 }
 
-/// Where such lines are in an output, and how many bytes each stands for. A program may have printed some itself; of
-/// two that share a line break the first counts.
+/// Finds such lines in an output, with the number of bytes each replaces. A program may have printed some
+/// itself; of two that share a line break the first counts.
 pub fn gaps(output: &str) -> Vec<(Range<usize>, u64)> {
     let mut gaps: Vec<(Range<usize>, u64)> = Vec::new();
     for (at, _) in output.match_indices(GAP.0) {
@@ -260,10 +261,10 @@ const GAP: (&str, &str) = ("\n[... ", " bytes are left out here ...]\n");
 /// A limit by which a command was stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stopped {
-    /// Its time was up.
+    /// The timeout.
     Time,
-    /// It took more memory than it may.
+    /// The memory limit.
     Memory,
-    /// The disk filled up while it ran.
+    /// The disk became full while it ran.
     Disk,
 }

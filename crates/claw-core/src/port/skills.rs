@@ -1,4 +1,4 @@
-//! Skills: what a tool may find, use and publish of them, and what a place that holds them implements.
+//! Skills: finding, using and publishing them, and the host that stores them.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,39 +15,40 @@ use crate::tool::{Caller, Digest, ToolError};
 /// The skills that the caller may use.
 #[async_trait]
 pub trait Skills: Send + Sync {
-    /// The usable skills that fit a query best.
+    /// Returns the usable skills that match a query best.
     async fn search(&self, query: &str, limit: usize) -> Result<Vec<SkillCard>, ToolError>;
-    /// Takes up a skill: from now on its directory can be read in this session, and its `allowed-tools` narrow what may be
-    /// called in this run.
+    /// Activates a skill: from now on its directory can be read in this session, and its `allowed-tools`
+    /// restrict the calls of this run.
     async fn open(&self, name: &SkillName) -> Result<OpenedSkill, ToolError>;
-    /// Ends the skill that narrows the calls of this run; its directory stays readable. Returns its name.
+    /// Ends the skill that restricts the calls of this run; its directory stays readable. Returns its name;
+    /// `None` if no skill restricts them.
     async fn end(&self) -> Result<Option<SkillName>, ToolError>;
-    /// Takes a directory of the workspace into the store. Refused unless the plan asked for this path, if the directory
-    /// is not as it was then, and if a file holds a secret.
+    /// Publishes a directory of the workspace to the store. Refused if the plan does not name this path, if
+    /// the directory has changed since, and if a file holds a secret.
     async fn publish(&self, request: &SkillRequest) -> Result<PublishedSkill, ToolError>;
 }
 
-/// A place that holds skills.
+/// A host that stores skills.
 #[async_trait]
 pub trait SkillHost: Send + Sync {
-    /// The skills that the caller may use, by tier and then by name.
+    /// Returns the skills that the caller may use, by tier and then by name.
     async fn skills(&self, caller: &Caller) -> Result<Vec<SkillCard>, ToolError>;
-    /// The usable skills that fit a query best.
+    /// Returns the usable skills that match a query best.
     async fn search(&self, caller: &Caller, query: &str, limit: usize) -> Result<Vec<SkillCard>, ToolError>;
-    /// Reads a skill, shows its files in a directory that nobody changes, and remembers its use.
+    /// Reads a skill, exposes its files in a read-only directory, and stores that it is in use.
     async fn open(
         &self,
         caller: &Caller,
         run: Option<JobId>,
         name: &SkillName,
     ) -> Result<OpenedSkill, ToolError>;
-    /// Ends the skill that narrows the calls of a run, or of calls outside of one.
+    /// Ends the skill that restricts the calls of a run, or of calls outside a run; returns its name.
     async fn end(&self, caller: &Caller, run: Option<JobId>) -> Result<Option<SkillName>, ToolError>;
-    /// The skills that are in use in a session, as far as they matter to a call of this run.
+    /// Returns the active skills of a session that affect a call of this run.
     async fn active(&self, owner: &Owner, run: Option<JobId>) -> Result<Arc<ActiveSkills>, StoreError>;
     /// Reads and checks a directory of the caller's workspace as a skill.
     async fn pack(&self, caller: &Caller, path: &str) -> Result<SkillPackage, ToolError>;
-    /// Puts a checked skill into the store as its newest version.
+    /// Stores a checked skill as its newest version.
     async fn publish(
         &self,
         caller: &Caller,
@@ -57,7 +58,7 @@ pub trait SkillHost: Send + Sync {
     ) -> Result<PublishedSkill, ToolError>;
 }
 
-/// A skill that was taken up.
+/// An activated skill.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenedSkill {
     /// Its front matter.
@@ -74,16 +75,16 @@ pub struct OpenedSkill {
     pub files: Vec<(String, u64)>,
 }
 
-/// Skills in use, as a call meets them.
+/// The active skills, as they affect a call.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ActiveSkills {
     /// Directories that the session can read.
     pub directories: Vec<PathBuf>,
-    /// The skill that narrows the calls of the run.
+    /// The skill that restricts the calls of the run; `None` if no skill does.
     pub narrowing: Option<Narrowing>,
 }
 
-/// A skill that narrows which tools may be called.
+/// A skill that restricts the tools that may be called.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Narrowing {
     /// The skill.
@@ -92,7 +93,7 @@ pub struct Narrowing {
     pub tools: Vec<String>,
 }
 
-/// A directory that is to be published.
+/// A directory to publish.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SkillRequest {
     /// The directory, relative to the workspace.
@@ -101,7 +102,7 @@ pub struct SkillRequest {
     pub visibility: SkillVisibility,
 }
 
-/// A skill that was published.
+/// A published skill.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PublishedSkill {

@@ -1,4 +1,4 @@
-//! The conversations that a caller may know of: their list, what was said, and saying something in another one.
+//! The sessions that a caller may see: listing them, reading them, and sending a message to another one.
 
 use std::path::PathBuf;
 
@@ -12,29 +12,30 @@ use crate::image::Image;
 use crate::store::{Circle, Role};
 use crate::tool::{Caller, PeerKind, ToolError};
 
-/// The conversations of the caller's circle.
+/// The sessions of the caller's circle.
 #[async_trait]
 pub trait Talks: Send + Sync {
-    /// They, the latest first.
+    /// Returns the sessions, latest first.
     async fn list(&self, page: &TalkPage) -> Result<Vec<Talk>, ToolError>;
-    /// The last `limit` messages of one before message `before`, oldest first; `None` where it is not in the circle.
+    /// Returns the last `limit` messages of a session before message `before`, oldest first; `None` if the
+    /// session is not in the circle.
     async fn history(
         &self,
         session: &SessionKey,
         before: Option<u64>,
         limit: usize,
     ) -> Result<Option<Vec<Line>>, ToolError>;
-    /// Says something in another one. It is kept, and answered there.
+    /// Sends a message to another session. It is stored, and answered there.
     async fn send(&self, session: &SessionKey, text: &str) -> Result<Posted, ToolError>;
 }
 
-/// The conversations of everyone.
+/// The sessions of all tenants.
 #[async_trait]
 pub trait TalkHost: Send + Sync {
-    /// Those of a circle.
+    /// Returns the sessions of a circle.
     async fn list(&self, tenant: &TenantId, circle: &Circle, page: &TalkPage)
     -> Result<Vec<Talk>, ToolError>;
-    /// What was said in one of a circle.
+    /// Returns messages of a session; `None` if it is not in the circle.
     async fn history(
         &self,
         (tenant, circle): (&TenantId, &Circle),
@@ -42,26 +43,26 @@ pub trait TalkHost: Send + Sync {
         before: Option<u64>,
         limit: usize,
     ) -> Result<Option<Vec<Line>>, ToolError>;
-    /// The workspace that a session of the caller's circle works in; `None` where it is not in the circle.
+    /// Returns the workspace of a session; `None` if it is not in the caller's circle.
     async fn workspace(&self, caller: &Caller, session: &SessionKey) -> Result<Option<PathBuf>, ToolError>;
-    /// Says something in one of the caller's circle, for the caller; what is said is scrubbed before.
+    /// Sends a message for the caller to a session of the caller's circle; the text is scrubbed first.
     async fn send(&self, caller: &Caller, session: &SessionKey, text: &str) -> Result<Posted, ToolError>;
-    /// What was said and paid in one.
+    /// Returns the messages and cost of a session in figures.
     async fn figures(&self, owner: &Owner) -> Result<TalkFigures, ToolError>;
 }
 
-/// Which part of a list.
+/// A page of a list of sessions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TalkPage {
-    /// Only those with a message since.
+    /// Only sessions with a message since this time.
     pub since: Option<UnixMillis>,
-    /// Only what comes after this one: when it last had a message, and its key.
+    /// Only sessions after this one in the list: the time of its last message, and its key.
     pub after: Option<(UnixMillis, SessionKey)>,
-    /// At most so many.
+    /// The most sessions.
     pub limit: usize,
 }
 
-/// A conversation in a list.
+/// A session in a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Talk {
     /// Its key.
@@ -72,65 +73,65 @@ pub struct Talk {
     pub chat: Option<SmolStr>,
     /// One person or several.
     pub peer: PeerKind,
-    /// When it began.
+    /// The time of its start.
     pub started: UnixMillis,
-    /// When a message was last accepted.
+    /// The time of the last accepted message.
     pub last: UnixMillis,
-    /// How many messages it has.
+    /// The number of its messages.
     pub messages: u64,
-    /// How many messages wait for an answer.
+    /// The number of messages that wait for an answer.
     pub waiting: u64,
-    /// Whether one is being answered.
+    /// True if a message is being answered.
     pub running: bool,
 }
 
-/// A message of a conversation.
+/// A message of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Line {
-    /// Its place.
+    /// Its number.
     pub seq: u64,
-    /// Who speaks.
+    /// The author.
     pub role: Role,
-    /// When.
+    /// The time.
     pub at: UnixMillis,
-    /// What was said.
+    /// The content.
     pub words: Vec<Words>,
 }
 
-/// A piece of a message.
+/// A part of a message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Words {
-    /// Words.
+    /// Text.
     Text {
         /// The text.
         text: String,
     },
     /// An image.
     Image(Image),
-    /// A tool was called.
+    /// A tool call.
     Call {
-        /// Which.
+        /// The tool.
         tool: String,
-        /// With which arguments.
+        /// The arguments.
         args: String,
     },
-    /// What came of a call.
+    /// The result of a call.
     Result {
-        /// Of which tool.
+        /// The tool.
         tool: String,
-        /// What its model was told.
+        /// The text for the model.
         text: String,
-        /// Whether it failed.
+        /// True if the call failed.
         failed: bool,
     },
 }
 
-/// A message that was accepted.
+/// An accepted message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Posted {
-    /// Its place in the conversation.
+    /// Its number in the session.
     pub seq: u64,
-    /// How many messages waited there before it.
+    /// The number of messages that waited there before it.
     pub before: u64,
 }

@@ -1,4 +1,4 @@
-//! The web: pages by their addresses, and what a search finds.
+//! The web: fetching pages, and searching.
 
 mod address;
 
@@ -13,7 +13,7 @@ pub use self::address::{BadAddress, WebAddress};
 use crate::id::{AgentId, SessionKey, TenantId};
 use crate::tool::{Origin, Secrets, ToolError, Usage};
 
-/// The web, as far as the plan names its servers.
+/// The web, limited to the servers that the plan names.
 #[async_trait]
 pub trait Web: Send + Sync {
     /// Fetches one page.
@@ -27,7 +27,7 @@ pub trait Web: Send + Sync {
 pub trait WebHost: Send + Sync {
     /// Servers that a search may send its query to, in the order in which they are tried.
     fn search_origins(&self) -> Vec<Origin>;
-    /// The session has fetched a page from this host before.
+    /// Returns whether the session has fetched a page from this host before.
     fn knows(&self, surfer: &Surfer, host: &str) -> bool;
     /// Fetches one page. Lists, addresses and limits are checked for each redirect again.
     async fn fetch(&self, surfer: &Surfer, request: &FetchRequest) -> Result<WebPage, ToolError>;
@@ -40,14 +40,14 @@ pub trait WebHost: Send + Sync {
     ) -> Result<SearchAnswer, ToolError>;
 }
 
-/// The caller of a fetch or search, as far as caches and lists depend on it.
+/// The part of a caller that caches and lists depend on.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Surfer {
     /// Tenant whose cache is used.
     pub tenant: TenantId,
     /// Agent whose block list is added.
     pub agent: AgentId,
-    /// Session that comes to know the host.
+    /// Session that gets to know the host.
     pub session: SessionKey,
 }
 
@@ -103,7 +103,7 @@ pub struct WebPage {
     pub text: String,
     /// Bytes of the body after decompression.
     pub bytes: u64,
-    /// Elements with text that a reader would not see, and that were dropped.
+    /// Number of dropped elements whose text a reader would not see.
     pub hidden: usize,
     /// The page shows its content only in a browser that runs its scripts.
     pub needs_browser: bool,
@@ -152,7 +152,7 @@ pub struct SearchAnswer {
     pub providers: Vec<SmolStr>,
     /// Providers that failed, with the reason.
     pub failed: BTreeMap<SmolStr, String>,
-    /// Cost of the search, where a provider has a price.
+    /// Cost of the search; `None` if no provider has a price.
     pub usage: Option<Usage>,
 }
 

@@ -1,7 +1,7 @@
-//! Who may come in: tenants, their users, and the keys that programs show.
+//! Access: tenants, their users, and API keys.
 //!
-//! Nobody is deleted. A tenant or user that may no longer come in is disabled and a key revoked, so that what
-//! they did keeps its name.
+//! Nothing is deleted: tenants and users are disabled and keys revoked, so that records of the past keep
+//! their names.
 
 mod key;
 mod scope;
@@ -21,20 +21,20 @@ use crate::tool::Digest;
 pub use key::{ApiKey, InvalidKey};
 pub use scope::{KeyScope, KeyScopes, UnknownScope};
 
-/// How far apart the written times of a key's use are at least.
+/// The shortest interval between two stored times of a key's use.
 pub const KEY_USE_EVERY: Duration = Duration::from_secs(60);
 
-/// What a user may do in a tenant; each may do what those before it may.
+/// The role of a user in a tenant; each includes the roles before it.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum AccessRole {
-    /// Look.
+    /// Reads.
     Viewer,
-    /// Work: talk to agents, call tools, answer questions.
+    /// Works: talks to agents, calls tools, answers approvals.
     Operator,
-    /// Change agents, settings and who may come in.
+    /// Changes agents, settings and access.
     Admin,
     /// Everything.
     Owner,
@@ -61,18 +61,18 @@ impl fmt::Display for AccessRole {
     }
 }
 
-/// Somebody whose data is kept apart from that of all others.
+/// A tenant: its data is separate from that of all others.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Tenant {
     /// Its id.
     pub id: TenantId,
-    /// What people call it.
+    /// The name for people.
     pub name: String,
-    /// When it was added.
+    /// The time it was added.
     pub created: UnixMillis,
     /// The tenant is disabled: all its keys are rejected.
     pub disabled: bool,
-    /// The tenant's tool rules, over the deployment's; `null` where it has none.
+    /// The tenant's tool rules, over the deployment's; `null` if it has none.
     pub policy: Value,
 }
 
@@ -81,37 +81,37 @@ pub struct Tenant {
 pub struct TenantChange {
     /// The tenant's tool rules; `null` removes them.
     pub policy: Option<Value>,
-    /// What people call it.
+    /// The name for people.
     pub name: Option<String>,
-    /// Whether nobody of it may come in.
+    /// Disables the tenant: all its keys are rejected.
     pub disabled: Option<bool>,
 }
 
-/// A person of one tenant. The same id in another tenant is another person.
+/// A user of one tenant. The same id in another tenant is another user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct User {
-    /// Of which tenant.
+    /// The tenant.
     pub tenant: TenantId,
     /// Its id.
     pub id: UserId,
-    /// What people call them.
+    /// The name for people.
     pub name: String,
-    /// What they may do.
+    /// The role.
     pub role: AccessRole,
-    /// When they were added.
+    /// The time they were added.
     pub created: UnixMillis,
-    /// Whether they may not come in.
+    /// The user is disabled: all their keys are rejected.
     pub disabled: bool,
 }
 
-/// What to change of a user; what is `None` stays.
+/// A change of a user; a field that is `None` stays.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UserChange {
-    /// What people call them.
+    /// The name for people.
     pub name: Option<String>,
-    /// What they may do.
+    /// The role.
     pub role: Option<AccessRole>,
-    /// Whether they may not come in.
+    /// Disables the user: all their keys are rejected.
     pub disabled: Option<bool>,
 }
 
@@ -132,20 +132,20 @@ pub struct KeyLimits {
 pub struct NewKey {
     /// Its id.
     pub id: KeyId,
-    /// What it is found by: see [`ApiKey::hash`].
+    /// The hash that finds it: see [`ApiKey::hash`].
     #[serde(skip)]
     pub hash: Digest,
-    /// Into which tenant it leads.
+    /// The tenant it gives access to.
     pub tenant: TenantId,
-    /// For which user of it; `None` for a program that acts for nobody.
+    /// The user it acts for; `None` for a program that acts for no user.
     pub user: Option<UserId>,
-    /// What it is for, for people.
+    /// The purpose, for people.
     pub label: String,
-    /// What may be done with it.
+    /// The permitted operations.
     pub scopes: KeyScopes,
-    /// When it was made.
+    /// The time it was made.
     pub created: UnixMillis,
-    /// From when on it is worth nothing; `None` for never.
+    /// The time of its expiry; `None` for never.
     pub expires: Option<UnixMillis>,
     /// Its limits.
     pub limits: KeyLimits,
@@ -154,53 +154,53 @@ pub struct NewKey {
 /// A stored key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Key {
-    /// What was stored.
+    /// The key as it was added.
     #[serde(flatten)]
     pub new: NewKey,
-    /// When it was revoked.
+    /// The time it was revoked; `None` if it is not.
     pub revoked: Option<UnixMillis>,
-    /// When it was used, to within [`KEY_USE_EVERY`].
+    /// The time of its last use, to within [`KEY_USE_EVERY`]; `None` if unused.
     pub last_used: Option<UnixMillis>,
 }
 
-/// Who came in with a key.
+/// The identity that a key authenticates.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Admitted {
-    /// With which key.
+    /// The key.
     pub key: KeyId,
-    /// Into which tenant.
+    /// The tenant.
     pub tenant: TenantId,
-    /// As which user of it, with which role.
+    /// The user with their role; `None` for a program that acts for no user.
     pub user: Option<(UserId, AccessRole)>,
-    /// What may be done with the key.
+    /// The permitted operations of the key.
     pub scopes: KeyScopes,
     /// Limits of the key.
     pub limits: KeyLimits,
 }
 
-/// Keeps tenants, users and keys; a change is told as [`Topic::Access`](super::Topic::Access).
+/// Stores tenants, users and keys; a change is announced as [`Topic::Access`](super::Topic::Access).
 ///
-/// The tenant `main` is always there. Other aggregates may hold rows of tenants that are not; they have no users
-/// and no keys.
+/// The tenant `main` always exists. Other aggregates may hold rows of tenants that do not; such tenants have
+/// no users and no keys.
 #[async_trait]
 pub trait AccessStore: Changes {
-    /// Adds a tenant; `false`, and nothing changed, where one of its id is there.
+    /// Adds a tenant; `false`, and nothing changed, if its id exists.
     async fn add_tenant(&self, tenant: Tenant) -> Result<bool, StoreError>;
-    /// One tenant.
+    /// Returns one tenant.
     async fn tenant(&self, id: &TenantId) -> Result<Option<Tenant>, StoreError>;
-    /// All tenants, by id.
+    /// Returns all tenants, by id.
     async fn tenants(&self) -> Result<Vec<Tenant>, StoreError>;
-    /// Changes a tenant and gives it as it is then; `None` where there is none.
+    /// Changes a tenant and returns its new state; `None` if there is none.
     async fn change_tenant(&self, id: &TenantId, change: TenantChange) -> Result<Option<Tenant>, StoreError>;
 
-    /// Adds a user; `false`, and nothing changed, where the tenant has one of its id. [`StoreError::Refused`]
-    /// where the tenant is not there.
+    /// Adds a user; `false`, and nothing changed, if its id exists in the tenant. [`StoreError::Refused`] if
+    /// the tenant does not exist.
     async fn add_user(&self, user: User) -> Result<bool, StoreError>;
-    /// One user; `None` where this tenant has none of that id.
+    /// Returns one user; `None` if this tenant has no user with that id.
     async fn user(&self, tenant: &TenantId, id: &UserId) -> Result<Option<User>, StoreError>;
-    /// The users of a tenant, by id.
+    /// Returns the users of a tenant, by id.
     async fn users(&self, tenant: &TenantId) -> Result<Vec<User>, StoreError>;
-    /// Changes a user and gives them as they are then; `None` where this tenant has none of that id.
+    /// Changes a user and returns the new state; `None` if this tenant has no user with that id.
     async fn change_user(
         &self,
         tenant: &TenantId,
@@ -208,27 +208,27 @@ pub trait AccessStore: Changes {
         change: UserChange,
     ) -> Result<Option<User>, StoreError>;
 
-    /// Adds a key; `false`, and nothing changed, where it was added before. [`StoreError::Refused`] where its
-    /// tenant or user is not there, or where its id or its hash is that of another key.
+    /// Adds a key; `false`, and nothing changed, if it was added before. [`StoreError::Refused`] if its
+    /// tenant or user does not exist, or if its id or its hash is that of another key.
     async fn add_key(&self, key: NewKey) -> Result<bool, StoreError>;
-    /// The keys of a tenant, oldest first.
+    /// Returns the keys of a tenant, oldest first.
     async fn keys(&self, tenant: &TenantId) -> Result<Vec<Key>, StoreError>;
-    /// Revokes a key for ever and gives it as it is then; the first time stands. `None` where this tenant has
-    /// none of that id.
+    /// Revokes a key for ever and returns its new state; the first time stands. `None` if this tenant has no
+    /// key with that id.
     async fn revoke_key(
         &self,
         tenant: &TenantId,
         id: KeyId,
         at: UnixMillis,
     ) -> Result<Option<Key>, StoreError>;
-    /// Who comes in with the key of this hash; `None` where there is no such key, it is revoked or its time is
-    /// over, or its tenant or user is disabled.
+    /// Returns the identity of the key with this hash; `None` if there is no such key, if it is revoked or
+    /// expired, or if its tenant or user is disabled.
     ///
-    /// It is found by the hash in an index. How long that takes says something about hashes, which nobody can
-    /// choose, and nothing about keys; so nothing is compared in constant time.
+    /// An index finds the key by its hash. The duration of the lookup reveals something about hashes, which
+    /// nobody can choose, and nothing about keys; so no comparison needs constant time.
     ///
-    /// The time is written down where the one before is [`KEY_USE_EVERY`] old. That is no change to tell of,
-    /// and one that cannot be written keeps nobody out.
+    /// The time of use is stored if the stored one is at least [`KEY_USE_EVERY`] old. This announces no
+    /// change, and a failure to store it rejects nobody.
     async fn authenticate(&self, hash: &Digest, now: UnixMillis) -> Result<Option<Admitted>, StoreError>;
 }
 

@@ -1,7 +1,7 @@
-//! The agents that were set up, beside those of the configuration file.
+//! Stored agents, beside those of the configuration file.
 //!
-//! An agent has a version that rises with every change and never falls, its removal included; who writes says
-//! which version they saw, and is told when it is another one by now.
+//! An agent has a version that rises with every change, including its removal, and never falls. A writer
+//! states the version it has seen, and gets an error if the stored one differs.
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -12,35 +12,35 @@ use super::{Changes, StoreError};
 use crate::id::{AgentId, TenantId};
 use crate::port::UnixMillis;
 
-/// Whose an agent's context files are.
+/// The owner of an agent's context files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum AgentKind {
-    /// Each user shapes their own.
+    /// Each user has their own.
     Open,
-    /// Whoever set it up; a user has `USER.md`.
+    /// The agent's administrator; a user has `USER.md`.
     Predefined,
 }
 
-/// What an agent is. What is written is all of it.
+/// The settings of an agent. A write replaces all of them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AgentSetup {
-    /// What people call it.
+    /// The name for people.
     pub name: String,
-    /// Whose its context files are.
+    /// The owner of its context files.
     pub kind: AgentKind,
-    /// Who runs its model; `None` for whoever runs the deployment's.
+    /// The provider of its model; `None` for the deployment's.
     pub provider: Option<SmolStr>,
     /// Its model; `None` for the deployment's.
     pub model: Option<SmolStr>,
-    /// How its tools differ from those of all agents; `null` where they do not.
+    /// Its tool rules, over those of all agents; `null` if it has none.
     pub policy: Value,
-    /// Whatever else parts of the system keep of it.
+    /// Further settings that parts of the system store for it.
     pub other_config: Map<String, Value>,
 }
 
 impl AgentSetup {
-    /// What the agent is for, in a sentence; kept among `other_config`.
+    /// Returns the agent's purpose, in a sentence; stored in `other_config`.
     pub fn about(&self) -> &str {
         self.other_config.get("about").and_then(Value::as_str).unwrap_or_default()
     }
@@ -49,30 +49,30 @@ impl AgentSetup {
 /// A stored agent.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Agent {
-    /// Whose it is.
+    /// The tenant that owns the agent.
     pub tenant: TenantId,
     /// Its id.
     pub id: AgentId,
-    /// What it is.
+    /// Its settings.
     #[serde(flatten)]
     pub setup: AgentSetup,
-    /// Which version this is.
+    /// Its version.
     pub version: u64,
-    /// When it was added.
+    /// The time it was added.
     pub created: UnixMillis,
-    /// When it was written last.
+    /// The time of the last change.
     pub updated: UnixMillis,
 }
 
-/// Keeps agents; a change is told as [`Topic::Agents`](super::Topic::Agents).
+/// Stores agents; a change is announced as [`Topic::Agents`](super::Topic::Agents).
 #[async_trait]
 pub trait AgentStore: Changes {
-    /// One agent; `None` where this tenant has none of that id.
+    /// Returns one agent; `None` if this tenant has no agent with that id.
     async fn agent(&self, tenant: &TenantId, id: &AgentId) -> Result<Option<Agent>, StoreError>;
-    /// The agents of a tenant, by id.
+    /// Returns the agents of a tenant, by id.
     async fn agents(&self, tenant: &TenantId) -> Result<Vec<Agent>, StoreError>;
-    /// Writes an agent whose version is `seen`, or that is not there where `seen` is `None`; gives it as it is
-    /// then. [`StoreError::Stale`], and nothing written, where it is another by now.
+    /// Writes an agent whose version is `seen`, or adds it if `seen` is `None`; returns its new state.
+    /// [`StoreError::Stale`], and nothing written, if the stored version differs.
     async fn put_agent(
         &self,
         (tenant, id): (&TenantId, &AgentId),
@@ -80,8 +80,8 @@ pub trait AgentStore: Changes {
         seen: Option<u64>,
         at: UnixMillis,
     ) -> Result<Agent, StoreError>;
-    /// Removes an agent whose version is `seen`. [`StoreError::Stale`] where it is another by now, or gone. Of
-    /// what it was nothing is kept but its version.
+    /// Removes an agent whose version is `seen`. [`StoreError::Stale`] if the stored version differs or the
+    /// agent is gone. Nothing but its version is kept.
     async fn remove_agent(
         &self,
         tenant: &TenantId,

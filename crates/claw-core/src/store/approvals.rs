@@ -1,4 +1,4 @@
-//! Questions to a person, durable, answered once.
+//! Approvals: questions to a person, durable, answered once.
 
 use std::fmt;
 
@@ -11,26 +11,26 @@ use crate::id::{AgentId, ApprovalId, CallId, JobId, SessionKey, TenantId, ToolNa
 use crate::port::UnixMillis;
 use crate::tool::{Digest, Effects};
 
-/// Where a question stands.
+/// The state of an approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ApprovalState {
-    /// Nobody has answered.
+    /// Not answered yet.
     Pending,
-    /// Yes, and the call has not begun.
+    /// Approved, and the call has not begun.
     Approved,
-    /// No.
+    /// Denied.
     Denied,
-    /// Its time is over: nobody answered, or the yes was not used.
+    /// Expired: unanswered, or approved and not used in time.
     Expired,
-    /// The call was given up.
+    /// The call was abandoned.
     Cancelled,
-    /// Yes, and the call has begun: it covers nothing more.
+    /// Approved, and the call has begun: the approval covers nothing more.
     Used,
 }
 
 impl ApprovalState {
-    /// The state as a word.
+    /// Returns the state as a word.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Pending => "pending",
@@ -49,64 +49,64 @@ impl fmt::Display for ApprovalState {
     }
 }
 
-/// A question before it is stored.
+/// An approval before it is stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewApproval {
-    /// Whose data it is.
+    /// The tenant that owns it.
     pub tenant: TenantId,
-    /// In which conversation.
+    /// The session of the call.
     pub session: SessionKey,
-    /// Which agent wants it.
+    /// The agent that makes the call.
     pub agent: AgentId,
-    /// For whom.
+    /// The user the agent acts for; `None` if there is none.
     pub user: Option<UserId>,
-    /// Which call waits.
+    /// The call that waits.
     pub call: CallId,
     /// The run that makes the call; `None` for a call outside a run. If it is parked when the approval is answered or
     /// closed, it is woken in the same transaction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<JobId>,
-    /// What exactly is being asked; an answer covers this and nothing else.
+    /// The digest of the question; an answer covers this and nothing else.
     pub digest: Digest,
-    /// Which tool.
+    /// The tool.
     pub tool: ToolName,
-    /// What it would do.
+    /// The effects that the call would have.
     pub effects: Effects,
     /// The request as a person reads it, scrubbed: the command, the directory, the arguments.
     pub summary: String,
-    /// The rule that asked, and why.
+    /// The rule that requires approval, and the reason.
     pub reason: String,
-    /// When the question was put; for the store, now.
+    /// The time of the question; the store takes it as now.
     pub asked: UnixMillis,
-    /// When it lapses. From then on it cannot be answered, and a yes cannot be used.
+    /// The time of expiry. From then on it cannot be answered, and a yes cannot be used.
     pub expires: UnixMillis,
-    /// What a yes for good would be remembered as; `None` where nothing is remembered of such calls.
+    /// The rule that a permanent yes would store; `None` if nothing is remembered for such calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remember: Option<Suggestion>,
 }
 
-/// A rule that could be given with a yes.
+/// A rule that a person can store with a yes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Suggestion {
-    /// The rule, as whoever judges a call by it reads it; `None` where there can be none.
+    /// The rule, in the form that the policy reads; `None` if there can be none.
     pub rule: Option<Value>,
-    /// What it would cover, or why there can be none, as a person reads it.
+    /// The calls it would cover, or the reason why there can be none, for people.
     pub text: String,
 }
 
-/// A stored question.
+/// A stored approval.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Approval {
     /// Its id.
     pub id: ApprovalId,
-    /// What is asked.
+    /// The question.
     #[serde(flatten)]
     pub request: NewApproval,
-    /// Where it stands.
+    /// The state.
     pub state: ApprovalState,
-    /// Who answered.
+    /// The person who answered; `None` if nobody did.
     pub answered_by: Option<String>,
-    /// The reason that was given with a no.
+    /// The reason given with a no.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
@@ -114,37 +114,39 @@ pub struct Approval {
 /// A person's answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
-    /// Yes or no.
+    /// True for yes.
     pub approve: bool,
-    /// Who says so.
+    /// The person who answers.
     pub by: String,
-    /// When it was given; for the store, now.
+    /// The time of the answer; the store takes it as now.
     pub at: UnixMillis,
-    /// The reason of a no, for whoever made the call.
+    /// The reason of a no, for the caller.
     pub reason: Option<String>,
 }
 
-/// Keeps questions and their answers; a change is told as [`Topic::Approvals`](super::Topic::Approvals).
+/// Stores approvals and their answers; a change is announced as
+/// [`Topic::Approvals`](super::Topic::Approvals).
 ///
-/// A store has no clock: what it is given says what time it is. A question that waits, or was approved and not
-/// used, is expired from `expires` on, whether or not somebody is there to close it.
+/// A store has no clock: its arguments carry the present time. An approval that is pending, or approved and
+/// not used, is expired from `expires` on, even if nobody closes it.
 #[async_trait]
 pub trait Approvals: Changes {
-    /// Puts a question, or finds the one that this call put before a restart: same tenant, session, agent, call
-    /// and digest, answered or not. One that was cancelled is put anew, and one whose time is over is returned
-    /// as expired. A question of the same call about something else is cancelled, whether it waits or was
-    /// approved and not used; one of another session or agent is left alone, though it names the same call.
+    /// Asks for approval, or finds the approval that this call asked for before a restart: same tenant,
+    /// session, agent, call and digest, answered or not. A cancelled one is asked again, and an expired one
+    /// is returned as expired. An approval of the same call with another digest is cancelled if it is pending
+    /// or approved and not used; one of another session or agent is left alone, though it names the same
+    /// call.
     async fn request(&self, new: NewApproval) -> Result<Approval, StoreError>;
-    /// One question; `None` where this tenant has none of that id.
+    /// Returns one approval; `None` if this tenant has none with that id.
     async fn approval(&self, tenant: &TenantId, id: ApprovalId) -> Result<Option<Approval>, StoreError>;
-    /// The questions that wait and have not expired by `now`, oldest first.
+    /// Returns the pending approvals that have not expired by `now`, oldest first.
     async fn pending(&self, tenant: &TenantId, now: UnixMillis) -> Result<Vec<Approval>, StoreError>;
-    /// Answers a pending question. The first answer stands. One that comes when the time is over makes the
-    /// question expired and counts for nothing.
+    /// Answers a pending approval. The first answer stands. An answer after the expiry marks the approval as
+    /// expired and has no other effect.
     async fn answer(&self, tenant: &TenantId, id: ApprovalId, answer: Answer)
     -> Result<Approval, StoreError>;
-    /// Ends a question nobody will use: it expired, or its call was cancelled. One that is over stays so, and
-    /// one that was approved stays so unless it is cancelled.
+    /// Closes an approval that nobody will use: it expired, or its call was cancelled. A closed one stays
+    /// unchanged, and an approved one too unless it is cancelled.
     async fn close(
         &self,
         tenant: &TenantId,

@@ -1,4 +1,4 @@
-//! The index of kept results: whose they are and how large. Their text is kept apart, by its id.
+//! The index of stored results: their owners and sizes. The text of a result is stored apart, by its id.
 
 use async_trait::async_trait;
 
@@ -6,27 +6,27 @@ use super::StoreError;
 use crate::id::ArtifactId;
 use crate::port::{Artifact, Owner, UnixMillis};
 
-/// A kept result, as the index knows it.
+/// An index entry of a stored result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptArtifact {
-    /// To whom it belongs; for anyone else it is not there.
+    /// The owner; for anyone else the result does not exist.
     pub owner: Owner,
-    /// What is kept.
+    /// The result's id, call and size.
     pub artifact: Artifact,
-    /// Since when.
+    /// The time it was stored.
     pub at: UnixMillis,
 }
 
-/// Keeps the index of kept results.
+/// Stores the index of results.
 #[async_trait]
 pub trait ArtifactIndex: Send + Sync {
-    /// Stores that a result is kept. The same id again changes nothing.
+    /// Adds an entry. The same id again changes nothing.
     async fn put_artifact(&self, kept: KeptArtifact) -> Result<(), StoreError>;
-    /// One kept result; `None` where this owner has none of that id.
+    /// Returns one entry; `None` if this owner has none with that id.
     async fn artifact(&self, owner: &Owner, id: ArtifactId) -> Result<Option<KeptArtifact>, StoreError>;
-    /// What is kept for an owner, newest first, at most `limit`.
+    /// Returns an owner's entries, newest first, at most `limit`.
     async fn artifacts(&self, owner: &Owner, limit: usize) -> Result<Vec<KeptArtifact>, StoreError>;
-    /// Forgets what is older than `before`, and of each tenant the oldest until what is left has at most
-    /// `bytes`; gives what was forgotten, oldest first, so that its text can be removed.
+    /// Removes the entries older than `before`, and each tenant's oldest until at most `bytes` are left.
+    /// Returns the removed entries, oldest first, so that their texts can be deleted.
     async fn prune_artifacts(&self, before: UnixMillis, bytes: u64) -> Result<Vec<KeptArtifact>, StoreError>;
 }

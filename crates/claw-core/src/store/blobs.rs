@@ -1,8 +1,8 @@
 //! Blobs: bytes by their digest, for images, results and attachments.
 //!
-//! A tenant's blobs are its own: the same bytes of two tenants are two blobs, and a digest finds nothing in another
-//! tenant. Within a tenant the same bytes are kept once. Blobs are never changed; whoever names one in a message puts
-//! it first.
+//! Each tenant has its own blobs: the same bytes of two tenants are two blobs, and a digest finds nothing in
+//! another tenant. Within a tenant the same bytes are stored once. Blobs never change, and are stored before
+//! a message that names them.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ const PUT: &str = "could not store the blob";
 /// The longest media type, in bytes.
 const LONGEST_TYPE: usize = 255;
 
-/// A blob before it is stored. Its type was checked against its bytes.
+/// A blob before it is stored. Its type has been checked against its bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewBlob {
     mime: SmolStr,
@@ -28,14 +28,15 @@ pub struct NewBlob {
 }
 
 impl NewBlob {
-    /// Checks the type and takes the digest. Bytes that are claimed to be an image and are not are refused.
+    /// Checks the type and computes the digest. Bytes that are claimed to be an image and are not are
+    /// rejected.
     pub fn new(mime: &str, bytes: impl Into<Arc<[u8]>>) -> Result<Self, StoreError> {
         let bytes = bytes.into();
         let digest = Digest::of_bytes(&bytes);
         Self::checked(mime, digest, bytes)
     }
 
-    /// The blob of an image; `None` where its bytes are not at hand.
+    /// Returns the blob of an image; `None` if its bytes are not loaded.
     pub fn of_image(image: &Image) -> Option<Result<Self, StoreError>> {
         image.data().map(|bytes| Self::checked(&image.mime, image.digest, Arc::clone(bytes)))
     }
@@ -100,7 +101,7 @@ impl Default for BlobLimits {
 }
 
 impl BlobLimits {
-    /// Refuses a blob that is too large by itself.
+    /// Rejects a blob that is too large by itself.
     pub fn check_blob(&self, blob: &NewBlob) -> Result<(), StoreError> {
         let (bytes, most) = (blob.bytes.len() as u64, self.blob);
         if bytes <= most {
@@ -111,7 +112,7 @@ impl BlobLimits {
         )))
     }
 
-    /// Refuses a blob for which a tenant that holds `held` bytes has no room.
+    /// Rejects a blob for which a tenant that holds `held` bytes has no room.
     pub fn check_room(&self, held: u64, blob: &NewBlob) -> Result<(), StoreError> {
         let (bytes, most) = (blob.bytes.len() as u64, self.tenant);
         if held.saturating_add(bytes) <= most {
@@ -124,19 +125,19 @@ impl BlobLimits {
     }
 }
 
-/// Keeps blobs, each tenant's apart.
+/// Stores blobs, separately for each tenant.
 #[async_trait]
 pub trait Blobs: Send + Sync {
-    /// Stores a blob within [`BlobLimits`]; [`StoreError::Refused`] beyond. Bytes that the tenant has already change
-    /// nothing and need no room.
+    /// Stores a blob within [`BlobLimits`]; [`StoreError::Refused`] beyond them. Bytes that the tenant
+    /// already has change nothing and need no room.
     async fn put_blob(&self, tenant: &TenantId, blob: &NewBlob, at: UnixMillis) -> Result<(), StoreError>;
-    /// The tenant's blob of this digest. Bytes that no longer match it are [`StoreError::Damaged`].
+    /// Returns the tenant's blob of this digest. [`StoreError::Damaged`] if the bytes no longer match it.
     async fn blob(&self, tenant: &TenantId, digest: &Digest) -> Result<Option<Blob>, StoreError>;
-    /// The same without its bytes.
+    /// Returns the blob without its bytes.
     async fn blob_card(&self, tenant: &TenantId, digest: &Digest) -> Result<Option<BlobCard>, StoreError>;
 }
 
-/// Whether a text has the form of a media type: `type/subtype` in printable ASCII.
+/// Returns whether a text has the form of a media type: `type/subtype` in printable ASCII.
 fn is_media_type(mime: &str) -> bool {
     let is_name = |name: &str| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_graphic());
     mime.len() <= LONGEST_TYPE && mime.split_once('/').is_some_and(|(one, two)| is_name(one) && is_name(two))

@@ -1,7 +1,7 @@
-//! Who waits for a change is woken, and reads the rows again.
+//! Notifications of changes: listeners are woken, and read the rows again.
 //!
-//! A topic's number rises after a change was committed, on whichever node. It may rise without reason and once
-//! for several changes, never not at all; whoever keeps something in memory drops it when the number rises.
+//! A topic's number rises after a change was committed, on any node. It may rise without reason, and once for
+//! several changes, but it never misses one; a cache drops its entries when the number rises.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,14 +10,14 @@ use tokio::sync::watch;
 
 use crate::port::Owner;
 
-/// What can change.
+/// The topics of change notifications.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Topic {
-    /// A question to a person, or a remembered rule.
+    /// An approval, or a remembered rule.
     Approvals,
     /// A job may have become claimable, or has a cancel request.
     Work,
-    /// A conversation has a new message or event.
+    /// A session has a new message or event.
     Sessions,
     /// A tenant, a user, a role or an API key.
     Access,
@@ -56,7 +56,7 @@ impl Topic {
         Self::Skills,
     ];
 
-    /// The topic as a word, as nodes tell it each other.
+    /// Returns the topic as a word, as nodes send it to each other.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Approvals => "approvals",
@@ -74,39 +74,39 @@ impl Topic {
         }
     }
 
-    /// The topic that a word names.
+    /// Returns the topic of a word.
     pub fn named(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|topic| topic.name() == word)
     }
 }
 
-/// Tells of changes.
+/// Announces changes.
 pub trait Changes: Send + Sync {
-    /// A number that rises when something of this topic changed, on this node or another.
+    /// Returns a number that rises when something of this topic changes, on this or another node.
     fn changes(&self, of: Topic) -> watch::Receiver<u64>;
 }
 
-/// A bell for each topic: what a store in one process needs to tell of changes.
+/// A notifier for each topic, for stores within one process.
 #[derive(Debug, Default)]
 pub struct Bells([watch::Sender<u64>; Topic::ALL.len()]);
 
 impl Bells {
-    /// Wakes those who wait for this topic.
+    /// Wakes the listeners of this topic.
     pub fn ring(&self, topic: Topic) {
         self.of(topic).send_modify(|count| *count = count.wrapping_add(1));
     }
 
-    /// Wakes everyone: something may have been missed.
+    /// Wakes all listeners: a change may have been missed.
     pub fn ring_all(&self) {
         Topic::ALL.into_iter().for_each(|topic| self.ring(topic));
     }
 
-    /// Waits for this topic.
+    /// Subscribes to this topic.
     pub fn listen(&self, topic: Topic) -> watch::Receiver<u64> {
         self.of(topic).subscribe()
     }
 
-    /// Whether anybody waits for anything.
+    /// Returns whether any topic has a listener.
     pub fn is_heard(&self) -> bool {
         self.0.iter().any(|bell| bell.receiver_count() > 0)
     }
@@ -116,22 +116,22 @@ impl Bells {
     }
 }
 
-/// A bell for each session that somebody listens to. Other sessions take no memory.
+/// A notifier for each session that has listeners. Other sessions take no memory.
 #[derive(Debug, Default)]
 pub struct SessionBells(Mutex<Listened>);
 
 #[derive(Debug, Default)]
 struct Listened {
     bells: HashMap<Owner, watch::Sender<u64>>,
-    /// Number of bells at which those without listeners are removed next.
+    /// The number of notifiers at which those without listeners are removed next.
     sweep_at: usize,
 }
 
-/// Fewest bells that are worth looking through.
+/// The fewest notifiers that are worth sweeping.
 const SWEEP: usize = 32;
 
 impl SessionBells {
-    /// Waits for changes of one session.
+    /// Subscribes to one session.
     pub fn listen(&self, of: &Owner) -> watch::Receiver<u64> {
         let mut listened = self.lock();
         if listened.bells.len() >= listened.sweep_at.max(SWEEP) {
@@ -152,21 +152,21 @@ impl SessionBells {
         }
     }
 
-    /// Wakes the listeners of every session: something may have been missed.
+    /// Wakes the listeners of every session: a change may have been missed.
     pub fn ring_all(&self) {
         for session in self.sessions() {
             self.ring(&session);
         }
     }
 
-    /// Returns the sessions that somebody listens to.
+    /// Returns the sessions that have listeners.
     pub fn sessions(&self) -> Vec<Owner> {
         let mut listened = self.lock();
         listened.bells.retain(|_, bell| bell.receiver_count() > 0);
         listened.bells.keys().cloned().collect()
     }
 
-    /// Returns whether somebody listens to any session.
+    /// Returns whether any session has a listener.
     pub fn is_heard(&self) -> bool {
         self.lock().bells.values().any(|bell| bell.receiver_count() > 0)
     }

@@ -1,8 +1,8 @@
-//! Whose conversations are, and the questions that only their owners get answered.
+//! The owners of sessions, and queries that are limited to an owner.
 //!
-//! A conversation belongs to whoever began it: one person with one agent, or one group with one agent. Every question
-//! here carries the [`Circle`] of who asks, and the store answers it from the rows of that circle alone: nothing is
-//! read that would have to be left out afterwards. A conversation without an owner is in nobody's circle but its own.
+//! A session belongs to the party that began it: one person with one agent, or one group with one agent.
+//! Every query carries the caller's [`Circle`], and the store reads the rows of that circle alone, so that
+//! nothing has to be filtered out afterwards. A session without an owner is in no circle but its own.
 
 use async_trait::async_trait;
 use serde::Serialize;
@@ -14,12 +14,12 @@ use crate::id::{AgentId, SessionKey, TenantId, UserId};
 use crate::port::UnixMillis;
 use crate::tool::{Caller, PeerKind};
 
-/// Who talks with an agent in a conversation, and where.
+/// The user or group, the agent and the channel of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Party {
-    /// Which agent.
+    /// The agent.
     pub agent: AgentId,
-    /// Which person; whoever speaks in a group is not kept.
+    /// The person; in a group, the author is not stored.
     pub user: Option<UserId>,
     /// The channel.
     pub channel: SmolStr,
@@ -30,8 +30,8 @@ pub struct Party {
 }
 
 impl Party {
-    /// Whether a conversation of this party is one of the other too. One person is the same wherever they write
-    /// from; a group is its chat, whoever writes there.
+    /// Returns whether both are the same owner. A person is the same on every channel; a group is its chat,
+    /// whoever writes there.
     pub fn is_same_owner(&self, other: &Self) -> bool {
         let same = match self.peer {
             PeerKind::Direct => self.user == other.user,
@@ -40,7 +40,8 @@ impl Party {
         same && self.peer == other.peer && self.agent == other.agent
     }
 
-    /// What is wrong with its names: they are compared, so nothing in them may be lost on the way.
+    /// Returns the fault of its channel or chat name: too long, or with control characters, which would not
+    /// compare exactly.
     pub fn fault(&self) -> Option<String> {
         let names = [Some(&self.channel), self.chat.as_ref()];
         let is_odd = |name: &&SmolStr| name.len() > Self::MOST_BYTES || name.chars().any(char::is_control);
@@ -50,35 +51,35 @@ impl Party {
         Some(format!("`{shown}` is no channel or chat; use at most {most} bytes without control characters"))
     }
 
-    /// The longest name of a channel or chat.
+    /// The longest name of a channel or chat, in bytes.
     pub const MOST_BYTES: usize = 512;
 }
 
-/// Whose conversations somebody may know of.
+/// The sessions that a caller may see.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Circle {
-    /// Those of one person with one agent.
+    /// The sessions of one person with one agent.
     User {
-        /// Which agent.
+        /// The agent.
         agent: AgentId,
-        /// Which person.
+        /// The person.
         user: UserId,
     },
-    /// Those of one group chat with one agent.
+    /// The sessions of one group chat with one agent.
     Group {
-        /// Which agent.
+        /// The agent.
         agent: AgentId,
         /// The channel.
         channel: SmolStr,
         /// The chat within it.
         chat: SmolStr,
     },
-    /// This one and no other: nobody knows who asks.
+    /// This session and no other: the caller is unknown.
     Session(SessionKey),
 }
 
 impl Circle {
-    /// What a caller may know of.
+    /// Returns the circle of a caller.
     pub fn of(caller: &Caller) -> Self {
         let agent = caller.agent.clone();
         match (caller.peer_kind, &caller.user, &caller.chat_id) {
@@ -91,69 +92,71 @@ impl Circle {
     }
 }
 
-/// A conversation, as its owner sees it.
+/// A session, as its owner sees it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Conversation {
     /// Its key.
     pub session: SessionKey,
-    /// Whose it is.
+    /// Its owner.
     pub party: Party,
     /// The lane in which its messages are answered.
     pub lane: SmolStr,
-    /// What its last job was to do.
+    /// The order of its last job.
     pub order: Value,
-    /// The title that its owner gave it.
+    /// The title that its owner gave it; `None` without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// When it began.
+    /// The time of its start.
     pub started: UnixMillis,
-    /// When a message was last accepted.
+    /// The time of the last accepted message.
     pub last: UnixMillis,
-    /// How many messages it has.
+    /// The number of its messages.
     pub messages: u64,
-    /// How many of its jobs wait.
+    /// The number of its waiting jobs.
     pub waiting: u64,
-    /// A job of it is leased or parked.
+    /// True if one of its jobs is leased or parked.
     pub running: bool,
 }
 
-/// Which part of a list: the latest first, after the last one of the part before.
+/// A page of a list of sessions, latest first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConversationPage {
-    /// Only what had a message since.
+    /// Only sessions with a message since this time.
     pub since: Option<UnixMillis>,
-    /// Only what comes after this one: when it last had a message, and its key.
+    /// Only sessions after this one in the list: the time of its last message, and its key.
     pub after: Option<(UnixMillis, SessionKey)>,
-    /// At most so many.
+    /// The most sessions.
     pub limit: usize,
 }
 
-/// Keeps whose conversations are.
+/// Stores the owners of sessions.
 #[async_trait]
 pub trait Conversations: SessionLog {
-    /// Accepts a message like [`accept_message`](SessionLog::accept_message), from somebody, all of it together. The
-    /// first to write owns the conversation; [`StoreError::Refused`], and nothing stored, where somebody else does.
+    /// Accepts a message like [`accept_message`](SessionLog::accept_message), with its party, in one
+    /// transaction. The first party to write owns the session; [`StoreError::Refused`], and nothing stored,
+    /// if another party does.
     async fn accept_from(
         &self,
         party: &Party,
         message: NewMessage,
         job: NewJob,
     ) -> Result<Accepted, StoreError>;
-    /// The conversations of a circle.
+    /// Returns the sessions of a circle.
     async fn conversations(
         &self,
         tenant: &TenantId,
         circle: &Circle,
         page: &ConversationPage,
     ) -> Result<Vec<Conversation>, StoreError>;
-    /// One of them; `None` where the circle has none of that key, whoever else may have one.
+    /// Returns one session; `None` if the circle has no session with that key.
     async fn conversation(
         &self,
         tenant: &TenantId,
         circle: &Circle,
         session: &SessionKey,
     ) -> Result<Option<Conversation>, StoreError>;
-    /// The last `limit` messages of one of them before message `before`, oldest first; `None` as above.
+    /// Returns the last `limit` messages of a session before message `before`, oldest first; `None` if the
+    /// circle has no session with that key.
     async fn said_in(
         &self,
         (tenant, circle): (&TenantId, &Circle),
@@ -161,24 +164,26 @@ pub trait Conversations: SessionLog {
         before: u64,
         limit: usize,
     ) -> Result<Option<Vec<Message>>, StoreError>;
-    /// Gives one of them a title; `None` takes it away. Returns false where the circle has none of that key.
+    /// Sets the title of a session; `None` removes it. Returns `false` if the circle has no session with that
+    /// key.
     async fn rename_conversation(
         &self,
         (tenant, circle): (&TenantId, &Circle),
         session: &SessionKey,
         title: Option<&str>,
     ) -> Result<bool, StoreError>;
-    /// Copies the messages and summaries of one of them to a new key of the same owner. Returns false where the circle
-    /// has none of that key; [`StoreError::Refused`], and nothing copied, where the new key is taken.
+    /// Copies the messages and summaries of a session to a new key of the same owner. Returns `false` if the
+    /// circle has no session with that key; [`StoreError::Refused`], and nothing copied, if the new key is
+    /// taken.
     async fn fork_conversation(
         &self,
         (tenant, circle): (&TenantId, &Circle),
         session: &SessionKey,
         (to, at): (&SessionKey, UnixMillis),
     ) -> Result<bool, StoreError>;
-    /// Removes one of them with its messages, events and summaries. Ledger, usage and changes of files stay. Returns
-    /// false where the circle has none of that key; [`StoreError::Refused`], and nothing removed, while a run of it waits
-    /// or goes on.
+    /// Removes a session with its messages, events and summaries. Its ledger, usage and file changes stay.
+    /// Returns `false` if the circle has no session with that key; [`StoreError::Refused`], and nothing
+    /// removed, while a run of it waits or is active.
     async fn remove_conversation(
         &self,
         (tenant, circle): (&TenantId, &Circle),

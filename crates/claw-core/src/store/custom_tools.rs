@@ -1,7 +1,7 @@
 //! Custom tools: tools that an administrator defines at run time.
 //!
-//! The values of a tool's variables and HTTP headers are sealed as one value. Their names are kept beside it, so that a
-//! list can show them.
+//! The values of a tool's variables and HTTP headers are sealed as one value. Their names are stored beside
+//! it, so that a list can show them.
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -18,7 +18,7 @@ pub struct CustomToolPlace {
     pub tenant: TenantId,
     /// The one agent that has the tool; `None` gives it to every agent of the tenant.
     pub agent: Option<AgentId>,
-    /// The name that a model calls it by.
+    /// The name by which a model calls it.
     pub name: ToolName,
 }
 
@@ -91,13 +91,13 @@ pub struct CustomToolGrants {
 }
 
 impl CustomToolGrants {
-    /// Whether nothing is granted.
+    /// Returns whether nothing is granted.
     pub fn is_empty(&self) -> bool {
         !self.network && self.paths.is_empty()
     }
 }
 
-/// A file, or a directory with all below it, that commands reach beside the workspace.
+/// A file, or a directory with everything below it, that commands reach outside the workspace.
 #[derive(
     Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
 )]
@@ -158,22 +158,23 @@ pub struct StoredCustomTool {
     pub env: Sealed,
 }
 
-/// Keeps custom tools; a change is told as [`Topic::Tools`](super::Topic::Tools).
+/// Stores custom tools; a change is announced as [`Topic::Tools`](super::Topic::Tools).
 #[async_trait]
 pub trait CustomTools: Changes {
-    /// Returns the tool at exactly this place. [`StoreError::Damaged`] where its values are not sealed.
+    /// Returns the tool at exactly this place. [`StoreError::Damaged`] if its values are not sealed.
     async fn custom_tool(&self, place: &CustomToolPlace) -> Result<Option<StoredCustomTool>, StoreError>;
-    /// Writes a tool and returns its new version; the version on the card is ignored. `seen` is the version that the
-    /// writer read; `None` stores a new one. [`StoreError::Stale`] where the stored tool is at another version.
+    /// Writes a tool and returns its new version; the version on the card is ignored. `seen` is the version
+    /// that the writer read; `None` stores a new one. [`StoreError::Stale`] if the stored tool has another
+    /// version.
     async fn put_custom_tool(&self, tool: &StoredCustomTool, seen: Option<u64>) -> Result<u64, StoreError>;
-    /// Enables or disables a tool, which raises its version; `false` where there is none.
+    /// Enables or disables a tool, which raises its version; `false` if there is none.
     async fn enable_custom_tool(
         &self,
         place: &CustomToolPlace,
         enabled: bool,
         at: UnixMillis,
     ) -> Result<bool, StoreError>;
-    /// Removes a tool; `false` where there is none. [`StoreError::Stale`] where `seen` is given and the tool is at
+    /// Removes a tool; `false` if there is none. [`StoreError::Stale`] if `seen` is given and the tool has
     /// another version.
     async fn remove_custom_tool(
         &self,

@@ -1,7 +1,7 @@
-//! Texts that agents live by and remember: context files and memory documents.
+//! Documents of agents: context files and memory documents.
 //!
-//! A document has a version that rises with every change and never falls, its removal included; who writes says
-//! which version they saw, and is told when it is another one by now. A lost update is an error, not a loss.
+//! A document has a version that rises with every change, including its removal, and never falls. A writer
+//! states the version it has seen, and gets an error if the stored one differs: no update is lost silently.
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use super::{Changes, StoreError};
 use crate::id::{AgentId, TenantId, UserId};
 use crate::port::UnixMillis;
 
-/// Which kind of document.
+/// The kind of a document.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
 )]
@@ -23,7 +23,7 @@ pub enum Shelf {
 }
 
 impl Shelf {
-    /// The shelf as a word.
+    /// Returns the shelf as a word.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Context => "context",
@@ -32,99 +32,100 @@ impl Shelf {
     }
 }
 
-/// Where a document is.
+/// The key of a document.
 #[derive(
     Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
 )]
 pub struct DocumentKey {
-    /// Whose data it is.
+    /// The tenant that owns the document.
     pub tenant: TenantId,
-    /// The agent that it belongs to; `None` is the tenant's, for all of its agents.
+    /// The agent it belongs to; `None` for the tenant's, shared by all its agents.
     pub agent: Option<AgentId>,
-    /// The user that it belongs to; `None` is the agent's own, for all of its users. Only an agent has users.
+    /// The user it belongs to; `None` for the agent's own, shared by all its users. Only an agent has users.
     pub user: Option<UserId>,
-    /// Which kind.
+    /// The kind.
     pub shelf: Shelf,
     /// Its path from the workspace's root, with `/` between parts.
     pub path: String,
 }
 
-/// A document as it stands.
+/// A stored document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Document {
-    /// Where it is.
+    /// Its key.
     pub key: DocumentKey,
-    /// Which version this is.
+    /// Its version.
     pub version: u64,
-    /// What it says.
+    /// Its text.
     pub text: String,
-    /// When it was written.
+    /// The time it was written.
     pub at: UnixMillis,
 }
 
 /// A document in a list, without its text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct DocumentCard {
-    /// Where it is.
+    /// Its key.
     #[serde(flatten)]
     pub key: DocumentKey,
     /// Its version.
     pub version: u64,
     /// The length of its text in bytes.
     pub bytes: u64,
-    /// When it was written.
+    /// The time it was written.
     pub at: UnixMillis,
 }
 
-/// A part of a document, to be found by what it says.
+/// A part of a document, as search finds it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Passage {
     /// Its first line in the document, counted from 1.
     pub first_line: u64,
     /// Its last line.
     pub last_line: u64,
-    /// The headings that it stands under, outermost first, with ` > ` between them; empty under none.
+    /// The headings above it, outermost first, with ` > ` between them; empty if there are none.
     pub heading: String,
-    /// What it says.
+    /// Its text.
     pub text: String,
 }
 
-/// What is searched for, and for whom.
+/// A search for passages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PassageQuery {
-    /// Whose data.
+    /// The tenant that owns the documents.
     pub tenant: TenantId,
-    /// Which agent's.
+    /// The agent that owns the documents.
     pub agent: AgentId,
-    /// The user whose documents are searched beside the agent's own.
+    /// The user whose documents are searched beside the agent's own; `None` for no user.
     pub user: Option<UserId>,
-    /// Words, as a person or a model writes them. Any text is a question; no character is an operator.
+    /// The query, as a person or a model writes it. Every text is valid; no character is an operator.
     pub text: String,
-    /// How many passages at most.
+    /// The most passages.
     pub limit: usize,
 }
 
-/// A passage that was found. The order is the rank: the best comes first, and stores score differently.
+/// A passage that was found. The order is the rank, best first; scores of different stores do not compare.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
-    /// In which document.
+    /// The document.
     pub key: DocumentKey,
-    /// In which version of it.
+    /// Its version.
     pub version: u64,
-    /// What was found.
+    /// The passage.
     pub passage: Passage,
-    /// The words of the question that the passage, its headings or its path contain, as the question spells them.
+    /// The words of the query that the passage, its headings or its path contain, as the query spells them.
     pub words: Vec<String>,
 }
 
-/// Keeps documents; a change is told as [`Topic::Documents`](super::Topic::Documents).
+/// Stores documents; a change is announced as [`Topic::Documents`](super::Topic::Documents).
 #[async_trait]
 pub trait Documents: Changes {
-    /// The document at exactly this place.
+    /// Returns the document with exactly this key.
     async fn document(&self, key: &DocumentKey) -> Result<Option<Document>, StoreError>;
-    /// Writes a document whose version is `seen`, or that is not there where `seen` is `None`; gives its new
-    /// version. [`StoreError::Stale`], and nothing written, where it is another by now. The passages of a memory
-    /// document replace those of the version before in the same transaction, so its words are found at once.
+    /// Writes a document whose version is `seen`, or adds it if `seen` is `None`; returns its new version.
+    /// [`StoreError::Stale`], and nothing written, if the stored version differs. The passages of a memory
+    /// document replace those of the previous version in the same transaction, so that its words are found at
+    /// once.
     async fn put_document(
         &self,
         key: &DocumentKey,
@@ -132,10 +133,11 @@ pub trait Documents: Changes {
         seen: Option<u64>,
         at: UnixMillis,
     ) -> Result<u64, StoreError>;
-    /// Removes a document whose version is `seen`. [`StoreError::Stale`] where it is another by now, or gone.
+    /// Removes a document whose version is `seen`. [`StoreError::Stale`] if the stored version differs or the
+    /// document is gone.
     async fn remove_document(&self, key: &DocumentKey, seen: u64, at: UnixMillis) -> Result<(), StoreError>;
-    /// The agent's own documents and, where a user is given, the user's beside them, sorted by path and then
-    /// the agent's first. Without an agent: the tenant's.
+    /// Returns the agent's own documents and, if a user is given, the user's, sorted by path and then the
+    /// agent's first. Without an agent: the tenant's.
     async fn documents(
         &self,
         tenant: &TenantId,
@@ -143,21 +145,22 @@ pub trait Documents: Changes {
         user: Option<&UserId>,
         shelf: Shelf,
     ) -> Result<Vec<DocumentCard>, StoreError>;
-    /// Marks the memory documents of a tenant to be indexed again; returns how many. What was indexed of them is
-    /// found until then.
+    /// Marks the memory documents of a tenant to be indexed again; returns their number. Their present
+    /// passages are found until then.
     async fn mark_unindexed(&self, tenant: &TenantId) -> Result<u64, StoreError>;
-    /// Documents that are marked to be indexed, longest marked first, of every tenant: all of a copied store, and
-    /// those of [`mark_unindexed`](Self::mark_unindexed).
+    /// Returns documents that are marked to be indexed, longest marked first, of every tenant: all of a
+    /// copied store, and those of [`mark_unindexed`](Self::mark_unindexed).
     async fn unindexed(&self, limit: usize) -> Result<Vec<DocumentCard>, StoreError>;
-    /// Puts a document's passages in place of what was indexed of it, and takes the mark off. `false`, and
-    /// nothing changed, where its version is another by now.
+    /// Replaces a document's indexed passages and removes the mark. `false`, and nothing changed, if the
+    /// stored version differs.
     async fn index_document(
         &self,
         key: &DocumentKey,
         version: u64,
         passages: Vec<Passage>,
     ) -> Result<bool, StoreError>;
-    /// The passages of the user's, the agent's and the tenant's memory that say something of what is asked, best first. Words that say nothing ("the", "and") find
-    /// nothing by themselves; those that are in much of what is searched are asked where no rarer one is.
+    /// Returns the passages of the memory of the user, the agent and the tenant that match the query, best
+    /// first. Stop words ("the", "and") find nothing by themselves; very frequent words are used only if the
+    /// query has no rarer one.
     async fn search_passages(&self, query: &PassageQuery) -> Result<Vec<Found>, StoreError>;
 }

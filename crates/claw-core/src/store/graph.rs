@@ -1,7 +1,8 @@
-//! The knowledge graph of documents' owners: facts by their mentions, found by words, by place and along relations.
+//! Knowledge graphs of documents' owners: facts by their mentions, found by words, by source and along
+//! relations.
 //!
-//! Entities and relations belong to one owner, and a relation joins two entities of the same. What a document says
-//! replaces what it said before, in one transaction; what nobody says any more is gone.
+//! Entities and relations belong to one owner, and a relation joins two entities of the same owner. Facts of
+//! a document replace those of its previous version in one transaction; facts without a mention are removed.
 
 use std::time::Duration;
 
@@ -18,14 +19,14 @@ use crate::port::{MemoryOwner, MemoryReader, UnixMillis};
 pub struct GraphOwner {
     /// The tenant.
     pub tenant: TenantId,
-    /// The agent; `None` is the tenant's, for all its agents.
+    /// The agent; `None` for the tenant's, shared by all its agents.
     pub agent: Option<AgentId>,
-    /// The user; `None` is the agent's, for all its users.
+    /// The user; `None` for the agent's, shared by all its users.
     pub user: Option<UserId>,
 }
 
 impl GraphOwner {
-    /// One of a reader's owners; `None` is the user of a reader without one.
+    /// Returns one of a reader's owners; `None` for the user of a reader without one.
     pub fn of(reader: &MemoryReader, owner: MemoryOwner) -> Option<Self> {
         let (agent, user) = match owner {
             MemoryOwner::User => (Some(reader.agent.clone()), Some(reader.user.clone()?)),
@@ -36,91 +37,91 @@ impl GraphOwner {
     }
 }
 
-/// The one who says something.
+/// The source of new facts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FactsFrom {
-    /// A version of a document; all that it said before is replaced.
+    /// A version of a document; replaces all its earlier facts.
     Document {
         /// The document.
         key: DocumentKey,
-        /// The version; facts of another one are not stored.
+        /// The version; nothing is stored if the stored document has another one.
         version: u64,
     },
-    /// A person; what was said before stays.
+    /// A person; earlier facts stay.
     Person(GraphOwner),
 }
 
-/// Facts to be kept.
+/// Facts to store.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct NewFacts {
-    /// Things.
+    /// Mentions of entities.
     pub entities: Vec<NewEntity>,
-    /// How they relate.
+    /// Mentions of relations.
     pub relations: Vec<NewRelation>,
 }
 
-/// A mention of a thing.
+/// A mention of an entity.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewEntity {
-    /// What is said.
+    /// The stated facts.
     pub said: EntityFacts,
-    /// Where.
+    /// The lines that state them; `None` for facts of a person.
     pub source: Option<GraphSource>,
 }
 
 /// A mention of a relation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewRelation {
-    /// The entity that it goes out from.
+    /// The entity that the relation starts from.
     pub source: RelationEnd,
-    /// The entity that it leads to.
+    /// The entity that the relation leads to.
     pub target: RelationEnd,
-    /// What is said.
+    /// The stated facts.
     pub said: RelationFacts,
-    /// Where.
+    /// The lines that state them; `None` for facts of a person.
     pub place: Option<GraphSource>,
 }
 
 /// An end of a relation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RelationEnd {
-    /// An entity of the same facts, by its place among them.
+    /// An entity of the same facts, by its index among them.
     New(usize),
-    /// An entity that is known to the same owner.
+    /// A stored entity of the same owner.
     Known(EntityId),
 }
 
-/// The outcome of keeping facts.
+/// The outcome of storing facts.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, schemars::JsonSchema)]
 pub struct KeptFacts {
-    /// The entity of each that was given, in their order.
+    /// The entity of each given mention, in their order.
     pub entities: Vec<EntityId>,
-    /// Entities that were not known before.
+    /// Entities that are new.
     pub added: u64,
-    /// Entities that were known, by their external id or their name.
+    /// Entities that were already known, by their external id or their name.
     pub merged: u64,
-    /// Relations that were kept.
+    /// Relations that were stored.
     pub relations: u64,
-    /// Pairs that may be one thing, for a person to decide.
+    /// Pairs of entities that may be the same, for a person to decide.
     pub doubtful: u64,
-    /// The document is another version by now, or gone; nothing was stored.
+    /// The document has another version by now, or is gone; nothing was stored.
     pub is_stale: bool,
 }
 
-/// Entities that are asked for.
+/// A query for entities.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EntityQuery {
-    /// The one who asks.
+    /// The reader.
     pub reader: MemoryReader,
-    /// Words; `None` lists all by name.
+    /// The words to search for; `None` lists all by name.
     pub text: Option<String>,
-    /// The type.
+    /// The type; `None` for all.
     pub kind: Option<String>,
-    /// The time at which they must have been there; `None` is any.
+    /// The time at which they must be valid; `None` for any time.
     pub as_of: Option<UnixMillis>,
     /// The most entities.
     pub limit: usize,
-    /// Of a list: those after this one.
+    /// For a list: only entities after this one.
     pub after: Option<EntityId>,
 }
 
@@ -130,7 +131,7 @@ pub struct FoundEntity {
     /// The entity.
     #[serde(flatten)]
     pub entity: Entity,
-    /// The words of the question that it has.
+    /// The words of the query that it contains.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub words: Vec<String>,
 }
@@ -138,130 +139,131 @@ pub struct FoundEntity {
 /// A walk along relations.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GraphWalk {
-    /// The one who walks.
+    /// The reader.
     pub reader: MemoryReader,
-    /// Where it begins; those that the reader has not are left out.
+    /// The entities to begin with; those that the reader cannot read are left out.
     pub from: Vec<EntityId>,
     /// The most steps.
     pub depth: usize,
-    /// The time at which entities and relations must have been there; `None` is any.
+    /// The time at which entities and relations must be valid; `None` for any time.
     pub as_of: Option<UnixMillis>,
     /// The most entities.
     pub most_entities: usize,
-    /// The most relations that are followed out of one entity and into it, the surest first.
+    /// The most relations to follow out of and into one entity, highest confidence first.
     pub most_each: usize,
 }
 
-/// The part of a graph that a walk came by.
+/// The part of a graph that a walk reached.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, schemars::JsonSchema)]
 pub struct Walked {
     /// The entities, in the order in which they were reached.
     pub entities: Vec<Entity>,
     /// The relations between them.
     pub relations: Vec<Relation>,
-    /// There is more than was walked.
+    /// True if the walk stopped at a limit.
     pub is_cut: bool,
 }
 
-/// Two entities that may be one thing.
+/// Two entities that may be the same.
 #[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct EntityPair {
-    /// The one that was known first.
+    /// The one that was stored first.
     pub one: Entity,
     /// The other.
     pub other: Entity,
-    /// How alike their names are, from 0 to 1.
+    /// The similarity of their names, from 0 to 1.
     pub likeness: f64,
 }
 
-/// A document whose facts wait to be extracted.
+/// A document that waits for the extraction of its facts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExtractionWork {
     /// The document.
     pub key: DocumentKey,
     /// Its version.
     pub version: u64,
-    /// How often it was tried before.
+    /// The number of earlier attempts.
     pub tries: u64,
     /// Its text.
     pub text: String,
 }
 
-/// A document whose facts could not be extracted.
+/// A document whose extraction failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct ExtractionFailure {
     /// The document.
     #[serde(flatten)]
     pub key: DocumentKey,
-    /// How often it was tried.
+    /// The number of attempts.
     pub tries: u64,
-    /// When it is tried again.
+    /// The time of the next attempt.
     pub next: UnixMillis,
-    /// Why it failed the last time.
+    /// The error of the last attempt.
     pub error: String,
 }
 
-/// How far a tenant's graph is.
+/// The progress of a tenant's graph.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, schemars::JsonSchema)]
 pub struct GraphState {
     /// Entities.
     pub entities: u64,
     /// Relations.
     pub relations: u64,
-    /// Pairs that wait for a person.
+    /// Pairs of entities that wait for a person's decision.
     pub doubtful: u64,
-    /// Documents whose facts were extracted as they stand.
+    /// Documents whose facts are extracted from their present version.
     pub extracted: u64,
-    /// Documents whose facts were not.
+    /// Documents whose facts are not.
     pub unextracted: u64,
-    /// Documents that failed, those with the most tries first; at most ten.
+    /// Documents that failed, most attempts first; at most ten.
     pub failures: Vec<ExtractionFailure>,
 }
 
-/// Keeps knowledge graphs.
+/// Stores knowledge graphs.
 #[async_trait]
 pub trait GraphStore: Documents {
-    /// Keeps facts, all or none. An entity is one that is known where the external id is the same, or the type and the
-    /// name but for case, accents and punctuation. Names that are only alike make a pair for a person.
+    /// Stores facts, all or none. An entity matches a stored one if the external ids are equal, or if the
+    /// types are equal and the names differ only in case, accents and punctuation. Names that are merely
+    /// similar make a pair for a person to decide.
     async fn keep_facts(
         &self,
         from: &FactsFrom,
         facts: NewFacts,
         at: UnixMillis,
     ) -> Result<KeptFacts, StoreError>;
-    /// Forgets what removed documents said; returns of how many.
+    /// Removes the facts of removed documents; returns the number of documents.
     async fn sweep_facts(&self, limit: usize) -> Result<u64, StoreError>;
-    /// Entities by words, best first, or all by name.
+    /// Returns entities that match the words, best first, or all by name.
     async fn entities(&self, query: &EntityQuery) -> Result<Vec<FoundEntity>, StoreError>;
-    /// Entities that these parts of documents mention, in the order of the parts.
+    /// Returns the entities that these lines of documents mention, in the order of the lines.
     async fn entities_in(
         &self,
         reader: &MemoryReader,
         places: &[(MemoryOwner, GraphSource)],
         as_of: Option<UnixMillis>,
     ) -> Result<Vec<Entity>, StoreError>;
-    /// Walks along relations, never in circles, within its bounds.
+    /// Walks along relations within the walk's bounds, visiting no entity twice.
     async fn walk_graph(&self, walk: &GraphWalk) -> Result<Walked, StoreError>;
-    /// Removes an entity with its relations and all that was said of them. `false` where the owner has none.
+    /// Removes an entity with its relations and their mentions. `false` if the owner has no such entity.
     async fn forget_entity(&self, owner: &GraphOwner, id: EntityId) -> Result<bool, StoreError>;
-    /// Makes two entities of an owner one, which keeps the first one's id and name.
+    /// Merges two entities of an owner into one, which keeps the first one's id and name.
     async fn merge_entities(
         &self,
         owner: &GraphOwner,
         keep: EntityId,
         gone: EntityId,
     ) -> Result<(), StoreError>;
-    /// Records that two entities are two. `false` where they are no pair.
+    /// Records that two entities are not the same. `false` if they are no pair.
     async fn part_entities(
         &self,
         owner: &GraphOwner,
         one: EntityId,
         other: EntityId,
     ) -> Result<bool, StoreError>;
-    /// Pairs of the reader's that may be one thing, the most alike first.
+    /// Returns the reader's pairs of entities that may be the same, most similar first.
     async fn entity_pairs(&self, reader: &MemoryReader, limit: usize) -> Result<Vec<EntityPair>, StoreError>;
-    /// Leases documents whose facts were not extracted as they stand and that were not written after `quiet`, of every
-    /// tenant, so that nobody else gets them before the lease ends.
+    /// Leases documents of every tenant whose present version has no extracted facts and that were not
+    /// written after `quiet`. Nobody else gets them before the lease ends.
     async fn claim_unextracted(
         &self,
         now: UnixMillis,
@@ -269,13 +271,13 @@ pub trait GraphStore: Documents {
         lease: Duration,
         limit: usize,
     ) -> Result<Vec<ExtractionWork>, StoreError>;
-    /// Records that facts could not be extracted, and when to try again. Nothing where the version is another.
+    /// Records that an extraction failed, and when to try again. Does nothing if the version differs.
     async fn fail_extraction(
         &self,
         work: &ExtractionWork,
         error: &str,
         next: UnixMillis,
     ) -> Result<(), StoreError>;
-    /// How far a tenant's graph is.
+    /// Returns the progress of a tenant's graph.
     async fn graph_state(&self, tenant: &TenantId) -> Result<GraphState, StoreError>;
 }

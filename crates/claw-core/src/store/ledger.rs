@@ -1,4 +1,4 @@
-//! What was refused, intended and done.
+//! The ledger: refused, intended and finished calls.
 
 use std::fmt;
 
@@ -12,34 +12,34 @@ use crate::id::{AgentId, ApprovalId, CallId, NodeId, SessionKey, TenantId, ToolN
 use crate::port::UnixMillis;
 use crate::tool::{Caller, Digest, Effects, PeerKind, SubagentDepth};
 
-/// One line of the ledger before it is written. What it holds is scrubbed already.
+/// One ledger entry before it is written. Its contents are already scrubbed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Record {
-    /// When.
+    /// The time.
     pub at: UnixMillis,
-    /// Whose data it is.
+    /// The tenant that owns the call.
     pub tenant: TenantId,
-    /// In which conversation.
+    /// The session.
     pub session: SessionKey,
-    /// Which agent.
+    /// The agent.
     pub agent: AgentId,
-    /// For whom.
+    /// The user the agent acts for; `None` if there is none.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub user: Option<UserId>,
-    /// Which call.
+    /// The call.
     pub call: CallId,
-    /// Which tool, as far as one was found.
+    /// The tool; the requested name if none was found.
     pub tool: String,
-    /// The rest of what the policy's decision depended on, so that a policy can be replayed over the ledger; `None`
-    /// in an outcome, whose intent has it, and in an operation of a person.
+    /// The further facts that the policy's decision depended on, so that a policy can be replayed over the
+    /// ledger; `None` in an outcome, whose intent has it, and in an operation of a person.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub context: Option<Box<CallContext>>,
-    /// What happened.
+    /// The event.
     #[serde(flatten)]
     pub event: Event,
 }
 
-/// The facts about a caller that a policy can tell callers apart by, besides tenant, agent and user.
+/// The facts about a caller that a policy distinguishes callers by, besides tenant, agent and user.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CallContext {
     /// The channel that the message came by.
@@ -56,7 +56,7 @@ pub struct CallContext {
     /// The caller's place in a tree of subagents.
     #[serde(default)]
     pub subagent: SubagentDepth,
-    /// The tools that the message itself allows; `None` where it says nothing.
+    /// The tools that the message itself allows; `None` if it does not restrict them.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub request_allow: Option<Vec<String>>,
 }
@@ -74,36 +74,36 @@ impl From<&Caller> for CallContext {
     }
 }
 
-/// What happened to a call.
+/// An event of a call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
-    /// It was turned away before anything happened.
+    /// The call was refused before anything happened.
     Refused {
-        /// Which step of the road.
+        /// The step of the road that refused it.
         step: String,
-        /// Which rule, in words.
+        /// The rule that refused it, in words.
         reason: String,
     },
-    /// It is about to run.
+    /// The call is about to run.
     Intent {
-        /// Binds tool, arguments, plan and what the ports saw.
+        /// The digest of tool, arguments, plan and sights.
         digest: Digest,
-        /// What it would do.
+        /// The effects of the call.
         effects: Effects,
         /// The arguments.
         args: Value,
-        /// The approval it uses.
+        /// The approval it uses; `None` if it needs none.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         approval: Option<ApprovalId>,
     },
-    /// It ended.
+    /// The call ended.
     Outcome {
-        /// How.
+        /// The outcome.
         outcome: Outcome,
-        /// How long it ran, in microseconds.
+        /// The running time, in microseconds.
         micros: u64,
-        /// The size of what the model was sent.
+        /// The size of the result sent to the model, in bytes.
         bytes: u64,
         /// The error, if it failed.
         #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -114,7 +114,7 @@ pub enum Event {
     },
 }
 
-/// Changes of a command, as the ledger keeps them.
+/// Changes of a command, as the ledger stores them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ChangeRecord {
     /// Id by which they can be undone.
@@ -127,15 +127,15 @@ pub struct ChangeRecord {
     pub paths: Vec<String>,
 }
 
-/// How a call ended.
+/// The outcome of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
-    /// It worked.
+    /// The call succeeded.
     Done,
-    /// It failed, or was cancelled or timed out.
+    /// The call failed, was cancelled or timed out.
     Failed,
-    /// Nobody knows: it had begun when the program died.
+    /// The outcome is unknown: the program died during the call.
     Unknown,
 }
 
@@ -149,51 +149,51 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// A written line.
+/// A written ledger entry.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Entry {
     /// Its number in the chain, counted from 1.
     pub seq: u64,
-    /// Which machine wrote it.
+    /// The machine that wrote it.
     pub node: NodeId,
-    /// What it says.
+    /// Its contents.
     #[serde(flatten)]
     pub record: Record,
-    /// The hash of the line before it.
+    /// The hash of the entry before it.
     pub prev: Digest,
 }
 
-/// What became of the calls of a session.
+/// The calls of a session, counted by outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Tally {
-    /// Those that worked.
+    /// Calls that succeeded.
     pub done: u64,
-    /// Those that failed.
+    /// Calls that failed.
     pub failed: u64,
-    /// Those that were refused.
+    /// Calls that were refused.
     pub refused: u64,
-    /// Those that began and whose end is not recorded: running, or unknown.
+    /// Calls without a recorded end: running, or unknown.
     pub open: u64,
 }
 
-/// Keeps what was refused, intended and done.
+/// Stores refused, intended and finished calls.
 #[async_trait]
 pub trait Ledger: Send + Sync {
     /// Writes that a call was refused.
     async fn refuse(&self, record: Record) -> Result<(), StoreError>;
     /// Writes the intent of a call and, in the same transaction, marks its approval used. A call id that has
-    /// an intent is not begun again. The approval must be of the same tenant, session, agent, call and digest,
-    /// and one whose time is over by [`Record::at`] is expired instead of used.
+    /// an intent is not begun again. The approval must have the same tenant, session, agent, call and digest;
+    /// if it has expired by [`Record::at`], it is marked expired instead of used.
     async fn begin_call(&self, record: Record) -> Result<(), StoreError>;
-    /// Writes how a call ended.
+    /// Writes the outcome of a call.
     async fn finish_call(&self, record: Record) -> Result<(), StoreError>;
-    /// What became of a call: `None` where it has not begun, [`Outcome::Unknown`] where it has and its end was
-    /// not recorded.
+    /// Returns the outcome of a call: `None` if it has not begun, [`Outcome::Unknown`] if it has begun and no
+    /// end is recorded.
     async fn fate(&self, tenant: &TenantId, call: CallId) -> Result<Option<Outcome>, StoreError>;
-    /// The last `limit` lines of a tenant, oldest first.
+    /// Returns the last `limit` entries of a tenant, oldest first.
     async fn recent(&self, tenant: &TenantId, limit: usize) -> Result<Vec<Entry>, StoreError>;
-    /// At most `limit` lines of a tenant with their positions in the store, latest first: those before a position, or the
-    /// last ones where none is given.
+    /// Returns at most `limit` entries of a tenant with their positions in the store, latest first: those
+    /// before `position`, or the last ones for `None`.
     async fn entries_before(
         &self,
         tenant: &TenantId,
@@ -201,12 +201,12 @@ pub trait Ledger: Send + Sync {
         limit: usize,
     ) -> Result<Vec<(u64, Entry)>, StoreError>;
 
-    /// What became of the calls of a session.
+    /// Returns the calls of a session, counted by outcome.
     async fn tally(&self, tenant: &TenantId, session: &SessionKey) -> Result<Tally, StoreError>;
 }
 
 impl Record {
-    /// The tool's name, where it is one.
+    /// Returns the tool's name; `None` if the text is no valid name.
     pub fn tool_name(&self) -> Option<ToolName> {
         ToolName::new(&self.tool).ok()
     }

@@ -1,7 +1,7 @@
-//! MCP servers: how they are reached, who may use them, and the tool definitions that were accepted.
+//! MCP servers: their transports, the grants of access, and the accepted tool definitions.
 //!
-//! A tool of a server can be called while its definition is the accepted one. A server that changes a definition stops
-//! the calls of that tool on every node until a person accepts the new one.
+//! A tool of a server can be called while its definition is the accepted one. If a server changes a
+//! definition, calls of that tool are refused on every node until a person accepts the new one.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -24,13 +24,13 @@ pub struct McpServer {
     /// The transport, with its address or program.
     #[serde(flatten)]
     pub transport: McpTransport,
-    /// Seconds that one call may take.
+    /// Timeout of one call, in seconds.
     #[serde(default = "call_timeout")]
     pub timeout_secs: u32,
-    /// The start of the names of its tools; `mcp_NAME_` where none is given.
+    /// The prefix of its tools' names; `mcp_NAME_` if `None`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prefix: Option<String>,
-    /// Tools that appear later are accepted as they are first seen. A changed one never is.
+    /// True to accept new tools when they are first seen. A changed tool is never accepted automatically.
     #[serde(default = "yes")]
     pub accept_new: bool,
     /// The server offers resources.
@@ -39,12 +39,13 @@ pub struct McpServer {
     /// The server offers prompts.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub prompts: bool,
-    /// Nobody can use a server that is not enabled.
+    /// False disables the server for everyone.
     #[serde(default = "yes")]
     pub enabled: bool,
 }
 
-/// The way to reach a server. Values of variables and headers are sealed secrets; only their names stand here.
+/// The transport of a server. Values of variables and headers are sealed secrets; this holds only their
+/// names.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "transport", rename_all = "lowercase")]
 pub enum McpTransport {
@@ -86,10 +87,10 @@ pub struct McpEndpoint {
     /// The names of the headers that every request carries.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub headers: Vec<String>,
-    /// The address may be one that is not public, such as loopback. Only the owner of the deployment can say so.
+    /// The address may be non-public, such as loopback. Only the owner of the deployment can set this.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub private: bool,
-    /// The login by OAuth, where the server wants one.
+    /// The OAuth login; `None` if the server needs none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub oauth: Option<McpOAuth>,
 }
@@ -98,14 +99,14 @@ pub struct McpEndpoint {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct McpOAuth {
-    /// Each user logs in for themselves; otherwise one login serves all who have access.
+    /// True if each user logs in separately; otherwise one login serves everyone with access.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub per_user: bool,
-    /// The id of a client that was registered beforehand, or the HTTPS address of a client's metadata; without one, a
-    /// client is registered with the first login.
+    /// The id of a client registered beforehand, or the HTTPS address of a client's metadata; `None`
+    /// registers a client with the first login.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_id: Option<String>,
-    /// The rights to ask for, besides those that the server asks for itself.
+    /// The scopes to request, besides those that the server itself requires.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scopes: Vec<String>,
 }
@@ -202,13 +203,13 @@ pub struct McpGrant {
     /// Settings of the agent's own connection. A user's grant has none.
     #[serde(default, skip_serializing_if = "McpOverrides::is_empty")]
     pub config_overrides: McpOverrides,
-    /// A grant that is not enabled refuses, whatever other grants say.
+    /// A grant that is not enabled denies access, whatever other grants say.
     #[serde(default = "yes")]
     pub enabled: bool,
 }
 
 impl McpGrant {
-    /// A grant of every tool.
+    /// Returns a grant of every tool.
     pub fn new(server: ServerName, subject: McpSubject) -> Self {
         let (tool_allow, tool_deny) = (None, Vec::new());
         let config_overrides = McpOverrides::default();
@@ -220,7 +221,7 @@ impl McpGrant {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct McpOverrides {
-    /// Seconds that one call may take.
+    /// Timeout of one call, in seconds; `None` for the server's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_secs: Option<u32>,
     /// The names of variables with values of their own.
@@ -232,20 +233,20 @@ pub struct McpOverrides {
 }
 
 impl McpOverrides {
-    /// Nothing differs.
+    /// Returns whether nothing differs.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// A tool of a server, with the definition that was accepted.
+/// A tool of a server, with its accepted definition.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct McpTool {
     /// The server.
     pub server: ServerName,
     /// The server's name of the tool.
     pub name: String,
-    /// The definition that was accepted; `None` for a tool that nobody has accepted.
+    /// The accepted definition; `None` for a tool that nobody has accepted.
     pub accepted: Option<Value>,
     /// A definition that differs from the accepted one and waits for a person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -255,13 +256,13 @@ pub struct McpTool {
     pub gone: bool,
 }
 
-/// Whether a tool of a server can be called.
+/// The state of a server's tool. Only an accepted one can be called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum McpToolState {
     /// Its definition is the accepted one.
     Accepted,
-    /// The server changed its definition, and nobody has accepted that.
+    /// The server changed its definition, and nobody has accepted the change.
     Changed,
     /// It is new, and nobody has accepted it.
     New,
@@ -270,7 +271,7 @@ pub enum McpToolState {
 }
 
 impl McpTool {
-    /// Whether the tool can be called.
+    /// Returns the tool's state.
     pub const fn state(&self) -> McpToolState {
         match (&self.accepted, &self.proposed, self.gone) {
             (_, _, true) => McpToolState::Gone,
@@ -280,7 +281,7 @@ impl McpTool {
         }
     }
 
-    /// Accepts the definition that waits; `false` where none does.
+    /// Accepts the proposed definition; `false` if there is none.
     pub fn accept(&mut self) -> bool {
         let proposed = self.proposed.take();
         let waited = proposed.is_some();
@@ -289,10 +290,10 @@ impl McpTool {
     }
 }
 
-/// Compares the known tools of a server with those that it lists now, and returns the ones that change.
+/// Compares the known tools of a server with those that it lists now, and returns the changed ones.
 ///
-/// A definition that differs from the accepted one is proposed. A tool that was never seen is accepted if
-/// `accept_new` says so, else proposed. A tool that is back with its accepted definition can be called again.
+/// A definition that differs from the accepted one is proposed. A tool seen for the first time is accepted if
+/// `accept_new` is true, else proposed. A tool that is back with its accepted definition can be called again.
 pub fn compare_tools(
     server: &ServerName,
     known: &[McpTool],
@@ -330,12 +331,12 @@ pub struct McpRequest {
     pub server: ServerName,
     /// The user who asks.
     pub user: UserId,
-    /// The agent or user who is to get access.
+    /// The agent or user to get access.
     pub subject: McpSubject,
-    /// The tools wanted; `None` for all.
+    /// The requested tools; `None` for all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<String>>,
-    /// Why, in the user's words.
+    /// The user's reason.
     pub reason: String,
     /// The time of the request.
     pub at: UnixMillis,
@@ -358,31 +359,32 @@ pub struct McpReview {
     pub at: UnixMillis,
 }
 
-/// Keeps MCP servers, grants, accepted tools and requests; a change is told as [`Topic::Mcp`](super::Topic::Mcp).
+/// Stores MCP servers, grants, accepted tools and requests; a change is announced as
+/// [`Topic::Mcp`](super::Topic::Mcp).
 #[async_trait]
 pub trait McpStore: Changes {
     /// Returns the tenant's servers, by name.
     async fn mcp_servers(&self, tenant: &TenantId) -> Result<Vec<McpServer>, StoreError>;
-    /// Writes a server, in place of the one of its name.
+    /// Writes a server, replacing the one with its name.
     async fn put_mcp_server(
         &self,
         tenant: &TenantId,
         server: &McpServer,
         at: UnixMillis,
     ) -> Result<(), StoreError>;
-    /// Removes a server with its grants, tools and requests; `false` where there is none.
+    /// Removes a server with its grants, tools and requests; `false` if there is none.
     async fn remove_mcp_server(&self, tenant: &TenantId, name: &ServerName) -> Result<bool, StoreError>;
 
     /// Returns the tenant's grants, by server and subject.
     async fn mcp_grants(&self, tenant: &TenantId) -> Result<Vec<McpGrant>, StoreError>;
-    /// Writes a grant, in place of the one of its subject. Refused where there is no such server.
+    /// Writes a grant, replacing the one of its subject. Refused if there is no such server.
     async fn put_mcp_grant(
         &self,
         tenant: &TenantId,
         grant: &McpGrant,
         at: UnixMillis,
     ) -> Result<(), StoreError>;
-    /// Removes a grant; `false` where there is none.
+    /// Removes a grant; `false` if there is none.
     async fn remove_mcp_grant(
         &self,
         tenant: &TenantId,
@@ -392,8 +394,8 @@ pub trait McpStore: Changes {
 
     /// Returns the tools of all the tenant's servers, by server and name.
     async fn mcp_tools(&self, tenant: &TenantId) -> Result<Vec<McpTool>, StoreError>;
-    /// Compares the tools that a server lists with the known ones, as [`compare_tools`] does, and stores the outcome.
-    /// Returns the tools that changed. Refused where there is no such server.
+    /// Compares the tools that a server lists with the known ones, as [`compare_tools`] does, and stores the
+    /// outcome. Returns the changed tools. Refused if there is no such server.
     async fn list_mcp_tools(
         &self,
         tenant: &TenantId,
@@ -401,7 +403,7 @@ pub trait McpStore: Changes {
         listed: &BTreeMap<String, Value>,
         at: UnixMillis,
     ) -> Result<Vec<McpTool>, StoreError>;
-    /// Accepts exactly this definition of a tool, if it is the one that waits; `false` where another or none does.
+    /// Accepts exactly this definition of a tool; `false` if it is not the proposed one.
     async fn accept_mcp_tool(
         &self,
         tenant: &TenantId,
@@ -411,10 +413,10 @@ pub trait McpStore: Changes {
 
     /// Returns the tenant's requests, newest first.
     async fn mcp_requests(&self, tenant: &TenantId) -> Result<Vec<McpRequest>, StoreError>;
-    /// Stores a request. Refused where there is no such server.
+    /// Stores a request. Refused if there is no such server.
     async fn add_mcp_request(&self, tenant: &TenantId, request: &McpRequest) -> Result<(), StoreError>;
-    /// Answers a pending request and, if it is approved, writes its grant in the same transaction. Refused where it was
-    /// answered before.
+    /// Answers a pending request and, if it is approved, writes its grant in the same transaction. Refused if
+    /// it was answered before.
     async fn review_mcp_request(
         &self,
         tenant: &TenantId,
@@ -424,7 +426,7 @@ pub trait McpStore: Changes {
 }
 
 impl McpRequest {
-    /// The grant that an approval gives, over the one that is there.
+    /// Returns the grant that an approval gives, merged into the existing one.
     pub fn grant(&self, over: Option<McpGrant>) -> McpGrant {
         let mut grant = over.unwrap_or_else(|| McpGrant {
             tool_allow: Some(Vec::new()),

@@ -1,7 +1,8 @@
-//! Vectors of passages: which are missing, which are known by the hash of a text, and what is similar to a question.
+//! Vectors of passages: missing ones, ones cached by the hash of a text, and search by similarity.
 //!
-//! A vector belongs to a model. Documents whose passages have no vectors of the wanted model are work, leased to one
-//! indexer at a time; a changed document or a changed model makes work again by itself. Search never waits for it.
+//! A vector belongs to a model. A document whose passages have no vectors of the wanted model is work, leased
+//! to one indexer at a time; a changed document or model makes work again by itself. Search never waits for
+//! it.
 
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use super::{DocumentKey, Documents, Found, StoreError};
 use crate::id::{AgentId, TenantId, UserId};
 use crate::port::UnixMillis;
 
-/// SHA-256 of the text that a vector is made of.
+/// SHA-256 of the text that a vector is computed from.
 pub type PassageHash = [u8; 32];
 
 /// A document whose passages wait for vectors.
@@ -22,7 +23,7 @@ pub struct EmbeddingWork {
     pub key: DocumentKey,
     /// Its version; vectors of another one are not stored.
     pub version: u64,
-    /// How often it was tried before.
+    /// The number of earlier attempts.
     pub tries: u64,
     /// Its passages.
     pub passages: Vec<UnembeddedPassage>,
@@ -33,7 +34,7 @@ pub struct EmbeddingWork {
 pub struct UnembeddedPassage {
     /// The hash of `text`, by which a vector is found again.
     pub hash: PassageHash,
-    /// The text to be embedded: the headings and what the passage says.
+    /// The text to be embedded: the headings and the passage.
     pub text: String,
 }
 
@@ -42,9 +43,9 @@ pub struct UnembeddedPassage {
 pub enum EmbeddingDone {
     /// Every passage has its vector.
     Stored,
-    /// The document is another version by now, or gone; nothing was stored.
+    /// The document has another version by now, or is gone; nothing was stored.
     Stale,
-    /// Vectors of some passages are not known; nothing was stored.
+    /// Some passages have no cached vector; nothing was stored.
     Missing,
 }
 
@@ -54,47 +55,47 @@ pub struct EmbeddingFailure {
     /// The document.
     #[serde(flatten)]
     pub key: DocumentKey,
-    /// How often it was tried.
+    /// The number of attempts.
     pub tries: u64,
-    /// When it is tried again.
+    /// The time of the next attempt.
     pub next: UnixMillis,
-    /// Why it failed the last time.
+    /// The error of the last attempt.
     pub error: String,
 }
 
-/// How far a tenant's memory is indexed.
+/// The progress of a tenant's memory index.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, schemars::JsonSchema)]
 pub struct MemoryState {
     /// Memory documents.
     pub documents: u64,
-    /// Passages that words find.
+    /// Passages in the word index.
     pub passages: u64,
-    /// Documents whose words wait to be indexed.
+    /// Documents that wait for the word index.
     pub unindexed: u64,
-    /// Documents whose passages wait for vectors of the model that was asked for.
+    /// Documents whose passages wait for vectors of the requested model.
     pub unembedded: u64,
     /// Passages that have such a vector.
     pub vectors: u64,
-    /// Vectors that are known by the hash of their text, of every model.
+    /// Cached vectors by the hash of their text, of every model.
     pub cached: u64,
-    /// Documents that failed, those with the most tries first; at most ten.
+    /// Documents that failed, most attempts first; at most ten.
     pub failures: Vec<EmbeddingFailure>,
 }
 
-/// A vector that passages are compared with, and for whom.
+/// A search for passages by similarity to a vector.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SimilarQuery {
     /// The tenant that owns the documents.
     pub tenant: TenantId,
     /// The agent whose documents are compared, beside the tenant's.
     pub agent: AgentId,
-    /// The user whose documents are compared too.
+    /// The user whose documents are compared too; `None` for no user.
     pub user: Option<UserId>,
     /// The model that made the vector; vectors of others are not compared.
     pub model: String,
-    /// The vector of the question.
+    /// The vector of the query.
     pub vector: Vec<f32>,
-    /// How many passages at most.
+    /// The most passages.
     pub limit: usize,
 }
 
@@ -107,11 +108,11 @@ pub struct SimilarPassage {
     pub similarity: f32,
 }
 
-/// Keeps vectors of passages.
+/// Stores vectors of passages.
 #[async_trait]
 pub trait Memories: Documents {
-    /// Leases documents whose passages have no vectors of `model`, of every tenant, so that nobody else gets them
-    /// before the lease ends; those that were tried least first.
+    /// Leases documents of every tenant whose passages have no vectors of `model`, fewest attempts first.
+    /// Nobody else gets them before the lease ends.
     async fn claim_unembedded(
         &self,
         model: &str,
@@ -119,14 +120,14 @@ pub trait Memories: Documents {
         lease: Duration,
         limit: usize,
     ) -> Result<Vec<EmbeddingWork>, StoreError>;
-    /// The vectors of these texts that are known, by their hashes.
+    /// Returns the cached vectors of these texts, by their hashes.
     async fn embeddings(
         &self,
         tenant: &TenantId,
         model: &str,
         hashes: &[PassageHash],
     ) -> Result<Vec<(PassageHash, Vec<f32>)>, StoreError>;
-    /// Keeps vectors by the hashes of their texts. One that is known stays.
+    /// Caches vectors by the hashes of their texts. A cached one stays.
     async fn put_embeddings(
         &self,
         tenant: &TenantId,
@@ -134,14 +135,14 @@ pub trait Memories: Documents {
         vectors: &[(PassageHash, Vec<f32>)],
         at: UnixMillis,
     ) -> Result<(), StoreError>;
-    /// Gives each passage of a document its vector, of those that are kept.
+    /// Assigns each passage of a document its cached vector.
     async fn embed_document(
         &self,
         key: &DocumentKey,
         version: u64,
         model: &str,
     ) -> Result<EmbeddingDone, StoreError>;
-    /// Records that a document could not be embedded, and when to try again. Nothing where its version is another.
+    /// Records that embedding a document failed, and when to try again. Does nothing if the version differs.
     async fn fail_embedding(
         &self,
         key: &DocumentKey,
@@ -149,8 +150,8 @@ pub trait Memories: Documents {
         error: &str,
         next: UnixMillis,
     ) -> Result<(), StoreError>;
-    /// The passages whose vectors are nearest, best first.
+    /// Returns the passages with the nearest vectors, best first.
     async fn similar_passages(&self, query: &SimilarQuery) -> Result<Vec<SimilarPassage>, StoreError>;
-    /// How far a tenant's memory is indexed; `model` is the one whose vectors are wanted.
+    /// Returns the progress of a tenant's memory index; `model` is the one whose vectors are counted.
     async fn memory_state(&self, tenant: &TenantId, model: Option<&str>) -> Result<MemoryState, StoreError>;
 }

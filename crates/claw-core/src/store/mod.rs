@@ -1,9 +1,8 @@
-//! What the system must remember: one trait per aggregate, one method one transaction.
+//! The stores: one trait per aggregate, one transaction per method.
 //!
 //! Methods that span aggregates have names of their own: [`Ledger::begin_call`] marks an approval used and
-//! writes the intent together,
-//! [`Rules::answer_with_rule`] stores an answer and the rule given with it, [`Runs::park`] and [`Runs::cancel`] change
-//! a run with its approvals and its session.
+//! writes the intent together, [`Rules::answer_with_rule`] stores an answer and the rule given with it,
+//! [`Runs::park`] and [`Runs::cancel`] change a run with its approvals and its session.
 
 mod access;
 mod agents;
@@ -95,7 +94,7 @@ pub use undo::{CommandUndo, FileState, NewUndo, Undo, UndoFilter, UndoIndex};
 pub use usage::{NewUsage, Spender, Tokens, Usage, UsageFilter, UsageLine, UsageLog};
 pub use workspace_files::{DEEPEST_PATH, FileChange, FileError, LARGEST_FILE, LONGEST_PATH, WorkspaceFiles};
 
-/// Everything a deployment remembers.
+/// Everything a deployment stores.
 pub trait Store:
     CallStore
     + Queue
@@ -157,106 +156,107 @@ impl<S> Store for S where
 {
 }
 
-/// Everything the road remembers calls by, and the images that they give.
+/// Everything the road stores about calls, and the images of their results.
 pub trait CallStore: Ledger + Approvals + Blobs {}
 
 impl<S: Ledger + Approvals + Blobs> CallStore for S {}
 
-/// A store that could not do what it was asked.
+/// The reason why a store operation failed.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The call id has an intent already: it ran, or may have.
+    /// The call id has an intent already: the call ran, or may have.
     #[error("call `{call}` was begun before and is never run again; its outcome is {outcome}")]
     AlreadyBegun {
-        /// Which call.
+        /// The call.
         call: crate::CallId,
-        /// What became of it; unknown where nothing was recorded.
+        /// Its outcome; unknown if none was recorded.
         outcome: Outcome,
     },
-    /// The approval is not there, or not in the state that the step needs.
+    /// The approval is missing, or not in the required state.
     #[error("approval `{id}` is {state}; only a pending one can be answered and only an approved one used")]
     ApprovalState {
-        /// Which approval.
+        /// The approval.
         id: crate::ApprovalId,
         /// `pending`, `used`, ..., or `missing`.
         state: &'static str,
     },
-    /// The rule is not there, or holds no more.
+    /// The rule is missing, expired or revoked.
     #[error("rule `{id}` is {state}; ask a person, who may give another")]
     RuleState {
-        /// Which rule.
+        /// The rule.
         id: crate::RuleId,
         /// `expired`, `revoked` or `missing`.
         state: &'static str,
     },
-    /// The job is not this worker's any more: its lease ended and someone else may have it.
+    /// The job is no longer leased to this worker: its lease ended, and another worker may have it.
     #[error("job `{job}` is not leased to this worker any more; drop what it made and claim again")]
     LeaseLost {
-        /// Which job.
+        /// The job.
         job: crate::JobId,
     },
-    /// The document or agent is not as the writer saw it.
+    /// The stored version is not the one that the writer has seen.
     #[error("`{path}` {}; read it again and write what should be there now", stale(.now))]
     Stale {
-        /// Which document or agent.
+        /// The document or agent.
         path: String,
-        /// Its version now; `None` where it is not there.
+        /// Its present version; `None` if it is gone.
         now: Option<u64>,
     },
-    /// What was given does not fit what is there. Nothing was stored.
+    /// The arguments conflict with the stored state. Nothing was stored.
     #[error("{what}: {why}")]
     Refused {
-        /// What was being done.
+        /// The operation.
         what: &'static str,
-        /// What does not fit, and what to do.
+        /// The conflict, and the advice.
         why: String,
     },
-    /// The database refused or could not be reached. What was asked has not happened, or is not known to.
+    /// The database failed or could not be reached. The operation has not happened, or its outcome is
+    /// unknown.
     #[error("{what}: {why}")]
     Database {
-        /// What was being done.
+        /// The operation.
         what: &'static str,
-        /// Why it failed, without values of rows.
+        /// The error, without values of rows.
         why: String,
-        /// Whether trying again later may help.
+        /// True if a retry may succeed.
         transient: bool,
     },
-    /// The store is not that of the installation which this node is part of.
+    /// The store belongs to another installation than this node.
     #[error("this node is part of installation `{node}`, and {}", whose(.store))]
     OtherInstallation {
-        /// The node's.
+        /// The node's installation.
         node: crate::InstallationId,
-        /// The store's; `None` where it is empty or not there.
+        /// The store's installation; `None` if it is empty or missing.
         store: Option<crate::InstallationId>,
     },
-    /// What is stored does not read as it should.
+    /// The stored data is invalid.
     #[error("{what} is damaged: {why}")]
     Damaged {
-        /// Which file or row.
+        /// The file or row.
         what: String,
-        /// What is wrong with it.
+        /// The problem.
         why: String,
     },
     /// The keys of sealed values cannot be used.
     #[error("the keys in {place} cannot be used: {why}")]
     Keys {
-        /// Which file or variable.
+        /// The file or variable.
         place: String,
-        /// What is wrong, and what to do about it; never a key.
+        /// The problem and the advice; never a key.
         why: String,
     },
-    /// The store itself failed.
+    /// An I/O operation of the store failed.
     #[error("{what}: {source}")]
     Io {
-        /// What was being done, with the path.
+        /// The operation, with the path.
         what: String,
-        /// Why it failed.
+        /// The error.
         source: std::io::Error,
     },
 }
 
 impl StoreError {
-    /// Whether trying again later may help.
+    /// Returns whether a retry may succeed.
     pub const fn is_transient(&self) -> bool {
         matches!(self, Self::Database { transient: true, .. })
     }

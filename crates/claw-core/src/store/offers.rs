@@ -1,4 +1,4 @@
-//! What an offer of tools is made from: what the session was offered before, what its agent uses.
+//! The inputs of an offer of tools: the session's earlier offer, and the tools its agent uses.
 
 use std::collections::HashMap;
 
@@ -7,27 +7,27 @@ use async_trait::async_trait;
 use super::StoreError;
 use crate::id::{AgentId, SessionKey, TenantId, ToolName};
 
-/// Keeps what sessions were offered, and what agents use.
+/// Stores the offers of sessions, and the tool uses of agents.
 #[async_trait]
 pub trait Offers: Send + Sync {
-    /// The tools that a session was offered, in the order in which its model was told of them.
+    /// Returns the tools that a session was offered, in the order in which its model got them.
     async fn offered(&self, tenant: &TenantId, session: &SessionKey) -> Result<Vec<ToolName>, StoreError>;
-    /// Puts these in place of what the session was offered. Whoever offers more gives those of before first.
+    /// Replaces the tools that the session was offered. To extend an offer, pass the earlier tools first.
     async fn set_offered(
         &self,
         tenant: &TenantId,
         session: &SessionKey,
         tools: &[ToolName],
     ) -> Result<(), StoreError>;
-    /// Adds to how often an agent used each of these tools, all of them together. One that is named twice
-    /// counts twice; a count that has reached the end stays there.
+    /// Adds to an agent's use counts of these tools, in one transaction. A tool named twice counts twice; a
+    /// count stops at its maximum.
     async fn count_tool_uses(
         &self,
         tenant: &TenantId,
         agent: &AgentId,
         uses: &[(ToolName, u64)],
     ) -> Result<(), StoreError>;
-    /// How often an agent used each tool; one that it never used is not among them.
+    /// Returns the use counts of an agent's tools; unused ones are missing.
     async fn tool_uses(
         &self,
         tenant: &TenantId,

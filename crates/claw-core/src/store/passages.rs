@@ -1,7 +1,7 @@
-//! Documents cut into passages along their Markdown structure: what is found by search is one of these.
+//! Documents cut into passages along their Markdown structure; search returns passages.
 //!
-//! A passage never spans two headings. Within a section, paragraphs, list items and code blocks are kept together up
-//! to [`WANTED`] tokens; what is longer than [`MOST`] by itself is cut at lines, and a line that is still longer at
+//! A passage never spans two headings. Within a section, paragraphs, list items and code blocks are joined up
+//! to [`WANTED`] tokens; a block longer than [`MOST`] is cut at lines, and a line that is still longer at
 //! words. Line ranges are exact.
 
 use super::Passage;
@@ -13,7 +13,7 @@ const MOST: usize = 400;
 /// The deepest heading of Markdown.
 const DEEPEST: usize = 6;
 
-/// The passages of a document, in their order. Together they hold every line that is not blank.
+/// Returns the passages of a document, in their order. Together they hold every line that is not blank.
 pub fn passages(text: &str) -> Vec<Passage> {
     let mut cutter = Cutter::default();
     for (line, number) in text.lines().zip(1..) {
@@ -23,7 +23,7 @@ pub fn passages(text: &str) -> Vec<Passage> {
     cutter.done
 }
 
-/// An estimate of how many tokens a text has: four bytes of ASCII are one, and so is every other character.
+/// Estimates the tokens of a text: four bytes of ASCII count as one, and so does every other character.
 pub(super) fn tokens(text: &str) -> usize {
     let wide = text.chars().filter(|c| !c.is_ascii()).count();
     let plain = text.bytes().filter(u8::is_ascii).count();
@@ -44,11 +44,11 @@ struct Cutter<'a> {
     headings: [Option<String>; DEEPEST],
     /// The text of the passage so far.
     passage: Block<'a>,
-    /// The piece that is added to it as a whole.
+    /// The block that is added to the passage as a whole.
     block: Block<'a>,
-    /// The mark that ends the code block.
+    /// The fence that ends the code block; `None` outside one.
     fence: Option<&'a str>,
-    /// A heading that no text stands under yet.
+    /// True below a heading without text so far.
     bare: bool,
 }
 
@@ -86,7 +86,7 @@ impl<'a> Cutter<'a> {
         self.block.lines.push((number, line));
     }
 
-    /// Begins a section. A heading that has no text of its own stays as the first line of what it is above.
+    /// Begins a section. A heading without text of its own stays in the headings of the sections below it.
     fn open_section(&mut self, level: usize, title: &str) {
         let deeper = self.headings.iter().rposition(Option::is_some).is_none_or(|above| level > above + 1);
         if self.bare && self.block.lines.is_empty() && deeper {
@@ -107,7 +107,7 @@ impl<'a> Cutter<'a> {
         self.end_passage();
     }
 
-    /// Adds the block to the passage, or begins another one with it.
+    /// Adds the block to the passage, or begins a new passage with it.
     fn end_block(&mut self) {
         let block = std::mem::take(&mut self.block);
         if block.lines.is_empty() {
@@ -137,7 +137,7 @@ impl<'a> Cutter<'a> {
         }
     }
 
-    /// A line that is longer than a passage, in parts that end at words where it has any.
+    /// Cuts a line that is longer than a passage into parts, at words if it has any.
     fn cut_line(&mut self, number: u64, line: &'a str) {
         self.end_passage();
         let mut rest = line;
@@ -184,7 +184,7 @@ impl<'a> Cutter<'a> {
     }
 }
 
-/// The level and title of a heading such as `## Plans`.
+/// Returns the level and title of a heading such as `## Plans`.
 fn heading(line: &str) -> Option<(usize, &str)> {
     let level = line.bytes().take_while(|byte| *byte == b'#').count();
     let rest = line.get(level..)?;
@@ -196,7 +196,7 @@ fn fence(line: &str) -> Option<&str> {
     ["```", "~~~"].into_iter().find(|mark| line.starts_with(mark)).and_then(|_| line.get(..3))
 }
 
-/// Whether a line begins an item of a list.
+/// Returns whether a line begins an item of a list.
 fn is_item(line: &str) -> bool {
     let after = |mark: char| line.strip_prefix(mark).is_some_and(|rest| rest.starts_with(' '));
     let numbered = || {

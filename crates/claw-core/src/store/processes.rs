@@ -1,7 +1,7 @@
-//! Background processes: who runs what, and how it ended.
+//! Background processes: their owners, commands and ends.
 //!
-//! They die with the program that owns them. What its next life finds still marked as running is lost: nobody
-//! knows how it ended.
+//! Processes die with the program that owns them. A process that is still marked as running when the program
+//! starts again is lost: its end is unknown.
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -10,65 +10,65 @@ use super::{Changes, StoreError, Worker};
 use crate::id::{AgentId, ProcessId, SessionKey, TenantId, UserId};
 use crate::port::UnixMillis;
 
-/// A process that was started, before it is stored.
+/// A started process, before it is stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewProcess {
     /// Its id. The same id begun again is the same process.
     pub id: ProcessId,
-    /// Whose data it is.
+    /// The tenant that owns it.
     pub tenant: TenantId,
-    /// In which conversation; no other sees it.
+    /// The session; no other session sees it.
     pub session: SessionKey,
-    /// Which agent started it.
+    /// The agent that started it.
     pub agent: AgentId,
-    /// For whom.
+    /// The user the agent acts for; `None` if there is none.
     pub user: Option<UserId>,
     /// The program that owns it.
     pub worker: Worker,
     /// The command as a person reads it, scrubbed.
     pub command: String,
-    /// Where it runs.
+    /// Its working directory.
     pub directory: String,
-    /// What the system calls it on its node, as long as it runs.
+    /// Its process id on its node, as long as it runs.
     pub pid: u32,
-    /// When it was started.
+    /// The time it was started.
     pub started: UnixMillis,
 }
 
-/// How a process ended.
+/// The end of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "end", rename_all = "lowercase")]
 pub enum ProcessEnd {
-    /// By itself, or by a signal that was not ours.
+    /// It exited, or a signal that was not ours ended it.
     Exited {
-        /// Its exit code.
+        /// Its exit code; `None` if a signal ended it.
         code: Option<i32>,
-        /// The signal that ended it.
+        /// The signal that ended it; `None` if it exited.
         signal: Option<i32>,
     },
-    /// By us.
+    /// Clawsmith ended it.
     Killed,
-    /// With the program that owned it; nobody saw how.
+    /// It ended with the program that owned it; its exit code is unknown.
     Lost,
 }
 
 /// A stored process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Process {
-    /// What was started.
+    /// The process as it was started.
     #[serde(flatten)]
     pub new: NewProcess,
-    /// How and when it ended; `None` while it runs.
+    /// Its end and the time; `None` while it runs.
     pub ended: Option<(ProcessEnd, UnixMillis)>,
 }
 
-/// Keeps background processes; a change is told as [`Topic::Processes`](super::Topic::Processes).
+/// Stores background processes; a change is announced as [`Topic::Processes`](super::Topic::Processes).
 #[async_trait]
 pub trait Processes: Changes {
-    /// Stores a process that was started. One whose id was begun before is left as it is.
+    /// Stores a started process. If its id exists, nothing changes.
     async fn begin_process(&self, new: NewProcess) -> Result<(), StoreError>;
-    /// Stores how a process ended, and gives it as it stands: the first end stands. `None` where this tenant
-    /// has none of that id.
+    /// Stores the end of a process, and returns its new state; the first end stands. `None` if this tenant
+    /// has no process with that id.
     async fn end_process(
         &self,
         tenant: &TenantId,
@@ -76,11 +76,12 @@ pub trait Processes: Changes {
         end: ProcessEnd,
         at: UnixMillis,
     ) -> Result<Option<Process>, StoreError>;
-    /// One process; `None` where this tenant has none of that id.
+    /// Returns one process; `None` if this tenant has no process with that id.
     async fn process(&self, tenant: &TenantId, id: ProcessId) -> Result<Option<Process>, StoreError>;
-    /// The processes of a conversation, in the order in which they were started.
+    /// Returns the processes of a session, in the order in which they were started.
     async fn processes(&self, tenant: &TenantId, session: &SessionKey) -> Result<Vec<Process>, StoreError>;
-    /// Marks lost what earlier boots of this worker's node left running, for all tenants, and gives it, in
-    /// the order in which it was started. Each is given once: whoever gets it reports it.
+    /// Marks the processes that earlier boots of this worker's node left running as lost, for all tenants,
+    /// and returns them in the order in which they were started. Each is returned once: the caller reports
+    /// it.
     async fn lose_processes(&self, worker: &Worker, at: UnixMillis) -> Result<Vec<Process>, StoreError>;
 }

@@ -1,8 +1,8 @@
-//! Work that was accepted and must be done: at least once begun, once finished.
+//! Accepted jobs: each begins at least once and finishes once.
 //!
 //! A job is claimed under a lease that names the worker's node and boot. The holder of the lease may finish
-//! the job; when the lease ends, because its time is over or its node came back with another boot, the job can be
-//! claimed again. A finished or cancelled job is never begun again: no lease, however late, brings it back.
+//! the job. When the lease ends, because it expired or its node came back with another boot, the job can be
+//! claimed again. A finished or cancelled job never begins again: no late lease brings it back.
 //!
 //! Parking and cancelling touch approvals and sessions too; they are in [`Runs`](super::Runs).
 
@@ -17,29 +17,29 @@ use super::{Changes, StoreError};
 use crate::id::{BootId, JobId, NodeId, SessionKey, TenantId, UserId};
 use crate::port::UnixMillis;
 
-/// The longest that a lease can hold without being extended. One that ends later was given by a clock that was wrong.
+/// The longest time to the end of a lease. A lease that ends later was given by a wrong clock.
 pub const LONGEST_LEASE: Duration = Duration::from_secs(3600);
 
-/// Work to be accepted.
+/// A job before it is accepted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NewJob {
     /// Its id. The same id accepted again is the same job.
     pub id: JobId,
-    /// Whose data it is.
+    /// The tenant that owns it.
     pub tenant: TenantId,
-    /// Which kind of worker takes it: `main`, `subagent`, `cron`, ...
+    /// The kind of worker that takes it: `main`, `subagent`, `cron`, ...
     pub lane: SmolStr,
-    /// Jobs of one session run one at a time.
+    /// The session, whose jobs run one at a time; `None` for a job outside a session.
     pub session: Option<SessionKey>,
-    /// Higher goes first; equal ones in the order they were accepted.
+    /// The priority: higher goes first; equal ones go in the order of acceptance.
     pub priority: i16,
-    /// What to do.
+    /// The order for the worker.
     pub payload: Value,
-    /// When it was accepted.
+    /// The time of acceptance.
     pub accepted: UnixMillis,
-    /// Not claimed before.
+    /// The earliest time at which it can be claimed.
     pub visible: UnixMillis,
-    /// How many [tries](Job::tries) it may have; then it is dead.
+    /// The most [tries](Job::tries); then it is dead.
     pub max_attempts: u16,
     /// The job's place below the job that started it; `None` for the root of a tree.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -58,7 +58,7 @@ pub struct Lineage {
 }
 
 impl NewJob {
-    /// Returns the first job of its tree: itself where nobody started it.
+    /// Returns the first job of its tree: itself if no job started it.
     pub fn root(&self) -> JobId {
         self.lineage.map_or(self.id, |lineage| lineage.root)
     }
@@ -79,21 +79,22 @@ impl NewJob {
     }
 }
 
-/// Where a job stands.
+/// The state of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum JobState {
-    /// Waits for a worker.
+    /// The job waits for a worker.
     Pending,
-    /// A worker has it.
+    /// A worker holds the job.
     Leased,
-    /// Waits for something outside, such as an approval, and takes no worker's slot. Its session stays busy.
+    /// The job waits for something outside, such as an approval, and takes no worker's slot. Its session
+    /// stays busy.
     Parked,
-    /// Finished, and never begun again.
+    /// The job is finished and never begins again.
     Done,
-    /// Ended on request, and never begun again.
+    /// The job was ended on request and never begins again.
     Cancelled,
-    /// Failed too often; kept to be looked at.
+    /// The job failed too often; it is kept for inspection.
     Dead,
 }
 
@@ -107,7 +108,7 @@ impl JobState {
         matches!(self, Self::Done | Self::Cancelled | Self::Dead)
     }
 
-    /// The state as a word.
+    /// Returns the state as a word.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Pending => "pending",
@@ -120,62 +121,62 @@ impl JobState {
     }
 }
 
-/// Who works: a node, and which of its lives.
+/// A worker: a node, and the boot of the program on it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Worker {
-    /// Which machine.
+    /// The machine.
     pub node: NodeId,
-    /// Which life of the program on it.
+    /// The boot of the program.
     pub boot: BootId,
 }
 
-/// What a worker asks for.
+/// A worker's request for a job.
 #[derive(Debug, Clone)]
 pub struct Claim {
-    /// Who asks.
+    /// The worker.
     pub worker: Worker,
     /// The lanes it takes work from.
     pub lanes: Vec<SmolStr>,
-    /// The time.
+    /// The present time.
     pub now: UnixMillis,
-    /// Until when the lease holds, if it is not extended.
+    /// The end of the lease, unless it is extended.
     pub until: UnixMillis,
 }
 
 /// The right to finish a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lease {
-    /// Which job.
+    /// The job.
     pub job: JobId,
-    /// Whose right it is.
+    /// The worker that holds it.
     pub worker: Worker,
-    /// Which attempt this is, counted from 1. A lease of an earlier attempt is worth nothing.
+    /// The number of the attempt, counted from 1. A lease of an earlier attempt is void.
     pub attempt: u32,
-    /// Until when.
+    /// The time of its end.
     pub until: UnixMillis,
 }
 
-/// A job as it is stored.
+/// A stored job.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Job {
-    /// What was accepted.
+    /// The job as it was accepted.
     pub new: NewJob,
-    /// Where it stands.
+    /// Its state.
     pub state: JobState,
-    /// How often it was claimed. It never falls, so that it can number leases.
+    /// The number of claims. It never falls, so that it can number leases.
     pub attempts: u32,
-    /// How many of these claims ended with parking.
+    /// The number of these claims that ended with parking.
     pub parks: u32,
-    /// What went wrong last.
+    /// The last error; `None` if there was none.
     pub error: Option<String>,
-    /// Who has it.
+    /// The present lease; `None` if no worker holds the job.
     pub lease: Option<Lease>,
-    /// The request to end it early; `None` where nobody asked.
+    /// The request to end it early; `None` if nobody asked.
     pub cancel: Option<CancelRequest>,
 }
 
 impl Job {
-    /// Returns how often the job was tried: claims that ended with parking do not count.
+    /// Returns the number of tries: claims that ended with parking do not count.
     pub const fn tries(&self) -> u32 {
         self.attempts.saturating_sub(self.parks)
     }
@@ -190,7 +191,7 @@ pub struct CancelRequest {
     pub by: String,
 }
 
-/// Filter and page of a list of jobs; every part that is given must agree.
+/// Filter and page of a list of jobs; a job must match every part that is given.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobFilter {
     /// Only jobs of this session.
@@ -211,66 +212,70 @@ impl Default for JobFilter {
     }
 }
 
-/// An attempt that failed.
+/// A failed attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
-    /// What went wrong, scrubbed.
+    /// The error, scrubbed.
     pub error: String,
-    /// When to try again; `None` where trying again is of no use.
+    /// The time of the next attempt; `None` if a retry is pointless.
     pub retry: Option<UnixMillis>,
 }
 
-/// How many jobs of a lane stand where.
+/// The jobs of a lane, counted by state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LaneCount {
-    /// Which lane.
+    /// The lane.
     pub lane: SmolStr,
-    /// Waiting, those not yet visible included.
+    /// Waiting jobs, including those not yet visible.
     pub pending: u64,
-    /// In work.
+    /// Leased jobs.
     pub leased: u64,
-    /// Parked.
+    /// Parked jobs.
     pub parked: u64,
-    /// Given up.
+    /// Dead jobs.
     pub dead: u64,
 }
 
-/// Keeps accepted work; that some may have become claimable is told as [`Topic::Work`](super::Topic::Work).
+/// Stores accepted jobs; that one may have become claimable is announced as
+/// [`Topic::Work`](super::Topic::Work).
 #[async_trait]
 pub trait Queue: Changes {
-    /// Accepts a job. One whose id was accepted before is left as it is. If the job's parent has a cancel request,
-    /// the job begins with the same request.
+    /// Accepts a job. If its id exists, nothing changes. If the job's parent has a cancel request, the job
+    /// begins with the same request.
     async fn enqueue(&self, job: NewJob) -> Result<(), StoreError>;
-    /// Leases the best visible job of the lanes: highest priority, then the oldest. Jobs of one session run in the
-    /// order of their acceptance: only its oldest job that is not over can be claimed, whatever keeps that one
-    /// waiting. A parked job can be claimed from its `visible` on. A job that had all its tries becomes dead instead.
+    /// Leases the best visible job of the lanes: highest priority, then the oldest. Jobs of one session run
+    /// in the order of their acceptance: only its oldest job that is not over can be claimed, even if that
+    /// one has to wait. A parked job can be claimed from its `visible` time on. A job that has used all its
+    /// tries becomes dead instead.
     async fn claim(&self, claim: Claim) -> Result<Option<(Job, Lease)>, StoreError>;
-    /// Keeps a lease until then. [`StoreError::LeaseLost`] where it is lost.
+    /// Extends a lease until `until`. [`StoreError::LeaseLost`] if it is lost.
     async fn extend(&self, lease: &Lease, until: UnixMillis) -> Result<Lease, StoreError>;
-    /// Marks a job done. [`StoreError::LeaseLost`], and nothing changed, where the lease is lost.
+    /// Marks a job done. [`StoreError::LeaseLost`], and nothing changed, if the lease is lost.
     async fn finish_job(&self, lease: &Lease) -> Result<(), StoreError>;
-    /// Gives a job back: to be tried again then, or dead.
+    /// Gives a job back, to be retried at the failure's time, or marks it dead.
     async fn fail_job(&self, lease: &Lease, failure: Failure) -> Result<JobState, StoreError>;
-    /// Makes claimable what nobody works on: leases that ended by `now`, all leases of earlier boots of this
-    /// worker's node, and leases that end more than [`LONGEST_LEASE`] from `now`. Gives their ids.
+    /// Makes abandoned jobs claimable: those with leases that ended by `now`, with leases of earlier boots of
+    /// this worker's node, and with leases that end more than [`LONGEST_LEASE`] from `now`. Returns their
+    /// ids.
     async fn reclaim(&self, worker: &Worker, now: UnixMillis) -> Result<Vec<JobId>, StoreError>;
-    /// Takes a job from whoever has it and makes it claimable by `now`, whatever time it was to wait for. A worker
-    /// that had it cannot finish it any more. `false`, and nothing changed, where this tenant has no job of that id
-    /// that is leased or pending.
+    /// Takes a job from its worker and makes it claimable from `now` on, even if it was to wait longer. The
+    /// worker can no longer finish it. `false`, and nothing changed, if this tenant has no leased or pending
+    /// job with that id.
     async fn release(&self, tenant: &TenantId, job: JobId, now: UnixMillis) -> Result<bool, StoreError>;
-    /// Makes a parked job claimable at once. `false`, and nothing changed, where this tenant has no parked job of
-    /// that id.
+    /// Makes a parked job claimable at once. `false`, and nothing changed, if this tenant has no parked job
+    /// with that id.
     async fn wake(&self, tenant: &TenantId, job: JobId) -> Result<bool, StoreError>;
-    /// Returns those of the given jobs that have a cancel request. A worker asks this for its own runs when
+    /// Returns those of the given jobs that have a cancel request. A worker calls this for its own runs when
     /// [`Topic::Work`](super::Topic::Work) rises.
     async fn cancel_requests(&self, jobs: &[JobId]) -> Result<Vec<JobId>, StoreError>;
-    /// One job; `None` where this tenant has none of that id.
+    /// Returns one job; `None` if this tenant has no job with that id.
     async fn job(&self, tenant: &TenantId, id: JobId) -> Result<Option<Job>, StoreError>;
-    /// Jobs of a tenant, the last accepted first.
+    /// Returns jobs of a tenant, the last accepted first.
     async fn jobs(&self, tenant: &TenantId, filter: &JobFilter) -> Result<Vec<Job>, StoreError>;
-    /// How many jobs of a tenant are not over whose payload names this user as `user`; for `None`, names nobody.
+    /// Counts the jobs of a tenant that are not over and whose payload names this user as `user`; for `None`,
+    /// those that name no user.
     async fn open_jobs_of(&self, tenant: &TenantId, user: Option<&UserId>) -> Result<u64, StoreError>;
 
-    /// How many jobs of a tenant stand where, by lane.
+    /// Counts the jobs of a tenant by lane and state.
     async fn lanes(&self, tenant: &TenantId) -> Result<Vec<LaneCount>, StoreError>;
 }

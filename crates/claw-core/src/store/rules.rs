@@ -1,7 +1,7 @@
-//! Rules that a person gave with a yes: what is covered by one is not asked again.
+//! Rules that a person gave with a yes: a call that a rule covers needs no further approval.
 //!
-//! What a rule covers is its own business and JSON to the store, which knows for whom it holds, until when,
-//! and whether it was revoked.
+//! The coverage of a rule is opaque JSON to the store, which knows only the rule's scope, its expiry, and
+//! whether it was revoked.
 
 use std::fmt;
 
@@ -13,20 +13,20 @@ use super::{Answer, Approval, Changes, NewApproval, StoreError};
 use crate::id::{AgentId, ApprovalId, RuleId, SessionKey, TenantId, ToolName};
 use crate::port::UnixMillis;
 
-/// For whom a rule holds.
+/// The scope of a rule.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "scope", rename_all = "lowercase")]
 pub enum RuleScope {
-    /// One agent in one conversation.
+    /// One agent in one session.
     Session {
-        /// Which agent.
+        /// The agent.
         agent: AgentId,
-        /// Which conversation.
+        /// The session.
         session: SessionKey,
     },
-    /// One agent, in all its conversations.
+    /// One agent in all its sessions.
     Agent {
-        /// Which agent.
+        /// The agent.
         agent: AgentId,
     },
     /// Every agent of the tenant.
@@ -34,7 +34,7 @@ pub enum RuleScope {
 }
 
 impl RuleScope {
-    /// The kind of scope as a word.
+    /// Returns the kind of scope as a word.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Session { .. } => "session",
@@ -43,7 +43,7 @@ impl RuleScope {
         }
     }
 
-    /// The agent that it is about.
+    /// Returns the agent it is limited to; `None` for all.
     pub const fn agent(&self) -> Option<&AgentId> {
         match self {
             Self::Session { agent, .. } | Self::Agent { agent } => Some(agent),
@@ -51,7 +51,7 @@ impl RuleScope {
         }
     }
 
-    /// The conversation that it is about.
+    /// Returns the session it is limited to; `None` for all.
     pub const fn session(&self) -> Option<&SessionKey> {
         match self {
             Self::Session { session, .. } => Some(session),
@@ -75,29 +75,30 @@ impl fmt::Display for RuleScope {
 pub struct NewRule {
     /// Its id. The same id put again is the same rule.
     pub id: RuleId,
-    /// Whose data it is.
+    /// The tenant that owns it.
     pub tenant: TenantId,
-    /// For whom it holds.
+    /// The scope.
     #[serde(flatten)]
     pub scope: RuleScope,
-    /// Which tool it is about.
+    /// The tool.
     pub tool: ToolName,
-    /// What it covers, as whoever judges a call by it reads it.
+    /// The covered calls, in the form that the policy reads.
     pub rule: Value,
-    /// What it covers, as a person reads it.
+    /// The covered calls, for people.
     pub text: String,
-    /// Who gave it.
+    /// The person who gave it.
     pub by: String,
-    /// The question it was given with; `None` where it was written down by itself.
+    /// The approval it was given with; `None` if it was created by itself.
     pub approval: Option<ApprovalId>,
-    /// When it was given.
+    /// The time it was given.
     pub created: UnixMillis,
-    /// From when on it holds no more; `None` where it has no end.
+    /// The time of its expiry; `None` for never.
     pub expires: Option<UnixMillis>,
 }
 
 impl NewRule {
-    /// Why this rule cannot be given with a yes to this question; it must not reach past who asked.
+    /// Returns the reason why this rule cannot be given with a yes to this approval: its scope or tool is not
+    /// the approval's. `None` if it can.
     pub fn misfit(&self, asked: &NewApproval) -> Option<&'static str> {
         let outside = self.scope.agent().is_some_and(|agent| *agent != asked.agent)
             || self.scope.session().is_some_and(|session| *session != asked.session);
@@ -111,19 +112,19 @@ impl NewRule {
 /// A stored rule.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Rule {
-    /// What was given.
+    /// The rule as it was given.
     #[serde(flatten)]
     pub new: NewRule,
-    /// How often a call was let pass by it.
+    /// The number of calls that it allowed.
     pub uses: u64,
-    /// When one was last.
+    /// The time of the last such call; `None` if there is none.
     pub last_used: Option<UnixMillis>,
-    /// When it was revoked; `None` where it was not.
+    /// The time it was revoked; `None` if it was not.
     pub revoked: Option<UnixMillis>,
 }
 
 impl Rule {
-    /// `live`, `expired` or `revoked`.
+    /// Returns `live`, `expired` or `revoked`.
     pub fn state(&self, now: UnixMillis) -> &'static str {
         match (self.revoked, self.new.expires) {
             (Some(_), _) => "revoked",
@@ -133,16 +134,16 @@ impl Rule {
     }
 }
 
-/// Keeps remembered rules; that one was given or revoked is told as
-/// [`Topic::Approvals`](super::Topic::Approvals), that one was used is not.
+/// Stores remembered rules; giving and revoking one is announced as
+/// [`Topic::Approvals`](super::Topic::Approvals), using one is not.
 #[async_trait]
 pub trait Rules: Changes {
-    /// Stores a rule. One whose id was put before is left as it is.
+    /// Stores a rule. If its id exists, nothing changes.
     async fn put_rule(&self, new: NewRule) -> Result<(), StoreError>;
-    /// Answers a question with yes and stores the rule that was given with it, both or neither: where the
-    /// question cannot be answered any more, because it expired, for one, there is no rule either. Refused
-    /// where the answer is no, where the rule does not [fit](NewRule::misfit) the question, and where its id
-    /// is taken. The rule is stored as given with this question.
+    /// Answers an approval with yes and stores the rule given with it, both or neither: if the approval can
+    /// no longer be answered, because it expired for instance, the rule is not stored. Refused if the answer
+    /// is no, if the rule does not [fit](NewRule::misfit) the approval, and if its id is taken. The stored
+    /// rule names this approval.
     async fn answer_with_rule(
         &self,
         tenant: &TenantId,
@@ -150,7 +151,7 @@ pub trait Rules: Changes {
         answer: Answer,
         rule: NewRule,
     ) -> Result<Approval, StoreError>;
-    /// The rules that hold for this agent in this conversation at `now`, oldest first.
+    /// Returns the live rules for this agent in this session at `now`, oldest first.
     async fn rules(
         &self,
         tenant: &TenantId,
@@ -158,11 +159,11 @@ pub trait Rules: Changes {
         session: &SessionKey,
         now: UnixMillis,
     ) -> Result<Vec<Rule>, StoreError>;
-    /// Every rule of a tenant, oldest first, those that hold no more included.
+    /// Returns every rule of a tenant, oldest first, including expired and revoked ones.
     async fn all_rules(&self, tenant: &TenantId) -> Result<Vec<Rule>, StoreError>;
-    /// Ends a rule. The first time stands; [`StoreError::RuleState`] where there is none of that id.
+    /// Revokes a rule. The first time stands; [`StoreError::RuleState`] if there is no rule with that id.
     async fn revoke_rule(&self, tenant: &TenantId, id: RuleId, at: UnixMillis) -> Result<Rule, StoreError>;
-    /// Counts that a call was let pass by a rule. [`StoreError::RuleState`], and nothing counted, where it
-    /// holds no more at `now`: the call must not pass by it.
+    /// Counts a call that a rule allows. [`StoreError::RuleState`], and nothing counted, if the rule is not
+    /// live at `now`: the call must not pass.
     async fn use_rule(&self, tenant: &TenantId, id: RuleId, now: UnixMillis) -> Result<Rule, StoreError>;
 }

@@ -1,7 +1,7 @@
-//! Runs that wait without a worker, and runs that are stopped from anywhere.
+//! Runs that wait without a worker, and runs that are cancelled from anywhere.
 //!
-//! A run is a job of a session. What happens to it here touches its job, its approvals and its session in one
-//! transaction, so that no wake-up is lost and no run ends in silence.
+//! A run is a job of a session. These methods change its job, its approvals and its session in one
+//! transaction, so that no wake-up is lost and no run ends unreported.
 
 use async_trait::async_trait;
 use serde_json::Value;
@@ -13,12 +13,13 @@ use crate::port::UnixMillis;
 /// The condition that a parked run waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parking {
-    /// Approvals that must all be pending for the run to wait. Each wakes the run when it is answered or closed, if
-    /// its [`run`](super::NewApproval::run) names this job. Empty for a run that waits for something else.
+    /// Approvals that must all be pending for the run to wait. Each wakes the run when it is answered or
+    /// closed, if its [`run`](super::NewApproval::run) names this job. Empty for a run that waits for
+    /// something else.
     pub approvals: Vec<ApprovalId>,
-    /// The time now: an approval that expires by then is not waited for.
+    /// The present time: an approval that has expired by then is not waited for.
     pub at: UnixMillis,
-    /// Time from which the run can be claimed although nothing woke it.
+    /// Time from which the run can be claimed even if nothing woke it.
     pub until: UnixMillis,
 }
 
@@ -29,11 +30,11 @@ pub struct Cancel {
     pub at: UnixMillis,
     /// Name of the person or program that asks.
     pub by: String,
-    /// Content of the system message that each session gets whose run ends at once.
+    /// Content of the system message for each session whose run ends at once.
     pub note: Value,
 }
 
-/// Effect of a [`Cancel`] on each run of the tree. All lists are empty where the tenant has no such run.
+/// Effect of a [`Cancel`] on each run of the tree. All lists are empty if the tenant has no such run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Cancelled {
     /// Runs that nobody held: they are cancelled now.
@@ -47,9 +48,10 @@ pub struct Cancelled {
 /// Parks and cancels runs.
 #[async_trait]
 pub trait Runs: Queue + SessionLog + Approvals {
-    /// Ends the lease and parks its run until it is woken or `until` has come. If one of the approvals is missing,
-    /// expired or no longer pending, or the run has a cancel request, the run becomes pending and claimable at once
-    /// instead. Returns the state of the job. [`StoreError::LeaseLost`], and nothing changed, where the lease is lost.
+    /// Ends the lease and parks its run until it is woken or `until` has come. If one of the approvals is
+    /// missing, expired or no longer pending, or the run has a cancel request, the run becomes pending and
+    /// claimable at once instead. Returns the state of the job. [`StoreError::LeaseLost`], and nothing
+    /// changed, if the lease is lost.
     async fn park(&self, lease: &Lease, parking: Parking) -> Result<JobState, StoreError>;
     /// Cancels a run and all its descendants. A run that nobody holds ends at once, with the note and an event in its
     /// session; a leased one gets a cancel request, which its worker obeys. Pending approvals of all these runs are

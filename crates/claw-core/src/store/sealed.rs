@@ -1,7 +1,7 @@
-//! Sealed values: bytes that say nothing without the key that sealed them.
+//! Sealed values: bytes that reveal nothing without the key that sealed them.
 //!
-//! A store keeps them and opens none. What is not of their form is not taken for one, so that a plain text
-//! never gets into a place for sealed values by mistake, nor out of it as if it had been sealed.
+//! A store holds sealed values and opens none. Bytes of another form are rejected, so that plain text never
+//! gets into a place for sealed values by mistake, nor out of it as if it had been sealed.
 
 use std::fmt;
 
@@ -12,16 +12,16 @@ use smol_str::SmolStr;
 use super::{Changes, CustomToolPlace, ProgramPlace, SecretPlace, StoreError};
 use crate::id::{AgentId, TenantId};
 
-/// The form that is written today. No text begins with this byte.
+/// The version of the present format. No text begins with this byte.
 pub const SEALED_VERSION: u8 = 1;
-/// Version, key id, nonce.
+/// The length of the head: version, key id and nonce.
 pub const SEALED_HEAD: usize = 1 + SealKeyId::LENGTH + SEALED_NONCE;
-/// The length of the nonce.
+/// The length of the nonce, in bytes.
 pub const SEALED_NONCE: usize = 12;
-/// The length of the tag at the end.
+/// The length of the tag at the end, in bytes.
 pub const SEALED_TAG: usize = 16;
 
-/// Which key sealed a value: the beginning of a hash of the key, which tells nothing of it.
+/// The id of the key that sealed a value: the beginning of a hash of the key, which reveals nothing of it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SealKeyId(pub [u8; Self::LENGTH]);
 
@@ -50,7 +50,7 @@ impl Serialize for SealKeyId {
 
 /// A sealed value: a version byte, the key's id, a nonce, the ciphertext with its tag.
 ///
-/// Having one means that bytes have the form, not that they open: only a key ring makes one that does.
+/// The bytes have the right form; only a key ring can tell whether they open.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Sealed(Vec<u8>);
 
@@ -61,30 +61,30 @@ impl Sealed {
             None => Err(NotSealed::Empty),
             Some(&SEALED_VERSION) if bytes.len() < SEALED_HEAD + SEALED_TAG => Err(NotSealed::Short),
             Some(&SEALED_VERSION) => Ok(Self(bytes)),
-            // No text begins with such a byte; a later Clawsmith's form may.
+            // No text begins with such a byte; a format of a later Clawsmith may.
             Some(&version) if version < b'\t' => Err(NotSealed::Version(version)),
             Some(_) => Err(NotSealed::Plain),
         }
     }
 
-    /// All of it.
+    /// Returns all bytes.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// Which key sealed it.
+    /// Returns the id of the key that sealed it.
     pub fn key(&self) -> SealKeyId {
         let mut id = [0; SealKeyId::LENGTH];
         id.copy_from_slice(&self.0[1..=SealKeyId::LENGTH]);
         SealKeyId(id)
     }
 
-    /// The nonce.
+    /// Returns the nonce.
     pub fn nonce(&self) -> &[u8] {
         &self.0[1 + SealKeyId::LENGTH..SEALED_HEAD]
     }
 
-    /// What was sealed, enciphered, with its tag.
+    /// Returns the ciphertext with its tag.
     pub fn ciphertext(&self) -> &[u8] {
         &self.0[SEALED_HEAD..]
     }
@@ -96,19 +96,19 @@ impl fmt::Debug for Sealed {
     }
 }
 
-/// Why bytes are no sealed value. It holds none of them.
+/// The reason why bytes are not a sealed value. It holds none of the bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NotSealed {
-    /// There are none.
+    /// There are no bytes.
     #[error("it is empty")]
     Empty,
-    /// They begin like one and end too soon.
+    /// The head matches, but the value is cut off.
     #[error("it is cut off")]
     Short,
-    /// They begin like one of another Clawsmith.
+    /// The version byte is unknown.
     #[error("it was sealed in form {0}, which this Clawsmith does not know")]
     Version(u8),
-    /// They begin like a text.
+    /// The bytes are plain text.
     #[error("it is not sealed: something wrote a plain value into the database")]
     Plain,
 }
@@ -119,7 +119,7 @@ pub enum NotSealed {
 pub enum SealedTable {
     /// Named secrets.
     Secrets,
-    /// What credentialed programs are given.
+    /// Variables of credentialed programs.
     Programs,
     /// Values of custom tools.
     CustomTools,
@@ -129,7 +129,7 @@ impl SealedTable {
     /// Every table.
     pub const ALL: [Self; 3] = [Self::Secrets, Self::Programs, Self::CustomTools];
 
-    /// The table's name.
+    /// Returns the table's name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Secrets => "secrets",
@@ -138,7 +138,7 @@ impl SealedTable {
         }
     }
 
-    /// The column that is sealed.
+    /// Returns the name of the sealed column.
     pub const fn field(self) -> &'static str {
         match self {
             Self::Secrets => "value",
@@ -147,21 +147,21 @@ impl SealedTable {
     }
 }
 
-/// Where a sealed value is. It is sealed for this place and opens at no other.
+/// The place of a sealed value. A value is sealed for one place and opens at no other.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct SealedPlace {
-    /// In which table.
+    /// The table.
     pub table: SealedTable,
-    /// Whose data it is.
+    /// The tenant that owns it.
     pub tenant: TenantId,
-    /// Which agent's; `None` is the tenant's, for all its agents.
+    /// The agent; `None` for the tenant's, shared by all its agents.
     pub agent: Option<AgentId>,
     /// Its name.
     pub name: SmolStr,
 }
 
 impl SealedPlace {
-    /// The place as bytes that no other place has.
+    /// Encodes the place in bytes, uniquely.
     pub fn bytes(&self) -> Vec<u8> {
         let agent = self.agent.as_ref().map_or("", AgentId::as_str);
         let parts = [self.table.name(), self.table.field(), self.tenant.as_str(), agent, &self.name];
@@ -210,41 +210,41 @@ impl From<&CustomToolPlace> for SealedPlace {
     }
 }
 
-/// A sealed value where it lies. One that is no sealed value is given with what is wrong with it.
+/// A row of a sealed table: its value, or the reason why that is not a sealed value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SealedRow {
-    /// Where.
+    /// Its place.
     pub place: SealedPlace,
-    /// What is there.
+    /// Its value.
     pub value: Result<Sealed, NotSealed>,
 }
 
-/// A value to be put in place of another.
+/// A replacement of a sealed value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resealed {
-    /// Where.
+    /// Its place.
     pub place: SealedPlace,
-    /// What was there.
+    /// The expected old value.
     pub old: Sealed,
-    /// What shall be there.
+    /// The new value.
     pub new: Sealed,
 }
 
-/// How many values a key sealed.
+/// The number of values that a key sealed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct KeyUse {
     /// The key; `None` for rows that hold no sealed value.
     pub key: Option<SealKeyId>,
-    /// How many.
+    /// The number of values.
     pub values: u64,
 }
 
-/// Goes through the sealed values of all tenants, so that another key can seal them. A change is told as
-/// [`Topic::Secrets`](super::Topic::Secrets).
+/// Iterates over the sealed values of all tenants, so that another key can seal them. A change is announced
+/// as [`Topic::Secrets`](super::Topic::Secrets).
 #[async_trait]
 pub trait SealedValues: Changes {
-    /// The values of a table that `key` did not seal, sorted by tenant, agent and name, those after `after`, at
-    /// most `limit`. Rows that hold no sealed value are among them.
+    /// Returns the values of a table that `key` did not seal and that come after `after`, sorted by tenant,
+    /// agent and name, at most `limit`. Rows that hold no sealed value are included.
     async fn not_sealed_by(
         &self,
         key: SealKeyId,
@@ -252,10 +252,10 @@ pub trait SealedValues: Changes {
         after: Option<&SealedPlace>,
         limit: usize,
     ) -> Result<Vec<SealedRow>, StoreError>;
-    /// Puts values in place of others, together; gives how many. One that is not there any more as it was seen,
-    /// since somebody wrote or removed it, is left as it is.
+    /// Replaces values in one transaction; returns their number. A value that has changed or gone since is
+    /// left alone.
     async fn reseal(&self, values: &[Resealed]) -> Result<u64, StoreError>;
-    /// How many values of all tables each key sealed, sorted by key.
+    /// Counts the values of all tables that each key sealed, sorted by key.
     async fn key_use(&self) -> Result<Vec<KeyUse>, StoreError>;
 }
 

@@ -1,4 +1,4 @@
-//! Named secrets, sealed: a tenant's, or one agent's of it.
+//! Named secrets, sealed: a tenant's, or those of one agent.
 
 use async_trait::async_trait;
 use serde::Serialize;
@@ -7,12 +7,12 @@ use super::{Changes, Sealed, StoreError};
 use crate::id::{AgentId, SecretName, TenantId};
 use crate::port::UnixMillis;
 
-/// Where a secret is.
+/// The key of a secret.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct SecretPlace {
-    /// Whose data it is.
+    /// The tenant that owns it.
     pub tenant: TenantId,
-    /// Which agent's; `None` is the tenant's, for all its agents.
+    /// The agent; `None` for the tenant's, shared by all its agents.
     pub agent: Option<AgentId>,
     /// Its name.
     pub name: SecretName,
@@ -21,26 +21,26 @@ pub struct SecretPlace {
 /// A secret in a list, without its value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SecretCard {
-    /// Where it is.
+    /// Its key.
     #[serde(flatten)]
     pub place: SecretPlace,
-    /// When it was first written.
+    /// The time it was first written.
     pub made: UnixMillis,
-    /// When its value was last written. Sealing it with another key does not count.
+    /// The time its value was last written. Sealing it with another key does not count.
     pub at: UnixMillis,
 }
 
-/// Keeps secrets; a change is told as [`Topic::Secrets`](super::Topic::Secrets).
+/// Stores secrets; a change is announced as [`Topic::Secrets`](super::Topic::Secrets).
 #[async_trait]
 pub trait Secrets: Changes {
-    /// The value at exactly this place. [`StoreError::Damaged`] where something else than a sealed value is
-    /// there.
+    /// Returns the value with exactly this key. [`StoreError::Damaged`] if the stored value is not sealed.
     async fn secret(&self, place: &SecretPlace) -> Result<Option<Sealed>, StoreError>;
-    /// Writes a value, in place of the one that is there.
+    /// Writes a value, replacing the stored one.
     async fn put_secret(&self, place: &SecretPlace, value: &Sealed, at: UnixMillis)
     -> Result<(), StoreError>;
-    /// Removes a secret; `false` where there is none.
+    /// Removes a secret; `false` if there is none.
     async fn remove_secret(&self, place: &SecretPlace) -> Result<bool, StoreError>;
-    /// The tenant's secrets and those of its agents, sorted: the tenant's first, then by agent and name.
+    /// Returns the tenant's secrets and those of its agents, sorted: the tenant's first, then by agent and
+    /// name.
     async fn secrets(&self, tenant: &TenantId) -> Result<Vec<SecretCard>, StoreError>;
 }

@@ -1,4 +1,4 @@
-//! Which state of a file a conversation has seen last, so that it overwrites nothing it does not know.
+//! The version of a file that a session has seen last, so that it overwrites nothing unseen.
 
 use async_trait::async_trait;
 
@@ -6,17 +6,17 @@ use super::StoreError;
 use crate::port::{Owner, UnixMillis, Version};
 use crate::tool::Digest;
 
-/// How many files of one conversation are kept in mind.
+/// The most files that are remembered for one session.
 pub const SEEN_FILES: usize = 2000;
 
-/// Keeps what conversations have seen of files. A file is known by the digest of its place: a path can be long and
-/// hold any byte, and nobody needs it back.
+/// Stores the versions of files that sessions have seen. A file is identified by the digest of its path: a
+/// path can be long and hold any byte, and nobody needs it back.
 #[async_trait]
 pub trait SeenIndex: Send + Sync {
-    /// The state of a file that this conversation saw last; `None` where it saw none, or it is forgotten.
+    /// Returns the last version of a file that this session saw; `None` if it saw none, or it is forgotten.
     async fn seen_file(&self, owner: &Owner, place: &Digest) -> Result<Option<Version>, StoreError>;
-    /// Keeps in mind that it saw this state, in place of any other of that file. Beyond [`SEEN_FILES`] of a
-    /// conversation, those that were seen longest ago are forgotten.
+    /// Stores that the session saw this version, replacing any other of that file. Beyond [`SEEN_FILES`] of a
+    /// session, the least recently seen are forgotten.
     async fn saw_file(
         &self,
         owner: &Owner,

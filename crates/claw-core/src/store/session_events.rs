@@ -1,4 +1,4 @@
-//! Events of a session: one type for those who write them and those who read them.
+//! Events of a session: one type for writers and readers.
 
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
@@ -8,10 +8,10 @@ use crate::id::{ApprovalId, CallId, JobId, MessageId, ToolName};
 use crate::port::UnixMillis;
 use crate::tool::Effects;
 
-/// Something that happened in a session, with its place in the session's log.
+/// An event of a session, with its number in the session's log.
 #[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct SessionEvent {
-    /// Place in the log, counted from 1 without gaps.
+    /// Number in the log, counted from 1 without gaps.
     pub seq: u64,
     /// Time of the event.
     pub at: UnixMillis,
@@ -19,22 +19,22 @@ pub struct SessionEvent {
     pub what: SessionEventBody,
 }
 
-/// Something that happened in a session. Its JSON form has the kind as `type`, and `state` where it has states.
+/// An event of a session. Its JSON form has the kind as `type`, and `state` if it has states.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum SessionEventBody {
-    /// A message was stored. The event says where it is, not what it says.
+    /// A message was stored. The event names the message and does not hold its content.
     Message {
         /// Id of the message.
         id: MessageId,
-        /// Place of the message in the session.
+        /// Number of the message in the session.
         seq: u64,
-        /// Role of the speaker.
+        /// Role of the author.
         role: Role,
         /// The run that the message was part of when it was stored.
         run: JobId,
     },
-    /// A run moved on.
+    /// The state of a run changed.
     Run {
         /// The run.
         run: JobId,
@@ -42,17 +42,17 @@ pub enum SessionEventBody {
         #[serde(flatten)]
         state: RunEvent,
     },
-    /// A call moved on.
+    /// The state of a call changed.
     Tool {
         /// The call.
         call: CallId,
-        /// The tool; the name that the model used where no tool was found.
+        /// The tool; the name that the model used if no tool was found.
         tool: String,
         /// Its state.
         #[serde(flatten)]
         state: ToolEvent,
     },
-    /// An approval was requested or is over.
+    /// An approval was requested or closed.
     Approval {
         /// The approval.
         approval: ApprovalId,
@@ -60,7 +60,7 @@ pub enum SessionEventBody {
         call: CallId,
         /// Its state.
         state: ApprovalState,
-        /// The request; `None` where the approval is over.
+        /// The request; `None` if the approval is closed.
         #[serde(flatten)]
         request: Option<ApprovalAsked>,
     },
@@ -78,7 +78,7 @@ impl SessionEventBody {
     }
 }
 
-/// State of a run, as its session is told.
+/// State of a run, as session events report it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum RunEvent {
@@ -87,14 +87,14 @@ pub enum RunEvent {
         /// Number of the claim.
         attempt: u32,
     },
-    /// A worker took it up again after a crash, a failure or a wait.
+    /// A worker resumed it after a crash, a failure or a wait.
     Resumed {
         /// Number of the claim.
         attempt: u32,
     },
     /// It waits without a worker.
     Parked {
-        /// Time from which it goes on by itself.
+        /// Time from which it resumes even if nothing wakes it.
         until: UnixMillis,
     },
     /// It waits for a worker again.
@@ -106,42 +106,42 @@ pub enum RunEvent {
         /// Time of the next attempt.
         retry: UnixMillis,
     },
-    /// It came to its end.
+    /// The run ended.
     Ended {
-        /// How it ended.
+        /// The kind of end.
         end: RunEnd,
     },
-    /// It was given up.
+    /// The run was given up.
     Reported {
         /// The reason, scrubbed.
         why: String,
     },
-    /// The beginning of the session was summarised in it.
+    /// The run summarised the beginning of the session.
     Summarised {
         /// The last message that the summary covers.
         upto: u64,
     },
-    /// It was ended on request.
+    /// The run was ended on request.
     Cancelled {
         /// Name of the person or program that asked.
         by: String,
     },
 }
 
-/// How a run came to its end.
+/// The kind of a run's end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum RunEnd {
-    /// The model was done.
+    /// The model completed its answer.
     Answered,
-    /// A limit was reached, or it went in circles; the model had a last word.
+    /// A limit was reached, or the run went in circles; the model gave a last answer.
     Limited,
-    /// Someone stopped it.
+    /// Someone stopped the run.
     Stopped,
 }
 
 impl RunEnd {
-    /// The end as a word.
+    /// Returns the end as a word.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Answered => "answered",
@@ -151,20 +151,20 @@ impl RunEnd {
     }
 }
 
-/// State of a call, as its session is told.
+/// State of a call, as session events report it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum ToolEvent {
-    /// It runs.
+    /// The call runs.
     Started,
-    /// It ended.
+    /// The call ended.
     Finished {
-        /// How it ended.
+        /// The outcome.
         outcome: Outcome,
         /// Duration in microseconds.
         micros: u64,
     },
-    /// It was refused.
+    /// The call was refused.
     Refused {
         /// The step that refused it.
         step: SmolStr,
@@ -173,7 +173,7 @@ pub enum ToolEvent {
     },
 }
 
-/// An approval's request, as its session is told.
+/// The request of an approval, as session events report it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ApprovalAsked {
     /// The tool to be called.
@@ -182,7 +182,7 @@ pub struct ApprovalAsked {
     pub effects: Effects,
     /// The request as a person reads it, scrubbed.
     pub summary: String,
-    /// The rule that asks, and why.
+    /// The rule that requires approval, and the reason.
     pub reason: String,
     /// Time at which the approval expires.
     pub expires: UnixMillis,

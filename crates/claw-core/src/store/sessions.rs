@@ -1,4 +1,4 @@
-//! Conversations: append-only messages, and a log of events that a client can resume from.
+//! Sessions: append-only messages, and a log of events that a client can resume from.
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -9,11 +9,11 @@ use super::{Lease, NewJob, Party, SessionEvent, SessionEventBody, StoreError};
 use crate::id::{JobId, MessageId, SessionKey, TenantId};
 use crate::port::{Owner, UnixMillis};
 
-/// Who speaks.
+/// The author of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// A person, or whoever stands for one.
+    /// A person, or a program acting as one.
     User,
     /// The model.
     Assistant,
@@ -24,7 +24,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// The role as a word.
+    /// Returns the role as a word.
     pub const fn name(self) -> &'static str {
         match self {
             Self::User => "user",
@@ -40,86 +40,87 @@ impl Role {
 pub struct NewMessage {
     /// Its id. The same id sent again is the same message.
     pub id: MessageId,
-    /// Whose data it is.
+    /// The tenant that owns it.
     pub tenant: TenantId,
-    /// In which conversation; it begins with its first message.
+    /// The session, which begins with its first message.
     pub session: SessionKey,
-    /// Who speaks.
+    /// The author.
     pub role: Role,
-    /// What is said: blocks, calls, results.
+    /// The content: blocks, calls, results.
     pub content: Value,
-    /// When.
+    /// The time.
     pub at: UnixMillis,
 }
 
 /// A stored message.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Message {
-    /// What was said.
+    /// The message.
     #[serde(flatten)]
     pub new: NewMessage,
-    /// Its place in the conversation, counted from 1 without gaps.
+    /// Its number in the session, counted from 1 without gaps.
     pub seq: u64,
-    /// The run that it is part of: the job that answers it, or in which it was said. Messages that came while a
-    /// run went on stand between those of the run; this tells them apart.
+    /// The run it is part of: the job that answers it, or that produced it. Messages that arrive during a run
+    /// stand between those of the run; this tells them apart.
     pub run: JobId,
 }
 
-/// What stands for the beginning of a conversation that is too long to be read. Nothing is lost: the messages stay.
+/// A summary that replaces the beginning of a session that is too long for the model. The messages stay
+/// stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Summary {
-    /// The last message that it stands for.
+    /// The last message that it covers.
     pub upto: u64,
-    /// What was said, in short.
+    /// The text.
     pub text: String,
-    /// When it was written.
+    /// The time it was written.
     pub at: UnixMillis,
 }
 
-/// A message that was accepted: both it and its job are durable.
+/// An accepted message: the message and its job are durable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Accepted {
-    /// The message's place in the conversation.
+    /// The message's number in the session.
     pub seq: u64,
     /// The job that will answer it.
     pub job: JobId,
 }
 
-/// Last act of a run: what it said, how it ended, and who is told.
+/// The last step of a run: its messages, its end, and the announcement to its parent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Finish {
     /// Messages to store in the run, in order.
     pub said: Vec<NewMessage>,
-    /// How the job ends.
+    /// The end of the job.
     pub end: JobEnd,
-    /// The message to the parent run; `None` where nobody waits for the result.
+    /// The message to the parent run; `None` if nobody waits for the result.
     pub announce: Option<Announce>,
 }
 
 impl Finish {
-    /// A run that is done, with these last messages.
+    /// Ends a run as done, with these last messages.
     pub const fn done(said: Vec<NewMessage>) -> Self {
         Self { said, end: JobEnd::Done, announce: None }
     }
 
-    /// A run that obeys a cancel request, with these last messages.
+    /// Ends a run as cancelled on request, with these last messages.
     pub const fn cancelled(said: Vec<NewMessage>) -> Self {
         Self { said, end: JobEnd::Cancelled, announce: None }
     }
 }
 
-/// How a worker ends a job.
+/// The end of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum JobEnd {
-    /// The job was carried out.
+    /// The job is complete.
     Done,
     /// The job was ended on request.
     Cancelled,
 }
 
 impl JobEnd {
-    /// The end as a word: the job's state from then on.
+    /// Returns the end as a word: the job's state from then on.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Done => "done",
@@ -135,52 +136,56 @@ pub struct Announce {
     pub parent: JobId,
     /// Owner of the parent's session.
     pub party: Party,
-    /// The message that tells of the result.
+    /// The message with the result.
     pub message: NewMessage,
-    /// The job that answers the message, where the parent is not parked.
+    /// The job that answers the message, if the parent is not parked.
     pub job: NewJob,
 }
 
 /// Outcome of [`SessionLog::finish_run`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finished {
-    /// Places of the run's last messages.
+    /// Numbers of the run's last messages.
     pub places: Vec<u64>,
-    /// Place of the announcement, and the job that answers it: the parent where it was parked.
+    /// Number of the announcement, and the job that answers it: the parent if it was parked. `None` without
+    /// an announcement.
     pub announced: Option<Accepted>,
 }
 
-/// Keeps conversations.
+/// Stores sessions.
 #[async_trait]
 pub trait SessionLog: Send + Sync {
-    /// Stores a message, the event that tells of it and the job that will answer it, together. A message id
-    /// that was accepted before is not stored again; the answer is that of the first time.
+    /// Stores a message, its event and the job that will answer it, in one transaction. A message id that was
+    /// accepted before is not stored again; the first outcome is returned.
     async fn accept_message(&self, message: NewMessage, job: NewJob) -> Result<Accepted, StoreError>;
-    /// Stores what was said in a run that goes on, with its events. [`StoreError::LeaseLost`], and nothing
-    /// stored, where the job is someone else's by now. A message whose id is known is not stored again.
+    /// Stores messages of a run that goes on, with their events; returns their numbers.
+    /// [`StoreError::LeaseLost`], and nothing stored, if the lease is lost. A message whose id is known is
+    /// not stored again.
     async fn say_in_run(&self, lease: &Lease, said: Vec<NewMessage>) -> Result<Vec<u64>, StoreError>;
-    /// Takes into a run what waits in its conversation: the messages of jobs that were not begun and ask for the
-    /// same as the run's own, in its lane. They are part of the run from then on, and their jobs are done; gives how
-    /// many jobs there were. [`StoreError::LeaseLost`], and nothing taken, where the job is someone else's by now.
+    /// Takes waiting messages of the session into a run: those of jobs in its lane that have not begun and
+    /// have the same payload as the run's own. The messages are part of the run from then on, and their jobs
+    /// are done; returns the number of jobs. [`StoreError::LeaseLost`], and nothing taken, if the lease is
+    /// lost.
     async fn take_waiting(&self, lease: &Lease) -> Result<usize, StoreError>;
-    /// Keeps a summary of the beginning of a conversation, in a run of it. [`StoreError::LeaseLost`], and nothing
-    /// kept, where the job is someone else's by now. One that reaches as far as one before stands in its place.
+    /// Stores a summary of the beginning of a session, in one of its runs. [`StoreError::LeaseLost`], and
+    /// nothing stored, if the lease is lost. A summary up to the same message as an earlier one replaces it.
     async fn summarise(
         &self,
         lease: &Lease,
         (tenant, session): (&TenantId, &SessionKey),
         summary: Summary,
     ) -> Result<(), StoreError>;
-    /// The summary of a conversation that reaches furthest.
+    /// Returns the summary of a session that covers the most messages.
     async fn summary(&self, tenant: &TenantId, session: &SessionKey) -> Result<Option<Summary>, StoreError>;
-    /// Ends a run: stores what was said in it, with its events, ends its job and tells its parent, together.
+    /// Ends a run: stores its messages and their events, ends its job and tells its parent, in one
+    /// transaction.
     ///
-    /// An announcement to a parked parent becomes part of the parent's run and wakes it; any other is accepted like a
-    /// message of its own ([`accept_from`](super::Conversations::accept_from)), with a job that answers it.
-    /// [`StoreError::LeaseLost`], and nothing stored, where the job is someone else's by now;
-    /// [`StoreError::Refused`], and nothing stored, where the announcement is not for the parent's own session.
+    /// An announcement to a parked parent becomes part of the parent's run and wakes it; any other is
+    /// accepted like a message of its own ([`accept_from`](super::Conversations::accept_from)), with a job
+    /// that answers it. [`StoreError::LeaseLost`], and nothing stored, if the lease is lost;
+    /// [`StoreError::Refused`], and nothing stored, if the announcement is not for the parent's own session.
     async fn finish_run(&self, lease: &Lease, finish: Finish) -> Result<Finished, StoreError>;
-    /// Adds an event to a session's log; returns its place.
+    /// Adds an event to a session's log; returns its number.
     async fn log_event(
         &self,
         tenant: &TenantId,
@@ -188,10 +193,10 @@ pub trait SessionLog: Send + Sync {
         at: UnixMillis,
         event: SessionEventBody,
     ) -> Result<u64, StoreError>;
-    /// Returns a number that rises after each message and event of one session, on whichever node. It may rise
+    /// Returns a number that rises after each message and event of one session, on any node. It may rise
     /// without reason, and once for several changes.
     fn session_changes(&self, of: &Owner) -> watch::Receiver<u64>;
-    /// Messages after `after`, oldest first, at most `limit`.
+    /// Returns messages after number `after`, oldest first, at most `limit`.
     async fn messages(
         &self,
         tenant: &TenantId,
@@ -199,7 +204,7 @@ pub trait SessionLog: Send + Sync {
         after: u64,
         limit: usize,
     ) -> Result<Vec<Message>, StoreError>;
-    /// Events after `after`, oldest first, at most `limit`.
+    /// Returns events after number `after`, oldest first, at most `limit`.
     async fn events(
         &self,
         tenant: &TenantId,

@@ -1,7 +1,7 @@
 //! Settings of built-in tools: for the whole deployment, and for single tenants over that.
 //!
-//! Settings are an object; what else there is does not have the type. Where two layers say something, the
-//! upper one's keys stand in place of the lower one's: see [`overlay`].
+//! Settings are a JSON object. If two layers set a key, the upper one's value replaces the lower one's: see
+//! [`overlay`].
 
 use std::collections::BTreeMap;
 
@@ -19,46 +19,46 @@ pub type Settings = Map<String, Value>;
 /// The settings of tools that have some.
 pub type ToolSettings = BTreeMap<ToolName, Settings>;
 
-/// For whom settings hold.
+/// The layer of settings.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Layer {
-    /// For everyone.
+    /// All tenants.
     Deployment,
-    /// For one tenant, over what holds for everyone.
+    /// One tenant, over the deployment's settings.
     Tenant(TenantId),
 }
 
-/// Settings as they were stored.
+/// Stored settings.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct StoredSettings {
-    /// Of which tool.
+    /// The tool.
     pub tool: ToolName,
-    /// What they say.
+    /// The settings.
     pub settings: Settings,
-    /// When they were written.
+    /// The time of the last change.
     pub updated: UnixMillis,
 }
 
-/// Puts the keys of `upper` in place of those of `lower`. A value is taken whole: what is inside of two objects
-/// is not merged.
+/// Replaces the keys of `lower` by those of `upper`. Values are replaced whole: nested objects are not
+/// merged.
 pub fn overlay(lower: &mut Settings, upper: Settings) {
     for (key, value) in upper {
         lower.insert(key, value);
     }
 }
 
-/// Keeps settings; a change is told as [`Topic::Settings`](super::Topic::Settings).
+/// Stores settings; a change is announced as [`Topic::Settings`](super::Topic::Settings).
 ///
-/// The settings of the configuration file are not here. They are the lowest layer, and whoever runs tools lays
-/// these over them.
+/// The settings of the configuration file are not stored here. They are the lowest layer, and the executor
+/// lays these over them.
 #[async_trait]
 pub trait SettingsStore: Changes {
-    /// What one layer says of a tool.
+    /// Returns one layer's settings of a tool.
     async fn settings_of(&self, layer: &Layer, tool: &ToolName)
     -> Result<Option<StoredSettings>, StoreError>;
-    /// All that one layer says, by tool.
+    /// Returns all settings of one layer, by tool.
     async fn settings(&self, layer: &Layer) -> Result<Vec<StoredSettings>, StoreError>;
-    /// Writes what a layer says of a tool, in place of what it said before.
+    /// Writes a layer's settings of a tool, replacing the previous ones.
     async fn put_settings(
         &self,
         layer: &Layer,
@@ -66,8 +66,8 @@ pub trait SettingsStore: Changes {
         settings: Settings,
         at: UnixMillis,
     ) -> Result<(), StoreError>;
-    /// Takes back what a layer says of a tool; `false` where it said nothing.
+    /// Removes a layer's settings of a tool; `false` if there are none.
     async fn remove_settings(&self, layer: &Layer, tool: &ToolName) -> Result<bool, StoreError>;
-    /// What holds for a tenant: what it says itself over what is said for everyone.
+    /// Returns the effective settings of a tenant: its own over the deployment's.
     async fn tool_settings(&self, tenant: &TenantId) -> Result<ToolSettings, StoreError>;
 }

@@ -23,7 +23,7 @@ pub enum SkillVisibility {
 }
 
 impl SkillVisibility {
-    /// The visibility as a word.
+    /// Returns the visibility as a word.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Private => "private",
@@ -95,10 +95,10 @@ pub struct NewSkillVersion {
     pub digest: Digest,
     /// All its files.
     pub files: Vec<SkillFile>,
-    /// The visibility. Of a skill that is there already only its owner or an administrator publishes another version, which
-    /// is checked before this.
+    /// The visibility of a new skill; an existing one keeps its own. Callers check beforehand that only its
+    /// owner or an administrator publishes another version.
     pub visibility: SkillVisibility,
-    /// The user who owns a new skill; an older skill keeps its owner.
+    /// The user who owns a new skill; an existing skill keeps its owner.
     pub owner: Option<UserId>,
     /// Doubtful lines that were found in it.
     pub findings: Vec<String>,
@@ -136,7 +136,7 @@ pub struct StoredSkill {
     pub tenant: TenantId,
     /// Its name.
     pub name: SkillName,
-    /// The user who owns it; `None` where a program published it.
+    /// The user who owns it; `None` if a program published it.
     pub owner: Option<UserId>,
     /// The visibility: its owner alone, or the tenant.
     pub visibility: SkillVisibility,
@@ -150,18 +150,18 @@ pub struct StoredSkill {
     pub grants: Vec<SkillGrant>,
 }
 
-/// A stored skill with the version that an agent and a user may use.
+/// The access of an agent and a user to a stored skill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SkillAccess {
-    /// Nothing.
+    /// No access.
     None,
-    /// The version of this number.
+    /// Access to the version of this number.
     Version(u64),
 }
 
 impl StoredSkill {
-    /// Returns the version that this agent, acting for this user, may use. A grant's pinned version stands before the skill's, a
-    /// user's grant before an agent's.
+    /// Returns the version that this agent, acting for this user, may use. A grant's pinned version takes
+    /// precedence over the skill's, a user's grant over an agent's.
     pub fn access(&self, agent: &AgentId, user: Option<&UserId>) -> SkillAccess {
         let is_users =
             |grant: &&SkillGrant| matches!(&grant.grantee, SkillGrantee::User(id) if Some(id) == user);
@@ -179,7 +179,7 @@ impl StoredSkill {
     }
 }
 
-/// Changes of a published skill; what is `None` stays as it is.
+/// Changes of a published skill; a field that is `None` stays.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SkillChange {
     /// The visibility: its owner alone, or the tenant.
@@ -201,7 +201,7 @@ pub struct AcceptedSkill {
     pub at: UnixMillis,
 }
 
-/// A skill in use in a session.
+/// An active skill of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SkillUse {
@@ -209,13 +209,13 @@ pub struct SkillUse {
     pub name: SkillName,
     /// The digest of the whole skill.
     pub digest: Digest,
-    /// The place that it comes from.
+    /// The tier it comes from.
     pub tier: SkillTier,
-    /// The run that took it up; `None` outside of runs.
+    /// The run that activated it; `None` outside runs.
     pub run: Option<JobId>,
-    /// Its `allowed-tools`; `None` once it was ended, or where it has none.
+    /// Its `allowed-tools`; `None` once it has ended, or if it has none.
     pub allowed: Option<Vec<String>>,
-    /// The time of use.
+    /// The time of activation.
     pub at: UnixMillis,
 }
 
@@ -224,35 +224,36 @@ impl SkillUse {
     pub const MOST: usize = 32;
 }
 
-/// Keeps skills; every change but the use of a skill is told as [`Topic::Skills`](super::Topic::Skills).
+/// Stores skills; every change but the use of a skill is announced as
+/// [`Topic::Skills`](super::Topic::Skills).
 #[async_trait]
 pub trait SkillStore: Changes {
-    /// Stores a skill's next version. A skill that is there already keeps its owner and visibility. A version with the
+    /// Stores a skill's next version. An existing skill keeps its owner and visibility. A version with the
     /// digest of the newest one is not stored again.
     async fn publish_skill(&self, new: NewSkillVersion) -> Result<StoredSkill, StoreError>;
-    /// The skills of a tenant, by name.
+    /// Returns the skills of a tenant, by name.
     async fn stored_skills(&self, tenant: &TenantId) -> Result<Vec<StoredSkill>, StoreError>;
-    /// One skill; `None` where the tenant has none of that name.
+    /// Returns one skill; `None` if the tenant has none with that name.
     async fn stored_skill(
         &self,
         tenant: &TenantId,
         name: &SkillName,
     ) -> Result<Option<StoredSkill>, StoreError>;
-    /// The versions of a skill, newest first.
+    /// Returns the versions of a skill, newest first.
     async fn skill_versions(
         &self,
         tenant: &TenantId,
         name: &SkillName,
     ) -> Result<Vec<SkillVersion>, StoreError>;
-    /// The files of one version, by path; empty where there is no such version.
+    /// Returns the files of one version, by path; empty if there is no such version.
     async fn skill_files(
         &self,
         tenant: &TenantId,
         name: &SkillName,
         version: u64,
     ) -> Result<Vec<SkillFile>, StoreError>;
-    /// Changes a skill; `None` where the tenant has none of that name. Refused where the pinned version does not exist.
-    /// Uses of the skill end.
+    /// Changes a skill; `None` if the tenant has none with that name. Refused if the pinned version does not
+    /// exist. Ends the uses of the skill.
     async fn change_skill(
         &self,
         tenant: &TenantId,
@@ -267,27 +268,29 @@ pub trait SkillStore: Changes {
         name: &SkillName,
         grant: SkillGrant,
     ) -> Result<Option<StoredSkill>, StoreError>;
-    /// Takes a grant back; false where there is none. Uses of the skill end.
+    /// Removes a grant; `false` if there is none. Ends the uses of the skill.
     async fn revoke_skill(
         &self,
         tenant: &TenantId,
         name: &SkillName,
         grantee: &SkillGrantee,
     ) -> Result<bool, StoreError>;
-    /// Removes a skill with its versions, files, grants and uses; false where there is none.
+    /// Removes a skill with its versions, files, grants and uses; `false` if there is none.
     async fn remove_skill(&self, tenant: &TenantId, name: &SkillName) -> Result<bool, StoreError>;
-    /// Remembers that a person accepted a workspace skill; the first acceptance of a digest stands.
+    /// Stores that a person accepted a workspace skill; the first acceptance of a digest stands.
     async fn accept_skill(&self, tenant: &TenantId, accepted: AcceptedSkill) -> Result<(), StoreError>;
-    /// The accepted workspace skills of a tenant, by name and then by time.
+    /// Returns the accepted workspace skills of a tenant, by name and then by time.
     async fn accepted_skills(&self, tenant: &TenantId) -> Result<Vec<AcceptedSkill>, StoreError>;
-    /// Forgets every acceptance of a name and ends its uses from workspaces; returns how many were forgotten.
+    /// Removes every acceptance of a name and ends its uses from workspaces; returns the number of
+    /// acceptances.
     async fn forget_skill(&self, tenant: &TenantId, name: &SkillName) -> Result<u64, StoreError>;
-    /// Remembers that a session uses a skill, in place of an earlier use of that name. The newest
+    /// Stores that a session uses a skill, replacing an earlier use of that name. The newest
     /// [`MOST`](SkillUse::MOST) stay.
     async fn use_skill(&self, owner: &Owner, used: SkillUse) -> Result<(), StoreError>;
-    /// Ends the narrowing of every skill that this run, or a call outside of runs, took up in a session.
+    /// Ends the restriction of tools by every skill that this run, or a call outside runs, activated in a
+    /// session.
     async fn end_skills(&self, owner: &Owner, run: Option<JobId>) -> Result<(), StoreError>;
-    /// The skills in use in a session, newest first.
+    /// Returns the active skills of a session, newest first.
     async fn skill_uses(&self, owner: &Owner) -> Result<Vec<SkillUse>, StoreError>;
 }
 

@@ -1,8 +1,8 @@
-//! Live output: pieces of messages that are not stored yet, and of the output of calls that still run.
+//! Live output: pieces of messages that are not stored yet, and of the output of running calls.
 //!
-//! Pieces are not rows. They live in memory on the node that runs the model or the call and reach other nodes some
-//! at a time. Once the message or the call's result is stored, it is read from there and the pieces are forgotten.
-//! A listener that comes in between gets everything so far.
+//! Pieces are not rows. They live in memory on the node that runs the model or the call and reach other nodes
+//! in batches. Once the message or the call's result is stored, readers get it from there and the pieces are
+//! dropped. A listener that joins in between gets everything so far.
 
 use serde::{Deserialize, Serialize};
 use tokio::sync::broadcast;
@@ -10,15 +10,15 @@ use tokio::sync::broadcast;
 use crate::id::{CallId, MessageId};
 use crate::port::Owner;
 
-/// Origin of a piece.
+/// The source of a piece.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Source {
-    /// A message that a model is saying.
+    /// A message that a model is writing.
     Message(MessageId),
-    /// A call that is running.
+    /// A running call.
     Call(CallId),
 }
 
@@ -34,45 +34,45 @@ impl From<CallId> for Source {
     }
 }
 
-/// What a piece is a piece of.
+/// The kind of text that a piece belongs to.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Voice {
-    /// What is said.
+    /// The answer.
     Text,
-    /// What is thought before it is said.
+    /// The reasoning before the answer.
     Thinking,
     /// Output of a running call.
     Output,
 }
 
-/// A piece of a message that is being said, or of the output of a running call.
+/// A piece of a message that is being written, or of the output of a running call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Delta {
     /// The message or the call.
     #[serde(flatten)]
     pub source: Source,
-    /// What it is a piece of.
+    /// The kind of text.
     pub voice: Voice,
-    /// How many bytes of it came before.
+    /// The number of bytes before it.
     pub offset: u64,
-    /// What comes next.
+    /// The text.
     pub text: String,
 }
 
-/// Passes on messages and output while they come.
+/// Passes on messages and output while they arrive.
 ///
-/// Nothing here is durable, and nothing waits: a listener that is too slow is told that pieces were left out
+/// Nothing here is durable, and nothing waits: a listener that is too slow learns that pieces were dropped
 /// (`Lagged`) and asks for everything so far.
 pub trait Streams: Send + Sync {
     /// Adds a piece to a message or to the output of a call.
     fn say(&self, within: &Owner, source: Source, voice: Voice, text: &str);
-    /// Forgets the pieces of a message or call: it is stored, or never will be.
+    /// Drops the pieces of a message or call: it is stored, or never will be.
     fn said(&self, within: &Owner, source: Source);
-    /// Returns everything so far of messages and calls that are not over, in the order they began.
+    /// Returns everything so far of unfinished messages and calls, in the order they began.
     fn so_far(&self, within: &Owner) -> Vec<Delta>;
-    /// Returns the pieces of a session from now on, from whichever node.
+    /// Returns the pieces of a session from now on, from every node.
     fn listen(&self, within: &Owner) -> broadcast::Receiver<Delta>;
 }

@@ -1,7 +1,8 @@
-//! The index of the undo journal: which file was changed by which call, from what to what.
+//! The index of the undo journal: changed files, the calls that changed them, and their states before and
+//! after.
 //!
-//! An entry is written before the change it tells of. A file that still is as it was before has not been
-//! changed: the program ended in between. The bytes themselves are kept apart, by their digest.
+//! An entry is written before its change. If the file is still in its earlier state, the program ended before
+//! making the change. The bytes themselves are stored apart, by their digest.
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -14,20 +15,20 @@ use crate::tool::Digest;
 /// One state of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileState {
-    /// The digest of its bytes, by which they are kept.
+    /// The digest of its bytes, by which they are stored.
     pub blob: Digest,
-    /// How many bytes.
+    /// The number of bytes.
     pub bytes: u64,
-    /// Its permissions; `None` where the place has none, such as a document in the store.
+    /// Its permissions; `None` if the storage has none, as for a document in the store.
     pub mode: Option<u32>,
 }
 
-/// The changes of a command. What was there before is kept apart, by the id of the transaction.
+/// The changes of a command. The earlier contents are stored apart, by the id of the transaction.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandUndo {
     /// Id of the transaction that made the changes.
     pub transaction: UndoId,
-    /// The changes were taken back, not made.
+    /// True if the changes were reverted, not made.
     #[serde(default)]
     pub reverts: bool,
     /// Number of files and links that changed.
@@ -36,19 +37,19 @@ pub struct CommandUndo {
     pub added: u64,
     /// Lines removed from text files.
     pub removed: u64,
-    /// Bytes that are kept for undoing it.
+    /// Bytes that are stored for undoing it.
     pub bytes: u64,
 }
 
 impl CommandUndo {
-    /// Name under which the transaction's files are kept.
+    /// Returns the name under which the transaction's files are stored.
     pub fn blob(transaction: UndoId) -> Digest {
         Digest::of_bytes(transaction.to_string().as_bytes())
     }
 }
 
 impl NewUndo {
-    /// Blob with the state before, and its bytes.
+    /// Returns the blob with the state before, and its size in bytes.
     pub fn kept_before(&self) -> Option<(Digest, u64)> {
         let of_command = self.command.as_ref().map(|it| (CommandUndo::blob(it.transaction), it.bytes));
         of_command.or_else(|| self.before.as_ref().map(|file| (file.blob, file.bytes)))
@@ -60,82 +61,82 @@ impl NewUndo {
 pub struct NewUndo {
     /// Its id.
     pub id: UndoId,
-    /// Whose data it is.
+    /// The tenant that owns it.
     pub tenant: TenantId,
-    /// In which conversation.
+    /// The session.
     pub session: SessionKey,
-    /// Which agent changed it.
+    /// The agent that made the change.
     pub agent: AgentId,
-    /// For whom.
+    /// The user the agent acts for; `None` if there is none.
     pub user: Option<UserId>,
-    /// Which call.
+    /// The call.
     pub call: CallId,
-    /// Which run the call was part of.
+    /// The run of the call; `None` for a call made by hand.
     pub run: Option<JobId>,
-    /// Which tool.
+    /// The tool.
     pub tool: ToolName,
-    /// The workspace that it happened in: within it, it is undone.
+    /// The workspace in which the change was made and is undone.
     pub workspace: String,
-    /// Where the file is: an absolute path, or the place of a document in the store.
+    /// The absolute path of the file, or the place of a document in the store.
     pub place: String,
-    /// The path as the tool was given it, for people.
+    /// The path that the tool was given, for people.
     pub shown: String,
-    /// The file before; `None` where it was not there.
+    /// The file before; `None` if it did not exist.
     pub before: Option<FileState>,
-    /// The file after; `None` where it was removed.
+    /// The file after; `None` if it was removed.
     pub after: Option<FileState>,
     /// The changes of a command, made as one; `None` for the change of one file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<CommandUndo>,
-    /// When.
+    /// The time.
     pub at: UnixMillis,
 }
 
 /// A stored change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Undo {
-    /// What changed.
+    /// The change.
     #[serde(flatten)]
     pub new: NewUndo,
-    /// When it was undone; `None` where it stands.
+    /// The time it was undone; `None` if it was not.
     pub undone: Option<UnixMillis>,
 }
 
-/// Which changes are looked for; every part that is given must agree.
+/// A filter of changes; a change must match every part that is given.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UndoFilter {
-    /// Of this conversation.
+    /// Only changes of this session.
     pub session: Option<SessionKey>,
-    /// Of this call.
+    /// Only changes of this call.
     pub call: Option<CallId>,
-    /// Of this run.
+    /// Only changes of this run.
     pub run: Option<JobId>,
-    /// Of the file at this place.
+    /// Only changes of the file at this place.
     pub place: Option<String>,
 }
 
-/// Keeps the index of the undo journal.
+/// Stores the index of the undo journal.
 #[async_trait]
 pub trait UndoIndex: Send + Sync {
     /// Stores a change that is about to be made. The same id again changes nothing.
     async fn record_undo(&self, new: NewUndo) -> Result<(), StoreError>;
-    /// Takes back a change that was not made after all.
+    /// Withdraws a change that was not made after all.
     async fn withdraw_undo(&self, tenant: &TenantId, id: UndoId) -> Result<(), StoreError>;
-    /// One change; `None` where this tenant has none of that id.
+    /// Returns one change; `None` if this tenant has none with that id.
     async fn undo(&self, tenant: &TenantId, id: UndoId) -> Result<Option<Undo>, StoreError>;
-    /// Changes, newest first, at most `limit`.
+    /// Returns changes, newest first, at most `limit`.
     async fn undos(
         &self,
         tenant: &TenantId,
         filter: &UndoFilter,
         limit: usize,
     ) -> Result<Vec<Undo>, StoreError>;
-    /// Marks a change undone; `false` where it was already, or is not there.
+    /// Marks a change undone; `false` if it already was, or does not exist.
     async fn mark_undone(&self, tenant: &TenantId, id: UndoId, at: UnixMillis) -> Result<bool, StoreError>;
-    /// Forgets the oldest changes of all tenants until none left is older than `before` and those left keep at
-    /// most `bytes`, each blob counted once; gives the blobs that no entry names any more, those of changes
-    /// that were withdrawn included.
+    /// Removes the oldest changes of all tenants until none is older than `before` and the rest refers to at
+    /// most `bytes`, each blob counted once. Returns the blobs that no entry names any more, including those
+    /// of withdrawn changes.
     async fn prune_undo(&self, before: UnixMillis, bytes: u64) -> Result<Vec<Digest>, StoreError>;
-    /// Which of these blobs no entry of any tenant names, not even one of a change that was withdrawn.
+    /// Returns those of these blobs that no entry of any tenant names, not even one of a withdrawn change.
     async fn unnamed_undo(&self, blobs: &[Digest]) -> Result<Vec<Digest>, StoreError>;
 }

@@ -1,4 +1,4 @@
-//! What models cost: one entry per answer of a model, and sums of them.
+//! The cost of models: one entry per answer, and sums of them.
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -11,13 +11,13 @@ use crate::port::UnixMillis;
 /// Tokens, as a provider counts them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Tokens {
-    /// Read anew.
+    /// Uncached input.
     pub input: u64,
-    /// Written.
+    /// Output.
     pub output: u64,
-    /// Read from the provider's cache.
+    /// Input read from the provider's cache.
     pub cache_read: u64,
-    /// Put into it.
+    /// Input written to the provider's cache.
     pub cache_write: u64,
 }
 
@@ -26,35 +26,35 @@ pub struct Tokens {
 pub struct NewUsage {
     /// Its id. The same id recorded again is the same answer.
     pub id: UsageId,
-    /// Whose data it is.
+    /// The tenant that pays.
     pub tenant: TenantId,
-    /// Which agent asked the model.
+    /// The agent that asked the model.
     pub agent: AgentId,
-    /// For whom.
+    /// The user the agent acts for; `None` if there is none.
     pub user: Option<UserId>,
-    /// In which conversation.
+    /// The session.
     pub session: SessionKey,
-    /// In which run.
+    /// The run; `None` outside runs.
     pub run: Option<JobId>,
-    /// Who was paid.
+    /// The provider.
     pub provider: SmolStr,
-    /// Which model answered.
+    /// The model that answered.
     pub model: SmolStr,
-    /// What was read and written.
+    /// The tokens read and written.
     pub tokens: Tokens,
-    /// What it cost in millionths of a US dollar.
+    /// The cost, in millionths of a US dollar.
     pub cost: i64,
-    /// When.
+    /// The time.
     pub at: UnixMillis,
 }
 
 impl NewUsage {
-    /// The most that one answer can count: of tokens of a kind, or of millionths of a dollar. No answer comes
-    /// near it, and nine million that do still add up to a number that fits.
+    /// The most that one answer can count: tokens of a kind, or millionths of a dollar. No real answer comes
+    /// near it, and the sum of nine million such answers still fits.
     pub const MOST: i64 = 1_000_000_000_000;
 
-    /// What no answer of a model can be: a negative cost, which would lift a limit, or one beyond
-    /// [`MOST`](Self::MOST).
+    /// Returns the reason why these figures are impossible: a negative cost, which would lift a limit, or a
+    /// figure beyond [`MOST`](Self::MOST).
     pub fn fault(&self) -> Option<String> {
         let Tokens { input, output, cache_read, cache_write } = self.tokens;
         let counts = [input, output, cache_read, cache_write];
@@ -68,27 +68,27 @@ impl NewUsage {
     }
 }
 
-/// Which answers are summed; every part that is given must agree.
+/// A filter of answers; an answer must match every part that is given.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UsageFilter {
-    /// Of this conversation.
+    /// Only answers of this session.
     pub session: Option<SessionKey>,
-    /// Of this agent.
+    /// Only answers of this agent.
     pub agent: Option<AgentId>,
-    /// Of this user.
+    /// Only answers of this user.
     pub user: Option<UserId>,
-    /// Of the runs in the tree below this root, the root included.
+    /// Only answers of the runs in the tree below this root, including the root.
     pub root: Option<JobId>,
-    /// From this time on.
+    /// Only answers from this time on.
     pub from: Option<UnixMillis>,
-    /// Before this time.
+    /// Only answers before this time.
     pub to: Option<UnixMillis>,
 }
 
-/// What several answers come to.
+/// The total of several answers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Usage {
-    /// How many answers.
+    /// The number of answers.
     pub answers: u64,
     /// Their tokens.
     pub tokens: Tokens,
@@ -96,53 +96,53 @@ pub struct Usage {
     pub cost: i64,
 }
 
-/// What one model's answers of one day come to.
+/// The total of one model's answers on one day.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct UsageLine {
     /// The first moment of the day, in UTC.
     pub day: UnixMillis,
-    /// Who was paid.
+    /// The provider.
     pub provider: SmolStr,
-    /// Which model.
+    /// The model.
     pub model: SmolStr,
-    /// What it comes to.
+    /// The total.
     #[serde(flatten)]
     pub usage: Usage,
 }
 
-/// Whose money is asked for.
+/// The owner of a budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Spender<'a> {
-    /// The whole tenant's.
+    /// The whole tenant.
     Tenant,
-    /// An agent's.
+    /// An agent.
     Agent(&'a AgentId),
-    /// A conversation's.
+    /// A session.
     Session(&'a SessionKey),
 }
 
-/// Keeps what models cost.
+/// Stores the cost of models.
 #[async_trait]
 pub trait UsageLog: Send + Sync {
-    /// Records an answer. One whose id was recorded before is left as it is; one that has a
-    /// [fault](NewUsage::fault) is refused.
+    /// Records an answer. If its id exists, nothing changes; an answer with a [fault](NewUsage::fault) is
+    /// refused.
     async fn record_usage(&self, new: NewUsage) -> Result<(), StoreError>;
-    /// What the answers that the filter names come to.
+    /// Returns the total of the answers that match the filter.
     async fn usage(&self, tenant: &TenantId, filter: &UsageFilter) -> Result<Usage, StoreError>;
-    /// The same by day, then provider, then model.
+    /// Returns the totals by day, then provider, then model.
     async fn usage_lines(
         &self,
         tenant: &TenantId,
         filter: &UsageFilter,
     ) -> Result<Vec<UsageLine>, StoreError>;
-    /// The last answer in a conversation.
+    /// Returns the last answer in a session.
     async fn last_usage(
         &self,
         tenant: &TenantId,
         session: &SessionKey,
     ) -> Result<Option<NewUsage>, StoreError>;
-    /// What was spent from `since` on, in millionths of a US dollar. Read from an index alone: it is asked
-    /// before each answer.
+    /// Returns the amount spent from `since` on, in millionths of a US dollar. This reads an index alone,
+    /// since it is called before each answer.
     async fn spent(
         &self,
         tenant: &TenantId,

@@ -1,8 +1,8 @@
 //! Whole files and directories, of any bytes, for workspaces that are on no disk.
 //!
-//! A path is absolute and says where it leads by its text alone: there are no links. Each tenant has a tree of its
-//! own. Whoever changes a file says what must be there, and how much the workspace may hold; that is compared and
-//! the change made in one transaction, however many nodes write at once.
+//! A path is absolute and means exactly what it spells: there are no links. Each tenant has its own tree. A
+//! change states the expected file and the quota of the workspace; both are checked and the change made in
+//! one transaction, even if many nodes write at once.
 
 use async_trait::async_trait;
 
@@ -14,48 +14,48 @@ use crate::port::{Expect, Quota, Stat, UnixMillis};
 pub const LARGEST_FILE: usize = 64 << 20;
 /// The most bytes that a path may have.
 pub const LONGEST_PATH: usize = 16 << 10;
-/// How many directories a path may lead through: each has a row with its own path.
+/// The most directories in a path: each has a row with its own path.
 pub const DEEPEST_PATH: usize = 1_000;
 
-/// A change of a tree: where, what it must find, and within what.
+/// A change of a tree: its path, the expected state and the quota.
 #[derive(Debug, Clone, Copy)]
 pub struct FileChange<'a> {
-    /// Whose tree.
+    /// The tenant that owns the tree.
     pub tenant: &'a TenantId,
-    /// Where: absolute, without `.`, `..` or empty names.
+    /// The path: absolute, without `.`, `..` or empty names.
     pub path: &'a str,
-    /// What must be there.
+    /// The state that must be found there.
     pub expect: Expect<'a>,
-    /// A directory, and how much may be below it. Nothing is counted for a path that is not below it.
+    /// A directory and its quota. A path outside the directory is not counted. `None` for no quota.
     pub room: Option<(&'a str, Quota)>,
-    /// When.
+    /// The time.
     pub at: UnixMillis,
 }
 
-/// A change that was not made.
+/// The reason why a change was not made.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
-    /// Nothing is there.
+    /// The path does not exist.
     #[error("it is not there")]
     Missing,
-    /// A directory is there.
+    /// The path is a directory.
     #[error("it is a directory")]
     IsDirectory,
-    /// A file is where a directory would have to be.
+    /// The path leads through a file.
     #[error("it leads through a file, which is no directory")]
     NotDirectory,
-    /// Something is there, and nothing was expected.
+    /// The path exists, and must not.
     #[error("it exists already")]
     Exists,
-    /// Something else is there than was expected.
+    /// The file is not as expected.
     #[error("it has changed since it was looked at")]
     Changed,
-    /// There would be too much.
+    /// The quota would be exceeded.
     #[error("there would be {bytes} bytes in {files} files and directories, more than there may be")]
     Quota {
-        /// How many bytes there would be.
+        /// The number of bytes there would be.
         bytes: u64,
-        /// How many files and directories.
+        /// The number of files and directories there would be.
         files: u64,
     },
     /// The store failed.
@@ -63,36 +63,36 @@ pub enum FileError {
     Store(#[from] StoreError),
 }
 
-/// Keeps files. The version that it gives a file is the digest of its bytes.
+/// Stores files. The version of a file is the digest of its bytes.
 ///
-/// A path that is not absolute, has names that are empty, `.` or `..`, holds a NUL, is longer than
-/// [`LONGEST_PATH`] or leads through more than [`DEEPEST_PATH`] directories is [`StoreError::Refused`].
+/// [`StoreError::Refused`] for a path that is not absolute, has names that are empty, `.` or `..`, holds a
+/// NUL, is longer than [`LONGEST_PATH`] or leads through more than [`DEEPEST_PATH`] directories.
 #[async_trait]
 pub trait WorkspaceFiles: Send + Sync {
-    /// What is at a path.
+    /// Returns the state of a path; `None` if nothing is there.
     async fn file_stat(&self, tenant: &TenantId, path: &str) -> Result<Option<Stat>, StoreError>;
-    /// What is at a path, with the bytes of a file; a directory has none.
+    /// Returns the state of a path and the bytes of the file; a directory has none.
     async fn file(&self, tenant: &TenantId, path: &str) -> Result<Option<(Stat, Vec<u8>)>, StoreError>;
-    /// The bytes of several files by their paths, in any order; what is no file is left out. All of them are in
-    /// memory at once, so whoever asks bounds them.
+    /// Returns the bytes of several files by their paths, in any order; paths that are not files are left
+    /// out. All of them are in memory at once, so the caller must bound them.
     async fn file_contents(
         &self,
         tenant: &TenantId,
         paths: &[String],
     ) -> Result<Vec<(String, Vec<u8>)>, StoreError>;
-    /// What is below a directory, at whatever depth, sorted by the bytes of the path, at most `limit`.
+    /// Returns the entries below a directory, at any depth, sorted by the bytes of the path, at most `limit`.
     async fn files_below(
         &self,
         tenant: &TenantId,
         directory: &str,
         limit: usize,
     ) -> Result<Vec<(String, Stat)>, StoreError>;
-    /// Writes a file whole, making the directories that are missing. Compared in this order: what is expected,
-    /// that no directory is there, that only directories lead there, that there is room. A change that adds
-    /// nothing has room always.
+    /// Writes a whole file, creating missing directories. Checked in this order: the expected state, that the
+    /// path is no directory, that only directories lead there, the quota. A change that adds nothing always
+    /// fits the quota.
     async fn put_file(&self, change: &FileChange<'_>, bytes: &[u8]) -> Result<Stat, FileError>;
-    /// Makes a directory and those above it that are missing; what is expected does not count. A file at the path
-    /// is [`FileError::NotDirectory`].
+    /// Creates a directory and its missing parents; the expected state is ignored. A file at the path is
+    /// [`FileError::NotDirectory`].
     async fn put_directory(&self, change: &FileChange<'_>) -> Result<(), FileError>;
     /// Removes a file; directories stay.
     async fn remove_file(&self, change: &FileChange<'_>) -> Result<(), FileError>;

@@ -1,36 +1,36 @@
-//! Which bytes are text, and in which encoding.
+//! Recognition of text, and its encoding.
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 
-/// How a text is kept in bytes.
+/// The encoding of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Encoding {
     /// UTF-8.
     Utf8,
-    /// UTF-16, the low byte first.
+    /// UTF-16, low byte first.
     Utf16Le,
-    /// UTF-16, the high byte first.
+    /// UTF-16, high byte first.
     Utf16Be,
-    /// One of those before Unicode.
+    /// An encoding older than Unicode.
     Other(&'static encoding_rs::Encoding),
 }
 
-/// A text, and how to make the same bytes of it again.
+/// A decoded text, with what is needed to encode it to the same bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Text {
-    /// What it says, without a byte order mark.
+    /// The text, without a byte order mark.
     pub text: String,
-    /// How it was kept.
+    /// The encoding.
     pub encoding: Encoding,
-    /// Whether a byte order mark came first.
+    /// True if a byte order mark came first.
     pub bom: bool,
 }
 
 const BOM: &str = "\u{feff}";
-/// As much of a file as is looked at to tell what it is.
+/// The bytes at the start of a file that determine its type.
 const LOOKED_AT: usize = 8 * 1024;
 
-/// Reads bytes as text; where they are none, what they look like instead.
+/// Decodes bytes as text; for binary data, the error is its media type.
 pub fn decode(bytes: &[u8]) -> Result<Text, &'static str> {
     let (encoding, bom) = match bytes {
         [0xef, 0xbb, 0xbf, ..] => (Encoding::Utf8, 3),
@@ -61,7 +61,7 @@ pub fn decode(bytes: &[u8]) -> Result<Text, &'static str> {
     decoded.map(|decoded| text(decoded, encoding)).map_err(|_| mime(bytes))
 }
 
-/// The same with bytes that need not be copied.
+/// Decodes like [`decode`], without copying UTF-8.
 pub fn decode_owned(bytes: Vec<u8>) -> Result<Text, &'static str> {
     match String::from_utf8(bytes) {
         Ok(text) if !text.starts_with(BOM) && !is_binary(text.as_bytes()) => {
@@ -72,7 +72,7 @@ pub fn decode_owned(bytes: Vec<u8>) -> Result<Text, &'static str> {
     }
 }
 
-/// An encoding in which these bytes are text and come out the same again.
+/// Guesses an encoding in which these bytes are text and encode to the same bytes again.
 fn guess(bytes: &[u8]) -> Option<(String, Encoding)> {
     let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
     detector.feed(bytes, true);
@@ -84,20 +84,21 @@ fn guess(bytes: &[u8]) -> Option<(String, Encoding)> {
     Some((decoded.into_owned(), Encoding::Other(encoding)))
 }
 
-/// Whether bytes that may be valid UTF-8 are still no text: there is a NUL near the beginning, or a signature.
+/// Returns whether bytes that may be valid UTF-8 are binary: they have a NUL near the beginning, or a
+/// signature.
 fn is_binary(bytes: &[u8]) -> bool {
     let looked_at = &bytes[..bytes.len().min(LOOKED_AT)];
     memchr::memchr(0, looked_at).is_some() || looked_at.starts_with(b"%PDF-")
 }
 
-/// What bytes look like that are no text.
+/// Returns the media type of bytes that are not text.
 pub(super) fn mime(bytes: &[u8]) -> &'static str {
     let looked_at = &bytes[..bytes.len().min(LOOKED_AT)];
     infer::get(looked_at).map_or("application/octet-stream", |kind| kind.mime_type())
 }
 
 impl Encoding {
-    /// The encoding's name.
+    /// Returns the encoding's name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Utf8 => "UTF-8",
@@ -107,7 +108,7 @@ impl Encoding {
         }
     }
 
-    /// A text's bytes in this encoding; `Err` is the first character that it does not have.
+    /// Encodes a text; the error is the first character that the encoding lacks.
     pub fn encode(self, text: &str) -> Result<Vec<u8>, char> {
         match self {
             Self::Utf8 => Ok(text.as_bytes().to_vec()),
@@ -126,14 +127,14 @@ impl Encoding {
 }
 
 impl Text {
-    /// The bytes of another text, kept as this one is; `Err` is the first character that the encoding lacks.
+    /// Encodes another text like this one; the error is the first character that the encoding lacks.
     pub fn encode(&self, text: &str) -> Result<Vec<u8>, char> {
         let mut bytes = if self.bom { self.encoding.encode(BOM)? } else { Vec::new() };
         bytes.extend(self.encoding.encode(text)?);
         Ok(bytes)
     }
 
-    /// Where in the file a place of the text is.
+    /// Returns the byte in the file of a position in the text.
     pub fn offset_in_file(&self, place: usize) -> u64 {
         let before = match self.encoding {
             Encoding::Utf8 => place,
@@ -142,7 +143,8 @@ impl Text {
         (before + self.bom_bytes()) as u64
     }
 
-    /// Where in the text a place of the file is, or nearly so where characters have other lengths there.
+    /// Returns the position in the text of a byte in the file; approximate if the file's characters have
+    /// other lengths.
     pub fn offset_in_text(&self, byte: u64) -> usize {
         let byte = usize::try_from(byte).unwrap_or(usize::MAX).saturating_sub(self.bom_bytes());
         let width: &dyn Fn(char) -> usize = match self.encoding {

@@ -1,37 +1,38 @@
-//! A text with its secrets taken out, and the way back.
+//! A text without its secrets, and the mapping back to its source.
 
 use std::ops::Range;
 
 use super::whole_characters;
 use crate::redact::{PLACEHOLDER, Redaction, Redactor};
 
-/// A text as it may be seen, and where it differs from its source.
+/// A text without its secrets, and the places where it differs from its source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Masked {
-    /// The text with a placeholder in place of each secret.
+    /// The text with a placeholder for each secret.
     pub text: String,
-    /// Where they are, in order.
+    /// The placeholders, in order.
     pub marks: Vec<Mark>,
 }
 
-/// One placeholder that stands for something else.
+/// One placeholder and the secret it replaces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mark {
-    /// Where the placeholder is in what is seen.
+    /// The placeholder's range in the masked text.
     pub seen: Range<usize>,
-    /// What it stands for in the source.
+    /// The secret's range in the source.
     pub source: Range<usize>,
 }
 
-/// Takes the secrets out of a text.
+/// Replaces the secrets of a text by placeholders.
 pub fn mask(source: &str, redactor: &dyn Redactor) -> Masked {
     let mut found = Vec::new();
     redactor.find(source.as_bytes(), &mut found);
     without(source, found)
 }
 
-/// What may be seen of a part of a text, which begins and ends between two characters, and where its placeholders are.
-/// What is around it tells what is secret in it; a secret that it touches is seen as a whole placeholder.
+/// Returns a part of a text without its secrets, and the ranges of its placeholders. The part begins and ends
+/// between two characters. The text around it helps to recognise secrets; a secret that the part touches
+/// becomes a whole placeholder.
 pub fn shown(source: &str, part: Range<usize>, redactor: &dyn Redactor) -> (String, Vec<Range<usize>>) {
     let mut found = Vec::new();
     redactor.find_before(source.as_bytes(), part.end, &mut found);
@@ -68,12 +69,13 @@ fn without(source: &str, found: Vec<Redaction>) -> Masked {
 }
 
 impl Masked {
-    /// What is seen of this part of the source. A secret that it touches is seen as a whole placeholder.
+    /// Returns the range of the masked text for a range of the source. A secret that it touches counts as a
+    /// whole placeholder.
     pub fn shown(&self, source: Range<usize>) -> Range<usize> {
         self.seen_at(source.start, |mark| mark.seen.start)..self.seen_at(source.end, |mark| mark.seen.end)
     }
 
-    /// Where in the source a place of what is seen is; `None` inside a placeholder.
+    /// Returns the position in the source of a position in the masked text; `None` inside a placeholder.
     pub fn source_of(&self, seen: usize) -> Option<usize> {
         match self.marks.iter().rev().find(|mark| mark.seen.start < seen) {
             None => Some(seen),
@@ -82,7 +84,7 @@ impl Masked {
         }
     }
 
-    /// The placeholders within a part of what is seen, counted from its start.
+    /// Returns the placeholders within a range of the masked text, relative to its start.
     pub fn redacted_in(&self, seen: &Range<usize>) -> Vec<Range<usize>> {
         let within = |mark: &&Mark| seen.start <= mark.seen.start && mark.seen.end <= seen.end;
         let moved = |mark: &Mark| mark.seen.start - seen.start..mark.seen.end - seen.start;

@@ -1,9 +1,9 @@
-//! The other names that a tool answers to.
+//! The aliases of a tool.
 
 use serde::{Serialize, Serializer};
 use smol_str::SmolStr;
 
-/// A list of aliases: fixed for tools that are constants, owned for tools that are known only at run time.
+/// A list of aliases: constants for built-in tools, owned strings for tools that are defined at run time.
 #[derive(Debug, Clone)]
 pub struct Aliases(Names);
 
@@ -19,7 +19,7 @@ impl Aliases {
         Self::fixed(&[])
     }
 
-    /// Aliases that are constants.
+    /// Makes a list of constants.
     pub const fn fixed(aliases: &'static [&'static str]) -> Self {
         Self(Names::Fixed(aliases))
     }
@@ -33,12 +33,12 @@ impl Aliases {
         fixed.iter().copied().chain(owned.iter().map(SmolStr::as_str))
     }
 
-    /// Whether `name` is one of them.
+    /// Returns whether `name` is an alias.
     pub fn contains(&self, name: &str) -> bool {
         self.iter().any(|alias| alias == name)
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no aliases.
     pub fn is_empty(&self) -> bool {
         self.iter().next().is_none()
     }
@@ -50,7 +50,7 @@ impl<S: Into<SmolStr>> From<Vec<S>> for Aliases {
     }
 }
 
-/// Equal lists are equal however they are held.
+/// Compares the aliases, whether constant or owned.
 impl PartialEq for Aliases {
     fn eq(&self, other: &Self) -> bool {
         self.iter().eq(other.iter())

@@ -1,4 +1,4 @@
-//! Who calls, and what a running call can reach.
+//! The caller, and the parts of a running call.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use super::{ErrorKind, Facts, Need, ToolError};
 use crate::id::{AgentId, CallId, SessionKey, TenantId, UserId};
 use crate::port::{Clock, Ports};
 
-/// What kind of conversation a call belongs to.
+/// The kind of chat that a call belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum PeerKind {
@@ -24,12 +24,12 @@ pub enum PeerKind {
     Group,
 }
 
-/// How deep in a tree of subagents the caller stands.
+/// The position of the caller in a tree of subagents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SubagentDepth {
     /// 0 for an agent that people talk to.
     pub depth: u8,
-    /// Whether it may start no further ones.
+    /// True if it may start no further subagents.
     pub leaf: bool,
 }
 
@@ -38,21 +38,21 @@ pub struct SubagentDepth {
 pub struct CallingModel {
     /// Its name at its provider.
     pub name: SmolStr,
-    /// How many tokens it can read and write together.
+    /// The context window in tokens, input and output together.
     pub context: u64,
 }
 
-/// Who calls: the same for all calls of one turn.
+/// The caller: the same for all calls of one turn.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct Caller {
-    /// Whose data it is.
+    /// The tenant that owns the data.
     pub tenant: TenantId,
-    /// Which agent acts.
+    /// The agent.
     pub agent: AgentId,
     /// The account it acts with in a channel.
     pub account: Option<SmolStr>,
-    /// For whom.
+    /// The user the agent acts for; `None` if there is none.
     pub user: Option<UserId>,
     /// The channel the message came by: `cli`, `telegram`, ...
     pub channel: SmolStr,
@@ -60,36 +60,36 @@ pub struct Caller {
     pub chat_id: Option<SmolStr>,
     /// One person or several.
     pub peer_kind: PeerKind,
-    /// The conversation.
+    /// The session.
     pub session: SessionKey,
-    /// Which sandbox its commands share; derived from the session.
+    /// The key of the sandbox that its commands share; derived from the session.
     pub sandbox_key: SmolStr,
-    /// The model's provider, which policies may speak of.
+    /// The model's provider, which policies may name.
     pub provider: Option<SmolStr>,
-    /// The model that calls, where one does.
+    /// The model that makes the call; `None` if no model does.
     pub model: Option<CallingModel>,
-    /// How many conversations a message went through, sent from one to the next, before it came to this one.
+    /// The number of sessions that a message was forwarded through before it came to this one.
     pub hops: u8,
     /// The directory its files are in.
     pub workspace: PathBuf,
-    /// The path at which its commands see the workspace, where that is another; every tool understands it.
+    /// The path at which its commands see the workspace, if it is another one; every tool accepts both.
     pub shown_workspace: Option<SmolStr>,
-    /// The workspace it shares with a team, if it is in one.
+    /// The workspace it shares with a team; `None` outside a team.
     pub team_workspace: Option<PathBuf>,
-    /// Where the agent keeps its own data.
+    /// The directory of the agent's own data.
     pub agent_dir: Option<PathBuf>,
-    /// Settings for tools: a map from tool name to whatever that tool takes.
+    /// Settings of tools: a map from tool name to that tool's settings.
     pub config: Arc<Value>,
-    /// Whether its commands run in a sandbox.
+    /// True if its commands run in a sandbox.
     pub sandboxed: bool,
     /// Its place in a tree of subagents.
     pub subagent: SubagentDepth,
-    /// The tools that the message itself allows; `None` where it says nothing.
+    /// The tools that the message itself allows; `None` if it does not restrict them.
     pub request_allow: Option<Arc<[String]>>,
 }
 
 impl Caller {
-    /// A caller with this agent and session, in this workspace; the rest has plain defaults.
+    /// Returns a caller with this agent and session, in this workspace; the rest has defaults.
     pub fn new(agent: AgentId, session: SessionKey, workspace: impl Into<PathBuf>) -> Self {
         Self {
             tenant: TenantId::main(),
@@ -115,7 +115,7 @@ impl Caller {
         }
     }
 
-    /// What the plan of a call of `tool` may be computed from.
+    /// Returns the facts that the plan of a call of `tool` may be computed from.
     pub fn facts(&self, tool: &str) -> Facts {
         let settings = match self.config.get(tool) {
             Some(settings) => Arc::new(settings.clone()),
@@ -130,31 +130,31 @@ impl Caller {
     }
 }
 
-/// Where a running call tells how far it is. What it tells is scrubbed on the way.
+/// Receives the progress of a running call. The text is scrubbed on the way.
 #[derive(Clone)]
 pub struct Progress(Option<Arc<Hear>>);
 
 type Hear = dyn Fn(&str) + Send + Sync;
 
 impl Progress {
-    /// Nobody listens.
+    /// Drops all progress.
     pub const fn silent() -> Self {
         Self(None)
     }
 
-    /// Each piece of text goes to `listener`.
+    /// Sends each piece of text to `listener`.
     pub fn to(listener: impl Fn(&str) + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(listener)))
     }
 
-    /// Tells a piece of text.
+    /// Reports a piece of text.
     pub fn tell(&self, text: &str) {
         if let Some(listener) = &self.0 {
             listener(text);
         }
     }
 
-    /// Whether anybody listens.
+    /// Returns whether nobody listens.
     pub const fn is_silent(&self) -> bool {
         self.0.is_none()
     }
@@ -166,10 +166,10 @@ impl fmt::Debug for Progress {
     }
 }
 
-/// Values that are secret for one call: credentials opened for a child, a key in a header.
+/// Values that are secret for one call: credentials decrypted for a child, a key in a header.
 ///
-/// Whoever opens one adds it before it can show up anywhere; what the call gives back and tells is scrubbed
-/// of it. It holds them for the call's time and shows none of them.
+/// A value must be added before it can appear anywhere; the call's result and progress are scrubbed of it.
+/// This holds the values as long as the call runs, and `Debug` shows none of them.
 #[derive(Clone, Default)]
 pub struct Secrets(Arc<Mutex<Vec<String>>>);
 
@@ -179,17 +179,17 @@ impl Secrets {
         self.lock().push(value.into());
     }
 
-    /// How many there are.
+    /// Returns the number of values.
     pub fn len(&self) -> usize {
         self.lock().len()
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no values.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The values, for the scrubber alone.
+    /// Returns the values, for the scrubber alone.
     pub fn reveal(&self) -> Vec<String> {
         self.lock().clone()
     }
@@ -209,61 +209,61 @@ impl fmt::Debug for Secrets {
 #[derive(Clone)]
 pub struct Call(Arc<CallParts>);
 
-/// What a [`Call`] is made of. The road makes them; tests may too.
+/// The parts of a [`Call`]. The executor makes them; tests may too.
 pub struct CallParts {
     /// Our id of this call.
     pub id: CallId,
-    /// The model's id of it, kept beside ours and never a key.
+    /// The model's id of it, stored beside ours and never used as a key.
     pub model_id: Option<SmolStr>,
-    /// Who calls.
+    /// The caller.
     pub caller: Arc<Caller>,
     /// The tool's settings and directories.
     pub facts: Arc<Facts>,
-    /// Rings when the caller gives up or the time is over.
+    /// Cancelled when the caller gives up or the timeout is reached.
     pub cancel: CancellationToken,
-    /// Where to tell how far it is.
+    /// The receiver of its progress.
     pub progress: Progress,
-    /// What it can reach, already guarded.
+    /// The ports it can use, already guarded.
     pub ports: Ports,
 }
 
 impl Call {
-    /// Puts the parts together.
+    /// Makes a call from its parts.
     pub fn new(parts: CallParts) -> Self {
         Self(Arc::new(parts))
     }
 
-    /// Our id of this call.
+    /// Returns our id of this call.
     pub fn id(&self) -> CallId {
         self.0.id
     }
 
-    /// The model's id of it.
+    /// Returns the model's id of it.
     pub fn model_id(&self) -> Option<&str> {
         self.0.model_id.as_deref()
     }
 
-    /// Who calls.
+    /// Returns the caller.
     pub fn caller(&self) -> &Caller {
         &self.0.caller
     }
 
-    /// The tool's settings and directories.
+    /// Returns the tool's settings and directories.
     pub fn facts(&self) -> &Facts {
         &self.0.facts
     }
 
-    /// Rings when the caller gives up or the time is over.
+    /// Returns the token that is cancelled when the caller gives up or the timeout is reached.
     pub fn cancel(&self) -> &CancellationToken {
         &self.0.cancel
     }
 
-    /// Where to tell how far it is.
+    /// Returns the receiver of its progress.
     pub fn progress(&self) -> &Progress {
         &self.0.progress
     }
 
-    /// The clock.
+    /// Returns the clock.
     pub fn clock(&self) -> &dyn Clock {
         self.0.ports.clock.as_ref()
     }

@@ -1,17 +1,18 @@
-//! Schemas as each provider takes them.
+//! Schemas in the dialect of each provider.
 //!
-//! Providers read different parts of JSON Schema and refuse requests that hold more, so that one odd schema
-//! of one MCP server can fail every call. A schema is first made plain (references inlined,
-//! `allOf` merged, the root an object) and then written with the keywords that the provider knows.
+//! Providers support different parts of JSON Schema and reject requests with other keywords, so that one odd
+//! schema of one MCP server can fail every call. A schema is first made plain (references inlined, `allOf`
+//! merged, the root an object) and then rendered with the keywords that the provider knows.
 //!
-//! - All dialects but the strict one accept at least what the original accepts: what a provider cannot be
-//!   told is left to the check of the arguments. Two intentions are read into a schema all the same: one with
-//!   `properties` and no `type` means an object, and where alternatives at the root are folded into one
-//!   object, a field that only one of them names means that field in all of them.
-//! - [`Dialect::OpenAiStrict`] accepts at most what the original accepts, once the fields that are null
-//!   because strict schemas know no optional ones are left out. A schema that cannot be written so is sent
-//!   as for [`Dialect::OpenAi`] with `strict: false`, and [`strict`] says why.
-//! - The same schema gives the same bytes. Schemas of any depth and size give one of bounded depth and size.
+//! - All dialects but the strict one accept at least the values that the original accepts: constraints that a
+//!   provider cannot express are left to the validation of arguments. Two intentions are read into a schema
+//!   all the same. A schema with `properties` and no `type` means an object. If alternatives at the root are
+//!   folded into one object, a field that only one of them names means that field in all of them.
+//! - [`Dialect::OpenAiStrict`] accepts at most the values that the original accepts, once the fields are
+//!   dropped that are null because strict schemas know no optional fields. A schema without a strict form is
+//!   sent as for [`Dialect::OpenAi`] with `strict: false`, and [`strict`] returns the reason.
+//! - The same schema always gives the same bytes. Schemas of any depth and size give one of bounded depth and
+//!   size.
 
 mod estimate;
 mod gemini;
@@ -31,15 +32,15 @@ pub use estimate::estimate_tokens;
 pub use reference::resolve;
 pub use strict::{NotStrict, strict};
 
-/// How a provider wants its tools.
+/// The form in which a provider takes tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Dialect {
     /// Plain JSON Schema under `input_schema`.
     #[default]
     Default,
-    /// OpenAI and the many that speak its protocol.
+    /// OpenAI and compatible providers.
     OpenAi,
-    /// OpenAI with arguments that are guaranteed to fit.
+    /// OpenAI with arguments that are guaranteed to match the schema.
     OpenAiStrict,
     /// Anthropic.
     Anthropic,
@@ -54,7 +55,7 @@ impl Dialect {
     pub const ALL: [Self; 6] =
         [Self::Default, Self::OpenAi, Self::OpenAiStrict, Self::Anthropic, Self::Gemini, Self::XAi];
 
-    /// The dialect of a provider, by the name used in configuration. Case does not matter.
+    /// Returns the dialect of a provider, by its name in the configuration, in any case.
     pub fn for_provider(name: &str) -> Self {
         match name.trim().to_ascii_lowercase().as_str() {
             "openai" | "openai-codex" | "azure" | "azure-openai" | "openrouter" | "groq" | "deepseek"
@@ -79,7 +80,7 @@ impl Dialect {
         }
     }
 
-    /// The schema of the arguments as the provider takes it.
+    /// Returns the schema of arguments in this dialect.
     pub fn schema(self, schema: &Value) -> Value {
         match self {
             Self::OpenAiStrict => strict(schema).unwrap_or_else(|_| Self::OpenAi.schema(schema)),
@@ -90,7 +91,7 @@ impl Dialect {
         }
     }
 
-    /// One tool as the provider takes it.
+    /// Returns one tool in this dialect.
     pub fn tool(self, spec: &Spec) -> Value {
         let (name, description) = (&spec.name, &spec.description);
         match self {
@@ -117,7 +118,7 @@ impl Dialect {
         }
     }
 
-    /// All tools as the provider takes them, in the order given.
+    /// Returns all tools in this dialect, in the order given.
     pub fn tools(self, specs: &[Spec]) -> Vec<Value> {
         specs.iter().map(|spec| self.tool(spec)).collect()
     }

@@ -1,11 +1,11 @@
-//! What a call can do to the world, as a small set.
+//! The effects of a call on the world, as a small set.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// One way in which a call reaches outside itself.
+/// One kind of effect of a call.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
 )]
@@ -31,7 +31,7 @@ pub enum Effect {
 }
 
 impl Effect {
-    /// All of them, in order.
+    /// All effects, in order.
     pub const ALL: [Self; 8] = [
         Self::Read,
         Self::Write,
@@ -43,7 +43,7 @@ impl Effect {
         Self::Admin,
     ];
 
-    /// The name used in policies: `read`, `write`, ...
+    /// Returns the name used in policies: `read`, `write`, ...
     pub const fn name(self) -> &'static str {
         match self {
             Self::Read => "read",
@@ -64,7 +64,7 @@ impl fmt::Display for Effect {
     }
 }
 
-/// A word that is no effect.
+/// A word that names no effect.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not an effect; use read, write, execute, network, spend, message, spawn or admin")]
 pub struct UnknownEffect(pub String);
@@ -95,12 +95,12 @@ impl schemars::JsonSchema for Effects {
 }
 
 impl Effects {
-    /// No effect at all: a pure computation.
+    /// No effect: a pure computation.
     pub const NONE: Self = Self(0);
-    /// Every effect. What a tool that declares nothing is taken to have.
+    /// Every effect, assumed of a tool that declares none.
     pub const ALL: Self = Self(u8::MAX);
 
-    /// The set of the effects listed.
+    /// Returns the set of the listed effects.
     pub const fn of(list: &[Effect]) -> Self {
         let mut bits = 0;
         let mut i = 0;
@@ -111,42 +111,42 @@ impl Effects {
         Self(bits)
     }
 
-    /// Whether `effect` is in the set.
+    /// Returns whether `effect` is in the set.
     pub const fn has(self, effect: Effect) -> bool {
         self.0 & (1 << effect as u8) != 0
     }
 
-    /// Whether every effect of this set is in `other`.
+    /// Returns whether every effect of this set is in `other`.
     pub const fn within(self, other: Self) -> bool {
         self.0 & !other.0 == 0
     }
 
-    /// Both sets together.
+    /// Returns the union of both sets.
     pub const fn and(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// This set less `other`.
+    /// Returns this set without `other`.
     pub const fn without(self, other: Self) -> Self {
         Self(self.0 & !other.0)
     }
 
-    /// What both sets have.
+    /// Returns the intersection of both sets.
     pub const fn common(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
 
-    /// Whether there is none.
+    /// Returns whether the set is empty.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Whether a call with these effects changes nothing, so that several may run at once.
+    /// Returns whether a call with these effects changes nothing, so that several may run at once.
     pub const fn read_only(self) -> bool {
         self.within(Self::of(&[Effect::Read]))
     }
 
-    /// The effects in order.
+    /// Returns the effects in order.
     pub fn iter(self) -> impl Iterator<Item = Effect> {
         Effect::ALL.into_iter().filter(move |e| self.has(*e))
     }
@@ -159,7 +159,7 @@ impl FromIterator<Effect> for Effects {
 }
 
 impl fmt::Display for Effects {
-    /// `read, write`, or `none`.
+    /// Writes `read, write`, or `none`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_empty() {
             return f.write_str("none");

@@ -1,4 +1,4 @@
-//! The trait that people write, and the one that the registry stores.
+//! The trait that authors of tools implement, and the one that the registry stores.
 
 use std::sync::Arc;
 
@@ -9,43 +9,43 @@ use serde_json::Value;
 
 use super::{Call, Facts, Meta, Output, Plan, Spec, ToolError};
 
-/// A tool, as its author writes it. Shared by all calls, so it holds no state of a call.
+/// A tool, as its author writes it. All calls share it, so it holds no state of a call.
 pub trait Tool: Send + Sync + 'static {
-    /// The arguments. Their schema is what the model is sent, so field docs are for the model.
+    /// The arguments. Models get their schema, so the docs of the fields are for the model.
     type Args: DeserializeOwned + JsonSchema + Send;
 
-    /// What is known of it beforehand.
+    /// The tool's static description.
     const META: Meta;
 
-    /// What this call would do. Pure: no clock, no ports, no state that a call changes.
+    /// Returns the plan of this call. Pure: no clock, no ports, no state that a call changes.
     fn plan(&self, facts: &Facts, args: &Self::Args) -> Plan {
         let _ = (facts, args);
         Plan::of(&Self::META)
     }
 
-    /// Does it. Whatever touches the world goes through a port of `call`.
+    /// Runs the call. Everything that touches the world goes through a port of `call`.
     fn run(&self, call: &Call, args: Self::Args) -> impl Future<Output = Result<Output, ToolError>> + Send;
 }
 
 /// A tool, as the registry stores it.
 ///
-/// Only the road runs one: whoever else calls [`run_erased`](AnyTool::run_erased) is found by a tidy check.
+/// Only the executor runs one: a tidy check finds any other caller of [`run_erased`](AnyTool::run_erased).
 #[async_trait]
 pub trait AnyTool: Send + Sync {
-    /// Its name, place and ceiling.
+    /// Returns the tool's static description.
     fn meta(&self) -> &Meta;
 
-    /// What the model is sent of it.
+    /// Returns the description for the model.
     fn spec(&self) -> &Spec;
 
-    /// What a call with these arguments would do. The arguments satisfy the schema.
+    /// Returns the plan of a call. The arguments satisfy the schema.
     fn plan(&self, facts: &Facts, args: &Value) -> Result<Plan, ToolError>;
 
-    /// Does it.
+    /// Runs the call.
     async fn run_erased(&self, call: &Call, args: Value) -> Result<Output, ToolError>;
 }
 
-/// Makes a typed tool fit for the registry.
+/// Makes a registry tool of a typed one.
 pub fn erase<T: Tool>(tool: T) -> Arc<dyn AnyTool> {
     let meta = T::META;
     let spec = Spec::of::<T::Args>(&meta);

@@ -1,19 +1,19 @@
-//! A tool's failure, told apart by reader.
+//! A tool's failure, with a text for each reader.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What went wrong, in the words of each reader: the model gets what happened and what to try, the user a
-/// sentence, the operator the cause in the log.
+/// The failure of a tool: the model gets the event and the advice, the user a sentence, the operator the
+/// cause in the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolError {
-    /// What sort of failure.
+    /// The kind of failure.
     pub kind: ErrorKind,
-    /// What happened, with the values. Model and user read this.
+    /// The event, with its values. Model and user read this.
     pub message: String,
-    /// What to try instead. The model reads this.
+    /// The advice. The model reads this.
     pub advice: Option<String>,
     /// The cause, for the log alone.
     pub cause: Option<String>,
@@ -21,64 +21,64 @@ pub struct ToolError {
     pub details: Option<Box<Value>>,
 }
 
-/// What sort of failure it was.
+/// The kind of a tool's failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorKind {
-    /// The arguments cannot mean what was wanted.
+    /// The arguments are invalid.
     Invalid,
-    /// The thing asked for is not there.
+    /// The requested object does not exist.
     NotFound,
-    /// A port refused what the plan or the scope does not cover.
+    /// A port refused an operation that the plan or the scope does not cover.
     Forbidden,
-    /// The thing changed meanwhile.
+    /// The object has changed meanwhile.
     Conflict,
-    /// Something this tool needs is missing or down.
+    /// A part that this tool needs is missing or down.
     Unavailable,
-    /// The call ran out of time.
+    /// The call reached its timeout.
     TimedOut,
-    /// The caller gave up.
+    /// The call was cancelled.
     Cancelled,
     /// The work itself failed: a command's exit code, a server's answer.
     Failed,
-    /// A mistake of ours.
+    /// A bug of Clawsmith.
     Internal,
 }
 
 impl ToolError {
-    /// A failure of this kind; the message says what happened, with the values.
+    /// Makes a failure of this kind; the message tells the event with its values.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), advice: None, cause: None, details: None }
     }
 
-    /// The arguments cannot mean what was wanted.
+    /// Makes a failure of invalid arguments.
     pub fn invalid(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Invalid, message)
     }
 
-    /// The thing asked for is not there.
+    /// Makes a failure of a missing object.
     pub fn not_found(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::NotFound, message)
     }
 
-    /// The work itself failed.
+    /// Makes a failure of the work itself.
     pub fn failed(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Failed, message)
     }
 
-    /// A mistake of ours; the cause goes to the log.
+    /// Makes a failure of Clawsmith itself; the cause goes to the log.
     pub fn internal(cause: impl fmt::Display) -> Self {
         Self::new(ErrorKind::Internal, "something went wrong inside Clawsmith").because(cause)
     }
 
-    /// Says what to try.
+    /// Sets the advice.
     #[must_use]
     pub fn try_instead(mut self, advice: impl Into<String>) -> Self {
         self.advice = Some(advice.into());
         self
     }
 
-    /// Keeps the cause for the log.
+    /// Sets the cause for the log.
     #[must_use]
     pub fn because(mut self, cause: impl fmt::Display) -> Self {
         self.cause = Some(cause.to_string());
@@ -92,7 +92,7 @@ impl ToolError {
         self
     }
 
-    /// What the model reads: what happened; what to try.
+    /// Returns the text for the model: the event and the advice.
     pub fn for_model(&self) -> String {
         match &self.advice {
             Some(advice) => format!("{}; {advice}", self.message),
@@ -100,7 +100,7 @@ impl ToolError {
         }
     }
 
-    /// What the operator's log reads: all of it.
+    /// Returns the text for the operator's log: the event and the cause.
     pub fn for_log(&self) -> String {
         match &self.cause {
             Some(cause) => format!("{}: {cause}", self.message),

@@ -6,7 +6,7 @@ use std::fmt;
 use serde::{Serialize, Serializer};
 use smol_str::SmolStr;
 
-/// A named set of tools. Membership is said by each tool's [`Meta`](super::Meta) and nowhere else.
+/// A named set of tools. Each tool's [`Meta`](super::Meta) declares its groups.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[expect(missing_docs, reason = "the names say it; `Section` has the words")]
 pub enum Group {
@@ -29,18 +29,18 @@ pub enum Group {
     Agents,
     Ai,
     Workspace,
-    /// Tools about tools: search, reading a kept result.
+    /// Tools about tools: search, reading a stored result.
     Tools,
     /// The tools of one MCP server; all of them together are `mcp`.
     Mcp(SmolStr),
     /// Tools defined at run time.
     Custom,
-    /// A group of an embedder's own.
+    /// A group that an embedder defines.
     Named(SmolStr),
 }
 
 impl Group {
-    /// The groups that built-in tools live in, in the order listings show them.
+    /// The groups of the built-in tools, in the order of listings.
     pub const BUILT_IN: [Self; 20] = [
         Self::Fs,
         Self::Runtime,
@@ -64,12 +64,12 @@ impl Group {
         Self::Tools,
     ];
 
-    /// A group of an embedder's own whose name is a constant.
+    /// Makes a group of an embedder whose name is a constant.
     pub const fn named(name: &'static str) -> Self {
         Self::Named(SmolStr::new_static(name))
     }
 
-    /// The name after `group:` in a policy, such as `fs` or `mcp:github`.
+    /// Returns the name after `group:` in a policy, such as `fs` or `mcp:github`.
     pub fn name(&self) -> Cow<'static, str> {
         Cow::Borrowed(match self {
             Self::Fs => "fs",
@@ -98,7 +98,7 @@ impl Group {
         })
     }
 
-    /// The heading under which listings show the group's tools.
+    /// Returns the heading under which listings show the group's tools.
     pub fn section(&self) -> Section {
         let label = match self {
             Self::Fs => "Files",
@@ -128,7 +128,7 @@ impl Group {
         Section { id: self.name(), label: label.into() }
     }
 
-    /// Where the group stands in a listing; groups of embedders and MCP servers come last.
+    /// Returns the group's position in a listing; groups of embedders and MCP servers come last.
     pub fn rank(&self) -> usize {
         Self::BUILT_IN.iter().position(|g| g == self).unwrap_or(Self::BUILT_IN.len())
     }
@@ -151,6 +151,6 @@ impl Serialize for Group {
 pub struct Section {
     /// Stable identifier.
     pub id: Cow<'static, str>,
-    /// What people read.
+    /// The text for people.
     pub label: Cow<'static, str>,
 }

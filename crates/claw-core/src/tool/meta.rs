@@ -1,4 +1,4 @@
-//! What is known of a tool before it is built or called.
+//! The static description of a tool.
 
 use std::borrow::Cow;
 use std::mem;
@@ -9,10 +9,10 @@ use smol_str::SmolStr;
 use super::{Aliases, Effect, Effects, Group, Need, Section};
 use crate::id::ToolName;
 
-/// A tool's name, place and ceiling.
+/// A tool's name, group and greatest effects.
 ///
-/// Built-in tools hold theirs as a constant and name only what differs from the defaults. Tools that are known
-/// only at run time own every string: nothing has to be leaked for them.
+/// Built-in tools hold theirs as a constant and set only what differs from the defaults. Tools that are
+/// defined at run time own every string, so that none has to be leaked.
 ///
 /// ```
 /// use claw_core::tool::{Effect, Group, Meta};
@@ -32,48 +32,49 @@ use crate::id::ToolName;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Meta {
-    /// What a model calls it by.
+    /// The name by which a model calls it.
     pub name: ToolName,
-    /// What a person reads; the name where none was given.
+    /// The label for people; `None` for the name.
     pub label: Option<SmolStr>,
-    /// What it does, in a sentence or two. The model reads this.
+    /// Its description, in a sentence or two. The model reads this.
     pub about: SmolStr,
-    /// The group it belongs to first of all.
+    /// Its first group.
     pub group: Group,
-    /// Further groups it is a member of.
+    /// Further groups.
     pub also_in: Cow<'static, [Group]>,
-    /// The heading it is listed under; the group's where none was given.
+    /// The heading it is listed under; `None` for the group's.
     pub section: Option<Section>,
-    /// The most a call of it may do. Nothing declared means everything.
+    /// The most a call of it may do. If nothing is declared, everything.
     pub effects: Effects,
-    /// Effects that a policy can take away while the tool stays, because its sandbox enforces the rest.
+    /// Effects that a policy can remove while the tool stays, because its sandbox prevents them.
     pub removable: Effects,
-    /// What one call weighs in the rate limiter.
+    /// The weight of one call in the rate limiter.
     pub cost: Cost,
     /// Other names it answers to. They are resolved, never sent to a model.
     pub aliases: Aliases,
-    /// Profiles that include it beyond those that name its group.
+    /// Profiles that include it, besides those that name its group.
     #[serde(rename = "also_in_profiles")]
     pub profiles: Cow<'static, [Profile]>,
-    /// Who brought it.
+    /// The origin of the tool.
     pub source: Source,
     /// The ports it cannot work without.
     pub needs: Cow<'static, [Need]>,
-    /// Offered whatever profile and allow lists say, when there is something for it to do; deny lists hold.
+    /// True if it is offered, when it has something to do, whatever profile and allow lists say; deny lists
+    /// still apply.
     pub standing: bool,
-    /// How long one call may run, in seconds; the deployment's default where none was given.
+    /// The timeout of one call, in seconds; `None` for the deployment's default.
     pub timeout_secs: Option<u32>,
-    /// What its definition costs in tokens, where that was counted; estimated where not.
+    /// The tokens of its definition, counted; `None` if they are only estimated.
     pub tokens: Option<u32>,
 }
 
 impl Meta {
-    /// A tool of this name in this group. Until effects are declared it is taken to have all of them.
+    /// Makes a tool of this name in this group. Until effects are declared it has all of them.
     pub const fn new(name: &'static str, group: Group) -> Self {
         Self::of(ToolName::literal(name), group)
     }
 
-    /// The same for a name known only at run time.
+    /// Does the same for a name known only at run time.
     pub const fn of(name: ToolName, group: Group) -> Self {
         Self {
             name,
@@ -95,95 +96,95 @@ impl Meta {
         }
     }
 
-    /// What it does, for the model.
+    /// Sets the description for the model.
     pub const fn about(mut self, about: &'static str) -> Self {
         mem::forget(mem::replace(&mut self.about, SmolStr::new_static(about)));
         self
     }
 
-    /// What people read instead of the name.
+    /// Sets the label for people.
     pub const fn label(mut self, label: &'static str) -> Self {
         mem::forget(self.label.replace(SmolStr::new_static(label)));
         self
     }
 
-    /// Further groups it is in.
+    /// Sets further groups.
     pub const fn also_in(mut self, groups: &'static [Group]) -> Self {
         mem::forget(mem::replace(&mut self.also_in, Cow::Borrowed(groups)));
         self
     }
 
-    /// The most a call may do; `&[]` for a pure computation.
+    /// Sets the most a call may do; `&[]` for a pure computation.
     pub const fn effects(mut self, effects: &[Effect]) -> Self {
         self.effects = Effects::of(effects);
         self
     }
 
-    /// Effects that can be taken away while the tool stays.
+    /// Sets the effects that can be removed while the tool stays.
     pub const fn removable(mut self, effects: &[Effect]) -> Self {
         self.removable = Effects::of(effects);
         self
     }
 
-    /// What one call weighs in the rate limiter.
+    /// Sets the weight of one call in the rate limiter.
     pub const fn cost(mut self, cost: Cost) -> Self {
         self.cost = cost;
         self
     }
 
-    /// Other names it answers to.
+    /// Sets other names it answers to.
     pub const fn aliases(mut self, aliases: &'static [&'static str]) -> Self {
         mem::forget(mem::replace(&mut self.aliases, Aliases::fixed(aliases)));
         self
     }
 
-    /// Further profiles that include it.
+    /// Sets further profiles that include it.
     pub const fn profiles(mut self, profiles: &'static [Profile]) -> Self {
         mem::forget(mem::replace(&mut self.profiles, Cow::Borrowed(profiles)));
         self
     }
 
-    /// The ports it cannot work without.
+    /// Sets the ports it cannot work without.
     pub const fn needs(mut self, needs: &'static [Need]) -> Self {
         mem::forget(mem::replace(&mut self.needs, Cow::Borrowed(needs)));
         self
     }
 
-    /// Who brought it.
+    /// Sets the origin of the tool.
     pub const fn source(mut self, source: Source) -> Self {
         mem::forget(mem::replace(&mut self.source, source));
         self
     }
 
-    /// Offered past profile and allow steps; see [`Meta::standing`](#structfield.standing).
+    /// Makes it offered past profile and allow steps; see [`Meta::standing`](#structfield.standing).
     pub const fn standing(mut self) -> Self {
         self.standing = true;
         self
     }
 
-    /// How long one call may run.
+    /// Sets the timeout of one call, in seconds.
     pub const fn timeout_secs(mut self, seconds: u32) -> Self {
         self.timeout_secs = Some(seconds);
         self
     }
 
-    /// What a person reads: the label, or the name.
+    /// Returns the text for people: the label, or the name.
     pub fn title(&self) -> &str {
         self.label.as_deref().unwrap_or(self.name.as_str())
     }
 
-    /// The heading it is listed under.
+    /// Returns the heading it is listed under.
     pub fn heading(&self) -> Section {
         self.section.clone().unwrap_or_else(|| self.group.section())
     }
 
-    /// All groups it is in, the first one first.
+    /// Returns all its groups, the main one first.
     pub fn groups(&self) -> impl Iterator<Item = &Group> {
         std::iter::once(&self.group).chain(self.also_in.iter())
     }
 }
 
-/// What one call of a tool weighs in the rate limiter.
+/// The weight of one call of a tool in the rate limiter.
 #[derive(
     Debug,
     Clone,
@@ -213,7 +214,7 @@ impl Cost {
     /// All classes, lightest first.
     pub const ALL: [Self; 3] = [Self::Light, Self::Normal, Self::Heavy];
 
-    /// The name used in configuration.
+    /// Returns the name used in configuration.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Light => "light",
@@ -255,7 +256,7 @@ impl Profile {
     /// All profiles.
     pub const ALL: [Self; 4] = [Self::Full, Self::Coding, Self::Messaging, Self::Minimal];
 
-    /// The name used in configuration.
+    /// Returns the name used in configuration.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Full => "full",
@@ -266,7 +267,7 @@ impl Profile {
     }
 }
 
-/// Who brought a tool.
+/// The origin of a tool.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Source {

@@ -1,11 +1,11 @@
-//! What a tool is, and what travels with a call of one.
+//! Tools, and everything that travels with a call of one.
 //!
 //! - Authors write a [`Tool`]: typed arguments, a constant [`Meta`], a pure [`plan`](Tool::plan), a `run`.
 //! - The registry stores [`AnyTool`], made by [`erase`]; tools whose schema is known only at run time (MCP,
 //!   custom) implement that one directly.
-//! - A [`Plan`] says, before anything happens, what one call would do.
-//! - A [`Call`] carries who calls, and the ports through which the tool acts.
-//! - An [`Output`] or a [`ToolError`] is what comes back.
+//! - A [`Plan`] states, before anything happens, the effects of one call and what it asks of the world.
+//! - A [`Call`] carries the caller, and the ports through which the tool acts.
+//! - An [`Output`] or a [`ToolError`] is the result.
 //!
 //! ```
 //! use claw_core::tool::{Call, Group, Meta, Output, Tool, ToolError};

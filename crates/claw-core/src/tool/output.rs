@@ -1,4 +1,4 @@
-//! What a call gives back.
+//! The result of a successful call.
 
 use std::sync::Arc;
 
@@ -9,19 +9,20 @@ use smol_str::SmolStr;
 use crate::id::ArtifactId;
 use crate::image::Image;
 
-/// The result of a call that worked.
+/// The result of a successful call.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 #[non_exhaustive]
 pub struct Output {
-    /// What the model reads.
+    /// The content for the model.
     pub content: Vec<Block>,
-    /// What the user reads, where it differs from what the model reads.
+    /// The text for the user; `None` if it is the model's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub for_user: Option<String>,
-    /// The user is shown nothing.
+    /// True to show the user nothing.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub silent: bool,
-    /// The work goes on; its end is told under this handle.
+    /// The handle of work that goes on in the background, under which its end is reported; `None` if the work
+    /// is complete.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pending: Option<SmolStr>,
     /// Files to deliver with the answer.
@@ -30,36 +31,37 @@ pub struct Output {
     /// The result as data, for programs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub details: Option<Value>,
-    /// The work product itself, where the content only speaks of it.
+    /// The work product itself, if the content only mentions it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deliverable: Option<String>,
-    /// The most bytes of text that the model is sent of this result, where the call asked for less than the
-    /// deployment's limit. The whole is kept.
+    /// The most bytes of text to send to the model, if the call asked for less than the deployment's limit.
+    /// The whole result is stored.
     #[serde(skip)]
     pub most_bytes: Option<usize>,
-    /// What a model that the tool asked has used.
+    /// The usage of a model that the tool asked; `None` if it asked none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
 }
 
-/// One piece of what the model reads.
+/// One part of the content for the model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Block {
-    /// Words.
+    /// Text.
     Text {
-        /// The words.
+        /// The text.
         text: String,
     },
-    /// An image. A tool gives it with its bytes; the road stores them and passes the image on by its digest.
+    /// An image. A tool returns it with its bytes; the executor stores them and passes the image on by its
+    /// digest.
     Image(Image),
-    /// Something that can be fetched.
+    /// A resource that can be fetched.
     Resource {
-        /// Where.
+        /// Its URI.
         uri: String,
-        /// What it is, if known.
+        /// Its media type; `None` if unknown.
         mime: Option<SmolStr>,
-        /// Its text, if it came along.
+        /// Its text; `None` if it was not sent along.
         text: Option<String>,
     },
 }
@@ -67,55 +69,55 @@ pub enum Block {
 /// A file to deliver with the answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Media {
-    /// The kept file.
+    /// The stored file.
     pub artifact: ArtifactId,
-    /// Such as `audio/mpeg`.
+    /// Its media type, such as `audio/mpeg`.
     pub mime: SmolStr,
     /// Its name as the user sees it.
     pub name: String,
-    /// A line beside it.
+    /// A line to show beside it.
     pub caption: Option<String>,
 }
 
-/// What a model has used.
+/// The usage of a model.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Usage {
-    /// Who ran the model.
+    /// The provider.
     pub provider: SmolStr,
-    /// Which model.
+    /// The model.
     pub model: SmolStr,
     /// Tokens read.
     pub input_tokens: u64,
     /// Tokens written.
     pub output_tokens: u64,
-    /// Millionths of a US dollar.
+    /// The cost, in millionths of a US dollar.
     pub cost_micros: u64,
 }
 
 impl Output {
-    /// Words for the model.
+    /// Makes a result of one text.
     pub fn text(text: impl Into<String>) -> Self {
         Self { content: vec![Block::Text { text: text.into() }], ..Self::default() }
     }
 
-    /// Data: pretty-printed for the model, kept as details for programs.
+    /// Makes a result of data: pretty-printed for the model, and as details for programs.
     pub fn json(value: impl Serialize) -> Result<Self, super::ToolError> {
         let value = serde_json::to_value(value).map_err(super::ToolError::internal)?;
         let text = serde_json::to_string_pretty(&value).map_err(super::ToolError::internal)?;
         Ok(Self { details: Some(value), ..Self::text(text) })
     }
 
-    /// An image of these bytes.
+    /// Makes a result of an image.
     pub fn image(mime: impl Into<SmolStr>, bytes: impl Into<Arc<[u8]>>) -> Self {
         Self { content: vec![Block::Image(Image::new(mime, bytes))], ..Self::default() }
     }
 
-    /// Work that goes on in the background under a handle.
+    /// Makes a result of work that goes on in the background under a handle.
     pub fn pending(handle: impl Into<SmolStr>, text: impl Into<String>) -> Self {
         Self { pending: Some(handle.into()), ..Self::text(text) }
     }
 
-    /// Shows the user something else than the model.
+    /// Shows the user another text than the model.
     #[must_use]
     pub fn for_user(mut self, text: impl Into<String>) -> Self {
         self.for_user = Some(text.into());
@@ -136,7 +138,7 @@ impl Output {
         self
     }
 
-    /// Sends the model at most so many bytes of text; the whole is kept.
+    /// Limits the text for the model to this many bytes; the whole result is stored.
     #[must_use]
     pub fn at_most(mut self, bytes: usize) -> Self {
         self.most_bytes = Some(bytes);
@@ -150,8 +152,8 @@ impl Output {
         self
     }
 
-    /// All the words for the model, a line between blocks; an image as one line with its type and size, a
-    /// resource as a mark and its text.
+    /// Returns all text for the model, with a line break between blocks; an image as one line with its type
+    /// and size, a resource as a marker and its text.
     pub fn model_text(&self) -> String {
         let mut text = String::new();
         for block in &self.content {

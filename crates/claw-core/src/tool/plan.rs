@@ -1,8 +1,8 @@
-//! What one call would do, said before it does anything.
+//! The plan of one call: its effects and asks, stated before it does anything.
 //!
-//! A plan is pure: it is computed from [`Facts`] and the arguments, so asking a person can take as long as
-//! it takes. The policy judges it, a person may answer it, its [`Digest`] binds the answer, and the guarded
-//! ports refuse whatever it does not name.
+//! A plan is pure: it is computed from [`Facts`] and the arguments, so a person may take any time to approve
+//! it. The policy judges it, a person may approve it, its [`Digest`] binds the approval, and the guarded
+//! ports refuse everything it does not name.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ use smol_str::SmolStr;
 
 use super::{Effect, Effects, Meta};
 
-/// What a plan may be computed from.
+/// The inputs of a plan besides the arguments.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Facts {
     /// The workspace of the caller.
@@ -24,36 +24,36 @@ pub struct Facts {
     pub directory: PathBuf,
     /// The tool's settings.
     pub settings: Arc<Value>,
-    /// Whether commands of this caller run in a sandbox.
+    /// True if commands of this caller run in a sandbox.
     pub sandboxed: bool,
 }
 
-/// What one call would do: its effects, and what it asks of the world.
+/// The plan of one call: its effects, and what it asks of the world.
 ///
-/// Reads are bounded by the scope and not named here.
+/// Reads are limited by the scope and not named here.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Plan {
-    /// The effects of this call, never more than the tool's ceiling.
+    /// The effects of this call, never more than the tool's own.
     pub effects: Effects,
-    /// What it asks for, in order.
+    /// The asks, in order.
     pub asks: Vec<Ask>,
-    /// Access that the owner of the tool gave its commands; `None` for that of the caller's own commands.
+    /// Access that the owner of the tool granted its commands; `None` for that of the caller's own commands.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub given: Option<Box<Given>>,
 }
 
-/// Access that the owner of a tool gave its commands beyond that of the caller's own commands.
+/// Access that the owner of a tool granted its commands beyond that of the caller's own commands.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Given {
-    /// The commands reach other machines; nobody is asked about that.
+    /// True if the commands may use the network without approval.
     pub network: bool,
-    /// Paths outside of the workspace that they reach, in a sandbox.
+    /// Paths outside the workspace that they reach, in a sandbox.
     pub paths: Vec<GivenPath>,
     /// Variables with secret values.
     pub variables: SecretVariables,
 }
 
-/// A file, or a directory with all below it.
+/// A file, or a directory with everything below it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct GivenPath {
     /// The absolute path.
@@ -63,13 +63,14 @@ pub struct GivenPath {
 }
 
 impl Given {
-    /// Whether it is nothing.
+    /// Returns whether nothing is granted.
     pub fn is_empty(&self) -> bool {
         !self.network && self.paths.is_empty() && self.variables.is_empty()
     }
 }
 
-/// Variables whose values are secret: only the shell port reads them. Serialised and printed, they are names.
+/// Variables with secret values, which only the shell port reads. Serialised and printed, they are names
+/// alone.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct SecretVariables(Arc<[(String, String)]>);
 
@@ -80,17 +81,17 @@ impl SecretVariables {
         Self(variables.into())
     }
 
-    /// The names, sorted.
+    /// Returns the names, sorted.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|(name, _)| name.as_str())
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no variables.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Names and values, for the command alone.
+    /// Returns names and values, for the command alone.
     pub fn reveal(&self) -> &[(String, String)] {
         &self.0
     }
@@ -108,54 +109,54 @@ impl Serialize for SecretVariables {
     }
 }
 
-/// One thing a call asks of the world.
+/// One ask: something that a call needs of the world.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "ask", rename_all = "snake_case")]
 pub enum Ask {
     /// Run a shell script.
     Script(Script),
-    /// Run a program directly, with no shell.
+    /// Run a program directly, without a shell.
     Argv(Argv),
-    /// Type something into a command that runs in the background.
+    /// Send input to a background command.
     Input(Input),
     /// Create, change or delete this path of the workspace.
     Write {
-        /// As the tool will give it to the files port.
+        /// The path as the tool passes it to the files port.
         path: String,
     },
-    /// Talk to this server.
+    /// Connect to this server.
     Host {
-        /// Which one.
+        /// The server.
         origin: Origin,
     },
-    /// Fetch this address, and the places that it redirects to.
+    /// Fetch this address, and the addresses it redirects to.
     Fetch {
         /// Its server.
         origin: Origin,
         /// The whole address.
         url: String,
     },
-    /// Take a directory of the workspace into the store of skills.
+    /// Publish a directory of the workspace to the store of skills.
     Publish {
-        /// As the tool will give it to the skills port.
+        /// The path as the tool passes it to the skills port.
         path: String,
     },
-    /// Read another session, or say something in it.
+    /// Read another session, or send a message to it.
     Session {
-        /// Its key, as the tool will give it to the port.
+        /// Its key, as the tool passes it to the port.
         session: String,
-        /// Whether something is said there.
+        /// True to send a message.
         sends: bool,
     },
-    /// Do something that cannot be told beforehand, such as an MCP server's tool.
+    /// Do something that cannot be predicted, such as an MCP server's tool.
     Opaque,
 }
 
 impl Ask {
-    /// Effects that the ask implies, for a tool with this ceiling.
+    /// Returns the effects that the ask implies, for a tool whose own effects are `ceiling`.
     pub const fn effects(&self, ceiling: Effects) -> Effects {
         match self {
-            // Its login is to another machine.
+            // It logs in to another machine.
             Self::Argv(argv) if argv.credentials => Effects::of(&[Effect::Execute, Effect::Network]),
             Self::Script(_) | Self::Argv(_) | Self::Input(_) => Effects::of(&[Effect::Execute]),
             Self::Write { .. } | Self::Publish { .. } => Effects::of(&[Effect::Write]),
@@ -167,7 +168,7 @@ impl Ask {
     }
 }
 
-/// A shell script with everything that decides what it does.
+/// A shell script with everything that determines its effects.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Script {
     /// The text for the shell.
@@ -176,30 +177,30 @@ pub struct Script {
     pub directory: String,
     /// Variables added to its environment, sorted by name.
     pub env: Vec<(String, String)>,
-    /// What it reads from its standard input; nothing where none is given.
+    /// Its standard input; `None` for none.
     pub input: Option<String>,
-    /// Whether it wants to reach other machines.
+    /// True if it needs the network.
     pub network: bool,
-    /// Whether its standard error is taken apart from its standard output.
+    /// True to capture standard error separately from standard output.
     pub apart: bool,
-    /// How long it may run, in seconds; as long as the place allows where none is given.
+    /// The timeout, in seconds; `None` for the host's limit.
     pub timeout_secs: Option<u32>,
-    /// Whether it runs on a terminal of its own.
+    /// True to run it on a terminal of its own.
     pub terminal: bool,
-    /// Whether its changes are shown and then discarded.
+    /// True to show its changes and then discard them.
     pub dry_run: bool,
 }
 
-/// What is typed into a command that runs in the background.
+/// Input for a background command.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Input {
-    /// Which command, as the caller names it.
+    /// The command, as the caller names it.
     pub process: String,
-    /// The text, or what the keys send.
+    /// The text, or the bytes that the keys send.
     pub text: String,
-    /// Whether it is keys, which only a terminal has.
+    /// True for keys, which only a terminal has.
     pub keys: bool,
-    /// Whether nothing more will come.
+    /// True if this is the end of the input.
     pub end: bool,
 }
 
@@ -212,7 +213,7 @@ pub struct Argv {
     pub directory: String,
     /// Variables added to its environment, sorted by name.
     pub env: Vec<(String, String)>,
-    /// Whether it is a registered program, which gets its credentials.
+    /// True for a registered program, which gets its credentials.
     pub credentials: bool,
 }
 
@@ -223,7 +224,7 @@ pub struct Origin {
     pub scheme: SmolStr,
     /// A name or a literal address, lower case.
     pub host: SmolStr,
-    /// The port, always said.
+    /// The port, always explicit.
     pub port: u16,
 }
 
@@ -234,33 +235,33 @@ impl fmt::Display for Origin {
 }
 
 impl Plan {
-    /// The plan of a tool that says nothing about a call: all of its ceiling, and no ask that a port would
-    /// grant. A tool that writes, runs or connects has to name what.
+    /// Returns the plan of a tool that states nothing about a call: all of its effects, and no ask that a
+    /// port would grant. A tool that writes, runs or connects has to name its asks.
     pub const fn of(meta: &Meta) -> Self {
         Self { effects: meta.effects, asks: Vec::new(), given: None }
     }
 
-    /// A call that does nothing beyond reading.
+    /// Returns the plan of a call that only reads.
     pub const fn read() -> Self {
         Self { effects: Effects::of(&[Effect::Read]), asks: Vec::new(), given: None }
     }
 
-    /// The plan of a tool whose doing cannot be told beforehand.
+    /// Returns the plan of a tool whose actions cannot be predicted.
     pub fn opaque(effects: Effects) -> Self {
         Self { effects, asks: vec![Ask::Opaque], given: None }
     }
 
-    /// Runs this script.
+    /// Returns the plan to run this script.
     pub fn script(script: Script) -> Self {
         Self { effects: Effects::of(&[Effect::Execute]), asks: vec![Ask::Script(script)], given: None }
     }
 
-    /// Runs this program.
+    /// Returns the plan to run this program.
     pub fn argv(argv: Argv) -> Self {
         Self { effects: Effects::of(&[Effect::Execute]), asks: vec![Ask::Argv(argv)], given: None }
     }
 
-    /// Changes this path.
+    /// Returns the plan to change this path.
     pub fn write(path: impl Into<String>) -> Self {
         Self {
             effects: Effects::of(&[Effect::Read, Effect::Write]),
@@ -269,8 +270,8 @@ impl Plan {
         }
     }
 
-    /// The effects of this call, those that its asks imply included: a plan cannot ask for what it does not
-    /// own up to. One that is opaque may do all that its tool may.
+    /// Returns the effects of this call, including those that its asks imply: a plan cannot hide an effect of
+    /// its asks. An opaque plan has all effects of its tool.
     pub fn all_effects(&self, ceiling: Effects) -> Effects {
         self.asks.iter().fold(self.effects, |effects, ask| effects.and(ask.effects(ceiling)))
     }
@@ -282,7 +283,7 @@ impl Plan {
         self
     }
 
-    /// Gives the commands access; nothing where `given` is empty.
+    /// Grants the commands access; none if `given` is empty.
     #[must_use]
     pub fn giving(mut self, given: Given) -> Self {
         self.given = (!given.is_empty()).then(|| Box::new(given));
@@ -297,7 +298,7 @@ impl Plan {
     }
 }
 
-/// Something in the world that a plan leads to and a port can look at before the call runs.
+/// An object in the world that a plan refers to, and that a port can look at before the call runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "target", rename_all = "snake_case")]
 pub enum Target {
@@ -305,12 +306,12 @@ pub enum Target {
     Program {
         /// The word in command position.
         name: String,
-        /// Where it would run.
+        /// The directory it would run in.
         directory: String,
     },
     /// A file of the workspace.
     File {
-        /// As the plan names it.
+        /// The path, as the plan names it.
         path: String,
     },
     /// A server that a session may have fetched pages from.
@@ -320,53 +321,54 @@ pub enum Target {
     },
     /// A directory of the workspace that holds a skill.
     Skill {
-        /// As the plan names it.
+        /// The path, as the plan names it.
         path: String,
     },
-    /// Another session, with the workspace that it works in.
+    /// Another session, with its workspace.
     Session {
         /// Its key.
         session: String,
     },
-    /// The place where commands run.
+    /// The sandbox in which commands run.
     Sandbox,
-    /// A command that runs in the background, with all that was typed into it so far.
+    /// A background command, with all input sent to it so far.
     Process {
-        /// As the plan names it.
+        /// The command, as the plan names it.
         process: String,
     },
 }
 
-/// What a port saw when it looked at a target. Compared again when the call runs.
+/// The state of a target when a port looked at it. Compared again when the call runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Sight {
-    /// What was looked at.
+    /// The target.
     pub target: Target,
-    /// Where it really is, where that makes sense.
+    /// Its real path; `None` if it has none.
     pub path: Option<String>,
-    /// Which thing it is: device and inode, a content hash, the name of a sandbox.
+    /// Its identity: device and inode, a content hash, the name of a sandbox.
     pub identity: Option<String>,
     /// The registered credential that would be used.
     pub credential: Option<SmolStr>,
-    /// Commands of the agent can change it, or change where its name leads: it may be another thing a moment later.
-    /// Of a sandbox: no mounts hold its commands, so they can change what lies outside the workspace.
+    /// True if commands of the agent can change it, or change where its name leads: it may be another object
+    /// a moment later.
+    /// Of a sandbox: no mounts hold its commands, so they can change files outside the workspace.
     pub writable: bool,
 }
 
-/// Everything that decides what a call would do, and for whom: what an approval binds.
+/// Everything that determines a call's effects and its caller: an approval binds its digest.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Identity<'a> {
     /// The tool's definition: its metadata and its schema.
     pub definition: Digest,
-    /// Who calls, and the directories, settings and sandbox it would run with.
+    /// The caller, and the directories, settings and sandbox of the call.
     pub place: Digest,
-    /// What the policy left of its ceiling.
+    /// The effects that the policy left of the tool's own.
     pub left: Effects,
     /// The arguments.
     pub args: &'a Value,
-    /// What it would do.
+    /// The plan.
     pub plan: &'a Plan,
-    /// What the ports saw.
+    /// The sights of the plan's targets.
     pub sights: &'a [Sight],
 }
 
@@ -389,29 +391,29 @@ impl schemars::JsonSchema for Digest {
 }
 
 impl Digest {
-    /// The digest of a value as JSON. Fields come in the order of their type and map keys sorted, so that
-    /// equal values have equal digests and no two different ones the same text.
+    /// Returns the digest of a value as JSON. Fields are in the order of their type and map keys sorted, so
+    /// that equal values have equal digests and no two different ones the same text.
     pub fn of(value: &impl Serialize) -> Self {
         let mut hash = HashWriter(Sha256::new());
-        // Strings, maps with string keys and sequences always serialise. Were a value not to, it is marked by
-        // a byte that no JSON text holds, and its digest is that of no value that does.
+        // Strings, maps with string keys and sequences always serialise. If a value does not, it is marked by
+        // a byte that no JSON text holds, so that its digest equals that of no serialisable value.
         if serde_json::to_writer(&mut hash, value).is_err() {
             hash.0.update([0xff]);
         }
         Self(hash.0.finalize().into())
     }
 
-    /// The digest of bytes.
+    /// Returns the digest of bytes.
     pub fn of_bytes(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
     }
 
-    /// A digest that was computed piece by piece.
+    /// Takes a digest that was computed piece by piece.
     pub const fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 
-    /// The raw bytes.
+    /// Returns the raw bytes.
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }

@@ -1,4 +1,4 @@
-//! Tools that come and go while the program runs.
+//! Tools that are added and removed while the program runs.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,12 +7,12 @@ use serde::Serialize;
 
 use super::AnyTool;
 
-/// Why a tool that is registered cannot be used here. Shown in every listing.
+/// The reason why a registered tool cannot be used here. Shown in every listing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Unavailable(pub String);
 
 impl Unavailable {
-    /// With this reason: what is missing; what to do about it.
+    /// Takes the reason: the missing part, and the advice.
     pub fn because(reason: impl Into<String>) -> Self {
         Self(reason.into())
     }
@@ -28,12 +28,12 @@ impl std::error::Error for Unavailable {}
 
 /// A set of tools that changes at run time: the tools of an MCP server, the custom tools of a store.
 ///
-/// The registry reads it when it is attached and again each time it is told to refresh; reads of the
-/// registry go on undisturbed meanwhile.
+/// The registry reads it when it is attached and each time it is refreshed; readers of the registry are not
+/// blocked meanwhile.
 pub trait ToolSource: Send + Sync {
-    /// What listings call it.
+    /// Returns the name for listings.
     fn name(&self) -> &str;
 
-    /// The tools it has now, or why it has none.
+    /// Returns its present tools, or the reason why it has none.
     fn tools(&self) -> Result<Vec<Arc<dyn AnyTool>>, Unavailable>;
 }

@@ -1,4 +1,4 @@
-//! What a model is sent of a tool.
+//! The description of a tool for the model.
 
 use std::sync::Arc;
 
@@ -13,16 +13,16 @@ use crate::id::ToolName;
 /// Name, description and the schema of the arguments. Rendered for a provider by [`dialect`](super::dialect).
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Spec {
-    /// What the model calls it by.
+    /// The name by which the model calls it.
     pub name: ToolName,
-    /// What the model reads of it.
+    /// The description for the model.
     pub description: SmolStr,
     /// JSON Schema of the arguments; its root is an object.
     pub parameters: Arc<Value>,
 }
 
 impl Spec {
-    /// The spec of a tool with arguments of type `A`.
+    /// Returns the spec of a tool with arguments of type `A`.
     pub fn of<A: JsonSchema>(meta: &Meta) -> Self {
         let mut settings = SchemaSettings::draft2020_12();
         settings.inline_subschemas = true;
@@ -35,7 +35,8 @@ impl Spec {
         Self::with_schema(meta, schema)
     }
 
-    /// The spec of a tool whose schema is known only at run time. A root that is no object becomes one.
+    /// Returns the spec of a tool whose schema is known only at run time. A root that is not an object
+    /// becomes one.
     pub fn with_schema(meta: &Meta, schema: Value) -> Self {
         let mut root = match schema {
             Value::Object(root) => root,

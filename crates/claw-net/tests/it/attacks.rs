@@ -6,7 +6,7 @@ use claw_net::{Client, HeaderValue, Lookup, Method, NetError, Options, Origin, R
 
 use crate::server::{Server, client, get};
 
-/// Each look-up of a name gives the next of these, and the last one from then on.
+/// Each lookup of a name gives the next of these answers; the last one repeats.
 fn lookup(answers: &[&[&str]]) -> (Lookup, Arc<AtomicUsize>) {
     let answers: Vec<Vec<IpAddr>> =
         answers.iter().map(|list| list.iter().map(|address| address.parse().unwrap()).collect()).collect();
@@ -78,7 +78,7 @@ async fn refuses_names_that_lead_to_private_addresses() {
 #[tokio::test]
 async fn refuses_a_name_that_changes_between_check_and_use() {
     let server = Server::saying("secret").await;
-    // Nothing is routed to the first address; whoever looked a second time would get to the server.
+    // Nothing is routed to the first address; a second lookup would lead to the server.
     let (lookup, asked) = lookup(&[&["3000::1"], &["127.0.0.1"]]);
     let connect = std::time::Duration::from_millis(300);
     let client = Client::new(Options { lookup, connect, ..Options::default() });

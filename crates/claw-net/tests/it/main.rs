@@ -1,4 +1,4 @@
-//! The client over real sockets, against servers that mean harm.
+//! The client over real sockets, against hostile servers.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests, and what helps them")]
 

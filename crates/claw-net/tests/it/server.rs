@@ -1,4 +1,4 @@
-//! A server on loopback that answers with given bytes and remembers what it was asked.
+//! A server on loopback that answers with given bytes and records the requests.
 
 use std::sync::{Arc, Mutex};
 
@@ -6,18 +6,18 @@ use claw_net::{Client, Method, Options, Origin, Request, Url};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-/// What is done with one connection after its request was read.
+/// The server's action on a connection after it has read the request.
 #[derive(Clone)]
 pub(crate) enum Then {
-    /// These bytes, then the end.
+    /// Sends these bytes and closes.
     Answer(String),
-    /// These bytes, then nothing more; the connection stays open.
+    /// Sends these bytes and keeps the connection open.
     AnswerAndHang(String),
-    /// These bytes again and again, as long as somebody reads.
+    /// Sends the first bytes, then the others again and again, as long as somebody reads.
     Flood(String, String),
-    /// Nothing, and the connection stays open.
+    /// Sends nothing and keeps the connection open.
     Hang,
-    /// These bytes, and a reset.
+    /// Sends these bytes and resets the connection.
     Reset(String),
 }
 
@@ -27,7 +27,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Answers every connection alike.
+    /// Starts a server that answers every connection alike.
     pub(crate) async fn start(then: Then) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -59,7 +59,7 @@ impl Server {
         Origin::of(&self.url()).unwrap()
     }
 
-    /// The requests so far, heads and bodies, in lower case.
+    /// Returns the requests so far, heads and bodies, in lower case.
     pub(crate) fn asked(&self) -> Vec<String> {
         self.asked.lock().unwrap().clone()
     }
@@ -90,7 +90,7 @@ async fn serve(mut stream: TcpStream, then: Then, asked: Arc<Mutex<Vec<String>>>
     }
 }
 
-/// The head and the body, which is as long as the head says.
+/// Reads the head and the body, which is as long as the head says.
 async fn read(stream: &mut TcpStream) -> Option<String> {
     let mut bytes = Vec::new();
     loop {
@@ -110,7 +110,7 @@ async fn read(stream: &mut TcpStream) -> Option<String> {
     }
 }
 
-/// A client to which these origins are named.
+/// Makes a client with these origins named.
 pub(crate) fn client(named: &[&Server]) -> Client {
     let named = named.iter().map(|server| server.origin()).collect();
     Client::new(Options { named, ..Options::default() })

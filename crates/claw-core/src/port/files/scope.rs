@@ -1,4 +1,4 @@
-//! What a caller may reach of the file system.
+//! The part of the file system that a caller may reach.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -6,40 +6,40 @@ use serde::{Deserialize, Serialize};
 
 use crate::tool::{ErrorKind, ToolError};
 
-/// What a caller may reach of the file system. Enforced by the bridge while it resolves a path.
+/// The part of the file system that a caller may reach. The bridge enforces it while it resolves a path.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Scope {
     /// The directories it may reach.
     pub roots: Vec<Root>,
-    /// Paths that do not exist for it, wherever they are; what is below a denied directory neither.
+    /// Paths that do not exist for the caller, together with everything below them.
     pub denied: Vec<PathBuf>,
-    /// Those of the denied paths of which it is told that they are denied: files that say what it may do.
+    /// Those of the denied paths that the caller is told are denied: files that configure its permissions.
     pub configuration: Vec<PathBuf>,
-    /// Those of the roots in which files that hold secrets by their names do not exist.
+    /// Those of the roots in which files with secret-bearing names do not exist.
     pub covered: Vec<PathBuf>,
-    /// How much its first root may hold.
+    /// The quota of its first root; `None` for no limit.
     pub quota: Option<Quota>,
 }
 
-/// How much a workspace may hold.
+/// The most that a workspace may hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Quota {
-    /// In bytes.
+    /// Bytes.
     pub bytes: u64,
-    /// In files and directories.
+    /// Files and directories.
     pub files: u64,
 }
 
 impl Scope {
-    /// The workspace, read and write, and nothing else.
+    /// Returns a scope of the workspace alone, read and write.
     pub fn workspace(path: impl Into<PathBuf>) -> Self {
         Self { roots: vec![Root { path: path.into(), access: Access::Write }], ..Self::default() }
     }
 
-    /// Where `path` leads as text, or why it is out of reach.
+    /// Returns the absolute path that `path` spells, or an error if it is out of reach.
     ///
-    /// This judges plans and confines bridges that know nothing of the file system. It follows no link, so
-    /// a bridge that has links must still resolve beneath the roots itself.
+    /// This judges plans and confines bridges that know nothing of the file system. It follows no link, so a
+    /// bridge that has links must still resolve beneath the roots itself.
     pub fn resolve_text(&self, directory: &Path, path: &str, access: Access) -> Result<PathBuf, ToolError> {
         if path.is_empty() || path.contains('\0') {
             return Err(ToolError::invalid(format!("`{}` is not a path", path.escape_debug())));
@@ -50,7 +50,7 @@ impl Scope {
         };
         let target = normalise(&directory.join(path)).ok_or_else(outside)?;
         let around = self.roots.iter().filter(|root| target.starts_with(&root.path));
-        // The innermost one counts; of two at one place, the first.
+        // The innermost root counts; of two at one place, the first.
         let root = around.rev().max_by_key(|root| root.path.components().count()).ok_or_else(outside)?;
         if self.configuration.iter().any(|file| target.starts_with(file)) {
             let message = format!("`{path}` is a configuration file of Clawsmith: it says what tools may do");
@@ -70,7 +70,7 @@ impl Scope {
     }
 }
 
-/// Resolves `.` and `..` as text; `None` where `..` climbs above the top.
+/// Resolves `.` and `..` as text; `None` if `..` climbs above the top.
 fn normalise(path: &Path) -> Option<PathBuf> {
     let mut clean = PathBuf::new();
     for part in path.components() {
@@ -90,13 +90,13 @@ fn normalise(path: &Path) -> Option<PathBuf> {
 /// One directory of a scope.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Root {
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
-    /// What may be done in it.
+    /// The permitted operations.
     pub access: Access,
 }
 
-/// What may be done in a directory.
+/// The permitted operations in a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Access {
     /// Reading.

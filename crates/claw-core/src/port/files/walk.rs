@@ -1,68 +1,68 @@
-//! Going through directories, and searching what is in them.
+//! Walking directories, and searching their files.
 
 use serde::{Deserialize, Serialize};
 
 use super::UnixMillis;
 
-/// Which files are wanted.
+/// The directory entries to list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Walk {
-    /// The directory to begin in, or one file, which is wanted whatever the rest says.
+    /// The directory to begin in, or one file, which is listed regardless of the filters.
     pub path: String,
-    /// How deep: 1 is what is in the directory itself; `None` all of it.
+    /// The depth: 1 lists the directory itself; `None` has no limit.
     pub depth: Option<usize>,
-    /// Only paths that one of these globs matches; one that begins with `!` takes out. Empty: all.
+    /// Only paths that match one of these globs; a glob that begins with `!` excludes. Empty: all.
     pub globs: Vec<String>,
     /// Only files of these types, by ripgrep's names: `rust`, `py`, ... Empty: all.
     pub types: Vec<String>,
-    /// Whether names that begin with a dot are wanted.
+    /// True to include names that begin with a dot.
     pub hidden: bool,
-    /// Whether what `.gitignore` and `.ignore` leave out is wanted.
+    /// True to include paths that `.gitignore` and `.ignore` exclude.
     pub ignored: bool,
-    /// Whether directories are wanted as well as files.
+    /// True to list directories as well as files.
     pub directories: bool,
-    /// In which order.
+    /// The order of the entries.
     pub order: Order,
-    /// How many entries at most; the others are counted.
+    /// The most entries to list; further ones are counted.
     pub limit: usize,
 }
 
-/// The order of what is found.
+/// The order of listed entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Order {
-    /// By path, name by name: what is in a directory follows it.
+    /// By path, name by name: the contents of a directory follow it.
     Path,
-    /// What changed last comes first.
+    /// Most recently changed first.
     Newest,
 }
 
-/// What was found.
+/// The outcome of a walk.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Walked {
-    /// The entries, at most as many as wanted.
+    /// The entries, at most the walk's limit.
     pub entries: Vec<Entry>,
-    /// How many files there are in all, those not listed included.
+    /// The number of files, including those not listed.
     pub files: u64,
-    /// How many directories.
+    /// The number of directories.
     pub directories: u64,
-    /// Whether counting stopped before the end.
+    /// True if counting stopped before the end.
     pub stopped: bool,
 }
 
-/// One thing in a directory.
+/// One entry of a directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
-    /// Its path, from the directory that the walk began in; empty where that is one file.
+    /// Its path, from the directory that the walk began in; empty if that is one file.
     pub path: String,
-    /// What it is.
+    /// Its kind.
     pub kind: EntryKind,
-    /// Its size in bytes; of a directory 0.
+    /// Its size in bytes; 0 for a directory.
     pub size: u64,
-    /// When it last changed.
+    /// The time of its last change.
     pub modified: UnixMillis,
 }
 
-/// What a thing in a directory is.
+/// The kind of a directory entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum EntryKind {
     /// A file.
@@ -75,57 +75,57 @@ pub enum EntryKind {
     Other,
 }
 
-/// What is searched for.
+/// A search in files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Search {
-    /// Where. Its `limit` and `order` count for nothing, and directories are not searched for.
+    /// The files to search. Its `limit` and `order` are ignored, and directories are left out.
     pub within: Walk,
-    /// A regular expression, or the text itself.
+    /// A regular expression, or a literal text.
     pub pattern: String,
-    /// Whether the pattern is the text itself.
+    /// True if the pattern is a literal text.
     pub literal: bool,
-    /// Whether case counts; `None`: where the pattern has an upper case letter.
+    /// True if case matters; `None`: it matters if the pattern has an upper case letter.
     pub case: Option<bool>,
-    /// Whether the pattern must begin and end at the border of a word.
+    /// True if hits must begin and end at word boundaries.
     pub word: bool,
-    /// Whether a hit may go over several lines.
+    /// True if a hit may span several lines.
     pub multiline: bool,
-    /// How many lines to show before a hit.
+    /// The number of lines to show before a hit.
     pub before: usize,
-    /// And after it.
+    /// The number of lines to show after a hit.
     pub after: usize,
-    /// How many hits to give at most; the others are counted.
+    /// The most hits to return; further ones are counted.
     pub limit: usize,
 }
 
-/// What was found, where and how often.
+/// The outcome of a search.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Searched {
-    /// The files with hits, sorted by path; those whose hits are not given have counts alone. Of very many, the
-    /// first.
+    /// The files with hits, sorted by path; beyond the limit they carry counts without lines. Of very many,
+    /// the first.
     pub files: Vec<Hits>,
-    /// How many files have hits, those not given included.
+    /// The number of files with hits, including those not returned.
     pub with_hits: u64,
-    /// How many lines have hits in all.
+    /// The number of lines with hits in all files.
     pub hits: u64,
-    /// How many files were searched.
+    /// The number of files searched.
     pub searched: u64,
-    /// How many were left out because they are not text.
+    /// The number of files skipped because they are not text.
     pub binary: u64,
-    /// How many were left out because they could not be read, or are too long for what was asked.
+    /// The number of files skipped because they could not be read or are too long for the search.
     pub failed: u64,
-    /// Whether the search stopped before the end: there is more than is counted.
+    /// True if the search stopped before the end: the counts are incomplete.
     pub stopped: bool,
 }
 
 /// The hits in one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hits {
-    /// Its path, from the directory that the search began in; empty where that is one file.
+    /// Its path, from the directory that the search began in; empty if that is one file.
     pub path: String,
-    /// How many lines have hits.
+    /// The number of lines with hits.
     pub count: u64,
-    /// The lines that are shown, hits and what surrounds them, scrubbed; a gap in the numbers is a gap.
+    /// The lines to show, hits and context, scrubbed; a gap in the numbers is a gap in the file.
     pub lines: Vec<Line>,
 }
 
@@ -134,8 +134,8 @@ pub struct Hits {
 pub struct Line {
     /// Its number, counted from 1.
     pub number: u64,
-    /// What it says, without its line end; of a very long one, the part around the hit.
+    /// Its text, without its line end; of a very long line, the part around the hit.
     pub text: String,
-    /// Whether it is a hit or surrounds one.
+    /// True for a hit, false for context.
     pub hit: bool,
 }

@@ -25,8 +25,8 @@ pub struct BadAddress {
 }
 
 impl WebAddress {
-    /// Reads an address. Spellings that programs read differently are refused: user names, octal, hexadecimal, decimal
-    /// and short addresses, encoded hosts, control characters, backslashes.
+    /// Parses an address. Rejects spellings that programs read differently: user names, octal, hexadecimal,
+    /// decimal and short addresses, encoded hosts, control characters, backslashes.
     pub fn parse(text: &str) -> Result<Self, BadAddress> {
         let text = text.trim();
         if text.len() > LONGEST {
@@ -97,13 +97,13 @@ fn refuse<T>(reason: impl Into<String>) -> Result<T, BadAddress> {
     Err(BadAddress { reason: reason.into() })
 }
 
-/// The part of an address between its slashes, as it was written.
+/// Returns the part of an address between its slashes, as it was written.
 fn authority(text: &str) -> &str {
     let rest = text.split_once(':').map_or("", |(_, rest)| rest).trim_start_matches('/');
     rest.split(['/', '?', '#']).next().unwrap_or_default()
 }
 
-/// Whether an authority is written as this host, with or without a port.
+/// Returns whether an authority is written as this host, with or without a port.
 fn is_spelled(authority: &str, host: &str) -> bool {
     let spelled = authority.rsplit_once(':').map_or(authority, |(host, _)| host);
     spelled == host

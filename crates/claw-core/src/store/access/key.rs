@@ -1,26 +1,26 @@
-//! The key itself: shown once, to whoever asked for it, and kept nowhere.
+//! The key itself: shown once, to the person who asked for it, and stored nowhere.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::tool::Digest;
 
-/// 256 random bits as text: `claw_` and 64 hex digits, in lower case.
+/// An API key: 256 random bits as text, `claw_` and 64 hex digits in lower case.
 ///
-/// The scrubber knows the prefix as that of a secret. `Debug` does not show the rest.
+/// The scrubber recognises the prefix as that of a secret. `Debug` does not show the rest.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ApiKey(String);
 
-/// A text that is not an API key. The text is not in it: it may be one with a slip.
+/// A text that is not an API key. The error does not hold the text, which may be a key with a typing error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("this is not an API key; it begins with `claw_`, and 64 digits or letters from a to f follow")]
 pub struct InvalidKey;
 
 impl ApiKey {
-    /// What every key begins with.
+    /// The prefix of every key.
     pub const PREFIX: &str = "claw_";
 
-    /// The key that these bytes are; whoever makes one takes them from the system's source of randomness.
+    /// Makes a key from bytes, which must come from the system's source of randomness.
     pub fn from_random(bytes: [u8; 32]) -> Self {
         let mut text = String::with_capacity(Self::PREFIX.len() + 64);
         text.push_str(Self::PREFIX);
@@ -30,13 +30,13 @@ impl ApiKey {
         Self(text)
     }
 
-    /// The text, to be shown once.
+    /// Returns the text, to be shown once.
     pub fn reveal(&self) -> &str {
         &self.0
     }
 
-    /// What is stored of the key and what it is found by: the SHA-256 of the text. 256 random bits cannot be
-    /// guessed, so nothing slower is needed.
+    /// Returns the SHA-256 of the text, by which the key is stored and found. 256 random bits cannot be
+    /// guessed, so no slower hash is needed.
     pub fn hash(&self) -> Digest {
         Digest::of_bytes(self.0.as_bytes())
     }

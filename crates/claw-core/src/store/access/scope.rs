@@ -1,4 +1,4 @@
-//! What may be done with a key.
+//! The permitted operations of an API key.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -6,19 +6,19 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// One thing that may be done with a key. Sorted by its word.
+/// One permitted operation of a key. Sorted by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "&'static str")]
 pub enum KeyScope {
-    /// Everything.
+    /// All operations.
     Admin,
-    /// See agents.
+    /// Read agents.
     ReadAgents,
     /// Add, change and remove agents.
     WriteAgents,
-    /// Answer questions.
+    /// Answer approvals.
     AnswerApprovals,
-    /// See questions.
+    /// Read approvals.
     ReadApprovals,
     /// Read the ledger.
     ReadLedger,
@@ -28,17 +28,17 @@ pub enum KeyScope {
     WriteMemory,
     /// Read metrics of the deployment.
     ReadMetrics,
-    /// Read conversations.
+    /// Read sessions.
     ReadSessions,
     /// Send messages.
     WriteSessions,
-    /// See the settings of tools.
+    /// Read the settings of tools.
     ReadSettings,
     /// Change the settings of tools.
     WriteSettings,
     /// Call tools.
     CallTools,
-    /// See which tools there are.
+    /// List tools.
     ReadTools,
 }
 
@@ -60,7 +60,7 @@ pub struct UnknownScope {
 }
 
 impl KeyScope {
-    /// Every scope, by its word.
+    /// Every scope, by its name.
     pub const ALL: [Self; 15] = [
         Self::Admin,
         Self::ReadAgents,
@@ -79,7 +79,7 @@ impl KeyScope {
         Self::ReadTools,
     ];
 
-    /// The scope as a word.
+    /// Returns the scope's name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Admin => "admin",
@@ -132,18 +132,18 @@ impl From<KeyScope> for &'static str {
     }
 }
 
-/// What may be done with a key, sorted and each once. As text: words with a blank between.
+/// The permitted operations of a key, sorted and each once. As text: names separated by a space.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(transparent)]
 pub struct KeyScopes(BTreeSet<KeyScope>);
 
 impl KeyScopes {
-    /// Whether this may be done: it is named, or everything may.
+    /// Returns whether the operation is permitted: by its own scope or by `admin`.
     pub fn allow(&self, scope: KeyScope) -> bool {
         self.0.contains(&scope) || self.0.contains(&KeyScope::Admin)
     }
 
-    /// Those that are named, by their words.
+    /// Returns the scopes, by their names.
     pub fn iter(&self) -> impl Iterator<Item = KeyScope> {
         self.0.iter().copied()
     }

@@ -75,7 +75,7 @@ proptest! {
             let whole = lines[passage.first_line as usize - 1..passage.last_line as usize].join("\n");
             prop_assert!(whole.contains(passage.text.trim_end_matches('\n')), "{whole:?} {:?}", passage.text);
         }
-        // Headings that stand above others are in the heading of what follows.
+        // A heading directly above another one is in the heading of the text that follows.
         for (line, number) in lines.iter().zip(1..) {
             let is_there = line.trim().is_empty()
                 || found.iter().any(|passage| (passage.first_line..=passage.last_line).contains(&number))

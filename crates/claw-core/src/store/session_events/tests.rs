@@ -4,7 +4,7 @@ use super::*;
 
 const ID: &str = "0190f5fe-7c00-7a00-8000-000000000001";
 
-/// The event has this JSON form, and reads from it.
+/// Checks that the event has this JSON form, and parses from it.
 #[track_caller]
 fn check(event: SessionEventBody, expected: Value) {
     assert_eq!(serde_json::to_value(&event).unwrap(), expected);

@@ -1,11 +1,11 @@
-//! How many tokens a tool costs, for tools that come at run time.
+//! Estimates of a tool's tokens, for tools that are defined at run time.
 
 use serde_json::Value;
 
-/// About how many tokens a schema, or a whole tool as a provider takes it, costs in a request.
+/// Estimates the tokens that a schema, or a whole tool in a provider's form, takes in a request.
 ///
-/// Counted by runs of letters, digits and marks, without a vocabulary: within 20 % of what `o200k_base` and
-/// `cl100k_base` count for schemas described in Latin script, within 30 % of `o200k_base` in other scripts.
+/// Counts runs of letters, digits and marks, without a vocabulary: within 20 % of `o200k_base` and
+/// `cl100k_base` for schemas described in Latin script, within 30 % of `o200k_base` in other scripts.
 pub fn estimate_tokens(value: &Value) -> usize {
     let mut tokens = 0;
     let mut run = (Kind::Blank, 0);
@@ -23,14 +23,14 @@ pub fn estimate_tokens(value: &Value) -> usize {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// Goes with the word that follows.
+    /// A blank, counted with the word that follows.
     Blank,
     Letter,
     Digit,
     Mark,
-    /// Of other alphabets, such as Greek or Cyrillic.
+    /// A letter of another alphabet, such as Greek or Cyrillic.
     Alphabet,
-    /// Of scripts with a sign for each word or syllable.
+    /// A sign of a script with one for each word or syllable.
     Sign,
 }
 

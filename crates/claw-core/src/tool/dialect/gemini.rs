@@ -1,7 +1,7 @@
 //! Gemini: a subset of OpenAPI 3.0, where unknown keywords fail the request.
 //!
-//! Each schema has one type; `null` is a flag, other unions are a lone `anyOf`. Lists name their items,
-//! enums are of strings, required fields are declared ones.
+//! Each schema has one type; `null` is a flag, other unions are a lone `anyOf`. Lists name their items, enums
+//! are of strings, required fields are declared ones.
 
 use serde_json::{Value, json};
 
@@ -9,17 +9,17 @@ use super::merge::{alternatives, constants, required, types};
 use super::plain::{Loss, Plain, plain};
 use crate::tool::Spec;
 
-/// Lists in values of any type: `items` has to be there, so this deep they are told.
+/// The depth to which nested lists are described in values of any type, since Gemini requires `items`.
 const MAX_LISTS: usize = 1;
-/// Enum values; a longer list is left to the check of the arguments.
+/// The most enum values; a longer list is left to the validation of arguments.
 const MAX_ENUM: usize = 500;
 
-/// A schema of arguments.
+/// Renders a schema of arguments.
 pub(super) fn render(schema: &Value) -> Value {
     Value::Object(of_type("object", &plain(schema).0, 0))
 }
 
-/// A function declaration. Parameters without a field are refused, so they are left out.
+/// Renders a function declaration. Parameters without fields are left out, because Gemini rejects them.
 pub(super) fn declaration(spec: &Spec) -> Value {
     let parameters = render(&spec.parameters);
     let mut declaration = json!({ "name": spec.name, "description": spec.description });
@@ -58,7 +58,7 @@ fn schema(schema: &Plain, lists: usize) -> Value {
     }
 }
 
-/// The types that a schema takes. Without a word on it, all of them.
+/// Returns the types that a schema accepts; all of them if it names none.
 fn type_names(schema: &Plain) -> Vec<&str> {
     match types(schema) {
         Some(types) if types.contains("number") => {
@@ -71,7 +71,7 @@ fn type_names(schema: &Plain) -> Vec<&str> {
     }
 }
 
-/// What a schema says of values of one type.
+/// Renders the part of a schema that concerns values of one type.
 fn of_type(name: &str, schema: &Plain, lists: usize) -> Plain {
     let mut rendered = Plain::from_iter([("type".to_owned(), name.into())]);
     let kept: &[&str] = match name {
@@ -123,14 +123,15 @@ fn items(schema: &Plain, lists: usize) -> Value {
     self::schema(items, lists)
 }
 
-/// The strings allowed, where only some are. Gemini refuses an empty one.
+/// Returns the allowed strings if the schema lists them; `None` if they cannot be sent. Gemini rejects an
+/// empty string.
 fn options(schema: &Plain) -> Option<Value> {
     let options: Vec<_> = constants(schema)?.into_iter().filter_map(Value::as_str).collect();
     let is_taken = !options.is_empty() && options.len() <= MAX_ENUM && !options.contains(&"");
     is_taken.then(|| json!(options))
 }
 
-/// Limits that exclude become ones that include.
+/// Turns exclusive limits into inclusive ones.
 fn limits(rendered: &mut Plain, schema: &Plain) {
     for (wider, exclusive) in [("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")] {
         if let Some(limit) = schema.get(exclusive) {

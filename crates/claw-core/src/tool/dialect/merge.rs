@@ -1,4 +1,4 @@
-//! Two plain schemas at once, and several folded into one object.
+//! Merging plain schemas, and folding several into one object.
 
 use std::collections::BTreeSet;
 
@@ -6,10 +6,10 @@ use serde_json::{Map, Value, json};
 
 use super::plain::{Loss, Plain};
 
-/// Enums beyond this are not compared value by value.
+/// The most enum values that are compared one by one.
 const MAX_COMPARED: usize = 1_000;
 
-/// What satisfies both. Where that cannot be said, one side is kept, which is wider.
+/// Returns a schema that requires both. If that cannot be expressed, one side is kept, which is wider.
 pub(super) fn merge(mut first: Plain, second: Plain, loss: &mut Loss) -> Plain {
     if first.is_empty() {
         return second;
@@ -28,7 +28,7 @@ pub(super) fn merge(mut first: Plain, second: Plain, loss: &mut Loss) -> Plain {
     first
 }
 
-/// Whether what `one` says of further fields concerns fields that only `other` names.
+/// Returns whether the rule of `one` for further fields concerns fields that only `other` names.
 fn governs_others(one: &Plain, other: &Plain) -> bool {
     let names =
         |schema: &Plain, name: &str| schema.get("properties").is_some_and(|all| all.get(name).is_some());
@@ -90,7 +90,7 @@ fn both(keyword: &str, mine: Value, theirs: Value, loss: &mut Loss) -> Value {
     }
 }
 
-/// The types in both; `None` if there is none.
+/// Returns the types in both; `None` if there are none.
 fn types_of(mine: &Value, theirs: &Value) -> Option<Value> {
     let (mine, theirs) = (type_names(mine), type_names(theirs));
     let has =
@@ -111,7 +111,7 @@ fn type_names(value: &Value) -> Vec<&str> {
     }
 }
 
-/// The types that a plain schema declares, or those of its constants.
+/// Returns the types that a plain schema declares, or those of its constants.
 pub(super) fn types(schema: &Plain) -> Option<BTreeSet<&str>> {
     if let Some(declared) = schema.get("type") {
         return Some(type_names(declared).into_iter().collect());
@@ -119,7 +119,7 @@ pub(super) fn types(schema: &Plain) -> Option<BTreeSet<&str>> {
     Some(constants(schema)?.into_iter().map(type_of).collect())
 }
 
-/// The values that a schema allows, where it lists them.
+/// Returns the values that a schema allows; `None` if it does not list them.
 pub(super) fn constants(schema: &Plain) -> Option<Vec<&Value>> {
     match (schema.get("const"), schema.get("enum")) {
         (Some(value), _) => Some(vec![value]),
@@ -140,7 +140,7 @@ fn type_of(value: &Value) -> &'static str {
     }
 }
 
-/// Whether a value could satisfy both, as far as types, constants and required tags tell.
+/// Returns whether a value could satisfy both, as far as types, constants and required tags tell.
 pub(super) fn overlap(one: &Plain, other: &Plain) -> bool {
     if let (Some(mine), Some(theirs)) = (constants(one), constants(other)) {
         return mine.len().max(theirs.len()) > MAX_COMPARED
@@ -166,12 +166,12 @@ fn property<'a>(schema: &'a Plain, name: &str) -> Option<&'a Plain> {
     schema.get("properties")?.get(name)?.as_object()
 }
 
-/// The names that a schema requires.
+/// Returns the names that a schema requires.
 pub(super) fn required(schema: &Plain) -> BTreeSet<&str> {
     schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect()
 }
 
-/// The schemas that a value may follow one of: the alternatives, each with what stands beside them.
+/// Returns the alternatives of a schema, each merged with the keywords beside them.
 pub(super) fn alternatives(mut schema: Plain, loss: &mut Loss) -> Vec<Plain> {
     let Some(Value::Array(branches)) = schema.remove("anyOf") else { return vec![schema] };
     let description = schema.remove("description");
@@ -186,7 +186,7 @@ pub(super) fn alternatives(mut schema: Plain, loss: &mut Loss) -> Vec<Plain> {
     all
 }
 
-/// The root as one object: alternatives folded into it, other types left out.
+/// Folds the root into one object: merges alternatives, drops other types.
 pub(super) fn fold_root(schema: Plain, loss: &mut Loss) -> Plain {
     let takes_objects = |schema: &Plain| types(schema).is_none_or(|types| types.contains("object"));
     let mut objects = alternatives(schema, loss).into_iter().filter(takes_objects);
@@ -200,7 +200,7 @@ pub(super) fn fold_root(schema: Plain, loss: &mut Loss) -> Plain {
     root
 }
 
-/// An object that takes what either takes.
+/// Returns an object that accepts the values of either.
 fn either(mut one: Plain, mut other: Plain) -> Plain {
     let both: BTreeSet<_> =
         required(&one).intersection(&required(&other)).map(|name| (*name).to_owned()).collect();
@@ -236,7 +236,7 @@ fn taken_properties(schema: &mut Plain) -> Plain {
     }
 }
 
-/// A value that follows either: constants become one list, all else alternatives.
+/// Returns a schema that accepts the values of either: constants become one list, all else alternatives.
 fn either_value(mine: Value, theirs: Value) -> Value {
     let (Value::Object(mine), Value::Object(theirs)) = (mine, theirs) else { return json!({}) };
     if mine.is_empty() || theirs.is_empty() {

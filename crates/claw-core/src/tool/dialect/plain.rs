@@ -1,26 +1,27 @@
-//! A schema without references and `allOf`, its root an object: what all dialects start from.
+//! Plain schemas, the input of all dialects: no references, no `allOf`, the root an object.
 //!
-//! Whatever cannot be said plainly is widened, never narrowed, and the first such loss is kept: the strict
-//! dialect cannot use a schema that lost something.
+//! A constraint that has no plain form is widened, never narrowed, and the first such loss is recorded: the
+//! strict dialect cannot use a schema that lost something.
 
 use serde_json::{Map, Value};
 
 use super::merge::{fold_root, merge, overlap};
 use super::reference::resolve;
 
-/// A schema as its keywords. Empty means that anything goes.
+/// The keywords of a schema. An empty one accepts everything.
 pub(super) type Plain = Map<String, Value>;
 
-/// Nesting that is kept; below it anything goes.
+/// The deepest nesting that is kept; a deeper schema accepts everything.
 pub(super) const MAX_DEPTH: usize = 48;
-/// Subschemas that are kept, with references counted each time they are inlined; after them anything goes.
+/// The most subschemas that are kept, counting references each time they are inlined; further ones accept
+/// everything.
 const MAX_SCHEMAS: usize = 2_000;
-/// Alternatives that are kept in one place; with more, anything goes.
+/// The most alternatives that are kept in one place; with more, the schema accepts everything.
 const MAX_ALTERNATIVES: usize = 100;
-/// Nesting of constants, defaults and examples.
+/// The deepest nesting of constants, defaults and examples.
 const MAX_DATA_DEPTH: usize = 16;
 
-/// What was widened, if anything: the first thing, in words.
+/// The first constraint that was widened, in words; `None` if nothing was.
 #[derive(Debug, Default)]
 pub(super) struct Loss(pub(super) Option<String>);
 
@@ -30,7 +31,7 @@ impl Loss {
     }
 }
 
-/// The plain form of a schema of arguments, and what was widened on the way.
+/// Returns the plain form of a schema of arguments, and the first loss.
 pub(super) fn plain(schema: &Value) -> (Plain, Loss) {
     let old = schema.get("$schema").and_then(Value::as_str).is_some_and(|draft| draft.contains("/draft-0"));
     let mut reader = Reader {
@@ -48,7 +49,7 @@ pub(super) fn plain(schema: &Value) -> (Plain, Loss) {
 
 struct Reader<'a> {
     root: &'a Value,
-    /// Drafts before 2019-09 ignore what stands beside a `$ref`.
+    /// True for drafts before 2019-09, which ignore the keywords beside a `$ref`.
     lone_refs: bool,
     following: Vec<&'a str>,
     schemas: usize,
@@ -75,7 +76,7 @@ impl<'a> Reader<'a> {
         plain
     }
 
-    /// The keywords of a schema together with the schemas it is combined with.
+    /// Reads the keywords of a schema together with the schemas it is combined with.
     fn combined(&mut self, keywords: &'a Plain) -> Plain {
         let mut plain = Plain::new();
         let reference = keywords.get("$ref").and_then(Value::as_str);
@@ -148,7 +149,7 @@ impl<'a> Reader<'a> {
             ("additionalProperties", Value::Bool(_)) => value.clone(),
             ("additionalProperties", _) => Value::Object(self.read(value)),
             ("prefixItems", Value::Array(schemas)) => self.list(schemas),
-            // Before 2020-12, a list of `items` was what `prefixItems` is now.
+            // Before 2020-12, a list of `items` meant what `prefixItems` means now.
             ("items", Value::Array(schemas)) => {
                 let list = self.list(schemas);
                 plain.insert("prefixItems".into(), list);
@@ -192,7 +193,8 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// What constrains, and is dropped where it is not one of the forms above. All else is annotation.
+/// Keywords that constrain values, and are dropped if they are not in one of the forms above. All others are
+/// annotations.
 const CONSTRAINTS: [&str; 33] = [
     "$dynamicRef",
     "$recursiveRef",

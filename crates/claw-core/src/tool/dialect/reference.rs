@@ -2,13 +2,14 @@
 
 use serde_json::Value;
 
-/// Follows a reference within a schema, such as `#/$defs/name`. What lies outside of it is never looked for.
+/// Follows a reference within a schema, such as `#/$defs/name`. References to other documents are not
+/// followed.
 pub fn resolve<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> {
     let pointer = reference.strip_prefix('#')?;
     if pointer.contains('%') { root.pointer(&decoded(pointer)?) } else { root.pointer(pointer) }
 }
 
-/// A pointer in a reference is percent-encoded.
+/// Decodes the percent-encoded pointer of a reference.
 fn decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();

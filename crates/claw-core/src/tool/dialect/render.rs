@@ -1,17 +1,17 @@
-//! Plain schemas for the providers that take JSON Schema, each without what it refuses.
+//! Plain schemas for the providers that take JSON Schema, each without the keywords that it rejects.
 
 use serde_json::{Map, Value};
 
 use super::plain::{Plain, plain};
 
-/// What a provider takes beyond types, fields, items, alternatives and constants.
+/// The keywords that a provider accepts beyond types, fields, items, alternatives and constants.
 pub(super) struct Keywords {
     takes: &'static [&'static str],
-    /// Whether objects are closed unless they say otherwise.
+    /// True if the provider closes objects unless they say otherwise.
     closed_by_default: bool,
 }
 
-/// All that a plain schema can hold.
+/// All keywords of a plain schema.
 pub(super) const FULL: Keywords = Keywords {
     takes: &[
         "default",
@@ -36,8 +36,8 @@ pub(super) const FULL: Keywords = Keywords {
     closed_by_default: false,
 };
 
-/// OpenAI takes nearly all where it need not be strict; the services that speak its protocol are less patient
-/// with tuples and patterns of names.
+/// OpenAI's keywords without strict mode. Tuples and patterns of names are left out, since some compatible
+/// services reject them.
 pub(super) const OPENAI: Keywords = Keywords {
     takes: &[
         "default",
@@ -56,11 +56,11 @@ pub(super) const OPENAI: Keywords = Keywords {
     closed_by_default: false,
 };
 
-/// xAI answers requests with lengths, counts, patterns or formats with an error.
+/// xAI's keywords: requests with lengths, counts, patterns or formats fail.
 pub(super) const XAI: Keywords =
     Keywords { takes: &["default", "maximum", "minimum"], closed_by_default: true };
 
-/// A schema of arguments with these keywords.
+/// Renders a schema of arguments with these keywords.
 pub(super) fn render(keywords: &Keywords, schema: &Value) -> Value {
     Value::Object(keywords.schema(plain(schema).0))
 }
@@ -87,7 +87,7 @@ impl Keywords {
         rendered
     }
 
-    /// Leaves out what would refuse values once a keyword it builds upon is gone.
+    /// Removes keywords that would reject values once a keyword they depend on is gone.
     fn open_what_is_not_told(&self, schema: &mut Plain) {
         for (missing, dependent) in [("patternProperties", "additionalProperties"), ("prefixItems", "items")]
         {
@@ -116,7 +116,7 @@ impl Keywords {
     }
 }
 
-/// What every provider takes.
+/// The keywords that every provider accepts.
 const STRUCTURE: [&str; 9] = [
     "additionalProperties",
     "anyOf",

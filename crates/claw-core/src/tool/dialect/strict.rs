@@ -1,4 +1,4 @@
-//! OpenAI's strict schemas: closed objects, every field required, what was optional may be null.
+//! OpenAI's strict schemas: closed objects, every field required, optional fields nullable.
 
 use std::{fmt, mem};
 
@@ -14,10 +14,10 @@ const MAX_ENUM: usize = 1_000;
 const FORMATS: [&str; 9] =
     ["date", "date-time", "duration", "email", "hostname", "ipv4", "ipv6", "time", "uuid"];
 
-/// Why a schema cannot be strict.
+/// The reason why a schema has no strict form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotStrict {
-    /// What strict schemas cannot say.
+    /// The constraint that strict schemas cannot express.
     pub reason: String,
 }
 
@@ -29,7 +29,7 @@ impl fmt::Display for NotStrict {
 
 impl std::error::Error for NotStrict {}
 
-/// The strict form of a schema of arguments, or why it has none.
+/// Returns the strict form of a schema of arguments, or the reason why it has none.
 pub fn strict(schema: &Value) -> Result<Value, NotStrict> {
     let (root, loss) = plain(schema);
     if let Some(reason) = loss.0 {
@@ -50,7 +50,7 @@ fn cannot<T>(what: impl Into<String>) -> Result<T, NotStrict> {
 }
 
 impl Writer {
-    /// A schema as alternatives of one type each.
+    /// Renders a schema as alternatives of one type each.
     fn schema(&mut self, schema: &Plain, optional: bool) -> Result<Value, NotStrict> {
         let mut loss = Loss::default();
         let mut branches: Vec<Plain> = Vec::new();

@@ -87,7 +87,7 @@ fn references_are_followed_within_the_schema_only() {
     }
 }
 
-/// Counts of `o200k_base`, taken once.
+/// Compares with counts of `o200k_base`, taken once.
 #[test]
 fn estimates_are_near_the_counts_of_a_tokenizer() {
     let read_file = json!({

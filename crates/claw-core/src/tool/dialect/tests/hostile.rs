@@ -1,4 +1,4 @@
-//! Schemas made to hang, overflow or swell.
+//! Schemas that try to make the renderer hang, overflow or swell.
 
 use std::mem;
 
@@ -14,7 +14,8 @@ fn survives(schema: &Value) {
     }
 }
 
-/// Built by hand: `json!` walks what is put into it. Dropping it would overflow the stack, so it is forgotten.
+/// Builds the schema by hand, since `json!` walks its input. Dropping it would overflow the stack, so it is
+/// leaked.
 fn nested(names: &[&str]) {
     let wrap = |inner, name: &&str| match *name {
         "[" => Value::Array(vec![inner]),

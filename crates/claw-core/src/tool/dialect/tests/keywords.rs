@@ -1,4 +1,4 @@
-//! What becomes of each keyword in each dialect.
+//! The rendering of each keyword in each dialect.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::tool::dialect::{Dialect, strict};
 
 use Dialect::{Anthropic, Default, Gemini, OpenAi, OpenAiStrict, XAi};
 
-/// A required field with this schema, and what the field becomes.
+/// Checks the rendering of a required field with this schema.
 #[track_caller]
 fn check(field: Value, expected: &[(Dialect, Value)]) {
     let schema = json!({ "type": "object", "properties": { "f": field }, "required": ["f"], "additionalProperties": false });
@@ -234,7 +234,7 @@ fn references_are_inlined() {
         json!({ "properties": { "a": { "$ref": "#/$defs/A", "description": "mine" } }, "$defs": { "A": { "type": "string", "description": "theirs" } } }),
         json!({ "type": "object", "properties": { "a": { "type": "string", "description": "mine" } } }),
     );
-    // Draft 7 hears nothing but the reference.
+    // Draft 7 ignores the keywords beside a reference.
     check_root(
         json!({
             "$schema": "http://json-schema.org/draft-07/schema#",

@@ -1,4 +1,4 @@
-//! What holds for all schemas and values.
+//! Properties that hold for all schemas and values.
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -9,7 +9,7 @@ fn name() -> impl Strategy<Value = String> + Clone {
     prop::sample::select(vec!["a", "b", "c"]).prop_map(Into::into)
 }
 
-/// Few values, so that schemas and values meet.
+/// Draws from few values, so that schemas and values meet.
 fn scalar() -> impl Strategy<Value = Value> + Clone {
     prop_oneof![
         Just(Value::Null),
@@ -83,7 +83,7 @@ fn object(inner: impl Strategy<Value = Value>) -> impl Strategy<Value = Value> {
     })
 }
 
-/// Alternatives at the root are closed, see the module on what is read into open ones.
+/// Closes the alternatives at the root; the module's documentation says what is read into open ones.
 fn root() -> impl Strategy<Value = Value> {
     let closed = || {
         object(schema()).prop_map(|mut schema| {
@@ -104,7 +104,7 @@ fn root() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Gemini's flag as JSON Schema, so that the checker understands it.
+/// Rewrites Gemini's flag as JSON Schema, so that the validator understands it.
 fn without_nullable(schema: &Value) -> Value {
     match schema {
         Value::Object(keywords) => {
@@ -120,7 +120,7 @@ fn without_nullable(schema: &Value) -> Value {
     }
 }
 
-/// A list in a list in a list: more than Gemini is told of values of any type.
+/// Counts nested lists; Gemini schemas of values of any type describe only few levels.
 fn lists(value: &Value) -> usize {
     match value {
         Value::Array(items) => 1 + items.iter().map(lists).max().unwrap_or(0),
@@ -129,7 +129,7 @@ fn lists(value: &Value) -> usize {
     }
 }
 
-/// The ways to leave out nulls that stand for absent fields.
+/// Returns the ways to drop nulls that stand for absent fields.
 fn without_nulls(value: &Value) -> Vec<Value> {
     match value {
         Value::Object(fields) => fields.iter().fold(vec![json!({})], |ways, (name, field)| {
@@ -157,7 +157,7 @@ fn without_nulls(value: &Value) -> Vec<Value> {
     }
 }
 
-/// Chance, as bytes that proptest can shrink.
+/// Random choices, as bytes that proptest can shrink.
 #[derive(Debug)]
 struct Luck {
     bytes: Vec<u8>,
@@ -171,7 +171,7 @@ impl Luck {
     }
 }
 
-/// A value that a schema probably accepts.
+/// Returns a value that a schema probably accepts.
 fn instance(root: &Value, schema: &Value, luck: &mut Luck) -> Value {
     if let Some(target) = schema["$ref"].as_str().filter(|_| luck.turn < 64) {
         return instance(root, resolve(root, target).unwrap(), luck);
@@ -228,7 +228,7 @@ fn is_valid(schema: &Value, value: &Value) -> bool {
     jsonschema::options().offline().build(schema).unwrap().is_valid(value)
 }
 
-/// How many cases each law gets; `make soak` asks for more.
+/// Returns the number of cases per property; `make soak` sets more.
 fn cases() -> u32 {
     std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(1_000)
 }
