@@ -1,4 +1,4 @@
-//! One thing that is wrong, where, and what to do about it.
+//! A problem found in the tree: its file and line, what is wrong and what to do about it.
 
 use std::fmt;
 

@@ -46,8 +46,8 @@ fn test_items(code: &[u8]) -> Vec<Range<usize>> {
     items
 }
 
-/// Where `word` stands in `code` as a whole word: no part of a longer name. `word` may be a path or end in
-/// punctuation.
+/// The positions of `word` in `code` as a whole word, not part of a longer name. `word` may be a path or end
+/// in punctuation.
 pub(crate) fn words<'a>(code: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
     let bytes = code.as_bytes();
     let mut from = 0;
@@ -86,7 +86,7 @@ pub(crate) fn line(text: &str, position: usize) -> usize {
     1 + text.bytes().take(position).filter(|b| *b == b'\n').count()
 }
 
-/// Where an item ends that starts at `from`: after its `;` or its closing brace.
+/// Returns the end of the item that starts at `from`: after its `;` or its closing brace.
 fn item_end(code: &[u8], from: usize) -> usize {
     let mut at = from;
     while at < code.len() {
@@ -153,7 +153,8 @@ impl Blanker<'_> {
         self.at = end.max(self.at + 1);
     }
 
-    /// Whether the byte here goes on a name, where `b` and `c` before a raw string do not count.
+    /// Returns whether the current byte continues a name; `b` and `c` before a raw string do not count as
+    /// one.
     fn inside_name(&self) -> bool {
         let before = |back: usize| self.at.checked_sub(back).map(|at| self.source[at]);
         match before(1) {

@@ -1,7 +1,7 @@
-//! What each built-in costs a model to read, counted by a real tokenizer.
+//! Token counts of the built-in tools' specs, by a real tokenizer.
 //!
-//! The tokenizer's tables are megabytes, so they stay here and the figures ship. Counted is what the default
-//! dialect sends: name, description and argument schema as one line of JSON.
+//! The tokenizer's tables are megabytes, so they stay here and only the counts ship. The counted text is what
+//! the default dialect sends: name, description and argument schema as one line of JSON.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -91,7 +91,7 @@ impl Page {
     }
 }
 
-/// What is worth saying beyond the table: only what differs from the ordinary.
+/// The lines below a tool's table row: only properties that differ from the defaults.
 fn facts(meta: &Meta) -> Vec<String> {
     let mut facts = Vec::new();
     if let Some(label) = &meta.label {

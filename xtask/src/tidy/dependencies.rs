@@ -1,4 +1,4 @@
-//! Which crate may depend on which: down the table, never up.
+//! The dependencies that each crate may have: down the table, never up.
 //!
 //! Reads the manifests, not the code, so a dependency that nothing uses yet is found too. Dev-dependencies
 //! may point anywhere but at the binary and at xtask: a test that looks upward builds no cycle into what
@@ -10,7 +10,8 @@ use toml::Table;
 use crate::finding::Finding;
 use crate::tree::{File, Tree};
 
-/// What each crate may depend on. A crate appears here with its first line of code, or before.
+/// Each crate with the crates that it may depend on. A new crate is added here before its first line of code
+/// or with it.
 const TABLE: &[(&str, &[&str])] = &[
     ("claw-core", &[]),
     ("claw-policy", &["claw-core"]),
@@ -31,7 +32,7 @@ const TABLE: &[(&str, &[&str])] = &[
     ("xtask", &[ANY]),
 ];
 
-/// What the library face may re-export.
+/// The crates that the library `clawsmith` may re-export.
 const LIBRARIES: &[&str] = &[
     "claw-core",
     "claw-policy",

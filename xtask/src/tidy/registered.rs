@@ -45,7 +45,7 @@ fn tools(code: &str) -> Vec<(String, usize)> {
     words(code, "impl Tool for").map(|at| (name(at), at)).filter(|(name, _)| !name.is_empty()).collect()
 }
 
-/// Whether the file at `path` names `item` outside `mod` and `use`.
+/// Returns whether the file at `path` names `item` outside `mod` and `use`.
 fn lists(tree: &Tree, path: &str, item: &str) -> bool {
     tree.file(path)
         .is_some_and(|file| words(&without_imports(&production(&file.text)), item).next().is_some())

@@ -18,7 +18,7 @@ use crate::tree::{File, Tree};
 
 /// The method that runs an erased tool.
 const ENTRY: &str = "run_erased";
-/// Where that method is declared.
+/// The file that declares that method.
 const DECLARATION: &str = "crates/claw-core/src/tool/erase.rs";
 /// The one file that calls it.
 const ROAD: &str = "crates/claw-registry/src/execute.rs";
@@ -78,7 +78,7 @@ fn check_road(file: &File, calls: &[usize], findings: &mut Vec<Finding>) {
     }
 }
 
-/// Where the entry is named other than to implement it, or inside an implementation of it.
+/// Positions of uses of the entry, except its implementations and uses within them.
 fn calls(code: &str) -> Vec<usize> {
     let implementing = |at: usize| code[..at].trim_end().ends_with("fn");
     let bodies: Vec<Range<usize>> =

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::finding::Finding;
 
-/// Where a reader starts looking: the generated page that shows every schema.
+/// The file that findings point to: the generated page that shows every schema.
 const WHERE: &str = "docs/tools.md";
 
 pub(super) fn check(tools: &[Arc<dyn AnyTool>]) -> Vec<Finding> {

@@ -103,7 +103,7 @@ fn ban(file: &File, at: usize, name: &str, advice: &str) -> Finding {
     Finding::new(&file.path, file.line(at), format!("`{name}`: {advice}"))
 }
 
-/// Where `std::fs` is imported as `std::{fs, ...}`.
+/// Positions of imports of `std::fs` that are written as `std::{fs, ...}`.
 fn grouped(code: &str, path: &str) -> Vec<usize> {
     let Some((parent, child)) = path.rsplit_once("::") else { return Vec::new() };
     let open = format!("{parent}::{{");
