@@ -19,7 +19,7 @@ use tokio::net::TcpListener;
 
 const ROUNDS: usize = 15;
 const FETCHES: usize = 100;
-/// How long the server takes for each page.
+/// The server's delay for each page.
 const SLOW: Duration = Duration::from_millis(500);
 
 fn page() -> String {

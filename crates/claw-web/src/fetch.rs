@@ -1,4 +1,4 @@
-//! One page: asked for, received within its limits, turned into text.
+//! Fetches a page within its limits and turns it into text.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -20,29 +20,30 @@ pub(crate) const MOST_READING: usize = 16;
 /// Threads that turn pages into text have room for deep trees.
 const STACK: usize = 64 * 1024 * 1024;
 
-/// How pages are fetched.
+/// Fetches pages.
 pub(crate) struct Fetcher {
     pub(crate) client: Client,
     pub(crate) whole: Duration,
     pub(crate) most_bytes: u64,
     pub(crate) redirects: usize,
-    /// Bounds how many pages are turned into text at once: that is work for a processor.
+    /// Limits the pages that are turned into text at once, which is CPU-bound.
     pub(crate) extracting: Arc<Semaphore>,
-    /// Bounds the threads that turn pages into text, until they end.
+    /// Limits the threads that turn pages into text; each holds its permit until it ends.
     pub(crate) reading: Arc<Semaphore>,
     /// Turns bytes into text.
     pub(crate) extract: Extract,
-    /// Its limits.
+    /// Time limits of `extract`.
     pub(crate) pace: Pace,
     /// Starts readers of PDF.
     pub(crate) pdf: Option<Arc<dyn PdfProcess>>,
 }
 
-/// Limits of the way from bytes to text.
+/// Time limits for turning bytes into text.
 pub(crate) struct Pace {
-    /// How long it may take.
+    /// Timeout.
     pub(crate) limit: Duration,
-    /// How long a page may hold its place among those that are read at once; a slower one goes on beside the others.
+    /// Time after which a page gives up its place among those being read at once; it continues beside the
+    /// others.
     pub(crate) turn: Duration,
 }
 

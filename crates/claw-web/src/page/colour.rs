@@ -42,12 +42,12 @@ impl Rgb {
         Some(Self { parts: [red, green, blue], alpha: colour.a })
     }
 
-    /// Whether no eye tells the two apart.
+    /// Returns whether the two colours are too close for a person to tell apart.
     pub(super) fn is_near(self, other: Self) -> bool {
         self.parts.iter().zip(other.parts).all(|(a, b)| a.abs_diff(b) <= 16)
     }
 
-    /// Whether nothing is seen in this colour.
+    /// Returns whether the colour is practically transparent.
     pub(super) fn is_clear(self) -> bool {
         self.alpha < 0.05
     }

@@ -24,7 +24,7 @@ pub type Page = WebPage;
 pub struct Source {
     /// The address that it came from.
     pub url: Url,
-    /// Its `Content-Type`.
+    /// The `Content-Type` header.
     pub content_type: Option<String>,
     /// The body, decompressed.
     pub body: Vec<u8>,
@@ -86,7 +86,7 @@ pub(crate) fn finish(page: &mut WebPage) {
     }
 }
 
-/// Whether a body is a PDF.
+/// Returns whether a body is a PDF.
 pub(crate) fn is_pdf(source: &Source) -> bool {
     Kind::of(&mime(source.content_type.as_deref()), &source.body) == Kind::Pdf
 }
@@ -149,7 +149,7 @@ impl Kind {
     }
 }
 
-/// Whether bytes are no text: UTF-16 has zeros too, but begins with a mark.
+/// Returns whether the body is binary: it contains a zero and has no byte order mark of UTF-16.
 fn is_binary(start: &[u8]) -> bool {
     let is_marked = start.starts_with(&[0xff, 0xfe]) || start.starts_with(&[0xfe, 0xff]);
     !is_marked && start.contains(&0)

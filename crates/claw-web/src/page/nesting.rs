@@ -1,4 +1,5 @@
-//! How deep a page nests its elements, estimated before it is parsed: parsers take time by the square of that.
+//! Estimates how deeply a page nests its elements before it is parsed: parsing time grows with the square of
+//! the depth.
 
 /// Pages that nest deeper are not parsed. Honest ones stay below a hundred.
 pub(super) const DEEPEST: usize = 1500;

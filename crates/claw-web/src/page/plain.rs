@@ -30,7 +30,7 @@ pub(super) fn tidy(text: &str) -> String {
     out
 }
 
-/// One line of at most so many characters; `None` where nothing is left.
+/// Joins the text into one line of at most `most` characters; `None` if nothing is left.
 pub(crate) fn label(text: &str, most: usize) -> Option<String> {
     let words =
         text.split_whitespace().map(|word| word.chars().filter(|c| !is_invisible(*c)).collect::<String>());

@@ -92,7 +92,7 @@ impl Region {
         Self { words, is_named }
     }
 
-    /// Whether an article of so many words lacks much of the region.
+    /// Returns whether an article of so many words misses a large part of the region.
     pub(super) fn is_better_than(&self, words: usize) -> bool {
         let share = if self.is_named { 5 } else { 4 };
         self.words * share / 10 > words || (self.words < 400 && self.words * 8 / 10 > words)

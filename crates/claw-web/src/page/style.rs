@@ -44,7 +44,7 @@ impl Look {
         Self { color, background, ..Self::default() }
     }
 
-    /// Whether the element is not seen.
+    /// Returns whether the element cannot be seen.
     pub(super) fn is_hidden(&self) -> bool {
         let is = |said: Option<bool>| said == Some(true);
         is(self.not_displayed)
@@ -201,7 +201,7 @@ fn resolved(value: &str, variables: &Variables) -> String {
     value
 }
 
-/// Where the parenthesis that begins a text ends.
+/// Returns the position of the parenthesis that closes the one at the start of the text.
 fn parenthesis_end(text: &str) -> Option<usize> {
     let mut depth = 0_usize;
     for (at, byte) in text.bytes().enumerate() {
@@ -240,10 +240,10 @@ fn without_comments(text: &str) -> String {
     out
 }
 
-/// How specific a selector is: its ids, its classes, and its place in the page.
+/// Specificity of a selector: its ids, its classes, and its position in the page.
 type Weight = (usize, usize, usize);
 
-/// One simple selector with its declarations.
+/// A simple selector with its declarations.
 struct Rule {
     /// Element name; empty for any.
     name: String,
@@ -293,7 +293,7 @@ impl Sheet {
         }
     }
 
-    /// Whether style comes from elsewhere, too.
+    /// Returns whether the page loads other style sheets, which are not read.
     pub(super) fn has_others(&self) -> bool {
         self.others
     }
@@ -410,7 +410,7 @@ fn parts(selectors: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Where the block that begins a text ends.
+/// Returns the position of the brace that closes the block at the start of the text.
 fn block_end(text: &str) -> Option<usize> {
     let mut depth = 0_usize;
     for (at, byte) in text.bytes().enumerate() {

@@ -31,7 +31,7 @@ pub fn enter_if_asked() {
     LETS_IN.store(true, Ordering::Release);
 }
 
-/// Whether a reader can be started.
+/// Returns whether a reader can be started: `enter_if_asked` was called.
 pub fn is_let_in() -> bool {
     LETS_IN.load(Ordering::Acquire)
 }

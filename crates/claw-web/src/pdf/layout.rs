@@ -262,7 +262,7 @@ fn scale(place: Affine) -> (Vec2, f64) {
     (along, up.hypot() * UNITS)
 }
 
-/// Whether no eye tells two colours apart.
+/// Returns whether two colours are too close for a person to tell apart.
 fn is_near(a: Colour, b: Colour) -> bool {
     a.iter().zip(b).take(3).all(|(a, b)| (a - b).abs() < 0.04)
 }

@@ -1,7 +1,8 @@
 //! PDF as text. The reader runs in a process of its own, since a hostile document can make it loop, panic or use up memory.
 //!
-//! That process is this program again, in a sandbox without network and files: the document comes on its standard input,
-//! each page leaves as one line of JSON. If the process is cut off, the pages that it has read are kept.
+//! The process is this program again, in a sandbox without network and files: it reads the document from
+//! standard input and prints each page as one line of JSON. If the process is killed, the pages printed so
+//! far are kept.
 
 mod child;
 mod layout;
@@ -54,7 +55,7 @@ impl std::fmt::Display for Cut {
     }
 }
 
-/// One line that the process prints.
+/// A line that the process prints.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Line {

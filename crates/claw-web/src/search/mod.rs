@@ -24,7 +24,7 @@ use crate::host::SearchKeys;
 
 /// An answer longer than this is none.
 const MOST_BYTES: u64 = 4 * 1024 * 1024;
-/// How long a provider that refused for its limits is left alone.
+/// Pause for a provider that answered that its rate limit is exceeded.
 const REST: Duration = Duration::from_secs(60);
 
 /// A search provider.
@@ -334,7 +334,7 @@ impl Link {
     }
 }
 
-/// Whether an address is on this machine or network.
+/// Returns whether an address is on this machine or network.
 fn is_near(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
     host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| !is_public(address))

@@ -13,7 +13,7 @@ use secrecy::SecretString;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-/// How a request is answered.
+/// A server's answer to a request.
 #[derive(Clone)]
 pub(crate) enum Answer {
     /// These bytes, head included.

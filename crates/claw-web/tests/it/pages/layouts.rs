@@ -24,7 +24,7 @@ pub(crate) const LAYOUTS: [(&str, Layout); 12] = [
     ("index", index),
 ];
 
-/// One of five spellings, by the variant.
+/// Picks one of five spellings by the variant.
 fn pick(variant: usize, spellings: [&'static str; 5]) -> &'static str {
     spellings[variant % 5]
 }
