@@ -30,46 +30,46 @@ use crate::providers::{ConfigError, resolve};
 
 /// An answer longer than this is none.
 const MOST_BYTES: u64 = 128 * 1024 * 1024;
-/// How often passages are sent again where that may help; a question is asked once.
+/// Number of retries for passages after a transient error; a query is sent once.
 const RETRIES: u32 = 3;
 /// The first wait before that; each is twice the one before.
 const WAIT: Duration = Duration::from_millis(500);
-/// The longest wait. What takes longer is tried again by the indexer.
+/// The longest wait. Past it, the indexer tries again later.
 const LONGEST_WAIT: Duration = Duration::from_secs(20);
 
-/// The model that makes vectors of memory.
+/// The embedding model for memory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct EmbeddingsConfig {
-    /// The format that it speaks.
+    /// The format that the server speaks.
     pub kind: EmbeddingsKind,
-    /// Its name, such as `text-embedding-3-small` or `nomic-embed-text`.
+    /// The model's name, such as `text-embedding-3-small` or `nomic-embed-text`.
     pub model: String,
     /// The directory of a `local` model, from that of the configuration file: `model.safetensors` and `tokenizer.json`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<PathBuf>,
-    /// Where it is, such as `http://localhost:11434/v1`. Left out: the public address of the kind.
+    /// Base URL, such as `http://localhost:11434/v1`. Left out: the public address of the kind.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base_url: Option<String>,
     /// Environment variables that may hold its key; the first that is set counts.
     pub key_env: Vec<String>,
     /// Sealed secrets that may hold its key, looked for after those of the environment.
     pub key_secret: Vec<String>,
-    /// Whether it may be at an address that is not public. An address or `localhost` in `base_url` says so already.
+    /// Allows an address that is not public. An IP address or `localhost` in `base_url` implies it.
     pub private: bool,
     /// The length of its vectors, for models that can make several. Left out: the model's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 16_384))]
     pub dimensions: Option<u32>,
-    /// How many texts are sent together at most.
+    /// Largest number of texts in one request.
     #[schemars(range(min = 1, max = 2048))]
     pub batch: u32,
-    /// How long one request may take, in seconds.
+    /// Timeout of one request, in seconds.
     #[schemars(range(min = 1, max = 600))]
     pub seconds: u32,
 }
 
-/// The format that a model of vectors speaks.
+/// The format of an embeddings server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum EmbeddingsKind {
@@ -314,7 +314,7 @@ impl Embedder for RemoteEmbedder {
     }
 }
 
-/// Whether trying again later may help.
+/// Returns whether a retry may help.
 fn is_transient(fault: Fault) -> bool {
     matches!(
         fault,

@@ -22,7 +22,7 @@ enum Open {
 }
 
 struct OpenCall {
-    /// What the provider calls it by while it streams.
+    /// The provider's key for the call while it streams.
     key: u64,
     id: String,
     tool: String,
@@ -58,7 +58,8 @@ impl<'a> Gather<'a> {
         }
     }
 
-    /// What the provider wants back with the thought that came last; a thought of its own where none did.
+    /// Adds a seal to the last thought, to be sent back to the provider; starts an empty thought if the last
+    /// part is none.
     pub(crate) fn seal_thinking(&mut self, new: Seal) {
         match self.parts.last_mut() {
             Some(Open::Thinking { seal: Some(seal), .. }) if seal.provider == new.provider => {

@@ -16,13 +16,13 @@ use claw_core::store::Role;
 use claw_core::tool::Block;
 use serde_json::{Map, Value, json};
 
-/// What is said at one go.
+/// A message of the request.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Message<'a> {
     User(Vec<Content<'a>>),
     /// Words, thoughts and calls of a model.
     Model(Vec<&'a Part>),
-    /// What came of the calls just before, in their order.
+    /// The results of the preceding calls, in their order.
     Results(Vec<Outcome<'a>>),
 }
 

@@ -1,15 +1,15 @@
-//! Where keys come from. They are read when a model is asked for, so that a new one holds at once.
+//! Sources of API keys. A key is read each time a model is requested, so that a new key takes effect at once.
 
 use async_trait::async_trait;
 use claw_core::TenantId;
 use secrecy::SecretString;
 
-/// Where a key is.
+/// The source of a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeyPlace {
-    /// In a variable of the environment. Such keys are the deployment's, whoever asks.
+    /// An environment variable. Its key belongs to the deployment and serves every tenant.
     Env(String),
-    /// Among the sealed secrets, by name.
+    /// A sealed secret, by name.
     Secret(String),
 }
 

@@ -28,7 +28,7 @@ use crate::scripted::Scripted;
 use crate::wire::Wire;
 use resolve::Provider;
 
-/// How like two names must be for one to be suggested for the other.
+/// Least similarity of two names for one to be suggested for the other.
 const CLOSE: f64 = 0.6;
 
 /// The models of a deployment.
@@ -37,39 +37,39 @@ pub struct Providers {
     providers: BTreeMap<SmolStr, Provider>,
     keys: Arc<dyn Keys>,
     client: Client,
-    /// Which key of a provider worked last.
+    /// Index of the key of a provider that worked last.
     turns: Mutex<BTreeMap<(TenantId, SmolStr), Arc<AtomicUsize>>>,
 }
 
-/// What is wrong with the configuration of models.
+/// An error in the configuration of models.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{key}`: {reason}")]
 pub struct ConfigError {
-    /// Which key of the configuration, below that of models.
+    /// The configuration key, below that of models.
     pub key: String,
-    /// What is wrong, and what to try.
+    /// The problem, and what to try.
     pub reason: String,
 }
 
-/// A provider, as it is listed.
+/// A provider, as listed to users.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProviderCard {
-    /// Its name.
+    /// The provider's name.
     pub name: SmolStr,
-    /// How it is spoken to.
+    /// Wire format.
     pub kind: ProviderKind,
-    /// Where it is; empty for a script.
+    /// Base URL; empty for a script.
     pub base_url: String,
-    /// The model that answers where none is named.
+    /// The default model.
     pub model: Option<SmolStr>,
-    /// How many keys were found, or why they could not be read.
+    /// Number of keys found, or why they could not be read.
     pub keys: Result<usize, String>,
-    /// Whether it needs a key.
+    /// The provider needs a key.
     pub needs_key: bool,
 }
 
 impl ProviderCard {
-    /// Whether it can be asked.
+    /// Returns whether the provider can be used: it has a key or needs none.
     pub fn is_ready(&self) -> bool {
         !self.needs_key || self.keys.as_ref().is_ok_and(|count| *count > 0)
     }
@@ -132,7 +132,7 @@ impl Providers {
         SmolStr::new_static(DEMO)
     }
 
-    /// One model, without those that stand in for it.
+    /// Returns one model, without its fallbacks.
     async fn single(
         &self,
         tenant: &TenantId,
@@ -211,7 +211,7 @@ impl Providers {
         ModelError { provider: provider.into(), model: model.into(), fault: Fault::NotSetUp, message }
     }
 
-    /// That there is no provider of this name, which one was probably meant, and which there are.
+    /// The message for an unknown provider, with a suggestion and the known names.
     fn no_provider(&self, name: &str) -> String {
         let likeness = |other: &&SmolStr| strsim::normalized_damerau_levenshtein(name, other);
         let near = self.providers.keys().max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
@@ -243,7 +243,7 @@ impl Providers {
         }
     }
 
-    /// Who stands in for a model.
+    /// The fallbacks of a model.
     fn fallback(&self, card: &ModelCard) -> &[String] {
         let own =
             self.config.providers.get(card.provider.as_str()).and_then(|p| p.models.get(card.model.as_str()));

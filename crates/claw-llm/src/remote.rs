@@ -1,4 +1,4 @@
-//! A model that is asked over HTTP: with its keys in turn, again where that may help.
+//! A model behind HTTP: rotates its keys and retries transient failures.
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::sync::Arc;
@@ -18,19 +18,19 @@ use crate::wire::Wire;
 
 /// An answer longer than this is none.
 const MOST_BYTES: u64 = 64 * 1024 * 1024;
-/// How long to wait for what may follow a whole answer, such as what it cost.
+/// Time to wait after a complete answer for more, such as usage.
 const TAIL: Duration = Duration::from_secs(1);
-/// How much of a refusal is read.
+/// Longest part of an error response that is read.
 const MOST_REFUSAL: usize = 64 * 1024;
 
-/// How often and how long a model is waited for.
+/// Retries and timeouts of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Patience {
-    /// How many times it is asked again.
+    /// Number of retries.
     pub(crate) retries: u32,
-    /// About how long the first wait is; each is about twice the one before.
+    /// Approximate first wait; each is about twice the one before.
     pub(crate) wait: Duration,
-    /// The longest wait. A provider that asks for more is not waited for.
+    /// The longest wait. If a provider asks for a longer one, there is no retry.
     pub(crate) longest: Duration,
     pub(crate) times: Times,
 }
@@ -44,7 +44,7 @@ pub(crate) struct Remote {
     pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
     /// Empty where the server asks for none.
     pub(crate) keys: Vec<SecretString>,
-    /// Which key worked last. Shared by all models of a provider.
+    /// Index of the key that worked last. Shared by all models of a provider.
     pub(crate) turn: Arc<AtomicUsize>,
     pub(crate) patience: Patience,
 }
@@ -191,7 +191,7 @@ impl Remote {
 }
 
 impl Patience {
-    /// How long to wait before asking again; `None` where that would not help.
+    /// Returns the wait before the next retry; `None` if there is none.
     fn wait(self, fault: Fault, again: u32) -> Option<Duration> {
         if !fault.passes() || again >= self.retries {
             return None;
@@ -260,7 +260,7 @@ impl<'a> Listening<'a> {
         Self { ear, heard: AtomicBool::new(false) }
     }
 
-    /// What was heard does not count.
+    /// Tells the listener to discard the pieces heard so far.
     pub(crate) fn again(&self, reason: &str) {
         if self.heard.swap(false, Ordering::Relaxed) {
             self.ear.hear(Piece::Again { reason });

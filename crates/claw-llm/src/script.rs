@@ -56,7 +56,7 @@ pub struct Script {
     turns: Vec<Turn>,
 }
 
-/// What a script says of the model that plays it.
+/// Properties of the model that plays the script.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Model {
     pub(crate) context: u64,
@@ -65,14 +65,14 @@ pub(crate) struct Model {
     pub(crate) prices: Prices,
 }
 
-/// What is played where it fits.
+/// A turn of the script, with the condition under which it is played.
 #[derive(Debug)]
 struct Turn {
     when: When,
     steps: Vec<Written>,
     stop: Option<Stop>,
     tokens: Option<Tokens>,
-    /// How many times it would have fitted, were it not for `time` and `first`.
+    /// Number of times the turn has fitted, apart from `time` and `first`.
     fitted: AtomicU32,
 }
 
@@ -87,63 +87,63 @@ enum Written {
     Hang,
 }
 
-/// How fast something is said.
+/// The speed of streaming.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pace {
-    /// How many characters come at once.
+    /// Characters per piece.
     pub piece: usize,
-    /// How long it takes before each piece.
+    /// Delay before each piece.
     pub delay: Duration,
 }
 
-/// One answer, as a script has it played.
+/// An answer that a script plays.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Scene {
-    /// What happens, in order.
+    /// The steps, in order.
     pub steps: Vec<Step>,
-    /// Why it ends, unless it fails or hangs before.
+    /// Stop reason, unless the answer fails or hangs before.
     pub stop: Stop,
-    /// What the script says was read and written.
+    /// Token usage that the script states.
     pub tokens: Option<Tokens>,
 }
 
-/// One thing that happens in an answer. What is cut has been cut already, and nothing follows it.
+/// A step of an answer. Cut texts are already cut, and nothing follows them.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Step {
     /// Words.
     Say {
         /// The words.
         text: String,
-        /// How fast.
+        /// The speed.
         pace: Pace,
     },
     /// A thought.
     Think {
         /// The thought.
         text: String,
-        /// How fast.
+        /// The speed.
         pace: Pace,
     },
     /// A call of a tool.
     Call {
-        /// Which tool.
+        /// The tool's name.
         tool: String,
         /// The arguments as text: JSON, or not.
         args: String,
         /// The model's id of the call, where the script gives one.
         id: Option<String>,
-        /// How fast.
+        /// The speed.
         pace: Pace,
-        /// Whether the arguments were cut off.
+        /// The arguments were cut off.
         cut: bool,
     },
     /// Nothing, for a while.
     Wait(Duration),
     /// The answer fails here.
     Fail {
-        /// How.
+        /// The kind of failure.
         fault: Fault,
-        /// What is said of it.
+        /// The error message.
         message: String,
     },
     /// The answer never goes on.
@@ -154,21 +154,21 @@ pub enum Step {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("no turn of the script `{script}` fits; the last words were `{said}`: add a turn without `when`")]
 pub struct NoTurn {
-    /// Which script.
+    /// The script's name.
     pub script: SmolStr,
     /// The beginning of the user's last words.
     pub said: String,
 }
 
-/// Why a script is refused.
+/// An error in a script.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {reason}", self.place())]
 pub struct ScriptError {
-    /// Which script.
+    /// The script's name.
     pub script: SmolStr,
-    /// In which line, where one is at fault.
+    /// The line at fault, counted from 1, if there is one.
     pub line: Option<usize>,
-    /// What is wrong, and what to try.
+    /// The problem, and what to try.
     pub reason: String,
 }
 
@@ -206,18 +206,17 @@ impl Script {
         DEMO.clone()
     }
 
-    /// Its name.
+    /// The script's name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What it says of the model that plays it.
+    /// Properties of the model that plays the script.
     pub(crate) fn about(&self) -> &Model {
         &self.about
     }
 
-    /// What is played in answer to a question. Asking counts: a turn that is for the first time only is not
-    /// played twice.
+    /// Returns the answer to a question. Each call counts: a turn with `first = 1` is not played twice.
     pub fn play(&self, question: &Question) -> Result<Scene, NoTurn> {
         let conversation = Conversation::of(question);
         for turn in &self.turns {

@@ -42,7 +42,7 @@ impl Scripted {
         ModelError { provider: self.card.provider.clone(), model: self.card.model.clone(), fault, message }
     }
 
-    /// What is heard and what the answer is made of.
+    /// Plays a scene to the listener and returns the parts of the answer.
     async fn perform(&self, scene: &Scene, ear: &dyn Ear) -> Result<Vec<Part>, ModelError> {
         let mut parts = Vec::with_capacity(scene.steps.len());
         for step in &scene.steps {

@@ -14,7 +14,7 @@ pub(crate) struct Events {
     begun: bool,
 }
 
-/// Why a stream is none of events.
+/// The reason why a body is not a valid event stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NoEvents {
     #[error("an event is longer than {MOST_BYTES} bytes")]
@@ -41,7 +41,7 @@ impl Events {
         Ok(())
     }
 
-    /// What was not ended by an empty line. Some servers leave the last one out.
+    /// The data of a last event without an empty line at its end. Some servers leave it out.
     pub(crate) fn rest(&mut self) -> Result<Option<String>, NoEvents> {
         if !self.line.is_empty() {
             self.end_line()?;

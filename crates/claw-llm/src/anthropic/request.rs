@@ -1,7 +1,8 @@
 //! A question as Anthropic's messages take it.
 //!
-//! What is sent is cached up to four marks: one where the prompt begins to change, which covers the tools too, and
-//! one at the end of each of the last two things that were said, so that the next question finds the one before.
+//! The request is cached up to at most four marks: one where the prompt begins to change, which covers the
+//! tools too, and one at the end of each of the last two messages, so that the next request finds the
+//! previous one in the cache.
 
 use claw_core::message::{Part, Seal, Wanted};
 use claw_core::port::{Choice, ModelCard, Question};

@@ -11,7 +11,7 @@ use crate::wire::{self, Reader, count};
 
 #[derive(Default)]
 pub(super) struct Stream {
-    /// Why it stopped is known.
+    /// The stop reason has arrived.
     ended: bool,
 }
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::EmbeddingsKind;
 use crate::fault::Trouble;
 
-/// One format.
+/// The format of one kind of server.
 pub(super) struct Format(pub(super) EmbeddingsKind);
 
 impl Format {

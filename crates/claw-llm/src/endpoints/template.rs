@@ -92,7 +92,7 @@ fn alone(text: &str) -> Option<&str> {
     next(text).filter(|(before, _, after)| before.is_empty() && after.is_empty()).map(|(_, name, _)| name)
 }
 
-/// What stands before the next place, its name, and what stands after it.
+/// Finds the next place: the text before it, its name, and the text after it.
 fn next(text: &str) -> Option<(&str, &str, &str)> {
     let mut from = 0;
     while let Some(at) = text.get(from..)?.find("{{") {

@@ -8,8 +8,7 @@ use serde_json::{Value, json};
 use super::SEAL;
 use crate::history::{self, Content, Message, Outcome};
 
-/// What stands for a thought's signature where a call has none, because another model made it. Gemini 3 refuses
-/// calls without.
+/// Placeholder signature for calls made by another model: Gemini 3 refuses calls without one.
 const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 
 pub(super) fn body(question: &Question, card: &ModelCard) -> Value {
@@ -38,7 +37,7 @@ pub(super) fn body(question: &Question, card: &ModelCard) -> Value {
     body
 }
 
-/// Whether it is Gemini 3 or later.
+/// Returns whether the model is Gemini 3 or later.
 fn wants_signatures(model: &str) -> bool {
     let version = model.rsplit('/').next().and_then(|name| name.strip_prefix("gemini-"));
     let major = version.and_then(|version| version.split(['.', '-']).next()?.parse::<u32>().ok());

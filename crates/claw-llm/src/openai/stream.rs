@@ -13,11 +13,11 @@ const MOST_CALLS: u64 = 1_000;
 
 #[derive(Default)]
 pub(super) struct Stream {
-    /// `[DONE]`, or why it stopped.
+    /// `[DONE]` or a stop reason has arrived.
     ended: bool,
-    /// How many calls there were, for servers that do not number them.
+    /// Number of calls so far, for servers that do not number them.
     calls: u64,
-    /// Which of our keys the server's index stands for now.
+    /// Our key of each server index, as (server index, key).
     keys: Vec<(u64, u64)>,
     begun: bool,
 }

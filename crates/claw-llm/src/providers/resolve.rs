@@ -1,4 +1,4 @@
-//! From configuration to providers that can be asked, or the key at fault.
+//! Turns configuration into usable providers, or reports the key at fault.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -195,12 +195,12 @@ impl Provider {
         !self.places.is_empty()
     }
 
-    /// What to do where there is no key.
+    /// The message for a missing key.
     pub(super) fn no_key(&self) -> String {
         no_key(&self.places).unwrap_or_default()
     }
 
-    /// The keys that are there, each once, in order.
+    /// Reads the keys, each once, in order.
     pub(super) async fn keys(&self, keys: &dyn Keys, tenant: &TenantId) -> Result<Vec<SecretString>, String> {
         use secrecy::ExposeSecret as _;
         let mut found: Vec<SecretString> = Vec::new();
@@ -244,7 +244,7 @@ pub(crate) fn near(base: &Url, private: bool) -> Option<Origin> {
     Origin::of(base).filter(|_| private || near)
 }
 
-/// What to do where there is no key; `None` where none is needed.
+/// The message for a missing key; `None` if no key is needed.
 pub(crate) fn no_key(places: &[KeyPlace]) -> Option<String> {
     let named = places.iter().map(|place| match place {
         KeyPlace::Env(name) => format!("the variable `{name}`"),

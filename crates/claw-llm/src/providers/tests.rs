@@ -32,7 +32,7 @@ fn providers(text: &str, keys: &'static [&'static str]) -> Providers {
     Providers::new(config(text), Path::new("/nowhere"), Arc::new(Has(keys))).unwrap()
 }
 
-/// Which model answers, or why none does.
+/// The model that answers, or the error.
 async fn who(
     text: &str,
     keys: &'static [&'static str],

@@ -1,4 +1,4 @@
-//! From the file to a script that can be played, or the line at fault.
+//! Turns a file into a script, or reports the line at fault.
 
 use std::ops::Range;
 use std::sync::atomic::AtomicU32;
@@ -14,7 +14,7 @@ use super::fit::When;
 use super::template::{ArgsTemplate, Template};
 use super::{Model, Pace, Script, ScriptError, Turn, Written};
 
-/// What is wrong, and where.
+/// An error and its byte range.
 type Wrong = (Range<usize>, String);
 
 pub(super) fn script(name: &str, text: &str) -> Result<Script, ScriptError> {

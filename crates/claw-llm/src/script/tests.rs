@@ -43,7 +43,7 @@ pub(crate) fn offered(names: &[&str]) -> Vec<Spec> {
     names.iter().map(spec).collect()
 }
 
-/// What happens, in a line per step.
+/// The played steps, one line each.
 fn played(script: &Script, question: &Question) -> String {
     let scene = match script.play(question) {
         Ok(scene) => scene,

@@ -1,4 +1,4 @@
-//! What each provider is sent, word for word.
+//! The request bodies of each provider, as snapshots.
 
 use claw_core::image::Image;
 use claw_core::message::{Args, Part, Seal, Told, Turn, Wanted};

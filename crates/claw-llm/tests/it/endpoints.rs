@@ -59,7 +59,7 @@ fn full() -> EndpointRequest {
     request(json!({ "topic": "crabs", "question": "{{tags}}", "tags": ["a", 2] }))
 }
 
-/// What came back, or the kind of failure and what the model reads.
+/// The answer's value, or the kind of failure and the text that the model reads.
 async fn send(
     endpoints: &ConfiguredEndpoints,
     request: &EndpointRequest,

@@ -1,4 +1,4 @@
-//! What goes wrong, and how often it is tried again.
+//! Failures and retries.
 
 use std::time::Duration;
 

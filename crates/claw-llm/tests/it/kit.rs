@@ -1,4 +1,4 @@
-//! What the tests share.
+//! Helpers shared by the tests.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -23,7 +23,7 @@ impl Matrix {
         self.columns
     }
 
-    /// One row; empty where there is none.
+    /// Returns a row; empty if there is none.
     pub(super) fn row(&self, at: usize) -> &[f32] {
         self.numbers.get(at * self.columns..(at + 1) * self.columns).unwrap_or_default()
     }
