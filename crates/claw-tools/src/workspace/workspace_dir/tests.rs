@@ -38,7 +38,7 @@ fn spec() {
       "properties": {
         "context": {
           "default": "user",
-          "description": "Whose workspace.",
+          "description": "Owner of the workspace.",
           "enum": [
             "user",
             "team"
