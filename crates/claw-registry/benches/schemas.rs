@@ -1,4 +1,4 @@
-//! What schemas cost: 100 tools written for each provider, one small call checked.
+//! Cost of schemas: 100 tools rendered for each provider, and one small call checked.
 //!
 //! Prints `name<TAB>value<TAB>unit`, the best of several rounds.
 

@@ -58,17 +58,17 @@ pub struct Request {
     pub call: CallId,
     /// The model's id of it, kept beside ours.
     pub model_id: Option<SmolStr>,
-    /// The agent's run that it is part of: what it changes can be undone with the rest of the run.
+    /// The agent's run that the call is part of: its changes can be undone with the rest of the run.
     pub run: Option<JobId>,
-    /// Rings when the caller gives up.
+    /// Cancelled when the caller gives up.
     pub cancel: CancellationToken,
-    /// Who hears how far the tool is.
+    /// Receives the tool's progress.
     pub progress: Progress,
-    /// How long the tool may run; the tool's or the deployment's limit where none is given.
+    /// Time limit of the tool; `None` uses the tool's or the deployment's limit.
     pub timeout: Option<Duration>,
-    /// How much time its caller has left: the tool may not run for longer, whatever its own limit is.
+    /// Time that the caller has left; the tool may not run longer, whatever its own limit is.
     pub within: Option<Duration>,
-    /// Whether a person can be asked.
+    /// The way to get an approval, if the call needs one.
     pub asking: Asking,
 }
 
@@ -90,7 +90,7 @@ impl Arguments {
     }
 }
 
-/// How a call that needs an approval gets it.
+/// The way in which a call gets an approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Asking {
@@ -107,7 +107,7 @@ pub enum Asking {
 }
 
 impl Asking {
-    /// Whether the call ends while its approval is open.
+    /// Returns whether the call ends while its approval is pending.
     pub(crate) const fn parks(self) -> bool {
         matches!(self, Self::Watched | Self::Unwatched)
     }
@@ -273,24 +273,24 @@ fn unknown(offer: &Offer, name: &str, scrubber: &CallScrubber) -> Refusal {
     }
 }
 
-/// Why a result says nothing.
+/// The text in place of a result that cannot be scrubbed.
 const WITHHELD: &str = "what the call gave is withheld: a credential it ran with is too short to be told from \
                         ordinary text; a person has to give it a longer one";
 
-/// One call on its way, once its tool is found.
+/// A call in execution, once its tool is found.
 struct Trip<'a> {
     executor: &'a Executor,
     offer: &'a Offer,
     tool: &'a Offered,
     built: Arc<Built>,
     request: Request,
-    /// The skills that are in use.
+    /// The skills in use.
     skills: Arc<ActiveSkills>,
 }
 
 /// A tool that the caller may use now.
 struct Authorised {
-    /// What the policy left of its ceiling.
+    /// The tool's effects that the policy allows.
     left: Effects,
     /// The tool that is registered now.
     built: Arc<Built>,

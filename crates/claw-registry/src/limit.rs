@@ -1,4 +1,4 @@
-//! The windows of all sessions: how many calls each may still make.
+//! The rate limiter's windows of all sessions.
 //!
 //! Holds a bounded number of them and fails closed. An active session is never forgotten to make room for
 //! another, since forgetting would let it start from zero.
@@ -56,7 +56,7 @@ impl Limiter {
         shard.windows.entry(key).or_default().check(&self.config, cost, now)
     }
 
-    /// How many sessions are being counted.
+    /// Number of sessions that are tracked.
     pub fn keys(&self) -> usize {
         let count = |shard: &Mutex<Shard>| shard.lock().unwrap_or_else(PoisonError::into_inner).windows.len();
         self.shards.iter().map(count).sum()

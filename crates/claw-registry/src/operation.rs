@@ -30,7 +30,7 @@ pub struct Operation {
     pub name: &'static str,
     /// The effects it may have.
     pub effects: Effects,
-    /// Its arguments, without secrets.
+    /// The arguments, without secrets.
     pub args: Value,
 }
 

@@ -17,7 +17,7 @@ use crate::Registry;
 pub enum OverlayScope {
     /// All agents of a tenant.
     Tenant(TenantId),
-    /// One agent of a tenant.
+    /// A single agent of a tenant.
     Agent(TenantId, AgentId),
 }
 

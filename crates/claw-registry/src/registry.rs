@@ -1,4 +1,4 @@
-//! The shelf of tools: who is on it, under which names, and whether it can be used here.
+//! The registry of tools: their names and aliases, and whether they can be used here.
 //!
 //! Reading is lock-free: a reader holds one immutable shelf while writers put a new one in its place.
 //! Nothing is built to be listed; a tool that lacks what it needs is listed with the reason, never dropped.
@@ -27,45 +27,45 @@ pub(crate) use entry::{Built, Entry};
 use schemas::Schemas;
 use shelf::{Attached, Reading, Shelf};
 
-/// What a lazy factory is given: for whom the tool is made, and in which world.
+/// The arguments of a lazy factory: the caller and the world that the tool is made for.
 #[derive(Debug, Clone, Copy)]
 pub struct Context<'a> {
-    /// Who would call it.
+    /// The caller that the tool is made for.
     pub caller: &'a Caller,
-    /// What there is to reach.
+    /// The ports that are available.
     pub world: &'a World,
 }
 
-/// Makes a tool when it is first wanted, or says why it cannot.
+/// Makes a tool when it is first needed, or returns why it cannot.
 pub type Factory = dyn Fn(&Context<'_>) -> Result<Arc<dyn AnyTool>, Unavailable> + Send + Sync;
 
-/// Whether a listed tool can be used.
+/// Availability of a listed tool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "status", content = "reason", rename_all = "snake_case")]
 pub enum Status {
-    /// It can.
+    /// It can be used.
     Ready,
     /// It is registered but cannot work here.
     Unavailable(String),
-    /// The catalogue knows it, this build does not have it.
+    /// It is in the catalogue but not in this build.
     NotInBuild,
 }
 
-/// What is said of tools whose files are confined by the guard alone.
+/// The note for tools whose files are confined by the guard alone.
 const BY_TEXT: &str = "files are confined by the text of their paths; a link is followed wherever it leads";
 
-/// One line of a listing.
+/// A line of a listing.
 #[derive(Debug, Clone, Serialize)]
 pub struct Listing {
-    /// What is known of the tool.
+    /// The tool's metadata.
     #[serde(flatten)]
     pub meta: Arc<Meta>,
-    /// Whether it can be used.
+    /// Availability.
     #[serde(flatten)]
     pub status: Status,
     /// The profiles that include it.
     pub profiles: Vec<Profile>,
-    /// What one should know before relying on it.
+    /// A caveat about the tool.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<&'static str>,
 }
@@ -77,7 +77,7 @@ impl Listing {
     }
 }
 
-/// A tool that was not put on the shelf.
+/// The reason why a tool was not registered.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RegisterError {
     /// The name is taken.
@@ -88,7 +88,7 @@ pub enum RegisterError {
     NameIsAlias {
         /// The name.
         name: ToolName,
-        /// Where it leads.
+        /// The tool that has this alias.
         taken_by: ToolName,
     },
     /// There is a source of that name.
@@ -99,9 +99,9 @@ pub enum RegisterError {
     AliasTaken {
         /// The alias.
         alias: String,
-        /// Whose it was to be.
+        /// The tool that was to get the alias.
         tool: ToolName,
-        /// Where it leads.
+        /// The tool that has this name or alias.
         taken_by: ToolName,
     },
     /// An alias is not of a form that a model could call.
@@ -125,11 +125,11 @@ pub struct Registry {
 struct Own {
     shelf: ArcSwap<Shelf>,
     writing: Mutex<()>,
-    /// How many times a source was asked for its tools.
+    /// Number of times that sources were asked for their tools.
     readings: AtomicU64,
 }
 
-/// Which state of a registry (and of the one beneath it) something was computed from.
+/// The version of a registry (and of the one beneath it) that something was computed from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Version(u64);
 
@@ -139,8 +139,8 @@ impl Registry {
         Self::with(Arc::default(), world, None, Arc::default())
     }
 
-    /// Tools on top of `base`. Nothing is copied: what is not here is looked up there, and a tool of the same name
-    /// here stands in front.
+    /// Tools on top of `base`. Nothing is copied: other names are looked up there, and a tool here shadows
+    /// one of the same name there.
     pub fn over(base: Arc<Registry>) -> Self {
         let (world, schemas) = (base.world.clone(), Arc::clone(&base.schemas));
         Self::with(Arc::default(), world, Some(base), schemas)
@@ -289,23 +289,23 @@ impl Registry {
         self.write(|shelf| shelf.detach(source))
     }
 
-    /// Whether a tool answers to this name or alias, here or beneath.
+    /// Returns whether a tool has this name or alias, here or beneath.
     pub fn has(&self, name: &str) -> bool {
         self.find(name).is_some()
     }
 
-    /// How many tools there are, here and beneath, those of the catalogue not counted.
+    /// Number of tools, here and beneath, without those that only the catalogue has.
     pub fn len(&self) -> usize {
         self.entries().len()
     }
 
-    /// Whether there is no tool.
+    /// Returns whether there is no tool.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Every tool with what is known of it, by name. Builds nothing; a factory that made no tool when it was last
-    /// asked is listed as unavailable, with its reason.
+    /// Every tool with its metadata, by name. Builds nothing; a tool whose factory failed last time is listed
+    /// as unavailable, with the reason.
     pub fn list(&self) -> Vec<Listing> {
         let mut list: Vec<_> = self
             .entries()
@@ -344,7 +344,7 @@ impl Registry {
         self.own.shelf.load().failed.clone()
     }
 
-    /// What there is to reach.
+    /// The ports that are available.
     pub fn world(&self) -> &World {
         &self.world
     }
@@ -356,7 +356,8 @@ impl Registry {
         Version(self.own.shelf.load().version + base)
     }
 
-    /// What the policy decides over: every tool here and beneath, and the catalogue's absent ones.
+    /// The tools that the policy decides about: every tool here and beneath, and the absent ones of the
+    /// catalogue.
     pub fn tool_set(&self) -> Arc<ToolSet> {
         let version = self.version();
         if let Some((known, tools)) = self.tools.load().as_ref()
@@ -397,20 +398,20 @@ impl Registry {
         self.own.shelf.load().alias_of(name).cloned().or_else(|| self.base.as_ref()?.alias_of(name))
     }
 
-    /// Why this tool cannot work here.
+    /// The reason why this tool cannot be used here, if there is one.
     pub(crate) fn lacking(&self, entry: &Entry) -> Option<String> {
         let need = entry.meta.needs.iter().find_map(|need| Some((need, self.world.lacks(*need)?)));
         let need = need.map(|(need, reason)| format!("needs `{}`: {reason}", need.name()));
         need.or_else(|| entry.defect()).or_else(|| self.source_failure(entry))
     }
 
-    /// What one should know before relying on a tool.
+    /// A caveat about a tool.
     fn note(&self, entry: &Entry) -> Option<&'static str> {
         let bridge = self.world.bridge.as_ref().filter(|_| entry.meta.needs.contains(&Need::Files))?;
         (bridge.confinement() == Confinement::Text).then_some(BY_TEXT)
     }
 
-    /// Why the source of this tool could not give its tools, if it could not.
+    /// The reason why this tool's source failed, if it did.
     pub(crate) fn source_failure(&self, entry: &Entry) -> Option<String> {
         let here = self.own.shelf.load().failure(entry).map(str::to_owned);
         here.or_else(|| self.base.as_ref()?.source_failure(entry))
@@ -467,7 +468,7 @@ impl Registry {
     }
 }
 
-/// Whether a tool answers to this name.
+/// Returns whether a tool has this name or alias.
 fn names(meta: &Meta, name: &str) -> bool {
     meta.name.as_str() == name || meta.aliases.contains(name)
 }

@@ -1,4 +1,4 @@
-//! Scrubbers of secrets in texts: whole ones, and those that come in pieces.
+//! Scrubs secrets from texts, whole ones and those that come in pieces.
 //!
 //! [`Scrubbers`] knows the values of the deployment and of each tenant; a [`CallScrubber`] is what it gives for one
 //! call. No scrubber is changed once it is given out.
@@ -35,27 +35,27 @@ pub struct CallScrubber {
 const WITHHELD: &str = "[REDACTED]";
 
 impl CallScrubber {
-    /// Whether nothing at all is let through.
+    /// Returns whether all text is withheld.
     pub(crate) fn withholds(&self) -> bool {
         self.scrubber.is_none()
     }
 
-    /// The same for what model and user see, which a deployment may leave open.
+    /// The same for text that model and user see, which a deployment may leave unscrubbed.
     pub(crate) fn for_output(&self) -> OutputScrubber<'_> {
         OutputScrubber { scrubber: self, open: !self.output }
     }
 
-    /// The same, for others to keep.
+    /// The same as an owned redactor.
     pub(crate) fn into_redactor(self) -> Arc<dyn Redactor> {
         Arc::new(OutputRedactor(self))
     }
 
-    /// What may be seen of a file's text, as the tools show it.
+    /// The text of a file as the tools show it, without its secrets.
     pub fn file_text(&self, text: &str) -> String {
         claw_core::text::mask(text, &self.for_output()).text
     }
 
-    /// Whether an image that a person shows may be stored and sent; one whose bytes are not at hand is not judged here.
+    /// Returns whether a person's image may be stored and sent; an image without its bytes passes.
     pub fn passes_image(&self, image: &Image) -> bool {
         image.data().is_none_or(|data| self.for_output().passes(data))
     }
@@ -65,12 +65,12 @@ impl CallScrubber {
         self.scrubbed(text).into_owned()
     }
 
-    /// Whether a text holds a known value, in any encoding that values are known by.
+    /// Returns whether a text contains a known value, in any encoding that values are known by.
     pub(crate) fn knows(&self, text: &str) -> bool {
         self.scrubber.as_ref().is_none_or(|scrubber| scrubber.knows(text.as_bytes()))
     }
 
-    /// What a model or a person says, as others may read it.
+    /// Scrubs what a model or a person says, unless the deployment leaves that open.
     pub fn said(&self, text: &str) -> String {
         if self.output { self.text(text) } else { text.to_owned() }
     }
@@ -81,8 +81,8 @@ impl CallScrubber {
         Saying { stream, open: !self.output, rest: Vec::new() }
     }
 
-    /// A value without its secrets: each string by itself, then the whole as text, where a key tells that
-    /// what follows is secret.
+    /// Scrubs a value: each string by itself, then the whole as text, in which a key can mark the following
+    /// value as secret.
     pub fn json(&self, value: &Value) -> Value {
         let Some(_) = &self.scrubber else { return Value::String(WITHHELD.to_owned()) };
         let text = value.to_string();
@@ -147,8 +147,9 @@ impl OutputScrubber<'_> {
         if self.open { value } else { self.scrubber.json(&value) }
     }
 
-    /// Whether bytes that are not text may be shown. They cannot be scrubbed, so they pass whole or not at all: no
-    /// known value may be in them, and no readable part that would be scrubbed, such as a comment in an image.
+    /// Returns whether bytes that are not text may be shown. They cannot be scrubbed, so they pass whole or
+    /// not at all: they may contain no known value, and no readable part that would be scrubbed, such as a
+    /// comment in an image.
     pub(crate) fn passes(&self, bytes: &[u8]) -> bool {
         let is_clean = |scrubber: &Scrubber| {
             let is_kept = |part: &str| matches!(scrubber.scrub(part), Cow::Borrowed(_));
@@ -168,7 +169,7 @@ fn readable(bytes: &[u8]) -> impl Iterator<Item = &str> {
     runs.filter_map(|run| std::str::from_utf8(run).ok())
 }
 
-/// What is hidden in a view of a file is what its text would be scrubbed of.
+/// A view of a file hides what scrubbing would remove from its text.
 impl Redactor for OutputScrubber<'_> {
     fn find(&self, text: &[u8], found: &mut Vec<Redaction>) {
         match &self.scrubber.scrubber {
@@ -275,13 +276,13 @@ impl Saying {
         text(std::mem::replace(&mut self.rest, after))
     }
 
-    /// What may be seen of a line that is not finished yet.
+    /// The visible part of a line that is not complete yet.
     pub(crate) fn unfinished(&self) -> String {
         let line = self.stream.as_ref().map(Stream::prompt).unwrap_or_default();
         String::from_utf8_lossy(line).into_owned()
     }
 
-    /// Gives what was held back.
+    /// Returns the text held back.
     pub fn end(mut self) -> String {
         if let Some(stream) = self.stream.take() {
             stream.finish(&mut self.rest);

@@ -1,12 +1,12 @@
-//! Arguments checked before a tool sees them, for built-in, MCP and custom tools alike.
+//! Validates arguments before a tool sees them, for built-in, MCP and custom tools alike.
 //!
 //! - [`parse`] turns a model's text into JSON, or says where it broke off; [`measure`] holds JSON that was
 //!   read elsewhere to the same limits.
 //! - A [`Validator`] is compiled once per tool. Arguments that satisfy its schema pass untouched; otherwise
 //!   unambiguous slips are [repaired](mod@self#repairs), and what is still wrong is told field by field.
 //!
-//! Its work is bounded whatever the schema and the arguments, and what it tells of the arguments has been
-//! through `redact` before it was cut to a line.
+//! The work is bounded for any schema and arguments. Quoted arguments are passed through `redact` before they
+//! are shortened.
 //!
 //! It never invents a value, never drops a field that the schema does not know, and never fetches a schema:
 //! a reference that leads out of the schema makes the tool unavailable.
@@ -84,21 +84,21 @@ pub struct Validator {
 /// Arguments that satisfy the schema.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Checked {
-    /// What the tool gets.
+    /// The arguments for the tool.
     pub args: Value,
-    /// What was repaired, in words for the model. Empty when the arguments are as they were sent.
+    /// Repairs, in words for the model. Empty if the arguments are as they were sent.
     pub notes: Vec<String>,
 }
 
-/// Why a schema cannot be used. The tool that brought it is unavailable, for this reason.
+/// The reason why a schema cannot be used. Its tool is unavailable for this reason.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SchemaError {
     /// It is not a valid JSON Schema.
     #[error("its schema is not valid at `{at}`: {reason}")]
     Invalid {
-        /// Where in the schema.
+        /// The position in the schema.
         at: String,
-        /// What is wrong there.
+        /// The problem.
         reason: String,
     },
     /// It refers to something outside of itself, or to nothing.

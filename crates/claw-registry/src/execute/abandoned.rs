@@ -1,4 +1,4 @@
-//! A call whose caller went away without a word: its future was dropped before the outcome was written.
+//! A call whose caller vanished: its future was dropped before the outcome was recorded.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ struct Watch {
     call: CallId,
     tool: Arc<Meta>,
     cancel: CancellationToken,
-    /// How the tool ended, and after how many microseconds, once it has.
+    /// The tool's outcome and run time in microseconds, once it has ended.
     ended: Option<(Outcome, u64)>,
 }
 

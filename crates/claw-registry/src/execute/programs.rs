@@ -1,4 +1,4 @@
-//! Programs with credentials: which of them a call may use, and which of its asks lead to one.
+//! Programs with credentials: those that a call may use, and the asks that lead to one.
 
 use claw_core::port::{ProgramRun, Registered};
 use claw_core::store::StoreError;
@@ -24,7 +24,8 @@ impl Executor {
         }
     }
 
-    /// Whether the tool for them was offered to the caller and is allowed now, with all that it does.
+    /// Returns whether the tool for these programs was offered to the caller and is allowed now, with all its
+    /// effects.
     async fn may_use_programs(&self, offer: &Offer) -> bool {
         let registry = self.registry_for(offer.caller()).await;
         let subject = Subject::from(offer.caller().as_ref());

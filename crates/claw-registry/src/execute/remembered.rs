@@ -1,4 +1,5 @@
-//! Rules that somebody gave with a yes: which of them cover a call, and what a yes to it would be remembered as.
+//! Rules that a person gave with an approval: those that cover a call, and the rule that approving it would
+//! create.
 
 use claw_core::RuleId;
 use claw_core::store::{Rule, StoreError, Suggestion};
@@ -90,7 +91,7 @@ fn readable(rule: Rule) -> Option<(RuleId, Remembered)> {
     }
 }
 
-/// What a rule covers, and the sandbox that holds what it covers: which effects a command has, its mounts decide.
+/// Describes a rule and the sandbox that limits it: the sandbox's mounts decide which effects a command has.
 fn held(rule: &Remembered, judged: &Judged) -> String {
     match judged.sights.iter().find_map(question::place) {
         Some(place) => format!("{rule}; in {place}"),
@@ -98,7 +99,8 @@ fn held(rule: &Remembered, judged: &Judged) -> String {
     }
 }
 
-/// What a yes to this call would be remembered as: for a call that runs one script and does nothing else.
+/// The rule that approving this call would create: only for a call that runs one script and does nothing
+/// else.
 pub(super) fn suggestion(judged: &Judged, scrubber: &CallScrubber) -> Option<Suggestion> {
     let [only] = judged.analysis.asks.as_slice() else { return None };
     let script = policy::command(&only.ask)?;

@@ -1,4 +1,4 @@
-//! Skills in use: the directories that a call can read for them, and the tools that they leave out.
+//! Skills in use: the directories that a call can read for them, and the tools that they exclude.
 
 use claw_core::port::Owner;
 use claw_core::skill::SkillCard;
@@ -58,8 +58,8 @@ impl Trip<'_> {
     }
 }
 
-/// Whether an entry of `allowed-tools` names a tool, by its name or an alias. A pattern in brackets narrows the tool for
-/// other agents; here the tool is allowed as a whole, within what the policy gives.
+/// Returns whether an entry of `allowed-tools` names a tool, by its name or an alias. A pattern in brackets
+/// narrows the tool for other agents; here the whole tool is allowed, within the policy.
 fn is_named(meta: &Meta, entry: &str) -> bool {
     let name = entry.split('(').next().unwrap_or_default().trim();
     match name.strip_suffix('*') {

@@ -1,4 +1,4 @@
-//! What a running call tells, scrubbed on its way to whoever listens.
+//! Scrubs the progress of a running call on its way to the listener.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,7 +11,7 @@ use super::Request;
 use crate::scrub::Telling;
 use crate::{Executor, Offer};
 
-/// The call's progress, and its end: what a stream holds back is told when the call is over.
+/// The call's progress, and its end: text that the stream holds back is sent when the call is over.
 pub(super) fn scrubbed(
     executor: &Executor,
     offer: &Offer,

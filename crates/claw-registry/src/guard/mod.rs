@@ -44,7 +44,7 @@ pub(crate) use self::talks::look_at_sessions;
 pub(crate) use self::web::look_at_hosts;
 use crate::{Asking, Executor, Offer};
 
-/// What one call was granted.
+/// The permissions of one call.
 pub(crate) struct Grant {
     pub(crate) plan: Plan,
     /// The asks of the plan that lead to a program with credentials.
@@ -52,21 +52,21 @@ pub(crate) struct Grant {
     pub(crate) sights: Vec<Sight>,
     /// The tool's ceiling without the effects that the policy took.
     pub(crate) effects: Effects,
-    /// How its commands see the workspace.
+    /// The way in which its commands see the workspace.
     pub(crate) access: WorkspaceAccess,
-    /// Whether the call was judged as one that writes.
+    /// The call was judged as one that writes.
     pub(crate) writes: bool,
-    /// Whether a person can be asked while the call runs.
+    /// The way to get an approval while the call runs.
     pub(crate) asking: Asking,
     pub(crate) scope: Arc<Scope>,
-    /// Whether the caller's commands reach other machines without asking for it.
+    /// The caller's commands have network access without requesting it.
     pub(crate) network: bool,
     pub(crate) cancel: CancellationToken,
     pub(crate) progress: Progress,
     pub(crate) secrets: Secrets,
     /// The agent's run that the call is part of.
     pub(crate) run: Option<JobId>,
-    /// Changes that its commands made, for the ledger.
+    /// Changes made by its commands, for the ledger.
     pub(crate) changed: Mutex<Option<Box<ChangeRecord>>>,
     /// Set when the call is over.
     pub(crate) over: AtomicBool,
@@ -161,7 +161,7 @@ pub(crate) async fn look_at_files(
     Ok(sights)
 }
 
-/// Where a file would be whose directory is not there yet: below what is there of the way to it.
+/// The real path of a file whose directory does not exist yet: below the nearest existing ancestor.
 async fn would_be(bridge: &dyn FsBridge, place: &Place<'_>, path: &str) -> Option<String> {
     let path = Path::new(path);
     for above in path.ancestors().skip(1).filter(|above| !above.as_os_str().is_empty()) {
@@ -173,21 +173,21 @@ async fn would_be(bridge: &dyn FsBridge, place: &Place<'_>, path: &str) -> Optio
     None
 }
 
-/// A plan with the circumstances in which the ports look at what it leads to.
+/// A plan and the circumstances under which the ports look at its targets.
 #[derive(Clone, Copy)]
 pub(crate) struct Looking<'a> {
     pub(crate) plan: &'a Plan,
     /// The tool's ceiling without the effects that the policy took.
     pub(crate) effects: Effects,
-    /// Whether the caller's commands reach other machines.
+    /// The caller's commands have network access.
     pub(crate) network: bool,
-    /// How they see the workspace.
+    /// The way in which commands see the workspace.
     pub(crate) access: WorkspaceAccess,
     /// The files that the caller may reach.
     pub(crate) scope: &'a Arc<Scope>,
 }
 
-/// Has the shell look at programs that a plan leads to, where they would run.
+/// Has the shell look at the programs of a plan, in the sandbox where they would run.
 pub(crate) async fn look_at_commands(
     offer: &Offer,
     targets: &[Target],

@@ -1,14 +1,14 @@
-//! What a command printed, made fit to be scrubbed: escape sequences go, since colours inside of a secret would hide it,
-//! and so does what stands beside a gap, where a secret may have been cut in two.
+//! Prepares a command's output for scrubbing. Escape sequences are removed, since colours inside a secret
+//! would hide it; so is the text beside a gap, where a secret may have been cut in two.
 
 use std::borrow::Cow;
 
 use claw_core::port::{gap, gaps};
 
-/// How much is cut on both sides of a gap. A secret that the gap goes through is not whole on either side and so not
-/// recognised; longer ones than this are not expected.
+/// Bytes removed on both sides of a gap. A secret that the gap cuts is incomplete on both sides and so not
+/// recognised; longer secrets than this are not expected.
 const EDGE: usize = 16 << 10;
-/// The longest title or link that a sequence may carry; what does not end by then is text.
+/// The longest title or link in a sequence; one without an end by then is text.
 const LONGEST: usize = 4096;
 
 /// A text without sequences that a terminal would obey.
@@ -26,7 +26,7 @@ pub(super) fn without_escapes(text: &str) -> Cow<'_, str> {
     Cow::Owned(plain)
 }
 
-/// How long the sequence is that begins behind an escape.
+/// The length of the sequence after an escape character.
 fn length(rest: &str) -> usize {
     let bytes = rest.as_bytes();
     let run =

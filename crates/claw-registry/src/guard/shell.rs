@@ -140,7 +140,7 @@ impl GuardedShell {
         env
     }
 
-    /// What a command printed, fit to be scrubbed.
+    /// Prepares a command's output for scrubbing.
     fn cleaned(&self, mut ran: Ran) -> Ran {
         for printed in [&mut ran.output, &mut ran.errors] {
             if let Cow::Owned(plain) = without_escapes(printed) {

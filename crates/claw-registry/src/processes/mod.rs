@@ -22,14 +22,14 @@ use self::kept::{Kept, Known};
 use self::watch::Watch;
 use crate::scrub::CallScrubber;
 
-/// What it takes to keep commands running.
+/// Settings for commands in the background.
 #[derive(Clone)]
 pub struct Keeping {
-    /// Where they are remembered, so that those that are lost can be told of.
+    /// The store of background commands, so that lost ones can be reported.
     pub store: Arc<dyn store::Processes>,
     /// The program that owns them.
     pub worker: Worker,
-    /// How many and how much.
+    /// Limits.
     pub limits: ProcessLimits,
 }
 
@@ -39,16 +39,16 @@ impl std::fmt::Debug for Keeping {
     }
 }
 
-/// How many commands may run in the background, and how much of them is kept.
+/// Limits of background commands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProcessLimits {
-    /// How many run at a time for one session.
+    /// Running commands per session.
     pub per_session: usize,
-    /// How many that have ended are kept for it.
+    /// Ended commands kept per session.
     pub ended: usize,
-    /// How many bytes of what one printed are kept.
+    /// Bytes of output kept per command.
     pub output_bytes: usize,
-    /// How long one that is asked to end may take.
+    /// Time for a command to end after it was asked to.
     pub grace: Duration,
 }
 
@@ -62,14 +62,14 @@ impl Default for ProcessLimits {
 pub(crate) struct ProcessTable {
     keeping: Option<Keeping>,
     kept: Mutex<Vec<Arc<Kept>>>,
-    /// One starts at a time, so that the limit holds.
+    /// Locked while a command starts, so that the limit holds.
     starting: tokio::sync::Mutex<()>,
     over: CancellationToken,
-    /// When the table goes, so do they.
+    /// Ends all commands when the table is dropped.
     _end: DropGuard,
 }
 
-/// A script to be kept running, and for whom.
+/// A script to be started in the background.
 pub(crate) struct Starting<'a> {
     pub(crate) host: &'a dyn ShellHost,
     pub(crate) context: &'a RunContext,
@@ -112,18 +112,18 @@ impl ProcessTable {
         }
     }
 
-    /// What an owner's command is now, with all that was typed into it.
+    /// The current state of an owner's command, with all text typed into it.
     pub(crate) fn look(&self, owner: &Owner, target: &Target) -> Result<Option<Sight>, ToolError> {
         let Target::Process { process } = target else { return Ok(None) };
         self.find(owner, process).map(|kept| Some(kept.sight(process)))
     }
 
-    /// What the rules say of something that an owner would type; `None` where there is no such command.
+    /// Applies the rules to text that an owner would type; `None` if there is no such command.
     pub(crate) fn judge(&self, owner: &Owner, input: &Input, rules: &Rules) -> Option<Verdict> {
         Some(self.find(owner, &input.process).ok()?.judge(input, rules))
     }
 
-    /// Starts a script and keeps it.
+    /// Starts a script in the background.
     pub(crate) async fn start(&self, starting: Starting<'_>) -> Result<Arc<Kept>, ToolError> {
         let Some(keeping) = &self.keeping else {
             let message = "this program ends with the call, and would take the command with it";

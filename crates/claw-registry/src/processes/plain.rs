@@ -1,16 +1,16 @@
-//! Text from bytes that come in pieces, without what only steers a terminal.
+//! Decodes text from bytes that come in pieces, without control sequences of terminals.
 //!
-//! What steers is taken out before secrets are looked for: else a colour in the middle of one would hide it from the
-//! search, and not from the reader.
+//! Control sequences are removed before secrets are searched: a colour in the middle of a secret would hide
+//! it from the search, but not from the reader.
 
-/// Where the reading is.
+/// The state of the decoder.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum State {
     #[default]
     Text,
-    /// Behind a carriage return: whether a line break follows is not known yet.
+    /// After a carriage return: a line break may follow.
     Return,
-    /// Behind an escape character.
+    /// After an escape character.
     Escape,
     /// In a sequence that ends with a letter.
     Control,
@@ -40,7 +40,7 @@ impl Plain {
         text.chars().filter_map(|c| self.next(c)).collect()
     }
 
-    /// What is left at the end.
+    /// Returns the rest at the end.
     pub(super) fn end(&mut self) -> String {
         String::from_utf8_lossy(&std::mem::take(&mut self.cut)).into_owned()
     }
@@ -73,7 +73,7 @@ impl Plain {
     }
 }
 
-/// Whether these bytes would be a character if more came.
+/// Returns whether these bytes are the beginning of a character.
 fn is_begun(bytes: &[u8]) -> bool {
     !bytes.is_empty() && std::str::from_utf8(bytes).is_err_and(|error| error.error_len().is_none())
 }

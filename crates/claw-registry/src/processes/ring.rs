@@ -1,4 +1,4 @@
-//! The newest of what a command printed, by places that count from the first byte on.
+//! The newest part of a command's output, addressed by position from its first byte.
 
 use std::collections::VecDeque;
 
@@ -17,7 +17,7 @@ pub(super) struct Cut {
     pub(super) text: String,
     pub(super) from: u64,
     pub(super) next: u64,
-    /// How much between the asked place and this is no longer there.
+    /// Bytes between the requested position and this text that are no longer kept.
     pub(super) dropped: u64,
 }
 
@@ -65,7 +65,7 @@ impl Ring {
     }
 }
 
-/// Whether a byte is one of a character, but not its first.
+/// Returns whether a byte belongs to a character but is not its first byte.
 const fn is_inside(byte: u8) -> bool {
     byte & 0b1100_0000 == 0b1000_0000
 }

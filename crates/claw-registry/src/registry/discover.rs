@@ -1,4 +1,4 @@
-//! Filling a registry from a list of built-in tools.
+//! Fills a registry from a list of built-in tools.
 
 use std::sync::Arc;
 
@@ -9,19 +9,19 @@ use claw_policy::group;
 use super::entry::Maker;
 use super::{Entry, RegisterError, Registry};
 
-/// A tool that can be registered: what is known of it, and how to make it.
+/// A tool that can be registered.
 #[derive(Clone)]
 pub struct Discovered {
-    /// What is known of it.
+    /// The tool's metadata.
     pub meta: Meta,
-    /// Makes it.
+    /// Makes the tool.
     pub make: fn() -> Arc<dyn AnyTool>,
 }
 
-/// Which tools to register.
+/// Selects the tools to register.
 #[derive(Debug, Clone, Default)]
 pub struct Discovery {
-    /// Names, aliases or `group:` references to take; everything where none is given.
+    /// Names, aliases or `group:` references to include; `None` includes all.
     pub include: Option<Vec<String>>,
     /// Names, aliases or `group:` references to leave out.
     pub exclude: Vec<String>,

@@ -1,4 +1,4 @@
-//! One tool of a registry: what is known of it, and how it is made.
+//! A tool of a registry: its metadata and its maker.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
@@ -18,22 +18,22 @@ pub(crate) struct Entry {
     pub(crate) meta: Arc<Meta>,
     maker: Maker,
     schemas: Arc<Schemas>,
-    /// The tool that all callers share, once it is made.
+    /// The tool that all callers share, once made.
     shared: OnceLock<Result<Arc<Built>, Unavailable>>,
-    /// Why the factory made no tool when it was last asked; `None` once it makes one.
+    /// The factory's last error; `None` after it succeeded.
     failure: ArcSwapOption<Unavailable>,
     /// The source that brought the tool.
     pub(super) source: Option<SmolStr>,
 }
 
 pub(super) enum Maker {
-    /// One tool for all callers, made at first use.
+    /// A single tool for all callers, made at first use.
     Shared(Box<dyn Fn() -> Arc<dyn AnyTool> + Send + Sync>),
     /// A tool for each caller.
     PerCaller(Box<Factory>),
 }
 
-/// A tool ready to be called: what the model is sent of it, and what checks its arguments.
+/// A tool ready to be called, with its spec and the validator of its arguments.
 pub(crate) struct Built {
     pub(crate) tool: Arc<dyn AnyTool>,
     pub(crate) spec: Spec,
@@ -90,17 +90,17 @@ impl Entry {
         }
     }
 
-    /// Why the tool cannot be used by anybody, as far as that is known without making it.
+    /// The reason why nobody can use the tool, as far as it is known without making it.
     pub(super) fn defect(&self) -> Option<String> {
         self.shared.get()?.as_ref().err().map(|error| error.0.clone())
     }
 
-    /// Why the factory made no tool when it was last asked, for whichever caller that was.
+    /// The factory's last error, for any caller.
     pub(crate) fn last_failure(&self) -> Option<String> {
         self.failure.load().as_ref().map(|failure| failure.0.clone())
     }
 
-    /// Whether both are the same tool of the same definition, so that neither has to give way to the other.
+    /// Returns whether both are the same tool with the same definition, so that neither replaces the other.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         match (self.shared.get(), other.shared.get()) {
             (Some(Ok(a)), Some(Ok(b))) => a.definition == b.definition && Arc::ptr_eq(&a.tool, &b.tool),

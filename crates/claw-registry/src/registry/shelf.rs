@@ -1,4 +1,4 @@
-//! One immutable state of a registry.
+//! An immutable state of a registry.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use smol_str::SmolStr;
 
 use super::{Entry, RegisterError};
 
-/// The tools, their other names, and where the changing ones come from.
+/// The tools, their aliases, and the sources of changing tools.
 #[derive(Clone, Default)]
 pub(super) struct Shelf {
     pub(super) version: u64,
@@ -129,7 +129,7 @@ impl Shelf {
         (errors, changed)
     }
 
-    /// Why the source of this tool cannot give its tools now.
+    /// The current error of this tool's source, if there is one.
     pub(super) fn failure(&self, entry: &Entry) -> Option<&str> {
         let (_, reason) = self.failed.iter().find(|(name, _)| entry.source.as_deref() == Some(name))?;
         Some(reason)

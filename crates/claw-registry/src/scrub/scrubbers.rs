@@ -124,8 +124,8 @@ impl Scrubbers {
         CallScrubber { scrubber: Some(scrubber), output: self.output }
     }
 
-    /// What scrubs for one call, which may know values of its own. A value too short to scrub cannot be told
-    /// from ordinary text; then everything the call says is withheld.
+    /// The scrubber of one call, with the call's own values. A value too short to scrub cannot be told from
+    /// ordinary text; then all text of the call is withheld.
     pub(crate) fn for_call(&self, tenant: &TenantId, secrets: &Secrets) -> CallScrubber {
         let base = self.for_tenant(tenant);
         if secrets.is_empty() {

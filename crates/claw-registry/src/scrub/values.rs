@@ -1,7 +1,7 @@
-//! One list of secret values, and the scrubber compiled from it.
+//! A list of secret values, and the scrubber compiled from it.
 //!
-//! A short list is compiled whole with every change. In a long one, new values are compiled into a short list beside
-//! it and take effect at once; both become one in the background.
+//! A short list is recompiled with every change. Beside a long one, new values are compiled into a short list
+//! and take effect at once; both are merged in the background.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,7 +11,7 @@ use claw_policy::scrub::{Scrubber, Value as SecretValue};
 
 use super::SecretError;
 
-/// The longest list that is compiled while whoever changes it waits. Tests go beyond it more often.
+/// The longest list that is compiled while the change waits. Smaller in tests, so that they exceed it.
 const SHORT: usize = if cfg!(test) { 4 } else { 64 };
 
 /// A list of values that can change while others scrub.

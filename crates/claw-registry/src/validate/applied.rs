@@ -1,8 +1,8 @@
-//! Which parts of a schema are applied to what.
+//! The subschemas of a schema, and the values that they apply to.
 
 use serde_json::{Map, Value};
 
-/// What a part of a schema is applied to.
+/// The values that a subschema applies to.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Reach<'a> {
     /// The same value.
@@ -17,14 +17,14 @@ pub(super) enum Reach<'a> {
     Fields,
     /// The names of the fields.
     Names,
-    /// One item.
+    /// A single item.
     Item(usize),
     /// Any item.
     Items,
 }
 
-/// The parts of a schema, with what they are applied to. Where that depends on the value, it is more
-/// rather than less.
+/// The subschemas, with the values that they apply to. If that depends on the value, more are included rather
+/// than fewer.
 pub(super) fn applied(keywords: &Map<String, Value>) -> Vec<(Reach<'_>, &Value)> {
     let mut parts = Vec::new();
     for (keyword, inner) in keywords {

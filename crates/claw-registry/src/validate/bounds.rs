@@ -1,4 +1,4 @@
-//! What a schema may hold, found out before it is compiled: MCP servers write these, and some mean harm.
+//! Limits of a schema, checked before it is compiled: MCP servers write schemas, and some are malicious.
 
 use std::collections::HashMap;
 
@@ -29,7 +29,7 @@ pub(super) fn examine(schema: &Value) -> Result<(), SchemaError> {
 struct Survey<'a> {
     root: &'a Value,
     values: usize,
-    /// How many subschemas look at the value that a schema, known by its address, is applied to.
+    /// Number of subschemas that look at the value to which a schema, known by its address, applies.
     looks: HashMap<*const Value, u64>,
 }
 

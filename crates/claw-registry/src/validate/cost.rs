@@ -1,8 +1,8 @@
-//! How much work a check is, counted before it is begun: a schema of a few lines can ask for years of it.
+//! Estimates the work of a check before it begins: a schema of a few lines can require years of it.
 //!
-//! The unit is a look: one subschema applied to one value. A schema without recursion has a ceiling of looks
-//! per value, known from its compilation, and arguments that stay below the limit with it are not counted
-//! any further. All others are walked as the validator would walk them, with the answers left out.
+//! The unit is a look: one subschema applied to one value. A schema without recursion has an upper bound of
+//! looks per value, known from its compilation; arguments that stay below the limit with it are not counted
+//! further. All others are walked as the validator would walk them, without computing results.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,19 +15,19 @@ use super::extent::Extent;
 
 /// Looks that one check may take.
 const MAX_CHECK: u64 = 4_000_000;
-/// Looks that may be repeated to say what is wrong: these make messages, and remember nothing.
+/// Looks that may be repeated to explain what is wrong: these produce messages and are not cached.
 const MAX_EXPLAIN: u64 = 500_000;
 /// Looks within looks: each of them is several frames of the stack.
 const MAX_NESTED: usize = 640;
 /// References that the validator follows before it remembers what came of the first.
 const REMEMBERED_AFTER: u64 = 16;
 
-/// What checking with one schema costs.
+/// The cost of checking with one schema.
 #[derive(Debug)]
 pub(super) struct Costs {
-    /// Looks at one value, at most; saturated where there is no ceiling.
+    /// Most looks at one value; saturated if there is no upper bound.
     per_value: u64,
-    /// References that lead back to themselves. The validator remembers what came of them.
+    /// References that lead back to themselves. The validator caches their results.
     recursive: HashSet<String>,
 }
 
@@ -49,12 +49,12 @@ impl Costs {
         Ok(Self { per_value: looks.most(), recursive })
     }
 
-    /// Whether these arguments can be checked with bounded work.
+    /// Returns whether these arguments can be checked with bounded work.
     pub(super) fn allows_check(&self, schema: &Value, args: &Value, extent: &Extent) -> bool {
         self.per_value.saturating_mul(extent.weight) <= MAX_CHECK || self.walk(schema, args, MAX_CHECK, true)
     }
 
-    /// Whether it can be said what is wrong with them with bounded work.
+    /// Returns whether errors in these arguments can be explained with bounded work.
     pub(super) fn allows_explaining(&self, schema: &Value, args: &Value, extent: &Extent) -> bool {
         self.per_value.saturating_mul(extent.weight) <= MAX_EXPLAIN
             || self.walk(schema, args, MAX_EXPLAIN, false)

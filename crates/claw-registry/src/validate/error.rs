@@ -1,4 +1,4 @@
-//! Arguments that do not fit, as data and as the text that a model reads.
+//! Invalid arguments, as data and as the text that a model reads.
 
 use std::fmt;
 
@@ -8,29 +8,29 @@ use serde_json::{Value, json};
 pub(super) const CUT_OFF: &str =
     "they may have been cut off; make the call again, long content in several shorter calls";
 
-/// Arguments that do not fit. Its text is what the model reads.
+/// Invalid arguments. The `Display` text is for the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArgsError {
-    /// What is wrong, at most eight of them.
+    /// The problems, at most eight.
     pub problems: Vec<Problem>,
-    /// What to try.
+    /// Advice on what to try.
     pub advice: Option<String>,
-    /// What had been repaired before it was found that the rest does not fit.
+    /// Repairs made before the rest was found invalid.
     pub notes: Vec<String>,
 }
 
-/// One thing that is wrong.
+/// A problem in the arguments.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Problem {
-    /// Where, such as `edits[0].old_text`; empty for the arguments as a whole.
+    /// The path, such as `edits[0].old_text`; empty for the arguments as a whole.
     pub path: String,
-    /// What would fit there.
+    /// The expected value.
     pub expected: String,
-    /// What was sent, shortened.
+    /// The given value, shortened.
     pub got: String,
     /// The name or option that was probably meant.
     pub nearest: Option<String>,
-    /// All of it as a sentence.
+    /// The problem as a sentence.
     pub message: String,
 }
 

@@ -1,16 +1,17 @@
-//! How large and how deep a value is, found out without trusting either.
+//! Measures the size and depth of a value, with bounded work.
 
 use serde_json::Value;
 
 use super::ArgsError;
 
-/// Nesting that neither arguments nor schemas may pass. `serde_json` refuses deeper text as well.
+/// Deepest nesting of arguments and schemas. `serde_json` refuses deeper text as well.
 pub(super) const MAX_DEPTH: usize = 128;
 /// Characters of a text that count as one value more.
 const TEXT_PER_VALUE: usize = 64;
 
-/// Holds arguments that were read elsewhere to the limits of [`parse`](super::parse): text that passes there gives a value
-/// that passes here. It stops where the limit is passed. A value that is refused belongs to [`dismantle`].
+/// Applies the limits of [`parse`](super::parse) to arguments that were read elsewhere: text that passes
+/// there gives a value that passes here. It stops once the limit is exceeded. A refused value should be
+/// dropped with [`dismantle`].
 pub fn measure(args: &Value, max_bytes: usize) -> Result<(), ArgsError> {
     if is_deeper_than(args, MAX_DEPTH) {
         return Err(ArgsError::too_deep(MAX_DEPTH));
@@ -39,7 +40,8 @@ pub(super) fn is_deeper_than(value: &Value, limit: usize) -> bool {
     }
 }
 
-/// What is left of so many bytes after the shortest JSON of a value, give or take escapes and digits.
+/// Subtracts the shortest JSON of a value from `left`, ignoring escapes and digits; `None` if it does not
+/// fit.
 fn take(value: &Value, left: usize) -> Option<usize> {
     match value {
         Value::Null | Value::Bool(true) => left.checked_sub(4),
@@ -57,17 +59,17 @@ fn take(value: &Value, left: usize) -> Option<usize> {
     }
 }
 
-/// What is to be known of arguments before they are checked.
+/// Measures of arguments, taken before they are checked.
 #[derive(Debug, Default)]
 pub(super) struct Extent {
     /// Values and names, long texts counted as several.
     pub(super) weight: u64,
-    /// Whether there is a number such as `2.0`.
+    /// There is a number such as `2.0`.
     pub(super) has_whole_float: bool,
 }
 
 impl Extent {
-    /// Nothing when the value is too deep.
+    /// `None` if the value is nested too deeply.
     pub(super) fn of(value: &Value) -> Option<Self> {
         let mut extent = Self::default();
         extent.add(value, MAX_DEPTH).then_some(extent)

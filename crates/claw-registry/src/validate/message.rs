@@ -1,4 +1,4 @@
-//! What is wrong with arguments, told field by field: expected, got, the nearest name.
+//! Explains invalid arguments field by field: expected, got, the nearest name.
 
 use std::cell::Cell;
 use std::fmt::Write as _;
@@ -42,10 +42,10 @@ pub(super) fn refuse(schema: &Value, args: &Value, shown: Shown<'_>) -> ArgsErro
 struct Explainer<'a> {
     schema: &'a Value,
     shown: Shown<'a>,
-    /// What may still be spent on shapes.
+    /// Work that may still be spent on shapes.
     work: Cell<usize>,
     problems: Vec<Problem>,
-    /// The fields of the first object that lacks one or has one too many.
+    /// The fields of the first object that lacks a field or has one too many.
     advice: Option<String>,
 }
 
@@ -248,7 +248,7 @@ fn rule(error: &ValidationError<'_>) -> String {
 }
 
 impl Shape<'_> {
-    /// What fits, such as "a string or null".
+    /// Describes the values that fit, such as "a string or null".
     pub(super) fn described(&self) -> String {
         const NAMES: [(Types, &str); 7] = [
             (Types::STRING, "a string"),

@@ -1,6 +1,6 @@
-//! Slips that can mean only one thing, put right and noted.
+//! Repairs slips that can mean only one thing, and notes that.
 //!
-//! A value is touched only where its type cannot be right, a name only where nothing else has it.
+//! A value is changed only if its type cannot be right, a name only if no other field has it.
 
 use std::collections::BTreeMap;
 
@@ -11,13 +11,13 @@ use super::shape::{Shape, Types, WORK};
 use super::show::{Place, Shown};
 use super::whole::wants_integer;
 
-/// Repairs that are told one by one; a list of a thousand texts for numbers is told once.
+/// Repairs that are listed one by one; the rest are summarised.
 const MAX_NOTES: usize = 12;
 
-/// How secrets are taken out of what is told.
+/// Removes secrets from text that is quoted.
 pub(super) type Redact<'a> = &'a dyn Fn(&Value) -> Value;
 
-/// Repairs what it can and says what it did, in words for the model.
+/// Repairs arguments and returns the repairs, in words for the model.
 pub(super) fn repair(schema: &Value, args: &mut Value, redact: Redact<'_>) -> Vec<String> {
     let mut repair = Repair {
         root: schema,
@@ -46,7 +46,7 @@ struct Repair<'a> {
     redact: Redact<'a>,
     place: Place,
     depth: usize,
-    /// What may still be spent. Past that, everything is left as it is.
+    /// Work that may still be spent. After that, nothing is repaired.
     work: usize,
     notes: Vec<String>,
     untold: usize,
@@ -132,7 +132,7 @@ impl<'a> Repair<'a> {
         }
     }
 
-    /// One value where a list of such values is wanted.
+    /// Wraps a single value if a list of such values is expected.
     fn listed(&mut self, shape: &Shape<'a>, value: &Value) -> Option<Value> {
         let is_list_text = value.as_str().is_some_and(|text| text.trim_start().starts_with('['));
         if value.is_null() || is_list_text || !shape.types.has(Types::ARRAY) {
@@ -181,7 +181,7 @@ fn json_in(text: &str) -> Option<Value> {
 
 /// Fields under another spelling of a name that is absent: `(sent, meant)`.
 ///
-/// Where further fields are allowed, only a required name is taken to be meant.
+/// If other fields are allowed, only a required name counts as meant.
 fn misnamed(shape: &Shape<'_>, fields: &Map<String, Value>) -> Vec<(String, String)> {
     let mut absent: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for name in shape.properties.keys().filter(|name| !fields.contains_key(**name)) {

@@ -1,4 +1,4 @@
-//! Places and values as they are shown: never long, whatever was sent.
+//! Shows paths and values, always shortened.
 
 use std::fmt::Write as _;
 use std::io;
@@ -53,7 +53,7 @@ impl Place {
 pub(super) struct Shown<'a>(Option<&'a Value>);
 
 impl<'a> Shown<'a> {
-    /// What is withheld altogether.
+    /// A value that is withheld altogether.
     pub(super) const NOTHING: Self = Self(None);
 
     pub(super) fn new(redacted: &'a Value) -> Self {
@@ -88,12 +88,13 @@ impl<'a> Shown<'a> {
         })
     }
 
-    /// Whether it is shown as it is.
+    /// Returns whether the value is shown unchanged.
     pub(super) fn is(self, value: &Value) -> bool {
         self.0 == Some(value)
     }
 
-    /// What came, such as "the string \"ten\"": its kind always, and as much of it as may be shown.
+    /// Describes the given value, such as "the string \"ten\"": always its kind, and as much of it as may be
+    /// shown.
     pub(super) fn described(self, value: &Value) -> String {
         let kind = match value {
             Value::Null | Value::Bool(_) => return value.to_string(),

@@ -35,7 +35,7 @@ pub(crate) struct Bench {
     pub(crate) heard: Arc<Recorder>,
 }
 
-/// How a bench differs from the plain one.
+/// The settings of a bench.
 pub(crate) struct Setup {
     pub(crate) policy: PolicyConfig,
     pub(crate) approvals: ApprovalConfig,
@@ -150,7 +150,7 @@ struct Peek;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PathArgs {
-    /// Which file.
+    /// Path of the file.
     file_path: String,
 }
 
@@ -176,7 +176,7 @@ struct Sh;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ShArgs {
-    /// What to run.
+    /// The command to run.
     command: String,
 }
 
@@ -276,7 +276,7 @@ struct Rogue;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RogueArgs {
-    /// What to try: write, read, run, argv or port.
+    /// The attempt: write, read, run, argv or port.
     attempt: String,
 }
 
@@ -343,7 +343,7 @@ struct Say;
 pub(crate) struct SayArgs {
     /// The text.
     text: String,
-    /// How often.
+    /// Number of repetitions.
     times: Option<usize>,
     /// Tell the text as progress in pieces of this many bytes.
     pieces: Option<usize>,
@@ -399,7 +399,7 @@ struct Find;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct FindArgs {
-    /// What for.
+    /// Words to search for.
     query: String,
 }
 

@@ -30,7 +30,7 @@ fn other(change: impl FnOnce(&mut Caller)) -> Caller {
     caller
 }
 
-/// What a caller hears from each tool; `-` where there is none.
+/// The answers that a caller gets from each tool; `-` if there is none.
 #[track_caller]
 fn check(heard: &[String], expected: [&str; 3]) {
     assert_eq!(heard, expected);

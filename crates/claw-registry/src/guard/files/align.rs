@@ -1,8 +1,8 @@
-//! Which placeholder of a new text stands for which one of the old.
+//! Matches the placeholders of a new text with those of the old text.
 //!
-//! All placeholders look alike, so a secret is told by its surroundings: the line it stands in, the lines that are
-//! the same on both sides, what comes before it. Where that leaves a doubt nothing is guessed, since the wrong
-//! secret in a place is worse than a refusal.
+//! All placeholders look alike, so a secret is identified by its surroundings: its line, the lines that are
+//! equal on both sides, the text before it. If a doubt remains, nothing is guessed: a secret in the wrong
+//! position is worse than a refusal.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -10,31 +10,31 @@ use std::ops::Range;
 
 use claw_core::redact::PLACEHOLDER;
 
-/// One side: the lines in question, and the placeholders that are to be matched.
+/// One side of the match: the lines in question, and the placeholders to be matched.
 pub(super) struct Side<'t> {
     pub(super) lines: Vec<&'t str>,
     /// Sorted.
     pub(super) sites: Vec<Site>,
 }
 
-/// A placeholder: in which of the lines, and where in it.
+/// A placeholder: its line and its position in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Site {
     pub(super) line: usize,
     pub(super) column: usize,
 }
 
-/// What to do with one that is left on each side.
+/// The way to treat a single unmatched placeholder on each side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Last {
-    /// They belong together: someone replaces the one with the other.
+    /// Match them: one replaces the other.
     Pair,
-    /// It cannot be told.
+    /// Refuse: the match is uncertain.
     Doubt,
 }
 
-/// For each new placeholder the old one that it stands for, each at most once; `Err` is the first for which that
-/// cannot be told.
+/// For each new placeholder, the old one that it stands for, each at most once; `Err` is the first uncertain
+/// one.
 pub(super) fn align(old: &Side<'_>, new: &Side<'_>, last: Last) -> Result<Vec<usize>, usize> {
     let mut pairs = Pairs { old, new, taken: vec![false; old.sites.len()], of: vec![None; new.sites.len()] };
     // A line that is there once on both sides says itself what it is about.
@@ -67,7 +67,7 @@ impl<'t> Side<'t> {
         self.line(site).get(..site.column).unwrap_or_default()
     }
 
-    /// Which placeholders are in these lines.
+    /// The placeholders in these lines.
     fn within(&self, lines: &Range<usize>) -> Range<usize> {
         let start = self.sites.partition_point(|site| site.line < lines.start);
         start..self.sites.partition_point(|site| site.line < lines.end)
@@ -177,7 +177,7 @@ fn is_anchor(line: &str) -> bool {
     !line.trim().is_empty() && !line.contains(PLACEHOLDER)
 }
 
-/// How often a line was met, and where.
+/// Number of occurrences of a line, and the last position.
 #[derive(Default)]
 struct Count {
     met: usize,

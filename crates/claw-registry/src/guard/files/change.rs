@@ -1,4 +1,4 @@
-//! Writing: what a file becomes, and making it so.
+//! Computes and writes the new content of a file.
 
 use std::path::Path;
 use std::sync::{Arc, PoisonError};
@@ -23,11 +23,11 @@ struct Rewrite<'a> {
     path: &'a str,
     target: &'a Path,
     current: Option<Current>,
-    /// What was seen of it; `None` where it was not text.
+    /// The file as the session has seen it; `None` if it was not text.
     before: Option<String>,
     bytes: Vec<u8>,
     after: Masked,
-    /// Whether all of it is new.
+    /// The whole content is new.
     whole: bool,
 }
 
@@ -177,8 +177,8 @@ impl GuardedFiles {
         })
     }
 
-    /// What may be seen of the new text. A secret that was hidden must be hidden in it too: what is taken away
-    /// around it may be what showed that it is one.
+    /// Masks the new text. A secret that was hidden must stay hidden: a removed neighbour may be what
+    /// identified it as one.
     fn still_hidden(&self, path: &str, composed: &Composed) -> Result<Masked, ToolError> {
         let scrubber = self.scrubber();
         let masked = text::mask(&composed.text, &scrubber.for_output());

@@ -1,4 +1,4 @@
-//! Changes of a view, made in the text behind it: the way back from placeholders to secrets.
+//! Applies changes of a view to the text behind it, turning placeholders back into secrets.
 
 use std::ops::Range;
 
@@ -13,12 +13,12 @@ use super::align::{Last, Side, Site, align};
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Composed {
     pub(super) text: String,
-    /// Where in it secrets of the text before are, sorted.
+    /// Positions of the old text's secrets in the new one, sorted.
     pub(super) kept: Vec<Range<usize>>,
 }
 
-/// Makes changes that are given in places of what is seen. Whatever they do not cover stays as it is, byte by
-/// byte; of what they cover, a secret stays where its placeholder stays.
+/// Applies changes that are given as positions in the view. Text outside of them stays the same, byte by
+/// byte; within them, a secret stays where its placeholder stays.
 pub(super) fn compose(
     source: &str,
     masked: &Masked,
@@ -109,7 +109,8 @@ impl Way<'_> {
     }
 }
 
-/// Where each placeholder of a splice's text is, and where in what is seen the one is that it stands for.
+/// For each placeholder in a splice's text, its position and the position in the view of the one that it
+/// stands for.
 fn pair(seen: &str, splice: &Splice, last: Last) -> Result<Vec<(usize, usize)>, ToolError> {
     let line_start = seen[..splice.range.start].rfind('\n').map_or(0, |newline| newline + 1);
     let line_end = seen[splice.range.end..].find('\n').map_or(seen.len(), |at| splice.range.end + at);
@@ -143,7 +144,7 @@ fn replace(source: &str, covered: &[Mark], text: &str, pairs: &[(usize, usize)],
     out.text.push_str(&text[done..]);
 }
 
-/// Where placeholders begin within a part of a text.
+/// Positions of placeholders within a part of a text.
 fn places(text: &str, part: &Range<usize>) -> Vec<usize> {
     text[part.clone()].match_indices(PLACEHOLDER).map(|(at, _)| part.start + at).collect()
 }

@@ -1,4 +1,4 @@
-//! What holds for all schemas and arguments.
+//! Properties of validation that hold for all schemas and arguments.
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -73,7 +73,7 @@ fn same(one: &Value, other: &Value) -> bool {
     }
 }
 
-/// How many cases each law gets; `make soak` asks for more.
+/// Number of cases for each property; `make soak` asks for more.
 fn cases() -> u32 {
     std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(2_000)
 }

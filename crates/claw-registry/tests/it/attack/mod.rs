@@ -1,4 +1,4 @@
-//! What a hostile reviewer tried: each test names the attack.
+//! Attacks: each test names the one that it repeats.
 
 mod answers;
 mod arguments;
