@@ -1,4 +1,4 @@
-//! How fast the scrubber is, on 64 MiB of made-up logs and code in pieces of 16 KiB, one thread.
+//! Throughput of the scrubber on 64 MiB of made-up logs and code in pieces of 16 KiB, one thread.
 //!
 //! Prints lines of `name<TAB>value<TAB>unit`; each time is the best of several.
 

@@ -1,4 +1,4 @@
-//! How long a verdict takes: a command of 100 bytes, a script of 4 KB.
+//! Time of a verdict: a command of 100 bytes, a script of 4 KB.
 //!
 //! Prints `name<TAB>value<TAB>unit`, the best of many runs.
 

@@ -10,7 +10,7 @@ use claw_core::tool::Profile;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Which tools each agent gets.
+/// The tools of each agent.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "snake_case")]
 pub struct PolicyConfig {
@@ -75,13 +75,13 @@ pub struct ToolsPolicy {
     pub deny: Vec<String>,
     /// These tools are added whatever profile, `allow` and, unless `deny_wins` is set, `deny` say.
     pub also_allow: Vec<String>,
-    /// Whether `also_allow` may not bring back what a `deny` list names.
+    /// `also_allow` cannot bring back tools that a `deny` list names.
     pub deny_wins: bool,
-    /// What holds where a model of this provider is used, by the provider's name.
+    /// Rules for models of one provider, by the provider's name.
     pub by_provider: BTreeMap<String, ProviderTools>,
-    /// What holds in one group chat, by the chat's id.
+    /// Rules for one group chat, by the chat's id.
     pub groups: BTreeMap<String, GroupTools>,
-    /// What subagents do not get.
+    /// Tools that subagents do not get.
     pub subagents: SubagentTools,
 }
 
@@ -153,7 +153,7 @@ pub struct AgentTools {
     pub deny: Vec<String>,
     /// These tools are added, besides those in `tools.also_allow`.
     pub also_allow: Vec<String>,
-    /// What holds where this agent uses a model of this provider, by the provider's name.
+    /// Rules for this agent with models of one provider, by the provider's name.
     pub by_provider: BTreeMap<String, AgentProviderTools>,
 }
 

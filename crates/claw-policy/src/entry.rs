@@ -1,4 +1,4 @@
-//! One entry of a list, and the lists they stand in.
+//! Entries of policy lists, and the lists.
 //!
 //! An entry that cannot be read is refused when the policy is compiled: a deny list that silently lost an
 //! entry would open what it was written to close. An entry that names nothing known is read all the same,
@@ -15,31 +15,31 @@ use crate::group;
 use crate::nearest::nearest;
 use crate::pipeline::ToolSet;
 
-/// One entry, as written and as understood.
+/// An entry, as written and as parsed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     text: SmolStr,
     target: Target,
 }
 
-/// What an entry speaks of.
+/// The tools that an entry names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
     /// The tool of this name or alias.
     Tool(SmolStr),
-    /// Tools of whose names one fits.
+    /// Tools whose name or alias matches.
     Tools(Pattern),
     /// The members of the group of this name.
     Group(SmolStr),
-    /// The members of groups whose name fits.
+    /// The members of groups whose name matches.
     Groups(Pattern),
     /// Tools by what they may do.
     Effect(Effect),
-    /// Nothing: what a message sent cannot be read, and an unreadable entry allows nothing.
+    /// Nothing: an entry of a message's list that cannot be parsed allows nothing.
     Unreadable,
 }
 
-/// Whether a list gives tools or takes them; effects mean different things in the two.
+/// The kind of list: it gives tools or takes them. Effects mean different things in the two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Use {
     /// The list gives.
@@ -48,7 +48,7 @@ pub enum Use {
     Deny,
 }
 
-/// Why an entry cannot be read.
+/// The reason why an entry cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EntryError {
     /// There is nothing in it.
@@ -62,7 +62,7 @@ pub enum EntryError {
     NotAnEffect {
         /// The entry as written.
         text: SmolStr,
-        /// What was probably meant.
+        /// The probable intention.
         near: Option<String>,
     },
     /// A colon after a word that is neither `group` nor `effect`.
@@ -70,7 +70,7 @@ pub enum EntryError {
     NoSuchKind {
         /// The entry as written.
         text: SmolStr,
-        /// What was probably meant.
+        /// The probable intention.
         near: Option<String>,
     },
     /// Characters that no name has.
@@ -126,18 +126,18 @@ impl Entry {
         &self.text
     }
 
-    /// Whether it names an effect.
+    /// Returns whether the entry names an effect.
     pub fn is_effect(&self) -> bool {
         matches!(self.target, Target::Effect(_))
     }
 
-    /// What it speaks of.
+    /// The tools that the entry names.
     pub fn target(&self) -> &Target {
         &self.target
     }
 
-    /// Gives `hit` the place of each tool that the entry speaks of, in a list that is used so and whose
-    /// entries name these effects altogether.
+    /// Calls `hit` with the index of each tool that the entry names, in a list of this use whose entries name
+    /// these effects altogether.
     pub(crate) fn each(&self, tools: &ToolSet, list: (Use, Effects), mut hit: impl FnMut(usize)) {
         match (&self.target, list) {
             (Target::Tool(name), _) => tools.place(name).into_iter().for_each(hit),
@@ -185,9 +185,9 @@ impl Serialize for Entry {
 /// Text in which each `*` stands for any characters, or none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pattern {
-    /// What stands before the first star.
+    /// The text before the first star.
     head: SmolStr,
-    /// What stands between stars, and after the last one.
+    /// The texts between stars, and after the last one.
     rest: Vec<SmolStr>,
 }
 
@@ -197,12 +197,12 @@ impl Pattern {
         Self { head: parts.next().unwrap_or_default(), rest: parts.collect() }
     }
 
-    /// What every name that fits begins with.
+    /// The prefix of every matching name.
     pub fn head(&self) -> &str {
         &self.head
     }
 
-    /// Whether a name fits.
+    /// Returns whether a name matches.
     pub fn fits(&self, name: &str) -> bool {
         let Some(mut left) = name.strip_prefix(self.head()) else { return false };
         let Some((tail, middle)) = self.rest.split_last() else { return left.is_empty() };
@@ -247,12 +247,12 @@ impl List {
         Self::new("request.allow", entries.collect())
     }
 
-    /// Where it stands, such as `tools.by_provider.openai.allow`.
+    /// The list's configuration key, such as `tools.by_provider.openai.allow`.
     pub fn at(&self) -> &str {
         &self.at
     }
 
-    /// Its entries, as written.
+    /// The entries, as written.
     pub fn entries(&self) -> &[Entry] {
         &self.entries
     }
@@ -262,7 +262,7 @@ impl List {
         self.effects
     }
 
-    /// Where the tools stand that one of its entries speaks of.
+    /// Indices of the tools that one of its entries names.
     pub(crate) fn places(&self, entry: &Entry, how: Use, tools: &ToolSet) -> BTreeSet<usize> {
         let mut places = BTreeSet::new();
         entry.each(tools, (how, self.effects), |place| {
@@ -287,15 +287,15 @@ impl List {
     }
 }
 
-/// An entry that cannot be read, and the list it stands in.
+/// An entry that cannot be parsed, and its list.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{list}`: {why}")]
 pub struct BadEntry {
-    /// Where the list stands.
+    /// The list's configuration key.
     pub list: SmolStr,
     /// The entry as written.
     pub entry: SmolStr,
-    /// What is wrong with it.
+    /// The problem.
     pub why: EntryError,
 }
 

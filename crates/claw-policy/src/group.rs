@@ -1,5 +1,5 @@
-//! Groups as policies name them. Who is in a group is said by each tool's [`Meta`] and nowhere else, so a
-//! `group:` entry can never be inert while its tools are there.
+//! Groups as policies name them. Membership is stated by each tool's [`Meta`] and nowhere else, so a `group:`
+//! entry always covers the tools that are there.
 
 use std::borrow::Cow;
 
@@ -31,7 +31,7 @@ pub fn known() -> impl Iterator<Item = Cow<'static, str>> {
     Group::BUILT_IN.iter().chain(&[Group::Custom]).map(Group::name).chain([CLAWSMITH.into(), MCP.into()])
 }
 
-/// Whether a name always means something.
+/// Returns whether a group name is always valid.
 pub fn is_known(name: &str) -> bool {
     known().any(|known| known == name)
 }

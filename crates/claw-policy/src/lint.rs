@@ -1,8 +1,8 @@
-//! What is probably wrong with a policy: entries that cannot be read, name nothing known, change nothing,
-//! or bring back what another list denies.
+//! Finds probable mistakes in a policy: entries that cannot be parsed, name nothing known, change nothing, or
+//! bring back what another list denies.
 //!
-//! Whether an entry changes anything is not guessed from its text. The policy decides for every kind of
-//! caller it can tell apart, and an entry that no decision needed is reported.
+//! The effect of an entry is not guessed from its text. The policy decides for every kind of caller that it
+//! can tell apart, and an entry that no decision needed is reported.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -20,28 +20,28 @@ mod survey;
 
 use survey::Surveyed;
 
-/// Something that is probably wrong.
+/// A probable mistake.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Finding {
-    /// How bad it is.
+    /// The severity.
     pub severity: Severity,
-    /// Where the list stands.
+    /// The list's configuration key.
     pub list: SmolStr,
-    /// The entry as written; empty where the list as a whole is meant.
+    /// The entry as written; empty if the finding is about the whole list.
     pub entry: SmolStr,
-    /// What is wrong, and what to try.
+    /// The problem, and what to try.
     pub message: String,
 }
 
-/// How bad a finding is.
+/// The severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// The policy does not do what it says: an entry cannot be read, or a deny list names nothing known.
+    /// The policy does not do what it says: an entry cannot be parsed, or a deny list names nothing known.
     Error,
     /// The policy may not do what was meant.
     Warning,
-    /// The entry could go without changing anything.
+    /// The entry could be removed without any change.
     Note,
 }
 
@@ -68,7 +68,7 @@ fn is_default(list: &List) -> bool {
     }
 }
 
-/// One list under scrutiny.
+/// Lints one list.
 struct ListLint<'a> {
     tools: &'a ToolSet,
     surveyed: &'a Surveyed,
@@ -194,7 +194,7 @@ impl Finding {
 }
 
 impl Finding {
-    /// Where it is and what it says, for those who say themselves how bad it is.
+    /// The finding without its severity, for callers that show that themselves.
     pub fn without_severity(&self) -> impl fmt::Display {
         fmt::from_fn(|f| {
             write!(f, "`{}`", self.list)?;

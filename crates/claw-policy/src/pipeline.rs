@@ -1,9 +1,10 @@
-//! Which tools a caller gets, and why: profile, allow lists, deny lists, `also_allow`, subagents, request.
+//! Decides which tools a caller gets, and why: profile, allow lists, deny lists, `also_allow`, subagents,
+//! request.
 //!
 //! [`Policy::compile`] checks the configuration, [`Policy::view`] prepares it for one caller, and
-//! [`View::judge`] decides on a tool. The decision is folded from the very marks that the trace shows, so an
-//! explanation cannot differ from what is enforced. Within a list the order of entries decides nothing but
-//! which of several matching entries the trace names: the first.
+//! [`View::judge`] decides on a tool. The decision is computed from the same marks that the trace shows, so
+//! an explanation cannot differ from what is enforced. The order of entries in a list only decides which of
+//! several matching entries the trace names: the first.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -75,20 +76,20 @@ fn lines(bad: &[BadEntry]) -> String {
     bad.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }
 
-/// Who asks for tools, as far as a policy can tell callers apart.
+/// A caller, as far as a policy can tell callers apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Subject<'a> {
     /// The tenant that the agent belongs to; `None` for the deployment's own.
     pub tenant: Option<&'a TenantId>,
-    /// Which agent acts.
+    /// The agent.
     pub agent: &'a str,
-    /// Whose model it uses.
+    /// The provider of its model.
     pub provider: Option<&'a str>,
-    /// The chat, where several people are in it.
+    /// The chat, if it is a group chat.
     pub chat_group: Option<&'a str>,
-    /// Its place in a tree of subagents.
+    /// Position in a tree of subagents.
     pub subagent: SubagentDepth,
-    /// The tools that the message itself allows; `None` where it says nothing.
+    /// The tools that the message itself allows; `None` for no restriction.
     pub request_allow: Option<&'a [String]>,
 }
 
@@ -133,22 +134,22 @@ impl Policy {
         if reader.bad.is_empty() { Ok(policy) } else { Err(PolicyError(reader.bad)) }
     }
 
-    /// Whether `also_allow` may not bring back what a deny list names.
+    /// Returns whether `also_allow` cannot bring back tools that a deny list names.
     pub fn deny_wins(&self) -> bool {
         self.deny_wins
     }
 
-    /// The policy as one caller meets it, ready to judge many tools.
+    /// The policy for one caller, ready to judge many tools.
     pub fn view<'t>(&self, tools: &'t ToolSet, subject: &Subject<'_>) -> View<'t> {
         View::new(tools, self.rules(subject), self.deny_wins)
     }
 
-    /// What becomes of every tool there is, sorted by name.
+    /// Decides on every tool, sorted by name.
     pub fn decide(&self, tools: &ToolSet, subject: &Subject<'_>) -> Decision {
         self.view(tools, subject).decide()
     }
 
-    /// What becomes of one tool. One that is not in the set is refused.
+    /// Decides on one tool. One that is not in the set is refused.
     pub fn judge(&self, tools: &ToolSet, subject: &Subject<'_>, meta: &Meta) -> Verdict {
         let known = tools.find(meta.name.as_str()).is_some_and(|tool| tool.name == meta.name);
         let view = self.view(tools, subject);
@@ -202,18 +203,18 @@ impl Policy {
     }
 }
 
-/// What a policy says of one tool, and why.
+/// A policy's verdict on one tool, and its reasons.
 #[derive(Debug, Clone, Serialize)]
 pub struct Verdict {
-    /// Whether the caller gets it.
+    /// The caller gets the tool.
     pub allowed: bool,
-    /// The most a call of it may still do; nothing where it is not allowed.
+    /// Effects that a call may have; none if the tool is not allowed.
     pub effects: Effects,
-    /// How this came about. Its `Display` gives the deciding step in words.
+    /// The steps that led to the verdict. Its `Display` gives the deciding step in words.
     pub trace: Trace,
 }
 
-/// What becomes of every tool, sorted by name.
+/// The verdicts on all tools, sorted by name.
 #[derive(Debug, Clone)]
 pub struct Decision(Vec<(Arc<Meta>, Verdict)>);
 

@@ -1,4 +1,4 @@
-//! Lines of a skill that look like an attack on whoever follows it.
+//! Finds lines of a skill that look like an attack on its user.
 //!
 //! The scan names what a person should read before they agree. It proves nothing: a skill without findings can be
 //! hostile, and one with findings can be about security.
@@ -43,11 +43,11 @@ impl fmt::Display for SuspectKind {
 /// A line that looks like an attack.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Suspect {
-    /// Its number, from 1 on.
+    /// Line number, from 1 on.
     pub line: usize,
     /// The kind of attack.
     pub kind: SuspectKind,
-    /// The line, cut and without characters that do not show.
+    /// The line, shortened and without invisible characters.
     pub text: String,
 }
 

@@ -1,4 +1,4 @@
-//! Whether a shell script may run: what the analysis says, under how much security.
+//! Decides whether a shell script may run, from its analysis and the configured security.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -13,15 +13,16 @@ use super::{ApprovalConfig, Circumstances, Judgement};
 use crate::program::{Route, as_script};
 use crate::shell::{Argument, Decision, Finding, Invocation, Rules, Simple, Verdict, is_builtin};
 
-/// Which commands run that no rule denies.
+/// The commands that run if no rule denies them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Security {
     /// None.
     Deny,
-    /// Those of which every part is covered by a rule that somebody gave with a yes; others are asked.
+    /// Those whose every part is covered by a rule that somebody gave with an approval; others are asked
+    /// about.
     Allowlist,
-    /// All that the rules of `shell` neither deny nor ask.
+    /// All that the rules of `shell` neither deny nor ask about.
     #[default]
     Full,
 }
@@ -33,19 +34,19 @@ pub struct Analysis {
     pub effects: Effects,
     /// Every ask of the plan, in order.
     pub asks: Vec<AnalysedAsk>,
-    /// The caller's commands reach other machines without asking.
+    /// The caller's commands have network access without requesting it.
     pub network: bool,
 }
 
-/// One ask of a plan, with the verdict on it and the way it goes. Nothing of an ask is kept anywhere else, so that
-/// no ask can be taken for another.
+/// An ask of a plan, with its verdict and its route. Everything known of an ask is kept here, so that asks
+/// cannot be confused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AnalysedAsk {
     /// The ask.
     pub ask: Ask,
     /// The rules' verdict on a script, a program or typed text; `None` for other asks.
     pub verdict: Option<Verdict>,
-    /// The way a command goes; [`Route::Shell`] for asks that are no command.
+    /// The route of a command; [`Route::Shell`] for other asks.
     pub route: Route,
     /// Remembered rules cover the command.
     pub covered: bool,
@@ -111,13 +112,13 @@ impl Analysis {
         self.asks.iter().filter_map(|ask| ask.verdict.as_ref())
     }
 
-    /// Whether both lead to the same programs with the same credentials.
+    /// Returns whether both lead to the same programs with the same credentials.
     pub fn has_routes_of(&self, other: &Self) -> bool {
         self.asks.len() == other.asks.len()
             && self.asks.iter().zip(&other.asks).all(|(a, b)| a.ask == b.ask && a.route == b.route)
     }
 
-    /// Whether it makes a difference if remembered rules cover the commands.
+    /// Returns whether it matters if remembered rules cover the commands.
     pub fn depends_on_rules(&self, security: Security) -> bool {
         let wishes = |ask: &AnalysedAsk| matches!(&ask.ask, Ask::Script(script) if script.network);
         let asked = self.verdicts().any(|verdict| verdict.decision == Decision::Ask);
@@ -125,7 +126,7 @@ impl Analysis {
         self.verdicts().next().is_some() && (asked || security == Security::Allowlist || wished)
     }
 
-    /// The same as if remembered rules covered every command, or none.
+    /// The same, as if remembered rules covered every command, or none.
     #[must_use]
     pub fn with_all_covered(mut self, covered: bool) -> Self {
         for ask in &mut self.asks {
@@ -139,7 +140,7 @@ impl Analysis {
         self.asks.iter().fold(self.effects, |all, analysed| all.and(analysed.ask.effects(ceiling)))
     }
 
-    /// How the commands see the workspace: one that can do nothing but read cannot change it.
+    /// The way in which the commands see the workspace: commands that can only read cannot change it.
     pub fn access(&self) -> WorkspaceAccess {
         let reads =
             |verdict: &Verdict| !verdict.commands.is_empty() && verdict.commands.iter().all(only_reads);

@@ -1,4 +1,4 @@
-//! Who is in which group.
+//! Membership of groups.
 
 use claw_core::tool::{Group, Meta, Source};
 

@@ -40,7 +40,7 @@ fn check(config: Value, subject: &Subject<'_>, expected: &str) {
     assert_eq!(names.join(" "), expected);
 }
 
-/// What the deciding step says of a tool, in words.
+/// Checks the deciding step's words about a tool.
 #[track_caller]
 fn check_words(config: Value, subject: &Subject<'_>, tool: &str, expected: &str) {
     let policy = Policy::compile(&sample::config(config)).unwrap();
@@ -293,7 +293,8 @@ fn also_allow_cannot_revive_when_deny_wins() {
     check(config(true), &AGENT, "glob session_status");
 }
 
-/// What is not offered is not allowed either: a name that a model remembers is judged by the same rules.
+/// A tool that is not offered is not allowed either: a name that a model remembers is judged by the same
+/// rules.
 #[test]
 fn a_remembered_name_is_as_forbidden_as_a_hidden_one() {
     let config = json!({"tools": {"deny": ["spawn"]}});

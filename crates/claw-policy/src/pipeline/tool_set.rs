@@ -62,17 +62,17 @@ impl ToolSet {
         }
     }
 
-    /// How many tools there are.
+    /// Number of tools.
     pub fn len(&self) -> usize {
         self.present
     }
 
-    /// Whether there are none.
+    /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
         self.present == 0
     }
 
-    /// The tools there are, sorted by name.
+    /// The tools, sorted by name.
     pub fn iter(&self) -> std::slice::Iter<'_, Arc<Meta>> {
         self.metas[..self.present].iter()
     }
@@ -87,27 +87,27 @@ impl ToolSet {
         self.metas.get(self.place(name)?).filter(|_| self.find(name).is_none())
     }
 
-    /// How many tools there are, the absent ones too.
+    /// Number of tools, absent ones included.
     pub(crate) fn known(&self) -> usize {
         self.metas.len()
     }
 
-    /// Where the tool of this name or alias stands.
+    /// The index of the tool of this name or alias.
     pub(crate) fn place(&self, name: &str) -> Option<usize> {
         self.names.get(name).copied()
     }
 
-    /// The tool that stands in a place.
+    /// The tool at an index.
     pub(crate) fn meta(&self, place: usize) -> &Arc<Meta> {
         &self.metas[place]
     }
 
-    /// Where the tools stand that fit.
+    /// The indices of matching tools.
     pub(crate) fn places(&self, fits: impl Fn(&Meta) -> bool) -> impl Iterator<Item = usize> {
         self.metas.iter().enumerate().filter(move |(_, meta)| fits(meta)).map(|(place, _)| place)
     }
 
-    /// Every name and alias, with the place of its tool.
+    /// Every name and alias, with the index of its tool.
     pub(crate) fn names(&self) -> impl Iterator<Item = (&str, usize)> {
         self.names.iter().map(|(name, place)| (name.as_str(), *place))
     }
@@ -124,7 +124,7 @@ impl ToolSet {
         self.groups.iter().map(|(name, members)| (name.as_str(), members.as_slice()))
     }
 
-    /// Where the members of a group stand.
+    /// The indices of the members of a group.
     pub(crate) fn members(&self, group: &str) -> &[usize] {
         self.groups.get(group).map_or(&[], Vec::as_slice)
     }

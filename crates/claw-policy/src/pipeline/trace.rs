@@ -1,4 +1,4 @@
-//! How a verdict came about, step by step.
+//! The trace of a verdict, step by step.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,18 +10,18 @@ use super::words::Words;
 use super::{Kind, Step};
 use crate::entry::{Entry, List};
 
-/// What is configured at a step, for one caller.
+/// The configuration of a step, for one caller.
 #[derive(Debug, Clone)]
 pub enum Rule {
     /// Nothing.
     Unset,
-    /// A profile that the provider's replaces.
+    /// A profile that the provider's profile replaces.
     Replaced(Profile),
     /// A profile.
     Profile {
-        /// Where it stands.
+        /// The profile's configuration key.
         at: SmolStr,
-        /// Which one.
+        /// The profile.
         profile: Profile,
     },
     /// A list.
@@ -47,7 +47,7 @@ impl Rule {
         }
     }
 
-    /// Where it stands in the configuration.
+    /// The configuration key.
     pub fn at(&self) -> Option<&str> {
         match self {
             Self::Unset => None,
@@ -58,14 +58,15 @@ impl Rule {
     }
 }
 
-/// What a step says of one tool, whatever the other steps say. A number is the entry's place in the list.
+/// The judgement of one step on a tool, regardless of the other steps. A number is the entry's index in the
+/// list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mark {
     /// Nothing is configured here.
     Unset,
-    /// The provider's profile stands instead.
+    /// The provider's profile applies instead.
     Replaced,
-    /// A standing tool is not asked for here.
+    /// A standing tool is exempt from this step.
     Exempt,
     /// The profile includes it.
     Includes,
@@ -98,7 +99,7 @@ impl Mark {
         }
     }
 
-    /// What listings call it.
+    /// The mark's name in listings.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Unset => "unset",
@@ -116,7 +117,7 @@ impl Mark {
     }
 }
 
-/// What decided in the end.
+/// The reason for the final decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
     /// No step removed it.
@@ -127,7 +128,7 @@ pub enum Reason {
     Unregistered,
 }
 
-/// Where a tool stands after a step. The decision and its explanation both go through [`State::after`].
+/// The state of a tool after a step. The decision and its explanation both use [`State::after`].
 #[derive(Debug, Clone, Copy)]
 pub(super) struct State {
     pub(super) present: bool,
@@ -157,7 +158,7 @@ impl State {
     }
 }
 
-/// How a verdict came about.
+/// The steps that led to a verdict.
 #[derive(Clone)]
 pub struct Trace {
     pub(super) rules: Arc<Rules>,
@@ -168,7 +169,7 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// What decided in the end.
+    /// The reason for the decision.
     pub fn reason(&self) -> Reason {
         self.reason
     }
@@ -181,17 +182,17 @@ impl Trace {
         }
     }
 
-    /// What a step says of the tool.
+    /// The mark of a step.
     pub fn mark(&self, step: Step) -> Mark {
         self.marks[step as usize]
     }
 
-    /// What is configured at a step.
+    /// The configuration of a step.
     pub fn rule(&self, step: Step) -> &Rule {
         &self.rules[step as usize]
     }
 
-    /// The entry by which a step speaks of the tool.
+    /// The entry by which a step names the tool.
     pub fn entry(&self, step: Step) -> Option<&Entry> {
         self.rule(step).list()?.entries().get(self.mark(step).entry()?)
     }
@@ -219,7 +220,7 @@ impl Trace {
         marks.scan(State::START, apply).filter(|(_, mark, _)| *mark != Mark::Unset)
     }
 
-    /// What a step says, in words: "`tools.deny` entry `group:runtime` denies it".
+    /// A step's judgement in words: "`tools.deny` entry `group:runtime` denies it".
     pub fn words(&self, step: Step) -> impl fmt::Display {
         Words::new(self, step)
     }

@@ -9,7 +9,7 @@ use serde::{Serialize, Serializer};
 use super::{Decision, Kind, Mark, Reason, Rule, Step, Trace};
 use crate::entry::Entry;
 
-/// What one step says of a tool.
+/// The judgement of one step on a tool, in words.
 pub(super) struct Words<'a> {
     trace: &'a Trace,
     step: Step,
@@ -77,7 +77,7 @@ impl fmt::Display for Trace {
 }
 
 impl fmt::Display for Decision {
-    /// One line a tool: `+` or `-`, its name, and the deciding step in words.
+    /// Writes a line per tool: `+` or `-`, its name, and the deciding step in words.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let width = self.iter().map(|(meta, _)| meta.name.as_str().len()).max().unwrap_or_default();
         for (i, (meta, verdict)) in self.iter().enumerate() {

@@ -1,25 +1,25 @@
-//! Programs that many people give their agents, with what they must not be asked for.
+//! Presets of programs that are commonly given to agents, with the arguments they must not be given.
 //!
 //! Each refuses what shows or changes credentials, what starts other programs, and what cannot be taken back and is
 //! seldom meant. Each names the helpers that it may run; the kernel refuses to run anything else.
 
 use claw_core::store::ProgramSettings;
 
-/// A program that is known.
+/// A preset.
 #[derive(Debug, Clone, Copy)]
 pub struct Preset {
-    /// What it is called.
+    /// The program's name.
     pub name: &'static str,
-    /// The variables that hold its credentials; the first is the usual one.
+    /// Environment variables that hold its credentials; the first is the usual one.
     pub variables: &'static [&'static str],
-    /// The programs that it may run beside itself, as [`ProgramSettings::helpers`] writes them. None is a shell or
-    /// another program that runs what a file of the workspace says.
+    /// The programs that it may run, as [`ProgramSettings::helpers`] writes them. None is a shell or another
+    /// program that runs what a file of the workspace says.
     pub helpers: &'static [&'static str],
-    /// What it may not be asked for.
+    /// Patterns of forbidden arguments.
     pub deny_args: &'static [&'static str],
-    /// What would make it tell its credentials.
+    /// Patterns of arguments that would make it print its credentials.
     pub deny_verbose: &'static [&'static str],
-    /// What an agent is told of it.
+    /// Advice for agents.
     pub tips: &'static str,
 }
 

@@ -1,8 +1,9 @@
-//! Which way a command goes: to the shell, to a registered program with its credentials, or nowhere.
+//! The route of a command: to the shell, to a registered program with its credentials, or a refusal.
 //!
-//! A program with credentials runs alone, without a shell and with the words that were judged. So a command for the
-//! shell takes its way only if it is one such program with words that are all known; beside anything else it is
-//! refused, since there it would run without its credentials, and nobody would see why it fails.
+//! A program with credentials runs alone, without a shell and with exactly the words that were judged. So a
+//! shell command is routed to it only if the command is one such program with words that are all known.
+//! Beside anything else it is refused: it would run without its credentials, and nobody would see why it
+//! fails.
 
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use claw_core::tool::{Argv, Script};
 use super::ArgumentRules;
 use crate::shell::{Argument, Simple, Verdict, is_single};
 
-/// Which way a command goes.
+/// The route of a command.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Route {
     /// To the shell, without credentials.
@@ -21,17 +22,17 @@ pub enum Route {
     Shell,
     /// To a registered program, with its credentials and without a shell.
     Program(ProgramRun),
-    /// Nowhere.
+    /// Refused.
     Refused {
-        /// Why.
+        /// The reason.
         reason: String,
-        /// What to try instead.
+        /// Advice on what to try instead.
         advice: String,
     },
 }
 
 impl Route {
-    /// The program it leads to, with what that is given.
+    /// The program of the route, with its arguments.
     pub const fn program(&self) -> Option<&ProgramRun> {
         match self {
             Self::Program(run) => Some(run),

@@ -1,8 +1,8 @@
-//! Texts to try: fragments that rules are made of, and logs and code as tools print them.
+//! Test texts: fragments of secrets, and logs and code as tools print them.
 
 use proptest::prelude::*;
 
-/// What secrets, and what looks like them, are made of.
+/// Fragments of secrets and of texts that look like them.
 const FRAGMENTS: &[&str] = &[
     "ghp_abcdefghijklmnopqrstuvwxyz0123456789",
     "ghp_",
@@ -289,7 +289,7 @@ pub(super) fn settings() -> impl Strategy<Value = String> {
     prop_oneof![line, one(spaced.to_vec()).prop_map(str::to_owned)]
 }
 
-/// One of each, joined.
+/// Picks one of each and joins them.
 fn pick(
     first: &'static [&'static str],
     second: &'static [&'static str],

@@ -1,4 +1,4 @@
-//! Known secret values, found wherever and however they are written.
+//! Finds known secret values, wherever and in whichever form they are written.
 //!
 //! Every third position of a text is looked up by its four bytes: each form of a value has at least six, so one
 //! of its first three positions is hit. The cost is one probe of a bit set per three bytes, whatever the number
@@ -15,13 +15,13 @@ pub(super) const SHORTEST: usize = GRAM + STRIDE - 1;
 
 /// A compiled list of values. Nothing in it can be printed: all of it is made of secrets.
 pub(super) struct Dictionary {
-    /// All forms of all values, one after the other.
+    /// All forms of all values, concatenated.
     bytes: Vec<u8>,
     forms: Vec<Form>,
     longest: usize,
-    /// One bit per hash of a gram that occurs in a form.
+    /// A bit per hash of a gram that occurs in a form.
     bits: Vec<u64>,
-    /// Where each bucket of `grams` starts; one more than there are buckets.
+    /// Start of each bucket of `grams`; one more than there are buckets.
     buckets: Vec<u32>,
     grams: Vec<Gram>,
     shift: u32,
@@ -186,7 +186,7 @@ fn length(bytes: &[u8]) -> Result<u32, ValueError> {
     u32::try_from(bytes.len()).map_err(|_| ValueError::TooMuch)
 }
 
-/// Whether `range` shares bytes with a placeholder that is already in the text.
+/// Returns whether `range` overlaps a placeholder that is already in the text.
 fn touches_placeholder(text: &[u8], range: &std::ops::Range<usize>) -> bool {
     let margin = PLACEHOLDER.len() - 1;
     let around = range.start.saturating_sub(margin)..text.len().min(range.end + margin);

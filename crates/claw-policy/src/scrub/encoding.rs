@@ -1,11 +1,11 @@
-//! The forms in which a literal value shows up: as it is, in base64, percent-encoded, in hex, escaped for JSON.
+//! The forms in which a literal value occurs: as it is, in base64, percent-encoded, in hex, escaped for JSON.
 
 const STANDARD: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 const URL_SAFE: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 const LOWER: &[u8; 16] = b"0123456789abcdef";
 const UPPER: &[u8; 16] = b"0123456789ABCDEF";
 
-/// What a writer of JSON escapes although it need not: nothing, what HTML would read, what is not ASCII, both.
+/// Characters that a JSON writer escapes without need: none, those special in HTML, those beyond ASCII, both.
 const ESCAPED: [fn(char) -> bool; 4] =
     [|_| false, in_html, |c| !c.is_ascii(), |c| !c.is_ascii() || in_html(c)];
 

@@ -1,8 +1,8 @@
-//! Compiles an immutable scrubber: it finds secrets in text and puts `[REDACTED]` in their place, in one pass
-//! over a whole text or over a stream of pieces, with the same result.
+//! An immutable scrubber: finds secrets in text and replaces them by `[REDACTED]`, in one pass over a whole
+//! text or over a stream of pieces, with the same result.
 //!
-//! What counts as a secret, and what is told apart from one, is written in `docs/scrubbing.md`. The scrubber
-//! refuses to guess where a secret came from, to keep any text, and to change a byte that is not part of a secret.
+//! `docs/scrubbing.md` defines what counts as a secret and what does not. The scrubber does not guess where a
+//! secret came from, keeps no text, and changes no byte that is not part of a secret.
 //!
 //! ```
 //! use claw_policy::scrub::{Scrubber, Value};
@@ -115,8 +115,8 @@ impl Scrubber {
         }
     }
 
-    /// Whether `text` holds one of the known values, in any form. What secrets look like is not asked: for
-    /// bytes that are no text, such as pictures in base64.
+    /// Returns whether `text` contains a known value, in any form. Patterns of secrets are not searched: for
+    /// bytes that are not text, such as images in base64.
     pub fn knows(&self, text: &[u8]) -> bool {
         !self.find_values(text).is_empty()
     }
@@ -140,7 +140,7 @@ impl Scrubber {
     }
 }
 
-/// How many lists of values it has; never a value.
+/// Shows the number of lists of values; never a value.
 impl fmt::Debug for Scrubber {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Scrubber").field("lists", &self.dictionaries.len()).finish_non_exhaustive()
@@ -220,7 +220,8 @@ enum Edge {
     End,
 }
 
-/// Where the byte at `at` of the redacted text was before; inside a placeholder, an edge of what it replaced.
+/// The original position of the byte at `at` of the redacted text; inside a placeholder, an edge of the replaced
+/// text.
 fn original(known: &[Redaction], at: usize, edge: Edge) -> usize {
     let (mut before, mut after) = (0, 0);
     for Redaction { range, .. } in known {

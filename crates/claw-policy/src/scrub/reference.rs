@@ -1,4 +1,5 @@
-//! The scrubber without any haste: every rule is asked at every position, every value is compared everywhere.
+//! A simple and slow scrubber for comparison: every rule is tried at every position, every value is compared
+//! everywhere.
 //!
 //! Rules that are regular are written a second time, as regexes. Keys, values and PEM lines are judged by the
 //! rules themselves.
@@ -26,7 +27,7 @@ pub(super) struct Reference {
     values: Vec<Vec<u8>>,
 }
 
-/// What no regex of the rules matches: runs of `x`.
+/// Returns whether a run is all `x`, which no regex of the rules matches.
 fn is_crossed_out(run: &[u8]) -> bool {
     run.to_ascii_lowercase() == vec![b'x'; run.len()]
 }

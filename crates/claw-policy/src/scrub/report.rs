@@ -1,4 +1,4 @@
-//! How many secrets of each kind were found. Never what they were.
+//! Counts of the secrets found, by kind, without their values.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ impl Report {
         self.counts.iter().map(|(&kind, &count)| (kind, count))
     }
 
-    /// How many secrets of all kinds.
+    /// Number of secrets of all kinds.
     pub fn total(&self) -> u64 {
         self.counts.values().sum()
     }

@@ -52,13 +52,13 @@ impl Stream {
         self.report
     }
 
-    /// What was found so far.
+    /// The counts so far.
     pub fn report(&self) -> &Report {
         &self.report
     }
 
-    /// A line that is not finished and looks like a prompt, so that it can be seen before its end is known. Whatever may
-    /// become a secret is no prompt.
+    /// An unfinished line that looks like a prompt, so that it can be shown before its end is known. Text
+    /// that may become a secret is not a prompt.
     pub fn prompt(&self) -> &[u8] {
         let Patterns { text, pass, sent } = &self.patterns;
         // What is kept back of a value that is known is not even here.
@@ -68,7 +68,7 @@ impl Stream {
         if found.is_empty() && !pass.is_inside() && is_prompt(tail) { tail } else { &[] }
     }
 
-    /// How many bytes are kept back.
+    /// Number of bytes held back.
     pub fn held(&self) -> usize {
         self.values.text.len() + self.patterns.text.len()
     }
@@ -90,11 +90,11 @@ impl Stream {
 struct Values {
     dictionaries: Arc<[Arc<Dictionary>]>,
     text: Vec<u8>,
-    /// Every match that starts before is known.
+    /// All matches that start before this position are known.
     judged: usize,
-    /// Everything before was sent on; after `judged` if a match goes beyond.
+    /// Everything before has been sent; after `judged` if a match extends beyond it.
     sent: usize,
-    /// Whether what was sent ends with a redaction.
+    /// The sent text ends with a redaction.
     redacted: bool,
 }
 
@@ -131,7 +131,7 @@ impl Values {
         }
     }
 
-    /// Where what is certain ends. Takes what is not yet certain out of `found`.
+    /// The end of the certain text. Removes uncertain matches from `found`.
     fn certain(&self, found: &mut Vec<Redaction>) -> usize {
         let partial = self.dictionaries.iter().filter_map(|list| list.partial(&self.text, self.judged)).min();
         let mut certain = partial.unwrap_or(self.text.len());
@@ -200,7 +200,7 @@ impl Patterns {
 /// The longest prompt that is seen.
 const PROMPT: usize = 60;
 
-/// Whether this is how programs ask for something: short words, and at the end a sign that nothing secret ends with.
+/// Returns whether this looks like a prompt: short words, and at the end a sign that no secret ends with.
 fn is_prompt(tail: &[u8]) -> bool {
     let Some(last) = tail.iter().rposition(|byte| *byte != b' ') else { return false };
     let asked = tail.get(..last).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Commands that every change of the analysis is measured by: dangerous ones and those of everyday work.
+//! Commands that test every change of the analysis: dangerous ones and everyday ones.
 //!
 //! Data for tests, here and in crates that may run a real shell.
 
@@ -21,7 +21,8 @@ pub fn found() -> impl Iterator<Item = String> {
     commands(FOUND)
 }
 
-/// One command a line. A line that begins with `$ ` writes its line breaks as `\n` and its backslashes twice.
+/// Reads one command per line. A line that begins with `$ ` writes its line breaks as `\n` and its
+/// backslashes twice.
 fn commands(text: &'static str) -> impl Iterator<Item = String> {
     text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).map(|line| {
         let Some(escaped) = line.strip_prefix("$ ") else { return line.to_owned() };

@@ -1,4 +1,4 @@
-//! A command with what is given to it beside its text: variables and what it reads.
+//! A command with its environment variables and its input.
 //!
 //! Variables are judged as assignments before the command, and what it reads as if it stood in a here-document
 //! behind it: a shell that reads it runs it, so it is judged as a script.
@@ -11,9 +11,9 @@ use super::{Rules, analyse, rules};
 pub struct Invocation<'a> {
     /// The text for the shell.
     pub text: &'a str,
-    /// Variables that are set for it.
+    /// Environment variables.
     pub env: &'a [(String, String)],
-    /// What it reads from its standard input.
+    /// The standard input.
     pub input: Option<&'a str>,
 }
 
@@ -168,7 +168,7 @@ const TALKERS: &[&str] = &[
 /// Interpreters that read on with `-i`, whatever they are given.
 const INTERACTIVE: &[&str] = &["python", "pypy", "node", "nodejs", "lua", "luajit", "ghci"];
 
-/// Whether an interpreter's option takes the next argument, so that this is no program.
+/// Returns whether an interpreter's option takes the next argument, so that this is no program.
 fn takes_value(name: &str, option: &str) -> bool {
     let taking: &[&str] = match name {
         "python" | "pypy" => &["-W", "-X", "--check-hash-based-pycs"],
@@ -191,13 +191,13 @@ fn bare(program: &str) -> &str {
     name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-')
 }
 
-/// Whether a program is an interpreter, or one that runs others when it is told to.
+/// Returns whether a program is an interpreter, or one that runs others when it is told to.
 pub(super) fn is_reader(program: &str) -> bool {
     let name = bare(program);
     TALKERS.contains(&name) || READERS.iter().any(|(reader, _)| *reader == name)
 }
 
-/// Whether a command takes what it reads for a program in a language that is not followed.
+/// Returns whether a command runs its input as a program in a language that is not analysed.
 pub(super) fn reads_program(simple: &Simple) -> bool {
     let Some(program) = simple.argv.first().and_then(Argument::known) else { return false };
     let name = bare(program);

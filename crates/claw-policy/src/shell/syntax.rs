@@ -1,4 +1,4 @@
-//! The tree of a command, as bash reads it. Only what the analysis needs: no operator that cannot matter.
+//! The syntax tree of a command, as bash reads it, with only the parts that the analysis needs.
 
 use std::cell::OnceCell;
 use std::rc::Rc;
@@ -9,17 +9,17 @@ use super::verdict::Span;
 #[derive(Debug, Clone, Default)]
 pub(super) struct List(pub(super) Vec<Item>);
 
-/// One command of a list.
+/// A command of a list.
 #[derive(Debug, Clone)]
 pub(super) struct Item {
     pub(super) command: Command,
-    /// How it hangs on the one before.
+    /// The connection to the command before it.
     pub(super) after: After,
-    /// Whether it ends in `&`, with all it hangs on.
+    /// The command ends in `&`, with all commands that it is connected to.
     pub(super) background: bool,
 }
 
-/// How a command hangs on the one before it.
+/// The connection of a command to the one before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum After {
     /// It runs in any case.
@@ -36,7 +36,7 @@ pub(super) struct Command {
     pub(super) span: Span,
 }
 
-/// What a command is.
+/// The kind of a command.
 #[derive(Debug, Clone)]
 pub(super) enum Kind {
     Simple {
@@ -84,7 +84,7 @@ pub(super) struct Assignment {
     pub(super) name: String,
     pub(super) value: AssignedValue,
     pub(super) append: bool,
-    /// Whether one element of an array is set.
+    /// A single element of an array is set.
     pub(super) indexed: bool,
 }
 
@@ -102,9 +102,9 @@ pub(super) struct Redirect {
     pub(super) target: Word,
     /// The body of a here-document, filled when its lines are reached.
     pub(super) body: Rc<OnceCell<Word>>,
-    /// As it is named before the operator: a number, `{NAME}`, or nothing.
+    /// The descriptor as written before the operator: a number, `{NAME}`, or empty.
     pub(super) descriptor: String,
-    /// Whether it is for standard input: no descriptor was named, or 0.
+    /// The redirection is of standard input: no descriptor was named, or 0.
     pub(super) default_descriptor: bool,
 }
 
@@ -156,17 +156,17 @@ pub(super) enum Part {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Parameter {
     pub(super) name: String,
-    /// Whether it is written without braces, so that text after it could join its name.
+    /// Written without braces, so that text after it could join its name.
     pub(super) bare: bool,
-    /// Between `[` and `]`.
+    /// The text between `[` and `]`.
     pub(super) index: Option<Vec<Part>>,
-    /// What stands between name and word, such as `:-`; `#` and `!` before the name are `len` and `indirect`.
+    /// The text between name and word, such as `:-`; `#` and `!` before the name are `len` and `indirect`.
     pub(super) operator: String,
     pub(super) word: Vec<Part>,
 }
 
 impl Word {
-    /// The text of a word that is written plainly, without quotes and expansions.
+    /// The text of a plain word, without quotes and expansions.
     pub(super) fn plain(&self) -> Option<&str> {
         match self.parts.as_slice() {
             [Part::Plain(text)] => Some(text),

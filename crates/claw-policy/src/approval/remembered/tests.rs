@@ -45,7 +45,7 @@ fn rule(text: &str) -> Remembered {
     rule
 }
 
-/// What a rule that was given for one command says to another.
+/// Checks whether a rule given for one command covers another.
 #[track_caller]
 fn check(given: &str, text: &str, expected: bool) {
     let rule = rule(given);

@@ -31,7 +31,7 @@ fn of_words(words: &[&str]) -> Route {
     Route::of_argv(&argv, &[program("gh"), program("git")])
 }
 
-/// Where a command for the shell goes: its words, the reason of a refusal, or nothing for the shell.
+/// Checks the route of a shell command: its words, the reason of a refusal, or an empty reason for the shell.
 #[track_caller]
 fn check(text: &str, expected: Result<&[&str], &str>) {
     match (of_text(text), expected) {

@@ -1,17 +1,17 @@
-//! Long hex: 64 or more digits are a key unless something says that they are a digest.
+//! Long hex: 64 or more digits are a key unless the context shows that they are a digest.
 
 use super::{Secret, Tail, kind};
 use crate::scrub::view::{ALNUM, Class, HEX, View, bytes, class};
 
 const LEAST: usize = 64;
 
-/// What may stand between a key and its value.
+/// Bytes between a key and its value.
 static BETWEEN: Class = bytes(b" \t\"'`\\");
-/// What a digest's key is made of.
+/// Bytes of a digest's key.
 static KEY: Class = bytes(b"-a-zA-Z0-9_.");
 
 static SIGN: Class = bytes(b"=:");
-/// What stands before in a line, short of a placeholder.
+/// Bytes before it on the line, except those of a placeholder.
 static LINE: Class = class(&[(0x20, 0x5a), (0x5e, 0x7e)]);
 
 /// Words of keys whose hex is public.

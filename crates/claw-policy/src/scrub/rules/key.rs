@@ -1,12 +1,12 @@
-//! What a key says about its value: `DB_PASSWORD`, `apiKey`, `max_tokens`, `primary_key`, ...
+//! Classifies the key of a value: `DB_PASSWORD`, `apiKey`, `max_tokens`, `primary_key`, ...
 //!
 //! The last word decides, after trailing numbers and words such as `value` or `prod`: `token_count` names a
 //! count, `password_file` a path, `monkey` an animal.
 
-/// The longest key looked at.
+/// The longest key that is considered.
 pub(super) const LONGEST: usize = 96;
 
-/// How a secret's key was named; how careful the value has to be looked at.
+/// The family of a secret's key; decides how carefully the value is examined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Family {
     /// `password`, `secret`: people choose these, so a value may look like anything.
@@ -37,7 +37,7 @@ const TOGETHER_TOKEN: &[&str] = &[
     "privatekey",
     "accountkey",
 ];
-/// What comes before `key` in the name of a secret.
+/// Words before `key` in the name of a secret.
 const KEY_OWNERS: &[&str] = &[
     "api",
     "access",
@@ -67,7 +67,7 @@ const KEY_OWNERS: &[&str] = &[
     "session",
     "symmetric",
 ];
-/// What comes before `pass`, `token` and `key` where they name nothing but a secret.
+/// Words before `pass`, `token` and `key` with which they name only secrets.
 const PASS_OWNERS: &[&str] = &[
     "db", "database", "smtp", "mail", "email", "imap", "user", "mysql", "postgres", "pg", "root", "admin",
     "ftp", "sftp", "ssh", "proxy", "redis", "http", "auth", "login", "key", "store", "api", "app", "mongo",
@@ -96,7 +96,7 @@ const PLAIN_KEY_OWNERS: &[&str] = &[
     "cipher",
     "symmetric",
 ];
-/// What comes before `key` in the name of something public.
+/// Words before `key` in the name of something public.
 const KEY_OF_DATA: &[&str] = &[
     "primary",
     "foreign",
@@ -134,7 +134,7 @@ const KEY_OF_DATA: &[&str] = &[
     "message",
     "partial",
 ];
-/// What comes before `token` in the name of something that is no credential.
+/// Words before `token` in the name of something that is not a credential.
 const TOKEN_OF_DATA: &[&str] = &[
     "next",
     "page",
@@ -188,7 +188,7 @@ const TRAILING: &[&str] = &[
     "str",
 ];
 
-/// What `key` names, if a secret; `upper` says that it has no lower-case letter.
+/// The family of `key`; `None` if it names no secret. `upper`: it has no lower-case letter.
 pub(super) fn family(key: &[u8], upper: bool) -> Option<Family> {
     let mut lower = [0_u8; LONGEST];
     let lower = lowered(key, &mut lower)?;
@@ -218,13 +218,13 @@ pub(super) fn family(key: &[u8], upper: bool) -> Option<Family> {
     }
 }
 
-/// Whether `key` is a directive with a secret after it.
+/// Returns whether `key` is a directive with a secret after it.
 pub(super) fn is_directive(key: &[u8]) -> bool {
     DIRECTIVES.iter().any(|known| key.eq_ignore_ascii_case(known.as_bytes()))
 }
 
-/// Whether any word after `key` of `family` in a line of configuration is its value. `token`, `credentials` and
-/// `render_pass` name too much else.
+/// Returns whether any word after `key` of `family` in a line of configuration is its value. Not so for
+/// `token`, `credentials` and `render_pass`, which have too many other meanings.
 pub(super) fn takes_any_word(key: &[u8], family: Family, upper: bool) -> bool {
     // The most frequent key in code.
     if key == b"token" {
@@ -293,7 +293,7 @@ impl<'k> Words<'k> {
     }
 }
 
-/// Whether a word of camel case starts at `at`: `api|Key`, `API|Key`.
+/// Returns whether a word of camel case starts at `at`: `api|Key`, `API|Key`.
 fn starts_hump(key: &[u8], at: usize) -> bool {
     let upper = |i: usize| key.get(i).is_some_and(u8::is_ascii_uppercase);
     let lower = |i: usize| key.get(i).is_some_and(u8::is_ascii_lowercase);

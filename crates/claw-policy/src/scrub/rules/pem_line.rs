@@ -1,5 +1,5 @@
-//! One line of a PEM body as tools print it: indented, numbered, quoted, with a diff's sign, or with its line
-//! break written `\n` inside a JSON string.
+//! A line of a PEM body as tools print it: indented, numbered, quoted, with the sign of a diff, or with its
+//! line break written `\n` inside a JSON string.
 
 use crate::scrub::view::{BASE64, BLANK, Class, DIGIT, View, bytes};
 
@@ -20,7 +20,7 @@ pub(super) struct Line {
     pub(super) start: usize,
     /// After the padding.
     pub(super) end: usize,
-    /// Where the next line starts, unless the text ends here.
+    /// The start of the next line, unless the text ends here.
     pub(super) next: Option<usize>,
     pub(super) quoted: bool,
     length: usize,
@@ -48,23 +48,23 @@ impl Line {
         })
     }
 
-    /// Whether it is as wide as all lines of a body but the last.
+    /// Returns whether it is as wide as all lines of a body but the last.
     pub(super) fn is_full(&self) -> bool {
         self.mixed && (FULL..=WIDEST).contains(&self.length)
     }
 
-    /// Whether it may be what a cut left of the first or the last line.
+    /// Returns whether it may be the rest of a cut first or last line.
     pub(super) fn is_part(&self) -> bool {
         self.mixed || self.end - self.start > self.length
     }
 
-    /// Whether it looks like a line of a body, full or not.
+    /// Returns whether it looks like a line of a body, full or not.
     pub(super) fn is_body(&self) -> bool {
         self.mixed && (self.length >= 16 || self.end - self.start > self.length)
     }
 }
 
-/// Whether `run` has at least `least` bytes, of upper case, lower case and digits.
+/// Returns whether `run` has at least `least` bytes, with upper case, lower case and digits.
 pub(super) fn is_mixed(run: &[u8], least: usize) -> bool {
     run.len() >= least
         && run.iter().any(u8::is_ascii_uppercase)
@@ -72,7 +72,7 @@ pub(super) fn is_mixed(run: &[u8], least: usize) -> bool {
         && run.iter().any(u8::is_ascii_digit)
 }
 
-/// Where the indentation, line number, sign and quote before a line end.
+/// The end of the indentation, line number, sign and quote before a line.
 pub(super) fn prefix_end(view: &View<'_>, line_start: usize) -> usize {
     let mut at = view.run(line_start, 12, &BLANK);
     let number = view.run(at, 7, &DIGIT);

@@ -1,4 +1,5 @@
-//! Whether what a line of configuration gives a secret's key is a value, however plain, or says that there is none.
+//! Decides whether the value of a secret's key in a line of configuration is a real value, however plain, or
+//! stands for none.
 
 use super::{
     key::Family,
@@ -8,13 +9,13 @@ use super::{
     },
 };
 
-/// Where a value stands.
+/// The context of a value.
 pub(super) struct Place {
     /// The key has no lower-case letter.
     pub(super) upper: bool,
-    /// `key=value`, no blanks.
+    /// `key=value`, without spaces.
     pub(super) tight: bool,
-    /// The key is of several names with dots between them.
+    /// The key consists of several names with dots between them.
     pub(super) dotted: bool,
     pub(super) family: Family,
 }
@@ -23,7 +24,7 @@ pub(super) struct Place {
 const PASSWORD: usize = 3;
 const TOKEN: usize = 6;
 
-/// What variables with a secret in them are called in code.
+/// Names of variables that hold secrets in code.
 const VARIABLES: &[&str] = &[
     "pw",
     "pwd",
@@ -98,7 +99,7 @@ const DESCRIPTIONS: &[&str] = &[
     "inherit",
     "publickey",
 ];
-/// How types end that hold a secret.
+/// Endings of types that hold secrets.
 const TYPES: &[&str] = &[
     "String",
     "Str",
@@ -134,7 +135,7 @@ const OBJECTS: &[&str] = &[
     "process",
 ];
 
-/// Whether the bare `value` of `key` is a secret.
+/// Returns whether the bare `value` of `key` is a secret.
 pub(super) fn is_value(value: &[u8], key: &[u8], place: &Place) -> bool {
     let password = place.family == Family::Password;
     let least = if password { PASSWORD } else { TOKEN };
@@ -150,7 +151,7 @@ pub(super) fn is_value(value: &[u8], key: &[u8], place: &Place) -> bool {
         && !(is_type(value) || is_screaming(value) || is_code(value))
 }
 
-/// Whether the quoted `value` of `key` is a secret; a longer password is one in any text.
+/// Returns whether the quoted `value` of `key` is a secret; a longer password is one in any text.
 pub(super) fn is_quoted_value(value: &[u8], key: &[u8], family: Family) -> bool {
     let plain = match family {
         Family::Password => !value.is_empty() && value.len() <= PASSWORD,
@@ -159,7 +160,7 @@ pub(super) fn is_quoted_value(value: &[u8], key: &[u8], family: Family) -> bool 
     plain && is_any_value(value) && !(is_made_up(value) || is_screaming(value) || is_named_after(value, key))
 }
 
-/// Whether `value` is given, and not filled in later, described or kept elsewhere.
+/// Returns whether `value` is a given value, not filled in later, described or kept elsewhere.
 pub(in crate::scrub) fn is_any_value(value: &[u8]) -> bool {
     let word = value.strip_suffix(b"!").or(value.strip_suffix(b"?")).unwrap_or(value);
     let path =
@@ -175,7 +176,7 @@ pub(in crate::scrub) fn is_any_value(value: &[u8]) -> bool {
         || is_url(value))
 }
 
-/// Whether `key` is a field of an object, as code sets it.
+/// Returns whether `key` is a field of an object, as code sets it.
 pub(super) fn is_field_of_code(key: &[u8]) -> bool {
     let mut names = key.split(|byte| *byte == b'.');
     names.next().is_some_and(|first| first.len() < key.len() && is_listed(first, OBJECTS))

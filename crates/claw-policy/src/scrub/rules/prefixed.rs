@@ -8,7 +8,7 @@ use crate::scrub::view::{
     ALNUM, ALNUM_DASH, BASE64_PAD, BASE64_URL, BASE64_URL_DOT, Class, DIGIT, UPPER_DIGIT, View, WORD,
 };
 
-/// One issuer's form: the prefix as issued, then the body.
+/// The form of one issuer's tokens: the prefix as issued, then the body.
 pub(super) struct Prefixed {
     pub(super) prefix: &'static str,
     body: Body,

@@ -14,14 +14,14 @@ use super::{
 };
 use crate::scrub::view::{BLANK, Class, View, WORD, bytes, printable_but};
 
-/// How much of a value is looked at.
+/// Bytes of a value that are examined.
 const VALUE: usize = 256;
-/// How much of the pair before or after is looked at.
+/// Bytes of the neighbouring pair that are examined.
 const NEIGHBOUR: usize = 80;
 
-/// The value of a setting goes on until a blank; quotes and backslashes are how other texts hold a setting.
+/// Bytes of a setting's value, which ends at a space; quotes and backslashes belong to the text around it.
 static VALUE_BYTES: Class = printable_but(b"\"'`\\");
-/// What a pair beside another is made of.
+/// Bytes of a pair beside another.
 static PAIR_BYTES: Class = printable_but(b"\"'`\\,;()[]{}<>&|");
 static SEPARATOR: Class = bytes(b" \t;");
 static BLOCK_MARK: Class = bytes(b"-|>+0-9");
@@ -95,7 +95,7 @@ fn beside(view: &View<'_>, key: &Key<'_>, sign: &Sign) -> Option<Secret> {
     found.then_some(Secret { start: sign.value, end, tail: Tail::Run(&PAIR_BYTES), kind: kind_of(sign, key) })
 }
 
-/// Whether a pair, or one that was redacted, stands before the one at `at`.
+/// Returns whether a pair, or a redacted one, precedes the one at `at`.
 fn pair_before(view: &View<'_>, at: usize) -> bool {
     let end = view.run_before(at, 4, &SEPARATOR);
     if end == at {

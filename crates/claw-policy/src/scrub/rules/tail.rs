@@ -1,6 +1,6 @@
-//! How a secret goes on after the part that a rule looked at.
+//! The rest of a secret after the part that a rule examined.
 //!
-//! Tails have no upper length: a stream swallows them byte by byte and keeps none of it.
+//! Tails have no maximum length: a stream swallows them byte by byte and keeps none of it.
 
 use super::{line, pem};
 use crate::scrub::view::{Class, View};
@@ -21,7 +21,7 @@ pub(in crate::scrub) enum Tail {
 }
 
 impl Tail {
-    /// Where the secret ends as far as `text` shows, from `at` on, and whether that is final.
+    /// The end of the secret as far as `text` shows, from `at` on, and whether that is final.
     pub(in crate::scrub) fn swallow(&self, text: &[u8], at: usize, last: bool) -> (usize, bool) {
         match self {
             Self::None => (at, true),

@@ -11,7 +11,7 @@ use crate::scrub::view::{ALNUM, Class, View, printable_but};
 /// The longest `user:password@host` looked at.
 const AUTHORITY: usize = 512;
 
-/// What an authority may hold: everything printable but blanks, quotes and what ends it.
+/// Bytes of an authority: everything printable but spaces, quotes and what ends it.
 static AUTHORITY_BYTES: Class = printable_but(b"\"'`/?#\\");
 
 /// The password after the `://` at `at`.

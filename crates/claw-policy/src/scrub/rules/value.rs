@@ -1,18 +1,18 @@
-//! Whether a value is a secret or something else that stands after a secret's key: a placeholder, a variable,
-//! a type, a call, a word of prose, a path.
+//! Decides whether a value is a secret or something else that follows a secret's key: a placeholder, a
+//! variable, a type, a call, a word of prose, a path.
 
 use claw_core::redact::PLACEHOLDER;
 
 use super::key::Family;
 
-/// How a value is written, from what leaves least doubt to what leaves most.
+/// The way in which a value is written, from the least doubtful to the most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Style {
     /// In quotes: a literal.
     Quoted,
-    /// `UPPER_CASE=value`, no blanks.
+    /// `UPPER_CASE=value`, without spaces.
     Variable,
-    /// `key=value`, no blanks.
+    /// `key=value`, without spaces.
     Tight,
     /// `key: value` and nothing else on the line.
     Line,
@@ -147,7 +147,7 @@ const DIGIT_WORDS: &[&str] = &[
     "secp256k1",
 ];
 
-/// Whether `value`, written in `style` after a key of `family`, is a secret.
+/// Returns whether `value`, written in `style` after a key of `family`, is a secret.
 pub(super) fn is_secret(value: &[u8], family: Family, style: Style) -> bool {
     if value.is_empty() || is_filled_in(value) {
         return false;
@@ -178,13 +178,13 @@ pub(super) fn is_secret(value: &[u8], family: Family, style: Style) -> bool {
     }
 }
 
-/// Whether a part of `value` is filled in later, or was redacted before.
+/// Returns whether a part of `value` is filled in later, or was redacted before.
 pub(super) fn is_filled_in(value: &[u8]) -> bool {
     let has = |part: &[u8]| memchr::memmem::find(value, part).is_some();
     is_variable(value) || has(b"${") || has(b"$(") || has(b"{{") || has(PLACEHOLDER.as_bytes())
 }
 
-/// `$NAME`, `${NAME}`, `{{name}}`, `%s`, `<name>`, `***`, `xxxx`: what stands for a value.
+/// Returns whether `value` stands for another: `$NAME`, `${NAME}`, `{{name}}`, `%s`, `<name>`, `***`, `xxxx`.
 pub(in crate::scrub) fn is_variable(value: &[u8]) -> bool {
     let name = |byte: &u8| byte.is_ascii_alphanumeric() || b"_.:-{}()$".contains(byte);
     match value {
@@ -195,7 +195,8 @@ pub(in crate::scrub) fn is_variable(value: &[u8]) -> bool {
     }
 }
 
-/// Whether `value` is written like a name in code: words of letters, each with a few digits at its end.
+/// Returns whether `value` is written like a name in code: words of letters, each with a few digits at its
+/// end.
 pub(super) fn is_name(value: &[u8]) -> bool {
     let mut parts = 0;
     let mut letters = 0;
@@ -216,7 +217,7 @@ pub(super) fn is_name(value: &[u8]) -> bool {
     letters >= parts * parts.clamp(2, 4)
 }
 
-/// How many words a piece of camel case has, or nothing if letters follow digits or many digits follow letters.
+/// Number of words in a piece of camel case; `None` if letters follow digits or many digits follow letters.
 fn humps(piece: &[u8]) -> Option<usize> {
     let mut count = 1;
     let mut digits = 0;
@@ -237,7 +238,7 @@ fn humps(piece: &[u8]) -> Option<usize> {
     (!piece.first()?.is_ascii_digit() || piece.len() <= 3).then_some(count)
 }
 
-/// Whether `value` is a word for a missing or described value.
+/// Returns whether `value` is a word for a missing or described value.
 pub(super) fn is_absent(value: &[u8]) -> bool {
     is_listed(value, ABSENT)
 }

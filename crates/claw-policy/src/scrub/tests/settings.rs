@@ -1,8 +1,9 @@
-//! Configuration and code side by side: in the first any word after a secret's key goes, the second stays.
+//! Configuration and code side by side: in the first any word after a secret's key is redacted, the second
+//! stays.
 
 use super::check;
 
-/// What stands between `«` and `»` goes, the rest stays.
+/// Checks that the text between `«` and `»` is redacted and the rest stays.
 #[track_caller]
 fn check_marked(marked: &str) {
     let mut expected = String::new();

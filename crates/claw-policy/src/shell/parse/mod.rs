@@ -1,7 +1,7 @@
-//! From text to tree, by the grammar of bash.
+//! Parses text into a tree, by the grammar of bash.
 //!
-//! What this grammar does not know is an error, and an error is asked: a reading that differs from bash's
-//! would be worse than none. Recursion is counted, so that no input exhausts the stack.
+//! Syntax that this grammar does not know is an error, and then a person is asked: a reading that differs
+//! from bash's would be worse than none. Recursion is counted, so that no input exhausts the stack.
 
 mod grammar;
 mod substitution;
@@ -13,10 +13,10 @@ use std::rc::Rc;
 use super::syntax::{List, Word};
 use super::verdict::Span;
 
-/// How deep commands may be nested.
+/// Deepest nesting of commands.
 pub(super) const DEEPEST: usize = 40;
 
-/// Why a text is no command.
+/// The reason why a text is not a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ParseError {
     pub(super) what: &'static str,
@@ -44,7 +44,8 @@ pub(super) fn parse(text: &str, depth: usize) -> Parsed<List> {
     }
 }
 
-/// Where an operator may be written over a line's end: `(\` and `(` on the next line open an expression.
+/// Position at which an operator may be split over two lines: `(\` and `(` on the next line open an
+/// expression.
 fn broken_operator(text: &str) -> Option<usize> {
     let operator = |c: Option<char>| c.is_some_and(|c| "();&|<>$".contains(c));
     text.match_indices("\\\n").map(|(at, _)| at).find(|at| {
@@ -61,9 +62,9 @@ struct Parser<'a> {
     at: usize,
     depth: usize,
     fuel: &'a Cell<usize>,
-    /// Here-documents whose lines are still to come.
+    /// Here-documents whose lines are still to be read.
     pending: Vec<Pending>,
-    /// Where all of this text stands, if it was unescaped and has no places of its own.
+    /// The position of this whole text, if it was unescaped and has no positions of its own.
     shift: Option<Span>,
 }
 

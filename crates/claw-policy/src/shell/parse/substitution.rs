@@ -7,7 +7,7 @@ use super::{Parsed, Parser};
 use crate::shell::syntax::{List, Parameter, Part, Word};
 
 impl Parser<'_> {
-    /// What a `$` begins; `None` where it stands for itself.
+    /// Parses what a `$` begins; `None` if it stands for itself.
     pub(super) fn dollar(&mut self, quoted: bool) -> Parsed<Option<Part>> {
         self.deeper(|parser| parser.dollar_inner(quoted))
     }
@@ -205,7 +205,7 @@ impl Parser<'_> {
         }
     }
 
-    /// What stands between `[[` and `]]`: its words, without its operators.
+    /// Parses the text between `[[` and `]]`: its words, without its operators.
     pub(super) fn test(&mut self) -> Parsed<Vec<Word>> {
         let mut words = Vec::new();
         loop {

@@ -3,7 +3,7 @@
 use super::{Parsed, Parser};
 use crate::shell::syntax::{Part, Word};
 
-/// What ends a double-quoted text.
+/// The end of a double-quoted text.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ending {
     Quote,
@@ -71,7 +71,7 @@ impl Parser<'_> {
         Ok(parts.finish())
     }
 
-    /// One character, quotation or expansion outside of double quotes.
+    /// Parses a character, quotation or expansion outside of double quotes.
     pub(super) fn unquoted(&mut self, c: char, parts: &mut Parts) -> Parsed<()> {
         match c {
             '\\' => {
@@ -119,7 +119,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// What stands between double quotes; the opening one is read.
+    /// Parses the text between double quotes, after the opening one.
     pub(super) fn double_quoted(&mut self, ending: Ending) -> Parsed<Vec<Part>> {
         let (mut parts, mut text) = (Vec::new(), String::new());
         loop {

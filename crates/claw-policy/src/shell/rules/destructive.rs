@@ -103,7 +103,8 @@ fn remove(walker: &mut Walker<'_>, seen: &Seen<'_>) {
     }
 }
 
-/// Whether there is one argument beside options, and it is one: were it an option too, there is nothing to delete.
+/// Returns whether there is exactly one argument besides options, and it becomes one word: if it turned out to
+/// be an option too, nothing would be deleted.
 fn is_alone(arguments: &[Argument]) -> bool {
     let is_option =
         |argument: &&Argument| argument.known().is_some_and(|text| text.len() > 1 && text.starts_with('-'));
@@ -254,7 +255,7 @@ fn git(walker: &mut Walker<'_>, seen: &Seen<'_>) {
     }
 }
 
-/// Whether a git command throws away what nobody has committed, which no other command brings back.
+/// Returns whether a git command discards uncommitted changes, which cannot be restored.
 fn discards(verb: &str, seen: &Seen<'_>) -> bool {
     let force = seen.short('f') || seen.long("force", 1);
     match verb {

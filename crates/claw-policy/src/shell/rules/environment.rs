@@ -116,13 +116,13 @@ const INJECTING: &[&str] = &[
     "RIPGREP_CONFIG_PATH",
     "ELECTRON_RUN_AS_NODE",
 ];
-/// How names end of variables that hold a command. What it would do is judged, not that it is set.
+/// Endings of variables that hold a command. The command is judged, not the assignment.
 const COMMANDS: &[&str] = &[
     "COMMAND", "CMD", "PAGER", "EDITOR", "BROWSER", "ASKPASS", "SSH", "RSH", "PROG", "EXTCMD", "WRAPPER",
     "LINKER", "RUNNER", "LAUNCHER", "CC", "CXX", "AR", "LD", "CPP", "AS", "RUSTC", "RUSTDOC", "CARGO",
     "MAKE", "CONFIG", "SHELL",
 ];
-/// Variables that hold options, and the program whose they are.
+/// Variables that hold options, and the program that reads them.
 const OPTIONS: &[(&str, &str)] = &[
     ("GOFLAGS", "go"),
     ("RUSTFLAGS", "rustc"),
@@ -149,7 +149,7 @@ const OPTIONS: &[(&str, &str)] = &[
     ("ZIPOPT", "zip"),
     ("PYTEST_ADDOPTS", "pytest"),
 ];
-/// What often names a harmless program, and runs whatever it names.
+/// Variables that often name a harmless program, but run whatever they name.
 const VIEWERS: &[&str] =
     &["PAGER", "EDITOR", "VISUAL", "GIT_PAGER", "GIT_EDITOR", "MANPAGER", "BROWSER", "GIT_SEQUENCE_EDITOR"];
 

@@ -1,4 +1,4 @@
-//! What is denied or asked, told from the tree: programs, arguments, files and inputs, not from text.
+//! The rules that deny or ask, based on the tree: programs, arguments, files and inputs, not text.
 
 mod code;
 mod custom;
@@ -36,14 +36,15 @@ impl Seen<'_> {
         self.argv.get(1..).unwrap_or(&[])
     }
 
-    /// Whether a short option is among the arguments, alone or with others.
+    /// Returns whether a short option is among the arguments, alone or with others.
     fn short(&self, flag: char) -> bool {
         self.options().any(|text| {
             text.strip_prefix('-').is_some_and(|flags| !flags.starts_with('-') && flags.contains(flag))
         })
     }
 
-    /// Whether a long option is, shortened or not, with a value or without. `least` is its shortest form.
+    /// Returns whether a long option is among them, shortened or not, with or without a value. `least` is the
+    /// length of its shortest form.
     fn long(&self, name: &str, least: usize) -> bool {
         self.options().any(|text| {
             let Some(long) = text.strip_prefix("--") else { return false };
@@ -57,12 +58,12 @@ impl Seen<'_> {
         self.arguments().iter().map(Argument::text).take_while(|text| *text != "--")
     }
 
-    /// Whether the program is asked what it does, and nothing else.
+    /// Returns whether the program is only asked for help or its version.
     fn only_asks_for_help(&self) -> bool {
         matches!(self.arguments(), [one] if matches!(one.known(), Some("--help" | "--version")))
     }
 
-    /// The arguments that are no options.
+    /// The arguments that are not options.
     fn operands(&self) -> impl Iterator<Item = &str> {
         let mut dashes = false;
         self.arguments().iter().map(Argument::text).filter(move |text| {

@@ -23,7 +23,7 @@ pub(super) fn judge(walker: &mut Walker<'_>, seen: &Seen<'_>) {
     }
 }
 
-/// Whether only run time knows which option it is given.
+/// Returns whether an option is known only at run time.
 fn has_unclear_option(seen: &Seen<'_>) -> bool {
     // `git log -$N`: how many, and no verb here runs anything by a short option.
     let counts = seen.name == "git"
@@ -39,7 +39,7 @@ fn has_unclear_option(seen: &Seen<'_>) -> bool {
     })
 }
 
-/// Whether the options of a program make it run another one; `None` where no such option is known.
+/// Returns whether the options of a program make it run another one; `None` if no such option is known.
 fn runs_by_option(seen: &Seen<'_>) -> Option<bool> {
     let runs = match seen.name {
         "sort" | "gsort" => seen.long("compress-program", 3),
@@ -198,12 +198,13 @@ fn runs_by_option(seen: &Seen<'_>) -> Option<bool> {
     Some(runs)
 }
 
-/// Whether an argument is a long option, written whole with whatever follows, or shortened as programs allow.
+/// Returns whether an argument is a long option, written in full with anything after it, or shortened as
+/// programs allow.
 fn is_long(argument: &str, option: &str) -> bool {
     argument.starts_with(option) || long_option(argument, option).is_some()
 }
 
-/// Long options whose name says that they take a command, of whatever program: what it would do is judged.
+/// Judges the values of long options whose name says that they take a command, for any program.
 fn named_options(walker: &mut Walker<'_>, seen: &Seen<'_>) {
     const NAMED: &[&str] = &[
         "command",
@@ -288,7 +289,7 @@ fn after<'a>(seen: &'a Seen<'_>, options: &[&str]) -> Option<&'a str> {
     seen.arguments().windows(2).find(|two| options.contains(&two[0].text())).map(|two| two[1].text())
 }
 
-/// Whether an option's value is more than the plain name of ssh.
+/// Returns whether an option's value is more than the plain name of ssh.
 fn shell_after(seen: &Seen<'_>, options: &[&str]) -> bool {
     after(seen, options).is_some_and(runs_more_than_ssh)
 }

@@ -1,4 +1,4 @@
-//! How commands are read: what is found in them.
+//! Tests of the commands found in a text.
 
 use super::*;
 

@@ -1,6 +1,6 @@
-//! Arithmetic runs programs: where a variable holds `a[$(...)]`, an expression that names it runs what stands
-//! there. Which values an expression meets is not followed. Where a script has both an expression and a text of
-//! that form it is held back, and so it is where such a text may be joined of several.
+//! Arithmetic runs programs: if a variable holds `a[$(...)]`, an expression that names it runs the command in
+//! it. The values that an expression meets are not followed. A script with both an expression and a text of
+//! that form is held back, and so is one in which such a text may be joined of several.
 
 use super::environment::Environment;
 use super::{Input, Walker, programs};
@@ -8,18 +8,18 @@ use crate::shell::rules;
 use crate::shell::syntax::Part;
 use crate::shell::verdict::{Argument, UNKNOWN};
 
-/// What a script shows of expressions and of the texts they may meet.
+/// The expressions of a script and the texts that they may meet.
 #[derive(Default)]
 pub(super) struct Arithmetic {
-    /// Whether there is an expression.
+    /// There is an expression.
     pub(super) used: bool,
-    /// Whether one text alone would be run.
+    /// A single text would be run.
     whole: bool,
-    /// What stands in texts that become values, and in expressions.
+    /// Marks in texts that become values, and in expressions.
     kept: Marks,
-    /// What stands in texts that are printed.
+    /// Marks in texts that are printed.
     printed: Marks,
-    /// Whether a value is read, or made of something that is not known: what was printed may come back by it.
+    /// A value is read, or made of an unknown part: printed text may come back through it.
     reads: bool,
 }
 
@@ -48,7 +48,7 @@ impl Arithmetic {
     }
 }
 
-/// Which of the characters of `a[$(...)]` were seen.
+/// The characters of `a[$(...)]` that were seen.
 #[derive(Clone, Copy, Default)]
 struct Marks {
     bracket: bool,
@@ -100,7 +100,7 @@ impl Walker<'_> {
         self.arithmetic.used = true;
     }
 
-    /// What the texts that a program or builtin is given are to arithmetic.
+    /// Notes the texts that a program or builtin is given, as far as they matter to arithmetic.
     pub(super) fn note_texts(&mut self, name: &str, is_builtin: bool, arguments: &[Argument], input: &Input) {
         let texts = arguments.iter().map(Argument::text);
         if programs::is_shell(name) {

@@ -4,10 +4,10 @@ use std::borrow::Cow;
 
 use crate::shell::syntax::Part;
 
-/// More words than this are taken as one that may be anything.
+/// Most words of an expansion; more count as one word that may be anything.
 const MOST: usize = 64;
 
-/// One character of a word, or a part that braces do not look into.
+/// A character of a word, or a part that braces do not look into.
 #[derive(Clone)]
 enum Atom {
     Plain(char),
@@ -50,14 +50,14 @@ fn anything(parts: &[Part]) -> Vec<Part> {
     [unknown()].into_iter().chain(kept).chain([unknown()]).collect()
 }
 
-/// Whether braces are open or closed too often: `{a},b}` is `a}` and `b`, but `{}a,b}` is itself. What bash makes of
-/// such words is not followed.
+/// Returns whether braces are unbalanced: `{a},b}` is `a}` and `b`, but `{}a,b}` is itself. Bash's treatment
+/// of such words is not followed.
 fn is_odd(atoms: &[Atom]) -> bool {
     let count = |c: char| atoms.iter().filter(|atom| is(atom, c)).count();
     count('{') != count('}') && count(',') + count('.') > 0
 }
 
-/// `None` where there are too many.
+/// `None` if there are too many.
 fn words(atoms: &[Atom], depth: usize) -> Option<Vec<Vec<Atom>>> {
     if depth > 8 {
         return None;

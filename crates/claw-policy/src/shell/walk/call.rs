@@ -1,4 +1,4 @@
-//! One simple command: which function, builtin, wrapper, shell or program it is, and what follows from that.
+//! A simple command: resolves it to a function, builtin, wrapper, shell or program, and follows that.
 
 use super::environment::{Environment, Variable};
 use super::peel::{self, Inner};

@@ -1,4 +1,4 @@
-//! What is known of a shell's state at some point of a script.
+//! The known state of a shell at some point of a script.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -13,15 +13,15 @@ pub(super) struct Environment {
     pub(super) variables: BTreeMap<String, Variable>,
     pub(super) functions: BTreeMap<String, Function>,
     pub(super) aliases: BTreeMap<String, String>,
-    /// `$1` and so on, where the script sets them.
+    /// `$1` and so on, if the script sets them.
     pub(super) positional: Option<Vec<Argument>>,
-    /// Variables that do not simply become what is assigned to them.
+    /// Variables that do not simply become the value assigned to them.
     pub(super) odd: BTreeSet<String>,
-    /// Whether words are split otherwise than at blanks.
+    /// Words are not split at white space as usual.
     pub(super) other_splitting: bool,
 }
 
-/// Variables to which the shell itself gives values.
+/// Variables that the shell itself sets.
 const ODD: &[&str] = &[
     "_",
     "UID",
@@ -71,11 +71,11 @@ pub(super) enum Variable {
     Unknown,
 }
 
-/// What a function's name may run.
+/// The commands that a function's name may run.
 #[derive(Debug, Clone)]
 pub(super) struct Function {
     pub(super) bodies: Vec<Rc<Command>>,
-    /// Whether it is defined in any case; else a program of that name may run instead.
+    /// The function is defined in any case; otherwise a program of that name may run instead.
     pub(super) certain: bool,
 }
 
@@ -105,8 +105,8 @@ impl Environment {
         self.odd.insert(name.to_owned());
     }
 
-    /// What another shell sees that this one starts. Variables and functions may have been exported; that a
-    /// function was is not followed, so that the program of its name may run as well.
+    /// The state that a child shell sees. Variables and functions may have been exported; exports of
+    /// functions are not followed, so that the program of that name may run as well.
     pub(super) fn for_child(&self) -> Self {
         let mut functions = self.functions.clone();
         functions.values_mut().for_each(|function| function.certain = false);

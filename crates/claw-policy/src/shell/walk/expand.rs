@@ -1,4 +1,4 @@
-//! From words to arguments: what is static is computed, the rest is marked as unknown.
+//! Expands words to arguments: static parts are computed, the rest is marked as unknown.
 
 use super::Walker;
 use super::braces;
@@ -16,7 +16,7 @@ struct Fields {
     done: Vec<Argument>,
     text: String,
     many: bool,
-    /// Whether there is an argument though its text be empty.
+    /// There is an argument even if its text is empty.
     there: bool,
 }
 
@@ -104,7 +104,7 @@ impl Walker<'_> {
         }
     }
 
-    /// Where home is, only run time knows.
+    /// Expands `~`: the home directory is known only at run time.
     fn tilde<'t>(&self, text: &'t str, first: bool, fields: &mut Fields) -> &'t str {
         // `of=~/x` is expanded as an assignment would be, in its parts between colons too.
         let assigned = first

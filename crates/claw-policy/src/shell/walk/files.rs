@@ -1,17 +1,17 @@
-//! Files that a command writes itself: what is in them when it runs them.
+//! Files that a command writes itself, with their contents in case it runs them.
 //!
-//! They are told apart by their names, without directories.
+//! Files are distinguished by their names, without directories.
 
 use super::{Output, Place, Walker, Written, programs};
 use crate::shell::verdict::{Argument, UNKNOWN};
 
-/// How many texts are remembered that may be scripts.
+/// Number of texts remembered that may be scripts.
 const TEXTS: usize = 32;
-/// How many things are remembered that one file may hold.
+/// Number of possible contents remembered per file.
 const HELD: usize = 8;
 
 impl Walker<'_> {
-    /// Remembers what redirections of a command wrote.
+    /// Remembers the files that redirections of a command wrote.
     pub(super) fn note_written(&mut self, place: &Place, output: &Output) {
         for path in &place.writes {
             let fetched = self.commands.last().is_some_and(programs::fetches);
@@ -97,7 +97,7 @@ impl Walker<'_> {
         self.files.insert(name, written);
     }
 
-    /// What is in a file, if this command may have written it.
+    /// The content of a file, if this command may have written it.
     pub(super) fn written(&self, path: &str) -> Option<Written> {
         let name = file_name(path);
         let found = self.files.get(name).cloned();
@@ -109,7 +109,7 @@ impl Walker<'_> {
         found.or_else(kept).or(self.writes_unknown.then_some(Written::Unknown))
     }
 
-    /// What is in a file that is run.
+    /// The content of a file that is run.
     pub(super) fn run_file(&mut self, path: &str) -> Option<Written> {
         let name = file_name(path).to_owned();
         let written = self.written(path);
@@ -136,7 +136,7 @@ impl Walker<'_> {
         written
     }
 
-    /// What a file may hold of which that is not certain.
+    /// The possible contents of a file.
     pub(super) fn held(&self, path: &str) -> Vec<Written> {
         self.held.get(file_name(path)).cloned().unwrap_or_default()
     }
@@ -202,7 +202,7 @@ impl Walker<'_> {
     }
 }
 
-/// Whether a program copies files from another machine, or from somewhere else where nobody looked.
+/// Returns whether a program copies files from another machine, or from another place that was not examined.
 fn brings(name: &str, arguments: &[Argument]) -> bool {
     let has = |verb: &str| arguments.iter().any(|argument| argument.text() == verb);
     let remote = || {
@@ -218,7 +218,7 @@ fn brings(name: &str, arguments: &[Argument]) -> bool {
     }
 }
 
-/// Whether a program writes files that its arguments name.
+/// Returns whether a program writes files that its arguments name.
 fn reworks(name: &str, arguments: &[Argument]) -> bool {
     let any = |test: &dyn Fn(&str) -> bool| arguments.iter().any(|argument| test(argument.text()));
     let option = |short: &str, long: &str| {

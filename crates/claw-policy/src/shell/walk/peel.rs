@@ -1,4 +1,4 @@
-//! Programs that run other programs: which, and with what.
+//! Programs that run other programs: finds the inner command.
 
 use super::Input;
 use crate::shell::verdict::{Argument, UNKNOWN};
@@ -10,11 +10,11 @@ pub(super) enum Inner {
     /// Text that it gives to a shell.
     Script(String),
     Assignment(String, Argument),
-    /// Only run time knows what it runs.
+    /// The inner command is known only at run time.
     Unclear,
 }
 
-/// What a shell runs.
+/// The script that a shell runs.
 #[derive(Debug)]
 pub(super) enum Shell {
     /// A text, and the arguments from `$0` on.
@@ -28,14 +28,14 @@ pub(super) enum Shell {
     Unclear,
 }
 
-/// How a wrapper's own arguments look.
+/// The form of a wrapper's own arguments.
 struct Wrapper {
     names: &'static [&'static str],
     /// Short options that take a value, which may be the next argument.
     short: &'static str,
     /// Long options that take a value in the next argument.
     long: &'static [&'static str],
-    /// How many arguments come before the command.
+    /// Number of arguments before the command.
     before: usize,
 }
 
@@ -118,17 +118,17 @@ const WRAPPERS: &[Wrapper] = &[
     ),
 ];
 
-/// Wrappers that start a shell where nothing else is to be run.
+/// Wrappers that start a shell if no command is given.
 const STARTS_SHELL: &[&str] = &["fakeroot", "unshare", "nsenter", "chroot", "setarch", "linux32", "linux64"];
 
-/// Whether what a program runs is followed here.
+/// Returns whether the inner command of a program is followed here.
 pub(super) fn is_wrapper(name: &str) -> bool {
     const OTHERS: &[&str] =
         &["find", "gfind", "watch", "parallel", "flock", "su", "script", "ssh", "git", "tar"];
     OTHERS.contains(&name) || WRAPPERS.iter().any(|wrapper| wrapper.names.contains(&name))
 }
 
-/// What a program runs besides itself.
+/// The inner commands of a program.
 pub(super) fn peel(name: &str, arguments: &[Argument], input: &Input) -> Vec<Inner> {
     match name {
         "find" | "gfind" => find(arguments),
@@ -254,7 +254,7 @@ fn env(arguments: &[Argument]) -> Vec<Inner> {
     }
 }
 
-/// What follows `S` among short options of `env`; those that take a value end the search.
+/// The text after `S` among short options of `env`; options that take a value end the search.
 fn split_option(text: &str) -> Option<&str> {
     let flags = text.strip_prefix('-').filter(|flags| !flags.starts_with('-'))?;
     let at = flags.find(['S', 'u', 'C', 'a'])?;
@@ -373,7 +373,7 @@ fn flock(arguments: &[Argument]) -> Vec<Inner> {
     }
 }
 
-/// Whether a text is a long option, shortened as programs allow, and the value that is joined to it.
+/// If a text is a long option, shortened as programs allow, returns the value that is joined to it.
 pub(in crate::shell) fn long_option<'a>(text: &'a str, option: &str) -> Option<Option<&'a str>> {
     let (name, value) = match text.split_once('=') {
         Some((name, value)) => (name, Some(value)),
@@ -504,7 +504,7 @@ fn tar(arguments: &[Argument]) -> Vec<Inner> {
     inner
 }
 
-/// What a shell runs before anything else: texts, and files (`true`).
+/// The texts that a shell runs before anything else, and files (`true`).
 pub(super) fn shell_start(name: &str, arguments: &[Argument]) -> Vec<(Argument, bool)> {
     let mut found = Vec::new();
     for (i, argument) in arguments.iter().enumerate() {
@@ -545,7 +545,7 @@ const LONG_OF_BASH: &[&str] = &[
     "wordexp",
 ];
 
-/// What a shell does with its arguments.
+/// The script that a shell runs with these arguments.
 pub(super) fn shell(arguments: &[Argument]) -> Shell {
     let mut rest = arguments;
     let mut reads_command = false;

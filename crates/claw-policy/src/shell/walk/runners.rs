@@ -1,4 +1,4 @@
-//! Programs that run what stands somewhere in their arguments.
+//! Programs that run a command somewhere in their arguments.
 //!
 //! Of these it is known *that* they run a command, but not how all their own options look. So every place at
 //! which the command may begin is tried, and a place counts where rules have something against what begins
@@ -100,7 +100,7 @@ const NAMING: &[&str] = &[
     "cmake",
 ];
 
-/// How many places are tried.
+/// Number of positions that are tried.
 const PLACES: usize = 64;
 
 impl Walker<'_> {

@@ -1,9 +1,9 @@
-//! What programs print whose output follows from their arguments.
+//! The output of programs, if it follows from their arguments.
 
 use super::{Input, Output};
 use crate::shell::verdict::{Argument, UNKNOWN};
 
-/// What a command prints, where that is known.
+/// The output of a command, if it is known.
 pub(super) fn output(name: &str, arguments: &[Argument], input: &Input) -> Output {
     let known: Option<Vec<&str>> = arguments.iter().map(Argument::known).collect();
     match name {
