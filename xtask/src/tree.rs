@@ -1,4 +1,4 @@
-//! The files of the repository that people write, read once and handed to every check.
+//! The files of the repository that people write, read once for all checks.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result};
 
 use crate::source;
 
-/// Directories that hold no file of ours.
+/// Directories without files of ours.
 const SKIPPED: &[&str] = &["target", "node_modules", ".git", ".cache", ".clawsmith"];
 
 /// The repository's root: the parent of this package.
@@ -106,7 +106,7 @@ fn is_test(path: &str) -> bool {
         || path.starts_with("crates/claw-testkit/")
 }
 
-/// The modules that `file` declares for tests alone, as paths without `.rs`.
+/// The modules that `file` declares for tests only, as paths without `.rs`.
 fn test_modules(file: &File) -> Vec<String> {
     let Some(path) = file.path.strip_suffix(".rs") else { return Vec::new() };
     let directory = match path.rsplit_once('/') {

@@ -10,17 +10,16 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ModelsConfig {
-    /// The provider that answers where an agent names none. Left out: the first that has a key, and the demo where
-    /// none has.
+    /// The provider if an agent names none. Left out: the first that has a key, else the demo.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
-    /// The model that answers where an agent names none. Left out: the provider's.
+    /// The model if an agent names none. Left out: the provider's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// Models to try when a model fails, in order, each as `provider/model`.
     pub fallback: Vec<String>,
-    /// Providers, by name. Those that are known by name (`anthropic`, `openai`, `gemini`, `openrouter`, `ollama` and
-    /// others) need no entry: setting their variable is enough.
+    /// Providers, by name. Those that are known by name (`anthropic`, `openai`, `gemini`, `openrouter`,
+    /// `ollama` and others) need no entry: setting their environment variable is enough.
     pub providers: BTreeMap<String, ProviderConfig>,
     /// Number of times a failed request is retried.
     #[schemars(range(max = 20))]
@@ -81,7 +80,7 @@ pub struct ProviderConfig {
     pub models: BTreeMap<String, ModelConfig>,
     /// Headers to send with every request. No keys: they would be shown with the configuration.
     pub headers: BTreeMap<String, String>,
-    /// The script that is played, for the kind `scripted`. Left out: the demo.
+    /// The script to play, for the kind `scripted`. Left out: the demo.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub script: Option<PathBuf>,
 }
@@ -92,11 +91,11 @@ pub struct ProviderConfig {
 pub enum ProviderKind {
     /// Chat completions of OpenAI and compatible servers.
     OpenAi,
-    /// Anthropic's messages.
+    /// Anthropic's messages API.
     Anthropic,
     /// Google's Gemini.
     Gemini,
-    /// A script that is played, without any network.
+    /// A script, played without any network.
     Scripted,
 }
 
@@ -140,7 +139,7 @@ pub struct PricesConfig {
     /// Input read from the provider's cache.
     #[schemars(range(min = 0.0))]
     pub cache_read: f64,
-    /// Put into it.
+    /// Input written to the cache.
     #[schemars(range(min = 0.0))]
     pub cache_write: f64,
 }

@@ -1,8 +1,9 @@
-//! Endpoints that speak JSON over HTTP and are no models of a conversation: ranking, moderation, embedding, a model with
-//! a request format of its own. Configuration names each, with its path, headers, body and the field to read.
+//! Configured endpoints: services that speak JSON over HTTP and are no chat models, such as ranking,
+//! moderation, embedding, or a model with a request format of its own. Configuration names each, with its
+//! path, headers, body and the field to read.
 //!
-//! A request goes where the configuration says, follows no redirect, and its body has the places that the
-//! configuration gave it: what a call brings is put into them once, as values, and never read as a template again.
+//! A request goes to the configured address and follows no redirect. Values of a call are put into the
+//! placeholders of the configured body once, and are never read as a template again.
 
 mod template;
 
@@ -24,7 +25,7 @@ use smol_str::SmolStr;
 use crate::keys::{KeyPlace, Keys};
 use crate::providers::{ConfigError, resolve};
 
-/// An answer longer than this is none.
+/// Longest response, in bytes.
 const MOST_BYTES: u64 = 8 * 1024 * 1024;
 /// Longest part of an error response that the model is shown.
 const MOST_REFUSAL: usize = 2_000;
@@ -43,15 +44,15 @@ pub struct EndpointConfig {
     /// whole body.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub body: Option<Map<String, Value>>,
-    /// The field of the answer that is read, as a JSON pointer such as `/choices/0/message/content`. Left out: all of
-    /// it.
+    /// The field of the answer to return, as a JSON pointer such as `/choices/0/message/content`. Left out:
+    /// all of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub read: Option<String>,
     /// Headers to send with every request. No keys: they would be shown with the configuration.
     pub headers: BTreeMap<String, String>,
-    /// Environment variables that may hold its key; the first that is set counts.
+    /// Environment variables that may hold its key; the first that is set is used.
     pub key_env: Vec<String>,
-    /// Sealed secrets that may hold its key, looked for after those of the environment.
+    /// Sealed secrets that may hold its key, read after the environment variables.
     pub key_secret: Vec<String>,
     /// The header that carries the key. Left out: `authorization`, after the word `Bearer`.
     #[serde(skip_serializing_if = "Option::is_none")]

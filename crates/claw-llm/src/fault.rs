@@ -57,7 +57,7 @@ pub(crate) fn of_status(status: u16, retry_after: Option<Duration>, body: &[u8])
         500.. => Fault::Unavailable,
         _ => of_words(&said).unwrap_or(Fault::BadRequest),
     };
-    // An overlong conversation is refused with many a status.
+    // A conversation that is too long is refused with various statuses.
     let fault = match fault {
         Fault::Unavailable if of_words(&said) == Some(Fault::TooLong) => Fault::TooLong,
         fault => fault,
@@ -95,7 +95,7 @@ pub(crate) fn of_error(error: &Value) -> Trouble {
     Trouble::new(fault, format!("in the middle of its answer: {said}"))
 }
 
-/// Failures that providers tell by words alone.
+/// Recognises failures that providers tell only by words.
 fn of_words(said: &str) -> Option<Fault> {
     const TOO_LONG: [&str; 9] = [
         "context length",
@@ -116,7 +116,7 @@ fn of_words(said: &str) -> Option<Fault> {
     WRONG_KEY.iter().any(|words| said.contains(words)).then_some(Fault::Unauthorised)
 }
 
-/// The message in an error's body; providers put it at one of these places.
+/// The message in an error's body, from the places where providers put it.
 fn message_of(body: &Value) -> Option<String> {
     let body = body.as_array().and_then(|list| list.first()).unwrap_or(body);
     let error = body.get("error").unwrap_or(body);
@@ -152,7 +152,7 @@ fn seconds(text: &str) -> Option<Duration> {
     Duration::try_from_secs_f64(text.parse().ok()?).ok()
 }
 
-/// The first words: bodies may be whole web pages.
+/// The beginning of a text: bodies may be whole web pages.
 fn beginning(text: &str) -> String {
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match text.char_indices().nth(400) {

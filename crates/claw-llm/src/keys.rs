@@ -16,12 +16,12 @@ pub enum KeyPlace {
 /// Reads keys.
 #[async_trait]
 pub trait Keys: Send + Sync {
-    /// The key at this place, for this tenant; `None` where there is none. The error says in a sentence why it could
-    /// not be read.
+    /// The key of this source for this tenant; `None` if there is none. The error tells in a sentence why it
+    /// could not be read.
     async fn key(&self, tenant: &TenantId, place: &KeyPlace) -> Result<Option<SecretString>, String>;
 }
 
-/// Reads keys from the environment, and knows no secrets.
+/// Reads keys from the environment, and has no sealed secrets.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct EnvKeys;
 

@@ -20,7 +20,7 @@ pub struct Provider {
     pub model: &'static str,
 }
 
-/// The providers that are known by name, in the order in which a key decides who answers.
+/// The providers that are known by name, in the order in which one with a key is chosen.
 pub const PROVIDERS: &[Provider] = &[
     known(
         "anthropic",
@@ -55,7 +55,7 @@ pub const PROVIDERS: &[Provider] = &[
     known(DEMO, ProviderKind::Scripted, "", &[], DEMO),
 ];
 
-/// The provider and the model that need nothing.
+/// The provider and the model that need no setup.
 pub(crate) const DEMO: &str = "demo";
 
 const fn known(
@@ -109,7 +109,7 @@ const MODELS: &[(&str, u64, u64, bool, [u64; 4])] = &[
 
 /// Properties of the model with this name. An unknown model gets modest limits and no price.
 pub(crate) fn traits(model: &str) -> Traits {
-    // Routers put the maker's name before it.
+    // Routers prefix the maker's name.
     let name = model.rsplit('/').next().unwrap_or(model);
     let found =
         MODELS.iter().filter(|(prefix, ..)| name.starts_with(prefix)).max_by_key(|(prefix, ..)| prefix.len());

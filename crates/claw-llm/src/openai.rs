@@ -14,21 +14,21 @@ use crate::wire::{Reader, Wire, below};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct OpenAi {
     pub(crate) dialect: Dialect,
-    /// The limit of an answer is `max_completion_tokens`.
+    /// The limit of an answer is sent as `max_completion_tokens`.
     pub(crate) completion_tokens: bool,
     /// The setting that controls thinking.
     pub(crate) thinking: Thinking,
-    /// It wants its thoughts back while it calls tools.
+    /// The server wants its thoughts back during tool calls.
     pub(crate) echo: bool,
-    /// Ids of calls have nine letters and digits.
+    /// Call ids have nine letters and digits.
     pub(crate) short_ids: bool,
-    /// It has to be asked for usage in a stream.
+    /// Usage in a stream has to be requested.
     pub(crate) ask_usage: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Thinking {
-    /// It is not told.
+    /// No setting is sent.
     Untold,
     /// `reasoning_effort`: low, medium or high.
     Effort,

@@ -82,7 +82,7 @@ impl fmt::Debug for Providers {
 }
 
 impl Providers {
-    /// Takes a configuration. Scripts are read now, relative to a directory; keys when a model is asked for.
+    /// Takes a configuration. Scripts are read now, relative to `directory`; keys when a model is requested.
     pub fn new(config: ModelsConfig, directory: &Path, keys: Arc<dyn Keys>) -> Result<Self, ConfigError> {
         let providers = resolve::providers(&config, directory)?;
         let named: BTreeSet<Origin> = providers.values().filter_map(Provider::near).collect();
@@ -91,7 +91,7 @@ impl Providers {
         Ok(Self { config, providers, keys, client, turns: Mutex::default() })
     }
 
-    /// All providers that could be asked, and whether they are set up for this tenant; those known by name included.
+    /// All usable providers, known ones included, and whether they are set up for this tenant.
     pub async fn list(&self, tenant: &TenantId) -> Vec<ProviderCard> {
         let mut cards = Vec::with_capacity(self.providers.len());
         for provider in self.providers.values() {
@@ -108,7 +108,7 @@ impl Providers {
         cards
     }
 
-    /// The provider that answers where none is named.
+    /// The provider used if none is named.
     async fn usual(&self, tenant: &TenantId) -> SmolStr {
         if let Some(name) = &self.config.provider {
             return name.into();
@@ -117,12 +117,12 @@ impl Providers {
         let known = known::PROVIDERS.iter().map(|known| known.name);
         for name in written.chain(known) {
             let Some(provider) = self.providers.get(name) else { continue };
-            // What needs no key is there for whoever wrote it down: nobody runs a server of every kind.
+            // A provider without a key is used only if it is configured: nobody runs a server of every kind.
             let written = self.config.providers.contains_key(name);
             let ready = match provider.keys(&*self.keys, tenant).await {
                 Ok(keys) if provider.needs_key() => !keys.is_empty(),
                 Ok(_) => written,
-                // To be told about it is better than to get the demo.
+                // An error message is better than the demo.
                 Err(_) => written,
             };
             if ready {
@@ -194,7 +194,7 @@ impl Providers {
         }))
     }
 
-    /// A model is named, and nobody is there who could have it.
+    /// The error for a model that no provider could serve.
     fn unanswered(&self, model: &str, provider: Option<&str>) -> ModelError {
         let message = match provider {
             Some(provider) => self.no_provider(provider),
@@ -261,14 +261,14 @@ impl Models for Providers {
     ) -> Result<Arc<dyn Model>, ModelError> {
         let (provider, model) = match (provider, model) {
             (Some(provider), model) => (SmolStr::from(provider), model),
-            // `provider/model` where the first part is one.
+            // `provider/model`, if the first part is a provider.
             (None, Some(both)) => match both.split_once('/') {
                 Some((provider, model)) if self.providers.contains_key(provider) => {
                     (provider.into(), Some(model))
                 }
                 named => {
                     let usual = self.usual(tenant).await;
-                    // Who names a model does not want the demo to stand in for it.
+                    // A caller that names a model does not want the demo instead.
                     if usual == DEMO && self.config.provider.is_none() {
                         return Err(self.unanswered(both, named.map(|(provider, _)| provider)));
                     }
@@ -288,7 +288,7 @@ impl Models for Providers {
             if (provider, model) == (first.card().provider.as_str(), first.card().model.as_str()) {
                 continue;
             }
-            // One that is not set up does not stand in; `list` and `doctor` tell.
+            // A fallback that is not set up is skipped; `list` and `doctor` tell.
             match self.single(tenant, provider, Some(model)).await {
                 Ok(model) => others.push(model),
                 Err(error) => tracing::warn!(%error, "a fallback is not set up"),

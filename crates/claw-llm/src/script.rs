@@ -18,9 +18,9 @@
 //! assert!(script.is_ok());
 //! ```
 //!
-//! A script that cannot be played as written is refused when it is loaded, with the line and the reason. What fits
-//! is read off the conversation, so that it is the same after a restart; only `time` and `first` are counted, by
-//! this process.
+//! A script that cannot be played as written is refused when it is loaded, with the line and the reason. The
+//! matching turn is derived from the conversation, so that it is the same after a restart; only `time` and
+//! `first` are counted, by this process.
 
 mod file;
 mod fit;
@@ -41,10 +41,10 @@ use smol_str::SmolStr;
 use fit::{Conversation, When};
 use template::{ArgsTemplate, Template};
 
-/// A file larger than this is no script.
+/// Largest script file, in bytes.
 const MOST_BYTES: u64 = 4 * 1024 * 1024;
 
-/// The script of the demo that runs where no provider is set up.
+/// The demo script, played if no provider is set up.
 static DEMO: LazyLock<Result<Arc<Script>, ScriptError>> =
     LazyLock::new(|| Script::parse("demo.toml", include_str!("script/demo.toml")).map(Arc::new));
 
@@ -76,7 +76,7 @@ struct Turn {
     fitted: AtomicU32,
 }
 
-/// A step as it is written, with its blanks.
+/// A step as written, with its placeholders.
 #[derive(Debug)]
 enum Written {
     Say { text: Template, pace: Pace, cut: Option<usize> },
@@ -110,9 +110,9 @@ pub struct Scene {
 /// A step of an answer. Cut texts are already cut, and nothing follows them.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Step {
-    /// Words.
+    /// Text.
     Say {
-        /// The words.
+        /// The text.
         text: String,
         /// The speed.
         pace: Pace,
@@ -128,16 +128,16 @@ pub enum Step {
     Call {
         /// The tool's name.
         tool: String,
-        /// The arguments as text: JSON, or not.
+        /// The arguments as text: JSON, or invalid.
         args: String,
-        /// The model's id of the call, where the script gives one.
+        /// The model's id of the call, if the script gives one.
         id: Option<String>,
         /// The speed.
         pace: Pace,
         /// The arguments were cut off.
         cut: bool,
     },
-    /// Nothing, for a while.
+    /// Waits.
     Wait(Duration),
     /// The answer fails here.
     Fail {
@@ -146,11 +146,11 @@ pub enum Step {
         /// The error message.
         message: String,
     },
-    /// The answer never goes on.
+    /// The answer never continues.
     Hang,
 }
 
-/// No turn of a script fits a conversation.
+/// No turn of a script matches a conversation.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("no turn of the script `{script}` fits; the last words were `{said}`: add a turn without `when`")]
 pub struct NoTurn {
@@ -201,7 +201,8 @@ impl Script {
         Self::parse(&name, &text)
     }
 
-    /// The demo: greets, says that it is one, and can read, change and run things where the tools are offered.
+    /// The demo: it greets, says that it is a demo, and can read, change and run things if the tools are
+    /// offered.
     pub fn demo() -> Result<Arc<Self>, ScriptError> {
         DEMO.clone()
     }
@@ -255,7 +256,7 @@ impl Turn {
 }
 
 impl Written {
-    /// The step with its blanks filled, and whether it was cut.
+    /// The step with its placeholders filled, and whether it was cut.
     fn fill(&self, found: &fit::Found<'_>) -> (Step, bool) {
         match self {
             Self::Say { text, pace, cut } => {
@@ -279,7 +280,7 @@ impl Written {
     }
 }
 
-/// The text up to a number of characters. What is shorter is cut at its end: the answer is cut all the same.
+/// Cuts a text after a number of characters. A shorter text stays whole, but still counts as cut.
 fn cut_at(mut text: String, at: Option<usize>) -> (String, bool) {
     let Some(at) = at else { return (text, false) };
     if let Some((end, _)) = text.char_indices().nth(at) {

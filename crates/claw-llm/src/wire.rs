@@ -25,13 +25,13 @@ pub(crate) trait Wire: Send + Sync {
 
 /// Reads one answer.
 pub(crate) trait Reader: Send {
-    /// Takes the data of one event, or a whole answer that came without a stream.
+    /// Reads the data of one event, or a whole answer that came without a stream.
     fn event(&mut self, data: &str, gather: &mut Gather<'_>) -> Result<(), Trouble>;
     /// Returns whether the answer was complete when the stream ended.
     fn is_whole(&self) -> bool;
 }
 
-/// The URL with more segments. The base may or may not end in a slash.
+/// Appends segments to a URL. The base may or may not end in a slash.
 pub(crate) fn below(base: &Url, segments: &[&str]) -> Url {
     let mut url = base.clone();
     if let Ok(mut path) = url.path_segments_mut() {

@@ -10,8 +10,8 @@ const SHORTEST_PART: usize = 3;
 /// Longest word that can be a misspelt name.
 const LONGEST: usize = 128;
 
-/// The probable intention: another spelling, a close one, or the only candidate that contains the word or is a
-/// part of it.
+/// The probable intention: another spelling, a close one, or the only candidate that contains the word or is
+/// a part of it.
 pub fn nearest<S: AsRef<str>>(word: &str, candidates: impl IntoIterator<Item = S>) -> Option<S> {
     let wanted = folded(word);
     if wanted.is_empty() || word.len() > LONGEST {

@@ -17,8 +17,8 @@ pub struct WebConfig {
     pub private_origins: Vec<String>,
     /// Only these hosts are fetched: names, or `*.example.com` for all names below one. Empty: all hosts.
     pub allow: Vec<String>,
-    /// These hosts are never fetched, in the same notation. `settings.web_fetch.block` of a tenant and `block_hosts` of an
-    /// agent add to it.
+    /// These hosts are never fetched, in the same notation. A tenant's `settings.web_fetch.block` and an
+    /// agent's `block_hosts` add to it.
     pub block: Vec<String>,
     /// Time limit for fetching one page, in seconds; reading a PDF may take as long again.
     #[schemars(range(min = 1, max = 300))]
@@ -29,18 +29,17 @@ pub struct WebConfig {
     /// Number of redirects that are followed.
     #[schemars(range(max = 20))]
     pub redirects: u32,
-    /// For how many minutes a fetched page is kept for its tenant; 0 keeps none.
+    /// Minutes that a fetched page is kept for its tenant; 0 keeps none.
     #[schemars(range(max = 1440))]
     pub cache_minutes: u32,
     /// The `User-Agent` header of fetches.
     pub user_agent: String,
-    /// Searching.
+    /// Settings of web search.
     pub search: SearchConfig,
 }
 
 impl WebConfig {
-    /// Servers that a search may send its query to, in the order in which they are tried; empty where the configuration
-    /// cannot be used.
+    /// Servers that a search may send its query to, in order; empty if the configuration is invalid.
     pub fn search_origins(&self) -> Vec<Origin> {
         links(&self.search).map(|links| links.iter().map(Link::origin).collect()).unwrap_or_default()
     }
@@ -94,9 +93,9 @@ pub struct SearchProviderConfig {
     /// The provider's address, if it is not the usual one. SearXNG has no default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base_url: Option<String>,
-    /// Environment variables that may hold its key; the first that is set counts.
+    /// Environment variables that may hold its key; the first that is set is used.
     pub key_env: Vec<String>,
-    /// Sealed secrets that may hold its key, looked for first. Left out: `web-NAME`, such as `web-brave`.
+    /// Sealed secrets that may hold its key, read first. Left out: `web-NAME`, such as `web-brave`.
     pub key_secret: Vec<String>,
     /// Price of one search, in millionths of a US dollar.
     pub cost_micros: u64,

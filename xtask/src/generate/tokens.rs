@@ -28,14 +28,14 @@ pub(super) fn count(tools: &[Arc<dyn AnyTool>]) -> Result<Tokens> {
 pub(super) fn render(tokens: &Tokens) -> String {
     let mut rows = String::new();
     for (name, count) in tokens {
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = write!(rows, "(\"{name}\", {count}), ");
     }
     let rows = rows.trim_end_matches(", ");
     format!("{HEAD}{}{TAIL}", layout(rows))
 }
 
-/// The list as rustfmt lays it out: one line where it fits, one row a line elsewhere.
+/// The list as rustfmt lays it out: one line if it fits, otherwise one row per line.
 fn layout(rows: &str) -> String {
     let line = format!("pub const TOKENS: &[(&str, u32)] = &[{rows}];\n");
     if line.len() <= MAX_WIDTH {
@@ -48,7 +48,7 @@ fn layout(rows: &str) -> String {
     format!("pub const TOKENS: &[(&str, u32)] = &[\n    {},\n];\n", rows.replace("), ", "),\n    "))
 }
 
-/// As rustfmt.toml has it, the line's end included.
+/// The width in rustfmt.toml, with the line's end.
 const MAX_WIDTH: usize = 111;
 
 const HEAD: &str = "\

@@ -1,4 +1,4 @@
-//! The schema of every built-in's arguments has a plain object at its root.
+//! Checks that the argument schema of every built-in has a plain object at its root.
 //!
 //! Some providers refuse a root that is a union. A tool with many actions takes flat arguments with an
 //! `action` field and turns them into a command itself.

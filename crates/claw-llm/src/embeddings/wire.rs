@@ -1,4 +1,4 @@
-//! Requests for vectors and what comes back, by format.
+//! Embedding requests and responses, by format.
 
 use claw_core::port::EmbedPurpose;
 use claw_net::{HeaderName, Url, header};

@@ -1,4 +1,4 @@
-//! A question as Gemini takes it.
+//! Builds requests for Gemini.
 
 use claw_core::message::{Part, Wanted};
 use claw_core::port::{Choice, ModelCard, Question};
@@ -72,7 +72,7 @@ fn image(mime: &str, data: &[u8]) -> Value {
     json!({ "inlineData": { "mimeType": mime, "data": data } })
 }
 
-/// All results first, in the order of the calls, by which they are told apart; then what they show.
+/// All results first, matched with the calls by their order; then their images.
 fn results(outcomes: &[Outcome<'_>]) -> Vec<Value> {
     let results = outcomes.iter().map(|outcome| {
         let key = if outcome.failed { "error" } else { "output" };
@@ -98,7 +98,7 @@ fn spoken(parts: &[&Part], signatures: bool) -> Vec<Value> {
                 first_call = false;
                 sent.push(part);
             }
-            // Thoughts are told, not taken back; what is wanted back is with the calls.
+            // Thoughts are not sent back; signatures are sent with the calls.
             Part::Thinking { .. } | Part::Image(_) | Part::Result(_) => {}
         }
     }

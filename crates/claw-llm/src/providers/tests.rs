@@ -66,7 +66,7 @@ async fn refuses_the_demo_in_the_place_of_a_model_that_is_named() {
             "{told}"
         );
     }
-    // Who names the demo gets it, and a router's models have slashes of their own.
+    // The demo answers if it is named, and a router's models have slashes of their own.
     assert_eq!(who("", &[], None, Some("demo/demo")).await, "demo/demo");
     assert_eq!(who("", &["OPENROUTER_API_KEY"], None, Some("nope/x")).await, "openrouter/nope/x");
 }

@@ -51,7 +51,7 @@ impl<'a> Conversation<'a> {
     }
 }
 
-/// The words of a result, without what marks them as data.
+/// The text of a result, without the markers that label it as data.
 fn text_of(blocks: &[Block]) -> String {
     let texts = blocks.iter().filter_map(|block| match block {
         Block::Text { text } => Some(text.as_str()),
@@ -81,7 +81,7 @@ pub(super) struct When {
     pub(super) first: Option<u32>,
 }
 
-/// The pieces of a conversation that a turn may use.
+/// The captured values of a conversation that a turn may use.
 pub(super) struct Found<'a> {
     said: &'a str,
     said_groups: Option<Captures<'a>>,
@@ -157,8 +157,8 @@ impl When {
         self.time.is_none_or(|time| time == n) && self.first.is_none_or(|first| n <= first)
     }
 
-    /// A turn that asks for the user's words and for nothing of what happened since answers them once: when the
-    /// results of its calls are there, it is for another turn to go on.
+    /// Returns whether the round matches. A turn that matches only the user's words answers them once: after
+    /// the results of its calls, another turn has to continue.
     fn round_fits(&self, conversation: &Conversation<'_>) -> bool {
         match self.round {
             Some(round) => round == conversation.round,
@@ -190,7 +190,7 @@ impl When {
     }
 }
 
-/// Case does not matter.
+/// Searches without regard to case.
 fn contains(text: &str, words: &str) -> bool {
     text.to_lowercase().contains(&words.to_lowercase())
 }

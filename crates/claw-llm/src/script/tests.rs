@@ -16,7 +16,7 @@ pub(crate) fn user(words: &str) -> Turn {
     Turn::text(Role::User, words)
 }
 
-/// The model calls a tool, and this comes of it.
+/// A tool call of the model with its result.
 pub(crate) fn called(tool: &str, result: &str, failed: bool) -> [Turn; 2] {
     let (call, model_id) = (CallId::new(), "c1".into());
     let args = Args::Json(json!({}));

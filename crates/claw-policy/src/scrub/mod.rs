@@ -220,8 +220,8 @@ enum Edge {
     End,
 }
 
-/// The original position of the byte at `at` of the redacted text; inside a placeholder, an edge of the replaced
-/// text.
+/// The original position of the byte at `at` of the redacted text; inside a placeholder, an edge of the
+/// replaced text.
 fn original(known: &[Redaction], at: usize, edge: Edge) -> usize {
     let (mut before, mut after) = (0, 0);
     for Redaction { range, .. } in known {

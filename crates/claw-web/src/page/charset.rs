@@ -1,4 +1,4 @@
-//! The characters of a body. A server's word counts, unless the bytes show that it is wrong.
+//! Decodes a body. The server's declaration is used, unless the bytes show that it is wrong.
 
 use std::borrow::Cow;
 
@@ -51,6 +51,6 @@ fn of_meta(body: &[u8]) -> Option<&'static Encoding> {
     let after = after.trim_start().strip_prefix('=')?.trim_start().trim_start_matches(['"', '\'']);
     let end = after.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | ':')));
     let encoding = Encoding::for_label(after.get(..end.unwrap_or(after.len()))?.as_bytes())?;
-    // A page that can say so in ASCII is not in UTF-16.
+    // A page that can declare this in ASCII is not in UTF-16.
     Some(if encoding == UTF_16LE || encoding == UTF_16BE { UTF_8 } else { encoding })
 }

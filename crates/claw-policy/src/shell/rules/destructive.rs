@@ -103,8 +103,8 @@ fn remove(walker: &mut Walker<'_>, seen: &Seen<'_>) {
     }
 }
 
-/// Returns whether there is exactly one argument besides options, and it becomes one word: if it turned out to
-/// be an option too, nothing would be deleted.
+/// Returns whether there is exactly one argument besides options, and it becomes one word: if it turned out
+/// to be an option too, nothing would be deleted.
 fn is_alone(arguments: &[Argument]) -> bool {
     let is_option =
         |argument: &&Argument| argument.known().is_some_and(|text| text.len() > 1 && text.starts_with('-'));

@@ -1,4 +1,4 @@
-//! Twelve layouts, each with the chrome that such sites have around what a person would copy.
+//! Twelve layouts, each with the surroundings that such sites have around the content.
 
 use super::topics::Topic;
 
@@ -394,7 +394,7 @@ fn spa(topic: &Topic, variant: usize) -> Sample {
     Sample { html, expected: cards.join("\n") }
 }
 
-/// A question with short answers, in elements that are named like comments.
+/// A question with short answers, in elements named like comments.
 fn answers(topic: &Topic, variant: usize) -> Sample {
     const USERS: [&str; 11] = ["ada", "bo", "cem", "dora", "eli", "fay", "gus", "hana", "ivo", "june", "kai"];
     let question = topic.sentences[0];
