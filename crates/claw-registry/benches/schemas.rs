@@ -42,7 +42,7 @@ fn report(name: &str, seconds: f64) {
     println!("{name}\t{:.0}\tns", seconds * 1e9);
 }
 
-/// Seconds for one run, of the best round.
+/// Seconds per run, of the best round.
 fn best<T>(runs: u32, mut work: impl FnMut() -> T) -> f64 {
     let round = |_| {
         let start = Instant::now();

@@ -7,7 +7,7 @@ use claw_core::tool::{Meta, Spec, Unavailable};
 use crate::execute::Request;
 use crate::{Executor, Offer, Reply};
 
-/// A tool bound to the offer of one caller. Its `execute` takes the road like every other call.
+/// A tool bound to the offer of one caller. Its `execute` takes the same road as every other call.
 #[derive(Clone)]
 pub struct BoundTool {
     executor: Executor,

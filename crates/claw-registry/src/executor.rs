@@ -172,15 +172,15 @@ impl ExecutorBuilder {
         self
     }
 
-    /// Adds a source of tools that differ by caller. Where two sources have a tool of the same name, the source that was
-    /// added first has it.
+    /// Adds a source of tools that differ by caller. If two sources have a tool of the same name, the source
+    /// added first wins.
     #[must_use]
     pub fn caller_tools(mut self, source: Arc<dyn CallerTools>) -> Self {
         self.caller_tools.push(source);
         self
     }
 
-    /// The executor.
+    /// Builds the executor.
     pub fn build(self) -> Executor {
         Executor(Arc::new(Parts {
             registry: self.registry,
@@ -205,7 +205,7 @@ impl ExecutorBuilder {
 }
 
 impl Executor {
-    /// Starts building one over these tools and this store, under this policy.
+    /// Starts building an executor over these tools and this store, under this policy.
     pub fn builder(registry: Arc<Registry>, store: Arc<dyn CallStore>, policy: Policy) -> ExecutorBuilder {
         ExecutorBuilder {
             registry,
@@ -225,7 +225,7 @@ impl Executor {
         }
     }
 
-    /// Ends all commands that run in the background, and waits for it; gives how many there were.
+    /// Ends all background commands and waits for them; returns how many there were.
     pub async fn end_processes(&self) -> usize {
         self.0.processes.end_all().await
     }
@@ -261,22 +261,22 @@ impl Executor {
         self.0.policy_version.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// The rules by which people are asked.
+    /// The rules for asking people.
     pub fn approvals(&self) -> Arc<ApprovalConfig> {
         self.0.approvals.load_full()
     }
 
-    /// Puts another rule for asking people in place.
+    /// Replaces the rules for asking people.
     pub fn set_approvals(&self, approvals: ApprovalConfig) {
         self.0.approvals.store(Arc::new(approvals));
     }
 
-    /// Puts other rules for shell commands in place.
+    /// Replaces the rules for shell commands.
     pub fn set_commands(&self, rules: CommandRules) {
         self.0.commands.store(Arc::new(rules));
     }
 
-    /// Puts another rate limit in place. Counting starts anew.
+    /// Replaces the rate limit. Counting starts anew.
     pub fn set_limiter(&self, limiter: Limiter) {
         self.0.limiter.store(Arc::new(limiter));
     }
@@ -297,8 +297,8 @@ impl Executor {
         self.0.overlays.set(&self.0.registry, scope, overlay.as_ref());
     }
 
-    /// The tools of this caller as they are now: the common ones, the overlays of its tenant and agent, and those that
-    /// the sources of [`CallerTools`] give it.
+    /// The tools of this caller now: the common ones, the overlays of its tenant and agent, and those from
+    /// sources of [`CallerTools`].
     pub async fn registry_for(&self, caller: &Caller) -> Arc<Registry> {
         let base = self.0.overlays.of(&self.0.registry, caller);
         self.0.layers.over(base, caller).await
@@ -328,7 +328,7 @@ impl Executor {
                 entry.meta.standing && !(something_to_read && entry.meta.needs.contains(&Need::Artifacts));
             let state = if dormant { State::Dormant } else { State::Listed };
             let tool = Offered::new(entry, verdict.effects, state);
-            // A factory that failed before is tried at once; others make their tools when those are first wanted.
+            // A factory that failed before is tried at once; others make their tools at first use.
             if tool.entry.last_failure().is_some() {
                 let context = Context { caller: &caller, world: registry.world() };
                 if let Err(why) = tool.make(&context) {
@@ -402,7 +402,7 @@ impl Executor {
         self.0.listener.is_some()
     }
 
-    /// Tells whoever listens. A listener that panics hears no more of this, and harms no call.
+    /// Tells the listener. If it panics, it misses this event, and the call is not affected.
     pub(crate) fn emit(&self, caller: &Caller, call: CallId, what: impl FnOnce() -> What) {
         if let Some(listener) = &self.0.listener {
             let (tenant, session) = (caller.tenant.clone(), caller.session.clone());

@@ -45,7 +45,7 @@ pub(crate) struct OfferParts {
     pub(crate) tools: Vec<Offered>,
     /// Every name and alias.
     names: HashMap<String, usize>,
-    /// Positions in the order in which the model was told of them.
+    /// Indices of the listed tools, in order.
     told: Mutex<Vec<usize>>,
     /// Allowed by the policy but not usable here.
     unavailable: Vec<(Arc<Meta>, String)>,
@@ -144,7 +144,7 @@ impl Offer {
                 names.entry(alias.to_owned()).or_insert(at);
             }
         }
-        // Real names go before aliases.
+        // Names take precedence over aliases.
         for (at, tool) in tools.iter().enumerate() {
             names.insert(tool.name().to_string(), at);
         }
@@ -315,7 +315,7 @@ impl Offer {
         Context { caller: &self.0.caller, world: self.0.registry.world() }
     }
 
-    /// Makes a deferred or dormant tool callable and tells the model of it. It only ever grows.
+    /// Lists a deferred or dormant tool, so that it can be called. The list only grows.
     pub(crate) fn activate(&self, name: &str) -> bool {
         let Some(&at) = self.0.names.get(name) else { return false };
         let tool = &self.0.tools[at];
@@ -328,7 +328,7 @@ impl Offer {
         true
     }
 
-    /// The deferred tools that fit a query best; they become callable.
+    /// The deferred tools that match a query best; they become callable.
     pub(crate) fn search(&self, query: &str, limit: usize) -> Vec<Hit> {
         let deferred: Vec<_> = self.0.tools.iter().filter(|tool| tool.state() == State::Deferred).collect();
         let texts = deferred.iter().map(|tool| (tool.name().as_str(), tool.entry.meta.about.as_str()));

@@ -1,9 +1,8 @@
 //! The registry of tools: their names and aliases, and whether they can be used here.
 //!
-//! Reading is lock-free: a reader holds one immutable shelf while writers put a new one in its place.
-//! Nothing is built to be listed; a tool that lacks what it needs is listed with the reason, never dropped.
-//! The registry runs nothing: whoever wants to call a tool goes through the
-//! [`Executor`](crate::Executor).
+//! Reading is lock-free: a reader holds one immutable shelf while writers replace it. Listing builds nothing;
+//! a tool that lacks what it needs is listed with the reason, never dropped. The registry runs nothing: tools
+//! are called through the [`Executor`](crate::Executor).
 
 mod discover;
 mod entry;
@@ -45,7 +44,7 @@ pub type Factory = dyn Fn(&Context<'_>) -> Result<Arc<dyn AnyTool>, Unavailable>
 pub enum Status {
     /// It can be used.
     Ready,
-    /// It is registered but cannot work here.
+    /// It is registered but cannot be used here.
     Unavailable(String),
     /// It is in the catalogue but not in this build.
     NotInBuild,
@@ -83,7 +82,7 @@ pub enum RegisterError {
     /// The name is taken.
     #[error("a tool called `{0}` is registered already; unregister it first or use another name")]
     NameTaken(ToolName),
-    /// The name is another tool's alias; taking it would lead calls and policy entries astray.
+    /// The name is another tool's alias; taking it would redirect calls and policy entries.
     #[error("`{name}` is an alias of `{taken_by}`; use another name")]
     NameIsAlias {
         /// The name.
@@ -91,7 +90,7 @@ pub enum RegisterError {
         /// The tool that has this alias.
         taken_by: ToolName,
     },
-    /// There is a source of that name.
+    /// A source of that name is attached.
     #[error("a source called `{0}` is attached already; detach it first or use another name")]
     SourceTaken(String),
     /// An alias is another tool's name or alias.
@@ -104,7 +103,7 @@ pub enum RegisterError {
         /// The tool that has this name or alias.
         taken_by: ToolName,
     },
-    /// An alias is not of a form that a model could call.
+    /// A model could not call an alias of this form.
     #[error(transparent)]
     BadAlias(#[from] InvalidId),
 }
@@ -116,11 +115,11 @@ pub struct Registry {
     base: Option<Arc<Registry>>,
     /// Compiled schemas, shared with the registry beneath.
     schemas: Arc<Schemas>,
-    /// The policy's view of this shelf and its base, kept until either changes.
+    /// The policy's view of this shelf and its base, cached until either changes.
     tools: ArcSwap<Option<(Version, Arc<ToolSet>)>>,
 }
 
-/// A registry's own tools, apart from what lies beneath.
+/// A registry's own tools, without those beneath.
 #[derive(Default)]
 struct Own {
     shelf: ArcSwap<Shelf>,
@@ -146,7 +145,7 @@ impl Registry {
         Self::with(Arc::default(), world, Some(base), schemas)
     }
 
-    /// The same tools with `to` wherever `from` lies beneath. What is written to either shows in both.
+    /// The same tools with `from` beneath replaced by `to`. Writes to either show in both.
     pub(crate) fn moved(self: &Arc<Self>, from: &Arc<Registry>, to: &Arc<Registry>) -> Arc<Registry> {
         if Arc::ptr_eq(self, from) {
             return Arc::clone(to);
@@ -160,12 +159,12 @@ impl Registry {
         Self { own, world, base, schemas, tools: ArcSwap::from_pointee(None) }
     }
 
-    /// Puts a tool on the shelf under its own metadata.
+    /// Registers a tool under its own metadata.
     pub fn register(&self, tool: Arc<dyn AnyTool>) -> Result<(), RegisterError> {
         self.register_with(tool, |_| {})
     }
 
-    /// Puts a tool on the shelf with metadata changed by `change`, which overrides what the tool says.
+    /// Registers a tool with metadata modified by `change`.
     pub fn register_with(
         &self,
         tool: Arc<dyn AnyTool>,
@@ -176,7 +175,7 @@ impl Registry {
         self.put(Entry::ready(meta, tool, &self.schemas))
     }
 
-    /// Puts a tool on the shelf that is made for each caller when it is first wanted.
+    /// Registers a tool that is made for each caller at first use.
     pub fn register_factory(
         &self,
         meta: Meta,
@@ -192,25 +191,25 @@ impl Registry {
         self.write(|shelf| shelf.insert(Arc::new(entry)))
     }
 
-    /// Makes a tool of the catalogue known that this build does not have: it is listed, not callable.
+    /// Adds tools of the catalogue that this build does not have: they are listed, but not callable.
     pub fn know(&self, absent: impl IntoIterator<Item = Meta>) {
         let absent: Vec<_> = absent.into_iter().map(Arc::new).collect();
         self.write(|shelf| shelf.absent.extend(absent));
     }
 
-    /// Takes the tool of this name, or else of this alias, off the shelf; says whether it was there. A call that is
-    /// in an offer already still works if a tool of the same definition is registered in its place.
+    /// Removes the tool of this name, or else of this alias; returns whether it was there. A call in an
+    /// existing offer still works if a tool of the same definition is registered in its place.
     pub fn unregister(&self, name: &str) -> bool {
         self.write(|shelf| shelf.remove(name))
     }
 
-    /// Takes everything off the shelf.
+    /// Removes all tools.
     pub fn clear(&self) {
         self.write(Shelf::clear);
     }
 
-    /// Adds a source of tools that changes at run time, and takes what it has now. Tools whose names are
-    /// taken are left out and returned with the reason.
+    /// Adds a source of tools that changes at run time, and registers its current tools. Tools whose names
+    /// are taken are left out and returned with the reason.
     pub fn attach(&self, source: Arc<dyn ToolSource>) -> Vec<RegisterError> {
         let name = source.name().to_owned();
         let added = self.write(|shelf| {
@@ -223,11 +222,12 @@ impl Registry {
         if added { self.refresh(&name) } else { vec![RegisterError::SourceTaken(name)] }
     }
 
-    /// Asks a source for its tools and applies the difference. A tool whose definition is unchanged goes on working
-    /// in offers that were made before, through the implementation that the source has now; one whose definition
+    /// Asks a source for its tools and applies the difference. A tool whose definition is unchanged continues
+    /// to work in existing offers, through the implementation that the source has now; one whose definition
     /// changed is refused there. Tools whose names are taken are left out and returned with the reason.
     ///
-    /// The source is asked, and new schemas are compiled, before anything is locked: a slow source delays nobody.
+    /// The source is asked, and new schemas are compiled, before anything is locked: a slow source delays
+    /// nobody.
     pub fn refresh(&self, source: &str) -> Vec<RegisterError> {
         let sources = self.own.shelf.load();
         let found = sources.sources.iter().find(|attached| attached.source.name() == source);
@@ -239,7 +239,7 @@ impl Registry {
         self.write_if(|shelf| shelf.apply(Reading { source, number, tools }))
     }
 
-    /// Adds the tools of a layer. A tool that would stand in front of another, or take its alias, is left out and
+    /// Adds the tools of a layer. A tool that would shadow another, or take its alias, is left out and
     /// returned with the reason.
     pub(crate) fn lay(&self, source: &str, tools: &[Arc<dyn AnyTool>]) -> Vec<RegisterError> {
         let mut errors = Vec::new();
@@ -257,7 +257,7 @@ impl Registry {
         errors
     }
 
-    /// The reason why a tool may not be added without replacing or misleading: a name of it is known beneath.
+    /// The reason why a tool cannot be added without shadowing: one of its names is known beneath.
     fn taken_beneath(&self, meta: &Meta, absent: &[Arc<Meta>]) -> Option<RegisterError> {
         let base = self.base.as_ref()?;
         let known = |name: &str| {
@@ -277,14 +277,14 @@ impl Registry {
         })
     }
 
-    /// Makes sources known that could not give their tools, with the reason.
+    /// Records sources that failed to give their tools, with the reason.
     pub(crate) fn fail(&self, failed: Vec<(String, String)>) {
         if !failed.is_empty() {
             self.write(|shelf| shelf.failed.extend(failed));
         }
     }
 
-    /// Removes a source and its tools; says whether it was there.
+    /// Removes a source and its tools; returns whether it was there.
     pub fn detach(&self, source: &str) -> bool {
         self.write(|shelf| shelf.detach(source))
     }
@@ -339,7 +339,7 @@ impl Registry {
         sections
     }
 
-    /// The sources that could not give their tools, with the reason.
+    /// The sources that failed to give their tools, with the reason.
     pub fn failed_sources(&self) -> Vec<(String, String)> {
         self.own.shelf.load().failed.clone()
     }
@@ -349,9 +349,9 @@ impl Registry {
         &self.world
     }
 
-    /// Changes whenever a tool comes or goes.
+    /// A number that changes whenever a tool is added or removed.
     pub fn version(&self) -> Version {
-        // Each only ever rises, so their sum differs whenever one of them does.
+        // Each only increases, so their sum differs whenever one of them does.
         let base = self.base.as_ref().map_or(0, |base| base.version().0);
         Version(self.own.shelf.load().version + base)
     }
@@ -381,14 +381,14 @@ impl Registry {
         self.own_named(name).or_else(|| self.base.as_ref()?.named(name))
     }
 
-    /// The own tool of this name, unless the name is an alias beneath: calls and policy entries that name the alias
-    /// must not be led to another tool.
+    /// The own tool of this name, unless the name is an alias beneath: calls and policy entries with the
+    /// alias must not reach another tool.
     fn own_named(&self, name: &str) -> Option<Arc<Entry>> {
         let entry = self.own.shelf.load().entries.get(name).cloned()?;
         self.alias_beneath(name).is_none().then_some(entry)
     }
 
-    /// The tool beneath that this name leads to as an alias.
+    /// The tool beneath that has this name as an alias.
     fn alias_beneath(&self, name: &str) -> Option<ToolName> {
         let found = self.base.as_ref()?.find(name)?;
         (found.meta.name.as_str() != name).then(|| found.meta.name.clone())
@@ -457,7 +457,7 @@ impl Registry {
         self.write_if(|shelf| (change(shelf), true))
     }
 
-    /// Changes the shelf. If `change` says that it changed nothing that anybody can notice, the version stays.
+    /// Changes the shelf. If `change` returns that nothing visible changed, the version stays.
     fn write_if<T>(&self, change: impl FnOnce(&mut Shelf) -> (T, bool)) -> T {
         let _one_writer = self.own.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut shelf = Shelf::clone(&self.own.shelf.load());

@@ -71,7 +71,7 @@ pub struct Refusal {
 pub enum Step {
     /// No such tool.
     Find,
-    /// Not in the offer, or not in today's decision.
+    /// Not in the offer, or not in the current decision.
     Authorise,
     /// Too many calls.
     Limit,
@@ -84,7 +84,7 @@ pub enum Step {
 }
 
 impl Step {
-    /// The step as a word.
+    /// The step's name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Find => "find",
@@ -98,12 +98,12 @@ impl Step {
 }
 
 impl Refusal {
-    /// Turned away at this step for this reason.
+    /// A refusal at this step for this reason.
     pub fn at(step: Step, reason: impl Into<String>) -> Self {
         Self { step, reason: reason.into(), advice: None, retry_after: None, details: None, waiting: None }
     }
 
-    /// Says what to try.
+    /// Sets the advice.
     #[must_use]
     pub fn try_instead(mut self, advice: impl Into<String>) -> Self {
         self.advice = Some(advice.into());

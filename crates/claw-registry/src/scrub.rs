@@ -1,7 +1,7 @@
 //! Scrubs secrets from texts, whole ones and those that come in pieces.
 //!
-//! [`Scrubbers`] knows the values of the deployment and of each tenant; a [`CallScrubber`] is what it gives for one
-//! call. No scrubber is changed once it is given out.
+//! [`Scrubbers`] holds the values of the deployment and of each tenant and makes a [`CallScrubber`] for one
+//! call. A scrubber never changes once it is made.
 
 mod scrubbers;
 mod values;
@@ -17,14 +17,14 @@ use serde_json::Value;
 
 pub use self::scrubbers::Scrubbers;
 
-/// A value that cannot be made secret.
+/// The reason why a value cannot be made secret.
 pub type SecretError = ValueError;
 
 fn call_values(secrets: &Secrets) -> Vec<SecretValue> {
     secrets.reveal().into_iter().map(|text| SecretValue::new(text, "value")).collect()
 }
 
-/// Scrubs what one call gives back.
+/// Scrubs the results of one call.
 #[derive(Clone)]
 pub struct CallScrubber {
     /// `None` withholds everything: a guard that cannot decide refuses.
@@ -60,7 +60,7 @@ impl CallScrubber {
         image.data().is_none_or(|data| self.for_output().passes(data))
     }
 
-    /// A text without its secrets.
+    /// Removes the secrets from a text.
     pub fn text(&self, text: &str) -> String {
         self.scrubbed(text).into_owned()
     }
@@ -86,7 +86,7 @@ impl CallScrubber {
     pub fn json(&self, value: &Value) -> Value {
         let Some(_) = &self.scrubber else { return Value::String(WITHHELD.to_owned()) };
         let text = value.to_string();
-        // Without an escape every string stands in the text as it is, so a clean text has only clean ones.
+        // Without escapes every string occurs literally in the text, so a clean text has only clean strings.
         if !text.contains('\\') && matches!(self.scrubbed(&text), Cow::Borrowed(_)) {
             return value.clone();
         }
@@ -129,7 +129,7 @@ impl CallScrubber {
     }
 }
 
-/// Scrubs what model and user see, unless the deployment leaves it open.
+/// Scrubs text for model and user, unless the deployment leaves it open.
 #[derive(Clone, Copy)]
 pub(crate) struct OutputScrubber<'a> {
     scrubber: &'a CallScrubber,
@@ -159,7 +159,7 @@ impl OutputScrubber<'_> {
     }
 }
 
-/// The shortest run of characters that counts as readable; compressed data has shorter ones everywhere.
+/// The shortest readable run of characters; compressed data has shorter ones everywhere.
 const READABLE: usize = 12;
 
 /// The runs of readable characters in bytes.
@@ -201,7 +201,7 @@ impl Redactor for OutputRedactor {
     }
 }
 
-/// Scrubs what a running call tells, piece by piece; a secret split over pieces is still found.
+/// Scrubs the progress of a running call, piece by piece; a secret split over pieces is still found.
 pub(crate) struct Telling {
     scrubbers: CallScrubber,
     secrets: Secrets,
@@ -215,7 +215,7 @@ impl Telling {
         Self { scrubbers: base, secrets, seen: 0, stream }
     }
 
-    /// Takes a piece and gives what can be shown by now.
+    /// Takes a piece and returns the text that can be shown by now.
     pub(crate) fn push(&mut self, piece: &str) -> String {
         self.learn();
         let mut out = Vec::new();
@@ -225,7 +225,7 @@ impl Telling {
         text(out)
     }
 
-    /// Gives what was held back.
+    /// Returns the text held back.
     pub(crate) fn end(&mut self) -> String {
         self.learn();
         let mut out = Vec::new();
@@ -235,7 +235,7 @@ impl Telling {
         text(out)
     }
 
-    /// The call may have opened new secrets: what was not told yet is scrubbed of them too. Where one cannot
+    /// Adds secrets that the call has opened since: text not told yet is scrubbed of them too. If one cannot
     /// be scrubbed, nothing more is told.
     fn learn(&mut self) {
         if self.secrets.len() == self.seen {
@@ -251,16 +251,16 @@ impl Telling {
     }
 }
 
-/// Scrubs what is being said, piece by piece.
+/// Scrubs text that comes piece by piece.
 pub struct Saying {
     stream: Option<Stream>,
     open: bool,
-    /// The beginning of a character whose end is held back.
+    /// The beginning of a character whose end is still missing.
     rest: Vec<u8>,
 }
 
 impl Saying {
-    /// Takes a piece and gives what can be shown by now.
+    /// Takes a piece and returns the text that can be shown by now.
     pub fn push(&mut self, piece: &str) -> String {
         if self.open {
             return piece.to_owned();
@@ -291,7 +291,8 @@ impl Saying {
     }
 }
 
-/// Scrubbing never breaks UTF-8 at the end of a text; within, a piece may end inside a character.
+/// Decodes scrubbed bytes. Scrubbing never breaks UTF-8 at the end of a text; a piece may end inside a
+/// character.
 fn text(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }

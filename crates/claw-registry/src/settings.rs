@@ -43,7 +43,7 @@ impl StoredLayers {
     /// The current settings of a tenant. Returns the same `Arc` as before if nothing changed.
     pub(crate) async fn of(&self, tenant: &TenantId) -> Result<Arc<ToolSettings>, StoreError> {
         let Some(source) = &self.source else { return Ok(Arc::clone(&self.nothing)) };
-        // Looked at before the rows are read: a change in between makes them old, and they are read again.
+        // Read before the rows: a change in between makes them stale, and they are read again.
         let changes = *source.changes.borrow();
         let known = self.known.load().get(tenant).cloned();
         if let Some(known) = known.as_ref().filter(|known| known.changes == changes) {
@@ -64,10 +64,10 @@ impl StoredLayers {
     }
 }
 
-/// Facts with stored settings over those of the caller, key by key.
+/// Merges stored settings over those of the caller, key by key.
 pub(crate) fn lay_over(mut facts: Facts, stored: Option<&Settings>) -> Facts {
     let Some(stored) = stored else { return facts };
-    // What is no object has no keys to keep.
+    // Settings that are not an object have no keys to keep.
     let mut settings = match &*facts.settings {
         Value::Object(settings) => settings.clone(),
         _ => Settings::new(),

@@ -8,8 +8,8 @@
 //! The work is bounded for any schema and arguments. Quoted arguments are passed through `redact` before they
 //! are shortened.
 //!
-//! It never invents a value, never drops a field that the schema does not know, and never fetches a schema:
-//! a reference that leads out of the schema makes the tool unavailable.
+//! It never invents a value, never drops an unknown field, and never fetches a schema: a reference out of the
+//! schema makes the tool unavailable.
 //!
 //! # Repairs
 //!
@@ -111,7 +111,7 @@ pub enum SchemaError {
     Excessive(&'static str),
 }
 
-/// Refuses a schema that is too large or too deeply nested to be worked with at all.
+/// Refuses a schema that is too large or too deeply nested to be processed at all.
 pub(crate) fn examine(schema: &Value) -> Result<(), SchemaError> {
     bounds::examine(schema)
 }
@@ -129,8 +129,8 @@ impl Validator {
         Ok(Self { schema: schema.clone(), costs, compiled })
     }
 
-    /// Arguments that satisfy the schema, repaired where that is unambiguous. What the messages show has been
-    /// through `redact`, which takes the secrets out of arguments; of those that fit, nothing is shown.
+    /// Checks arguments and repairs them where that is unambiguous. Quotes in messages are passed through
+    /// `redact`, which removes secrets; valid arguments are not quoted.
     pub fn check(&self, mut args: Value, redact: &dyn Fn(&Value) -> Value) -> Result<Checked, ArgsError> {
         let Some(extent) = Extent::of(&args) else {
             dismantle(args);

@@ -34,7 +34,7 @@ pub(super) async fn bounded(
         }
     };
     cancel.cancel();
-    // Whatever it says now, it was stopped; what it had so far may still help.
+    // Whatever it returns now, it was stopped; its partial output may still help.
     if let Ok(caught) = tokio::time::timeout(bounds.grace, work).await {
         let said = match uncaught(caught) {
             Ok(output) => output.model_text(),

@@ -38,7 +38,7 @@ pub(super) struct Judged {
 }
 
 impl Trip<'_> {
-    /// 5. What would it do, and may it?
+    /// Step 5: plans the call and decides on it.
     pub(super) async fn judge(
         &self,
         args: &Value,
@@ -175,7 +175,7 @@ impl Trip<'_> {
         }
     }
 
-    /// A file of the plan that is elsewhere by now: a link on the way to it was changed.
+    /// A file of the plan that is elsewhere by now, since a link on its path was changed.
     async fn moved(&self, judged: &Judged) -> Result<Option<String>, Refusal> {
         let of_file = |sight: &&Sight| matches!(sight.target, Target::File { .. });
         let before: Vec<&Sight> = judged.sights.iter().filter(of_file).collect();
@@ -189,7 +189,7 @@ impl Trip<'_> {
         }))
     }
 
-    /// Has the ports look at what the plan leads to, so that the answer binds what will really run.
+    /// Has the ports look at the targets of the plan, so that the approval covers what will really run.
     async fn look(
         &self,
         (plan, analysis): (&Plan, &Analysis),

@@ -12,8 +12,8 @@ use crate::reply::{Refusal, Step};
 use crate::{Executor, Offer};
 
 impl Executor {
-    /// The programs that the caller of an offer may use with their credentials, sorted by name. Who may not use the
-    /// tool for them has none.
+    /// The programs that the caller of an offer may use with their credentials, sorted by name; empty if the
+    /// caller may not use the tool for them.
     pub async fn programs(&self, offer: &Offer) -> Result<Registered, StoreError> {
         let caller = offer.caller();
         match &offer.0.registry.world().programs {
@@ -41,7 +41,7 @@ impl Executor {
 }
 
 impl Trip<'_> {
-    /// The programs that the commands of a plan may lead to, whatever tool they come by.
+    /// The programs that the commands of a plan may lead to, for any tool.
     pub(super) async fn programs(&self, plan: &Plan) -> Result<Registered, Refusal> {
         if !plan.asks.iter().any(|ask| policy::command(ask).is_some()) {
             return Ok(Registered::default());

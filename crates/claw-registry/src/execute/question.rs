@@ -40,7 +40,7 @@ pub(super) fn summary(judged: &Judged, args: &Value, scrubber: &CallScrubber) ->
                     lines.push("reading from its standard input:".to_owned());
                     lines.push(block(input, scrubber));
                 }
-                // A command that is all there is would stand there twice.
+                // If the script is a single command, it would be shown twice.
                 let is_all = |verdict: &Verdict| match verdict.commands.as_slice() {
                     [only] => only.to_string() == script.text.trim(),
                     _ => false,
@@ -113,7 +113,7 @@ pub(super) fn summary(judged: &Judged, args: &Value, scrubber: &CallScrubber) ->
     lines.join("\n")
 }
 
-/// The arguments that the lines above do not show word for word already.
+/// The arguments that the lines above do not already show literally.
 fn unsaid(args: &Value, asks: &[Ask]) -> Value {
     let Value::Object(fields) = args else { return args.clone() };
     let said = |value: &Value| {
@@ -215,18 +215,18 @@ fn environment(env: &[(String, String)], scrubber: &CallScrubber) -> Vec<String>
     lines
 }
 
-/// Text of one line: line breaks are shown, not made.
+/// Text on one line: line breaks are escaped.
 fn plain(text: &str, scrubber: &CallScrubber) -> String {
     harmless(&output::cut(&scrubber.text(text), SHOWN, "cut here")).replace('\n', "\\n")
 }
 
-/// Text of several lines, each indented, so that none passes for one of ours.
+/// Text of several lines, each indented, so that none looks like one of ours.
 pub(crate) fn block(text: &str, scrubber: &CallScrubber) -> String {
     let text = harmless(&output::cut(&scrubber.text(text), SHOWN, "cut here"));
     text.lines().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n")
 }
 
-/// Control characters, those that turn the direction of text and those that show nothing, as escapes.
+/// Escapes control characters, direction marks and invisible characters.
 fn harmless(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {

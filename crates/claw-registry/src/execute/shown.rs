@@ -13,7 +13,7 @@ const PATHS: [&str; 6] = ["path", "paths", "directory", "root", "working_dir", "
 /// Makes paths that begin with the sandbox's name of the workspace relative to it, with a note.
 pub(super) fn translate(caller: &Caller, checked: &mut Checked) {
     let Some(shown) = caller.shown_workspace.as_deref() else { return };
-    // On a machine where that is the workspace's own path, there is nothing to translate.
+    // If this is also the workspace's own path, there is nothing to translate.
     if caller.workspace.starts_with(shown) {
         return;
     }
@@ -32,7 +32,7 @@ pub(super) fn translate(caller: &Caller, checked: &mut Checked) {
     }
 }
 
-/// The path below `shown`; `None` where it does not lead there.
+/// The path below `shown`; `None` if it is not below it.
 fn relative(path: &str, shown: &str) -> Option<String> {
     let below = Path::new(path).strip_prefix(shown).ok()?;
     let climbs = below.components().any(|part| part == Component::ParentDir);

@@ -10,7 +10,8 @@ use crate::reply::{Refusal, Step};
 use crate::{Executor, Offer};
 
 impl Executor {
-    /// The skills that this caller may take up, by tier and then by name; none where no tool for that is offered.
+    /// The skills that this caller may use, by tier and then by name; empty if the tool for them is not
+    /// offered.
     pub async fn skills(&self, offer: &Offer) -> Result<Vec<SkillCard>, ToolError> {
         let uses = |name: &str| offer.find(name).is_some_and(|tool| tool.state() == State::Listed);
         match &offer.0.registry.world().skills {
@@ -20,11 +21,11 @@ impl Executor {
     }
 }
 
-/// The tool that takes up a skill.
+/// The tool that starts using a skill.
 const USE_SKILL: &str = "use_skill";
 
 impl Trip<'_> {
-    /// Finds out which skills are in use.
+    /// Loads the skills in use.
     pub(super) async fn take_skills(&mut self) -> Result<(), Refusal> {
         let Some(host) = &self.offer.0.registry.world().skills else { return Ok(()) };
         let caller = self.offer.caller();
@@ -37,8 +38,8 @@ impl Trip<'_> {
         Ok(())
     }
 
-    /// Refuses a tool that the skill in use leaves out. A tool that takes up or finds skills and tools, or reads results, is
-    /// left out by none.
+    /// Refuses a tool that the skill in use excludes. Tools that use or find skills, find tools or read
+    /// results are never excluded.
     pub(super) fn check_skill(&self) -> Result<(), Refusal> {
         let Some(narrowing) = &self.skills.narrowing else { return Ok(()) };
         let meta = &self.tool.entry.meta;

@@ -43,7 +43,7 @@ struct Line {
 
 impl Line {
     fn tell(&self, take: impl FnOnce(&mut Telling) -> String) {
-        // Held while the listener hears, so that pieces arrive in order.
+        // Held while the listener is told, so that pieces arrive in order.
         let mut telling = self.telling.lock().unwrap_or_else(PoisonError::into_inner);
         let text = take(&mut telling);
         if text.is_empty() {
@@ -56,7 +56,7 @@ impl Line {
     }
 }
 
-/// Tells what was held back.
+/// Sends the text held back.
 pub(super) struct Tail(Option<Arc<Line>>);
 
 impl Tail {

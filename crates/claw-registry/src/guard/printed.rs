@@ -11,7 +11,7 @@ const EDGE: usize = 16 << 10;
 /// The longest title or link in a sequence; one without an end by then is text.
 const LONGEST: usize = 4096;
 
-/// A text without sequences that a terminal would obey.
+/// The text without escape sequences.
 pub(super) fn without_escapes(text: &str) -> Cow<'_, str> {
     let Some(first) = text.find('\u{1b}') else { return Cow::Borrowed(text) };
     let mut plain = String::with_capacity(text.len());
@@ -55,7 +55,7 @@ fn length(rest: &str) -> usize {
     }
 }
 
-/// Hides what is whole on each side of the gaps, and only then cuts their edges off.
+/// Scrubs the text on each side of the gaps, and only then removes their edges.
 pub(super) fn without_edges(printed: &str, scrub: impl Fn(&str) -> String) -> String {
     let (mut text, mut from) = (String::new(), 0);
     let mut take = |piece: &str, (first, last): (bool, bool), left_out: Option<u64>| {
@@ -105,13 +105,13 @@ mod tests {
         let shown = without_edges(&printed, hide);
         assert!(shown.starts_with("[HIDDEN] x") && shown.ends_with("y [HIDDEN]"), "{}", shown.len());
         assert!(shown.contains(&gap(7)) && !shown.contains("secret") && !shown.contains("value"), "{shown}");
-        // What is hidden before the cut may reach over where the cut falls.
+        // A redaction before the cut may extend over it.
         let printed = format!("{}secret-value{}{}rest", "x".repeat(10), "z".repeat(EDGE - 5), gap(1));
         assert!(!without_edges(&printed, hide).contains("secret"));
-        // Two that share a line break.
+        // Two gaps that share a line break.
         let printed = format!("a{}{}b", gap(1), &gap(2)[1..]);
         assert_eq!(without_edges(&printed, hide), gap(1));
-        // A program that prints such a line itself loses more of what it prints, and nothing else.
+        // A program that prints such a line itself loses more of its output, and nothing else.
         assert_eq!(without_edges(&format!("a{}b{}c", gap(1), gap(2)), hide), format!("{}{}", gap(1), gap(2)));
     }
 }

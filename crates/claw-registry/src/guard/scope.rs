@@ -98,8 +98,8 @@ impl Default for FileRules {
 
 /// The scope of a caller's calls of one tool: its workspace, its team's and the further roots.
 ///
-/// The directories of skills in use can be read. Where the data directory lies in a root, all of it is denied and they are
-/// out of reach.
+/// The directories of skills in use can be read. If the data directory lies in a root, all of it is denied,
+/// and they are out of reach.
 pub(crate) fn scope(
     rules: &FileRules,
     caller: &Caller,
@@ -146,7 +146,7 @@ pub(crate) fn scope(
     scope
 }
 
-/// A path in each of the roots; an absolute one is what it is.
+/// A path in each of the roots; an absolute path stays as it is.
 fn in_every(roots: &[Root], path: &Path) -> Vec<PathBuf> {
     // Joining an absolute path gives that path.
     let mut full: Vec<PathBuf> = roots.iter().map(|root| root.path.join(path)).collect();
@@ -154,7 +154,7 @@ fn in_every(roots: &[Root], path: &Path) -> Vec<PathBuf> {
     full
 }
 
-/// The paths that a tool's settings deny; `None` where they cannot be read.
+/// The paths that a tool's settings deny; `None` if they are invalid.
 fn deny_paths(settings: &Value) -> Option<Vec<&Path>> {
     match settings.get("deny_paths") {
         None => Some(Vec::new()),

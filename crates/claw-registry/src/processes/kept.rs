@@ -48,7 +48,7 @@ pub(crate) struct Known {
 
 type Writer = Box<dyn AsyncWrite + Send + Unpin>;
 
-/// A command that runs in the background, or did.
+/// A background command, running or ended.
 pub(crate) struct Kept {
     pub(crate) known: Known,
     held: Mutex<Held>,
@@ -86,7 +86,7 @@ impl Kept {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes what it printed: made plain, scrubbed, kept.
+    /// Adds output: decoded, scrubbed, kept.
     pub(crate) fn print(&self, bytes: &[u8]) {
         let mut held = self.held();
         let text = held.plain.add(bytes);
@@ -95,7 +95,7 @@ impl Kept {
         self.changed.send_replace(());
     }
 
-    /// It ended like this, and prints no more.
+    /// Sets the end of the command and of its output.
     pub(crate) fn end(&self, end: ProcessEnd) {
         let mut held = self.held();
         let rest = held.plain.end();
@@ -135,7 +135,7 @@ impl Kept {
         Printed { card, text, from, next, dropped, unfinished }
     }
 
-    /// The command, with all that was typed into it.
+    /// The command's state, with all text typed into it.
     pub(crate) fn sight(&self, process: &str) -> Sight {
         let target = Target::Process { process: process.to_owned() };
         let (path, identity) = (Some(self.known.command.clone()), Some(self.identity(&self.held())));
@@ -184,7 +184,7 @@ impl Kept {
                 return Err(ToolError::new(ErrorKind::Conflict, message)
                     .try_instead("call again to have it judged anew"));
             }
-            // Even if it does not get there: it may have in part.
+            // Counts even if writing fails: a part may have arrived.
             held.typed.push_str(&text);
         }
         let to = writer.as_mut().ok_or_else(gone)?;
@@ -207,7 +207,7 @@ impl Kept {
         Ok(())
     }
 
-    /// Writes what it was started with, before anybody can type: it is part of how it was judged.
+    /// Writes the initial input before anybody can type: it is part of what was judged.
     pub(crate) fn begin(&self) -> impl Future<Output = ()> + Send + 'static {
         let text = self.known.script.input.clone().unwrap_or_default();
         let held = Arc::clone(&self.input).try_lock_owned();
@@ -228,19 +228,19 @@ impl Kept {
         answered.await.map_err(|_| over())?
     }
 
-    /// Asks for its end.
+    /// Asks the command to end.
     pub(crate) fn kill(&self) {
-        // Nobody hears it where it has ended.
+        // Nobody receives it if the command has ended.
         let _ = self.orders.send(Order::Kill);
     }
 
-    /// Waits for its end.
+    /// Waits until the command has ended.
     pub(crate) async fn ended(&self) {
         let mut changed = self.changed.subscribe();
         while self.is_running() && changed.changed().await.is_ok() {}
     }
 
-    /// Waits for something that it prints, or for its end.
+    /// Waits for a pattern in the output, or for the end.
     pub(crate) async fn wait(
         &self,
         expected: &Expected,

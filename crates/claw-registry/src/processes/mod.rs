@@ -1,7 +1,7 @@
-//! Commands that run in the background: one table for a program, which ends them all when it goes.
+//! Background commands: one table per program, which ends them all when it is dropped.
 //!
-//! Each belongs to a session, and no other sees it. What it prints is scrubbed before it is kept. What is typed into
-//! it is judged with all that was typed before.
+//! Each command belongs to one session and is invisible to others. Its output is scrubbed before it is kept.
+//! Text typed into it is judged together with all text typed before.
 
 mod kept;
 mod plain;
@@ -58,7 +58,7 @@ impl Default for ProcessLimits {
     }
 }
 
-/// The commands that this program keeps running.
+/// The background commands of this program.
 pub(crate) struct ProcessTable {
     keeping: Option<Keeping>,
     kept: Mutex<Vec<Arc<Kept>>>,
@@ -90,12 +90,12 @@ impl ProcessTable {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Those of an owner, in the order in which they were started.
+    /// The commands of an owner, in the order in which they were started.
     pub(crate) fn of(&self, owner: &Owner) -> Vec<Arc<Kept>> {
         self.kept().iter().filter(|kept| kept.known.owner == *owner).cloned().collect()
     }
 
-    /// The one that an owner names, by its id or the end of it.
+    /// The command that an owner names, by its id or the end of it.
     pub(crate) fn find(&self, owner: &Owner, process: &str) -> Result<Arc<Kept>, ToolError> {
         let named = |kept: &Arc<Kept>| process.len() >= 4 && kept.known.id.to_string().ends_with(process);
         let mut found = self.of(owner).into_iter().filter(named);
@@ -159,7 +159,7 @@ impl ProcessTable {
             pid: child.pid,
             started: known.started,
         });
-        // Where it cannot be remembered it is not kept: dropping the child ends it.
+        // A command that cannot be stored is not kept: dropping the child ends it.
         stored.await.map_err(|error| {
             ToolError::new(ErrorKind::Unavailable, "the command cannot be remembered, so it is not started")
                 .because(error)
@@ -183,7 +183,7 @@ impl ProcessTable {
         Ok(kept)
     }
 
-    /// Forgets the oldest that ended; refuses where too many run.
+    /// Drops the oldest ended commands; refuses if too many run.
     fn make_room(&self, owner: &Owner, limits: &ProcessLimits) -> Result<(), ToolError> {
         if limits.per_session == 0 {
             let message = "no command may run in the background here (`limits.background_commands` is 0)";
@@ -203,7 +203,7 @@ impl ProcessTable {
         Ok(())
     }
 
-    /// Ends all that run, and waits for it; gives how many there were.
+    /// Ends all running commands and waits for them; returns how many there were.
     pub(crate) async fn end_all(&self) -> usize {
         let running: Vec<_> = self.kept().iter().filter(|kept| kept.is_running()).cloned().collect();
         running.iter().for_each(|kept| kept.kill());
@@ -214,7 +214,7 @@ impl ProcessTable {
     }
 }
 
-/// A program that a command's word was seen to lead to.
+/// A program that a command's word resolved to.
 fn program(sight: &Sight) -> Option<(String, String)> {
     match (&sight.target, &sight.path) {
         (Target::Program { name, .. }, Some(path)) => Some((name.clone(), path.clone())),

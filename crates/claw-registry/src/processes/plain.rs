@@ -16,15 +16,15 @@ enum State {
     Control,
     /// In one that ends with a bell or with an escape and a backslash.
     Command,
-    /// In that, behind an escape character.
+    /// In such a sequence, after an escape character.
     CommandEscape,
 }
 
-/// Makes text of what a command prints.
+/// Decodes the output of a command.
 #[derive(Debug, Default)]
 pub(super) struct Plain {
     state: State,
-    /// The beginning of a character.
+    /// The first bytes of an incomplete character.
     cut: Vec<u8>,
 }
 
@@ -56,7 +56,7 @@ impl Plain {
             }
             (State::Escape, '[') => (State::Control, None),
             (State::Escape, ']' | 'P' | 'X' | '^' | '_') => (State::Command, None),
-            // These take one more; the letter that follows is of little harm.
+            // These take one more character; showing it does little harm.
             (State::Escape, _) => (State::Text, None),
             (State::Control, '\u{40}'..='\u{7e}') => (State::Text, None),
             (State::Control, '\u{1b}') => (State::Escape, None),
@@ -64,7 +64,7 @@ impl Plain {
             (State::Control, _) => (State::Control, None),
             (State::Command, '\u{7}') | (State::CommandEscape, '\\') => (State::Text, None),
             (State::Command, '\u{1b}') => (State::CommandEscape, None),
-            // A line break ends what forgot to end, so that nothing is swallowed for good.
+            // A line break ends an unterminated sequence, so that no text is swallowed for good.
             (State::Command | State::CommandEscape, '\n') => (State::Text, Some('\n')),
             (State::Command | State::CommandEscape, _) => (State::Command, None),
         };

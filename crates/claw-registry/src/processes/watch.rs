@@ -44,7 +44,7 @@ impl Watch {
 
     async fn end(&mut self) -> ProcessEnd {
         let (mut buffer, mut open) = (vec![0; 16 << 10], true);
-        // When it is asked to end, then when it is ended.
+        // The time at which it is asked to end, then at which it is killed.
         let mut deadline = self.limit.map(|limit| Instant::now() + limit);
         let (mut asked, mut heard) = (false, true);
         let ended = loop {
@@ -70,7 +70,7 @@ impl Watch {
                     }
                 },
                 () = self.over.cancelled() => {
-                    // Nobody is left to wait for.
+                    // Nothing is left to wait for.
                     self.control.kill().await;
                     return ProcessEnd::Killed;
                 }

@@ -25,7 +25,7 @@ pub struct Discovery {
     pub include: Option<Vec<String>>,
     /// Names, aliases or `group:` references to leave out.
     pub exclude: Vec<String>,
-    /// Register metadata alone: the tools are listed, not callable.
+    /// Register metadata only: the tools are listed, but not callable.
     pub metadata_only: bool,
 }
 
@@ -47,8 +47,8 @@ fn names(entry: &str, meta: &Meta) -> bool {
 }
 
 impl Registry {
-    /// Registers the tools of a list that `discovery` takes. What cannot be registered, and entries that
-    /// name nothing, are told to `warn`; the rest is registered all the same.
+    /// Registers the tools of a list that `discovery` selects. Tools that cannot be registered, and entries
+    /// that name nothing, are reported to `warn`; the rest is registered all the same.
     pub fn discover(
         &self,
         tools: impl IntoIterator<Item = Discovered>,

@@ -13,7 +13,7 @@ use crate::validate::Validator;
 
 const LISTED_ONLY: &str = "only its metadata was registered; register the tool itself to call it";
 
-/// A tool on the shelf.
+/// A tool of a registry.
 pub(crate) struct Entry {
     pub(crate) meta: Arc<Meta>,
     maker: Maker,
@@ -38,7 +38,8 @@ pub(crate) struct Built {
     pub(crate) tool: Arc<dyn AnyTool>,
     pub(crate) spec: Spec,
     pub(crate) validator: Arc<Validator>,
-    /// The tool's identity: the digest of its metadata and schema. Tools of one definition stand for each other.
+    /// The tool's identity: the digest of its metadata and schema. Tools with the same definition can replace
+    /// each other.
     pub(crate) definition: Digest,
 }
 
@@ -54,18 +55,18 @@ impl Entry {
         }
     }
 
-    /// A tool that is listed and cannot be called.
+    /// A tool that is listed but cannot be called.
     pub(super) fn listed_only(meta: Meta, schemas: &Arc<Schemas>) -> Self {
         let maker = Maker::PerCaller(Box::new(|_| Err(Unavailable::because(LISTED_ONLY))));
         let entry = Self::new(meta, maker, schemas);
-        // Known beforehand, so that listings say so.
+        // Set beforehand, so that listings show it.
         let _ = entry.shared.set(Err(Unavailable::because(LISTED_ONLY)));
         entry
     }
 
     pub(super) fn ready(meta: Meta, tool: Arc<dyn AnyTool>, schemas: &Arc<Schemas>) -> Self {
         let entry = Self::new(meta, Maker::Shared(Box::new(move || Arc::clone(&tool))), schemas);
-        // Made already, so a schema that cannot be used shows in listings from the start.
+        // Made at once, so that listings show an invalid schema from the start.
         let _ = entry.make_shared();
         entry
     }
@@ -77,7 +78,7 @@ impl Entry {
         entry
     }
 
-    /// The tool for this caller, made if need be. A factory that panics gives no tool, and no harm.
+    /// The tool for this caller, made if necessary. If its factory panics, the tool is unavailable.
     pub(crate) fn build(&self, context: &Context<'_>) -> Result<Arc<Built>, Unavailable> {
         match &self.maker {
             Maker::Shared(_) => self.make_shared(),
@@ -128,7 +129,7 @@ impl Entry {
     }
 }
 
-/// Runs what others wrote; a panic in it makes the tool unavailable.
+/// Runs foreign code; a panic in it makes the tool unavailable.
 pub(super) fn unharmed<T>(make: impl FnOnce() -> T) -> Result<T, Unavailable> {
     catch_unwind(AssertUnwindSafe(make)).map_err(|_| Unavailable::because("making it panicked; see the log"))
 }

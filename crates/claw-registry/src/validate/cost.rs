@@ -13,13 +13,13 @@ use super::SchemaError;
 use super::applied::{Reach, applied, own_looks};
 use super::extent::Extent;
 
-/// Looks that one check may take.
+/// Most looks of one check.
 const MAX_CHECK: u64 = 4_000_000;
 /// Looks that may be repeated to explain what is wrong: these produce messages and are not cached.
 const MAX_EXPLAIN: u64 = 500_000;
-/// Looks within looks: each of them is several frames of the stack.
+/// Most nested looks: each takes several stack frames.
 const MAX_NESTED: usize = 640;
-/// References that the validator follows before it remembers what came of the first.
+/// References that the validator follows before it caches the result of the first.
 const REMEMBERED_AFTER: u64 = 16;
 
 /// The cost of checking with one schema.
@@ -32,7 +32,7 @@ pub(super) struct Costs {
 }
 
 impl Costs {
-    /// Follows all that can be applied to a value. References out of the schema are errors.
+    /// Follows all subschemas. References out of the schema are errors.
     pub(super) fn of(schema: &Value) -> Result<Self, SchemaError> {
         let mut survey = Survey {
             root: schema,
@@ -75,7 +75,7 @@ impl Costs {
     }
 }
 
-/// Looks at the value that a schema is applied to, and at one value below it.
+/// Looks at the value that a schema applies to, and at one value below it.
 #[derive(Debug, Clone, Copy, Default)]
 struct Looks {
     here: u64,
@@ -92,20 +92,20 @@ impl Looks {
 
 #[derive(Debug, Clone, Copy)]
 struct Node {
-    /// The place in the order of finding of the first that it leads back to.
+    /// The index of the earliest schema that it leads back to.
     earliest: usize,
     is_open: bool,
     looks: Looks,
 }
 
-/// Follows everything once and finds rings, after Tarjan.
+/// Visits every schema once and finds cycles, with Tarjan's algorithm.
 struct Survey<'a> {
     root: &'a Value,
     nodes: HashMap<*const Value, Node>,
     open: Vec<*const Value>,
     /// Schemas that lead back to themselves.
     rings: HashSet<*const Value>,
-    /// The references, and where they lead.
+    /// The references, and their targets.
     seen: HashMap<&'a str, *const Value>,
 }
 
@@ -181,7 +181,7 @@ impl<'a> Survey<'a> {
         Ok(target)
     }
 
-    /// All that was opened since, and is still open, is one ring; alone, it is none.
+    /// Closes a component: all schemas still open since `first` form a cycle, unless there is only one.
     fn close(&mut self, first: *const Value) {
         let start = self.open.iter().rposition(|open| *open == first).unwrap_or_default();
         let ring = self.open.split_off(start);
@@ -196,15 +196,15 @@ impl<'a> Survey<'a> {
     }
 }
 
-/// A walk as the validator's, which counts and stops.
+/// Walks like the validator, counts looks and stops at the limit.
 struct Walk<'a> {
     root: &'a Value,
     recursive: &'a HashSet<String>,
-    /// References that were followed, where they lead and whether they lead back to themselves.
+    /// The followed references, their targets and whether they lead back to themselves.
     targets: HashMap<&'a str, (&'a Value, bool)>,
     left: u64,
     followed: u64,
-    /// References with the list or object they were followed for, as the validator remembers them.
+    /// References with the list or object they were followed for, as the validator caches them.
     remembered: Option<HashSet<(&'a str, *const Value)>>,
     /// References that are being followed.
     following: Vec<(&'a str, *const Value)>,
@@ -212,10 +212,10 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    /// Nothing when it would take too long.
+    /// `None` if it would take too long.
     fn look(&mut self, schema: &'a Value, value: &Value) -> Option<()> {
         let Value::Object(keywords) = schema else { return self.spend(1) };
-        // A message holds the references that led to it.
+        // A message contains the references that led to it.
         let references = if self.remembered.is_none() { self.following.len() } else { 0 };
         let looks = own_looks(keywords).saturating_mul(Extent::weight_of(value));
         self.spend(looks.saturating_mul(u64::try_from(1 + references).unwrap_or(u64::MAX)))?;

@@ -28,7 +28,7 @@ pub struct Problem {
     pub expected: String,
     /// The given value, shortened.
     pub got: String,
-    /// The name or option that was probably meant.
+    /// The probable intention: a name or an option.
     pub nearest: Option<String>,
     /// The problem as a sentence.
     pub message: String,
@@ -55,7 +55,7 @@ impl ArgsError {
             .advising("send less at once, or less deeply nested")
     }
 
-    /// `serde_json` says what it expected and where, and quotes nothing of the text.
+    /// The message of `serde_json` tells what it expected and where, and quotes nothing of the text.
     pub(super) fn malformed(error: &serde_json::Error) -> Self {
         Self::whole(format!("the arguments are not valid JSON: {error}"))
             .advising("send one JSON object; quotes and line breaks inside of strings need a backslash")

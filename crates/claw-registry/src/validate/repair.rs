@@ -63,7 +63,7 @@ impl<'a> Repair<'a> {
             *value = better;
             return self.inside(shape, value, Shown::NOTHING);
         }
-        // What is secret in one form is not shown in the other: escapes in a text may have hidden it.
+        // A value that is secret in one form is not shown in the other: escapes in a text may have hidden it.
         let redacted = (self.redact)(&better);
         let (was, became) = match (shown.is(value), redacted == better) {
             (true, true) => (shown, Shown::new(&redacted)),
@@ -121,7 +121,7 @@ impl<'a> Repair<'a> {
         });
     }
 
-    /// The value as the one allowed type it can be read as.
+    /// The value as the only allowed type that it can be read as.
     fn reread(&mut self, shape: &Shape<'a>, value: &Value) -> Option<Value> {
         if shape.types.has(Types::of(value)) {
             return None;
@@ -152,7 +152,7 @@ impl<'a> Repair<'a> {
     }
 }
 
-/// Text as the JSON in it, a number as text: where only that can be meant.
+/// Text as the JSON in it, or a number as text, if nothing else can be meant.
 fn coerced(types: Types, value: &Value) -> Option<Value> {
     match value {
         Value::String(text) => {
@@ -163,7 +163,7 @@ fn coerced(types: Types, value: &Value) -> Option<Value> {
                 _ => json,
             })
         }
-        // Only an integer is sure to be written as it was sent.
+        // Only an integer is sure to be spelled as it was sent.
         Value::Number(number) if !number.is_f64() && types.without(Types::NULL) == Types::STRING => {
             Some(Value::String(number.to_string()))
         }
@@ -179,7 +179,7 @@ fn json_in(text: &str) -> Option<Value> {
     }
 }
 
-/// Fields under another spelling of a name that is absent: `(sent, meant)`.
+/// Fields under another spelling of an absent name: `(sent, meant)`.
 ///
 /// If other fields are allowed, only a required name counts as meant.
 fn misnamed(shape: &Shape<'_>, fields: &Map<String, Value>) -> Vec<(String, String)> {
@@ -202,7 +202,7 @@ fn misnamed(shape: &Shape<'_>, fields: &Map<String, Value>) -> Vec<(String, Stri
     claims.into_iter().filter_map(single).collect()
 }
 
-/// A name without what differs between spellings: `filePath`, `file-path` and `File_Path` are one.
+/// Folds the spellings of a name: `filePath`, `file-path` and `File_Path` are one.
 fn folded(name: &str) -> String {
     name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }

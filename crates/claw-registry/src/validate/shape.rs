@@ -142,8 +142,8 @@ impl<'a> Rest<'a> {
 }
 
 impl<'a> Shape<'a> {
-    /// The shape of a place that may follow any of these schemas, which are parts of `root`. What it takes
-    /// is taken off `work`; when that is used up, everything is allowed.
+    /// The shape of a position that may match any of these schemas, which are parts of `root`. The cost is
+    /// deducted from `work`; when that is used up, everything is allowed.
     pub(super) fn of(root: &'a Value, alternatives: &[&'a Value], work: &mut usize) -> Self {
         if *work == 0 {
             return Self::anything();

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::extent::whole;
 use super::shape::{Shape, Types, WORK};
 
-/// Writes whole numbers as integers where nothing but an integer is wanted.
+/// Writes whole numbers as integers if only an integer is allowed.
 pub(super) fn write_integers(schema: &Value, args: &mut Value) {
     value(schema, &[schema], args, &mut { WORK });
 }

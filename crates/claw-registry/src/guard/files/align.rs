@@ -37,7 +37,7 @@ pub(super) enum Last {
 /// one.
 pub(super) fn align(old: &Side<'_>, new: &Side<'_>, last: Last) -> Result<Vec<usize>, usize> {
     let mut pairs = Pairs { old, new, taken: vec![false; old.sites.len()], of: vec![None; new.sites.len()] };
-    // A line that is there once on both sides says itself what it is about.
+    // A line that occurs once on both sides identifies its placeholder.
     pairs.match_single(|side, site| Some((side.line(site), site.column)));
     if pairs.open() {
         pairs.match_anchored();
@@ -52,7 +52,7 @@ pub(super) fn align(old: &Side<'_>, new: &Side<'_>, last: Last) -> Result<Vec<us
     pairs.of.iter().enumerate().map(|(at, old)| old.ok_or(at)).collect()
 }
 
-/// Words that say what a value is, however they are spaced and listed.
+/// Normalises the words before a value, regardless of spacing and list marks.
 fn squeezed(before: &str) -> Option<String> {
     let words: String = before.trim_start_matches([',', ';']).split_whitespace().collect();
     words.chars().any(char::is_alphanumeric).then_some(words)
@@ -93,7 +93,7 @@ impl<'t> Pairs<'_, 't> {
         }
     }
 
-    /// Pairs what is left and has the same key, where there is one of it on each side.
+    /// Pairs the remaining placeholders with the same key, if there is one on each side.
     fn match_single<K: Eq + Hash>(&mut self, key: impl Fn(&Side<'t>, Site) -> Option<K>) {
         let everything = (0..self.old.sites.len(), 0..self.new.sites.len());
         self.match_single_in(everything, key);
@@ -122,8 +122,8 @@ impl<'t> Pairs<'_, 't> {
         }
     }
 
-    /// Pairs equal lines by what stands around them: lines that are there once on both sides, in the same order,
-    /// part the text; each part is looked at alone, and so on.
+    /// Pairs equal lines by their surroundings: lines that occur once on both sides, in the same order,
+    /// divide the text; each part is treated the same way, recursively.
     fn match_anchored(&mut self) {
         let mut parts = vec![(0..self.old.lines.len(), 0..self.new.lines.len())];
         while let Some((old, new)) = parts.pop() {
@@ -151,7 +151,7 @@ impl<'t> Pairs<'_, 't> {
     }
 }
 
-/// Lines without a placeholder that are there once in both parts, as many as are in the same order.
+/// Lines without a placeholder that occur once in both parts, as many as are in the same order.
 fn anchors(
     old: &[&str],
     old_part: &Range<usize>,
@@ -194,9 +194,9 @@ impl Count {
     }
 }
 
-/// The longest choice of pairs, sorted by their first, whose second rises too.
+/// The longest subsequence of pairs, sorted by their first, whose second rises too.
 fn longest_rising(pairs: &[(usize, usize)]) -> Vec<(usize, usize)> {
-    // The best choice of each length, by the pair that it ends with.
+    // The best subsequence of each length, by its last pair.
     let mut ends: Vec<usize> = Vec::new();
     let mut before: Vec<Option<usize>> = vec![None; pairs.len()];
     for (at, (_, new)) in pairs.iter().enumerate() {

@@ -9,7 +9,7 @@ use claw_core::tool::ToolError;
 
 use super::align::{Last, Side, Site, align};
 
-/// A text with its changes made.
+/// A changed text.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Composed {
     pub(super) text: String,
@@ -44,7 +44,7 @@ pub(super) fn compose(
     Ok(out)
 }
 
-/// The first of the kept secrets that a look at the new text would show.
+/// The first kept secret that a view of the new text would show.
 pub(super) fn first_shown(kept: &[Range<usize>], masked: &Masked) -> Option<Range<usize>> {
     let hidden = |kept: &Range<usize>| {
         let at = masked.marks.partition_point(|mark| mark.source.end < kept.end);
@@ -70,7 +70,7 @@ fn check(seen: &str, splices: &[Splice]) -> Result<(), ToolError> {
     Ok(())
 }
 
-/// Goes through what is seen and the source at once.
+/// Walks through the view and the source together.
 struct Way<'a> {
     source: &'a str,
     masked: &'a Masked,
@@ -81,7 +81,7 @@ struct Way<'a> {
 }
 
 impl Way<'_> {
-    /// Goes to a place of what is seen, taking the source along.
+    /// Copies the source up to a position of the view.
     fn copy_until(&mut self, seen: usize, out: &mut Composed) -> Result<(), ToolError> {
         let (from, mark) = (self.source_at, self.mark);
         self.skip_until(seen)?;
@@ -125,7 +125,7 @@ fn pair(seen: &str, splice: &Splice, last: Last) -> Result<Vec<(usize, usize)>, 
     Ok(new_places.zip(pairs).map(|(new, old)| (new, old_places[old])).collect())
 }
 
-/// Puts the text of a splice in place, and each secret that it keeps where its placeholder is.
+/// Inserts the text of a splice, with each kept secret in place of its placeholder.
 fn replace(source: &str, covered: &[Mark], text: &str, pairs: &[(usize, usize)], out: &mut Composed) {
     let mut done = 0;
     for (place, old) in pairs {
@@ -137,7 +137,7 @@ fn replace(source: &str, covered: &[Mark], text: &str, pairs: &[(usize, usize)],
                 out.text.push_str(&source[covered[mark].source.clone()]);
                 out.kept.push(from..out.text.len());
             }
-            // A placeholder that the file really says stays what it is.
+            // A placeholder that is really in the file stays as it is.
             Err(_) => out.text.push_str(PLACEHOLDER),
         }
     }
@@ -168,7 +168,7 @@ fn side(text: &str, places: impl Iterator<Item = usize>) -> Side<'_> {
 
 fn doubt(new: &Side<'_>, doubtful: usize, text: &str, head: &str) -> ToolError {
     let site = new.sites[doubtful];
-    // Lines are counted in the text that was given, which begins after the head.
+    // Lines are counted in the given text, which begins after the head.
     let number = site.line + 1;
     let line = new.lines[site.line];
     let line = if site.line == 0 { line.get(head.len()..).unwrap_or(line) } else { line };

@@ -1,4 +1,5 @@
-//! Files within the caller's scope, as views without their secrets, writing what the plan names.
+//! Guard of files: files within the caller's scope, as views without their secrets; writes only what the plan
+//! names.
 //!
 //! - [`compose`] makes changes of a view in the text behind it; [`align`] tells which secret a placeholder is.
 //! - [`seen`] remembers what each conversation has seen, so that nobody overwrites what they do not know.
@@ -139,7 +140,7 @@ impl GuardedFiles {
         }
         let kept = self.origin.executor.registry().world().seen.clone()?;
         match kept.seen(&self.owner, target).await {
-            // Whether something was hidden is not kept; it may have been.
+            // It is not stored whether something was hidden; it may have been.
             Ok(version) => Some(Seen { version: version?, redacted: true, text: None }),
             Err(error) => {
                 tracing::warn!(error = error.for_log(), "what was seen of a file cannot be told");
@@ -160,7 +161,7 @@ impl GuardedFiles {
         }
     }
 
-    /// A file's text, and what may be seen of it.
+    /// A file's text, and its view.
     fn masked(&self, path: &str, bytes: &[u8]) -> Result<(Text, Masked), ToolError> {
         let text = text::decode(bytes).map_err(|mime| not_text(path, mime))?;
         let scrubber = self.scrubber();
@@ -185,7 +186,7 @@ impl Files for GuardedFiles {
     async fn stat(&self, path: &str) -> Result<Option<Stat>, ToolError> {
         match self.within(path, Access::Read) {
             Ok(_) => self.bridge.stat(&self.anywhere(), path).await,
-            // What is denied is not there.
+            // A denied file does not exist for the caller.
             Err(error) if error.kind == ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         }

@@ -10,7 +10,7 @@ use claw_core::port::{Owner, Version};
 const FILES: usize = 50_000;
 /// Bytes of their texts.
 const TEXT_BYTES: usize = 32 * 1024 * 1024;
-/// Longer texts are not kept.
+/// Longest text that is kept.
 const LONGEST: usize = 512 * 1024;
 
 type Key = (Owner, PathBuf);

@@ -58,7 +58,7 @@ fn object(inner: impl Strategy<Value = Value>) -> impl Strategy<Value = Value> {
     })
 }
 
-/// Equal as JSON Schema has it: `2.0` is `2`.
+/// Equality in JSON Schema: `2.0` is `2`.
 fn same(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(one), Value::Number(other)) => one.as_f64() == other.as_f64(),

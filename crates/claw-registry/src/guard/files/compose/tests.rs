@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Takes every run of capital letters after a `=` to be secret.
+/// Treats every run of capital letters after a `=` as secret.
 struct Capitals;
 
 impl Redactor for Capitals {
@@ -20,7 +20,7 @@ impl Redactor for Capitals {
     }
 }
 
-/// Replaces `old` where it stands in what is seen. `#` stands for a placeholder.
+/// Replaces `old` in the view. `#` stands for a placeholder.
 fn change(source: &str, old: &str, new: &str, last: Last) -> Result<String, ToolError> {
     let masked = mask(source, &Capitals);
     let (old, new) = (old.replace('#', PLACEHOLDER), new.replace('#', PLACEHOLDER));
