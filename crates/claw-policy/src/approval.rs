@@ -165,7 +165,7 @@ pub fn targets(analysis: &Analysis) -> Vec<Target> {
     let mut targets = Vec::new();
     for analysed in &analysis.asks {
         match &analysed.ask {
-            // What has credentials is looked at by the place that runs it.
+            // The host of programs with credentials looks at these.
             _ if analysed.login().is_some() => {}
             Ask::Script(script) => {
                 targets.push(Target::Sandbox);
@@ -183,7 +183,7 @@ pub fn targets(analysis: &Analysis) -> Vec<Target> {
                     targets.push(Target::Program { name: name.clone(), directory });
                 }
             }
-            // The programs in it are those of a sandbox that is there already.
+            // Its programs are those of an existing sandbox.
             Ask::Input(input) => targets.push(Target::Process { process: input.process.clone() }),
             Ask::Write { path } => targets.push(Target::File { path: path.clone() }),
             Ask::Fetch { origin, .. } => targets.push(Target::Host { host: origin.host.to_string() }),
@@ -195,7 +195,7 @@ pub fn targets(analysis: &Analysis) -> Vec<Target> {
     targets
 }
 
-/// Judges a plan. The hardest judgement of any part stands.
+/// Judges a plan. The strictest judgement of any part wins.
 pub fn judge(config: &ApprovalConfig, circumstances: &Circumstances<'_>) -> Judgement {
     let analysis = circumstances.analysis;
     let effects = analysis.stated_effects(circumstances.ceiling);

@@ -34,7 +34,7 @@ pub struct When {
     /// The group chat.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chat_group: Option<SmolStr>,
-    /// The place in a tree of subagents.
+    /// The position in a tree of subagents.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subagent: Option<Subagent>,
 }
@@ -59,9 +59,9 @@ pub enum Delta {
     Lost,
     /// It is still available, with other effects.
     Effects {
-        /// Effects it has now.
+        /// Effects that it has only now.
         gained: Effects,
-        /// Effects it has no more.
+        /// Effects that it no longer has.
         lost: Effects,
     },
 }

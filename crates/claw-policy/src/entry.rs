@@ -1,8 +1,8 @@
 //! Entries of policy lists, and the lists.
 //!
-//! An entry that cannot be read is refused when the policy is compiled: a deny list that silently lost an
-//! entry would open what it was written to close. An entry that names nothing known is read all the same,
-//! since MCP servers and custom tools come and go; `policy lint` reports it.
+//! An entry that cannot be parsed is refused when the policy is compiled: a deny list that silently lost an
+//! entry would allow what it was written to deny. An entry that names nothing known is accepted, since MCP
+//! servers and custom tools come and go; `policy lint` reports it.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -33,7 +33,7 @@ pub enum Target {
     Group(SmolStr),
     /// The members of groups whose name matches.
     Groups(Pattern),
-    /// Tools by what they may do.
+    /// Tools with this effect.
     Effect(Effect),
     /// Nothing: an entry of a message's list that cannot be parsed allows nothing.
     Unreadable,
@@ -42,22 +42,22 @@ pub enum Target {
 /// The kind of list: it gives tools or takes them. Effects mean different things in the two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Use {
-    /// The list gives.
+    /// The list gives tools.
     Allow,
-    /// The list takes.
+    /// The list takes tools.
     Deny,
 }
 
 /// The reason why an entry cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EntryError {
-    /// There is nothing in it.
+    /// It is empty.
     #[error("an entry is empty; name a tool, a `group:` or an `effect:`, or remove it")]
     Empty,
     /// `group:` and nothing after it.
     #[error("`{0}` names no group; write one after the colon, such as `group:fs`")]
     NoGroup(SmolStr),
-    /// `effect:` and a word that is none.
+    /// `effect:` and a word that is not an effect.
     #[error("`{text}` is not an effect; {}", hint(.near, "use read, write, execute, network, spend, message, spawn or admin"))]
     NotAnEffect {
         /// The entry as written.
@@ -73,7 +73,7 @@ pub enum EntryError {
         /// The probable intention.
         near: Option<String>,
     },
-    /// Characters that no name has.
+    /// Characters that no name contains.
     #[error("`{0}` can match no name; use letters, digits, `_` and `-`, and `*` for any characters")]
     BadName(SmolStr),
 }
@@ -83,7 +83,7 @@ fn hint(near: &Option<String>, otherwise: &str) -> String {
 }
 
 impl Entry {
-    /// Reads an entry.
+    /// Parses an entry.
     pub fn parse(text: &str) -> Result<Self, EntryError> {
         let target = match text.split_once(':') {
             None => Self::tool(text)?,
@@ -214,7 +214,7 @@ impl Pattern {
     }
 }
 
-/// A list of entries, and where in the configuration it stands.
+/// A list of entries, and its configuration key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct List {
     at: SmolStr,
@@ -231,7 +231,7 @@ impl List {
         Self { at: at.into(), effects: effects.collect(), entries }
     }
 
-    /// Reads a list. What cannot be read is added to `bad`.
+    /// Parses a list. Invalid entries are added to `bad`.
     pub(crate) fn parse(at: &str, entries: &[String], bad: &mut Vec<BadEntry>) -> Self {
         let good = entries.iter().filter_map(|text| {
             let refuse = |why| bad.push(BadEntry { list: at.into(), entry: text.into(), why });
@@ -240,7 +240,7 @@ impl List {
         Self::new(at, good.collect())
     }
 
-    /// Reads an allow list that came with a message, in which an unreadable entry allows nothing.
+    /// Parses an allow list that came with a message; an invalid entry allows nothing.
     pub(crate) fn of_request(entries: &[String]) -> Self {
         let unreadable = |text| Entry { text: SmolStr::new(text), target: Target::Unreadable };
         let entries = entries.iter().map(|text| Entry::parse(text).unwrap_or_else(|_| unreadable(text)));
@@ -277,7 +277,7 @@ impl List {
         if effects.is_empty() { None } else { self.entries.iter().position(names).map(|rule| rule as u32) }
     }
 
-    /// For each tool the first entry that speaks of it.
+    /// For each tool, the first entry that names it.
     pub(crate) fn hits(&self, tools: &ToolSet, how: Use) -> Vec<Option<u32>> {
         let mut hits = vec![None; tools.known()];
         for (rule, entry) in self.entries.iter().enumerate().rev() {

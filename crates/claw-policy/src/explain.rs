@@ -102,7 +102,7 @@ pub fn explain(policy: &Policy, tools: &ToolSet, subject: &Subject<'_>, tool: &s
     }
 }
 
-/// Reads off a trace what would have to change.
+/// Derives from a trace what would have to change.
 struct Advice<'a> {
     tools: &'a ToolSet,
     tool: &'a str,
@@ -111,7 +111,8 @@ struct Advice<'a> {
 }
 
 impl Advice<'_> {
-    /// Mend each step that removes the tool, or have `also_allow` add it and mend only what that cannot undo.
+    /// Either fixes each step that removes the tool, or adds it with `also_allow` and fixes only what that
+    /// cannot undo.
     fn to_allow(&self) -> Vec<Vec<Change>> {
         let (early, late): (Vec<_>, Vec<_>) =
             Step::ALL.into_iter().partition(|step| *step < Step::GlobalAlsoAllow);
@@ -126,7 +127,7 @@ impl Advice<'_> {
             added.push(self.add("tools.also_allow"));
         }
         let direct = self.mend(early);
-        // The shorter way alone, where the other one only adds to it.
+        // Only the shorter way, if the other one just adds to it.
         let within = |a: &[Change], b: &[Change]| a.iter().all(|change| b.contains(change));
         let ways = match (within(&direct, &added), within(&added, &direct)) {
             (true, _) => vec![direct],
@@ -176,7 +177,7 @@ impl Advice<'_> {
         list.entries().iter().filter(|entry| matches(entry)).map(remove).collect()
     }
 
-    /// The narrowest profile that includes the tool and gives more than the present one.
+    /// The narrowest profile that includes the tool and gives more than the current one.
     fn widen(&self, at: &str, from: Profile) -> Change {
         let wider = Profile::ALL.into_iter().take_while(|profile| *profile != from);
         let meta = self.tools.place(self.tool).map(|place| self.tools.meta(place));

@@ -9,7 +9,7 @@
 //! - [`shell`]: what a shell command would do.
 //! - [`skill`]: which lines of a skill look like an attack.
 //!
-//! Same input, same answer: whoever asks twice may compare.
+//! Deterministic: the same input gives the same answer.
 
 pub mod approval;
 pub mod config;

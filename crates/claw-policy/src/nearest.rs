@@ -19,7 +19,7 @@ pub fn nearest<S: AsRef<str>>(word: &str, candidates: impl IntoIterator<Item = S
     }
     let mut candidates: Vec<(String, S)> = candidates.into_iter().map(|c| (folded(c.as_ref()), c)).collect();
     let likeness = |other: &str| strsim::normalized_damerau_levenshtein(&wanted, other);
-    // Of two that are equally like it, the first by name: the same slip always has the same answer.
+    // Of equally similar candidates, the first by name: the same slip always gets the same answer.
     let best = (0..candidates.len()).max_by(|a, b| {
         let (a, b) = (&candidates[*a], &candidates[*b]);
         likeness(&a.0).total_cmp(&likeness(&b.0)).then_with(|| b.1.as_ref().cmp(a.1.as_ref()))
@@ -42,7 +42,7 @@ pub fn nearest<S: AsRef<str>>(word: &str, candidates: impl IntoIterator<Item = S
     }
 }
 
-/// Letters and digits alone, in lower case.
+/// Only letters and digits, in lower case.
 fn folded(text: &str) -> String {
     text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }

@@ -29,7 +29,7 @@ pub use tool_set::ToolSet;
 pub use trace::{Mark, Reason, Rule, Trace};
 pub use view::View;
 
-/// A checked policy. It knows no tools: they are given with each question.
+/// A compiled policy. It holds no tools: they are passed with each question.
 #[derive(Debug, Clone)]
 pub struct Policy {
     profile: Profile,
@@ -67,7 +67,7 @@ struct Tenant {
     agents: BTreeMap<String, Agent>,
 }
 
-/// Entries that cannot be read. A policy with one is no policy: nothing is allowed until it is mended.
+/// Entries that cannot be parsed. Such a policy is not used: nothing is allowed until it is fixed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", lines(.0))]
 pub struct PolicyError(pub Vec<BadEntry>);
@@ -107,7 +107,7 @@ impl<'a> From<&'a Caller> for Subject<'a> {
 }
 
 impl Policy {
-    /// Checks a configuration. All entries that cannot be read are reported at once.
+    /// Compiles a configuration. All invalid entries are reported at once.
     pub fn compile(config: &PolicyConfig) -> Result<Self, PolicyError> {
         let mut reader = Reader::default();
         let tools = &config.tools;
@@ -224,12 +224,12 @@ impl Decision {
         self.0.iter().map(|(meta, verdict)| (meta, verdict))
     }
 
-    /// The tools the caller gets.
+    /// The tools that the caller gets.
     pub fn allowed(&self) -> impl Iterator<Item = (&Arc<Meta>, &Verdict)> {
         self.iter().filter(|(_, verdict)| verdict.allowed)
     }
 
-    /// The names of the tools the caller gets.
+    /// The names of the tools that the caller gets.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.allowed().map(|(meta, _)| meta.name.as_str())
     }
@@ -241,7 +241,7 @@ impl Decision {
     }
 }
 
-/// Reads lists and keeps what it could not read.
+/// Parses lists and collects invalid entries.
 #[derive(Default)]
 struct Reader {
     bad: Vec<BadEntry>,
@@ -261,7 +261,7 @@ impl Reader {
         Provider { profile: tools.profile, allow: self.optional(&at, tools.allow.as_deref()) }
     }
 
-    /// Reads the rules of an agent, which stand at `at`.
+    /// Parses the rules of an agent, at the key `at`.
     fn agent(&mut self, at: &str, tools: &AgentTools) -> Agent {
         Agent {
             allow: self.optional(&format!("{at}.allow"), tools.allow.as_deref()),

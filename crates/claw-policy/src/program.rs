@@ -43,11 +43,11 @@ impl Which {
     }
 }
 
-/// A pattern that is none. Nothing of its program can be used.
+/// An invalid pattern. Its program cannot be used at all.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("pattern {} of `{}`, `{pattern}`, cannot be used: {why}", at + 1, which.name())]
 pub struct BadPattern {
-    /// In which list.
+    /// The list.
     pub which: Which,
     /// Index in the list.
     pub at: usize,
@@ -89,7 +89,7 @@ fn readings<'a>(arguments: &[(usize, &'a str)]) -> Vec<Vec<(usize, &'a str)>> {
             if !is_option(at) {
                 reading.push(arguments[at]);
             } else if unclear(at) {
-                // A bit that is set leaves the word; what has no bit is a value.
+                // A set bit keeps the word as an operand; otherwise it counts as the option's value.
                 at += usize::from(seen >= UNCLEAR || choice >> seen & 1 == 0);
                 seen += 1;
             }
@@ -101,7 +101,7 @@ fn readings<'a>(arguments: &[(usize, &'a str)]) -> Vec<Vec<(usize, &'a str)>> {
 }
 
 impl ArgumentRules {
-    /// Reads the patterns.
+    /// Compiles the patterns.
     pub fn compile(deny_args: &[String], deny_verbose: &[String]) -> Result<Self, BadPattern> {
         let lists = [(Which::DenyArgs, deny_args), (Which::DenyVerbose, deny_verbose)];
         let mut rules = Vec::new();
@@ -111,10 +111,10 @@ impl ArgumentRules {
                 if pattern.is_empty() {
                     return Err(bad("it is empty, and would refuse everything".to_owned()));
                 }
-                // The group keeps an alternation together.
+                // The group keeps alternations together.
                 let anchored = format!("^(?:{pattern})");
                 let rule = RegexBuilder::new(&anchored).size_limit(PATTERN_BYTES).build();
-                // The pattern alone must be one too: `a)(b` would be made whole by the group.
+                // The pattern must be valid by itself: the group would complete `a)(b`.
                 let alone = RegexBuilder::new(pattern).size_limit(PATTERN_BYTES).build();
                 let rule = alone.and(rule).map_err(|error| bad(last_line(&error.to_string())))?;
                 rules.push((which, rule));
@@ -149,13 +149,13 @@ impl ArgumentRules {
     }
 }
 
-/// The pattern without what was put around it.
+/// The pattern without the added anchor and group.
 fn written(rule: &Regex) -> String {
     let pattern = rule.as_str();
     pattern.strip_prefix("^(?:").and_then(|rest| rest.strip_suffix(')')).unwrap_or(pattern).to_owned()
 }
 
-/// A regex error draws a picture; its last line says what is wrong.
+/// A regex error includes a drawing; its last line tells the problem.
 fn last_line(error: &str) -> String {
     let line = error.lines().last().unwrap_or(error);
     line.strip_prefix("error: ").unwrap_or(line).to_owned()

@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 /// The length of the window that limits apply to.
 pub const WINDOW: Duration = Duration::from_secs(60);
 
-/// The window is counted in slots. One more than it holds is looked at, so that a slot which is only partly
-/// inside counts whole: never too few calls are counted, and a call is forgotten after 60 to 65 seconds.
+/// The window is counted in slots. One more slot than it holds is counted, so that a slot partly inside
+/// counts whole: calls are never undercounted, and a call is forgotten after 60 to 65 seconds.
 const SLOT_MILLIS: u64 = 5_000;
 const SLOTS: u64 = 13;
 
@@ -54,7 +54,7 @@ impl RateConfig {
     }
 }
 
-/// A call that came too soon.
+/// A refused call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{by}: at most {limit} in {} s; try again in {} s", WINDOW.as_secs(), whole_secs(*.retry_after))]
 pub struct Limited {
@@ -80,7 +80,7 @@ pub enum LimitedBy {
     Sessions,
 }
 
-/// The calls of one session that passed lately, by slot of time and class.
+/// The recent calls of one session, by slot of time and class.
 #[derive(Debug, Clone, Default)]
 pub struct Window {
     /// The slot of the last call that passed.
@@ -89,13 +89,13 @@ pub struct Window {
 }
 
 impl Window {
-    /// Lets a call pass and counts it, or says when to try again. One that is refused does not count.
+    /// Counts a call and lets it pass, or returns when to try again. A refused call does not count.
     pub fn check(&mut self, config: &RateConfig, cost: Cost, now: UnixMillis) -> Result<(), Limited> {
         if self.is_ahead(now) {
             *self = Self::default();
         }
         let now = millis(now);
-        // A clock that was set back a little counts as standing still.
+        // A clock that was set back a little counts as stopped.
         let slot = (now / SLOT_MILLIS).max(self.last);
         let limits = [(LimitedBy::Session, config.total), (LimitedBy::Class(cost), config.of(cost))];
         for (by, limit) in limits {
@@ -141,7 +141,7 @@ impl Window {
             .unwrap_or(slot + SLOTS)
     }
 
-    /// The calls that count when it is `slot`.
+    /// The number of calls that count at `slot`.
     fn count(&self, by: LimitedBy, slot: u64) -> usize {
         let oldest = (slot + 1).saturating_sub(SLOTS);
         (oldest..=self.last)

@@ -76,7 +76,7 @@ pub struct Sandboxing {
 }
 
 impl Sandboxing {
-    /// Says it of a caller who is otherwise complete.
+    /// Sets the sandbox of a caller whose other fields are complete.
     pub fn apply(self, caller: &mut Caller) {
         caller.sandboxed = self.mode.holds(caller);
         caller.sandbox_key = self.scope.key(caller);
@@ -84,7 +84,8 @@ impl Sandboxing {
     }
 }
 
-/// The owner's own direct conversation: at the terminal, with nobody else in it and no agent between.
+/// Returns whether this is the owner's own direct session: at the terminal, with nobody else in it and no
+/// agent between.
 fn is_main(caller: &Caller) -> bool {
     let alone = caller.peer_kind == PeerKind::Direct && caller.chat_id.is_none();
     let session = caller.session.as_str();

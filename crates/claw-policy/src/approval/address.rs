@@ -14,7 +14,7 @@ use super::{EffectRule, Judgement};
 pub struct WebApprovals {
     /// Any address of a new host: `allow`, `ask` or `deny`.
     pub new_host: EffectRule,
-    /// An address of a new host whose path and query are long, or hold a word that looks like a secret.
+    /// An address of a new host whose path and query are long, or contain a word that looks like a secret.
     pub telling_query: EffectRule,
     /// Number of characters from which a path with its query counts as long.
     #[schemars(range(min = 16, max = 8192))]
@@ -93,7 +93,7 @@ fn looks_secret(word: &str) -> bool {
     longest >= 16 && entropy(word) >= 3.5
 }
 
-/// Bits per character, from how often each occurs.
+/// Bits per character, from the frequency of each.
 fn entropy(word: &str) -> f64 {
     let mut counts = [0_u32; 256];
     word.bytes().for_each(|byte| counts[usize::from(byte)] += 1);

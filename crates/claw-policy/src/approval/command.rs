@@ -27,7 +27,7 @@ pub enum Security {
     Full,
 }
 
-/// A plan as it is judged: its asks in order, each with everything that is known of it.
+/// A plan to be judged: its asks in order, each with its analysis.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Analysis {
     /// Effects that the plan states.
@@ -52,7 +52,7 @@ pub struct AnalysedAsk {
     pub covered: bool,
 }
 
-/// The command that an ask is for: a script, or a program as a script that means the same.
+/// The command of an ask: a script, or a program as an equivalent script.
 pub fn command(ask: &Ask) -> Option<Cow<'_, Script>> {
     match ask {
         Ask::Script(script) => Some(Cow::Borrowed(script)),
@@ -62,7 +62,7 @@ pub fn command(ask: &Ask) -> Option<Cow<'_, Script>> {
 }
 
 impl AnalysedAsk {
-    /// The registered program that the ask leads to, which gets its credentials.
+    /// The registered program of the ask, which gets its credentials.
     pub const fn login(&self) -> Option<&ProgramRun> {
         self.route.program()
     }
@@ -74,14 +74,14 @@ impl AnalysedAsk {
         typed: impl Fn(&Input, &Rules) -> Option<Verdict>,
     ) -> Self {
         let (verdict, route) = match (ask, command(ask)) {
-            // If nobody knows the command that is typed into, a person is asked.
+            // If the running command is unknown, a person is asked.
             (Ask::Input(input), _) => (Some(typed(input, rules).unwrap_or_else(unknown)), Route::Shell),
             (_, None) => (None, Route::Shell),
             (_, Some(script)) => {
                 let verdict = invocation(&script).analyse(rules);
                 let route = match ask {
                     Ask::Argv(argv) if argv.credentials => Route::of_argv(argv, programs),
-                    // Its owner named the program; it runs as it is.
+                    // The tool's owner named the program; it runs as it is.
                     Ask::Argv(_) => Route::Shell,
                     _ => Route::of_script(&script, &verdict, programs),
                 };
@@ -93,8 +93,8 @@ impl AnalysedAsk {
 }
 
 impl Analysis {
-    /// Analyses every ask of a plan, for a caller who may use these programs with their credentials. `typed` judges
-    /// text for a running command, and returns `None` where there is no such command.
+    /// Analyses every ask of a plan, for a caller who may use these programs with their credentials. `typed`
+    /// judges text for a running command, and returns `None` if there is no such command.
     pub fn of(
         plan: &Plan,
         rules: &Rules,
@@ -135,7 +135,7 @@ impl Analysis {
         self
     }
 
-    /// Effects of the plan, those that its asks imply included.
+    /// Effects of the plan, including those that its asks imply.
     pub(super) fn stated_effects(&self, ceiling: Effects) -> Effects {
         self.asks.iter().fold(self.effects, |all, analysed| all.and(analysed.ask.effects(ceiling)))
     }
@@ -159,8 +159,9 @@ impl Analysis {
         }
     }
 
-    /// Effects of a simple command as its sandbox holds them, whatever its text says: where the workspace can be written,
-    /// every command of a script can write it. Without a sandbox nothing of what is left is kept away.
+    /// Effects of a simple command as limited by its sandbox, whatever its text says: if the workspace is
+    /// writable, every command of a script can write to it. Without a sandbox, none of the allowed effects is
+    /// prevented.
     pub fn held_effects(&self, simple: &Simple, sandboxed: bool, left: Effects) -> Effects {
         let wishes = |ask: &AnalysedAsk| matches!(&ask.ask, Ask::Script(script) if script.network);
         let asks = &self.asks;
@@ -178,14 +179,14 @@ impl Analysis {
         simple.effects.without(of_mounts).and(held.common(left))
     }
 
-    /// Effects of the commands, of those left to the caller: the sandbox keeps the others away.
+    /// Effects of the commands among those allowed to the caller: the sandbox prevents the others.
     pub fn command_effects(&self, sandboxed: bool, left: Effects) -> Effects {
         let all = self.verdicts().fold(Effects::NONE, |all, verdict| all.and(verdict.effects()));
         let all = match sandboxed && !self.network {
             true => all.without(Effects::of(&[Effect::Network])),
             false => all,
         };
-        // Its login is to another machine, and its sandbox lets it go there.
+        // A program with credentials connects to another machine, and its sandbox allows that.
         let all = match self.asks.iter().any(|ask| ask.login().is_some()) {
             true => all.and(Effects::of(&[Effect::Network])),
             false => all,
@@ -244,7 +245,7 @@ const READERS: &[&str] = &[
     "which",
     "whoami",
 ];
-/// Commands of git that write no file unless they are told to by an option.
+/// Commands of git that write no file unless an option says so.
 const GIT_READERS: &[&str] = &[
     "blame",
     "cat-file",
@@ -259,7 +260,7 @@ const GIT_READERS: &[&str] = &[
     "status",
 ];
 
-/// Returns whether a simple command can do nothing but read. In doubt it runs on a layer, where it can do both.
+/// Returns whether a simple command can only read. In doubt it runs on a layer, where it can do both.
 fn only_reads(simple: &Simple) -> bool {
     let Some((program, arguments)) = simple.argv.split_first() else { return false };
     if simple.effects.has(Effect::Write) {
@@ -284,7 +285,7 @@ fn invocation(script: &Script) -> Invocation<'_> {
     Invocation { text: &script.text, env: &script.env, input: script.input.as_deref() }
 }
 
-/// The words in command position that are known, each once, in order. What the shell does itself is no program.
+/// The known words in command position, each once, in order, without shell builtins.
 pub fn programs(verdict: &Verdict) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for simple in &verdict.commands {
@@ -299,7 +300,7 @@ pub fn programs(verdict: &Verdict) -> Vec<String> {
     names
 }
 
-/// Judges one command, given as a script that means the same.
+/// Judges one command, given as an equivalent script.
 pub(super) fn judge(
     config: &ApprovalConfig,
     script: &Script,
@@ -356,7 +357,7 @@ pub(super) fn judge(
     }
 }
 
-/// Judges what is typed into a command that runs. Remembered rules do not speak of it.
+/// Judges text typed into a running command. Remembered rules do not cover it.
 pub(super) fn judge_input(
     config: &ApprovalConfig,
     analysed: &AnalysedAsk,
@@ -366,7 +367,7 @@ pub(super) fn judge_input(
     judge(config, &at, &AnalysedAsk { covered: false, ..analysed.clone() }, circumstances)
 }
 
-/// A rule, what it has against the command, and where.
+/// The rule, its reason, and the part.
 fn named(finding: Option<&Finding>) -> String {
     finding.map_or_else(|| "no rule says why".to_owned(), Finding::to_string)
 }

@@ -1,9 +1,9 @@
 //! Rules that a person gave with an approval: their coverage, and matching them with scripts.
 //!
-//! A rule is narrow: programs by where they are and which file that is, arguments as they were. A program that an agent
-//! can write is covered by none: it may be another one when it runs. A script is covered
-//! only if every simple command of it is; what cannot be taken apart into such commands is covered only as the very
-//! text that was approved. What is known only at run time, and what rules deny, is covered by nothing.
+//! A rule is narrow: programs by path and file identity, arguments as they were. A program that an agent can
+//! overwrite is never covered: it may be another one when it runs. A script is covered only if each of its
+//! simple commands is; one that cannot be split into such commands is covered only as the exact text that was
+//! approved. Parts known only at run time, and denied commands, are never covered.
 
 use claw_core::tool::{Effects, Script, Sight, Target};
 use serde::{Deserialize, Serialize};
@@ -59,7 +59,7 @@ pub enum Shape {
     Path,
 }
 
-/// A script with everything beside its text that decides what it does.
+/// A script with everything besides its text that decides what it does.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Whole {
@@ -86,7 +86,7 @@ impl Whole {
     }
 }
 
-/// A script with what was found out about it.
+/// A script with its analysis.
 #[derive(Debug, Clone, Copy)]
 pub struct Judged<'a> {
     /// The script.
@@ -132,7 +132,7 @@ pub fn covering(rules: &[&Remembered], judged: &Judged<'_>) -> Option<Vec<usize>
     }
     used.sort_unstable();
     used.dedup();
-    // Nothing but what is free was found, so nothing asked either.
+    // Only free commands were found, so nothing was asked about either.
     (verdict.decision == Decision::Allow && !script.network || !used.is_empty()).then_some(used)
 }
 
@@ -203,7 +203,7 @@ impl Shape {
     }
 }
 
-/// All words of a command, where all are known.
+/// All words of a command, if all are known.
 fn words(simple: &Simple) -> Option<Vec<&str>> {
     simple.argv.iter().map(Argument::known).collect()
 }
@@ -217,17 +217,17 @@ fn found(program: &str, judged: &Judged<'_>, sights: &[Sight]) -> Option<(String
     if is_builtin(program) && judged.credential.is_none() {
         return Some((program.to_owned(), None));
     }
-    // What a relative path means depends on where the commands before have gone.
+    // The meaning of a relative path depends on the directory that earlier commands changed to.
     if program.contains('/') && !program.starts_with('/') && judged.verdict.commands.len() > 1 {
         return None;
     }
     let of = |sight: &&Sight| matches!(&sight.target, Target::Program { name, .. } if name == program);
-    // Between the look and the run whoever can write there puts another in its place.
+    // An agent that can write there could replace the program between the look and the run.
     let sight = sights.iter().find(of).filter(|sight| !sight.writable)?;
     Some((sight.path.clone()?, Some(sight.identity.clone()?)))
 }
 
-/// Returns whether the agent can put another program in the place of this one.
+/// Returns whether the agent can replace this program.
 fn is_writable(program: &str, sights: &[Sight]) -> bool {
     let is_it = |sight: &Sight| matches!(&sight.target, Target::Program { name, .. } if name == program);
     sights.iter().any(|sight| is_it(sight) && sight.writable)
@@ -252,7 +252,7 @@ fn is_runner(program: &str) -> bool {
     RUNNERS.contains(&name) || name == "."
 }
 
-/// The rule that a yes for good would give, or why there can be none.
+/// The rule that a permanent approval would create, or why there can be none.
 pub fn suggest(judged: &Judged<'_>) -> Result<Remembered, &'static str> {
     let Judged { script, verdict, .. } = *judged;
     let sights = judged.sights.unwrap_or_default();

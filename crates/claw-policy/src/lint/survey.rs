@@ -26,7 +26,7 @@ pub(super) struct Surveyed {
 /// All lists, in the order of their steps.
 pub(super) type Lists = BTreeMap<(Step, SmolStr), Surveyed>;
 
-/// Decides for everybody and notes which lists mattered.
+/// Decides for every caller and records which lists mattered.
 pub(super) fn survey(config: &PolicyConfig, policy: &Policy, tools: &ToolSet) -> Lists {
     let mut lists = Lists::new();
     for subject in subjects(config) {
@@ -41,8 +41,8 @@ pub(super) fn survey(config: &PolicyConfig, policy: &Policy, tools: &ToolSet) ->
     lists
 }
 
-/// Every caller that the policy can tell apart. Each is a leaf: what subagents are denied comes after all
-/// other lists of the configuration, so a leaf meets them all.
+/// Every caller that the policy can tell apart. Each is a leaf subagent: the lists for subagents come after
+/// all other lists of the configuration, so a leaf meets them all.
 fn subjects(config: &PolicyConfig) -> Vec<Subject<'_>> {
     let providers = Vec::from_iter(config.provider_names().into_iter().map(Some).chain([None]));
     let chats = Vec::from_iter(config.chat_names().into_iter().map(Some).chain([None]));

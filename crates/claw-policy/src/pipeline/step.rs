@@ -1,4 +1,4 @@
-//! The steps a policy takes, in their order.
+//! The steps of a policy, in their order.
 
 use serde::Serialize;
 

@@ -39,7 +39,7 @@ impl Rule {
         Self::allow(list.filter(|list| !list.entries().is_empty()))
     }
 
-    /// The list, where it is one.
+    /// The list, if the rule is one.
     pub fn list(&self) -> Option<&List> {
         match self {
             Self::List(list) => Some(list),
@@ -74,20 +74,20 @@ pub enum Mark {
     Keeps(u32),
     /// Neither profile nor list names it.
     Drops,
-    /// The list does not speak of it.
+    /// The list does not name it.
     Silent,
     /// This entry denies it.
     Denies(u32),
-    /// This entry takes an effect away; the tool stays.
+    /// This entry removes an effect; the tool stays.
     Narrows(u32),
     /// This entry adds it, if it is not there.
     Adds(u32),
-    /// This entry would add it, but a deny list names it and denying wins.
+    /// This entry would add it, but a deny list names it and `deny_wins` is set.
     Barred(u32),
 }
 
 impl Mark {
-    /// The place of the entry that speaks.
+    /// The index of the matching entry.
     pub const fn entry(self) -> Option<usize> {
         match self {
             Self::Keeps(rule)
@@ -150,7 +150,7 @@ impl State {
         }
         match mark {
             Mark::Denies(_) => self.denied = self.denied.or(Some(step)),
-            // Whatever else removed it, the deny list is what keeps it away now.
+            // Whatever removed it before, the deny list is what excludes it now.
             Mark::Barred(_) => self.reason = self.denied.map_or(self.reason, Reason::By),
             _ => {}
         }
@@ -164,7 +164,7 @@ pub struct Trace {
     pub(super) rules: Arc<Rules>,
     pub(super) marks: [Mark; Step::COUNT],
     pub(super) reason: Reason,
-    /// The effects that deny lists can take from the tool.
+    /// The effects that deny lists can remove from the tool.
     pub(super) removable: Effects,
 }
 
@@ -197,7 +197,7 @@ impl Trace {
         self.rule(step).list()?.entries().get(self.mark(step).entry()?)
     }
 
-    /// The effects that a step takes away, while the tool itself could stay.
+    /// The effects that a step removes, while the tool itself could stay.
     pub fn taken_by(&self, step: Step) -> Effects {
         match self.rule(step).list() {
             Some(list) if step.kind() == Kind::Deny => list.effects().common(self.removable),
@@ -205,12 +205,12 @@ impl Trace {
         }
     }
 
-    /// The effects that all steps together take away.
+    /// The effects that all steps together remove.
     pub fn taken(&self) -> Effects {
         Step::ALL.into_iter().fold(Effects::NONE, |taken, step| taken.and(self.taken_by(step)))
     }
 
-    /// Each step at which something is set, what it says, and whether the tool is there after it.
+    /// Each configured step, its mark, and whether the tool is there after it.
     pub fn steps(&self) -> impl Iterator<Item = (Step, Mark, bool)> {
         let apply = |state: &mut State, (step, mark): (Step, Mark)| {
             *state = state.after(step, mark);

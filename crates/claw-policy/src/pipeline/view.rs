@@ -9,7 +9,7 @@ use super::{Decision, Kind, Mark, Reason, Rule, Step, ToolSet, Trace, Verdict};
 use crate::entry::List;
 use crate::profile;
 
-/// A policy made ready for one caller: each list already knows which of the tools it speaks of.
+/// A policy prepared for one caller: each list is already matched with the tools.
 #[derive(Debug, Clone)]
 pub struct View<'t> {
     tools: &'t ToolSet,
@@ -64,7 +64,7 @@ impl<'t> View<'t> {
         Trace { rules: Arc::clone(&self.rules), marks, reason: Reason::Open, removable }
     }
 
-    /// The decision: each step leaves its mark, and the marks are what decides.
+    /// Decides on a tool: each step makes a mark, and the marks decide.
     pub(crate) fn at(&self, place: usize) -> Verdict {
         let meta = self.tools.meta(place);
         let mut trace = self.trace(meta.effects.common(meta.removable));

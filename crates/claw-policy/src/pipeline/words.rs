@@ -20,13 +20,13 @@ impl<'a> Words<'a> {
         Self { trace, step }
     }
 
-    /// The place that speaks: a profile, an entry, or a list as a whole.
+    /// The source of the mark: a profile, an entry, or a whole list.
     fn speaker(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.trace.rule(self.step), self.trace.entry(self.step)) {
             (Rule::Unset, _) => write!(f, "the {}, which is not set,", self.step.name()),
             (Rule::Replaced(profile), _) => write!(f, "`tools.profile` (`{}`)", profile.name()),
             (Rule::Profile { at, profile }, _) => write!(f, "`{at}` (`{}`)", profile.name()),
-            // In an allow list all effects named count together.
+            // In an allow list all named effects count together.
             (Rule::List(list), Some(entry)) if entry.is_effect() && self.step.kind() != Kind::Deny => {
                 write!(f, "`{}` (effects {})", list.at(), list.effects())
             }

@@ -1,7 +1,8 @@
 //! Presets of programs that are commonly given to agents, with the arguments they must not be given.
 //!
-//! Each refuses what shows or changes credentials, what starts other programs, and what cannot be taken back and is
-//! seldom meant. Each names the helpers that it may run; the kernel refuses to run anything else.
+//! Each refuses arguments that show or change credentials, that start other programs, and that cannot be
+//! undone and are seldom intended. Each names the helpers that it may run; the kernel refuses to run anything
+//! else.
 
 use claw_core::store::ProgramSettings;
 
@@ -57,8 +58,8 @@ pub fn preset(name: &str) -> Option<&'static Preset> {
     PRESETS.iter().find(|preset| preset.name == name)
 }
 
-/// Variables that say where and not who: their values are no secrets, and would be scrubbed out of all that a program
-/// prints.
+/// Variables that tell an address rather than an identity: their values are not secret, and would otherwise
+/// be scrubbed from all output of a program.
 pub const OPEN_VARIABLES: &[&str] = &[
     "AWS_DEFAULT_REGION",
     "AWS_REGION",
@@ -71,14 +72,14 @@ pub const OPEN_VARIABLES: &[&str] = &[
     "KUBECONFIG",
 ];
 
-/// Flags with a value may stand between a program and what it is asked for.
+/// Options with a value may stand between a program and its command.
 macro_rules! after_flags {
     ($what:literal) => {
         concat!(r"(?:-\S+(?:\s+[^-\s]\S*)?\s+)*", $what, r"(?:\s|$)")
     };
 }
 
-/// All of them, by name.
+/// All presets, by name.
 pub const PRESETS: &[Preset] = &[
     Preset {
         name: "aws",
@@ -179,7 +180,7 @@ pub const PRESETS: &[Preset] = &[
             after_flags!(r"(?:exec|attach|port-forward|proxy|cp|debug|run|edit|plugin|krew)"),
             after_flags!(r"config"),
             after_flags!(r"create\s+token"),
-            // Wherever it stands: `get -o yaml secrets`, `get pod/x secret/y`.
+            // Anywhere: `get -o yaml secrets`, `get pod/x secret/y`.
             r"(?:\S*,)?secrets?(?:[,./]\S*)?(?:\s|$)",
             r"--from-(?:file|env-file)",
             r"(?:--token|--kubeconfig|--kuberc|--server|--tls-server-name|-s\S*|--as|--as-group|--insecure-skip-tls-verify|--certificate-authority)(?:=|\s|$)",

@@ -44,7 +44,7 @@ impl Route {
         Self::Refused { reason: reason.into(), advice: advice.into() }
     }
 
-    /// The way of a script, of which this was found out.
+    /// The route of a script with this verdict.
     pub fn of_script(script: &Script, verdict: &Verdict, programs: &[Arc<ProgramCard>]) -> Self {
         let first = |simple: &Simple| simple.argv.first().and_then(Argument::known).map(ToOwned::to_owned);
         let registered = |word: &String| find(word, programs);
@@ -52,7 +52,7 @@ impl Route {
         let Some(program) = found else { return Self::Shell };
         let name = &program.place.name;
         let alone = format!("call `credentialed_exec` with `{name}` and its arguments, and nothing else");
-        // Each field has to be thought of: what the shell would do with it, the program does not get.
+        // Every field has to be considered: the program does not get what the shell would do with it.
         let Script { text, directory, env, input, network: _, apart, timeout_secs, terminal, dry_run } =
             script;
         let beside = match verdict.commands.as_slice() {
@@ -91,7 +91,7 @@ impl Route {
         }
     }
 
-    /// The way of a program that is to get its credentials.
+    /// The route of a program that is to get its credentials.
     pub fn of_argv(argv: &Argv, programs: &[Arc<ProgramCard>]) -> Self {
         let Argv { argv, directory, env, credentials: _ } = argv;
         let Some((word, arguments)) = argv.split_first() else {
@@ -143,7 +143,7 @@ impl Route {
     }
 }
 
-/// The registered program that a word in command position speaks of, by whatever path.
+/// The registered program that a word in command position names, by any path.
 fn find<'a>(word: &str, programs: &'a [Arc<ProgramCard>]) -> Option<&'a Arc<ProgramCard>> {
     let name = word.rsplit('/').next().unwrap_or(word);
     programs.iter().find(|program| program.place.name.as_str() == name)
@@ -161,7 +161,7 @@ fn known(programs: &[Arc<ProgramCard>]) -> String {
     }
 }
 
-/// A program and its arguments as a line for the shell that means the same.
+/// A program and its arguments as an equivalent shell line.
 pub fn as_script(argv: &Argv) -> Script {
     let quoted = |word: &String| format!("'{}'", word.replace('\'', "'\\''"));
     Script {

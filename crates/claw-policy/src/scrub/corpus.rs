@@ -265,7 +265,7 @@ const LINES: &[&str] = &[
 ];
 const BREAKS: &[&str] = &["\n", "\n", "\n", "\n", "\r\n", "\\n", "\\n\" +\n", "\"\n", " ", ""];
 
-/// Settings whose value is to be put in place of `{}`, each a line of its own.
+/// Settings with `{}` for the value, each on a line of its own.
 pub(super) fn settings() -> impl Strategy<Value = String> {
     let places =
         ["", "export ", "# ", "    12\t", "7:", "a/b.conf:", "a/b.conf:12:", "+", "\u{20}\u{20}- ", "ENV "];

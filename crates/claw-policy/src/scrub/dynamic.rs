@@ -1,8 +1,8 @@
 //! Finds known secret values, wherever and in whichever form they are written.
 //!
-//! Every third position of a text is looked up by its four bytes: each form of a value has at least six, so one
-//! of its first three positions is hit. The cost is one probe of a bit set per three bytes, whatever the number
-//! of values. Matches inside or across a placeholder are no matches.
+//! Every third position of a text is looked up by its four bytes: each form of a value has at least six, so
+//! one of its first three positions is hit. The cost is one probe of a bit set per three bytes, whatever the
+//! number of values. Matches inside or across a placeholder do not count.
 
 use claw_core::redact::{PLACEHOLDER, Redaction};
 
@@ -13,7 +13,7 @@ const STRIDE: usize = 3;
 /// The shortest value: `STRIDE - 1` bytes before a gram, and the gram.
 pub(super) const SHORTEST: usize = GRAM + STRIDE - 1;
 
-/// A compiled list of values. Nothing in it can be printed: all of it is made of secrets.
+/// A compiled list of values. It has no `Debug` output, since all of it is secret.
 pub(super) struct Dictionary {
     /// All forms of all values, concatenated.
     bytes: Vec<u8>,
@@ -66,7 +66,7 @@ impl Dictionary {
         Ok(dictionary)
     }
 
-    /// Adds all occurrences in `text`, in the order of their ends, overlapping ones too.
+    /// Adds all occurrences in `text`, including overlapping ones, in the order of their ends.
     pub(super) fn find(&self, text: &[u8], from: usize, found: &mut Vec<Redaction>) {
         let mut at = from;
         while let Some(word) = word_at(text, at) {
@@ -77,7 +77,7 @@ impl Dictionary {
         }
     }
 
-    /// The first position of `text[from..]` where a form starts that goes on after the end of the text.
+    /// The first position of `text[from..]` where a form starts that extends past the end of the text.
     pub(super) fn partial(&self, text: &[u8], from: usize) -> Option<usize> {
         let from = from.max((text.len() + 1).saturating_sub(self.longest));
         (from..text.len()).find(|&at| {
@@ -96,7 +96,7 @@ impl Dictionary {
         })
     }
 
-    /// The bytes of memory it takes.
+    /// Memory use in bytes.
     pub(super) fn memory(&self) -> usize {
         self.bytes.capacity()
             + self.forms.capacity() * size_of::<Form>()

@@ -1,7 +1,8 @@
-//! The one pass over a text, whole or in pieces.
+//! One pass over a text, whole or in pieces.
 //!
-//! Candidates are judged from left to right; a secret ends what rules see behind them. In a piece of a stream a
-//! verdict that looked past the end is put off, and a line is judged when it is complete.
+//! Candidates are judged from left to right; rules do not see text before the end of the last secret. In a
+//! piece of a stream, a verdict that looked past the end is postponed, and a line is judged when it is
+//! complete.
 
 use std::ops::Range;
 
@@ -36,7 +37,7 @@ pub(super) struct Pass {
 }
 
 impl Pass {
-    /// Judges as much of `text` as is certain, all of it if it is the `last` of its stream.
+    /// Judges as much of `text` as is certain, or all of it if it is the `last` of its stream.
     ///
     /// `found` must be empty. Returns the end of an earlier piece's redaction if it continues in this one.
     pub(super) fn advance(&mut self, text: &[u8], last: bool, found: &mut Vec<Redaction>) -> usize {
@@ -125,7 +126,7 @@ impl Pass {
         }
     }
 
-    /// Redacts what is left of `secret` after the last redaction.
+    /// Redacts the part of `secret` after the last redaction.
     fn redact(&mut self, secret: Secret, found: &mut Vec<Redaction>) {
         let start = secret.start.max(self.floor.unwrap_or(0));
         if start > secret.end {

@@ -6,11 +6,11 @@ use std::{collections::BTreeSet, fmt};
 
 use super::dynamic::SHORTEST;
 
-/// The fewest characters of a value that is not called short.
+/// Fewest characters of a value that does not count as short.
 const SHORT: usize = 10;
-/// From this length on even a value of letters alone has too many possibilities.
+/// Length from which even a value of letters only has too many possibilities.
 const LONG: usize = 20;
-/// The fewest different characters.
+/// Fewest different characters.
 const DIFFERENT: usize = 5;
 
 /// The reason why a secret value protects less than it should. The value itself is not included.

@@ -38,7 +38,7 @@ struct Literals {
     longest: usize,
 }
 
-/// Literals that are searched for together.
+/// Literals that are searched together.
 struct Group {
     rules: Vec<Rule>,
     search: Search,
@@ -99,7 +99,7 @@ impl Scout {
 
     /// The first candidate in `from..until`.
     ///
-    /// `floor` is where the last redaction ended: runs start there anew.
+    /// `floor` is the end of the last redaction: runs start there anew.
     pub(super) fn next(
         &mut self,
         text: &[u8],
@@ -144,7 +144,7 @@ impl Scout {
                     },
                 };
                 *known = Some(next);
-                // No literal is the beginning of another, so no two stand in one place.
+                // No literal is a prefix of another, so no two occur at the same position.
                 if next.at < first.at {
                     first = next;
                 }
@@ -178,7 +178,7 @@ fn is_all_word(probe: &[u8; PROBE]) -> bool {
     all
 }
 
-/// Finds where runs start that [`rules::judge_run`] could want.
+/// Finds the starts of runs that [`rules::judge_run`] may want.
 struct Runs<'t> {
     text: &'t [u8],
     from: usize,
@@ -205,7 +205,7 @@ impl Runs<'_> {
 
     /// The first start of a wanted run that contains the probe at `at`, the first probe in that run.
     fn wanted(&self, at: usize) -> Option<usize> {
-        // A run of 64 goes through the next two probes as well.
+        // A run of 64 bytes contains the next two probes as well.
         let long = self.is_word(at + PROBE) == Some(true) && self.is_word(at + 2 * PROBE) == Some(true);
         let of_64 = |class| self.start(at, class).filter(|&start| self.is_run(start, 64, class));
         let before = self.text.get(at.saturating_sub(PROBE)..at).unwrap_or_default();

@@ -11,7 +11,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// The kinds that were found, in order, and how often.
+    /// The kinds found, in order, with their counts.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
         self.counts.iter().map(|(&kind, &count)| (kind, count))
     }

@@ -12,7 +12,7 @@ pub struct Value {
 }
 
 impl Value {
-    /// A value to be redacted wherever it shows up, reported as `kind`.
+    /// A value to be redacted wherever it occurs, reported as `kind`.
     pub fn new(secret: impl Into<String>, kind: &'static str) -> Self {
         Self { secret: secret.into(), kind }
     }

@@ -6,17 +6,17 @@ const DANGEROUS: &str = include_str!("corpus/dangerous.txt");
 const HARMLESS: &str = include_str!("corpus/harmless.txt");
 const FOUND: &str = include_str!("corpus/found.txt");
 
-/// Commands that may not be allowed.
+/// Commands that must not be allowed.
 pub fn dangerous() -> impl Iterator<Item = String> {
     commands(DANGEROUS)
 }
 
-/// Commands that may not be denied.
+/// Commands that must not be denied.
 pub fn harmless() -> impl Iterator<Item = String> {
     commands(HARMLESS)
 }
 
-/// Commands that the analysis once read wrongly, which may not be allowed.
+/// Commands that the analysis once misread, which must not be allowed.
 pub fn found() -> impl Iterator<Item = String> {
     commands(FOUND)
 }

@@ -31,7 +31,7 @@ use walk::Walker;
 /// The reason given for a command whose analysis failed.
 pub(crate) const PANICKED: &str = "the analysis failed";
 
-/// The longest command that is read, in bytes.
+/// The longest command that is analysed, in bytes.
 pub const LONGEST: usize = 64 * 1024;
 
 /// Judges a command.

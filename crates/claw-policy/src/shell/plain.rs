@@ -56,7 +56,7 @@ fn plain_command(command: &Command) -> bool {
     parts && command.redirects.iter().all(plain_redirect)
 }
 
-/// To nowhere, or one stream into the other.
+/// Returns whether a redirection is to `/dev/null`, or of one stream into another.
 fn plain_redirect(redirect: &Redirect) -> bool {
     let target = redirect.target.plain();
     match redirect.operator {

@@ -28,7 +28,7 @@ pub(super) enum After {
     Perhaps,
 }
 
-/// A command with its place.
+/// A command with its position.
 #[derive(Debug, Clone)]
 pub(super) struct Command {
     pub(super) kind: Kind,
@@ -54,7 +54,7 @@ pub(super) enum Kind {
         condition: List,
         body: List,
     },
-    /// `for`, or `select` where the value is not `fixed`.
+    /// `for`, or `select` if the value is not `fixed`.
     For {
         variable: String,
         words: Option<Vec<Word>>,
@@ -122,7 +122,7 @@ pub(super) enum Operator {
     HereString,
 }
 
-/// A word: what becomes no argument, one or several.
+/// A word, which becomes no argument, one or several.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Word {
     pub(super) parts: Vec<Part>,
@@ -132,9 +132,9 @@ pub(super) struct Word {
 /// A part of a word.
 #[derive(Debug, Clone)]
 pub(super) enum Part {
-    /// Text as it stands: patterns, braces and a tilde count.
+    /// Text as written: patterns, braces and a tilde count.
     Plain(String),
-    /// Text that was quoted in some way.
+    /// Quoted text.
     Quoted(String),
     /// `"..."`.
     Double(Vec<Part>),
@@ -146,9 +146,9 @@ pub(super) enum Part {
         list: Rc<List>,
         writes: bool,
     },
-    /// `$((...))`, with what is expanded in it.
+    /// `$((...))`, with the expansions in it.
     Arithmetic(Vec<Part>),
-    /// Quoted bytes that are no text.
+    /// Quoted bytes that are not valid text.
     Bytes,
 }
 

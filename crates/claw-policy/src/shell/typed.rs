@@ -13,9 +13,9 @@ const PROBE: &str = "clawsmith_probe_4f1d";
 /// Programs that run typed text if they have a terminal: by themselves, or by their pager.
 const PAGERS: &[&str] =
     &["less", "more", "most", "man", "info", "git", "systemctl", "journalctl", "top", "htop", "bat", "delta"];
-/// Programs that change what the keys of a terminal do: with another key for erasing, `rqZm` is `rm`.
+/// Programs that change the keys of a terminal: with another erase key, `rqZm` is `rm`.
 const SETTERS: &[&str] = &["stty", "tset", "reset", "setterm", "loadkeys", "bind", "bindkey"];
-/// The keys that a shell may be sent: they end what runs, or what is typed.
+/// The keys that a shell may be sent: they end the running command, or the input.
 const INTERRUPT: &str = "\u{3}";
 const END: &str = "\u{4}";
 
@@ -96,13 +96,13 @@ impl Typing<'_> {
         if !text.chars().all(plain) {
             return Some("keys among the text make another command of it; send the lines without them");
         }
-        // Where it might be on: a shell without a terminal has to be told to be interactive.
+        // It may be on: a shell without a terminal has to be told to be interactive.
         let interactive = self.terminal || {
             let words = format!("{} {}", self.started.text, self.before);
             let option = |word: &str| word.starts_with('-') && word.contains(['i', 'H']);
             words.split_whitespace().any(option) || words.contains("hist") || text.contains("hist")
         };
-        // A line may come in pieces: what was typed of it before counts.
+        // A line may come in pieces: the part typed before counts.
         let line = self.before.rsplit(['\n', '\r']).next().unwrap_or_default();
         (interactive && recalls(&format!("{line}{text}")))
             .then_some("`!` and `^` bring earlier commands back in another form")
@@ -125,7 +125,7 @@ fn is_another(name: &str, path: &str) -> bool {
 /// A command that changes how a terminal processes keys.
 fn setter(simple: &Simple) -> Option<String> {
     let name = walk::name(simple.argv.first().and_then(Argument::known)?);
-    // What only asks, and what only decides whether keys are shown.
+    // Options that only query, or only decide whether keys are echoed.
     let plain = |argument: &Argument| {
         let known = argument.known();
         matches!(known, Some("size" | "speed" | "-a" | "--all" | "-g" | "--save" | "echo" | "-echo"))

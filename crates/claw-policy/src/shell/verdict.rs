@@ -7,7 +7,7 @@ use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
 use smol_str::SmolStr;
 
-/// A part of the command, in bytes.
+/// A part of the command, as byte positions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize)]
 pub struct Span {
     /// Start.
@@ -38,7 +38,7 @@ impl fmt::Display for Decision {
     }
 }
 
-/// A rule that has something against a part of the command.
+/// A rule's objection to a part of the command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// The rule, such as `destructive.rm-recursive`.
@@ -120,7 +120,7 @@ impl Simple {
 }
 
 fn covers<S: AsRef<str>>(patterns: &[Argument], argv: &[S]) -> bool {
-    // Which suffixes of the arguments the patterns so far leave.
+    // The suffixes of the arguments that the patterns so far leave.
     let mut left = vec![false; argv.len() + 1];
     left[0] = true;
     for pattern in patterns {
@@ -168,7 +168,7 @@ impl Argument {
         self
     }
 
-    /// The argument, where it is known.
+    /// The text of the argument, if it is known.
     pub fn known(&self) -> Option<&str> {
         (!self.many && !self.text.contains(UNKNOWN)).then_some(self.text.as_str())
     }

@@ -1,4 +1,4 @@
-//! Policies and callers from a seed.
+//! Generates policies and callers from a seed.
 
 use claw_core::tool::{Profile, SubagentDepth};
 

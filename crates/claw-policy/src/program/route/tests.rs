@@ -165,7 +165,7 @@ fn refuses_denied_arguments_however_they_are_written() {
             "{words:?}"
         );
     }
-    // Words inside one argument are no arguments, whatever blank is between them.
+    // Words inside one argument are not arguments, whatever space is between them.
     for argument in ["the auth flow", "auth flow is", "x\tauth\ttoken", "a\nauth token", "x\u{a0}auth y"] {
         let words = ["gh", "issue", "create", "--title", argument];
         assert!(matches!(of_words(&words), Route::Program(_)), "{argument:?}");

@@ -13,18 +13,18 @@ pub(super) enum Family {
     Password,
     /// `token`, `api_key`, `credential`: machines make these.
     Token,
-    /// `authorization`: a scheme comes first.
+    /// `authorization`: the value begins with a scheme.
     Authorization,
-    /// `KEY`, `DSN`, `PRIVATE`: secret as an environment variable only.
+    /// `KEY`, `DSN`, `PRIVATE`: secret only as an environment variable.
     Variable,
-    /// `VIRTUAL_*`: the deployment's own environment, whatever the value.
+    /// `VIRTUAL_*`: the deployment's own environment, secret whatever the value.
     Virtual,
 }
 
 const PASSWORD: &[&str] = &["password", "passwd", "passphrase", "pwd", "secret"];
 /// Settings of Redis, which have no sign before their value.
 const DIRECTIVES: &[&str] = &["requirepass", "masterauth"];
-/// Ends of words written together: `dbpassword`, `xapikey`.
+/// Endings of words written together: `dbpassword`, `xapikey`.
 const TOGETHER_PASSWORD: &[&str] = &["password", "passwd", "passphrase", "clientsecret"];
 const TOGETHER_TOKEN: &[&str] = &[
     "apikey",
@@ -167,7 +167,7 @@ const TOKEN_OF_DATA: &[&str] = &[
     "color",
     "lookahead",
 ];
-/// Words that may follow without changing what is named.
+/// Words that may follow without changing the meaning.
 const TRAILING: &[&str] = &[
     "value",
     "base",
@@ -201,14 +201,14 @@ pub(super) fn family(key: &[u8], upper: bool) -> Option<Family> {
         }
         _ if is(PASSWORD, last) || is(DIRECTIVES, last) || ends(TOGETHER_PASSWORD) => Some(Family::Password),
         b"pass" if upper || !before.is_empty() => Some(Family::Password),
-        // In TLS and in headers of C it is one of many names.
+        // In TLS and in C headers it is one of many names.
         b"psk" if before.is_empty() || !upper && is(&["wpa", "wifi", "wlan"], before) => {
             Some(Family::Password)
         }
         b"token" if is(TOKEN_OF_DATA, before) => None,
         b"token" | b"credential" | b"credentials" | b"bearer" => Some(Family::Token),
         b"authorization" => Some(Family::Authorization),
-        // The name of a conversation in calls and results of our own; as a variable it is a secret of cookies.
+        // In our own calls and results this names a session; as a variable it is a secret for cookies.
         b"key" if before == b"session" && !upper => None,
         b"key" if is(KEY_OWNERS, before) => Some(Family::Token),
         b"key" if upper && !is(KEY_OF_DATA, before) => Some(Family::Variable),
@@ -245,7 +245,7 @@ pub(super) fn takes_any_word(key: &[u8], family: Family, upper: bool) -> bool {
     }
 }
 
-/// `key` in lower case, unless it is longer than any that is looked at.
+/// `key` in lower case; `None` if it is too long.
 fn lowered<'b>(key: &[u8], buffer: &'b mut [u8; LONGEST]) -> Option<&'b [u8]> {
     let lower = buffer.get_mut(..key.len())?;
     lower.copy_from_slice(key);
@@ -253,7 +253,7 @@ fn lowered<'b>(key: &[u8], buffer: &'b mut [u8; LONGEST]) -> Option<&'b [u8]> {
     Some(lower)
 }
 
-/// The word of `key` that decides what it names, and the word before it.
+/// The word of `key` that decides its meaning, and the word before it.
 fn deciding<'k>(key: &'k [u8], lower: &'k [u8]) -> Option<(&'k [u8], &'k [u8])> {
     let mut words = Words::new(key, lower);
     let mut last = words.next_back()?;
@@ -263,7 +263,7 @@ fn deciding<'k>(key: &'k [u8], lower: &'k [u8]) -> Option<(&'k [u8], &'k [u8])> 
     Some((last.trim_ascii_end_digits(), words.next_back().unwrap_or_default()))
 }
 
-/// The words of a key, split at signs and at humps.
+/// The words of a key, split at signs and in camel case.
 struct Words<'k> {
     key: &'k [u8],
     lower: &'k [u8],

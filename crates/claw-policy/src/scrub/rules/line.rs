@@ -12,7 +12,7 @@ const EMPTY_LINES: usize = 4;
 /// The deepest indentation that is considered.
 const DEEPEST: usize = 64;
 
-/// Words that stand before a setting: in a shell, in a Dockerfile, for Redis.
+/// Words before a setting: in a shell, in a Dockerfile, for Redis.
 const LEADS: &[&str] = &[
     "export",
     "set",
@@ -34,7 +34,7 @@ const LEADS: &[&str] = &[
 
 /// Bytes of a file's name in front of a line.
 static NAME: Class = printable_but(b"\"'`=(){}<>,;:");
-/// A line of settings in a section: no sign of code.
+/// Bytes of a setting in a section: without signs of code.
 static SETTING: Class = printable_but(b"\"'`(){}[],\\");
 
 /// The line of a setting.
@@ -45,7 +45,7 @@ pub(super) struct Line {
     pub(super) numbered: bool,
 }
 
-/// The line whose first word starts at `at`; `comments` may hold one too.
+/// The line whose first word starts at `at`; with `comments`, it may be commented out.
 pub(super) fn of(view: &View<'_>, at: usize, comments: bool) -> Option<Line> {
     let start = start_of(view, at)?;
     let (tool, numbered) = tool_prefix(view.slice(start..at));
@@ -98,7 +98,7 @@ pub(super) fn deeper(view: &View<'_>, start: usize, indent: usize, numbered: boo
     None
 }
 
-/// The next position inside a block of YAML, or nothing at its end.
+/// The next position inside a YAML block; `None` at its end.
 pub(super) fn block_step(view: &View<'_>, at: usize, indent: usize, numbered: bool) -> Option<usize> {
     match after_break(view, at) {
         Some(next) => deeper(view, next, indent, numbered),
@@ -210,7 +210,7 @@ fn number(text: &[u8]) -> Option<usize> {
     let sign = blanks + digits;
     match text.get(sign) {
         Some(b'\t') if digits > 0 => Some(sign + 1),
-        // Padded numbers have a blank behind their sign.
+        // Padded numbers have a space after their sign.
         Some(b':' | b'-' | b'|') if digits > 0 => {
             let blank = blanks > 0 && text.get(sign + 1) == Some(&b' ');
             Some(sign + 1 + usize::from(blank))
@@ -222,7 +222,7 @@ fn number(text: &[u8]) -> Option<usize> {
 /// The start of the text after the number of the line at `start`.
 fn after_number(view: &View<'_>, start: usize) -> Option<usize> {
     let digits = view.run(view.run(start, 12, &BLANK), 7, &DIGIT);
-    // Whatever the sign and the blank behind it are, they must have been looked at.
+    // The sign and the space after it must have been examined.
     view.get(digits + 1)?;
     number(view.slice(start..digits + 2)).map(|length| start + length)
 }

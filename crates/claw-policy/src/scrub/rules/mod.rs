@@ -59,7 +59,7 @@ pub(super) mod kind {
     pub(crate) const HEX: &str = "long-hex";
 }
 
-/// Every kind of a static rule, with what it is, for reports and docs.
+/// Every kind of a static rule with its description, for reports and docs.
 pub(super) const KINDS: &[(&str, &str)] = &[
     (kind::OPENAI, "`sk-`, `sk-proj-` and alike"),
     (kind::ANTHROPIC, "`sk-ant-`"),
@@ -106,7 +106,7 @@ pub(super) enum Rule {
 /// The port of PostgreSQL in a line of `.pgpass`.
 const PGPASS: &str = ":5432:";
 
-/// The literals in lower case, none a prefix of another, each with what it may start.
+/// The literals in lower case, none a prefix of another, each with its rule.
 pub(super) fn literals() -> Vec<(String, Rule)> {
     const WORDS: &[&str] = &[
         "token",
@@ -131,8 +131,8 @@ pub(super) fn literals() -> Vec<(String, Rule)> {
         ("-----begin ", Rule::PemBegin),
         ("-----end ", Rule::PemEnd),
     ];
-    // The search sorts literals into buckets by their place in the list, and those of one bucket have it stop in vain
-    // more often. In this order, behind all others, these cost nothing that the benchmark shows.
+    // The search sorts literals into buckets by their position in the list, and literals that share a bucket
+    // make it stop in vain more often. In this order, after all others, these cost nothing measurable.
     const LAST: &[(&str, Rule)] =
         &[(PGPASS, Rule::Pgpass), ("psk=", Rule::Pair(3)), ("masterauth", Rule::Pair(10))];
     let prefixed = prefixed::FORMS.iter().enumerate();
@@ -145,7 +145,7 @@ pub(super) fn literals() -> Vec<(String, Rule)> {
 }
 
 impl Rule {
-    /// The secret that this rule's literal at `at` starts, if it does.
+    /// The secret that starts with this rule's literal at `at`, if any.
     pub(super) fn judge(self, view: &View<'_>, at: usize) -> Option<Secret> {
         match self {
             Self::Prefixed(form) => prefixed::form_at(view, at, prefixed::FORMS.get(form)?),

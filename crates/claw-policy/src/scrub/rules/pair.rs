@@ -1,7 +1,7 @@
 //! Keys and values: `password=...`, `"api_key": "..."`, `Authorization: Bearer ...`, `--token ...`.
 //!
-//! The key stays readable, the value goes. What stands after the key must be written like a value; code that
-//! computes one (`lexer.next()`, `process.env.X`) stays.
+//! The key stays readable, the value is redacted. The text after the key must be written like a value; code
+//! that computes one (`lexer.next()`, `process.env.X`) stays.
 
 use std::ops::Range;
 
@@ -28,7 +28,7 @@ static BARE: Class = printable_but(b"\"'`,;()[]{}<>&|\\");
 /// Bytes that end a bare value in any text, but not in a line of configuration.
 static SIGN_IN_VALUE: Class = bytes(b",;()[]{}<>&|");
 
-/// A value as it is written.
+/// A value as written.
 pub(super) struct Written {
     pub(super) start: usize,
     /// The end of the examined part.
@@ -58,7 +58,7 @@ pub(super) fn pair(view: &View<'_>, at: usize, word: usize) -> Option<Secret> {
     if found.as_ref().is_some_and(|secret| !view.is(secret.end, &SIGN_IN_VALUE)) {
         return found;
     }
-    // In a line of configuration any word is a value, and a sign is a part of it.
+    // In a line of configuration any word is a value, and a sign is part of it.
     let key = setting::Key { start: key_start, end: key_end, text: key, family, upper };
     setting::value(view, &key, &sign).or(found)
 }
@@ -91,7 +91,7 @@ fn plain(view: &View<'_>, family: Family, sign: &Sign, upper: bool) -> Option<Se
     if family == Family::Variable && !(upper && sign.equals && sign.tight) {
         return None;
     }
-    // The password in a URL is found on its own; the rest of the URL says which system is meant.
+    // The password in a URL is found by another rule; the rest of the URL tells which system is meant.
     if is_url(value) || !value::is_secret(value, family, style) {
         return None;
     }
@@ -213,7 +213,7 @@ impl Written {
     }
 }
 
-/// The bare value at `start`, unless a part of it is redacted already.
+/// The bare value at `start`, unless a part of it is already redacted.
 fn bare(view: &View<'_>, start: usize) -> Option<Written> {
     let end = view.run(start, VALUE, &BARE);
     let style = Style::Loose;

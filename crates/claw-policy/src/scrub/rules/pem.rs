@@ -1,8 +1,8 @@
 //! PEM private keys, whole or cut.
 //!
-//! The markers stay readable, what is between them goes. Three entrances: a `BEGIN` marker followed by a body,
-//! an `END` marker after the last body line, and body lines with no `BEGIN` in sight. Certificates, public keys
-//! and other base64 stay.
+//! The markers stay readable, the text between them is redacted. A block is recognised in three ways: a
+//! `BEGIN` marker followed by a body, an `END` marker after the last body line, and body lines with no
+//! `BEGIN` in sight. Certificates, public keys and other base64 stay.
 
 use super::{
     Secret, Tail, kind,
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::scrub::view::{BASE64, BASE64_PAD, BLANK, Class, View, bytes, class};
 
-/// The longest block looked at before deciding about lines without a `BEGIN`.
+/// The longest block that is examined to decide about lines without a `BEGIN`.
 const BLOCK: usize = 16 * 1024;
 /// Number of header lines of an encrypted key.
 const HEADERS: usize = 8;
@@ -56,7 +56,7 @@ pub(super) fn end(view: &View<'_>, at: usize) -> Option<Secret> {
     })
 }
 
-/// Body lines without a `BEGIN`, the first full one holding the run that starts at `at`.
+/// Body lines without a `BEGIN`; the first full line contains the run that starts at `at`.
 pub(super) fn cut(view: &View<'_>, at: usize) -> Option<Secret> {
     if view.follows(at, &BASE64) || view.run(at, pem_line::FULL, &BASE64) < at + pem_line::FULL {
         return None;
@@ -82,7 +82,7 @@ pub(super) fn cut(view: &View<'_>, at: usize) -> Option<Secret> {
     secret.then_some(Secret { start, end: line.start, tail: Tail::Pem, kind: kind::PEM })
 }
 
-/// The next position inside a body, or nothing at its end.
+/// The next position inside a body; `None` at its end.
 pub(super) fn body_step(view: &View<'_>, at: usize) -> Option<usize> {
     if view.is(at, &BASE64_PAD) {
         return Some(at + 1);

@@ -7,7 +7,7 @@ use crate::scrub::view::{BASE64, BLANK, Class, DIGIT, View, bytes};
 pub(super) const FULL: usize = 64;
 /// The longest full line.
 const WIDEST: usize = 76;
-/// The longest line looked at.
+/// The longest line that is considered.
 const LINE: usize = 100;
 
 static SIGN: Class = bytes(b"->");
@@ -18,7 +18,7 @@ static PAD: Class = bytes(b"=");
 /// The base64 of one line.
 pub(super) struct Line {
     pub(super) start: usize,
-    /// After the padding.
+    /// The end, after the padding.
     pub(super) end: usize,
     /// The start of the next line, unless the text ends here.
     pub(super) next: Option<usize>,
@@ -28,7 +28,7 @@ pub(super) struct Line {
 }
 
 impl Line {
-    /// The line at `line_start` if it holds nothing but base64.
+    /// The line at `line_start` if it contains only base64.
     pub(super) fn parse(view: &View<'_>, line_start: usize) -> Option<Self> {
         let start = prefix_end(view, line_start);
         let run = view.run(start, LINE, &BASE64);
@@ -89,7 +89,7 @@ pub(super) fn prefix_end(view: &View<'_>, line_start: usize) -> usize {
     view.run(at, 1, &QUOTE)
 }
 
-/// The start of the line after `at` if nothing but what may close a line follows.
+/// The start of the line after `at` if only closing characters follow on this one.
 pub(super) fn line_break(view: &View<'_>, at: usize) -> Option<usize> {
     if view.starts_with(at, b"\\n") || view.starts_with(at, b"\\r\\n") {
         let escaped = if view.starts_with(at, b"\\n") { at + 2 } else { at + 4 };
@@ -105,7 +105,7 @@ pub(super) fn line_break(view: &View<'_>, at: usize) -> Option<usize> {
     }
 }
 
-/// The start of the line that holds the byte before `at`.
+/// The start of the line that contains the byte before `at`.
 pub(super) fn start_of(view: &View<'_>, at: usize) -> Option<usize> {
     let mut start = at;
     loop {

@@ -59,7 +59,7 @@ const VARIABLES: &[&str] = &[
     "buf",
     "buffer",
 ];
-/// Types and states that stand after a key.
+/// Types and states that follow a key.
 const DESCRIPTIONS: &[&str] = &[
     "byte",
     "char",
@@ -125,10 +125,10 @@ const TYPES: &[&str] = &[
     "Model",
     "Ref",
 ];
-/// Words for one thing: a variable that ends with one of them holds what a key that ends with another names.
+/// Synonyms: a variable that ends with one of them holds the value of a key that ends with another.
 const PASSWORD_WORDS: &[&str] = &["password", "passwd", "passphrase", "pass", "pwd", "pw", "hash"];
 const OTHER_WORDS: &[&str] = &["secret", "token", "key", "credential", "credentials"];
-/// Objects whose fields code sets.
+/// Objects whose fields are set in code.
 const OBJECTS: &[&str] = &[
     "self", "this", "cls", "super", "req", "request", "res", "response", "ctx", "context", "state", "props",
     "args", "opts", "options", "params", "user", "account", "instance", "module", "exports", "window",
@@ -139,7 +139,7 @@ const OBJECTS: &[&str] = &[
 pub(super) fn is_value(value: &[u8], key: &[u8], place: &Place) -> bool {
     let password = place.family == Family::Password;
     let least = if password { PASSWORD } else { TOKEN };
-    // In upper case a setting of the environment, never a variable that is given another's value.
+    // In upper case it is an environment variable, never a variable in code.
     let named =
         !place.upper && (is_listed(value, VARIABLES) || is_made_up(value) || is_named_after(value, key));
     let dotted = is_dotted_name(value) && !(place.tight && (place.upper || place.dotted));
@@ -182,7 +182,8 @@ pub(super) fn is_field_of_code(key: &[u8]) -> bool {
     names.next().is_some_and(|first| first.len() < key.len() && is_listed(first, OBJECTS))
 }
 
-/// `userPassword`, `db_password2` after `password`: the name of a variable.
+/// Returns whether a value is a variable named after its key: `userPassword`, `db_password2` after
+/// `password`.
 fn is_named_after(value: &[u8], key: &[u8]) -> bool {
     let value = value.trim_ascii_end_matches(|byte| byte.is_ascii_digit() || *byte == b'_');
     let ends = |text: &[u8], word: &str| {
@@ -200,14 +201,14 @@ fn is_named_after(value: &[u8], key: &[u8]) -> bool {
         || OTHER_WORDS.iter().any(|word| names(&[word]) && holds(&[word]))
 }
 
-/// `SecretString`, `Buffer`: a type.
+/// Returns whether a value is a type: `SecretString`, `Buffer`.
 fn is_type(value: &[u8]) -> bool {
     value.first().is_some_and(u8::is_ascii_uppercase)
         && value.iter().all(u8::is_ascii_alphanumeric)
         && TYPES.iter().any(|end| value.ends_with(end.as_bytes()))
 }
 
-/// `f(x)`, `list[0]`, `Key::new`, `a->b`, `value,`, `*alias`, `!tag`.
+/// Returns whether a value is code: `f(x)`, `list[0]`, `Key::new`, `a->b`, `value,`, `*alias`, `!tag`.
 fn is_code(value: &[u8]) -> bool {
     let has = |part: &[u8]| memchr::memmem::find(value, part).is_some();
     let first = value.first().copied().unwrap_or_default();

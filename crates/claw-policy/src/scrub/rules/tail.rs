@@ -10,13 +10,13 @@ use crate::scrub::view::{Class, View};
 pub(in crate::scrub) enum Tail {
     /// Nothing.
     None,
-    /// All that follows in this class.
+    /// All following bytes of this class.
     Run(&'static Class),
     /// Until the quote closes or the line ends. `escaped` quotes are written `\"`, as in JSON inside JSON.
     Quoted { quote: u8, escaped: bool },
     /// The body lines of a PEM block.
     Pem,
-    /// The lines of a block of YAML: those indented deeper than its key.
+    /// The lines of a YAML block: those indented deeper than its key.
     Block { indent: usize, numbered: bool },
 }
 
@@ -41,7 +41,7 @@ impl Tail {
     }
 }
 
-/// Steps as long as no step depends on bytes that are yet to come.
+/// Steps until a step would depend on bytes that are yet to come.
 fn steps(
     text: &[u8],
     at: usize,
@@ -62,7 +62,7 @@ fn steps(
     }
 }
 
-/// The position after the next character of a quoted value, or nothing at its end.
+/// The position after the next character of a quoted value; `None` at its end.
 pub(in crate::scrub) fn quoted_step(view: &View<'_>, at: usize, quote: u8, escaped: bool) -> Option<usize> {
     match view.get(at)? {
         b'\n' | b'\r' => None,

@@ -20,7 +20,7 @@ pub(super) enum Style {
     Loose,
 }
 
-/// Words that stand for a missing or described value.
+/// Words for a missing or described value.
 const ABSENT: &[&str] = &[
     "none",
     "null",
@@ -91,7 +91,7 @@ const NAMED: &[&str] = &[
     "private",
     "public",
 ];
-/// Parts that give a made-up value away.
+/// Parts that only made-up values contain.
 const MADE_UP: &[&str] = &[
     "your",
     "example",
@@ -112,12 +112,12 @@ const MADE_UP: &[&str] = &[
     "xxxxx",
     "hidden",
 ];
-/// Words that make a sentence of several.
+/// Words that turn several words into a sentence.
 const PROSE: &[&str] = &[
     "the", "a", "an", "is", "are", "your", "must", "to", "for", "be", "not", "of", "or", "enter", "invalid",
     "with", "at", "and", "in", "this", "has", "was", "please", "should", "can", "required", "no",
 ];
-/// Words with digits in them that are no sign of randomness.
+/// Words with digits in them that do not indicate randomness.
 const DIGIT_WORDS: &[&str] = &[
     "base64",
     "utf8",
@@ -251,13 +251,13 @@ pub(super) fn is_made_up(value: &[u8]) -> bool {
     is_absent(value) || is_listed(value, NAMED) || is_example(value)
 }
 
-/// `your-token`, `changeme`, `abc...`: to be replaced by a value.
+/// Returns whether the value is to be replaced: `your-token`, `changeme`, `abc...`.
 pub(super) fn is_example(value: &[u8]) -> bool {
     value.split(|byte| !byte.is_ascii_alphanumeric()).any(|piece| is_listed(piece, MADE_UP))
         || memchr::memmem::find(value, b"...").is_some()
 }
 
-/// Words and numbers that start like a sentence or hold a word that makes one.
+/// Returns whether the value is words and numbers that start like a sentence or contain a word of one.
 fn is_prose(value: &[u8]) -> bool {
     let letters = |byte: &u8| byte.is_ascii_alphabetic() || b",.:;!?'-()".contains(byte) || !byte.is_ascii();
     let mut words = value.split(|byte| *byte == b' ');
@@ -265,7 +265,7 @@ fn is_prose(value: &[u8]) -> bool {
         && (value.first().is_some_and(u8::is_ascii_uppercase) || words.any(|word| is_listed(word, PROSE)))
 }
 
-/// `/run/secrets/name`, `./key.pem`, `~/.ssh/id`, `C:\keys`.
+/// Returns whether the value is a path: `/run/secrets/name`, `./key.pem`, `~/.ssh/id`, `C:\keys`.
 pub(super) fn is_path(value: &[u8]) -> bool {
     let (rooted, segments) = match value {
         [b'.', b'/', rest @ ..] | [b'~', b'/', rest @ ..] | [b'.', b'.', b'/', rest @ ..] => (true, rest),
@@ -278,7 +278,7 @@ pub(super) fn is_path(value: &[u8]) -> bool {
     rooted && segments.iter().all(plain) && digits * 4 <= segments.len()
 }
 
-/// `auth.password.label`: letters, with a dot between them.
+/// Returns whether the value is letters with dots between them: `auth.password.label`.
 pub(super) fn is_dotted_name(value: &[u8]) -> bool {
     value.contains(&b'.')
         && value.iter().all(|byte| byte.is_ascii_alphabetic() || b"._".contains(byte))
@@ -286,17 +286,17 @@ pub(super) fn is_dotted_name(value: &[u8]) -> bool {
         && !value.ends_with(b".")
 }
 
-/// `CHANGE_THIS`: a constant's name.
+/// Returns whether the value is a constant's name: `CHANGE_THIS`.
 pub(super) fn is_screaming(value: &[u8]) -> bool {
     value.contains(&b'_') && value.iter().all(|byte| byte.is_ascii_uppercase() || *byte == b'_')
 }
 
-/// `self.key`, `os.environ`, `Key::new`.
+/// Returns whether the value is code: `self.key`, `os.environ`, `Key::new`.
 fn is_code(value: &[u8]) -> bool {
     is_dotted_name(value) || memchr::memmem::find(value, b"::").is_some()
 }
 
-/// `4096`, `1.5`, `8529u32`, `0x8009030D`.
+/// Returns whether the value is a number: `4096`, `1.5`, `8529u32`, `0x8009030D`.
 pub(super) fn is_number(value: &[u8]) -> bool {
     const TYPES: &[&str] =
         &["u8", "u16", "u32", "u64", "usize", "i8", "i16", "i32", "i64", "isize", "f32", "f64", "UL", "L"];

@@ -18,7 +18,7 @@ static SCRUBBERS: LazyLock<[(Scrubber, Reference); 3]> = LazyLock::new(|| {
         let values = VALUES.iter().skip(skip).step_by(step).map(|value| Value::new(*value, "value"));
         Scrubber::compile(values).unwrap()
     };
-    // Values of a deployment, a tenant and a call, some of which overlap those of another.
+    // Values of a deployment, a tenant and a call, some of which overlap.
     let layers = compile(0, 3).and(&compile(1, 3)).and(&compile(2, 3));
     [
         (Scrubber::new(), Reference::new(&[])),
@@ -129,7 +129,7 @@ proptest! {
     }
 }
 
-/// `PROPTEST_CASES` asks for a longer search than the everyday one.
+/// Number of cases; `PROPTEST_CASES` asks for a longer search.
 fn cases() -> u32 {
     std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(200)
 }

@@ -8,7 +8,7 @@ mod values;
 
 use super::Scrubber;
 
-/// `input` scrubbed is `expected`, also when it comes in pieces and when it is scrubbed again.
+/// Checks that `input` is scrubbed to `expected`, also in pieces and when scrubbed again.
 #[track_caller]
 fn check(input: &str, expected: &str) {
     let scrubber = Scrubber::new();

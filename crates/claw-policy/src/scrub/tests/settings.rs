@@ -13,9 +13,9 @@ fn check_marked(marked: &str) {
     check(&marked.replace(['«', '»'], ""), &expected);
 }
 
-/// Settings as files of many programs have them, one line each.
+/// Settings in the files of many programs, one line each.
 const LINES: &[&str] = &[
-    // The words of the issue.
+    // Basic cases.
     "password = «hunter2»",
     "db.password = «swordfish»",
     "POSTGRES_PASSWORD: «swordfish»",
@@ -116,7 +116,7 @@ const LINES: &[&str] = &[
     "password=«swordfish»",
     "  local password=«swordfish»",
     "DB_PASSWORD = «swordfish»",
-    // As tools print a line.
+    // Lines as tools print them.
     "    12\tpassword = «swordfish»",
     "    12: password = «swordfish»",
     "    12- password: «swordfish»",
@@ -167,7 +167,7 @@ const FILES: &[&str] = &[
 
 /// Code, prose and settings without a secret.
 const STAYS: &[&str] = &[
-    // The words of the issue.
+    // Basic cases.
     "self.password = password",
     "let password = args.password.clone();",
     // Rust

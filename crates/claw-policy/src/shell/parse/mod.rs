@@ -25,7 +25,7 @@ pub(super) struct ParseError {
 
 pub(super) type Parsed<T> = Result<T, ParseError>;
 
-/// Reads a whole script that is nested `depth` deep in others.
+/// Parses a whole script that is nested `depth` deep in others.
 pub(super) fn parse(text: &str, depth: usize) -> Parsed<List> {
     // Every step costs one; only input made to be read again and again runs out.
     let fuel = Cell::new(10_000 + 4 * text.len());
@@ -110,7 +110,7 @@ impl<'a> Parser<'a> {
         there
     }
 
-    /// Reads text that was taken out of this one and has no places of its own.
+    /// A parser for text that was taken out of this one and has no positions of its own.
     fn inner<'b>(&self, text: &'b str, span: Span) -> Parser<'b>
     where
         'a: 'b,
@@ -118,7 +118,7 @@ impl<'a> Parser<'a> {
         Parser { text, at: 0, depth: self.depth, fuel: self.fuel, pending: Vec::new(), shift: Some(span) }
     }
 
-    /// The word ahead if it is written plainly, and where it ends. Reads nothing.
+    /// The next word if it is plain, and its end. Consumes nothing.
     fn ahead(&self) -> Option<(String, usize)> {
         let (mut text, mut at) = (String::new(), self.at);
         while let Some(c) = self.text.get(at..).and_then(|rest| rest.chars().next()) {
@@ -137,7 +137,7 @@ impl<'a> Parser<'a> {
         (!text.is_empty()).then_some((text, at))
     }
 
-    /// Reads the word ahead if it is this one.
+    /// Consumes the next word if it is one of these.
     fn take(&mut self, words: &[&str]) -> bool {
         match self.ahead() {
             Some((text, end)) if words.contains(&text.as_str()) => {
@@ -148,7 +148,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Goes one level down, and up again.
+    /// Parses one level deeper.
     fn deeper<T>(&mut self, read: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
         if self.depth >= DEEPEST {
             return self.error("it is nested too deeply");
@@ -163,7 +163,7 @@ impl<'a> Parser<'a> {
         result
     }
 
-    /// Skips blanks, continued lines and a comment, up to a line's end.
+    /// Skips spaces, continued lines and a comment, up to the end of the line.
     fn blanks(&mut self) {
         loop {
             match self.peek() {
@@ -178,7 +178,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Skips blanks and line ends.
+    /// Skips spaces and line ends.
     fn lines(&mut self) -> Parsed<()> {
         self.blanks();
         while self.peek() == Some('\n') {
@@ -188,7 +188,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// A line's end, after which the here-documents of the line stand.
+    /// Consumes a line's end and the here-documents after it.
     fn line_end(&mut self) -> Parsed<()> {
         self.at += 1;
         for pending in std::mem::take(&mut self.pending) {
@@ -219,7 +219,7 @@ impl<'a> Parser<'a> {
             body.push_str(line);
             body.push('\n');
         }
-        // The line end after the delimiter ends the command too.
+        // The line end after the delimiter also ends the command.
         let span = self.span(start);
         let word = if pending.quoted {
             Word { parts: vec![super::syntax::Part::Quoted(body)], span }

@@ -7,7 +7,7 @@ use crate::shell::syntax::{Part, Word};
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ending {
     Quote,
-    /// The end of a here-document's body, where quotes are ordinary characters.
+    /// The end of a here-document's body, in which quotes are ordinary characters.
     End,
 }
 
@@ -20,7 +20,7 @@ pub(super) fn starts_compound(word: &str) -> bool {
     matches!(word, "{" | "if" | "while" | "until" | "for" | "select" | "case" | "[[" | "function")
 }
 
-/// Plain text that grows, and the parts before it.
+/// Plain text in progress, and the parts before it.
 #[derive(Default)]
 pub(super) struct Parts {
     pub(super) done: Vec<Part>,
@@ -48,7 +48,7 @@ impl Parts {
 }
 
 impl Parser<'_> {
-    /// The word that stands here, if one does.
+    /// Parses the word at this position, if there is one.
     pub(super) fn word(&mut self) -> Parsed<Option<Word>> {
         let start = self.at;
         let parts = self.deeper(Self::word_parts)?;
@@ -171,7 +171,7 @@ impl Parser<'_> {
         Ok(parts)
     }
 
-    /// `$'...'`, of which the start is read.
+    /// Parses `$'...'`, after its start.
     fn ansi(&mut self) -> Parsed<Part> {
         let (mut bytes, mut ended) = (Vec::new(), false);
         loop {
@@ -179,7 +179,7 @@ impl Parser<'_> {
             match c {
                 '\'' => break,
                 '\\' => {
-                    // A NUL ends the text, though not the quotation.
+                    // A NUL ends the text, but not the quotation.
                     match self.escape()? {
                         Escape::Bytes(found) if !ended => bytes.extend(found),
                         Escape::Bytes(_) => {}
@@ -219,7 +219,7 @@ impl Parser<'_> {
                     Some(0) => Escape::Nul,
                     Some(n) => match char::from_u32(n) {
                         Some(c) => Escape::Bytes(c.to_string().into_bytes()),
-                        // No text; the caller finds that it is none.
+                        // Not valid text; the caller checks that.
                         None => Escape::Bytes(vec![0xff]),
                     },
                     None => Escape::Bytes(format!("\\{c}").into_bytes()),

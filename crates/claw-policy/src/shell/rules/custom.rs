@@ -1,7 +1,7 @@
 //! Rules of administrators, and the built-in rules that are switched off.
 //!
-//! A rule comes with examples that it must and must not match; they are tried when it is loaded, and a rule
-//! that fails one refuses to load, with everything beside it.
+//! A rule comes with examples that it must and must not match; they are tried when it is loaded. If a rule
+//! fails one, the whole configuration is refused.
 
 use std::collections::BTreeMap;
 
@@ -46,7 +46,7 @@ impl ShellConfig {
     }
 }
 
-/// A rule of an administrator. A simple command matches that fulfils every condition given.
+/// A rule of an administrator. It matches a simple command that fulfils every given condition.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CustomRule {
@@ -108,7 +108,7 @@ struct Compiled {
 }
 
 impl Rules {
-    /// Loads rules and tries their examples.
+    /// Compiles rules and tries their examples.
     pub fn compile(config: &ShellConfig) -> Result<Self, RuleError> {
         let mut rules = Self::default();
         for (id, reason) in &config.off {
@@ -190,7 +190,7 @@ fn try_examples(compiled: &Compiled) -> Result<(), RuleError> {
     Ok(())
 }
 
-/// The rules of administrators on a simple command.
+/// Applies the rules of administrators to a simple command.
 pub(super) fn judge(walker: &mut Walker<'_>, seen: &Seen<'_>) {
     let rules = walker.rules;
     let effects = walker.commands.last().map_or(Effects::NONE, |simple| simple.effects);
@@ -208,7 +208,7 @@ pub(super) fn judge(walker: &mut Walker<'_>, seen: &Seen<'_>) {
 impl Compiled {
     fn matches(&self, seen: &Seen<'_>, effects: Effects) -> bool {
         let rule = &self.rule;
-        // An argument that nobody knows may be any.
+        // An unknown argument may be any.
         let argument = |pattern: &Regex| {
             seen.arguments().iter().any(|argument| match argument.known() {
                 Some(text) => pattern.is_match(text),

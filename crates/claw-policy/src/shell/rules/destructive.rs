@@ -89,7 +89,7 @@ fn remove(walker: &mut Walker<'_>, seen: &Seen<'_>) {
     }
     let dashes = seen.arguments().iter().position(|argument| argument.known() == Some("--"));
     let before = &seen.arguments()[..dashes.unwrap_or(seen.arguments().len())];
-    // No option has a slash in it.
+    // Options contain no slash.
     let option = |argument: &Argument| argument.may_be_option() && !argument.text().contains('/');
     let matches = |argument: &Argument| argument.is_many() && argument.text().starts_with(['?', '[']);
     let unclear =
@@ -97,7 +97,7 @@ fn remove(walker: &mut Walker<'_>, seen: &Seen<'_>) {
     if before.iter().any(unclear) && !(dashes.is_none() && is_alone(before)) {
         walker.hit("unknown.argument", None);
     }
-    // A pattern in an option may match a file that is named like one.
+    // A pattern in an option may match a file named like one.
     if before.iter().any(|argument| argument.is_many() && argument.text().starts_with('-')) {
         walker.hit("unknown.argument", None);
     }
@@ -337,7 +337,7 @@ fn overwrites(walker: &mut Walker<'_>, seen: &Seen<'_>) {
     };
     let target = |path: &str| match seen.name {
         "tee" | "sed" | "touch" => is_system_path(path),
-        // Only what is written to counts, not what is read.
+        // Only the written file counts, not the one that is read.
         _ => is_system_path(path) && seen.operands().last() == Some(path),
     };
     if changes && seen.operands().any(target) {
@@ -351,7 +351,7 @@ fn overwrites(walker: &mut Walker<'_>, seen: &Seen<'_>) {
     }
 }
 
-/// A root, a home, a system directory or everything in one.
+/// Returns whether a path is a root, a home, a system directory or everything in one.
 pub(super) fn is_wide(path: &str) -> bool {
     let path = path.trim_end_matches("/.").trim_end_matches("/*").trim_end_matches("/..");
     let path = if path.len() > 1 { path.trim_end_matches('/') } else { path };
@@ -393,7 +393,7 @@ pub(super) fn is_wide(path: &str) -> bool {
     system.contains(&path)
 }
 
-/// A file that belongs to the system.
+/// Returns whether a file belongs to the system.
 pub(super) fn is_system_path(path: &str) -> bool {
     [
         "/etc/",

@@ -23,7 +23,7 @@ pub(super) use files::judge_redirects;
 use super::verdict::{Argument, UNKNOWN};
 use super::walk::{Input, Place, Walker};
 
-/// A command as the rules look at it.
+/// A command as the rules see it.
 pub(super) struct Seen<'a> {
     /// The program, without its directory.
     pub(super) name: &'a str,
@@ -81,13 +81,13 @@ impl Seen<'_> {
         self.arguments().iter().any(|argument| test(argument.text()))
     }
 
-    /// The first argument that is no option: the verb of programs that have one.
+    /// The first argument that is not an option: the verb, if the program has verbs.
     fn verb(&self) -> &str {
         self.operands().next().unwrap_or("")
     }
 }
 
-/// Everything that rules have against a simple command.
+/// Applies all rules to a simple command.
 pub(super) fn judge(walker: &mut Walker<'_>, name: &str, argv: &[Argument], place: &Place) {
     let seen = Seen { name, argv, place };
     destructive::judge(walker, &seen);
@@ -101,10 +101,11 @@ pub(super) fn judge(walker: &mut Walker<'_>, name: &str, argv: &[Argument], plac
     custom::judge(walker, &seen);
 }
 
-/// A command of which the program is unknown: what its arguments alone tell.
+/// Judges a command whose program is unknown, by its arguments alone.
 pub(super) fn judge_unknown(walker: &mut Walker<'_>, argv: &[Argument], _: &Place) {
     let program = argv.first().map_or("", Argument::text);
-    // `$X -rf /` and `/bin/r? -rf /` are asked as it is; a home of which the rest is known is judged.
+    // `$X -rf /` and `/bin/r? -rf /` are asked about anyway; a program with a known name in an unknown
+    // directory is judged.
     if let Some((_, name)) = program.rsplit_once('/')
         && !name.is_empty()
         && !name.contains([UNKNOWN, '*', '?', '['])
@@ -115,7 +116,7 @@ pub(super) fn judge_unknown(walker: &mut Walker<'_>, argv: &[Argument], _: &Plac
     }
 }
 
-/// Text that is made while running and run as a script.
+/// Judges text that is created at run time and run as a script.
 pub(super) fn judge_dynamic(walker: &mut Walker<'_>, text: &str) {
     walker.hit("unknown.script", None);
     let first = text.trim_start().split([' ', '\t', '\n']).next().unwrap_or("");
@@ -124,9 +125,9 @@ pub(super) fn judge_dynamic(walker: &mut Walker<'_>, text: &str) {
     }
 }
 
-/// A shell that reads its script from a pipe.
+/// Judges a shell that reads its script from a pipe.
 pub(super) fn judge_piped(walker: &mut Walker<'_>, name: &str, input: &Input) {
-    // Asked even where the rule against it is off: nobody has seen what runs.
+    // Asked about even if the rule against it is off: nobody has seen the script.
     walker.hit("unknown.script", Some(&format!("`{name}` reads its commands from elsewhere")));
     match input {
         Input::Unknown { fetched: true, .. } => walker.hit("remote-code.piped", None),

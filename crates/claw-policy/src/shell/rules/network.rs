@@ -97,7 +97,7 @@ fn uploads(seen: &Seen<'_>) -> bool {
         }
         "s3cmd" => matches!(seen.verb(), "put" | "sync" | "mv" | "cp") && to(),
         "az" => seen.any(|word| matches!(word, "upload" | "upload-batch" | "sync")),
-        // They take what to send from their input, or from a person.
+        // They send their input, or what a person types.
         _ => !seen.only_asks_for_help(),
     }
 }
@@ -248,7 +248,7 @@ fn note_fetched(walker: &mut Walker<'_>, seen: &Seen<'_>) {
         && files.is_empty()
         && (seen.short('i') || seen.long("remote-name-all", 12))
     {
-        // Names that are not told here.
+        // No option tells the names; the last component of any argument may be one.
         files.extend(arguments.iter().filter_map(|a| a.text().rsplit('/').next()).map(str::to_owned));
     }
     for file in files.into_iter().filter(|file| !file.is_empty() && file != "-" && !file.contains('\0')) {
@@ -256,7 +256,7 @@ fn note_fetched(walker: &mut Walker<'_>, seen: &Seen<'_>) {
     }
 }
 
-/// A file that holds keys or passwords.
+/// Returns whether a file holds keys or passwords.
 pub(super) fn is_secret(path: &str) -> bool {
     let path = path.trim_start_matches('@');
     [

@@ -57,7 +57,7 @@ pub(super) fn scripts(seen: &Seen<'_>) -> Vec<Script> {
     scripts.iter().map(|script| read(script)).collect()
 }
 
-/// Reads a script, as far as it is one.
+/// Parses a script, as far as it is one.
 fn read(script: &str) -> Script {
     let mut found = Script::default();
     let mut rest = script;

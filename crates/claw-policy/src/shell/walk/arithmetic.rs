@@ -24,25 +24,25 @@ pub(super) struct Arithmetic {
 }
 
 impl Arithmetic {
-    /// A text that becomes a value, or a part of one.
+    /// Notes a text that becomes a value, or a part of one.
     pub(super) fn keeps(&mut self, text: &str) {
         self.sees(text);
         self.kept.add(text);
         self.reads |= text.contains(UNKNOWN);
     }
 
-    /// A text that is printed, or read as input.
+    /// Notes a text that is printed, or read as input.
     pub(super) fn prints(&mut self, text: &str) {
         self.sees(text);
         self.printed.add(text);
     }
 
-    /// A text for a program, of which it may make anything.
+    /// Notes a text for a program, which may do anything with it.
     fn sees(&mut self, text: &str) {
         self.whole |= text.contains('[') && (text.contains("$(") || text.contains('`'));
     }
 
-    /// Some value is what is read.
+    /// Notes that a value is read.
     pub(super) fn reads(&mut self) {
         self.reads = true;
     }
@@ -80,7 +80,7 @@ impl Marks {
 }
 
 impl Walker<'_> {
-    /// Judges expressions, once everything was seen.
+    /// Judges expressions, after the whole script was seen.
     pub(super) fn judge_arithmetic(&mut self) {
         let Arithmetic { used, whole, kept, printed, reads } = self.arithmetic;
         let all = if reads { kept.with(printed) } else { kept };
@@ -95,7 +95,7 @@ impl Walker<'_> {
         }
     }
 
-    /// Something here is an expression.
+    /// Notes an expression.
     pub(in crate::shell) fn uses_arithmetic(&mut self) {
         self.arithmetic.used = true;
     }
@@ -125,7 +125,8 @@ impl Walker<'_> {
         }
     }
 
-    /// An arithmetic expression: its value is a number, but it may set variables and run what their values say.
+    /// Follows an arithmetic expression: its value is a number, but it may set variables and run commands in
+    /// their values.
     pub(super) fn expression(&mut self, parts: &[Part], environment: &mut Environment) {
         self.arithmetic.used = true;
         self.inner(parts, environment);

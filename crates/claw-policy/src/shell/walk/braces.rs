@@ -42,8 +42,8 @@ pub(super) fn expand(parts: &[Part]) -> Vec<Cow<'_, [Part]>> {
     }
 }
 
-/// Anything, any number of times: an expansion without quotes of a parameter that nobody sets. What the word
-/// would run is kept, and what stands without quotes is not.
+/// A part that may be anything, any number of times: an unquoted expansion of a parameter that is never set.
+/// Parts of the word that run something are kept, its unquoted text is not.
 fn anything(parts: &[Part]) -> Vec<Part> {
     let unknown = || Part::Parameter(Box::default());
     let kept = parts.iter().filter(|part| !matches!(part, Part::Plain(_))).cloned();
@@ -83,7 +83,7 @@ fn words(atoms: &[Atom], depth: usize) -> Option<Vec<Vec<Atom>>> {
     Some(all)
 }
 
-/// The first group that is one: where it starts and ends, and its items.
+/// The first valid group: its start, its end and its items.
 fn group(atoms: &[Atom]) -> Option<(usize, usize, Vec<Vec<Atom>>)> {
     (0..atoms.len()).filter(|start| is(&atoms[*start], '{')).find_map(|start| {
         let (mut open, mut commas) = (0usize, Vec::new());
@@ -120,7 +120,7 @@ fn items(inside: &[Atom], start: usize, commas: &[usize]) -> Option<Vec<Vec<Atom
     Some(items)
 }
 
-/// `1..5` and `a..e`, with a step or without.
+/// Expands `1..5` and `a..e`, with or without a step.
 fn sequence(text: &str) -> Option<Vec<Vec<Atom>>> {
     let ends: Vec<&str> = text.split("..").collect();
     let ([from, to] | [from, to, _]) = ends.as_slice() else { return None };
@@ -131,7 +131,7 @@ fn sequence(text: &str) -> Option<Vec<Vec<Atom>>> {
     {
         return None;
     }
-    // What exactly it gives is of no interest: several words nobody needs to know.
+    // The exact words do not matter: they are several unknown ones.
     Some(vec![vec![Atom::Part(Part::Parameter(Box::default()))]])
 }
 

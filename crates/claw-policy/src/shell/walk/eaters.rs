@@ -3,9 +3,9 @@
 
 use crate::shell::verdict::Argument;
 
-/// Those that read it whatever their arguments are.
+/// Programs that read it whatever their arguments are.
 const ALWAYS: &[&str] = &["read", "mapfile", "readarray", "tee", "tr", "xargs", "parallel", "vipe", "sponge"];
-/// Those that read it unless they are given a file, with the options that take a word that is none.
+/// Programs that read it unless they are given a file, with the options that take a word that is not a file.
 const WITHOUT_A_FILE: &[(&str, &[&str])] = &[
     ("cat", &[]),
     ("tac", &["-s"]),

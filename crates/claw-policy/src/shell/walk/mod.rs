@@ -72,7 +72,7 @@ pub(super) struct Place {
     pub(super) writes: Vec<Argument>,
     /// Files that redirections read.
     pub(super) reads: Vec<Argument>,
-    /// Variables set for this command alone.
+    /// Variables set only for this command.
     pub(super) assigned: Vec<(String, Argument)>,
     /// Errors go to the output.
     pub(super) mixes: bool,
@@ -208,7 +208,7 @@ impl<'r> Walker<'r> {
         self.judge_arithmetic();
     }
 
-    /// A text that is run as a script in this state.
+    /// Follows a text that is run as a script in this state.
     fn nested_script(&mut self, text: &str, environment: &mut Environment, input: &Input) -> Output {
         if text.contains(UNKNOWN) {
             self.hit("unknown.script", None);
@@ -222,7 +222,7 @@ impl<'r> Walker<'r> {
                 let output = self.list(&list, environment, input);
                 self.depth -= 1;
                 self.nested = outer;
-                // Bash may find an error where none is seen here, and does nothing of it then.
+                // Bash may find an error that is not seen here, and then runs nothing of it.
                 environment.merge(&before);
                 if text.contains("[[") { None } else { output }
             }
@@ -239,7 +239,7 @@ impl<'r> Walker<'r> {
         self.hit_at("unknown.syntax", Some(what), self.nested.unwrap_or(span));
     }
 
-    /// Functions that nothing here calls may be called by what is not seen.
+    /// Follows functions that are never called here: unseen code may call them.
     fn never_called(&mut self, environment: &Environment) {
         for (name, function) in &environment.functions {
             if self.called.contains(name) {
@@ -255,7 +255,7 @@ impl<'r> Walker<'r> {
         }
     }
 
-    /// Takes one step; false once there have been too many.
+    /// Spends one step; returns false once there have been too many.
     fn spend(&mut self) -> bool {
         match self.fuel.checked_sub(1) {
             Some(fuel) => {
@@ -271,7 +271,7 @@ impl<'r> Walker<'r> {
         }
     }
 
-    /// A rule has something against what stands here.
+    /// Records a rule's objection to the current position.
     pub(super) fn hit(&mut self, rule: &'static str, detail: Option<&str>) {
         self.hit_at(rule, detail, self.here);
     }
@@ -367,7 +367,7 @@ impl<'r> Walker<'r> {
             && self.nested.is_none()
             && self.calls.is_empty()
             && before.ends_with('\n')
-            // One that goes on is no new line.
+            // A continued line is not a new one.
             && !before.ends_with("\\\n")
     }
 
@@ -420,7 +420,7 @@ impl<'r> Walker<'r> {
             Kind::Coprocess(command) => {
                 self.defers = true;
                 self.parallel += 1;
-                // Whoever has its descriptors writes to it.
+                // Any holder of its descriptors writes to it.
                 let unknown = Input::Unknown { fetched: false, decoded: false };
                 self.command(command, &mut environment.clone(), &unknown);
                 self.parallel -= 1;
@@ -472,7 +472,7 @@ impl<'r> Walker<'r> {
                     rules::judge_assignment(self, variable, value);
                     self.arithmetic.keeps(value.text());
                 }
-                // `select` asks which of them.
+                // `select` reads the choice from the input.
                 if !fixed && self.takes_script && *input == Input::Inherited {
                     self.hit("unknown.script", Some("it reads lines of the script that its shell reads"));
                 }
@@ -496,7 +496,7 @@ impl<'r> Walker<'r> {
                     for pattern in patterns {
                         self.single(pattern, environment);
                     }
-                    // `;&` falls through, so that each may run after any before it.
+                    // `;&` falls through, so that each branch may run after any before it.
                     self.list(body, environment, input);
                     environment.merge(&before);
                 }
@@ -563,7 +563,7 @@ impl<'r> Walker<'r> {
             output = self.command(command, &mut environment.clone(), &input);
             input = match &output {
                 Some(text) => Input::Text(text.clone()),
-                // What comes into a group passes on through the commands in it.
+                // Input of a group passes through the commands in it.
                 None => match self.unknown_input(first) {
                     Input::Unknown { fetched, decoded } => {
                         Input::Unknown { fetched: fetched || outer.0, decoded: decoded || outer.1 }
@@ -586,7 +586,7 @@ impl<'r> Walker<'r> {
         }
     }
 
-    /// `$(...)`: what it prints, without the line ends at its end.
+    /// The output of `$(...)`, without the line ends at its end.
     fn substitution(&mut self, list: &Rc<List>, environment: &Environment) -> Output {
         if !self.spend() {
             return None;

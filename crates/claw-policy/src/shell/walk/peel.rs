@@ -3,11 +3,11 @@
 use super::Input;
 use crate::shell::verdict::{Argument, UNKNOWN};
 
-/// Something that a wrapper runs or sets.
+/// A command that a wrapper runs, or a variable that it sets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Inner {
     Command(Vec<Argument>),
-    /// Text that it gives to a shell.
+    /// Text for a shell.
     Script(String),
     Assignment(String, Argument),
     /// The inner command is known only at run time.
@@ -157,7 +157,7 @@ pub(super) fn peel(name: &str, arguments: &[Argument], input: &Input) -> Vec<Inn
         },
         _ => match WRAPPERS.iter().find(|wrapper| wrapper.names.contains(&name)) {
             Some(wrapper) => match after(wrapper, arguments) {
-                // With nothing to run these start a shell, which reads what they would.
+                // Without a command these start a shell, which reads their input.
                 Some(rest) if rest.is_empty() && STARTS_SHELL.contains(&name) => {
                     vec![Inner::Command(vec![Argument::new("sh")])]
                 }
@@ -175,7 +175,7 @@ fn unclear() -> Vec<Inner> {
     vec![Inner::Unclear]
 }
 
-/// The arguments after a wrapper's own; `None` where that is not clear.
+/// The arguments after a wrapper's own; `None` if that is not clear.
 fn after(wrapper: &Wrapper, arguments: &[Argument]) -> Option<Vec<Argument>> {
     let (mut rest, mut before) = (arguments, wrapper.before);
     while let [first, after @ ..] = rest {
@@ -288,7 +288,7 @@ fn xargs(arguments: &[Argument], input: &Input) -> Vec<Inner> {
             }
         }
         _ => match input {
-            // Quotes and backslashes count for xargs; without them words are words.
+            // Quotes and backslashes count for xargs; otherwise words are taken as they are.
             Input::Text(text) if !text.contains(['\'', '"', '\\']) && own.is_empty() => {
                 command.extend(text.split_whitespace().map(Argument::new));
             }
@@ -302,7 +302,7 @@ fn find(arguments: &[Argument]) -> Vec<Inner> {
     let mut inner = Vec::new();
     let mut rest = arguments;
     while let Some(at) = rest.iter().position(|a| {
-        // `$X-exec`, should `$X` be empty.
+        // `$X-exec`, if `$X` is empty.
         matches!(a.text().trim_start_matches(UNKNOWN), "-exec" | "-execdir" | "-ok" | "-okdir")
     }) {
         let command = &rest[at + 1..];
@@ -315,7 +315,7 @@ fn find(arguments: &[Argument]) -> Vec<Inner> {
         rest = command.get(end..).unwrap_or(&[]);
     }
     if arguments.iter().any(|argument| argument.may_be_option() && argument.is_many()) && inner.is_empty() {
-        // `find $X` may hold an action; `find "$X"` is a place.
+        // `find $X` may contain an action; `find "$X"` is a path.
         return unclear();
     }
     inner
@@ -354,7 +354,7 @@ fn parallel(arguments: &[Argument], input: &Input) -> Vec<Inner> {
     };
     let mut command: Vec<Argument> = rest[..end].iter().map(fill).collect();
     if command.len() == 1 && command[0].text().contains(' ') {
-        // One argument with blanks is a line for the shell.
+        // A single argument with spaces is a line for the shell.
         return vec![Inner::Script(command[0].text().to_owned())];
     }
     command.push(Argument::some_unknown());
@@ -453,7 +453,7 @@ fn git(arguments: &[Argument]) -> Vec<Inner> {
     inner
 }
 
-/// `cmake -E rm -rf x`: tools of its own, named as the programs are.
+/// `cmake -E rm -rf x`: its own tools, named like the programs.
 fn cmake(arguments: &[Argument]) -> Vec<Inner> {
     let tool = arguments.iter().position(|argument| argument.text() == "-E");
     match tool.map(|at| arguments.get(at + 1..).unwrap_or(&[])) {
@@ -466,7 +466,7 @@ fn cmake(arguments: &[Argument]) -> Vec<Inner> {
     }
 }
 
-/// `make CC=...`: variables, as if they were set before it.
+/// `make CC=...`: variables, as if set before it.
 fn make(arguments: &[Argument]) -> Vec<Inner> {
     let set = arguments.iter().filter(|argument| !argument.text().starts_with('-'));
     set.filter_map(|argument| argument.text().split_once('='))
@@ -523,7 +523,7 @@ pub(super) fn shell_start(name: &str, arguments: &[Argument]) -> Vec<(Argument, 
     found
 }
 
-/// Long options of bash, which it also takes after one dash.
+/// Long options of bash, which it also accepts after one dash.
 const LONG_OF_BASH: &[&str] = &[
     "debug",
     "debugger",
@@ -551,7 +551,7 @@ pub(super) fn shell(arguments: &[Argument]) -> Shell {
     let mut reads_command = false;
     while let [first, after @ ..] = rest {
         let text = first.text();
-        // What bash takes for a long option is some letters to other shells.
+        // A long option of bash is several letters to other shells.
         let is_either = text.strip_prefix('-').is_some_and(|name| LONG_OF_BASH.contains(&name));
         if (first.may_be_option() && first.is_many()) || first.is_unclear_option("") || is_either {
             return Shell::Unclear;
@@ -576,7 +576,7 @@ pub(super) fn shell(arguments: &[Argument]) -> Shell {
         if !(text.starts_with('-') || text.starts_with('+')) || text.len() < 2 {
             break;
         }
-        // `-k` takes assignments out of arguments, `B` is about braces, `O` changes what not.
+        // `-k` takes assignments out of arguments, `B` is about braces, `O` changes many things.
         let plain = |name: &Argument| {
             matches!(
                 name.known(),

@@ -319,7 +319,7 @@ const INTERPRETERS: &[&str] = &[
     "powershell",
 ];
 
-/// The name that rules know a program by: without its directory, a version or `.exe`.
+/// The name by which rules know a program: without directory, version and `.exe`.
 pub(in crate::shell) fn name(written: &str) -> String {
     let name = written.rsplit('/').next().unwrap_or(written);
     let name = name.strip_suffix(".exe").unwrap_or(name);
