@@ -31,9 +31,9 @@ pub enum Step {
     GlobalAlsoAllow,
     /// `agents.{agent}.also_allow`
     AgentAlsoAllow,
-    /// The stored agent's `allow`, where it only narrows.
+    /// The stored agent's `allow`, which only narrows.
     StoredAgentAllow,
-    /// The stored agent's `by_provider.{provider}.allow`, where it only narrows.
+    /// The stored agent's `by_provider.{provider}.allow`, which only narrows.
     StoredAgentProviderAllow,
     /// The stored agent's `deny`.
     StoredAgentDeny,

@@ -21,7 +21,7 @@ const LONGEST: usize = 2_000;
 /// Variables of an element, inherited by those in it.
 pub(super) type Variables = Rc<HashMap<String, String>>;
 
-/// The styles of an element; `None` where none is set.
+/// The styles of an element; `None` if not set.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Look {
     not_displayed: Option<bool>,

@@ -1,9 +1,10 @@
 //! Guard of files: files within the caller's scope, as views without their secrets; writes only what the plan
 //! names.
 //!
-//! - [`compose`] makes changes of a view in the text behind it; [`align`] tells which secret a placeholder is.
-//! - [`seen`] remembers what each conversation has seen, so that nobody overwrites what they do not know.
-//! - [`change`] is the one way in which a file is written: journaled, and only if it is what it was.
+//! - [`compose`] applies changes of a view to the text behind it; [`align`] tells which secret a placeholder
+//!   stands for.
+//! - [`seen`] remembers what each session has seen, so that no session overwrites text unknown to it.
+//! - [`change`] is the only way to write a file: journaled, and only if the file has not changed.
 
 mod align;
 mod change;
