@@ -1,7 +1,7 @@
 //! Brings the conversation into the order that every provider accepts.
 //!
-//! - Every call is followed by its result, and the results of one answer are not interrupted. A call without a
-//!   result gets one that says so; a result without its call is left out.
+//! - Every call is followed by its result, and the results of one answer are not interrupted. A call without
+//!   a result gets one that says so; a result without its call is left out.
 //! - The first message is the user's, the last one is not the model's, and no role follows itself.
 //! - No message is empty.
 

@@ -1,6 +1,6 @@
 //! Pure decisions: no clock, no I/O, no state, no async.
 //!
-//! - [`pipeline`] decides which tools a caller gets, with a trace; [`explain`], [`lint`] and [`diff`] put that
+//! - [`pipeline`] decides which tools a caller gets, with a trace; [`explain`], [`lint`] and [`diff`] put it
 //!   into words.
 //! - [`approval`] decides whether a planned call may run, must be asked about or is denied.
 //! - [`control`] finds files of a workspace that make other programs run something.

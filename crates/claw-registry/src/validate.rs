@@ -1,7 +1,7 @@
 //! Validates arguments before a tool sees them, for built-in, MCP and custom tools alike.
 //!
-//! - [`parse`] turns a model's text into JSON, or tells where it broke off; [`measure`] applies the same limits
-//!   to JSON that was read elsewhere.
+//! - [`parse`] turns a model's text into JSON, or tells where it broke off; [`measure`] applies the same
+//!   limits to JSON that was read elsewhere.
 //! - A [`Validator`] is compiled once per tool. Arguments that satisfy its schema pass untouched; otherwise
 //!   unambiguous slips are [repaired](mod@self#repairs), and what is still wrong is told field by field.
 //!

@@ -1,8 +1,8 @@
 //! Builds requests for Anthropic's messages API.
 //!
 //! The request has up to three cache marks: one where the prompt begins to change, which covers the tools
-//! too, and one at the end of each of the last two messages, so that the next request finds the previous one
-//! in the cache.
+//! too, and one at the end of each of the last two user messages, so that the next request finds the previous
+//! one in the cache.
 
 use claw_core::message::{Part, Seal, Wanted};
 use claw_core::port::{Choice, ModelCard, Question};

@@ -1,4 +1,4 @@
-//! One pass over a text, whole or in pieces.
+//! A single pass over a text, whole or in pieces.
 //!
 //! Candidates are judged from left to right; rules do not see text before the end of the last secret. In a
 //! piece of a stream, a verdict that looked past the end is postponed, and a line is judged when it is

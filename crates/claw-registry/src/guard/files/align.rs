@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use claw_core::redact::PLACEHOLDER;
 
-/// One side of the match: the lines in question, and the placeholders to be matched.
+/// A side of the match: the lines in question, and the placeholders to be matched.
 pub(super) struct Side<'t> {
     pub(super) lines: Vec<&'t str>,
     /// Sorted.
