@@ -13,7 +13,7 @@ pub(crate) struct WorkspaceDir;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Args {
-    /// Owner of the workspace.
+    /// Workspace owner.
     #[serde(default)]
     context: Context,
 }

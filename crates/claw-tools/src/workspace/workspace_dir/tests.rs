@@ -38,7 +38,7 @@ fn spec() {
       "properties": {
         "context": {
           "default": "user",
-          "description": "Owner of the workspace.",
+          "description": "Workspace owner.",
           "enum": [
             "user",
             "team"
